@@ -1,24 +1,7 @@
 """Many payouts: each row of a file is paid at most once, none is lost, and every one in doubt is shown.
 
-`PayoutBatch` (`batch`) is the face; `docs/bulk.md` is the guide. The protocol is pure, and everything that
-acts asks it what to do:
-
-    protocol/identifiers     batch, reference, idempotency key, proof of ownership
-    protocol/row_state       what is known of a row, its transitions, how two accounts of a row merge
-    protocol/attempts        what to do after an attempt
-    protocol/clocks          how old something is when clocks cannot be trusted
-    protocol/matching        whether a payout found under a row's reference is the row's
-    protocol/decisions       what to do with a row at start-up, before sending, after a scan of the list
-    protocol/payout_status   what a listed payout says of its row
-    protocol/generations     a row to be sent again, after its payout failed or after it was refused
-    protocol/stop_rules      counts, completeness, exit codes, stop rules
-
-Around it:
-
-    sources/ loading/        an input into the ledger
-    ledger/                  what is known of each row, on the disk before it counts
-    engine/                  rows to the service, and what became of them
-    reconcile/ export/       the service's list against the ledger; rows and outcomes in a file
+`PayoutBatch` (`batch`) is the face; `docs/bulk.md` is the guide, and `docs/architecture.md` shows the trip of
+one row through the rooms. The protocol (`protocol/`) is pure, and everything that acts asks it what to do.
 
 Safety rests on one fact of the interface: a payout's `reference` is unique within the project, and a
 duplicate returns 409 (`docs/interface.md`, Endpoints, POST /payouts). A row's reference never changes, so
@@ -62,43 +45,18 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "_activity": ("Activity",),
-    "_options": (
-        "LoadOptions",
-        "ReadingOptions",
-    ),
-    "reconcile.certificate": (
-        "Audit",
-        "Certificate",
-    ),
+    "_options": ("LoadOptions", "ReadingOptions"),
+    "reconcile.certificate": ("Audit", "Certificate"),
     "export.export": ("ExportReport",),
     "protocol.payout_status": ("RowFate",),
-    "_report": (
-        "BatchReport",
-        "ImportReport",
-        "Progress",
-    ),
+    "_report": ("BatchReport", "ImportReport", "Progress"),
     "engine.recorder": ("OutcomesUnrecorded",),
-    "protocol.records": (
-        "CheckReport",
-        "InputDifference",
-    ),
-    "reconcile.retry_failed": (
-        "LeftRow",
-        "RetryReport",
-    ),
+    "protocol.records": ("CheckReport", "InputDifference"),
+    "reconcile.retry_failed": ("LeftRow", "RetryReport"),
     "protocol.row_state": ("RowState",),
     "batch": ("PayoutBatch",),
-    "errors": (
-        "BatchIdRequired",
-        "BulkError",
-        "SourceErrors",
-        "SourceUnreadable",
-    ),
-    "ledger_errors": (
-        "InputPaidElsewhere",
-        "LedgerError",
-        "LedgerOfAnotherInput",
-    ),
+    "errors": ("BatchIdRequired", "BulkError", "SourceErrors", "SourceUnreadable"),
+    "ledger_errors": ("InputPaidElsewhere", "LedgerError", "LedgerOfAnotherInput"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

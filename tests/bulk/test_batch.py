@@ -57,7 +57,7 @@ async def test_another_batch_id_is_another_batch(desk: Desk, service: Sandbox, t
         assert not (await batch.load(items(2))).is_new
 
 
-async def test_all_faults_are_told_together_and_nothing_is_imported(
+async def test_all_faults_are_reported_together_and_nothing_is_imported(
     desk: Desk, service: Sandbox, tmp_path: Path
 ) -> None:
     rows = [

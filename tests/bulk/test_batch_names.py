@@ -80,7 +80,7 @@ async def test_a_ledger_of_an_earlier_release_keeps_its_name_as_it_is(
     ("option", "told"),
     [("acept_edits", "did you mean accept_edits"), ("x", "there are: accept_edits, batch_id")],
 )
-async def test_an_option_that_there_is_not_is_told_with_its_neighbour(
+async def test_an_unknown_option_is_refused_with_the_nearest_name(
     desk: Desk, service: Sandbox, tmp_path: Path, option: str, told: str
 ) -> None:
     async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
@@ -89,7 +89,7 @@ async def test_an_option_that_there_is_not_is_told_with_its_neighbour(
                 await reads(items(1), **{option: True})
 
 
-async def test_an_edited_input_is_told_by_the_beginnings_of_its_hashes(
+async def test_an_edited_input_is_refused_with_the_first_digits_of_its_hashes(
     desk: Desk, service: Sandbox, tmp_path: Path
 ) -> None:
     async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:

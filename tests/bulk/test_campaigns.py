@@ -33,7 +33,7 @@ def test_every_campaign_is_a_program() -> None:
 @pytest.mark.parametrize(
     ("asked", "code"), [([], 1), (["simulation", "code_simulation"], 0), (["pacing"], 0), (["kills"], 1)]
 )
-def test_those_that_are_named_are_run_and_a_breach_is_told(
+def test_the_named_campaigns_are_run_and_a_breach_is_the_exit_code(
     started: list[list[str]], monkeypatch: pytest.MonkeyPatch, asked: list[str], code: int
 ) -> None:
     monkeypatch.setattr("sys.argv", ["campaigns", *asked])

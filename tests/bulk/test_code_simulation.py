@@ -18,7 +18,7 @@ pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is cover
 
 
 @pytest.mark.parametrize("first", range(0, 15, 5))
-def test_no_schedule_of_the_real_code_pays_twice_loses_a_row_or_tells_a_lie(first: int) -> None:
+def test_no_schedule_of_the_real_code_pays_twice_loses_a_row_or_reports_wrongly(first: int) -> None:
     campaign = run_part(range(first, first + 5))
     assert campaign.breaches == {}
     assert campaign.sometimes["crash"] + campaign.sometimes["crash with rows in flight"] > 0

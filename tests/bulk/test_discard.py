@@ -41,7 +41,7 @@ async def test_an_input_that_is_refused_leaves_no_ledger(
     assert files(tmp_path) == {"june.csv", "l.lock", "june", "june.lock", "june.status.json", "july.lock"}
 
 
-async def test_an_empty_ledger_of_somebody_elses_making_stays(
+async def test_an_empty_ledger_that_was_there_before_stays(
     desk: Desk, service: Sandbox, tmp_path: Path
 ) -> None:
     (tmp_path / "l").touch(mode=0o600)

@@ -20,7 +20,7 @@ def new_loop(seed: object = 0) -> SimulatedLoop:
     return SimulatedLoop(seed)  # type: ignore[abstract] # typeshed wants sockets, signals and processes
 
 
-def test_no_schedule_pays_twice_loses_a_row_or_tells_a_lie_and_all_that_can_happen_does() -> None:
+def test_no_schedule_pays_twice_or_loses_a_row_and_every_event_happens() -> None:
     campaign = run_campaign(range(400))
     assert campaign.breaches == {}
     assert campaign.rare == {}

@@ -47,7 +47,7 @@ def clock_of(client: Any) -> Any:
     return runtime_of(getattr(client, "_async", client))
 
 
-async def test_while_rows_wait_it_is_told_how_many_why_and_when_the_next_look_is(
+async def test_progress_says_how_many_rows_wait_why_and_until_when(
     desk: Desk, service: Sandbox, tmp_path: Path
 ) -> None:
     service.on("payouts.create", description="row 2").respond("http:500", times=9)
@@ -91,7 +91,7 @@ async def test_waiting_is_said_only_while_a_row_waits(desk: Desk, service: Sandb
     assert {activity.waiting for activity in listener.doing("waiting")} == {1}
 
 
-async def test_rows_that_wait_are_told_of_while_others_are_paid(
+async def test_progress_counts_waiting_rows_while_others_are_paid(
     desk: Desk, service: Sandbox, tmp_path: Path
 ) -> None:
     service.on("payouts.create", description="row 1").respond("http:500", times=4)
@@ -107,7 +107,7 @@ async def test_rows_that_wait_are_told_of_while_others_are_paid(
 
 
 @pytest.mark.parametrize("what", ["certifying", "reconciling"])
-async def test_while_the_list_is_read_it_is_told_how_much_of_it(
+async def test_progress_says_how_much_of_the_list_was_read(
     desk: Desk, service: Sandbox, tmp_path: Path, what: str
 ) -> None:
     async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
@@ -125,7 +125,9 @@ async def test_while_the_list_is_read_it_is_told_how_much_of_it(
     assert all(activity.waiting == 0 for activity in activities)
 
 
-async def test_a_following_says_when_it_looks_again(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
+async def test_progress_of_follow_says_when_the_list_is_read_next(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
     async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
         await batch.load(items(2))
         await batch.run()

@@ -73,7 +73,7 @@ def test_the_pauses_double_up_to_the_wait_for_the_next_key() -> None:
     assert max(pause for pause in pauses if pause) < ABANDONED_AFTER
 
 
-def test_a_row_that_was_settled_begins_anew_when_it_comes_back() -> None:
+def test_a_settled_row_starts_its_back_off_from_the_beginning() -> None:
     runtime, looked = JumpingRuntime(), list[UnresolvedRow]()
     backoff = BackOff(runtime, looked.append)
     for due in (10.0, 30.0, 40.0):

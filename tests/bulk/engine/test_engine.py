@@ -47,7 +47,7 @@ async def test_a_complete_batch_sends_nothing_when_it_is_run_again(service: Sand
     assert report.exit_code == 0
 
 
-async def test_progress_is_told_after_each_commit_and_cannot_break_the_run(
+async def test_progress_is_reported_after_each_commit_and_cannot_break_the_run(
     service: Sandbox, tmp_path: Path
 ) -> None:
     told: list[Progress] = []
@@ -141,7 +141,7 @@ async def test_an_unreachable_service_holds_the_batch_back(service: Sandbox, tmp
     assert (report.exit_code, report.resumable, report.counts[RowState.NEW]) == (75, "now", 3)
 
 
-async def test_a_429_leaves_the_row_and_waits_as_told(service: Sandbox, tmp_path: Path) -> None:
+async def test_a_429_leaves_the_row_and_waits_for_retry_after(service: Sandbox, tmp_path: Path) -> None:
     service.on("payouts.create").respond("429:7", times=6)
     async with in_process(service) as client:
         report = await paid(tmp_path / "l", client, items(2), concurrency=1)

@@ -29,9 +29,7 @@ from tests.support.ledgers import tampering
 DAY = 86_400.0
 
 
-async def test_an_intent_that_grew_old_while_waiting_is_recorded_anew(
-    service: Sandbox, tmp_path: Path
-) -> None:
+async def test_an_intent_that_grew_old_is_recorded_again(service: Sandbox, tmp_path: Path) -> None:
     service.on("payouts.create").respond("429:110", times=4).respond("http:422", times=1, after=4)
     async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
         await batch.load(items(2))
@@ -44,7 +42,7 @@ async def test_an_intent_that_grew_old_while_waiting_is_recorded_anew(
 
 
 @pytest.mark.parametrize("error", [LedgerFull("l", "is full"), LedgerGone("l", "is gone")])
-async def test_without_room_for_an_intent_anew_the_others_are_finished(
+async def test_without_room_for_a_renewed_intent_the_others_are_finished(
     service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: LedgerError
 ) -> None:
     service.on("payouts.create", description="row 1").respond("429:110", times=4)
@@ -122,7 +120,7 @@ def _raising(error: Exception) -> Callable[..., Any]:
     return refuse
 
 
-async def test_many_outcomes_waiting_hold_back_whoever_adds_to_them(
+async def test_many_waiting_outcomes_hold_back_new_ones(
     service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recorder, "_MOST", 3)

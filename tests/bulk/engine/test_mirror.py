@@ -65,7 +65,7 @@ async def test_a_lost_ledger_is_made_good_from_the_file_as_it_was_first_sent(
 
 
 @pytest.mark.parametrize("failures", [1, 2])
-async def test_a_conflict_with_a_failed_payout_tells_of_the_later_one_that_arrived(
+async def test_a_conflict_with_a_failed_payout_names_the_later_one(
     desk: Desk, service: Sandbox, tmp_path: Path, failures: int
 ) -> None:
     await pay_anew(desk, service, tmp_path / "lost", EDITED, failures)
@@ -87,7 +87,7 @@ async def test_a_conflict_with_a_failed_payout_tells_of_the_later_one_that_arriv
     assert len(service.books.payouts()) == len(paid)
 
 
-async def test_a_failed_payout_whose_row_was_paid_later_is_told_and_learned_by_retrying(
+async def test_a_failed_payout_whose_row_was_paid_later_is_found(
     desk: Desk, service: Sandbox, tmp_path: Path
 ) -> None:
     await pay_anew(desk, service, tmp_path / "lost")
@@ -107,7 +107,7 @@ async def test_a_failed_payout_whose_row_was_paid_later_is_told_and_learned_by_r
     assert len(service.books.payouts()) == len(paid) == 3
 
 
-async def test_reconciling_a_row_left_under_way_tells_of_its_later_payout(
+async def test_reconciling_a_row_left_under_way_names_its_later_payout(
     desk: Desk, service: Sandbox, tmp_path: Path
 ) -> None:
     await pay_anew(desk, service, tmp_path / "lost")
@@ -121,7 +121,7 @@ async def test_reconciling_a_row_left_under_way_tells_of_its_later_payout(
         assert (await first_row(batch, tmp_path))["failure_message"].endswith("completed under its ~g1")
 
 
-async def test_a_later_looking_reference_of_somebody_else_is_no_finding(
+async def test_a_reference_of_another_batch_like_a_later_one_is_no_finding(
     desk: Desk, service: Sandbox, tmp_path: Path
 ) -> None:
     async with desk.client(service) as client:
@@ -140,7 +140,7 @@ async def test_a_later_looking_reference_of_somebody_else_is_no_finding(
             assert (await batch.certify()).is_clean
 
 
-async def test_a_payout_that_two_pages_show_is_told_once(service: Sandbox, tmp_path: Path) -> None:
+async def test_a_payout_that_two_pages_show_is_named_once(service: Sandbox, tmp_path: Path) -> None:
     async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
         await batch.load([item(1, reference="a"), item(2, reference="b")])
         later = LaterGenerations(batch._ledger)

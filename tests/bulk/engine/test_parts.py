@@ -92,7 +92,7 @@ async def test_rows_in_doubt_of_two_currencies_are_found_in_one_walk(
     assert len(service.books.payouts()) == 2
 
 
-async def test_an_audit_expects_a_conflict_to_be_in_the_list_and_tells_a_hundred_findings_at_most(
+async def test_an_audit_expects_a_conflict_in_the_list_and_shows_a_hundred_findings(
     service: Sandbox, tmp_path: Path
 ) -> None:
     rows = [item(number, reference=f"taken-{number}") for number in range(1, 121)]

@@ -79,7 +79,7 @@ async def test_a_409_for_ones_own_payout_is_found_and_confirmed(service: Sandbox
     [{}, {"metadata": {PROOF_KEY: f"1.{'a' * 20}.{'b' * 20}.{'c' * 20}.0"}}],
     ids=["without proof", "another batch's"],
 )
-async def test_somebody_elses_payout_under_the_reference_is_a_conflict(
+async def test_another_payout_under_the_reference_is_a_conflict(
     service: Sandbox, tmp_path: Path, changes: dict[str, Any]
 ) -> None:
     await create(service, **changes)
@@ -87,7 +87,7 @@ async def test_somebody_elses_payout_under_the_reference_is_a_conflict(
     assert (state, why) == (RowState.CONFLICT, "reference of another payout")
 
 
-async def test_a_row_that_was_paid_before_its_file_was_edited_is_told_with_what_was_paid(
+async def test_a_row_paid_before_its_file_was_edited_shows_what_was_paid(
     service: Sandbox, tmp_path: Path
 ) -> None:
     async with in_process(service) as client:

@@ -59,9 +59,7 @@ def refuse(service: Sandbox, *numbers: int, times: int | None = 1) -> None:
         service.on("payouts.create", description=f"row {number}").respond("http:422", times=times)
 
 
-async def test_a_refused_row_is_paid_unchanged_once_somebody_asks_for_it_again(
-    service: Sandbox, tmp_path: Path
-) -> None:
+async def test_a_refused_row_is_paid_unchanged_after_retry_failed(service: Sandbox, tmp_path: Path) -> None:
     refuse(service, 2)
     replaying = Replaying()
     async with replayed(service, replaying) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
@@ -98,7 +96,7 @@ async def test_a_row_edited_there_and_back_is_sent_under_a_third_key(
     assert len(set(replaying.keys)) == 3
 
 
-async def test_a_ledger_begun_anew_after_that_pays_nothing_twice(service: Sandbox, tmp_path: Path) -> None:
+async def test_a_new_ledger_after_that_pays_nothing_twice(service: Sandbox, tmp_path: Path) -> None:
     refuse(service, 1)
     async with over_socket(service) as client:
         async with PayoutBatch.open(tmp_path / "l", client) as batch:
@@ -112,9 +110,7 @@ async def test_a_ledger_begun_anew_after_that_pays_nothing_twice(service: Sandbo
     assert len(service.books.payouts()) == 2
 
 
-async def test_the_next_key_of_a_row_sent_anew_is_none_of_its_earlier_ones(
-    service: Sandbox, tmp_path: Path
-) -> None:
+async def test_the_next_key_of_a_row_sent_again_is_a_new_one(service: Sandbox, tmp_path: Path) -> None:
     refuse(service, 1)
     replaying = Replaying()
     async with replayed(service, replaying) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
@@ -128,9 +124,7 @@ async def test_the_next_key_of_a_row_sent_anew_is_none_of_its_earlier_ones(
     assert last not in (first, *again)
 
 
-async def test_only_the_refused_rows_that_are_asked_for_are_sent_anew(
-    service: Sandbox, tmp_path: Path
-) -> None:
+async def test_only_the_refused_rows_that_are_named_are_sent_again(service: Sandbox, tmp_path: Path) -> None:
     refuse(service, 1, 3)
     async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
         await batch.load(items(3))
@@ -139,7 +133,7 @@ async def test_only_the_refused_rows_that_are_asked_for_are_sent_anew(
         assert batch.status().counts[RowState.REJECTED] == 1
 
 
-async def test_asking_which_rows_would_be_sent_anew_changes_none(service: Sandbox, tmp_path: Path) -> None:
+async def test_a_dry_run_of_retry_failed_changes_no_row(service: Sandbox, tmp_path: Path) -> None:
     refuse(service, 1, 2)
     async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
         await batch.load(items(3))
@@ -152,7 +146,7 @@ async def test_asking_which_rows_would_be_sent_anew_changes_none(service: Sandbo
 
 
 @pytest.mark.parametrize(("number", "reason"), [(1, "row 1 is CREATED"), (7, "row 7 is not in the batch")])
-async def test_a_row_that_was_not_refused_cannot_be_sent_anew(
+async def test_a_row_that_was_not_refused_cannot_be_sent_again(
     service: Sandbox, tmp_path: Path, number: int, reason: str
 ) -> None:
     refuse(service, 2)
@@ -164,7 +158,7 @@ async def test_a_row_that_was_not_refused_cannot_be_sent_anew(
         assert batch.status().counts[RowState.REJECTED] == 1
 
 
-async def test_many_refused_rows_are_sent_anew_in_groups(service: Sandbox, tmp_path: Path) -> None:
+async def test_many_refused_rows_are_sent_again_in_groups(service: Sandbox, tmp_path: Path) -> None:
     service.on("payouts.create", description="all").respond("http:422", times=None)
     rows = [item(number, description="all") for number in range(1, 521)]
     async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:

@@ -44,7 +44,7 @@ def test_within_a_session_the_truth_lies_between_whatever_the_wall_clock_does(
 
 
 @given(st.floats(0, 1e6), st.floats(-1e7, 1e7), st.floats(0, 1e6))
-def test_across_sessions_the_truth_lies_between_when_the_service_tells_the_time(
+def test_across_sessions_the_truth_lies_between_when_the_service_shows_its_time(
     passed: float, set_by: float, since_start: float
 ) -> None:
     seen = later(min(since_start, passed), session="b")

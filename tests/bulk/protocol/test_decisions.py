@@ -54,7 +54,7 @@ def test_all_states_are_in_that_table() -> None:
     assert len(S) == 7
 
 
-def test_a_clock_that_went_back_sends_nobody_again() -> None:
+def test_after_a_clock_went_back_no_row_is_sent_again() -> None:
     assert at_start(S.IN_FLIGHT, ElapsedRange(0.0, math.inf)) is Action.RESOLVE
 
 

@@ -187,7 +187,7 @@ def test_a_proof_has_no_room_for_a_tail_or_another_generation_sign() -> None:
     assert Proof.read(proof.text[:-1] + "٣") is None
 
 
-def test_a_proof_tells_rows_generations_and_batches_apart_and_bodies_only_by_their_hash() -> None:
+def test_a_proof_differs_by_row_generation_and_batch_and_its_body_is_a_hash() -> None:
     proof = IDENTITY.proof(BODY)
     assert proof.is_of_same_payout(IDENTITY.proof(body_hash(b"[]")))
     assert proof != IDENTITY.proof(body_hash(b"[]"))

@@ -34,12 +34,12 @@ def test_the_payout_that_was_asked_for() -> None:
 
 
 @pytest.mark.parametrize("metadata", [None, {}, {"note": "x"}, {PROOF_KEY: None}])
-def test_without_the_proof_it_is_somebody_elses_however_alike(metadata: dict[str, Any] | None) -> None:
+def test_without_the_proof_it_is_another_payout_however_alike(metadata: dict[str, Any] | None) -> None:
     assert judge(EXPECTED, Found(DETAILS, metadata)) is Match.FOREIGN
 
 
 @pytest.mark.parametrize("text", ["2.later", "", 7, {}, PROOF.text + "x"])
-def test_a_proof_that_cannot_be_read_tells_nothing(text: object) -> None:
+def test_an_unreadable_proof_decides_nothing(text: object) -> None:
     assert judge(EXPECTED, found(text)) is Match.UNCLEAR
 
 

@@ -131,7 +131,7 @@ def test_a_status_that_has_not_failed_is_none_to_pay_again_for(status: str) -> N
     assert not has_failed(row(service_status=status, final=True, failure_code="NO_FUNDS"))
 
 
-def test_what_had_arrived_is_paid_anew_only_after_it_came_back() -> None:
+def test_what_had_arrived_is_paid_again_only_after_it_came_back() -> None:
     amount, method = Amount(value=Decimal("1.01"), currency="XOF"), Method(value="m")
     where = PayoutInstrument(type="phone", phone_number="+1")
     arrived = row(service_status="completed", final=True)
@@ -216,7 +216,7 @@ def test_a_conflict_says_whose_payout_has_the_reference_and_what_it_paid(
     assert outcome.failure_message == "the list shows po_1, XOF 11.0000000000000000000001, completed"
 
 
-def test_a_conflict_shows_no_word_of_the_service_that_may_be_somebodys_account() -> None:
+def test_a_conflict_shows_no_word_of_the_service_that_may_be_an_account() -> None:
     other = Amount(value=Decimal("2"), currency="+22990112233 ")
     shown = Payout(id="of Ama Mensah", reference="r", amount=other, status="sent to +229 90", failed_at=AT)
     outcome = settled(row(RowState.IN_DOUBT), shown)
@@ -227,7 +227,7 @@ def test_a_conflict_shows_no_word_of_the_service_that_may_be_somebodys_account()
     assert bare.failure_message == "the list shows po_1"
 
 
-def test_findings_are_counted_in_full_and_told_up_to_a_hundred() -> None:
+def test_findings_are_all_counted_and_the_first_hundred_shown() -> None:
     mirror = Mirror(ledger=None)  # type: ignore[arg-type] # it is not asked
     for number in range(120):
         mirror.note(f"row {number}")

@@ -98,7 +98,7 @@ def test_a_corrected_row_has_nothing_in_doubt() -> None:
     assert (known.state, known.revision, known.was_doubtful) == (S.IN_FLIGHT, 1, False)
 
 
-def test_a_retried_row_begins_anew_in_the_next_generation() -> None:
+def test_a_retried_row_is_new_in_the_next_generation() -> None:
     created = RowKnowledge(S.CREATED, generation=1, revision=2, epoch=3, intents=4, payout_id="po_1")
     assert row_state.retry(created, finally_failed=True) == RowKnowledge(S.NEW, generation=2)
 

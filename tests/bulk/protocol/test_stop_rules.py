@@ -131,7 +131,7 @@ HOME = Account("live", "https://service.example/v1", "key 1")
 NOWHERE: dict[str, Any] = {"untouched": False, "visible": False}
 
 
-def test_a_ledger_goes_on_where_it_began() -> None:
+def test_a_ledger_is_used_where_it_was_made() -> None:
     assert account_mismatch(HOME, HOME, **NOWHERE) is None
 
 
@@ -143,7 +143,7 @@ def test_a_ledger_goes_on_where_it_began() -> None:
         ({"key": "key 2"}, AccountMismatch.PROJECT),
     ],
 )
-def test_a_ledger_goes_on_nowhere_else(change: dict[str, str], problem: AccountMismatch) -> None:
+def test_a_ledger_is_used_nowhere_else(change: dict[str, str], problem: AccountMismatch) -> None:
     here = attrs.evolve(HOME, **change)
     assert account_mismatch(HOME, here, **NOWHERE) is problem
     proven = account_mismatch(HOME, here, untouched=False, visible=True)
