@@ -25,15 +25,18 @@ def default_transport(
     Raises ConfigurationError for a proxy's address that is not one, which is not repeated, and for an aiohttp
     that cannot be imported.
     """
-    if proxy is not None and not _fit(proxy):
-        raise ConfigurationError("proxy must be an absolute http(s) address, such as http://proxy.test:3128")
-    return _library()(
-        connect_timeout=connect_timeout,
-        max_connections=max_connections,
-        proxy=proxy,
-        ssl_context=ssl_context,
-        runtime=runtime,
-    )
+    transport = _library()
+    try:
+        return transport(
+            connect_timeout=connect_timeout,
+            max_connections=max_connections,
+            proxy=proxy,
+            ssl_context=ssl_context,
+            runtime=runtime,
+        )
+    except (TypeError, ValueError):
+        pass  # raised anew outside of the handler: the first one's frames show the address
+    raise ConfigurationError("proxy must be an absolute http(s) address, such as http://proxy.test:3128")
 
 
 def _library() -> type[AiohttpTransport]:
@@ -48,13 +51,3 @@ def _library() -> type[AiohttpTransport]:
         f"the HTTP library, aiohttp, cannot be imported ({problem}): install this package anew, "
         "or give the client a transport of your own"
     )
-
-
-def _fit(proxy: str) -> bool:
-    from .head import check_proxy
-
-    try:
-        check_proxy(proxy)
-    except (TypeError, ValueError):
-        return False
-    return True

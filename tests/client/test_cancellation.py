@@ -73,7 +73,7 @@ def outcome(stopped: BaseException) -> OutcomeUnknown | None:
     return found
 
 
-async def test_in_line_at_the_gate_a_cancelled_creation_leaves_no_trace(heard: list[Any]) -> None:
+async def test_a_creation_cancelled_in_the_limiters_queue_leaves_no_trace(heard: list[Any]) -> None:
     played = play(client_on, payout_answer(), limits=RateLimits(writes=1), on_event=heard.append)
     await played.client.payouts.create(**PAYOUT)
     waiting = asyncio.create_task(played.client.payouts.create(**PAYOUT))
@@ -84,7 +84,7 @@ async def test_in_line_at_the_gate_a_cancelled_creation_leaves_no_trace(heard: l
     assert (event.operation, event.effect, event.attempt) == ("payouts.create", "none", 0)
 
 
-async def test_the_narrow_grant_is_given_back_when_the_wide_gate_is_not_passed() -> None:
+async def test_the_narrow_grant_is_given_back_when_the_wide_limiter_is_not_passed() -> None:
     limits = RateLimits(reads=1, refund_availability=5)
     played = play(client_on, refusal(404), limits=limits)
     with pytest.raises(Exception, match="404"):

@@ -133,7 +133,7 @@ def trusting(*, verifies: bool) -> ssl.SSLContext:
 UNVERIFIED = "the ssl_context verifies no certificate"
 
 
-async def test_a_live_key_goes_to_whom_a_certificate_proves(connect: Callable[..., Any]) -> None:
+async def test_a_live_key_goes_only_to_a_verified_certificate(connect: Callable[..., Any]) -> None:
     live: dict[str, Any] = {"api_key": "sk_live_abc", "base_url": "https://pay.test/v1"}
     with pytest.raises(ConfigurationError, match=UNVERIFIED) as refused:
         connect(**live, ssl_context=trusting(verifies=False))
@@ -147,7 +147,7 @@ async def test_a_live_key_goes_to_whom_a_certificate_proves(connect: Callable[..
         connect(**options)
 
 
-async def test_a_live_key_that_is_rotated_in_goes_to_whom_a_certificate_proves(
+async def test_a_rotated_live_key_goes_only_to_a_verified_certificate(
     connect: Callable[..., Any],
 ) -> None:
     transport = ScriptedTransport(PAGE)

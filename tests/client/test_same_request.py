@@ -188,7 +188,7 @@ async def test_another_body_under_the_key_is_refused(connect: Connect, callers: 
     [(payout_answer(), "Payout"), (refusal(422), "OutcomeUnknown")],
     ids=["paid", "refused"],
 )
-async def test_when_the_first_caller_gives_up_the_next_one_goes_on(
+async def test_when_the_first_caller_gives_up_the_next_one_continues(
     connect: Connect, callers: Callers, then: HTTPResponse, outcome: str
 ) -> None:
     """A refusal says nothing then of what the first one had sent."""
@@ -267,7 +267,7 @@ async def test_what_a_callers_own_options_end_another_caller_goes_on_with(
 
 
 @pytest.mark.parametrize("failure", [lost("closed"), unsent("closed")], ids=["sent", "unsent"])
-async def test_when_the_first_callers_client_is_closed_the_next_one_goes_on(
+async def test_when_the_first_callers_client_is_closed_the_next_one_continues(
     connect: Connect, callers: Callers, failure: Step
 ) -> None:
     transport, runtime = held(callers, failure)

@@ -206,9 +206,7 @@ async def test_a_refused_argument_is_not_repeated(
         assert CANARY_ACCOUNT not in shown
 
 
-async def test_nobody_listening_on_the_other_side_shows_nothing(
-    connect: Callable[..., Any], watch: Watch
-) -> None:
+async def test_a_refused_connection_shows_nothing(connect: Callable[..., Any], watch: Watch) -> None:
     client = connect(api_key=LONG_CANARY_KEY, base_url="http://127.0.0.1:1/v1", max_retries=0)
     with pytest.raises(PaymentsError) as caught:
         await client.payouts.create(**ARGUMENTS)

@@ -185,7 +185,7 @@ async def test_an_attempt_is_checked_to_its_leaves(connect: Callable[..., Any]) 
     }
 
 
-async def test_all_breaches_of_a_request_are_told_together(connect: Callable[..., Any]) -> None:
+async def test_all_faults_of_a_request_are_reported_together(connect: Callable[..., Any]) -> None:
     errors = await faults(
         connect,
         "checkouts",

@@ -126,7 +126,7 @@ async def test_a_filter_that_cannot_be_sent_is_refused(
     assert rule in errors[argument][0]
 
 
-async def test_all_bad_filters_and_options_are_told_together(connect: Callable[..., Any]) -> None:
+async def test_all_bad_filters_and_options_are_reported_together(connect: Callable[..., Any]) -> None:
     errors = await faults(
         connect, "payouts.list", page_size=0, cursor="", status=7, timeout=0, max_retries=-1
     )

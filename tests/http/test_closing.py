@@ -77,7 +77,7 @@ async def test_the_task_of_an_attempt_that_was_closed_can_go_on_and_call_again(
     assert task.result() == (b"{}", 0)
 
 
-async def test_whoever_cancels_an_attempt_while_it_is_closed_sees_it_cancelled(
+async def test_an_attempt_cancelled_while_it_is_closed_is_cancelled(
     transport: AiohttpTransport, silence: Silence, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", silence)
@@ -89,7 +89,7 @@ async def test_whoever_cancels_an_attempt_while_it_is_closed_sees_it_cancelled(
     assert task.cancelled()
 
 
-async def test_a_cancellation_that_nobody_asked_for_is_a_failure(
+async def test_an_unrequested_cancellation_is_a_failure(
     transport: AiohttpTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def cancelled(*_: object, **__: object) -> None:

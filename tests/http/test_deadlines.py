@@ -142,7 +142,7 @@ def test_closing_ends_the_attempts_under_way_and_no_later_one() -> None:
     assert run_simulated(main()) == [("closed", 1), ("closed", 1), ("undisturbed", 5)]
 
 
-def test_a_cancellation_from_before_the_attempt_is_not_taken_for_nobodys() -> None:
+def test_a_cancellation_from_before_the_attempt_stays() -> None:
     async def main() -> tuple[str, float]:
         async def work() -> tuple[str, float]:
             current = asyncio.current_task()

@@ -70,7 +70,7 @@ def test_an_exception_is_named_by_its_kind_and_code_alone(case: str) -> None:
 
 
 @pytest.mark.parametrize(("sent", "kind"), [(False, "connect"), (True, "reset")])
-def test_an_exception_nobody_foresaw_is_told_by_whether_something_was_sent(sent: bool, kind: str) -> None:
+def test_an_unforeseen_exception_is_named_by_whether_something_was_sent(sent: bool, kind: str) -> None:
     failure = describe(RuntimeError(SECRET), sent=sent)
     assert (failure.kind, failure.detail) == (kind, "the attempt failed (RuntimeError)")
 

@@ -82,7 +82,9 @@ async def test_an_answer_that_is_whole_but_unreadable_is_a_protocol_failure(
     assert (failure.kind, request.sent) == ("protocol", True)
 
 
-async def test_nobody_listening_is_a_connect_failure_with_nothing_sent(transport: AiohttpTransport) -> None:
+async def test_a_refused_connection_is_a_connect_failure_with_nothing_sent(
+    transport: AiohttpTransport,
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     request = make_request(f"http://127.0.0.1:{port}/")

@@ -30,7 +30,7 @@ async def test_calls_share_a_tls_connection(tls_server: RawServer, make_transpor
     await transport.aclose()
 
 
-async def test_a_certificate_nobody_vouches_for_is_a_tls_failure_with_nothing_sent(
+async def test_an_untrusted_certificate_is_a_tls_failure_with_nothing_sent(
     tls_server: RawServer, transport: AiohttpTransport
 ) -> None:
     request = make_request(tls_server.url("/", scheme="https"))

@@ -124,7 +124,7 @@ STRAY = OK.replace(b"{}", b"[]")
 
 @pytest.mark.parametrize("cut", [1, STRAY.index(b"\r\n\r\n") + 3, len(STRAY) - 1])
 @pytest.mark.parametrize("behind", [False, True], ids=["by itself", "behind an answer"])
-async def test_half_an_answer_that_nobody_asked_for_is_never_the_next_ones_beginning(
+async def test_half_an_unsolicited_answer_is_never_the_next_ones_beginning(
     cut: int, behind: bool, server: RawServer, transport: AiohttpTransport
 ) -> None:
     server.scripts["/first"] = [OK + STRAY[:cut]] if behind else [OK]

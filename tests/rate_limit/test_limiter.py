@@ -58,11 +58,11 @@ async def settle_down() -> None:
 # --- Passing and waiting -----------------------------------------------------------------------------
 
 
-def test_with_room_and_nobody_waiting_a_caller_passes_at_once() -> None:
+def test_with_room_and_no_queue_a_caller_passes_at_once() -> None:
     assert RateLimiter(TokenBucket(60, 2)).try_acquire(0.0) == ORDINARY
 
 
-def test_without_room_a_caller_is_told_how_long_to_wait() -> None:
+def test_without_room_there_is_a_time_to_wait() -> None:
     limiter = RateLimiter(TokenBucket(60, 1))
     limiter.try_acquire(0.0)
     assert limiter.try_acquire(0.0) == 0
@@ -78,7 +78,7 @@ async def test_callers_in_line_go_at_the_pace_of_the_bucket() -> None:
 
 
 @simulated
-async def test_a_newcomer_does_not_overtake_who_stands_in_line() -> None:
+async def test_a_newcomer_does_not_overtake_the_queue() -> None:
     runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(60, 1))
     limiter.try_acquire(0.0)
     waiting = asyncio.create_task(limiter.acquire(runtime))
@@ -497,7 +497,7 @@ def test_a_loop_that_stands_still_is_passed_over_until_it_runs_again(other_loop:
     assert limiter.snapshot(SYSTEM.monotonic()).used == 2
 
 
-def test_who_is_cancelled_while_passed_over_does_not_come_back(other_loop: Pretending) -> None:
+def test_a_caller_cancelled_while_passed_over_does_not_come_back(other_loop: Pretending) -> None:
     """Here nothing but the loop's own timer, long due, calls it back."""
     limiter = RateLimiter(TokenBucket(6_000, 1))
     limiter.try_acquire(SYSTEM.monotonic())

@@ -249,7 +249,7 @@ def fill(registered: LimiterRegistry) -> None:
         registered.join("filler", str(number))
 
 
-def test_keys_that_nobody_uses_any_more_disappear() -> None:
+def test_unused_keys_disappear() -> None:
     registered = LimiterRegistry(lambda: 0.0)
     for number in range(1_000):
         registered.join("a", str(number))

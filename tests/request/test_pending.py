@@ -94,7 +94,7 @@ async def test_a_caller_whose_deadline_ends_it_leaves_the_doubt_and_the_request(
     assert requests.enter(PAYOUT)[1]
 
 
-async def test_what_nobody_foresaw_leaves_as_it_is() -> None:
+async def test_an_unforeseen_error_leaves_as_it_is() -> None:
     requests, runtime = PendingRequests(), JumpingRuntime()
     first, _ = requests.enter(PAYOUT)
 
@@ -151,7 +151,7 @@ async def test_a_loop_that_was_closed_is_not_woken() -> None:
     assert request.outcome is not None
 
 
-async def test_a_request_that_ends_while_somebody_turns_to_it_keeps_nobody_waiting() -> None:
+async def test_a_request_that_ends_while_a_caller_joins_keeps_none_waiting() -> None:
     """On another thread, between the look and the wait; or between two wake-ups."""
     requests, runtime = PendingRequests(), JumpingRuntime()
     request, _ = requests.enter(PAYOUT)

@@ -149,11 +149,11 @@ def test_values_are_described_and_never_shown() -> None:
 @pytest.mark.parametrize(
     "empty", [{}, Instrument(), Instrument(type="", country=None), {"phone_number": None}]
 )
-def test_a_destination_without_a_field_is_none_at_all(empty: Any) -> None:
+def test_a_destination_without_a_field_counts_as_missing(empty: Any) -> None:
     assert validation.check(_payout(instrument=empty), now=NOW) == {"instrument": ["is required"]}
 
 
-def test_what_a_destination_of_a_type_needs_is_the_services_to_say() -> None:
+def test_the_service_says_what_a_destination_of_a_type_needs() -> None:
     assert validation.check(_payout(instrument=Instrument.phone("", "BJ")), now=NOW) == {}
 
 
@@ -191,7 +191,7 @@ def test_a_reference_of_any_script_will_do(reference: str) -> None:
         (5, ", not int"),
     ],
 )
-def test_a_currency_in_small_letters_is_told_so(value: Any, told: str) -> None:
+def test_a_currency_in_small_letters_is_named_as_such(value: Any, told: str) -> None:
     assert validation.currency(value) == f"must be three uppercase letters (ISO 4217){told}"
     assert validation.currency("GHS") is None
 
