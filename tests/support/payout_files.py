@@ -56,6 +56,6 @@ def split(source: FileSource) -> tuple[list[Row], list[RowFault]]:
     return rows, [item for item in items if isinstance(item, RowFault)]
 
 
-def told(faults: Iterable[RowFault]) -> list[tuple[int | None, str | None, str]]:
+def reported(faults: Iterable[RowFault]) -> list[tuple[int | None, str | None, str]]:
     """Line, column and reason of each."""
     return [(fault.line, fault.column, fault.reason) for fault in faults]

@@ -19,7 +19,7 @@ from payments_async import CustomerInput, Instrument
 from payments_async.bulk import BulkError, PayoutBatch, RowState
 from payments_async.bulk.export import export
 from payments_async.bulk.export import rows as _export_rows
-from payments_async.bulk.export.rows import ACCOUNT_COLUMNS, FACTS
+from payments_async.bulk.export.rows import ACCOUNT_COLUMNS, FACTS, json_text
 from payments_async.bulk.ledger_errors import LedgerMissing
 from payments_async.bulk.protocol.records import LedgerRow
 from payments_async.bulk.sources.rejects import unescaped
@@ -233,3 +233,8 @@ async def test_a_batch_without_rows_has_nothing_to_export(tmp_path: Path) -> Non
         async with PayoutBatch.open(tmp_path / "l") as batch:
             await batch.export(tmp_path / "out.csv")
     assert os.listdir(tmp_path) == []
+
+
+def test_json_shows_control_characters_as_escapes() -> None:
+    text = json_text({"a": "b\u0085\u202ec"})
+    assert (text, json.loads(text)) == (r'{"a":"b\u0085\u202ec"}', {"a": "b\u0085\u202ec"})

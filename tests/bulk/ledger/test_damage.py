@@ -71,9 +71,9 @@ async def test_damage_near_the_end_is_found_when_the_ledger_is_opened(
     await worked_on(path)
     with tampering(path) as tables:
         tables.execute(statement)
-    with pytest.raises(LedgerDamaged, match="put back the newest whole copy") as told:
+    with pytest.raises(LedgerDamaged, match="put back the newest whole copy") as caught:
         await Ledger.open(path, clock=Clock())
-    assert finding in "; ".join(told.value.findings)
+    assert finding in "; ".join(caught.value.findings)
 
 
 def _consistently(tables: sqlite3.Connection) -> None:
@@ -131,7 +131,7 @@ async def test_a_ledger_that_changed_under_its_run_is_found_by_a_check(path: Pat
         )
 
 
-async def test_of_many_findings_a_hundred_are_told(path: Path) -> None:
+async def test_of_many_findings_a_hundred_are_reported(path: Path) -> None:
     await worked_on(path, 300)
     with tampering(path) as tables:
         tables.execute("UPDATE rows SET failure_code = 'E' WHERE number < 290")

@@ -138,7 +138,7 @@ async def test_an_io_error_at_a_commit_makes_the_ledger_unusable_until_it_is_ope
         assert (await ledger.check()).findings == ()
 
 
-async def test_a_ledger_that_may_not_be_written_is_told_and_stays_usable(path: Path, disk: Disk) -> None:
+async def test_a_ledger_that_may_not_be_written_is_reported_and_stays_usable(path: Path, disk: Disk) -> None:
     async with await begun(path) as ledger:
         disk.faults = [(sqlite3.SQLITE_READONLY, "before")]
         with pytest.raises(LedgerReadOnly, match="cannot be written"):
@@ -165,9 +165,9 @@ async def test_a_commit_that_cannot_even_be_undone_makes_the_ledger_unusable(
 async def test_no_failure_shows_what_was_being_written(path: Path, disk: Disk) -> None:
     async with await Ledger.open(path, clock=Clock(), create=True) as ledger:
         disk.faults = [(sqlite3.SQLITE_IOERR, "before")]
-        with pytest.raises(LedgerBroken) as told:
+        with pytest.raises(LedgerBroken) as caught:
             await imported(ledger, [new_row(1, body=b"+22990000001")])
-    error: BaseException | None = told.value
+    error: BaseException | None = caught.value
     while error is not None:
         assert "22990000001" not in f"{error!r} {vars(error)}"
         error = error.__cause__ or error.__context__

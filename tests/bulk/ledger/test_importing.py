@@ -98,7 +98,7 @@ async def test_sums_of_very_long_amounts_are_exact(path: Path) -> None:
         assert [row.amount for row in await all_rows(ledger)] == amounts
 
 
-async def test_duplicates_are_told_all_together_and_nothing_is_imported(path: Path) -> None:
+async def test_duplicates_are_reported_all_together_and_nothing_is_imported(path: Path) -> None:
     rows = [
         *new_rows(4),
         new_row(5, row_key="row-2"),
@@ -106,26 +106,26 @@ async def test_duplicates_are_told_all_together_and_nothing_is_imported(path: Pa
         new_row(7, row_key="row-2"),
     ]
     async with await Ledger.open(path, clock=Clock(), create=True) as ledger:
-        with pytest.raises(LedgerDuplicates) as told:
+        with pytest.raises(LedgerDuplicates) as caught:
             await imported(ledger, rows)
-        found = [(each.column, each.value, each.rows, each.lines) for each in told.value.duplicates]
+        found = [(each.column, each.value, each.rows, each.lines) for each in caught.value.duplicates]
         assert found == [("row_key", "row-2", (2, 5), (3, 6)), ("reference", "reference-1", (1, 6), (2, 7))]
-        assert told.value.total == 2
-        assert "lines 3 and 6 have the same row_key" in str(told.value)
+        assert caught.value.total == 2
+        assert "lines 3 and 6 have the same row_key" in str(caught.value)
         assert ledger.is_empty
         await imported(ledger, new_rows(2))
         assert counts(ledger) == {"NEW": 2}
 
 
-async def test_duplicates_without_lines_are_told_by_row_and_only_the_first_are_listed(path: Path) -> None:
+async def test_duplicates_without_lines_are_reported_by_row_and_only_the_first_are_listed(path: Path) -> None:
     rows = [new_row(n, line=None, row_key=f"row-{n % 150}") for n in range(1, 301)]
     async with await Ledger.open(path, clock=Clock(), create=True) as ledger:
-        with pytest.raises(LedgerDuplicates) as told:
+        with pytest.raises(LedgerDuplicates) as caught:
             await imported(ledger, rows)
-    assert len(told.value.duplicates) == 100
-    assert told.value.total == 150
-    assert "rows 1 and 151 have the same row_key" in str(told.value)
-    assert "and 145 more" in str(told.value)
+    assert len(caught.value.duplicates) == 100
+    assert caught.value.total == 150
+    assert "rows 1 and 151 have the same row_key" in str(caught.value)
+    assert "and 145 more" in str(caught.value)
 
 
 async def test_a_source_that_fails_leaves_nothing_behind(path: Path) -> None:

@@ -167,9 +167,9 @@ async def test_a_decided_row_is_not_sent_again_and_neither_are_the_others_asked_
         one, _ = (await ledger.claim(2)).rows
         await ledger.record([created(one)])
         head = ledger.head
-        with pytest.raises(LedgerRefused, match=r"row 1: .*CREATED") as told:
+        with pytest.raises(LedgerRefused, match=r"row 1: .*CREATED") as caught:
             await ledger.resend([Resend(2), Resend(1)])
-        assert told.value.number == 1
+        assert caught.value.number == 1
         assert ledger.head == head
 
 

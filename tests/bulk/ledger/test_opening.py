@@ -126,7 +126,9 @@ async def test_a_missing_ledger_or_folder_is_not_made(tmp_path: Path, path: Path
     assert os.listdir(tmp_path) == []
 
 
-async def test_a_file_that_may_not_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_file_that_may_not_be_read_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await (await begun(tmp_path / "ledger")).close()
     monkeypatch.setattr(file, "open", _refused, raising=False)  # root may read everything
     monkeypatch.setattr(connection, "refuse_remote", lambda path: None)
@@ -134,7 +136,7 @@ async def test_a_file_that_may_not_be_read_is_told(tmp_path: Path, monkeypatch: 
         await Ledger.open(tmp_path / "ledger", clock=Clock())
 
 
-def test_a_file_that_may_not_be_made_is_told(tmp_path: Path) -> None:
+def test_a_file_that_may_not_be_made_is_reported(tmp_path: Path) -> None:
     with pytest.raises(LedgerReadOnly, match=r"cannot be created \(No such file or directory\)"):
         file.prepare(str(tmp_path / "nowhere" / "ledger"))
 
@@ -145,11 +147,11 @@ def _refused(*_: object, **__: object) -> None:
 
 async def test_a_ledger_in_use_names_the_process_and_since_when(path: Path) -> None:
     async with await begun(path) as ledger:
-        with pytest.raises(LedgerLocked) as told:
+        with pytest.raises(LedgerLocked) as caught:
             await Ledger.open(path, clock=Clock())
-        assert told.value.pid == os.getpid()
-        assert told.value.since == datetime.fromtimestamp(1_800_000_001, UTC)
-        assert f"process {os.getpid()} since 2027-01-15T08:00:01+00:00" in str(told.value)
+        assert caught.value.pid == os.getpid()
+        assert caught.value.since == datetime.fromtimestamp(1_800_000_001, UTC)
+        assert f"process {os.getpid()} since 2027-01-15T08:00:01+00:00" in str(caught.value)
         assert counts(ledger) == {"NEW": 5}
     async with await Ledger.open(path, clock=Clock()) as ledger:
         assert counts(ledger) == {"NEW": 5}
@@ -167,9 +169,9 @@ async def test_a_lock_that_says_nothing_still_holds(tmp_path: Path, path: Path) 
     async with await begun(path):
         for said in (b"\xff\xfe", b"[1]", b'{"pid": "x", "since": "y"}'):
             (tmp_path / "ledger.lock").write_bytes(said)
-            with pytest.raises(LedgerLocked, match="in use by another process; ") as told:
+            with pytest.raises(LedgerLocked, match="in use by another process; ") as caught:
                 await Ledger.open(path, clock=Clock())
-            assert (told.value.pid, told.value.since) == (None, None)
+            assert (caught.value.pid, caught.value.since) == (None, None)
 
 
 async def test_nobody_else_reads_or_writes_the_file_while_it_is_open(path: Path) -> None:
@@ -192,9 +194,9 @@ async def test_a_ledger_of_a_newer_version_is_refused(path: Path) -> None:
     with tampering(path) as tables:
         tables.execute("UPDATE header SET schema = 2")
         tables.execute("ALTER TABLE header DROP COLUMN head_hash")
-    with pytest.raises(LedgerNewer, match="form is number 2, and this version knows up to 1") as told:
+    with pytest.raises(LedgerNewer, match="form is number 2, and this version knows up to 1") as caught:
         await Ledger.open(path, clock=Clock())
-    assert (told.value.found, told.value.known) == (2, 1)
+    assert (caught.value.found, caught.value.known) == (2, 1)
 
 
 @pytest.mark.parametrize(

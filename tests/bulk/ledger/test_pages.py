@@ -95,9 +95,9 @@ async def closed(left: Path) -> Path:
 async def test_a_ledger_that_lost_a_page_is_refused_at_opening(closed: Path, damage: Damage) -> None:
     spoil(closed, damage)
     for _ in range(2):
-        with pytest.raises(LedgerDamaged, match="put back the newest whole copy") as told:
+        with pytest.raises(LedgerDamaged, match="put back the newest whole copy") as caught:
             await Ledger.open(closed, clock=Clock())
-        assert told.value.findings
+        assert caught.value.findings
 
 
 @pytest.mark.usefixtures("_size")

@@ -93,7 +93,7 @@ def test_currencies_are_summed_over_all_states() -> None:
     assert by_currency(TOTALS) == {"XOF": Decimal("120.20"), "GHS": Decimal("0.3")}
 
 
-def test_totals_that_differ_are_told() -> None:
+def test_totals_that_differ_are_reported() -> None:
     assert disagreements(TOTALS, TOTALS) == []
     fewer = {place: total for place, total in TOTALS.items() if place[1] == "XOF"}
     told = "CREATED GHS: 3 rows of 0.3 are recorded, 0 of 0 are there"

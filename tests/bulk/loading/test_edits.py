@@ -32,7 +32,7 @@ def told(error: LedgerOfAnotherInput) -> list[tuple[int, str, tuple[str, ...], R
     return [(each.number, each.what, each.fields, each.state) for each in error.differences]
 
 
-async def test_differences_are_told_by_row_and_field_without_a_value(batch: Any) -> None:
+async def test_differences_are_reported_by_row_and_field_without_a_value(batch: Any) -> None:
     other = Instrument.phone("+22990990099", "BJ")
     edited = [
         item(1),
@@ -59,7 +59,7 @@ async def test_differences_are_told_by_row_and_field_without_a_value(batch: Any)
     assert not any(secret in text for secret in ("22990", "7.77", "centre"))
 
 
-async def test_no_more_than_twenty_differences_are_told(batch: Any) -> None:
+async def test_no_more_than_twenty_differences_are_reported(batch: Any) -> None:
     await batch.load(items(500))
     with pytest.raises(LedgerOfAnotherInput, match="and 480 more") as caught:
         await batch.load([item(number, description="other") for number in range(1, 501)])
@@ -139,7 +139,7 @@ async def test_a_rejected_row_that_is_removed_is_not_called_off(batch: Any, serv
     assert told(caught.value) == [(2, "removed", (), RowState.REJECTED)]
 
 
-async def test_what_is_to_pay_is_told_without_rows_that_were_called_off(batch: Any) -> None:
+async def test_what_is_to_pay_is_reported_without_rows_that_were_called_off(batch: Any) -> None:
     all_rows, to_pay = {"XOF": Decimal("6.03")}, {"XOF": Decimal("3.02")}
     begun = await batch.load(items(3))
     assert (begun.totals, begun.payable) == (all_rows, all_rows)
@@ -180,7 +180,7 @@ async def test_a_reference_is_never_changed(batch: Any, before: str | None, afte
     assert told(caught.value) == [(1, "changed", ("reference",), RowState.NEW)]
 
 
-async def test_faults_of_an_edited_input_are_told_first_or_skipped_on_purpose(
+async def test_faults_of_an_edited_input_are_reported_first_or_skipped_on_purpose(
     batch: Any, tmp_path: Path
 ) -> None:
     edited = [item(1, amount="3.33"), item(2, reference=" ")]
@@ -244,7 +244,7 @@ async def test_a_file_that_changes_while_it_is_compared_changes_nothing(batch: A
         ("123456789", "***"),
     ],
 )
-def test_keys_that_may_be_somebodys_are_masked(key: str, shown: str) -> None:
+def test_keys_that_may_be_personal_are_masked(key: str, shown: str) -> None:
     assert shown_key(key, 7) == shown
     assert shown_key(key, 12345678) == ("12345678" if key == "12345678" else shown)
 
@@ -256,7 +256,7 @@ def test_a_difference_reads_as_a_sentence() -> None:
     assert str(InputDifference(3, None, "a1", "added")) == "row 3 (key a1): added"
 
 
-def test_a_key_that_may_be_somebodys_is_left_out_of_the_sentence() -> None:
+def test_a_key_that_may_be_personal_is_left_out_of_the_sentence() -> None:
     assert str(InputDifference(3, 4, "***", "changed", ("amount",))) == "row 3 (line 4): changed amount"
     assert str(InputDifference(3, None, "***", "added")) == "row 3: added"
 

@@ -81,7 +81,7 @@ async def test_a_preview_of_a_ledger_without_a_batch_is_of_a_new_one(
     assert (await PayoutBatch.open(tmp_path / "l").preview(items(2))).is_new
 
 
-async def test_all_faults_are_told_and_rejects_written(service: Sandbox, tmp_path: Path) -> None:
+async def test_all_faults_are_reported_and_rejects_written(service: Sandbox, tmp_path: Path) -> None:
     rows = [item(1, reference=" "), item(2, amount=0), item(3)]
     batch = PayoutBatch.open(tmp_path / "l")
     with pytest.raises(SourceErrors) as caught:
@@ -95,7 +95,7 @@ async def test_all_faults_are_told_and_rejects_written(service: Sandbox, tmp_pat
 
 
 @pytest.mark.parametrize("skips", [False, True])
-async def test_shared_names_are_told_with_the_other_faults_and_never_skipped(
+async def test_shared_names_are_reported_with_the_other_faults_and_never_skipped(
     batch: Any, tmp_path: Path, skips: bool
 ) -> None:
     rows = [item(1, reference="a"), item(2, reference="b"), item(3, reference="a"), item(2, reference="c")]
@@ -112,7 +112,7 @@ async def test_shared_names_are_told_with_the_other_faults_and_never_skipped(
         assert "row 4, row_key: is that of row 2 too" in str(caught.value)
 
 
-async def test_a_sibling_is_told_as_a_warning(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
+async def test_a_sibling_is_reported_as_a_warning(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
     async with desk.client(service) as client:
         async with desk.open(tmp_path / "june", client) as batch:
             await batch.load(items(2), batch_id="june")

@@ -16,7 +16,7 @@ from payments_async.bulk.sources import IterableSource, Row, _requests
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item
 from tests.support.desks import Desk
-from tests.support.payout_files import PHONE, csv_file, jsonl_file, read, told
+from tests.support.payout_files import PHONE, csv_file, jsonl_file, read, reported
 
 BLANK = "begins or ends with a blank: take it away, as nothing is trimmed"
 UNSEEN = "holds U+200B, which is invisible or unassigned"
@@ -78,7 +78,7 @@ async def test_a_name_that_looks_like_another_is_a_fault(
     for path in (csv_file(tmp_path, {**PHONE, column: cell}), jsonl_file(tmp_path, {**PHONE, column: cell})):
         rows, faults = read(path)
         assert rows == []
-        assert [(name, text) for _, name, text in told(faults)] == [(column, reason)]
+        assert [(name, text) for _, name, text in reported(faults)] == [(column, reason)]
     given: Any = (cell, item(1)[1]) if column == "row_key" else item(1, reference=cell)
     (fault,) = [each async for each in IterableSource([given]).rows()]
     assert (getattr(fault, "column", None), getattr(fault, "reason", None)) == (column, reason)
@@ -139,7 +139,7 @@ async def test_names_that_differ_only_in_unicode_form_are_one(
     for reads in (batch.preview, batch.load):
         with pytest.raises(SourceErrors) as caught:
             await reads(path, batch_id="june", skip_invalid=True)
-        assert told(caught.value.faults) == [(4, column, "is that of line 2 too; make each unique")]
+        assert reported(caught.value.faults) == [(4, column, "is that of line 2 too; make each unique")]
         assert not caught.value.can_skip
 
 

@@ -36,7 +36,7 @@ async def test_a_run_can_wait_until_every_payout_has_arrived(service: Sandbox, t
     assert (report.finals, report.failed, report.awaited) == ({"completed": 3}, 0, 0)
 
 
-async def test_a_payout_that_failed_is_told_and_the_exit_code_says_so(
+async def test_a_payout_that_failed_is_reported_and_the_exit_code_says_so(
     service: Sandbox, tmp_path: Path
 ) -> None:
     ends(service, "fail:RECIPIENT_ERROR", 2)
@@ -92,7 +92,7 @@ async def test_the_time_is_kept_and_said_to_be_over(service: Sandbox, tmp_path: 
         assert (await batch.follow(100.0)).exit_code == 0
 
 
-async def test_a_payout_that_cannot_be_read_is_told_and_not_waited_for_in_silence(
+async def test_a_payout_that_cannot_be_read_is_reported_and_not_waited_for_in_silence(
     service: Sandbox, tmp_path: Path
 ) -> None:
     async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
@@ -221,7 +221,7 @@ async def test_a_run_that_was_stopped_is_not_followed(service: Sandbox, tmp_path
     assert report.finals == {}
 
 
-async def test_what_had_ended_is_not_forgotten_and_its_change_is_told(
+async def test_what_had_ended_is_not_forgotten_and_its_change_is_reported(
     service: Sandbox, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     ends(service, "hang", 2)

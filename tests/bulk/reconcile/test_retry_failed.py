@@ -130,7 +130,7 @@ async def test_a_payout_that_completes_between_listing_and_retrying_is_not_paid_
     assert len(service.books.payouts()) == 4
 
 
-async def test_a_failed_payout_that_comes_to_life_after_its_retry_is_told(
+async def test_a_failed_payout_that_comes_to_life_after_its_retry_is_reported(
     service: Sandbox, tmp_path: Path
 ) -> None:
     fails(service, 1, times=2)
@@ -231,7 +231,7 @@ async def test_a_list_with_a_payout_that_cannot_be_read_is_not_said_to_be_withou
             assert "one of the 1 that could not be read" in report.left[0].reason
 
 
-async def test_a_reference_without_room_for_another_end_is_told(service: Sandbox, tmp_path: Path) -> None:
+async def test_a_reference_without_room_for_another_end_is_reported(service: Sandbox, tmp_path: Path) -> None:
     fails(service, 1)
     async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
         await batch.load([item(1, reference="r" * 190)])

@@ -162,7 +162,7 @@ async def test_the_certificate_tells_what_the_list_shows_otherwise(batch: Any, s
     assert service.api_key not in certificate.to_json()
 
 
-async def test_a_row_that_was_never_sent_and_yet_is_in_the_list_is_told(
+async def test_a_row_that_was_never_sent_and_yet_is_in_the_list_is_reported(
     desk: Desk, service: Sandbox, tmp_path: Path
 ) -> None:
     async with desk.client(service) as client:

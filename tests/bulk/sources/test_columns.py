@@ -10,7 +10,7 @@ import pytest
 from payments_async.bulk.errors import SourceErrors
 from payments_async.bulk.sources import _cells, _columns, open_source
 from payments_async.sandbox.api.request_schemas import INSTRUMENT_TYPES
-from tests.support.payout_files import PHONE, bytes_file, csv_file, read, told
+from tests.support.payout_files import PHONE, bytes_file, csv_file, read, reported
 
 NEEDED = ",".join(PHONE)
 
@@ -126,7 +126,7 @@ def test_a_missing_type_is_the_one_that_fits_or_must_be_given(
 def test_a_row_without_an_instrument_is_a_fault(tmp_path: Path) -> None:
     bare = {**PHONE, "instrument.phone_number": "", "instrument.country": ""}
     _, faults = read(csv_file(tmp_path, bare))
-    assert told(faults) == [(2, "instrument", "is required")]
+    assert reported(faults) == [(2, "instrument", "is required")]
 
 
 def test_every_field_of_a_payout_has_a_place() -> None:

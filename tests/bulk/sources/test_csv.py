@@ -12,7 +12,7 @@ import pytest
 from payments_async import CustomerInput, Instrument, PayoutRequest
 from payments_async.bulk.errors import SourceErrors, SourceUnreadable
 from payments_async.bulk.sources import CsvSource, Row, open_source
-from tests.support.payout_files import PHONE, bytes_file, csv_file, jsonl_file, read, split, told
+from tests.support.payout_files import PHONE, bytes_file, csv_file, jsonl_file, read, reported, split
 
 HEADER = b"amount,currency,method,description,instrument.phone_number,instrument.country\n"
 
@@ -139,7 +139,7 @@ def test_every_fault_is_named_by_line_and_column_and_spares_other_rows(
     tmp_path: Path, rows: list[dict[str, str]], faults: list[tuple[int, str, str]]
 ) -> None:
     good, found = read(csv_file(tmp_path, *rows))
-    assert told(found) == faults
+    assert reported(found) == faults
     assert {row.line for row in good} == set(range(2, 2 + len(rows))) - {line for line, *_ in faults}
 
 
@@ -147,7 +147,7 @@ def test_rows_of_another_width_than_the_header_are_faults(tmp_path: Path) -> Non
     rows, faults = read(bytes_file(tmp_path, HEADER + b"50,XOF\n50,XOF,mtn_bj,June,+22990000000,BJ,,\n"))
     assert rows == []
     width = "has {} cells, the header names 6 columns"
-    assert told(faults) == [(2, None, width.format(2)), (3, None, width.format(8))]
+    assert reported(faults) == [(2, None, width.format(2)), (3, None, width.format(8))]
     assert faults[0].original == ("50", "XOF")
 
 
@@ -243,7 +243,7 @@ def test_long_amounts_are_warned_about_or_refused(tmp_path: Path) -> None:
     assert [row.warnings for row in rows] == [(), (), (f"amount {problem}",)]
     rows, faults = read(path, strict_amounts=True)
     assert len(rows) == 2
-    assert told(faults) == [(4, "amount", problem)]
+    assert reported(faults) == [(4, "amount", problem)]
 
 
 EXACT = ("amount", "row_key", "reference", "instrument.phone_number", "instrument.account_number")
@@ -259,7 +259,7 @@ def test_a_number_that_a_spreadsheet_rounded_is_a_fault(tmp_path: Path, column: 
     cells = PHONE if column != "instrument.account_number" else account
     rows, faults = read(csv_file(tmp_path, {**cells, column: cell}))
     assert rows == []
-    ((line, name, reason),) = told(faults)
+    ((line, name, reason),) = reported(faults)
     assert (line, name) == (2, column)
     assert "a spreadsheet took it for a number" in reason
     assert "format this column as text before you fill it in, and export the CSV again" in reason

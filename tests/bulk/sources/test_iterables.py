@@ -60,7 +60,7 @@ async def test_an_iterator_is_not_taken_for_an_empty_list_the_second_time() -> N
     assert await items_of(again) == await items_of(again)
 
 
-async def test_faults_are_told_as_those_of_files() -> None:
+async def test_faults_are_reported_as_those_of_files() -> None:
     odd: list[Any] = [
         attrs.evolve(REQUEST, currency="xof", amount=1.5),
         "a text",

@@ -12,7 +12,7 @@ import pytest
 from payments_async import CustomerInput, Instrument
 from payments_async.bulk.errors import SourceUnreadable
 from payments_async.bulk.sources import open_source
-from tests.support.payout_files import PHONE, bytes_file, jsonl_file, read, told
+from tests.support.payout_files import PHONE, bytes_file, jsonl_file, read, reported
 
 NESTED: dict[str, Any] = {
     "amount": "50.10",
@@ -94,28 +94,28 @@ def test_metadata_is_passed_on_as_it_is(tmp_path: Path) -> None:
 def test_a_line_that_is_no_row_is_a_fault_of_that_line(tmp_path: Path, line: str, reason: str) -> None:
     rows, faults = read(jsonl_file(tmp_path, NESTED, "", "  ", line, NESTED))
     assert [(row.number, row.line) for row in rows] == [(1, 1), (3, 5)]
-    assert told(faults) == [(4, None, reason)]
+    assert reported(faults) == [(4, None, reason)]
     assert faults[0].original == (line,)
 
 
 def test_a_field_given_nested_and_dotted_is_refused(tmp_path: Path) -> None:
     twice = {**NESTED, "instrument.country": "TG"}
     _, faults = read(jsonl_file(tmp_path, twice))
-    assert told(faults) == [(1, "instrument.country", "is given twice, dotted and nested")]
+    assert reported(faults) == [(1, "instrument.country", "is given twice, dotted and nested")]
 
 
 def test_deep_nesting_is_refused_however_deep(tmp_path: Path) -> None:
     deep = '{"amount": 5, "metadata": {"a": ' + "[" * 400 + "]" * 400 + "}}"
     deeper = '{"a": ' + "[" * 100_000
     _, faults = read(jsonl_file(tmp_path, deep, deeper))
-    assert (1, "metadata", "is nested more than 32 deep") in told(faults)
-    assert (2, None, "is nested too deep") in told(faults)
+    assert (1, "metadata", "is nested more than 32 deep") in reported(faults)
+    assert (2, None, "is nested too deep") in reported(faults)
 
 
 def test_bytes_that_are_not_utf8_are_named(tmp_path: Path) -> None:
     line = b'{"amount": 5, "currency": "XOF", "method": "m\xe9", "instrument.type": "x", "\xe9\xe9": 1}\n'
     _, faults = read(bytes_file(tmp_path, b"\xef\xbb\xbf" + line, "payouts.ndjson"))
-    assert told(faults) == [
+    assert reported(faults) == [
         (1, "method", "holds bytes that are not UTF-8: save the file as UTF-8"),
         (1, "a name of 2 characters", "holds bytes that are not UTF-8: save the file as UTF-8"),
     ]

@@ -16,7 +16,7 @@ from payments_async.bulk.sources import IterableSource, Row
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items
 from tests.support.desks import Desk
-from tests.support.payout_files import PHONE, csv_file, jsonl_file, told
+from tests.support.payout_files import PHONE, csv_file, jsonl_file, reported
 
 KEYED = {"row_key": "emp-1", **PHONE}
 BAD = {"amount": "0.5"}
@@ -54,7 +54,7 @@ async def test_a_key_shared_with_a_faulty_row_refuses_the_file_whatever_the_opti
     for reads in (batch.preview, batch.load):
         with pytest.raises(SourceErrors) as caught:
             await reads(path, batch_id="june", skip_invalid=True)
-        assert (3, "row_key", UNIQUE.format(2)) in told(caught.value.faults)
+        assert (3, "row_key", UNIQUE.format(2)) in reported(caught.value.faults)
         assert not caught.value.can_skip
     assert service.requests == []
 
@@ -66,7 +66,7 @@ async def test_a_row_that_cannot_be_taken_apart_has_the_key_in_its_first_cell(
     path.write_text(path.read_text() + "emp-1,50,10,XOF,mtn_bj,+22990000000,BJ\n")
     with pytest.raises(SourceErrors) as caught:
         await batch.load(path, batch_id="june", skip_invalid=True)
-    assert told(caught.value.faults) == [
+    assert reported(caught.value.faults) == [
         (4, "row_key", UNIQUE.format(2)),
         (4, None, "has 7 cells, the header names 6 columns"),
     ]
@@ -83,7 +83,7 @@ async def test_a_reference_shared_with_a_faulty_row_refuses_the_file(batch: Any,
     path = csv_file(tmp_path, {**PHONE, "reference": "inv-7"}, {**PHONE, **BAD, "reference": "inv-7"})
     with pytest.raises(SourceErrors) as caught:
         await batch.load(path, skip_invalid=True)
-    assert told(caught.value.faults)[0] == (3, "reference", UNIQUE.format(2))
+    assert reported(caught.value.faults)[0] == (3, "reference", UNIQUE.format(2))
 
 
 async def test_an_edit_that_gives_a_key_twice_is_refused_too(batch: Any, tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ async def test_an_edit_that_gives_a_key_twice_is_refused_too(batch: Any, tmp_pat
     for reads, options in ((batch.preview, {}), (batch.load, {"accept_edits": True})):
         with pytest.raises(SourceErrors) as caught:
             await reads(path, batch_id="june", skip_invalid=True, **options)
-        assert (4, "row_key", UNIQUE.format(2)) in told(caught.value.faults)
+        assert (4, "row_key", UNIQUE.format(2)) in reported(caught.value.faults)
 
 
 @pytest.mark.parametrize("batch_id", ["june", None])

@@ -47,7 +47,7 @@ async def test_the_first_faults_are_kept_and_all_are_counted(tmp_path: Path) -> 
     ]
 
 
-async def test_one_fault_is_told_as_one(tmp_path: Path) -> None:
+async def test_one_fault_is_reported_as_one(tmp_path: Path) -> None:
     path = csv_file(tmp_path, {**PHONE, "currency": "xof"})
     error = await read_all_faults(open_source(path))
     assert str(error).splitlines()[0] == f"{path}: 1 fault in 1 row, nothing was sent"
