@@ -77,5 +77,7 @@ def test_the_token_of_a_receiver_is_on_no_page_and_in_no_answer() -> None:
     ] + ["", "webhooks", "payouts", f"requests/{request}", f"api/requests/{request}/code"]
     for path in seen:
         assert token not in sandbox.handle("GET", f"/_sandbox/{path}").body.decode(), path
+    assert sandbox.deliveries
+    assert token not in repr(sandbox.deliveries)
     revealed = json.loads(sandbox.handle("GET", f"/_sandbox/api/payouts/{payout}?reveal=1").body)
     assert revealed["webhook_url"] == url
