@@ -127,15 +127,3 @@ async def test_who_leaves_before_the_first_word_is_no_error_in_the_log(
 @pytest.mark.parametrize("method", ["HEAD", "POST", "PUT"])
 def test_only_a_get_opens_a_stream(sandbox: Sandbox, payer: Payer, method: str) -> None:
     assert sandbox.handle(method, payer.path("/events")).status == 404
-
-
-def test_without_a_server_there_is_no_stream(payer: Payer) -> None:
-    with pytest.raises(ValueError, match="read it over HTTP"):
-        payer.get("/events")
-
-
-async def test_a_page_of_another_name_reads_no_stream(sandbox: Sandbox, payer: Payer) -> None:
-    address = f"{sandbox.origin}{payer.path('/events')}"
-    headers = {"Host": "rebound.test"}
-    async with aiohttp.ClientSession() as browser, browser.get(address, headers=headers) as response:
-        assert response.status == 403

@@ -11,12 +11,17 @@ import pytest
 from payments_async.sandbox import Answer, Sandbox
 from tests.sandbox.raw_requests import PAYOUT, Api
 
-EVERYWHERE = ["/v1/payouts", "/v1/nothing", "/checkout/{session}", "/checkout/{session}/phone"] + [
-    f"/{path}"
-    for path in ("actions/x", "checkout/assets/checkout.css", "_sandbox/", "_sandbox/api/state", "x")
+EVERYWHERE = [
+    "/v1/payouts",
+    "/v1/nothing",
+    *(f"/checkout/{{session}}{part}" for part in ("", "/phone", "/events")),
+    "/checkout/assets/checkout.css",
+    "/actions/x",
+    "/_sandbox/",
+    "/_sandbox/api/state",
+    "/_sandbox/api/stream",
+    "/x",
 ]
-
-
 NAMES = [
     "evil.example",
     "evil.example:{port}",
