@@ -207,6 +207,7 @@ async def test_a_repeated_cursor_is_an_error_and_not_a_loop(connect: Callable[..
     assert caught.value.operation == "payment_intents.iterate"
 
 
+@pytest.mark.parametrize("surface", ["async"], indirect=True)  # the mirror checks nothing itself
 @pytest.mark.parametrize("bad", [-1, 1.0, "2", True])
 async def test_a_senseless_max_items_is_refused(connect: Callable[..., Any], bad: Any) -> None:
     transport = ScriptedTransport(page("a"))

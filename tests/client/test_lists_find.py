@@ -82,6 +82,7 @@ async def test_an_error_of_a_page_is_the_finds_error(connect: Callable[..., Any]
         await connect(transport=transport).payouts.find("inv-7")
 
 
+@pytest.mark.parametrize("surface", ["async"], indirect=True)  # the mirror checks nothing itself
 @pytest.mark.parametrize(
     ("reference", "search", "fields"),
     [

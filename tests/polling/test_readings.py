@@ -120,7 +120,7 @@ def test_a_reading_on_one_loop_ends_a_wait_on_another(loop: Any) -> None:
     assert (found, str(error)) == ("final", "why")
 
 
-def test_trouble_is_forgotten_when_nobody_waited_any_more(loop: Any) -> None:
+def test_a_problem_is_forgotten_when_no_wait_is_left(loop: Any) -> None:
     first, second = subscribe(loop), subscribe(loop)
     shared = joined(first)
     shared.problem = ValueError("why")

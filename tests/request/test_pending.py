@@ -59,69 +59,58 @@ def test_clients_of_one_clock_share_their_requests_and_others_do_not() -> None:
     assert pending.of(Slotted()) is not pending.of(Slotted())
 
 
-async def test_a_caller_who_goes_on_for_another_and_is_cancelled_leaves_the_doubt() -> None:
-    requests, runtime = PendingRequests(), JumpingRuntime()
+async def joining(
+    requests: PendingRequests, run: Any, left: Outcome = ("abandoned", True), call: Any = PAYOUT
+) -> asyncio.Task[Any]:
+    """A second caller of the payout, after the first one has left that outcome; `run` sends it again."""
     first, _ = requests.enter(PAYOUT)
+    second = asyncio.create_task(join(requests, first, JumpingRuntime(), run, history_of(call)))
+    await asyncio.sleep(0)
+    requests.leave(first, left)
+    return second
+
+
+async def test_a_second_caller_that_is_cancelled_leaves_the_doubt() -> None:
     started = asyncio.Event()
 
     async def run(_: Any) -> Any:
         started.set()
         await asyncio.get_running_loop().create_future()
 
-    second = asyncio.ensure_future(join(requests, first, runtime, run, history_of()))
-    await asyncio.sleep(0)
-    requests.leave(first, ("abandoned", True), 0.0)
+    second = await joining(PendingRequests(), run)
     await started.wait()
     second.cancel()
     with pytest.raises(asyncio.CancelledError) as stopped:
         await second
-    assert isinstance(stopped.value.outcome, OutcomeUnknown)  # type: ignore[attr-defined] # it rides along
+    assert isinstance(stopped.value.outcome, OutcomeUnknown)  # type: ignore[attr-defined] # added to it
 
 
-async def test_a_caller_whose_deadline_ends_it_leaves_the_doubt_and_the_request() -> None:
-    requests, runtime = PendingRequests(), JumpingRuntime()
-    first, _ = requests.enter(PAYOUT)
+@pytest.mark.parametrize(
+    ("failure", "raised"),
+    [(DeadlineExceeded("no"), OutcomeUnknown), (RuntimeError("broken"), RuntimeError)],
+    ids=["its deadline", "a fault of our own"],
+)
+async def test_a_second_caller_that_fails_leaves_the_doubt_and_the_request(
+    failure: Exception, raised: type[Exception]
+) -> None:
+    async def run(_: Any) -> Any:
+        raise failure
 
-    async def late(_: Any) -> Any:
-        raise DeadlineExceeded("no")
-
-    second = asyncio.ensure_future(join(requests, first, runtime, late, history_of()))
-    await asyncio.sleep(0)
-    requests.leave(first, ("abandoned", True))
-    with pytest.raises(OutcomeUnknown):
-        await second
+    requests = PendingRequests()
+    with pytest.raises(raised):
+        await (await joining(requests, run))
     assert requests.since_doubt(PAYOUT, 5.0) == 5.0
     assert requests.enter(PAYOUT)[1]
 
 
-async def test_an_unforeseen_error_leaves_as_it_is() -> None:
-    requests, runtime = PendingRequests(), JumpingRuntime()
-    first, _ = requests.enter(PAYOUT)
-
-    async def broken(_: Any) -> Any:
-        raise RuntimeError("broken")
-
-    second = asyncio.ensure_future(join(requests, first, runtime, broken, history_of()))
-    await asyncio.sleep(0)
-    requests.leave(first, ("abandoned", True))
-    with pytest.raises(RuntimeError, match="broken"):
-        await second
-    assert requests.since_doubt(PAYOUT, 5.0) == 5.0
-
-
 async def test_an_outcome_of_another_kind_is_asked_for_afterwards() -> None:
     """The same bytes, but their answer is read as something else."""
-    requests, runtime = PendingRequests(), JumpingRuntime()
     raw = attrs.evolve(PAYOUT, operation=attrs.evolve(PAYOUT.operation, name="POST /payouts"))
-    first, _ = requests.enter(PAYOUT)
 
     async def run(_: Any) -> Any:
         return "its own"
 
-    second = asyncio.ensure_future(join(requests, first, runtime, run, history_of(raw)))
-    await asyncio.sleep(0)
-    requests.leave(first, ("record", "another"), 0.0)
-    assert await second == "its own"
+    assert await (await joining(PendingRequests(), run, ("record", "another"), raw)) == "its own"
 
 
 async def test_a_write_that_makes_nothing_is_in_no_doubt_when_its_caller_stops_waiting() -> None:
