@@ -51,23 +51,23 @@ def test_every_command_that_a_page_names_is_one() -> None:
 def test_the_table_of_the_control_api_is_that_of_its_routes() -> None:
     from payments_async.sandbox.control_api.routes import ROUTES
 
-    noted = re.findall(
+    listed = re.findall(
         r"`(GET|POST|DELETE)(?: ([^`]+))?`", " ".join(first_cells(section(GUIDE, "From any language")))
     )
-    assert sorted(noted) == sorted((route.method, route.path) for route in ROUTES)
+    assert sorted(listed) == sorted((route.method, route.path) for route in ROUTES)
 
 
 def test_the_table_of_the_inspector_is_that_of_its_pages() -> None:
     from payments_async.sandbox.inspector.pages import PAGES as SHOWN
 
-    noted = [cell.strip("*") for cell in first_cells(section(GUIDE, "The inspector"))]
-    assert sorted(noted) == sorted(shown.title for shown in SHOWN)
+    listed = [cell.strip("*") for cell in first_cells(section(GUIDE, "The inspector"))]
+    assert sorted(listed) == sorted(shown.title for shown in SHOWN)
 
 
 def test_the_tables_of_the_checkout_are_those_of_its_methods_and_states() -> None:
     text = section(GUIDE, "The hosted checkout")
-    noted = [(row[0], row[1].strip("`")) for row in rows(text) if len(row) == 3]
-    assert noted[2:] == [(method.label, method.action) for method in METHODS]
+    listed = [(row[0], row[1].strip("`")) for row in rows(text) if len(row) == 3]
+    assert listed[2:] == [(method.label, method.action) for method in METHODS]
     states = {name for cell in first_cells(text) for name in re.findall(r"`(\w+)`", cell)}
     assert states == {"open", *_MESSAGES, "action"}
     for part in re.findall(r"/checkout/\{id\}/(\w+)", text):
@@ -75,8 +75,8 @@ def test_the_tables_of_the_checkout_are_those_of_its_methods_and_states() -> Non
 
 
 def test_the_table_of_webhook_words_is_the_vocabulary_with_its_magic_numbers() -> None:
-    noted = [row for row in rows(section(GUIDE, "Webhooks")) if len(row) == 3][2:]
-    words = {row[0].strip("`").split("`")[0].split(":")[0]: row[1].strip("`") for row in noted}
+    listed = [row for row in rows(section(GUIDE, "Webhooks")) if len(row) == 3][2:]
+    words = {row[0].strip("`").split("`")[0].split(":")[0]: row[1].strip("`") for row in listed}
     assert set(words) == set(_HOOKS)
     magic = {f"9900{ending}": hook.kind for ending, scenario in MAGIC.items() for hook in scenario.hooks}
     assert {number: word for word, number in words.items() if number} == magic
@@ -84,15 +84,17 @@ def test_the_table_of_webhook_words_is_the_vocabulary_with_its_magic_numbers() -
 
 def test_the_table_of_magic_endings_is_the_vocabulary_in_its_order() -> None:
     cells = [cell for row in rows(section("docs/testing.md", "Without the handle"))[2:] for cell in row]
-    noted = {cells[at].strip("`"): cells[at + 1].strip("`") for at in range(0, len(cells), 2) if cells[at]}
+    listed = {cells[at].strip("`"): cells[at + 1].strip("`") for at in range(0, len(cells), 2) if cells[at]}
     words = {**magic_numbers._RECORD_WORDS, **magic_numbers._REQUEST_WORDS, **magic_numbers._HOOK_WORDS}
-    assert noted == {f"9900{ending}": word for ending, word in words.items()}
+    assert listed == {f"9900{ending}": word for ending, word in words.items()}
 
 
 def test_the_table_of_failures_is_that_of_the_sandbox() -> None:
-    noted = {row[0].strip("`"): row[1].strip("`") for row in rows(section("docs/testing.md", "Outcomes"))[2:]}
-    other = noted.popitem()
-    assert noted == FAILURE_CATEGORIES
+    listed = {
+        row[0].strip("`"): row[1].strip("`") for row in rows(section("docs/testing.md", "Outcomes"))[2:]
+    }
+    other = listed.popitem()
+    assert listed == FAILURE_CATEGORIES
     for code in ("CUSTOMER_DECLINED", "ANYTHING_ELSE"):
         assert failure_for(code).category == other[1]
     assert "CUSTOMER_DECLINED" in other[0]
