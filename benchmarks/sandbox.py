@@ -27,7 +27,7 @@ QUESTION = (
 )
 CALLS, LINES, ROUNDS = 10_000, 32, 3
 OPEN_RECORDS, DAY = 1_000, 86_400.0
-PAYOUT = {name: value for name, value in BODY.items() if name != "webhook_url"}
+PAYOUT = {name: value for name, value in BODY.items() if name not in ("webhook_url", "reference")}
 """Without a receiver: what webhooks cost is another question."""
 _TICK = 1 / os.sysconf("SC_CLK_TCK")
 

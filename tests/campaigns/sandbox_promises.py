@@ -125,7 +125,7 @@ def state(_: int) -> Iterator[Promise]:
         assert sandbox._dump() is not None
         held = time.thread_time() - began
         sandbox.stop()
-    yield Promise(f"requests wait for a state of {KEPT:,} payouts", held, 0.4, unit=" s")
+    yield Promise(f"requests wait for a state of {KEPT:,} payouts", held, 0.5, unit=" s")
 
 
 def _pay(sandbox: Sandbox, number: int) -> None:
