@@ -138,11 +138,6 @@ class KeyLimiter:
             self._warned = self._warned or differs
         return warn
 
-    def lower(self, limits: RateLimits) -> None:
-        """From now on the lower figure of each class."""
-        with self._lock:
-            self._resize(self.limits.lower_of(limits))
-
     def idle(self, now: float) -> bool:
         """Nobody waits and nothing counts: a new limiter would behave the same."""
         return all(limiter.idle(now) for limiter in (*self._classes.values(), *self._records.all()))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -162,12 +161,6 @@ async def test_raising_instead_of_waiting_holds_for_the_services_429_too(connect
     with pytest.raises(LimitReached) as closed:
         await client.payouts.create(**PAYOUT)
     assert 4.0 < closed.value.retry_after <= 5.0
-
-
-def test_a_share_divides_every_figure() -> None:
-    share = RateLimits().share(Fraction(1, 8))
-    figures = (share.writes, share.reads, share.diagnostics, share.diagnostics_per_record)
-    assert figures == (7_500, 1_250, 750, 1)
 
 
 async def test_bulk_calls_stand_behind_interactive_ones(connect: Connect) -> None:

@@ -186,13 +186,6 @@ def test_clients_of_one_key_at_one_address_share_a_limiter() -> None:
     assert registered.join("https://a/v1", "other") is not one
 
 
-def test_however_an_address_is_written_it_has_one_limiter() -> None:
-    registered = LimiterRegistry()
-    one = registered.join("https://api.x/v1", "key")
-    assert registered.join("HTTPS://API.x.:443/v1/", "key") is one
-    assert registered.join("https://api.x/V1", "key") is not one
-
-
 def test_without_wishes_a_key_has_the_services_limits() -> None:
     assert LimiterRegistry().join("a", "k").limits == RateLimits()
 
@@ -234,13 +227,6 @@ def test_equal_wishes_are_no_difference() -> None:
         warnings.simplefilter("error")
         registered.join("a", "k", RateLimits(writes=600))
         registered.join("a", "k", RateLimits(writes=600))
-
-
-def test_lowering_takes_the_lower_figure_of_each_class() -> None:
-    key = KeyLimiter(RateLimits(writes=600, reads=900))
-    key.lower(RateLimits(writes=700, reads=800))
-    assert (key.limits.writes, key.limits.reads) == (600, 800)
-    assert key.snapshot(0.0)["read"].limit == 800
 
 
 def fill(registered: LimiterRegistry) -> None:
