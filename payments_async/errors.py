@@ -365,7 +365,8 @@ class DecodeError(PaymentsError):
 
     Also an answer to a read of more than 16 MiB, decompressed, or with a list of more than 1,000 records.
 
-    A write's 2xx that shows no id of the record proves nothing: that is an OutcomeUnknown, caused by this.
+    A write's 2xx that shows no id of the record, or another reference, proves nothing: that is an
+    OutcomeUnknown, caused by this.
     """
 
     _left_out_of_pickles = frozenset({"body"})

@@ -111,7 +111,7 @@ def _read_success(call: Call, answer: HTTPResponse) -> AttemptResult:
         if operation.result is not None and decode.has_too_many_records(answer.body):
             raise decode.UnreadableJSON(decode.TOO_MANY_RECORDS)
         tree = decode.parse(answer.body)
-        record_id = _record_id(tree, operation)
+        record_id = _record_id(tree, call)
         value = _value(call, tree)
         problem = (
             "a record without its id" if operation.creates and not getattr(value, "id", "none") else None
@@ -192,11 +192,17 @@ def _where(call: Call) -> str:
     return "find it in the list" if call.operation.result is models.PaymentIntent else "read it by its id"
 
 
-def _record_id(tree: Any, operation: Operation[Any]) -> str | None:
-    """The id of the record in a body, wherever this kind of answer keeps it; readable or not."""
+def _record_id(tree: Any, call: Call) -> str | None:
+    """The id of the record in a body, wherever this kind of answer keeps it; readable or not.
+
+    None for a record with another reference than was asked for.
+    """
+    operation, asked = call.operation, call.prepared.reference if call.prepared else None
     data = tree.get("data", tree if operation.shape == "raw" else None) if isinstance(tree, dict) else None
     if operation.result is models.Checkout and isinstance(data, dict):
         data = data.get("checkout")
+    if asked is not None and isinstance(data, dict) and data.get("reference") not in (None, asked):
+        return None
     return _id_in(data)
 
 

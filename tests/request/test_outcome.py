@@ -159,6 +159,14 @@ def test_a_creation_known_by_its_id_alone_happened_and_is_not_asked_for_again(
     assert (found.error.effect, found.error.record_id) == ("happened", record_id)
 
 
+def test_an_unreadable_payout_of_another_reference_does_not_confirm_this_one() -> None:
+    body = {"data": {"id": "po_1", "reference": "another", "amount": 7}}
+    found = reading_of(PAYOUT, 201, body)
+    assert (found.verdict, found.again) == ("in_doubt", True)
+    assert isinstance(found.error, errors.DecodeError)
+    assert (found.error.record_id, found.error.effect) == (None, "none")
+
+
 def test_a_body_that_is_the_record_itself_proves_by_its_own_id_that_it_was_made() -> None:
     call = write(operations.custom("POST", "/transfers", models.Payout), body=b"{}", reference=None)
     found = reading_of(call, 201, {"id": "po_9", "status": 7})

@@ -40,7 +40,7 @@ RECORDS: dict[str, tuple[Any, Step]] = {
     "the payout": ({"data": RECORD}, Step.CONFIRM),
     "another amount": ({"data": {**RECORD, "amount": {"value": 7, "currency": "XOF"}}}, Step.RESOLVE),
     "an odd field": ({"data": {**RECORD, "amount": 7}}, Step.CONFIRM),
-    "an odd field of another": ({"data": {**RECORD, "amount": 7, "reference": "r-2"}}, Step.RESOLVE),
+    "an odd field of another": ({"data": {**RECORD, "amount": 7, "reference": "r-2"}}, Step.AGAIN),
     "no id": ({"data": {**RECORD, "id": None}}, Step.AGAIN),
     "no object": ([], Step.AGAIN),
     "HTML": (b"<html>", Step.AGAIN),
