@@ -60,8 +60,7 @@ async def test_a_clean_certificate_counts_every_row_as_compared(batch: PayoutBat
         ({"formatted": "F CFA 1", "currency": "XOF"}, {"amount": ROWS, "currency": 0}),
     ],
 )
-@pytest.mark.parametrize("reconciles", [False, True])
-@pytest.mark.parametrize("proofs", [True, False])
+@pytest.mark.parametrize(("reconciles", "proofs"), [(False, True), (True, False)])
 async def test_a_list_without_amounts_makes_no_clean_certificate(
     batch: PayoutBatch, amount: Any, not_shown: dict[str, int], reconciles: bool
 ) -> None:

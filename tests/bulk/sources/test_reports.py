@@ -24,8 +24,12 @@ from tests.support.payout_files import PHONE, bytes_file, csv_file, jsonl_file, 
 BAD = {**PHONE, "currency": "xof", "amount": "0.5"}
 
 
-async def test_a_clean_file_has_no_faults(tmp_path: Path) -> None:
+async def test_one_fault_is_reported_as_one_and_a_clean_file_has_none(tmp_path: Path) -> None:
     assert await read_all_faults(open_source(csv_file(tmp_path, PHONE))) is None
+    path = csv_file(tmp_path, {**PHONE, "currency": "xof"})
+    error = await read_all_faults(open_source(path))
+    assert str(error).splitlines()[0] == f"{path}: 1 fault in 1 row, nothing was sent"
+    assert "more" not in str(error)
 
 
 async def test_the_first_faults_are_kept_and_all_are_counted(tmp_path: Path) -> None:
@@ -45,13 +49,6 @@ async def test_the_first_faults_are_kept_and_all_are_counted(tmp_path: Path) -> 
         "  line 4, amount: must be at least 1, in major units",
         "  and 3 more",
     ]
-
-
-async def test_one_fault_is_reported_as_one(tmp_path: Path) -> None:
-    path = csv_file(tmp_path, {**PHONE, "currency": "xof"})
-    error = await read_all_faults(open_source(path))
-    assert str(error).splitlines()[0] == f"{path}: 1 fault in 1 row, nothing was sent"
-    assert "more" not in str(error)
 
 
 async def test_the_errors_are_payments_errors_that_travel_without_the_rows(tmp_path: Path) -> None:
@@ -108,25 +105,18 @@ def test_rejects_say_where_and_why_and_show_the_row(tmp_path: Path) -> None:
     assert second[2].startswith("must be three")
 
 
-def test_rejects_are_for_their_owner_only_and_replace_older_ones_whole(tmp_path: Path) -> None:
-    target = tmp_path / "rejects.csv"
+def test_rejects_replace_an_older_file_whole_or_not_at_all(tmp_path: Path) -> None:
+    target, part = tmp_path / "rejects.csv", tmp_path / "rejects.csv.part"
     target.write_text("older")
-    (tmp_path / "rejects.csv.part").write_text("left by a run that died")
-    rejects_of(csv_file(tmp_path, BAD), target)
-    assert stat.S_IMODE(target.stat().st_mode) == 0o600
-    assert len(target.read_text().splitlines()) == 2
-    assert not (tmp_path / "rejects.csv.part").exists()
-
-
-def test_rejects_of_a_failed_import_leave_the_older_file(tmp_path: Path) -> None:
-    target = tmp_path / "rejects.csv"
-    target.write_text("older")
+    part.write_text("left by a run that died")
     source = open_source(csv_file(tmp_path, BAD))
     with pytest.raises(RuntimeError), RejectsFile(target, source) as rejects:
         rejects.add(split(source)[1][0])
         raise RuntimeError
-    assert target.read_text() == "older"
-    assert not (tmp_path / "rejects.csv.part").exists()
+    assert (target.read_text(), part.exists()) == ("older", False)
+    rejects_of(csv_file(tmp_path, BAD), target)
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    assert (len(target.read_text().splitlines()), part.exists()) == (2, False)
 
 
 def test_no_rejects_are_a_header(tmp_path: Path) -> None:
