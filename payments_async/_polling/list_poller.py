@@ -1,4 +1,4 @@
-"""Reads a list, newest page first, until every record that somebody waits for was seen."""
+"""Reads a list, newest page first, until every awaited record was seen."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class ListPoller:
 
 
 def _leads_on(position: ListPosition) -> bool:
-    """Whether one reading goes on to the next page."""
+    """Whether the reading continues with the next page."""
     return not position.is_over and position.problem is None and position.pages < schedule.MAX_PAGES
 
 

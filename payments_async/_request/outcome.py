@@ -149,9 +149,9 @@ def _done(call: Call, answer: HTTPResponse, value: Any, message: Any) -> Attempt
     elif prepared is not None and operation.creates and not _agrees(value, call.request):
         error = mismatch(prepared, value) if operation.result else None
     verdict: Verdict = "in_doubt" if error and operation.creates else "executed"
-    told = message if isinstance(message, str) else None
+    text = message if isinstance(message, str) else None
     status, headers = answer.status, answer.headers
-    return AttemptResult(verdict, str(status), status, value, told, error, headers, answer.body)
+    return AttemptResult(verdict, str(status), status, value, text, error, headers, answer.body)
 
 
 def _other_record(call: Call, echo: str, value: Any) -> ResponseMismatch | None:

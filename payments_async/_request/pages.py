@@ -1,7 +1,7 @@
 """Reads the pages of a list, newest first: filters, page size, cursors, where the list ends (gaps A to D).
 
 Everything that reads a list reads it here: `list`, `iterate` and `find` of the resources, the waits, the
-batches and the webhook look-up.
+batches and the webhook lookups.
 """
 
 from __future__ import annotations

@@ -158,7 +158,7 @@ async def join(
 
 
 def _is_callers_own(stopped: BaseException) -> bool:
-    """Whether a caller's options, or the end of its client, ended its call: another caller may go on."""
+    """Whether a caller's options, or the end of its client, ended its call: another caller may continue."""
     reason = stopped.__cause__ if isinstance(stopped, OutcomeUnknown) else stopped
     is_closed = isinstance(reason, APIConnectionError) and reason.kind == "closed"
     return is_closed or isinstance(reason, DeadlineExceeded | LimitReached)

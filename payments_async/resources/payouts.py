@@ -87,16 +87,16 @@ class AsyncPayouts(Resource):
 
         Args:
             reference: as it was sent.
-            search: `created_on_or_after` (where the walk may end), `max_pages` of 100 to read at most (100),
-                `cursor` (where to go on after SearchIncomplete), and options of `arguments.ReadOptions` for
-                each page.
+            search: `created_on_or_after` (where the reading may end), `max_pages` of 100 to read at most
+                (100), `cursor` (where to continue after SearchIncomplete), and options of
+                `arguments.ReadOptions` for each page.
 
         Returns:
             The payout, with the answer of its page as `.response`.
 
         Raises:
-            SearchIncomplete: the pages were used up before the list's end, `.cursor` goes on; or the service
-                did not say that the list ends; or a record of it could not be read, and might be it.
+            SearchIncomplete: the pages were used up before the list's end (continue with `.cursor`); or the
+                service did not say that the list ends; or a record could not be read, and might be it.
             InvalidRequest: a fault of the arguments; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """

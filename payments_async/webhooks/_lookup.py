@@ -89,11 +89,11 @@ class Lookup:
     async def read(self, want: WantedRecord) -> LookupResult:
         """Find a record. Raises PaymentsError."""
         until = self._runtime.monotonic() + PATIENCE + PER_PAGE * self._max_pages
-        look = LookupInProgress(want, self._walk(want), self._pages, until)
-        self._queue.enter(look)
+        lookup = LookupInProgress(want, self._walk(want), self._pages, until)
+        self._queue.enter(lookup)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
-        reading = await look.future
+        reading = await lookup.future
         if reading.record is None and self._payouts and want.record_id is not None:
             return await self._synced(want, want.record_id, reading.requests)
         return reading
@@ -109,59 +109,61 @@ class Lookup:
                 busy = self._rested_at - now + PER_PAGE * (1 - self._max_pages)
                 if busy > _INSTANT:
                     await self._runtime.sleep(busy)
-                elif same := self._queue.next():
+                elif lookups := self._queue.next():
                     self._rested_at = max(self._rested_at, now) + PER_PAGE
-                    await self._serve(same)
+                    await self._serve(lookups)
         finally:
             self._task = None
 
-    async def _serve(self, same: Sequence[LookupInProgress]) -> None:
+    async def _serve(self, lookups: Sequence[LookupInProgress]) -> None:
         """Read a page for the lookups that wait for it; those that are not over wait for their next pages."""
         try:
-            await self._read(same)
+            await self._read(lookups)
         except Exception as error:  # it concerns only the lookups that need this page
-            for look in same:
-                if not look.future.done():
-                    look.future.set_exception(error)
-        for look in same:
-            if look.future.done():
+            for lookup in lookups:
+                if not lookup.future.done():
+                    lookup.future.set_exception(error)
+        for lookup in lookups:
+            if lookup.future.done():
                 continue
             # twice: new lookups, which read the newest page, have every other turn
-            if self._runtime.monotonic() + 2 * self._wait(look.page) <= look.until:
-                self._queue.queue(look)
+            if self._runtime.monotonic() + 2 * self._wait(lookup.page) <= lookup.until:
+                self._queue.queue(lookup)
             else:
-                self._miss(look)
+                self._miss(lookup)
 
-    async def _read(self, same: Sequence[LookupInProgress]) -> None:
+    async def _read(self, lookups: Sequence[LookupInProgress]) -> None:
         """Read one page for these lookups; it may have the records of others, too."""
-        day, cursor = same[0].page
+        day, cursor = lookups[0].page
         self._pages += 1
         number = self._pages
-        page = await self._page(day, cursor, may_be_forgotten=any(look.walk.is_earlier for look in same))
+        page = await self._page(
+            day, cursor, may_be_forgotten=any(lookup.walk.is_earlier for lookup in lookups)
+        )
         for record in page or ():
-            for look in self._queue.wanting(day, key_of(record)):
-                if look.since < number:
-                    self._positions.note(look.want.token, Position(found=cursor))
-                    look.future.set_result(LookupResult(record, look.walk.pages + 1))
-        for look in same:
-            if look.future.done():
+            for lookup in self._queue.wanting(day, key_of(record)):
+                if lookup.since < number:
+                    self._positions.note(lookup.want.token, Position(found=cursor))
+                    lookup.future.set_result(LookupResult(record, lookup.walk.pages + 1))
+        for lookup in lookups:
+            if lookup.future.done():
                 continue
             if page is not None:
-                look.walk.advance(_oldest(page), page.next_cursor, is_last=page.is_last)
-            elif look.walk.is_earlier:
-                look.walk.drop_earlier()
-            if look.walk.is_over:
-                self._miss(look)
+                lookup.walk.advance(_oldest(page), page.next_cursor, is_last=page.is_last)
+            elif lookup.walk.is_earlier:
+                lookup.walk.drop_earlier()
+            if lookup.walk.is_over:
+                self._miss(lookup)
 
-    def _miss(self, look: LookupInProgress) -> None:
+    def _miss(self, lookup: LookupInProgress) -> None:
         """End a lookup that has not found its record."""
-        want, walk = look.want, look.walk
+        want, walk = lookup.want, lookup.walk
         self._positions.note(want.token, walk.position)
         if not self._payouts or want.record_id is None:
             since, until = _window(want.day)
             missed = _NO_END if walk.is_unproven else _CUT_OFF if walk.is_cut_off else _NOT_THERE
             log.warning(missed, walk.pages, since, until)
-        look.future.set_result(LookupResult(None, walk.pages))
+        lookup.future.set_result(LookupResult(None, walk.pages))
 
     async def _page(self, day: int, cursor: str | None, *, may_be_forgotten: bool) -> Page[Any] | None:
         """One page; None when the service no longer takes the cursor of an earlier lookup."""

@@ -1,6 +1,6 @@
 """Lookups in one list, and which page is read next for which of them. No I/O.
 
-Lookups that need the same page wait together. The newest page and the others take turns, so that neither new
+Lookups that need the same page wait lookups. The newest page and the others take turns, so that neither new
 lookups nor those of old records hold up the others.
 
 A lookup reads from the newest page down to what is an hour older than the URL. That is its run. It also
@@ -138,7 +138,7 @@ class PageWalk:
         is_past = oldest is not None and oldest < self._oldest
         if following is None or is_past:
             self.is_unproven |= not (is_last or is_past)
-            if run.is_own and not self.is_unproven:  # all was read in this one look
+            if run.is_own and not self.is_unproven:  # all was read in this one lookup
                 self._runs.clear()
             return
         if run.cursor is None:
@@ -227,22 +227,22 @@ class PageQueue:
         """Whether any lookup waits."""
         return bool(self._newest or self._others)
 
-    def enter(self, look: LookupInProgress) -> None:
+    def enter(self, lookup: LookupInProgress) -> None:
         """Add a new lookup. Until its future is done, any page may have its record."""
-        for key in look.want.keys:
-            self._by_key[look.want.day, key].add(look)
-        look.future.add_done_callback(lambda _: self._leave(look))
-        self.queue(look)
+        for key in lookup.want.keys:
+            self._by_key[lookup.want.day, key].add(lookup)
+        lookup.future.add_done_callback(lambda _: self._leave(lookup))
+        self.queue(lookup)
 
-    def queue(self, look: LookupInProgress) -> None:
+    def queue(self, lookup: LookupInProgress) -> None:
         """Have a lookup wait for its next page, behind the pages that others wait for."""
-        self._lane_of(look.page).setdefault(look.page, []).append(look)
+        self._lane_of(lookup.page).setdefault(lookup.page, []).append(lookup)
 
     def next(self) -> list[LookupInProgress]:
         """The lookups that wait for the page to be read now; empty when all of them were cancelled."""
         self._was_newest = bool(self._newest) and not (self._others and self._was_newest)
-        _, together = (self._newest if self._was_newest else self._others).popitem(last=False)
-        return [look for look in together if not look.future.done()]
+        _, lookups = (self._newest if self._was_newest else self._others).popitem(last=False)
+        return [lookup for lookup in lookups if not lookup.future.done()]
 
     def ahead_of(self, page: PageOf) -> int:
         """How many other pages are read before it."""
@@ -251,14 +251,14 @@ class PageQueue:
 
     def wanting(self, day: int, key: str) -> list[LookupInProgress]:
         """The lookups of the record with this key."""
-        return [look for look in self._by_key.get((day, key), ()) if not look.future.done()]
+        return [lookup for lookup in self._by_key.get((day, key), ()) if not lookup.future.done()]
 
     def _lane_of(self, page: PageOf) -> OrderedDict[PageOf, list[LookupInProgress]]:
         return self._newest if page[1] is None else self._others
 
-    def _leave(self, look: LookupInProgress) -> None:
-        for key in look.want.keys:
-            together = self._by_key[look.want.day, key]
-            together.discard(look)
-            if not together:
-                del self._by_key[look.want.day, key]
+    def _leave(self, lookup: LookupInProgress) -> None:
+        for key in lookup.want.keys:
+            lookups = self._by_key[lookup.want.day, key]
+            lookups.discard(lookup)
+            if not lookups:
+                del self._by_key[lookup.want.day, key]

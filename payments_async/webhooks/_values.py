@@ -41,14 +41,14 @@ class WebhookResponse:
     headers: Mapping[str, str] = attrs.field(factory=dict)
     """Headers beside those that the framework adds."""
     body: bytes = b""
-    """Always empty: nobody reads it."""
+    """Always empty."""
 
 
 DONE: Final = WebhookResponse(200)
 """The handler has seen the record's state, now or before."""
 REFUSED: Final = WebhookResponse(404)
 """Not one of our URLs, or no longer, or with another record's body. One answer, the one of an unknown path:
-it tells nobody whether a token was forged, changed, or has expired, and costs nothing."""
+it does not show whether a token was forged, changed, or has expired, and costs nothing."""
 TOO_SLOW: Final = WebhookResponse(408)
 """The body did not arrive in time."""
 TOO_LARGE: Final = WebhookResponse(413)
