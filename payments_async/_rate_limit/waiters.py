@@ -132,7 +132,7 @@ class WaitQueue:
         group.passed_over.clear()
 
     def has_waiters(self) -> bool:
-        """Whether anybody waits who can still be served."""
+        """Whether a caller waits that can still be served."""
         return any(group.waiters and not loop.is_closed() for loop, group in self.groups.items())
 
     def _queue(self, waiter: Waiter) -> OrderedDict[Waiter, None]:
