@@ -9,7 +9,7 @@ from ..common.json import JsonObject
 from ..common.scenario_words import duration
 from ..common.timestamps import stamp
 from .arguments import ControlCall, Refusal, invalid
-from .json_views import gauge_view, key_view
+from .json_views import key_view
 
 if TYPE_CHECKING:
     from .._controls import SandboxControls
@@ -81,7 +81,7 @@ def gauges(sandbox: SandboxControls) -> list[JsonObject]:
             for gauge in tenant.limits.gauges(world.now)
         ]
     found.sort(key=lambda one: one[0].used / one[0].limit if one[0].limit else 1.0, reverse=True)
-    return [gauge_view(gauge, key) for gauge, key in found]
+    return [{"key": key, "scope": one.scope, "used": one.used, "limit": one.limit} for one, key in found]
 
 
 def limits(sandbox: SandboxControls, _: ControlCall) -> object:

@@ -11,7 +11,6 @@ from .._journal import JournalEntry, LoggedExchange, WebhookTried
 from ..api.rule import Rule
 from ..common.json import JsonObject, decode
 from ..common.masking import address, mask
-from ..common.rate_limits import Gauge
 from ..common.scenario_words import Fault, HookWord, Scenario, ScenarioOutcome, Timing
 from ..common.timestamps import stamp, stamp_or_null
 from ..common.values import Change, Delivery, LoggedRequest, RequestRefused
@@ -34,15 +33,12 @@ def entry_view(entry: JournalEntry) -> JsonObject:
         change = {"record": item.kind, "id": item.id, "before": item.before, "after": item.after}
         return {"seq": entry.seq, "kind": "change", "at": stamp(item.at), **change}
     if isinstance(item, WebhookTried):
-        return {"seq": entry.seq, "kind": "try", **_try_view(item)}
+        how = {"status": item.status, "error": item.error, "accepted": item.accepted, "forged": item.forged}
+        which = {"id": item.webhook_id, "record": item.record_id, "event": item.event}
+        return {"seq": entry.seq, "kind": "try", "at": stamp(item.at), **which, **how}
     assert isinstance(item, Delivery)  # nothing else enters the journal
     due = {"event": item.event, "id": item.record_id, "url": address(item.url), "forged": item.forged}
     return {"seq": entry.seq, "kind": "delivery", "at": stamp(item.at), **due}
-
-
-def _try_view(item: WebhookTried) -> JsonObject:
-    how = {"status": item.status, "error": item.error, "accepted": item.accepted, "forged": item.forged}
-    return {"at": stamp(item.at), "id": item.webhook_id, "record": item.record_id, "event": item.event, **how}
 
 
 def webhook_view(webhook: Webhook) -> JsonObject:
@@ -209,11 +205,6 @@ def key_view(key: str, tenant: Tenant) -> JsonObject:
         "payouts": len(tenant.payouts),
         "payments": len(tenant.payments),
     }
-
-
-def gauge_view(gauge: Gauge, key: str) -> JsonObject:
-    """How full one window of a key is."""
-    return {"key": key, "scope": gauge.scope, "used": gauge.used, "limit": gauge.limit}
 
 
 def _masked(form: Mapping[str, object]) -> JsonObject:
