@@ -26,10 +26,10 @@ CLASSES = pytest.mark.parametrize("cls", MADE, ids=lambda cls: cls.__name__)
 
 
 def values(cls: type[Any], *, needed: bool = False) -> dict[str, Any]:
-    """A value for each parameter, or for each that has no default; a stored message is cleaned as a text."""
+    """A value for each parameter, or for each without a default. A message is text; pickles keep no body."""
     fields = [field for field in attrs.fields(cls) if not needed or field.default is attrs.NOTHING]
     made: dict[str, Any] = {field.alias: {"n": str(number)} for number, field in enumerate(fields)}
-    return {**made, "message": "a text"} if cls is ResponseInfo and not needed else made
+    return {**made, "message": "a text", "body": b""} if cls is ResponseInfo and not needed else made
 
 
 def fields_of(made: Any) -> dict[str, Any]:
