@@ -184,6 +184,20 @@ async def test_a_list_goes_to_its_path_without_a_query(
     assert not watched.arrived[-1].body
 
 
+@pytest.mark.fact("endpoint.checkouts.redirect-to-url", "service.checkout-is-payment-and-page")
+async def test_a_checkout_says_where_to_send_the_payer(
+    connect: Callable[..., Any], watched: WatchedSandbox
+) -> None:
+    client = connect(watched)
+    created = await create(client, "checkouts")
+    read = await client.checkouts.retrieve(created.checkout.id)
+
+    origin = watched.base_url.removesuffix("/v1")
+    assert created.checkout.url.startswith(origin)
+    assert created.url == read.url == created.checkout.url
+    assert created.payment.id == read.payment.id
+
+
 @pytest.mark.fact("endpoint.live-operations-not-for-reading")
 async def test_waiting_and_listing_never_use_the_live_operations(
     connect: Callable[..., Any], watched: WatchedSandbox
