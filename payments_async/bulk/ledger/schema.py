@@ -44,7 +44,8 @@ HEADER: Final = Table(
     *_columns(Text, "client_version"),
     *_columns(Integer, "rows"),
     *_columns(Text, "totals"),
-    *_columns(Integer, "described_in"),  # the entry that carries these facts
+    # the entry that carries these facts; ledgers of schema 1 have it under this name
+    Column("told_in", Integer, key="described_in", nullable=False),
     *_columns(Integer, "head"),  # the last entry: a chain that was cut short is noticed
     *_columns(LargeBinary, "head_hash"),
 )

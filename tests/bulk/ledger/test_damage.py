@@ -48,7 +48,7 @@ NEAR_THE_END = {
     "UPDATE header SET rows = 29": "header is not as",
     "UPDATE header SET totals = '[]'": "the header cannot be read",
     "UPDATE header SET head = 3": "chain ends with entry 22",
-    "UPDATE header SET described_in = 99": "header is not as",
+    "UPDATE header SET told_in = 99": "header is not as",
     "DELETE FROM entries WHERE number = 22": "chain ends with entry 21",
     "DELETE FROM entries WHERE number = 15": "entry 15 of the chain is missing",
     "DELETE FROM entries": "the chain is empty",

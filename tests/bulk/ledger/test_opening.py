@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import sqlite3
 import subprocess
@@ -18,6 +19,7 @@ from payments_async.bulk.errors import BulkError
 from payments_async.bulk.ledger import connection, file
 from payments_async.bulk.ledger.file import file_system, is_remote, refuse_remote
 from payments_async.bulk.ledger.ledger import Ledger
+from payments_async.bulk.ledger.schema import SCHEMA
 from payments_async.bulk.ledger_errors import (
     LedgerClosed,
     LedgerError,
@@ -36,6 +38,8 @@ from payments_async.bulk.ledger_errors import (
 )
 from payments_async.bulk.protocol.records import Binding
 from tests.support.ledgers import BINDING, Clock, begun, counts, tampering
+
+TABLES_OF_SCHEMA_1 = "9c330f4e6cc715ebc0b8d0963c6ca34f294ce4ed8e89ef79f5a9175d36a788fb"
 
 MOUNTS = """\
 21 1 254:0 / / rw,relatime - ext4 /dev/vda rw
@@ -253,3 +257,12 @@ def _run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
     )
+
+
+async def test_the_tables_of_a_schema_number_never_change(path: Path) -> None:
+    async with await begun(path, 1):
+        pass
+    with closing(sqlite3.connect(path)) as db:
+        tables = [sql for (sql,) in db.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")]
+    digest = hashlib.sha256("\n".join(" ".join(sql.split()) for sql in tables).encode()).hexdigest()
+    assert (SCHEMA, digest) == (1, TABLES_OF_SCHEMA_1), "ledgers that exist would be called damaged"
