@@ -1,6 +1,6 @@
 """Bytes to records: JSON by msgspec, records by cattrs hooks made for each class.
 
-Only the modules of this folder import either. Numbers stay exact both paths: a JSON number becomes
+Only the modules of this folder import either. Numbers stay exact both ways: a JSON number becomes
 an int or a Decimal and never passes through a float.
 
 There are two paths from bytes to a record. `fast_path` takes an answer whose fields are all known and of

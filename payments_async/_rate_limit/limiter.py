@@ -35,7 +35,7 @@ class LimiterTimeout(Exception):
 class RateLimiter:
     """Lets requests through at the pace of one bucket. Thread-safe, and shared by every event loop.
 
-    Each grant ends in exactly one of `leave`, `refused` and `put_back`. Times are the runtime's monotonic
+    Each grant ends in exactly one of `release`, `refused` and `put_back`. Times are the runtime's monotonic
     seconds.
     """
 

@@ -113,9 +113,9 @@ class ListReader(Generic[R]):
         try:
             return await read_page(self._pipeline, self._records, {**arguments, **size, "cursor": cursor})
         except UnprocessableError as error:
-            if self._size is None or not _refuses_page_size(error):
+            if not size or not _refuses_page_size(error):
                 raise
-        self._size = None
+        self._size = None  # perhaps once more: other pages may have been asked for meanwhile
         return await self.page(arguments, cursor)
 
     async def pages(self, arguments: Mapping[str, Any], position: ListPosition) -> AsyncIterator[Page[R]]:

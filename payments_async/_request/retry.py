@@ -29,7 +29,7 @@ def backoff(retry: int, chance: float) -> float:
 
 
 def pause(retry: int, retry_after: float | None, chance: float) -> float:
-    """Seconds for which a 429 closes a gate: what the service asked plus positive jitter, or a back-off."""
+    """Seconds for which a 429 closes a limiter: what the service asked plus positive jitter, or a back-off."""
     if retry_after is None:
         return BASE + backoff(retry, chance)
     return retry_after + chance * min(JITTER, 0.1 + retry_after / 10)
@@ -71,7 +71,7 @@ class RetryBudget:
     """A key's allowance of retries, so that a failing service is not stormed.
 
     500 tokens; a retry takes 5, one after a timeout 10; a success gives 1 back. A 429 costs nothing: the
-    gate it closes lets out one request at a time.
+    limiter it closes lets out one request at a time.
     """
 
     FULL = 500

@@ -1,6 +1,6 @@
 """Lookups in one list, and which page is read next for which of them. No I/O.
 
-Lookups that need the same page wait lookups. The newest page and the others take turns, so that neither new
+Lookups that need the same page wait together. The newest page and the others take turns, so that neither new
 lookups nor those of old records hold up the others.
 
 A lookup reads from the newest page down to what is an hour older than the URL. That is its run. It also

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -87,3 +88,11 @@ async def test_bulk_reads_in_the_services_own_pages(world: Watched, surface: str
     assert [len(first.items), len(rest.items)] == [5, 2]
     await service.greet()
     assert asked(world) == [(True, 422), (False, 200), (False, 200), (True, 200)]
+
+
+async def test_readings_at_the_same_time_find_out_together(world: Watched, surface: str) -> None:
+    if surface == "sync":
+        pytest.skip("bulk's engine has one surface")
+    service = Service(world.client())
+    await asyncio.gather(service.page(), service.page())
+    assert sorted(asked(world)) == [(False, 200), (False, 200), (True, 422), (True, 422)]
