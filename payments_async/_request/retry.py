@@ -29,7 +29,7 @@ def backoff(retry: int, chance: float) -> float:
 
 
 def pause(retry: int, retry_after: float | None, chance: float) -> float:
-    """Seconds for which a 429 closes a limiter: what the service asked plus positive jitter, or a back-off."""
+    """Seconds for which a 429 closes a limiter: what the service asked plus jitter, or a back-off."""
     if retry_after is None:
         return BASE + backoff(retry, chance)
     return retry_after + chance * min(JITTER, 0.1 + retry_after / 10)
