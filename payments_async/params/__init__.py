@@ -6,7 +6,8 @@ would be sent, so that all its faults are reported together (`_validation`). Non
 
 from __future__ import annotations
 
-from ._base import Money, Pairs, Params, decimal_if_readable
+from ._base import Pairs, Params
+from .amounts import Money, decimal_if_readable
 from .payments import (
     AppearanceInput,
     AttemptInput,

@@ -1,7 +1,7 @@
 """The payout request that the cells of one row make, or their faults. Pure.
 
-An amount becomes a Decimal in `PayoutRequest` (`params`). JSON cells are read with exact numbers. A missing
-instrument type is inferred when exactly one fits (gap L).
+An amount becomes a Decimal in `PayoutRequest` (`params/amounts.py`). JSON cells are read with exact numbers.
+A missing instrument type is inferred when exactly one fits (gap L).
 """
 
 from __future__ import annotations
