@@ -76,6 +76,16 @@ async def test_any_other_refusal_is_told_in_bulk(world: Watched, surface: str) -
         await Service(world.client()).page()
 
 
+async def test_readings_at_the_same_time_all_take_the_services_own_pages(
+    world: Watched, surface: str
+) -> None:
+    if surface == "sync":
+        pytest.skip("bulk's engine has one surface")
+    service = Service(world.client())
+    await asyncio.gather(service.page(), service.page())
+    assert asked(world) == [(True, 422)] * 2 + [(False, 200)] * 2
+
+
 async def test_bulk_reads_in_the_services_own_pages(world: Watched, surface: str) -> None:
     if surface == "sync":
         pytest.skip("bulk's engine has one surface")
