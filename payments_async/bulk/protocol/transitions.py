@@ -99,7 +99,10 @@ def _standing(
 
 
 def corrected(row: LedgerRow, new: NewRow, entry: int) -> LedgerRow:
-    """Another body for a row that was refused, under the same reference and a new key. Raises Refused."""
+    """Another body for a row that was refused, under the same reference and a new key.
+
+    Raises TransitionRefused.
+    """
     after = attrs.evolve(_replaced(row, new), known=row_state.correct(row.known), changed_in=entry)
     if new.reference != row.reference:
         raise TransitionRefused("a corrected row keeps its reference")
@@ -109,7 +112,7 @@ def corrected(row: LedgerRow, new: NewRow, entry: int) -> LedgerRow:
 def retried(row: LedgerRow, new: NewRow, entry: int) -> LedgerRow:
     """A new payout for a row whose payout has finally failed: a new reference, nothing known of it yet.
 
-    Raises Refused.
+    Raises TransitionRefused, and IllegalTransition when the payout has not finally failed.
     """
     known = row_state.retry(row.known, finally_failed=row.final)
     if new.reference == row.reference:

@@ -48,7 +48,7 @@ class JsonLinesView:
     _speed: Speed = attrs.field(factory=Speed)
     _shown_at: float | None = None
     _later: Timer | None = None
-    """Tells what on_signal within a second of a line, when the second is over."""
+    """Shows what came within a second of a line, when the second is over."""
 
     def read(self, rows: int, number: int = 1) -> None:
         """A line, unless there was one within the last second."""
