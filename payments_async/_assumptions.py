@@ -1,4 +1,4 @@
-"""What the interface does not show, and what we take it to be: every assumption, in one place.
+"""Every assumption about what the interface does not show, in one place.
 
 The letters are those of the last section of `docs/interface.md`. A caller can override each without a
 fork: open strings, mappings passed through, `extra_query`, `extra_body`, `extra_headers`, `client.request`.
@@ -30,7 +30,7 @@ PAYOUT_FILTERS: Final[Mapping[str, str]] = {
     "cursor": "cursor",
 }
 
-# C: where a list ends is decided by `models.lists.proves_end`; this is said of a page that does not say it.
+# C: `models.lists.proves_end` decides where a list ends; this is the message for a page that does not say.
 NO_END: Final = "the service gave no cursor for a next page, and did not say that the list ends"
 
 # D: page sizes accepted locally; nothing is sent unless asked for.
@@ -56,11 +56,11 @@ NEVER_RETRIED: Final = frozenset({501})
 # Z: of the two figures for refund availability the stricter one, requests a minute per key.
 REFUND_AVAILABILITY_LIMIT: Final = 100
 
-# Limits, Idempotency: how long a key protects, and the margin we keep to it (clocks differ). Seconds.
+# Limits, Idempotency: seconds for which a key protects, and the safety margin before that (clocks differ).
 KEY_LIFETIME: Final = 24 * 3600.0
 KEY_TRUSTED_FOR: Final = 23 * 3600.0
 
-# An abandoned request is taken to be dead after this long. Seconds.
+# Seconds after which an abandoned request can no longer be carried out.
 ABANDONED_AFTER: Final = 15 * 60.0
 
 # Until this long after a payout was made, a list that does not show it proves nothing. Seconds.

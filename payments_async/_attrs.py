@@ -1,8 +1,9 @@
-"""What frozen attrs classes share: equality, hash and repr, and a fast constructor.
+"""Shared parts of frozen attrs classes: equality, hash and repr, and a fast constructor.
 
-A frozen class fills each slot through `object.__setattr__`. What `maker` returns fills those of a subclass
-whose slots are stored to directly, and turns it into the frozen object at the end. It is for the five classes
-that every creation makes: with their own constructors `payouts.create` takes a quarter more instructions.
+A frozen class fills each slot through `object.__setattr__`. The constructor that `maker` returns fills a
+subclass whose slots can be assigned directly, and then changes its class to the frozen one. It is for the
+five classes that every creation makes: with their own constructors `payouts.create` takes a quarter more
+instructions.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ T = TypeVar("T")
 
 
 def maker(cls: Callable[P, T], **defaults: Any) -> Callable[P, T]:
-    """The constructor of a frozen class with slots: same parameters, defaults and converters, same object.
+    """Makes a fast constructor of a frozen class with slots: same parameters, converters and result.
 
-    `defaults` are taken before the class's own.
+    `defaults` replace the class's own.
     """
     scope: dict[str, Any] = {"C": cls, "T": writable(cls)}
     parameters, lines = _source(cls, scope, defaults)
@@ -30,7 +31,7 @@ def maker(cls: Callable[P, T], **defaults: Any) -> Callable[P, T]:
 
 
 def _source(cls: Any, scope: dict[str, Any], defaults: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """The parameters and the stores, each with what it needs in the scope."""
+    """Source of the parameters and the assignments; fills `scope` with the names that they use."""
     parameters: list[str] = []
     lines: list[str] = []
     fields = attrs.fields(cls)
@@ -57,11 +58,12 @@ def _source(cls: Any, scope: dict[str, Any], defaults: Mapping[str, Any]) -> tup
 
 
 def _writable(cls: Any) -> Any:
-    """A subclass with the same slots, stored to directly. An object of it can become one of the frozen class.
+    """Makes a subclass with the same slots, assigned directly. Its objects can change to the frozen class.
 
     Both `__setattr__` and `__delattr__` have to be `object`'s own again: they share one slot of the type, and
-    storing is direct, and 15 times as fast, only if neither is a Python function. Its constructor takes
-    nothing and sets nothing. Both classes have the same layout, so Python lets the object change its class.
+    an assignment is direct, and 15 times as fast, only if neither is a Python function. The subclass's
+    constructor takes and sets nothing. Both classes have the same layout, so Python lets an object change
+    class.
     """
     body = {
         "__slots__": (),
@@ -77,7 +79,7 @@ writable: Callable[[Any], Any] = cache(_writable)
 
 
 def named(value: object) -> str:
-    """The repr of an object that hides its content, or may not be complete yet: its class."""
+    """The repr of an object that hides its content or may be incomplete: only its class name."""
     return f"<{type(value).__name__}>"
 
 
@@ -97,7 +99,7 @@ class ValueMixin:
         return hash((cls.__qualname__, *[getattr(self, name) for name in _hashed(cls)]))
 
     def __repr__(self) -> str:
-        """Every field that is shown, as the constructor takes it; personal and account data masked."""
+        """The fields with a repr, as the constructor takes them; personal and account data masked."""
         cls: Any = self.__class__
         shown = (f"{name}={show(getattr(self, name))}" for name, show in _shown(cls))
         return f"{cls.__qualname__}({', '.join(shown)})"

@@ -1,4 +1,4 @@
-"""The world's clock and chance: the only module that reads time, sleeps or draws random bytes.
+"""Clock and randomness: the only module that reads the time, sleeps or draws random bytes.
 
 Everything else takes a `Runtime`, so that a test can run a day of back-off in milliseconds.
 """
@@ -18,14 +18,14 @@ from .errors import ConfigurationError
 
 
 class Timer(Protocol):
-    """A callback that was scheduled and can still be called off."""
+    """A scheduled callback that can be cancelled."""
 
     def cancel(self) -> None:
-        """Do not run the callback."""
+        """Cancel the callback."""
 
 
 class Runtime(Protocol):
-    """Time and chance as the client sees them. All durations are seconds."""
+    """The client's source of time and randomness. All durations are seconds."""
 
     def monotonic(self) -> float:
         """Seconds on a clock that never goes back."""
@@ -34,7 +34,7 @@ class Runtime(Protocol):
         """The wall clock, aware, UTC."""
 
     async def sleep(self, seconds: float) -> None:
-        """Give way for so long."""
+        """Wait this long; other tasks run meanwhile."""
 
     def call_later(self, delay: float, callback: Callable[[], object], *, background: bool = False) -> Timer:
         """Run `callback` on the running loop after `delay` seconds.
@@ -46,7 +46,7 @@ class Runtime(Protocol):
         """A number in [0, 1), for jitter."""
 
     def token(self, size: int) -> bytes:
-        """So many unpredictable bytes."""
+        """`size` unpredictable bytes."""
 
 
 class SystemRuntime:
@@ -61,7 +61,7 @@ class SystemRuntime:
         return datetime.now(UTC)
 
     async def sleep(self, seconds: float) -> None:
-        """Give way for so long."""
+        """Wait this long; other tasks run meanwhile."""
         await asyncio.sleep(seconds)
 
     def call_later(self, delay: float, callback: Callable[[], object], *, background: bool = False) -> Timer:
@@ -69,12 +69,12 @@ class SystemRuntime:
         return event_loop().call_later(delay, callback)
 
     def token(self, size: int) -> bytes:
-        """So many unpredictable bytes."""
+        """`size` unpredictable bytes."""
         return os.urandom(size)
 
 
 def event_loop() -> asyncio.AbstractEventLoop:
-    """The running event loop. Raises ConfigurationError where none of asyncio's runs."""
+    """The running event loop. Raises ConfigurationError when no asyncio loop runs."""
     with suppress(RuntimeError):
         return asyncio.get_running_loop()
     raise ConfigurationError(
@@ -85,4 +85,4 @@ def event_loop() -> asyncio.AbstractEventLoop:
 
 SYSTEM = SystemRuntime()
 SESSION: Final = os.urandom(8).hex()
-"""Names this process: monotonic values compare only within one."""
+"""Identifies this process: monotonic times of different processes cannot be compared."""

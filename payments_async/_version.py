@@ -6,5 +6,5 @@ __version__ = "0.1.0"
 
 
 def with_extra(extra: str) -> str:
-    """How to repair it, wherever the package was installed from."""
+    """The message that names the extra to install, wherever the package was installed from."""
     return f"install payments-sdk with its extra {extra!r}"

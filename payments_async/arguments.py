@@ -1,4 +1,4 @@
-"""The keyword arguments of every method, written down once: what it takes, of which type, in which unit.
+"""The keyword arguments of every method, with their types and units.
 
 Methods take them as `**arguments: Unpack[...]`; type checkers and editors show them by name.
 """
@@ -21,18 +21,18 @@ from .params import (
 
 
 class SendOptions(TypedDict, total=False):
-    """How one call is sent; each overrides the client's own."""
+    """Options for sending one call; each overrides the client's own."""
 
     timeout: float | None
     """Seconds for each attempt."""
     deadline: float | None
     """Seconds for the whole call: pacing, attempts and back-off."""
     max_retries: int | None
-    """Tries after the first."""
+    """Attempts after the first."""
 
 
 class PrepareOptions(TypedDict, total=False):
-    """What goes into a write besides its fields."""
+    """Options of a write's request, besides its fields."""
 
     idempotency_key: str | None
     """8 to 128 printable characters; the client makes one when absent (Limits, Idempotency)."""
@@ -64,9 +64,9 @@ class _PaymentFields(TypedDict, total=False):
     """At most 500 characters."""
     customer: CustomerInput | Pairs | None
     return_url: str | None
-    """Where the payer lands afterwards, at most 2048 characters. Landing there proves nothing."""
+    """The page where the payer lands afterwards, at most 2048 characters. A visit to it proves nothing."""
     webhook_url: str | None
-    """Where events go, unsigned, at most 2048 characters."""
+    """The address that gets the events, unsigned, at most 2048 characters."""
     statement_descriptor: str | None
     """At most 22 letters, digits, white space, periods, commas and hyphens."""
     receipt_email: str | None
@@ -89,7 +89,7 @@ class CheckoutFields(_PaymentFields, total=False):
     restriction: CheckoutRestriction | Pairs | None
     """One country or one phone number."""
     appearance: AppearanceInput | Pairs | None
-    """Overrides of the page's look."""
+    """Overrides of the page's design."""
 
 
 class PaymentIntentFields(_PaymentFields, total=False):
@@ -109,7 +109,7 @@ class PayoutFields(TypedDict, total=False):
     method: Required[str]
     """The payout method's code, from the dashboard."""
     instrument: Required[Instrument | Pairs]
-    """Where the money goes."""
+    """The receiving account or phone number."""
     reference: str | None
     """Your identifier, unique within the project, at most 191 characters. Give one: it makes the payout
     impossible to pay twice and possible to find again."""
@@ -117,7 +117,7 @@ class PayoutFields(TypedDict, total=False):
     """At most 500 characters."""
     customer: CustomerInput | Pairs | None
     webhook_url: str | None
-    """Told of creation, completion and failure, unsigned, at most 2048 characters."""
+    """The address that gets creation, completion and failure events, unsigned, at most 2048 characters."""
     metadata: Pairs | None
     """Up to 10 pairs, returned unchanged."""
     gateway_options: Pairs | None
@@ -194,8 +194,8 @@ class Search(ReadOptions, total=False):
     """Options of `payouts.find`."""
 
     created_on_or_after: date | str | None
-    """Where the walk, newest first, may end."""
+    """The search, newest first, may stop at this date."""
     cursor: str | None
-    """Where to continue: `SearchIncomplete.cursor`, with the same `created_on_or_after`."""
+    """Position to continue from: `SearchIncomplete.cursor`, with the same `created_on_or_after`."""
     max_pages: int
     """Pages of 100 to read at most; 100 when absent."""

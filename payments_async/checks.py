@@ -1,4 +1,4 @@
-"""The interface's limits on a request, asked without sending anything: for files, forms and dry runs."""
+"""Checks of a request against the interface's limits, sending nothing: for files, forms and dry runs."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from ._validation.tables import check
 from .params import PayoutRequest
 
-_ANY_MOMENT = datetime.max.replace(tzinfo=UTC)  # no field of a payout is bound to the present
+_ANY_MOMENT = datetime.max.replace(tzinfo=UTC)  # no rule of a payout's fields depends on the time
 
 
 def check_payout(request: PayoutRequest) -> dict[str, list[str]]:
-    """Every fault of a payout: {field, dotted when nested: [every rule it breaks]}, as in `InvalidRequest`.
+    """Check a payout: {field, dotted when nested: [every rule it breaks]}, as in `InvalidRequest`.
 
-    Empty when it may be sent (Endpoints, POST /payouts). Texts name rules and kinds, never values.
+    Empty when the payout may be sent (Endpoints, POST /payouts). Texts name rules and types, never values.
     """
     return check(request, now=_ANY_MOMENT)

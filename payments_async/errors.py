@@ -1,4 +1,4 @@
-"""Every error, and what each says about money.
+"""Every error, and its effect on money.
 
 PaymentsError                      .effect: "none" | "happened" | "unknown"
 ├─ ConfigurationError              bad key, base_url or option; wrong environment        nothing sent
@@ -39,24 +39,24 @@ if TYPE_CHECKING:
     from .params.prepared import PreparedRequest
 
 Effect = Literal["none", "happened", "unknown"]
-"""Whether this call moved money or made a record: it did not · it did · not known yet."""
+"""Effect of a call: it moved no money and made no record · it did · not known yet."""
 
 
 class Body:
-    """An answer's body, which may hold account data: read it on purpose, it never prints itself."""
+    """An answer's body, which may hold account data. Its repr shows none of it."""
 
     __slots__ = ("raw",)
 
     def __init__(self, raw: bytes) -> None:
         self.raw: bytes = body_without_keys(raw)
-        """The bytes as they came, secret keys masked."""
+        """The bytes as received, secret keys masked."""
 
     def text(self) -> str:
-        """The body as text; unreadable bytes are replaced."""
+        """The body as text; bytes that are not UTF-8 are replaced."""
         return self.raw.decode("utf-8", "replace")
 
     def json(self) -> Any:
-        """The body as the standard library reads it; raises ValueError when it is not JSON."""
+        """The body parsed by the standard library. Raises ValueError when it is not JSON."""
         return json.loads(self.raw)
 
     def __repr__(self) -> str:
@@ -64,7 +64,7 @@ class Body:
 
 
 class PaymentsError(Exception):
-    """Anything this package raises on purpose."""
+    """Base of every error that this package raises on purpose."""
 
     _left_out_of_pickles: ClassVar[frozenset[str]] = frozenset()
 
@@ -79,13 +79,13 @@ class PaymentsError(Exception):
     ) -> None:
         super().__init__(message)
         self.effect: Effect = effect
-        """Whether this call can have moved money or made a record."""
+        """Effect of the call: whether it can have moved money or made a record."""
         self.operation = operation
-        """Which call it was: `payouts.create`."""
+        """Name of the call, such as `payouts.create`."""
         self.idempotency_key = idempotency_key
-        """The key the write carried."""
+        """Idempotency key of the write."""
         self.attempts = attempts
-        """Every try and what came of it."""
+        """Every attempt, with its result."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         state = {name: value for name, value in vars(self).items() if name not in self._left_out_of_pickles}
@@ -152,7 +152,7 @@ class NotFoundError(APIStatusError):
 
 
 _AT_WORK = ("in progress", "being processed", "being worked on", "processing", "running", "concurrent")
-"""Words of a 409 about a request that is still at work."""
+"""Words of a 409 about a request that is still in progress."""
 _WORD = re.compile(r"[^\W_]+")
 _TAKEN = ("exist", "taken", "already used", "already been used", "duplicate reference")
 """Words of a 409 about a reference that another payout has."""
@@ -163,9 +163,9 @@ class ConflictError(APIStatusError):
 
     @property
     def in_progress(self) -> bool:
-        """Whether the service says that the request is still at work, and not that a reference is taken.
+        """True if the service says that the request is in progress, and not that a reference is taken.
 
-        To a creation this arrives as an `OutcomeUnknown`, with the `ConflictError` as its cause.
+        A creation raises `OutcomeUnknown` instead, with this `ConflictError` as its cause.
         """
         return _is_in_progress(self.message)
 
@@ -185,11 +185,11 @@ class IdempotencyConflict(ConflictError):
 
 
 class UnprocessableError(APIStatusError):
-    """422: the data is invalid; `.errors` says which fields."""
+    """422: the data is invalid; `.errors` has the fields."""
 
 
 class RateLimitedError(APIStatusError):
-    """429: over the limit, and not waited out (Limits)."""
+    """429: over the rate limit, and the client did not wait (Limits)."""
 
     def __init__(
         self,
@@ -202,7 +202,7 @@ class RateLimitedError(APIStatusError):
     ) -> None:
         super().__init__(message, **facts)
         self.retry_after = retry_after
-        """Seconds to wait, as `Retry-After` said."""
+        """Seconds to wait, from `Retry-After`."""
         self.limit = limit
         """Requests a minute (`X-RateLimit-Limit`)."""
         self.remaining = remaining
@@ -210,7 +210,7 @@ class RateLimitedError(APIStatusError):
 
 
 class ServerError(APIStatusError):
-    """5xx: the service failed. What became of a write is not known; see `OutcomeUnknown`."""
+    """5xx: the service failed. The outcome of a write is not known; see `OutcomeUnknown`."""
 
 
 STATUS_ERRORS: Mapping[int, type[APIStatusError]] = {
@@ -227,9 +227,9 @@ STATUS_ERRORS: Mapping[int, type[APIStatusError]] = {
 def error_class(
     status: int, *, message: str | None = None, reference: str | None = None
 ) -> type[APIStatusError]:
-    """The class for a status. Its message says which 409 it is, then by whether a reference was sent.
+    """The error class of a status. The message decides which 409 it is, then whether a reference was sent.
 
-    One about a request that is still at work says nothing of the reference.
+    A 409 about a request in progress says nothing about the reference.
     """
     if status == 409 and any(word in (message or "").lower() for word in ("idempoten", "key")):
         return IdempotencyConflict
@@ -301,7 +301,7 @@ class APITimeoutError(APIConnectionError):
 class OutcomeUnknown(PaymentsError):
     """A write was sent and no definite answer came: money may have moved.
 
-    Give it to `client.resolve(error)`, or keep `error.prepared.to_json()` and resolve it later. Do not
+    Pass the error to `client.resolve(error)`, or keep `error.prepared.to_json()` and resolve it later. Do not
     send the same payment again under a new key.
     """
 
@@ -325,15 +325,15 @@ class OutcomeUnknown(PaymentsError):
         self.reference: str | None = prepared.reference
         """The payout's reference, by which it can be looked up at any time."""
         self.first_sent_at = first_sent_at
-        """When the request was prepared: no try of it, in any process, can have left before."""
+        """When the request was prepared: no attempt, in any process, can have been sent before."""
         self.last_sent_at = last_sent_at
-        """When the call ended, by the wall clock: no try of it has left since."""
+        """When the call ended, by the wall clock: no attempt of it was sent later."""
         self._ended: Any = ended
-        """The same moment on every clock (`_request/clocks.py`)."""
+        """`last_sent_at` on every clock (`_request/clocks.py`)."""
         self._in_use = in_use
-        """Seconds for which the key had been in use when the call ended, as far as the call can tell."""
+        """Seconds for which the idempotency key had been in use when the call ended, as far as is known."""
         self.key_expires_at = key_expires_at
-        """Until when the same key protects a repeat (Limits, Idempotency)."""
+        """End of the time in which the idempotency key protects a repeat (Limits, Idempotency)."""
 
 
 class DeadlineExceeded(PaymentsError):
@@ -341,12 +341,12 @@ class DeadlineExceeded(PaymentsError):
 
 
 class LimitReached(PaymentsError):
-    """`on_limit="raise"`, and the call would have had to wait for the rate limit. Nothing was sent."""
+    """With `on_limit="raise"`: the call would have to wait for the rate limit. Nothing was sent."""
 
     def __init__(self, message: str, *, retry_after: float, **facts: Any) -> None:
         super().__init__(message, **facts)
         self.retry_after = retry_after
-        """Seconds after which a try can succeed."""
+        """Seconds after which a new call can succeed."""
 
 
 class SearchIncomplete(PaymentsError):
@@ -357,16 +357,17 @@ class SearchIncomplete(PaymentsError):
         self.pages = pages
         """Pages read."""
         self.cursor = cursor
-        """Where to continue: `client.payouts.find(reference, cursor=error.cursor)`; None when not known."""
+        """Position to continue from, as `client.payouts.find(reference, cursor=...)`; None if unknown."""
 
 
 class DecodeError(PaymentsError):
-    """A 2xx that could not be read as the record it should be. For a write, it happened.
+    """A 2xx answer that could not be read as the expected record. A write was carried out.
 
-    Also an answer to a read of more than 16 MiB, decompressed, or with a list of more than 1,000 records.
+    Also raised for an answer to a read of more than 16 MiB, decompressed, or a list of more than 1,000
+    records.
 
-    A write's 2xx that shows no id of the record, or another reference, proves nothing: that is an
-    OutcomeUnknown, caused by this.
+    A write's 2xx without the record's id, or with another reference, proves nothing: it raises an
+    OutcomeUnknown caused by this error.
     """
 
     _left_out_of_pickles = frozenset({"body"})
@@ -374,15 +375,15 @@ class DecodeError(PaymentsError):
     def __init__(self, message: str, *, record_id: str | None, body: bytes, **facts: Any) -> None:
         super().__init__(message, **facts)
         self.record_id: str | None = record_id and without_keys(record_id)
-        """The record's id, when that much could be read; secret keys masked."""
+        """The record's id, if it could be read; secret keys masked."""
         self.body: Body | None = Body(body)
         """The answer's body; left behind by a pickle."""
 
 
 class ResponseMismatch(PaymentsError):
-    """A 2xx whose record differs from what was asked for. Nothing is known; check before you pay again.
+    """A 2xx answer whose record differs from the request. The outcome is unknown: check before paying again.
 
-    A read's is an answer about another record: effect "none". The connection that gave it was closed.
+    For a read it means an answer about another record: effect "none". The connection is closed.
     """
 
     _left_out_of_pickles = frozenset({"record"})
@@ -398,7 +399,7 @@ class ResponseMismatch(PaymentsError):
     ) -> None:
         super().__init__(message, effect=effect, **facts)
         self.record = record
-        """What the service returned; left behind by a pickle, as it holds account data."""
+        """The record that the service returned; left behind by a pickle, as it holds account data."""
         self.differences: dict[str, tuple[str, str]] = {
             name: (asked, without_keys(answered)) for name, (asked, answered) in differences.items()
         }
@@ -407,7 +408,7 @@ class ResponseMismatch(PaymentsError):
 
 
 class WaitTimeout(PaymentsError):
-    """A wait's `deadline` passed before the record was final. It may become final later."""
+    """A wait's `deadline` passed before the record was final. The record may become final later."""
 
     _left_out_of_pickles = frozenset({"last"})
 
@@ -416,10 +417,10 @@ class WaitTimeout(PaymentsError):
         self.last = last
         """The record as last read; None when it was never seen, and in a pickle."""
         self.token = token
-        """JSON with which the same `wait` continues, here or in another process."""
+        """JSON text that continues the same `wait`, in this or another process."""
 
 
 for _error in [value for value in globals().values() if isinstance(value, type)]:
     if issubclass(_error, PaymentsError):
-        _error.__module__ = __name__  # what tracebacks and pickles name is where one imports it from
+        _error.__module__ = __name__  # tracebacks and pickles name the public module
 del _error

@@ -1,8 +1,8 @@
-"""What happens inside calls, as frozen values for `on_event` and the `payments` logger.
+"""Events inside calls, as frozen values for `on_event` and the `payments` logger.
 
-They are logged at DEBUG; a rate limiter that a 429 closes for `LONG` or more, at WARNING.
+Events are logged at DEBUG; a rate limiter that a 429 closes for `LONG` or more, at WARNING.
 
-No event holds a key's secret, a body or account data. A hook that raises cannot break a call.
+No event holds a key's secret, a body or account data. An exception of the hook does not break a call.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .models._response import Verdict
 logger: logging.Logger = logging.getLogger("payments")
 
 LONG = 10.0
-"""Seconds: a limiter closed for so long is worth a warning."""
+"""Seconds: a limiter closed for this long or longer is logged as a warning."""
 
 
 __all__ = [
@@ -41,17 +41,17 @@ __all__ = [
 
 @attrs.frozen(eq=False, repr=False)
 class Event(ValueMixin):
-    """Something that happened in a call."""
+    """Base of all events of a call."""
 
     operation: str
-    """Which call: `payouts.create`."""
+    """Name of the call, such as `payouts.create`."""
     attempt: int
-    """The try it belongs to, 1 for the first."""
+    """Number of the attempt, 1 for the first."""
 
 
 @attrs.frozen(eq=False, repr=False)
 class RequestSent(Event):
-    """A request is about to go out."""
+    """A request is about to be sent."""
 
     method: str
     idempotency_key: str | None
@@ -59,7 +59,7 @@ class RequestSent(Event):
 
 @attrs.frozen(eq=False, repr=False)
 class AttemptEnded(Event):
-    """An answer came, or the try failed."""
+    """An answer came, or the attempt failed."""
 
     verdict: Verdict
     reason: str
@@ -85,7 +85,7 @@ class GateClosed(Event):
 
 @attrs.frozen(eq=False, repr=False)
 class RetryScheduled(Event):
-    """Another try follows."""
+    """Another attempt follows."""
 
     delay: float
     """Seconds from now."""
@@ -94,14 +94,14 @@ class RetryScheduled(Event):
 
 @attrs.frozen(eq=False, repr=False)
 class Replayed(Event):
-    """The service answered from its idempotency store: nothing was done twice."""
+    """The service returned its stored answer to the idempotency key: nothing was done twice."""
 
     idempotency_key: str | None
 
 
 @attrs.frozen(eq=False, repr=False)
 class CallCancelled(Event):
-    """The caller gave the call up; for a write that was sent, the effect is unknown."""
+    """The caller cancelled the call; for a write that was sent, the effect is unknown."""
 
     effect: Effect
     idempotency_key: str | None
@@ -111,14 +111,14 @@ Listener = Callable[[Event], object]
 
 
 class Emitter:
-    """Hands events to the logger and to the caller's hook."""
+    """Passes events to the logger and to the caller's hook."""
 
     def __init__(self, listener: Callable[[Event], object] | None) -> None:
         self._listener = listener
 
     @property
     def enabled(self) -> bool:
-        """Whether the hook or a log handler takes events; they are made only then."""
+        """True if the hook or a log handler takes events; they are made only then."""
         return self._listener is not None or logger.isEnabledFor(logging.DEBUG)
 
     def warn(self, text: str) -> None:
@@ -127,7 +127,7 @@ class Emitter:
 
     def emit(self, event: Event) -> None:
         """Pass an event to the log and the hook."""
-        closed_long = getattr(event, "seconds", 0.0) >= LONG  # only a GateClosed has them
+        closed_long = getattr(event, "seconds", 0.0) >= LONG  # only a GateClosed has seconds
         _log(logging.WARNING if closed_long else logging.DEBUG, "%s", event)
         if self._listener is not None:
             try:
@@ -137,6 +137,6 @@ class Emitter:
 
 
 def _log(level: int, text: str, fact: object) -> None:
-    """Log, and let no handler of the program's break a call that moves money."""
+    """Log; an exception of the program's log handlers does not break the call."""
     with suppress(Exception):
         logger.log(level, text, fact)

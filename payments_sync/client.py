@@ -30,9 +30,9 @@ R = TypeVar("R")
 class Payments:
     """Collects payments and sends payouts.
 
-    Constructing one sends nothing and needs no running loop. The first one of a process imports the HTTP
-    library, which takes 0.2 s: make clients at start-up. Use one with or without `with`, and end it
-    with `close()`. All clients of a key in a process share its rate limits.
+    Making a client sends nothing and needs no running loop. The first client of a process imports the HTTP
+    library, which takes 0.2 s: make clients at start-up. A client works with or without `with`; close
+    it with `close()`. All clients of a key in a process share the key's rate limits.
     """
 
     def __init__(
@@ -63,23 +63,23 @@ class Payments:
             api_key: the project's secret key, or a callable that gives it for each request (rotation
                 without a restart); `PAYMENTS_API_KEY` when absent (Authentication).
             base_url: the service's address, ending in /v1; `PAYMENTS_BASE_URL` when absent.
-            environment: refuse a key of the other one.
+            environment: "sandbox" or "live"; a key of the other one is refused.
             timeout: seconds for each attempt.
             connect_timeout: seconds to open a connection.
             deadline: seconds for a whole call, pacing and retries included; None for no bound.
-            max_retries: tries after the first.
-            limits: requests a minute; None for the service's limits, or what the key already has here.
-                `PAYMENTS_RATE_SHARE` (a fraction) divides them among processes.
+            max_retries: attempts after the first.
+            limits: requests a minute; None for the service's limits, or those the key already has in this
+                process. `PAYMENTS_RATE_SHARE` (a fraction) divides them among processes.
             on_limit: wait for the rate limit, or raise LimitReached.
             max_retry_after: seconds; a longer `Retry-After` raises at once.
             max_connections: connections open at a time.
-            proxy: an HTTP proxy's URL. The environment's proxy settings are not read.
-            ssl_context: for a private certificate authority.
-            insecure: let a live key go over an `ssl_context` that verifies no certificate.
-            on_event: called with each `events.Event`; it cannot break a call.
+            proxy: URL of an HTTP proxy. The environment's proxy settings are not read.
+            ssl_context: TLS settings, such as for a private certificate authority.
+            insecure: allow a live key with an `ssl_context` that verifies no certificate.
+            on_event: called with each `events.Event`; its exceptions do not break a call.
             app_info: added to `User-Agent`, such as "shop/1.2".
-            transport: what carries the requests, for tests.
-            runtime: time and chance, for tests.
+            transport: sends the requests, in place of aiohttp; for tests.
+            runtime: time and randomness, for tests.
 
         Raises:
             ConfigurationError: an option cannot be used; the message says why, never showing the key.
@@ -114,7 +114,7 @@ class Payments:
         self.payment_intents: PaymentIntents = PaymentIntents(twin.payment_intents, bridge)
         """Payments and their attempts."""
         self.payouts: Payouts = Payouts(twin.payouts, bridge)
-        """Money sent."""
+        """Money sent to a recipient."""
         self.methods: Methods = Methods(twin.methods, bridge)
         """Payment methods."""
 
@@ -128,9 +128,9 @@ class Payments:
         max_retry_after: float | None = None,
         on_event: Callable[[Event], object] | None = None,
     ) -> Self:
-        """A client with other options on the same connections, limits and waits; what is None stays.
+        """Make a client with other options on the same connections, limits and waits. None keeps an option.
 
-        Closing either closes the connections of both.
+        Closing either client closes the connections of both.
 
         Raises:
             ConfigurationError: an option cannot be used.
@@ -184,19 +184,20 @@ class Payments:
         limit: LimitClass | None = None,
         **options: Unpack[WriteOptions],
     ) -> Any:
-        """Call anything the interface does not show, with the same limits, retries, errors and decoding.
+        """Call an endpoint that has no method here, with the same limits, retries, errors and decoding.
 
         Args:
             method: GET, POST, PUT, PATCH or DELETE. All but GET carry an idempotency key.
             path: relative to the base URL, starting with a slash.
             json: the body's fields.
             params: the query.
-            result: a record class to read `data` as; None for the decoded JSON, whole.
-            limit: "write", "read", "diagnostic" or "refund_availability"; by method and path when absent.
+            result: a record class to read `data` as; None for the whole decoded JSON.
+            limit: "write", "read", "diagnostic" or "refund_availability"; chosen by method and path when
+                absent.
             options: see `arguments.WriteOptions`.
 
         Raises:
-            InvalidRequest: a fault of the arguments; nothing was sent.
+            InvalidRequest: the arguments are invalid; nothing was sent.
             OutcomeUnknown: a write without a definite answer.
             PaymentsError: see `errors`.
         """
@@ -216,26 +217,26 @@ class Payments:
         deadline: float | None = None,
         rotated_key: bool = False,
     ) -> Any:
-        """Send what `prepare` made; as often as you like within 24 hours, it is one request.
+        """Send a prepared request. Sent any number of times within 24 hours, it is carried out once.
 
-        While it is under way in this process, another call that sends it waits for its outcome and gets it.
+        A call that sends a request already under way in this process waits for that call's result.
 
         Args:
             prepared: from `prepare` or `PreparedRequest.from_json`.
             priority: "bulk" calls wait behind "interactive" ones at the rate limit.
-            max_retries: tries after the first.
+            max_retries: attempts after the first.
             timeout: seconds for each attempt.
             deadline: seconds for the whole call.
-            rotated_key: it may go under another secret key of the same project.
+            rotated_key: allow another secret key of the same project.
 
         Returns:
-            The record; `record.response.attempts` tells every attempt's verdict.
+            The record; `record.response.attempts` has every attempt and its verdict.
 
         Raises:
-            ConfigurationError: it was prepared for another environment, address or secret key, or over 23
-                hours ago and without a reference; nothing was sent.
+            ConfigurationError: the request was prepared for another environment, address or secret key, or
+                over 23 hours ago and without a reference; nothing was sent.
             OutcomeUnknown: no definite answer came.
-            PaymentsError: see `errors`; `error.attempts` tells every attempt's verdict.
+            PaymentsError: see `errors`; `error.attempts` has every attempt and its verdict.
         """
         return self._bridge.call(
             self._async.send,
@@ -250,30 +251,30 @@ class Payments:
     def resolve(self, outcome: OutcomeUnknown | PreparedRequest) -> Any:
         """Find out what became of a write in doubt.
 
-        While its key is protected (23 hours) the same bytes are sent again with the same key; later, or under
-        another secret key, a payout is looked up by its reference. A payment or checkout can then only stay
-        unknown.
+        While the idempotency key protects the write (23 hours), the same bytes are sent again with that key.
+        Later, or under another secret key, a payout is looked up by its reference; the outcome of a payment
+        or checkout stays unknown.
 
         Args:
             outcome: the error, or the request you stored.
 
         Returns:
-            The record: it happened.
+            The record: the write was carried out.
 
         Raises:
-            APIStatusError: it did not happen, for this reason; effect "none".
-            OutcomeUnknown: it is still not known; try again later.
-            ResponseMismatch: the reference belongs to a payout that differs.
-            ConfigurationError: not something that can be resolved, or of another environment or address.
+            APIStatusError: the write was refused, for this reason; effect "none".
+            OutcomeUnknown: the outcome is still not known; try again later.
+            ResponseMismatch: the reference belongs to a different payout.
+            ConfigurationError: the argument cannot be resolved, or is of another environment or address.
         """
         return self._bridge.call(self._async.resolve, outcome)
 
     def limits_snapshot(self) -> dict[LimitClass, LimitSnapshot]:
-        """How much of each rate limit the key has used in this process, requests a minute."""
+        """The use of each rate limit by the key in this process, requests a minute."""
         return self._async.limits_snapshot()
 
     def close(self) -> None:
-        """Close the connections. Attempts under way fail and are not made again.
+        """Close the connections. Attempts under way fail and are not retried.
 
         The client opens new connections if it is used again.
         """
@@ -288,6 +289,6 @@ class Payments:
     def __repr__(self) -> str:
         try:
             settings = self._async._pipeline.settings
-        except AttributeError:  # its constructor failed, and a traceback shows its locals
+        except AttributeError:  # the constructor failed, and its traceback prints local variables
             return f"{type(self).__name__}(unfinished)"
         return f"{type(self).__name__}(base_url={settings.base_url!r})"
