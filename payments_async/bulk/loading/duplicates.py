@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import attrs
@@ -39,10 +40,22 @@ class RepeatedHashes:
         return bool(self.same or self.cased)
 
 
+class NoTemporaryFile(Exception):
+    """Temporary files cannot be written."""
+
+
+@contextmanager
+def _on_the_disk() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise NoTemporaryFile from error
+
+
 class NameTable:
     """Hashes of all names of an input in a temporary table: on the disk when they are many, or in memory.
 
-    Its methods raise sqlite3.OperationalError when temporary files cannot be written.
+    Its methods raise NoTemporaryFile.
     """
 
     def __init__(self, *, in_memory: bool = False) -> None:
@@ -74,12 +87,13 @@ class NameTable:
         return RepeatedHashes(self._found(_SAME), self._found(_CASED))
 
     def _insert(self) -> None:
-        with self._db:
+        with _on_the_disk(), self._db:
             self._db.executemany(_INSERT, self._waiting)
         self._waiting.clear()
 
     def _found(self, query: str) -> frozenset[int]:
-        return frozenset(number for (number,) in self._db.execute(query))
+        with _on_the_disk():
+            return frozenset(number for (number,) in self._db.execute(query))
 
 
 @attrs.define

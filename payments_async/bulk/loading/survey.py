@@ -7,7 +7,6 @@ rejects are to be written: they carry references, which may be made of the hash 
 from __future__ import annotations
 
 import os
-import sqlite3
 from contextlib import aclosing, closing
 from typing import Final
 
@@ -15,7 +14,7 @@ import attrs
 
 from ..errors import BatchIdRequired, SourceUnreadable
 from ..sources import RejectsFile, Source
-from .duplicates import DuplicateFinder, NameTable, RepeatedHashes
+from .duplicates import DuplicateFinder, NameTable, NoTemporaryFile, RepeatedHashes
 from .reader import CHANGED, SourceReader
 from .rows import RowIdentifiers
 
@@ -45,7 +44,7 @@ async def survey(source: Source, identifiers: RowIdentifiers, *, must_name: bool
     """
     try:
         return await _survey(source, identifiers, NameTable(), must_name=must_name)
-    except sqlite3.OperationalError:  # no room for temporary files: this costs memory, and no batch
+    except NoTemporaryFile:  # this costs memory, and no batch
         return await _survey(source, identifiers, NameTable(in_memory=True), must_name=must_name)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -17,6 +18,7 @@ from payments_async.bulk.loading.duplicates import NameTable
 from payments_async.bulk.loading.rows import RowIdentifiers
 from payments_async.bulk.loading.survey import survey
 from payments_async.bulk.sources import IterableSource, RowFault
+from payments_async.params import PayoutRequest
 from tests.support.batches import item
 
 NAMES = st.lists(st.sampled_from(["a", "A", "b", "B", "c", "ß", "ss", "SS"]), max_size=12)
@@ -84,3 +86,17 @@ async def test_a_full_disk_loses_nothing(monkeypatch: pytest.MonkeyPatch, size: 
     assert found.reading.good == 1504
     assert found.repeated.same == {hash(("row_key", key)) for key in ("3", "17")}
     assert found.repeated.cased == {hash(("row_key", "x"))}
+
+
+async def test_an_error_of_the_input_itself_is_raised_at_once() -> None:
+    readings = []
+
+    class Cursor:
+        def __iter__(self) -> Iterator[PayoutRequest]:
+            readings.append(self)
+            yield item(1)[1]
+            raise sqlite3.OperationalError("database is locked")
+
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        await survey(IterableSource(Cursor()), RowIdentifiers("sandbox", "june"))
+    assert len(readings) == 1, "it was taken for a full disk, and the input read again"
