@@ -109,18 +109,18 @@ class KeyLimiter:
             return self._ways[kind]
         return (self._records.fetch(record, now), *self._ways[kind])
 
-    def refused(self, held: Grants, now: float, seconds: float, *, mistaken: bool = False) -> float:
+    def close_after_429(self, held: Grants, now: float, seconds: float, *, mistaken: bool = False) -> float:
         """A 429 came, and ends the grants: the narrow limiter closes for `seconds` (Errors, rule 1).
 
         The wide one closes too when this was its probe, or when the service refuses other records as well.
         `mistaken`: the seconds stand in for a time that cannot be meant. Returns those of the narrow limiter.
         """
         (narrow, grant), *rest = held
-        closed_for = narrow.refused(grant, now, seconds, mistaken=mistaken)
+        closed_for = narrow.close_after_429(grant, now, seconds, mistaken=mistaken)
         for limiter, grant in rest:
             live = limiter is self._classes["diagnostic"]
             if (live and self._records.refuses_others(narrow, now, closed_for)) or grant > ORDINARY:
-                limiter.refused(grant, now, seconds, mistaken=mistaken)
+                limiter.close_after_429(grant, now, seconds, mistaken=mistaken)
             else:
                 limiter.release(grant, now)
         return closed_for

@@ -35,8 +35,8 @@ class LimiterTimeout(Exception):
 class RateLimiter:
     """Lets requests through at the pace of one bucket. Thread-safe, and shared by every event loop.
 
-    Each grant ends in exactly one of `release`, `refused` and `put_back`. Times are the runtime's monotonic
-    seconds.
+    Each grant ends in exactly one of `release`, `close_after_429` and `put_back`. Times are the runtime's
+    monotonic seconds.
     """
 
     __slots__ = ("_bucket", "_lock", "_queue")
@@ -90,7 +90,7 @@ class RateLimiter:
         finally:
             lock.release()
 
-    def refused(self, grant: int, now: float, seconds: float, *, mistaken: bool = False) -> float:
+    def close_after_429(self, grant: int, now: float, seconds: float, *, mistaken: bool = False) -> float:
         """The answer was a 429: the limiter closes for so long, then lets one probe through (Errors, rule 1).
 
         Returns the seconds it closes for, which are more after repeated mistakes (`TokenBucket.refuse`).

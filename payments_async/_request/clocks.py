@@ -8,6 +8,8 @@ takes only clocks that cannot be set: the monotonic one within a session, the se
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Final
 
 import attrs
@@ -79,3 +81,14 @@ def key_age(made: float, ended: Timestamps | None, in_use: float, now: Timestamp
         return by_wall
     since = passed(ended, now)
     return math.inf if went_back(since) else max(by_wall, max(ended.wall - made, in_use) + max(since))
+
+
+def http_date(text: str) -> datetime | None:
+    """The moment that an HTTP date names; None for anything else."""
+    if not text.isascii() or not 16 <= len(text) <= 40:
+        return None
+    try:
+        moment = parsedate_to_datetime(text)
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (TypeError, ValueError, OverflowError):
+        return None

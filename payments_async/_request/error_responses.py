@@ -9,16 +9,18 @@ from typing import Any
 
 from .._codec import decode
 from .._http.types import HTTPResponse
+from .._rate_limit.limits import LONGEST_CLOSURE
 from ..errors import APIStatusError, ConflictError, DuplicateReference, Effect, RateLimitedError, error_class
 from ..models import ResponseInfo
 from ..models._masking import HIDDEN, clean, without_keys
-from . import retry
+from .clocks import http_date
 from .prepare import Call
 
 Mask = Callable[[str], str]
 
 # A local part has at most 64 characters, and the bound keeps the search linear on text without an @.
 _PERSONAL = r"\+?\d[\d \-]{5,}\d|[^\s@,;:<>\"']{1,64}@[^\s@,;:<>\"']+"
+_SECONDS = r"[0-9]{1,20}(?:\.[0-9]{1,6})?"
 _SHORTEST = 3
 """Characters from which a text of the request is taken for personal data."""
 _MOST_VALUES = 500
@@ -43,7 +45,7 @@ def status_error(call: Call, answer: HTTPResponse, now: datetime) -> APIStatusEr
     if cls is RateLimitedError:
         limits = ResponseInfo(answer.status, answer.headers, ()).rate_limit
         facts = {"limit": limits.limit, "remaining": limits.remaining}
-        facts["retry_after"] = retry.retry_after(answer.headers, now)
+        facts["retry_after"] = retry_after(answer.headers, now)
     parts = [f"HTTP {answer.status}", message, _joined(errors), _hint(cls, answer.status, facts)]
     return cls(
         f"{call.operation.name}: " + "; ".join(part.removesuffix(".") for part in parts if part),
@@ -63,13 +65,29 @@ def is_definite(status: int) -> bool:
     return 400 <= status < 500 and status != 408
 
 
+def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Seconds that `Retry-After` asks for: digits by ASCII rules or an HTTP date; None when unreadable."""
+    text = headers.get("Retry-After", "").strip()
+    if re.fullmatch(_SECONDS, text):
+        return float(text)
+    moment = http_date(text)
+    if moment is None:
+        return None
+    return max(0.0, (moment - (http_date(headers.get("Date", "")) or now)).total_seconds())
+
+
+def is_mistaken(retry_after: float | None) -> bool:
+    """Whether a `Retry-After` asks for longer than the service can mean."""
+    return retry_after is not None and retry_after > LONGEST_CLOSURE
+
+
 def _hint(cls: type[APIStatusError], status: int, facts: Mapping[str, Any]) -> str | None:
     """What to do next."""
     if cls is DuplicateReference:
         return "a payout has this reference: client.payouts.find(reference) shows it"
     if cls is RateLimitedError:
         seconds = facts["retry_after"]
-        believed = seconds is not None and not retry.is_mistaken(seconds)
+        believed = seconds is not None and not is_mistaken(seconds)
         return "over the rate limit: wait" + (f" {seconds:g} s" if believed else "")
     return _HINTS.get(status)
 

@@ -24,8 +24,7 @@ from ..errors import (
     ResponseMismatch,
 )
 from ..models import Attempt, Record, ResponseInfo
-from . import retry
-from .clocks import Timestamps
+from .clocks import Timestamps, http_date
 from .outcome import AttemptResult
 from .prepare import Call
 
@@ -175,5 +174,5 @@ def _says_so(error: PaymentsError) -> bool:
 
 def server_time(cause: BaseException | None) -> float | None:
     """When an answer was given by the service's own `Date`, seconds since 1970; None where there is none."""
-    said = retry.http_date(cause.headers.get("date", "")) if isinstance(cause, APIStatusError) else None
+    said = http_date(cause.headers.get("date", "")) if isinstance(cause, APIStatusError) else None
     return None if said is None else said.timestamp()

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import attrs
 
-from .. import models
+from .. import _assumptions, models
 from .._codec import decode
 from .._http.types import HTTPResponse, TransportError
 from ..errors import (
@@ -26,7 +26,7 @@ from ..models._response import is_replayed
 from ..models.lists import proves_end
 from ..params import PreparedRequest
 from ..params.operations import Operation
-from . import error_responses, retry
+from . import error_responses
 from .prepare import Call
 
 
@@ -87,9 +87,14 @@ def read_answer(call: Call, answer: HTTPResponse, now: Callable[[], datetime]) -
         str(answer.status),
         answer.status,
         error=error,
-        again=retry.retried_status(answer.status) and not replayed,
+        again=_is_retried(answer.status) and not replayed,
         retry_after=getattr(error, "retry_after", None),
     )
+
+
+def _is_retried(status: int) -> bool:
+    """Whether an answer with this status is worth another try with the same bytes and key (gap Q)."""
+    return status == 429 or (status >= 500 and status not in _assumptions.NEVER_RETRIED)
 
 
 def _refusal_verdict(status: int, error: APIStatusError, *, replayed: bool) -> Verdict:

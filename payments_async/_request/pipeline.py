@@ -1,6 +1,7 @@
 """Runs a call: passes the rate limiters, sends, reads the answer, then returns, raises or tries again.
 
-`Pipeline.run` is the loop. Every decision in it is a call to a pure function; the pipeline acts on it.
+`Pipeline.run` is the loop. Every decision in it is a call to another module; the pipeline acts on it. What
+follows a 429 or another failure is in `retry`.
 
 A call that succeeds at once uses no task, timer, future or context manager of its own. A cancelled write has
 an `OutcomeUnknown` as `.outcome` on its `CancelledError`, and is logged with its operation and key, because a
@@ -22,7 +23,7 @@ from .._rate_limit.key_limiter import Grants, give_up
 from .._rate_limit.limiter import LimiterTimeout, RateLimiter
 from .._rate_limit.limits import LimitClass, LimitSnapshot
 from .._runtime import Runtime
-from ..errors import ConfigurationError, InvalidRequest, LimitReached, PaymentsError, RateLimitedError
+from ..errors import ConfigurationError, InvalidRequest
 from ..params import Params, PreparedRequest
 from ..params.operations import Operation
 from . import notify
@@ -36,7 +37,7 @@ from .outcome import AttemptResult, read_answer, read_failure
 from .pending import PendingRequests, join
 from .pending import of as pending_of
 from .prepare import Call, prepare
-from .retry import JITTER, backoff, is_mistaken, pause
+from .retry import before_retry, close_limiters, refuse_long_wait
 from .settings import Settings
 
 
@@ -87,7 +88,7 @@ class Pipeline:
                 state.budget.earn()
                 return history.delivery(result)
             refuse_connection(request, result.error)
-            delay = self._before_retry(state, history, result, result.error)
+            delay = before_retry(state.budget, history, result, result.error, settings, runtime)
             if delay:
                 await self._sleep(history, delay)
 
@@ -225,7 +226,7 @@ class Pipeline:
         now = self.runtime.monotonic()
         grant = 0
         while not grant:
-            self._refuse_long_wait(limiter, history)
+            refuse_long_wait(limiter, history, self.settings, self.runtime.monotonic())
             patience = max(self.settings.max_retry_after, 60.0)
             try:
                 until = history.until(self.runtime.monotonic() + patience)
@@ -235,19 +236,6 @@ class Pipeline:
                     raise history.out_of_time() from None
         notify.throttled(self.settings.emitter, history, self.runtime.monotonic() - now)
         return grant
-
-    def _refuse_long_wait(self, limiter: RateLimiter, history: CallHistory) -> None:
-        """Raise LimitReached where the caller does not want to wait, or not for so long."""
-        now, name = self.runtime.monotonic(), history.call.operation.name
-        closed = limiter.snapshot(now).closed_for
-        if closed > self.settings.max_retry_after + JITTER:
-            reason = f"{name}: the service's 429 closed the rate limit for {closed:.3g} s"
-            error = LimitReached(f"{reason}; this try was not sent", retry_after=closed)
-            raise history.conclusion(error)
-        if self.settings.on_limit == "raise":
-            wait = limiter.wait(now)
-            reason = f"{name}: the rate limit has no room for {wait:.3g} s"
-            raise history.conclusion(LimitReached(f"{reason}; this try was not sent", retry_after=wait))
 
     def _record_attempt(
         self,
@@ -264,7 +252,9 @@ class Pipeline:
         if result.status is None:
             give_up(grants, ended, sent=is_sent(request))
         elif result.status == 429 and result.again:
-            self._close(state, grants, history, result, ended)
+            close_limiters(
+                state.limiter, grants, history, result, self.settings, ended, self.runtime.random()
+            )
         else:
             for limiter, grant in grants:
                 limiter.release(grant, ended)
@@ -286,42 +276,6 @@ class Pipeline:
             self._attach_outcome(history, stopped)
         elif history.unknown:
             raise history.outcome_unknown(stopped) from stopped
-
-    def _close(
-        self, state: KeyState, grants: Grants, history: CallHistory, result: AttemptResult, now: float
-    ) -> None:
-        """Close the limiters after a 429, for the time that the service asks for plus jitter."""
-        mistaken = is_mistaken(result.retry_after)
-        asked = self.settings.max_retry_after if mistaken else result.retry_after
-        seconds = pause(history.retries + 1, asked, self.runtime.random())
-        seconds = state.limiter.refused(grants, now, seconds, mistaken=mistaken)
-        notify.closed(self.settings.emitter, history, seconds)
-
-    def _before_retry(
-        self, state: KeyState, history: CallHistory, result: AttemptResult, error: PaymentsError
-    ) -> float:
-        """Seconds until the next attempt; raises the call's error when there is none."""
-        call, settings = history.call, self.settings
-        allowed = settings.max_retries if call.max_retries is None else call.max_retries
-        if not result.again or self._not_to_be_waited_for(error):
-            raise history.conclusion(error)
-        if history.is_late(self.runtime.monotonic):
-            raise history.out_of_time(error)
-        limited = result.status == 429  # it waits at the limiter, which then opens for one request at a time
-        if history.retries >= allowed or not (limited or state.budget.spend(result.reason)):
-            raise history.conclusion(error)
-        history.retries += 1
-        delay = 0.0 if limited else backoff(history.retries, self.runtime.random())
-        if history.is_late(self.runtime.monotonic, after=delay):
-            raise history.out_of_time(error)
-        notify.retrying(settings.emitter, history, delay, result.reason)
-        return delay
-
-    def _not_to_be_waited_for(self, error: PaymentsError) -> bool:
-        """Whether the caller, or the length of the wait, forbids waiting after a 429."""
-        if not isinstance(error, RateLimitedError):
-            return False
-        return self.settings.on_limit == "raise" or (error.retry_after or 0.0) > self.settings.max_retry_after
 
     async def _sleep(self, history: CallHistory, seconds: float) -> None:
         try:

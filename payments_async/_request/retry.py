@@ -1,17 +1,21 @@
-"""What is retried, after how long, and when to stop. Pure (Errors, rule 1).
+"""What follows a 429 or another failed attempt: how long the limiters close, whether and when to try again.
 
-A 429 is not waited for here: `pipeline` closes the rate limiter, and the next attempt waits there.
+A 429 closes the rate limiters (`close_limiters`). The next attempt waits there, unless the caller does not
+want to wait so long (`refuse_long_wait`). Other failures are tried again after a back-off (`before_retry`),
+while the key's `RetryBudget` lasts. An attempt's result (`outcome`) says whether it is worth another try.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-
-from .. import _assumptions
-from .._rate_limit.limits import LONGEST_CLOSURE
+from .._rate_limit.key_limiter import Grants, KeyLimiter
+from .._rate_limit.limiter import RateLimiter
+from .._runtime import Runtime
+from ..errors import LimitReached, PaymentsError, RateLimitedError
+from . import notify
+from .error_responses import is_mistaken
+from .history import CallHistory
+from .outcome import AttemptResult
+from .settings import Settings
 
 BASE = 0.5
 """Seconds: the bound of the first back-off, doubled for each next one."""
@@ -20,7 +24,68 @@ CAP = 8.0
 JITTER = 1.0
 """Seconds added to a `Retry-After` at most."""
 
-_SECONDS = r"[0-9]{1,20}(?:\.[0-9]{1,6})?"
+
+def close_limiters(
+    limiter: KeyLimiter,
+    grants: Grants,
+    history: CallHistory,
+    result: AttemptResult,
+    settings: Settings,
+    now: float,
+    chance: float,
+) -> None:
+    """Close the limiters that a 429 went through, for the time that the service asks for plus jitter."""
+    mistaken = is_mistaken(result.retry_after)
+    asked = settings.max_retry_after if mistaken else result.retry_after
+    seconds = pause(history.retries + 1, asked, chance)
+    seconds = limiter.close_after_429(grants, now, seconds, mistaken=mistaken)
+    notify.closed(settings.emitter, history, seconds)
+
+
+def refuse_long_wait(limiter: RateLimiter, history: CallHistory, settings: Settings, now: float) -> None:
+    """Raise LimitReached where the caller does not want to wait at a limiter, or not for so long."""
+    name, closed = history.call.operation.name, limiter.snapshot(now).closed_for
+    if closed > settings.max_retry_after + JITTER:
+        reason = f"{name}: the service's 429 closed the rate limit for {closed:.3g} s"
+        error = LimitReached(f"{reason}; this try was not sent", retry_after=closed)
+        raise history.conclusion(error)
+    if settings.on_limit == "raise":
+        wait = limiter.wait(now)
+        reason = f"{name}: the rate limit has no room for {wait:.3g} s"
+        raise history.conclusion(LimitReached(f"{reason}; this try was not sent", retry_after=wait))
+
+
+def before_retry(
+    budget: RetryBudget,
+    history: CallHistory,
+    result: AttemptResult,
+    error: PaymentsError,
+    settings: Settings,
+    runtime: Runtime,
+) -> float:
+    """Seconds until the next attempt; raises the call's error when there is none."""
+    call = history.call
+    allowed = settings.max_retries if call.max_retries is None else call.max_retries
+    if not result.again or _is_unwanted_wait(error, settings):
+        raise history.conclusion(error)
+    if history.is_late(runtime.monotonic):
+        raise history.out_of_time(error)
+    limited = result.status == 429  # it waits at the limiter, which then opens for one request at a time
+    if history.retries >= allowed or not (limited or budget.spend(result.reason)):
+        raise history.conclusion(error)
+    history.retries += 1
+    delay = 0.0 if limited else backoff(history.retries, runtime.random())
+    if history.is_late(runtime.monotonic, after=delay):
+        raise history.out_of_time(error)
+    notify.retrying(settings.emitter, history, delay, result.reason)
+    return delay
+
+
+def _is_unwanted_wait(error: PaymentsError, settings: Settings) -> bool:
+    """Whether the caller, or the length of the wait, forbids waiting after a 429."""
+    if not isinstance(error, RateLimitedError):
+        return False
+    return settings.on_limit == "raise" or (error.retry_after or 0.0) > settings.max_retry_after
 
 
 def backoff(retry: int, chance: float) -> float:
@@ -33,38 +98,6 @@ def pause(retry: int, retry_after: float | None, chance: float) -> float:
     if retry_after is None:
         return BASE + backoff(retry, chance)
     return retry_after + chance * min(JITTER, 0.1 + retry_after / 10)
-
-
-def is_mistaken(retry_after: float | None) -> bool:
-    """Whether a `Retry-After` asks for longer than the service can mean."""
-    return retry_after is not None and retry_after > LONGEST_CLOSURE
-
-
-def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Seconds that `Retry-After` asks for: digits by ASCII rules or an HTTP date; None when unreadable."""
-    text = headers.get("Retry-After", "").strip()
-    if re.fullmatch(_SECONDS, text):
-        return float(text)
-    moment = http_date(text)
-    if moment is None:
-        return None
-    return max(0.0, (moment - (http_date(headers.get("Date", "")) or now)).total_seconds())
-
-
-def http_date(text: str) -> datetime | None:
-    """The moment that an HTTP date names; None for anything else."""
-    if not text.isascii() or not 16 <= len(text) <= 40:
-        return None
-    try:
-        moment = parsedate_to_datetime(text)
-        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
-def retried_status(status: int) -> bool:
-    """Whether an answer with this status is worth another try with the same bytes and key (gap Q)."""
-    return status == 429 or (status >= 500 and status not in _assumptions.NEVER_RETRIED)
 
 
 class RetryBudget:

@@ -237,7 +237,7 @@ async def test_when_the_last_waiter_is_cancelled_the_limiter_is_free_of_it() -> 
 @simulated
 async def test_the_probes_answer_wakes_the_line_at_once() -> None:
     runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(600, 10))
-    limiter.refused(limiter.try_acquire(0.0), 0.0, 5.0)
+    limiter.close_after_429(limiter.try_acquire(0.0), 0.0, 5.0)
     probe = await limiter.acquire(runtime)
     assert probe > ORDINARY
     assert runtime.monotonic() == pytest.approx(5.0)
@@ -252,7 +252,7 @@ async def test_the_probes_answer_wakes_the_line_at_once() -> None:
 @simulated
 async def test_after_a_probe_that_got_no_answer_the_next_in_line_is_the_probe() -> None:
     runtime, limiter = SimulatedRuntime(), RateLimiter(TokenBucket(600, 10))
-    limiter.refused(limiter.try_acquire(0.0), 0.0, 1.0)
+    limiter.close_after_429(limiter.try_acquire(0.0), 0.0, 1.0)
     probe = await limiter.acquire(runtime)
     waiting = [asyncio.create_task(limiter.acquire(runtime)) for _ in range(2)]
     await settle_down()
@@ -269,7 +269,7 @@ async def test_a_refusal_holds_the_line_for_the_time_it_named() -> None:
     first = limiter.try_acquire(0.0)
     task = asyncio.create_task(limiter.acquire(runtime))
     await settle_down()
-    limiter.refused(first, 0.0, 30.0)
+    limiter.close_after_429(first, 0.0, 30.0)
     await task
     assert runtime.monotonic() == pytest.approx(30.0, abs=0.01)
 
@@ -373,7 +373,7 @@ def test_interactive_callers_of_one_loop_go_before_bulk_ones_of_another() -> Non
 def test_an_answer_on_one_loop_wakes_a_caller_on_another() -> None:
     """The other loop would look by itself only a second later, while a probe is out."""
     limiter = RateLimiter(TokenBucket(60_000, 1_000))
-    limiter.refused(limiter.try_acquire(0.0), 0.0, 1.0)
+    limiter.close_after_429(limiter.try_acquire(0.0), 0.0, 1.0)
     now = SYSTEM.monotonic()
     probe = limiter.try_acquire(now)
     with running_elsewhere() as elsewhere:
@@ -386,7 +386,7 @@ def test_a_loop_with_waiters_is_called_when_another_learns_that_they_may_go_soon
     """The answer opens the limiter and an empty bucket: the other loop has to set its timer anew."""
     limiter = RateLimiter(TokenBucket(600, 1))
     now = SYSTEM.monotonic()
-    limiter.refused(limiter.try_acquire(now - 10.0), now - 10.0, 10.0)
+    limiter.close_after_429(limiter.try_acquire(now - 10.0), now - 10.0, 10.0)
     probe = limiter.try_acquire(now)
     assert probe > ORDINARY
     with running_elsewhere() as elsewhere:

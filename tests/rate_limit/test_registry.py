@@ -95,7 +95,7 @@ def test_a_record_in_use_or_closed_keeps_its_limiter() -> None:
     key = KeyLimiter()
     in_use = enter(key, "diagnostic", 0.0, "in use")[0][0]
     closed_limiter = enter(key, "diagnostic", 0.0, "closed")
-    key.refused(closed_limiter, 0.0, 1_000.0)
+    key.close_after_429(closed_limiter, 0.0, 1_000.0)
     answered = enter(key, "diagnostic", 0.0, "answered")
     leave(answered, 0.0)
     for number in range(2 * key_limiter.SWEEP_FROM):
@@ -119,14 +119,14 @@ def test_a_limiter_that_was_fetched_and_not_entered_yet_is_not_swept_away() -> N
 @pytest.mark.parametrize("kind", ["write", "read", "diagnostic", "refund_availability"])
 def test_a_429_closes_the_limiter_of_its_class(kind: LimitClass) -> None:
     key = KeyLimiter()
-    key.refused(enter(key, kind, 0.0), 1.0, 20.0)
+    key.close_after_429(enter(key, kind, 0.0), 1.0, 20.0)
     assert closed(key, 20.9) == {kind}
     assert closed(key, 21.0) == set()
 
 
 def test_a_429_of_a_live_operation_closes_its_record_only() -> None:
     key = KeyLimiter()
-    key.refused(enter(key, "diagnostic", 0.0, "po_1"), 0.0, 20.0)
+    key.close_after_429(enter(key, "diagnostic", 0.0, "po_1"), 0.0, 20.0)
     assert closed(key, 0.0) == set()
     assert not key.limiters("diagnostic", "po_1", 1.0)[0].try_acquire(19.0)
     enter(key, "diagnostic", 1.0, "po_2")
@@ -135,42 +135,42 @@ def test_a_429_of_a_live_operation_closes_its_record_only() -> None:
 def test_another_429_of_the_same_record_still_closes_that_record_only() -> None:
     key = KeyLimiter()
     first, second = (enter(key, "diagnostic", 0.0, "po_1") for _ in range(2))
-    key.refused(first, 0.0, 20.0)
-    key.refused(second, 1.0, 20.0)
+    key.close_after_429(first, 0.0, 20.0)
+    key.close_after_429(second, 1.0, 20.0)
     assert closed(key, 1.0) == set()
 
 
 def test_a_429_of_another_record_closes_the_class_while_the_first_is_closed() -> None:
     key = KeyLimiter()
     first, second = (enter(key, "diagnostic", 0.0, record) for record in ("po_1", "po_2"))
-    key.refused(first, 0.0, 20.0)
-    key.refused(second, 19.0, 20.0)
+    key.close_after_429(first, 0.0, 20.0)
+    key.close_after_429(second, 19.0, 20.0)
     assert closed(key, 38.9) == {"diagnostic"}
 
 
 def test_a_429_of_another_record_closes_that_record_only_when_the_first_is_open_again() -> None:
     key = KeyLimiter()
     first, second = (enter(key, "diagnostic", 0.0, record) for record in ("po_1", "po_2"))
-    key.refused(first, 0.0, 20.0)
-    key.refused(second, 20.0, 20.0)
+    key.close_after_429(first, 0.0, 20.0)
+    key.close_after_429(second, 20.0, 20.0)
     assert closed(key, 20.0) == set()
 
 
 def test_a_refused_probe_closes_the_class_anew_even_when_it_is_the_only_record() -> None:
     key = KeyLimiter()
     first, second = (enter(key, "diagnostic", 0.0, record) for record in ("po_1", "po_2"))
-    key.refused(first, 0.0, 5.0)
-    key.refused(second, 0.0, 5.0)
+    key.close_after_429(first, 0.0, 5.0)
+    key.close_after_429(second, 0.0, 5.0)
     probe = enter(key, "diagnostic", 10.0, "po_3")
     assert probe[0][1] == ORDINARY < probe[1][1]
-    key.refused(probe, 10.0, 5.0)
+    key.close_after_429(probe, 10.0, 5.0)
     assert closed(key, 14.9) == {"diagnostic"}
 
 
 def test_refused_refund_availability_leaves_other_reads_alone() -> None:
     key = KeyLimiter()
     for _ in range(2):
-        key.refused(enter(key, "refund_availability", 0.0, "pi_1"), 0.0, 0.0)
+        key.close_after_429(enter(key, "refund_availability", 0.0, "pi_1"), 0.0, 0.0)
     assert closed(key, 0.0) == set()
     enter(key, "read", 0.0)
 
@@ -289,13 +289,13 @@ def test_after_a_fork_every_registry_begins_anew_and_old_grants_end_unseen() -> 
     registered = LimiterRegistry()
     key = registered.join("a", "k", RateLimits(writes=5))
     held = enter(key, "write", 0.0) + enter(key, "diagnostic", 0.0, "po_1")
-    key.refused(enter(key, "diagnostic", 0.0, "po_2"), 0.0, 60.0)
+    key.close_after_429(enter(key, "diagnostic", 0.0, "po_2"), 0.0, 60.0)
     registry._after_fork()
     assert registered.join("a", "k") is key
     assert key.idle(0.0)
     leave(held, 0.0)
     assert key.idle(0.0)
-    key.refused(enter(key, "diagnostic", 0.0, "po_3"), 0.0, 60.0)
+    key.close_after_429(enter(key, "diagnostic", 0.0, "po_3"), 0.0, 60.0)
     assert closed(key, 0.0) == set()
     assert key.limits.writes == 5
 
@@ -304,7 +304,7 @@ def test_a_grant_of_the_parent_that_is_refused_in_the_child_closes_nothing_there
     key = KeyLimiter()
     held = enter(key, "refund_availability", 0.0)
     key.forked()
-    key.refused(held, 0.0, 60.0)
+    key.close_after_429(held, 0.0, 60.0)
     assert key.idle(0.0)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from payments_async._request import error_responses
+from payments_async._request.error_responses import retry_after
 from payments_async.errors import (
     APIStatusError,
     ConflictError,
@@ -98,3 +99,39 @@ def test_a_conflict_is_over_the_key_when_it_says_so_and_else_over_the_reference(
 ) -> None:
     assert error_class(409, message=message, reference="r-1") is with_reference
     assert error_class(409, message=message) is without
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("7", 7.0),
+        (" 7 ", 7.0),
+        ("0", 0.0),
+        ("1.5", 1.5),
+        ("Thu, 01 Jan 2026 00:00:30 GMT", 30.0),
+        ("Thu, 01 Jan 2026 00:00:30", 30.0),
+        ("Wed, 31 Dec 2025 23:59:00 GMT", 0.0),
+        ("", None),
+        ("soon", None),
+        ("-1", None),
+        ("1e3", None),
+        ("٣", None),
+        ("1795305607000", 1795305607000.0),  # a moment in milliseconds, say: a mistake, and no missing header
+        ("9" * 21, None),
+        ("Thu, 01 Jan 99999 00:00:30 GMT", None),
+        ("Thu, 01 Foo 2026 00:00:30 GMT", None),
+    ],
+)
+def test_retry_after_is_read_as_seconds_or_a_date_and_as_nothing_else(
+    text: str, seconds: float | None
+) -> None:
+    assert retry_after({"Retry-After": text}, NOW) == seconds
+
+
+def test_a_date_counts_from_the_services_own_clock_when_it_tells_it() -> None:
+    headers = {"Retry-After": "Thu, 01 Jan 2026 00:10:30 GMT", "Date": "Thu, 01 Jan 2026 00:10:00 GMT"}
+    assert retry_after(headers, NOW) == 30.0
+
+
+def test_no_header_is_no_time() -> None:
+    assert retry_after({}, NOW) is None

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 
-from payments_async._request.retry import BASE, CAP, RetryBudget, backoff, pause, retry_after
+from payments_async._request.retry import BASE, CAP, RetryBudget, backoff, pause
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ALMOST_ONE = 1 - 2**-53
 
 
@@ -39,42 +36,6 @@ def test_a_pause_without_the_services_figure_grows_and_is_never_zero() -> None:
     longest = [pause(retry, None, ALMOST_ONE) - BASE for retry in range(1, 6)]
     assert longest == pytest.approx([0.5, 1.0, 2.0, 4.0, 8.0])
     assert pause(1, None, 0.0) == BASE
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("7", 7.0),
-        (" 7 ", 7.0),
-        ("0", 0.0),
-        ("1.5", 1.5),
-        ("Thu, 01 Jan 2026 00:00:30 GMT", 30.0),
-        ("Thu, 01 Jan 2026 00:00:30", 30.0),
-        ("Wed, 31 Dec 2025 23:59:00 GMT", 0.0),
-        ("", None),
-        ("soon", None),
-        ("-1", None),
-        ("1e3", None),
-        ("٣", None),
-        ("1795305607000", 1795305607000.0),  # a moment in milliseconds, say: a mistake, and no missing header
-        ("9" * 21, None),
-        ("Thu, 01 Jan 99999 00:00:30 GMT", None),
-        ("Thu, 01 Foo 2026 00:00:30 GMT", None),
-    ],
-)
-def test_retry_after_is_read_as_seconds_or_a_date_and_as_nothing_else(
-    text: str, seconds: float | None
-) -> None:
-    assert retry_after({"Retry-After": text}, NOW) == seconds
-
-
-def test_a_date_counts_from_the_services_own_clock_when_it_tells_it() -> None:
-    headers = {"Retry-After": "Thu, 01 Jan 2026 00:10:30 GMT", "Date": "Thu, 01 Jan 2026 00:10:00 GMT"}
-    assert retry_after(headers, NOW) == 30.0
-
-
-def test_no_header_is_no_time() -> None:
-    assert retry_after({}, NOW) is None
 
 
 def test_the_budget_empties_by_the_price_of_each_retry_and_then_refuses() -> None:
