@@ -7,12 +7,14 @@ then the tables decide. Written out field by field, because a loop costs twice a
 from __future__ import annotations
 
 from decimal import Decimal
+from operator import attrgetter
 from typing import Any
 
-from ..params import Instrument, PayoutRequest
+from ..params import CustomerInput, Instrument, PayoutRequest
 from .rules import is_unicode
 
 _LARGE = Decimal(10**20)
+_customer_texts = attrgetter("email", "first_name", "last_name", "address", "city", "state", "zip")
 _SIMPLE = frozenset({int, bool, type(None)})
 
 
@@ -50,7 +52,7 @@ def is_in_order(payout: PayoutRequest) -> bool:
             (text := payout.webhook_url) is None
             or (text.__class__ is str and len(text) <= 2048 and (text.isascii() or is_unicode(text)))
         )
-        and payout.customer is None
+        and (payout.customer is None or _is_customer(payout.customer))
         and (payout.metadata is None or (_is_plain(payout.metadata) and len(payout.metadata) <= 10))
         and (payout.gateway_options is None or _is_plain(payout.gateway_options))
         and _is_instrument(payout.instrument)
@@ -72,11 +74,23 @@ def _is_instrument(value: Any) -> bool:
         and ((text := value.address) is None or (text.__class__ is str and text.isascii()))
         and ((text := value.network) is None or (text.__class__ is str and text.isascii()))
         and ((text := value.memo_tag) is None or (text.__class__ is str and text.isascii()))
-        and (
-            (text := value.country) is None
-            or (text.__class__ is str and len(text) == 2 and text.isascii() and text.isalpha())
-        )
+        and _is_country(value.country)
     )
+
+
+def _is_customer(value: Any) -> bool:
+    """Texts only; the country has two letters."""
+    return (
+        type(value) is CustomerInput
+        and all(
+            text is None or (text.__class__ is str and is_unicode(text)) for text in _customer_texts(value)
+        )
+        and _is_country(value.country)
+    )
+
+
+def _is_country(text: Any) -> bool:
+    return text is None or (text.__class__ is str and len(text) == 2 and text.isascii() and text.isalpha())
 
 
 def _is_plain(pairs: Any, levels: int = 8) -> bool:
