@@ -113,8 +113,7 @@ def _bounded_list() -> Callable[[Any], Any]:
 def structure(value: Any, cls: type[R]) -> R:
     """A parsed JSON value as a record. Raises UnreadableJSON where a field has a wrong type."""
     try:
-        return _CONVERTER.get_structure_hook(cls)(value, cls)  # type: ignore[no-any-return] # cattrs hooks
-        return Any
+        return _CONVERTER.get_structure_hook(cls)(value, cls)  # type: ignore[no-any-return] # cattrs hooks return Any
     except (hooks.WrongType, ArithmeticError, RecursionError) as error:
         problem = str(error) if isinstance(error, hooks.WrongType) else type(error).__name__
     raise UnreadableJSON(problem)
