@@ -1,11 +1,11 @@
 """Bytes to records: JSON by msgspec, records by cattrs hooks made for each class.
 
-Only the modules of this folder import either. Numbers stay exact both ways: a JSON number becomes
+Only the modules of this folder import msgspec or cattrs. Numbers stay exact both ways: a JSON number becomes
 an int or a Decimal and never passes through a float.
 
-There are two paths from bytes to a record. `fast_path` takes an answer whose fields are all known and of
-their usual types. What it refuses is parsed here and read by `hooks`, which alone decide what unusual values
-mean. A list of more than 1,000 records is refused before any record is made.
+There are two paths from bytes to a record. `fast_path` reads an answer whose fields are all known and of
+their usual types. An answer that it refuses is parsed here and read by `hooks`, which alone decide what
+unusual values mean. A list of more than 1,000 records is refused before any record is made.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from . import fast_path, hooks
 R = TypeVar("R", bound=Record)
 
 MAX_RECORDS: Final = 1_000
-"""Records of one answer's list; the largest page there is has 100 (gap D)."""
+"""The most records in one answer's list; the largest page has 100 (gap D)."""
 TOO_MANY_RECORDS: Final = f"a list of more than {MAX_RECORDS:,} records"
 _LARGE: Final = 256 * 1024
-"""Bytes of a body whose records are counted before it is parsed; 100 records take a third of that."""
+"""Bytes; the records of a larger body are counted before it is parsed. 100 records take a third of this."""
 
 
 class UnreadableJSON(Exception):
-    """Bytes that are not the JSON they should be; the text says how, without quoting them."""
+    """Bytes that are not valid or not the expected JSON; the message says why, without quoting them."""
 
 
 class RequestedFields(fast_path.Parsed, gc=False):
-    """What a request says that its answer repeats; an Ellipsis where it says nothing."""
+    """The fields of a request that its answer repeats; an Ellipsis for a field that is absent."""
 
     amount: Any = ...
     currency: Any = ...
@@ -48,15 +48,15 @@ _requested_fields = msgspec.json.Decoder(RequestedFields, float_hook=Decimal).de
 
 
 def parse(body: bytes) -> Any:
-    """The JSON value in `body`, numbers exact.
+    """Parse a JSON body, numbers exact.
 
-    Raises UnreadableJSON: not JSON, nested too deeply, or a number without sense.
+    Raises UnreadableJSON: not JSON, nested too deeply, or a number that is not finite.
     """
     return _read(_parse, body)
 
 
 def requested_fields(request: bytes) -> RequestedFields:
-    """The fields of a request's body that its answer repeats. Raises UnreadableJSON."""
+    """Read the fields of a request's body that its answer repeats. Raises UnreadableJSON."""
     return _read(_requested_fields, request)  # type: ignore[no-any-return] # `_read` is for any reader
 
 
@@ -69,7 +69,7 @@ def _read(reader: Callable[[bytes], Any], body: bytes) -> Any:
 
 
 class _DataUnread(msgspec.Struct):
-    """An answer, its data not parsed."""
+    """An answer whose `data` is left unparsed."""
 
     data: msgspec.Raw = msgspec.Raw(b"null")
 
@@ -78,16 +78,16 @@ _data_unread = msgspec.json.Decoder(_DataUnread).decode
 
 
 def has_too_many_records(body: bytes) -> bool:
-    """Whether a large body holds a list, as `data` or by itself, of more records than any page.
+    """Check whether a large body holds a list, as `data` or at the top, of more than `MAX_RECORDS` records.
 
-    It is read up to the first record too many, and nothing of it is made: parsed, 16 MiB of empty objects
+    The body is read up to the first record too many, without making objects: parsed, 16 MiB of empty objects
     would be a gigabyte.
     """
     if len(body) < _LARGE:
         return False
     try:
         data = _data_unread(body).data
-    except msgspec.ValidationError:  # it is no object
+    except msgspec.ValidationError:  # the body is no object
         data = msgspec.Raw(body.lstrip())
     except (ValueError, RecursionError):
         return False
@@ -104,14 +104,14 @@ def has_too_many_records(body: bytes) -> bool:
 
 @cache
 def _bounded_list() -> Callable[[Any], Any]:
-    """Reads a list of the most records there may be; the first one too many ends the reading."""
+    """Make a reader of a list of at most `MAX_RECORDS`; it stops at the first record too many."""
     values = [(f"value{number}", msgspec.Raw, None) for number in range(MAX_RECORDS)]
     made = msgspec.defstruct("BoundedList", values, array_like=True, forbid_unknown_fields=True)
     return msgspec.json.Decoder(made).decode
 
 
 def structure(value: Any, cls: type[R]) -> R:
-    """A parsed JSON value as a record. Raises UnreadableJSON where a field has a wrong type."""
+    """Make a record from a parsed JSON value. Raises UnreadableJSON when a field has a wrong type."""
     try:
         return _CONVERTER.get_structure_hook(cls)(value, cls)  # type: ignore[no-any-return] # cattrs hooks return Any
     except (hooks.WrongType, ArithmeticError, RecursionError) as error:
@@ -120,10 +120,10 @@ def structure(value: Any, cls: type[R]) -> R:
 
 
 def usual_answer(body: bytes, cls: Any, *, page: bool) -> Any:
-    """An answer's envelope with its record or records in `data`; None for one that is not quite as expected.
+    """Read an answer's envelope with its record or records in `data`; None when anything in it is unusual.
 
-    Less than half the cost of `parse` and `structure`, which decide what the others are, and agree wherever
-    this one takes an answer.
+    This costs less than half of `parse` and `structure`, which read the unusual answers, and give the same
+    result for the usual ones.
     """
     try:
         return _usual_reader(cls, page)(body)

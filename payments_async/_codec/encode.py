@@ -19,18 +19,18 @@ _write = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class Unwritable(Exception):
-    """A request that cannot be JSON; the text says why, without quoting it."""
+    """A request that cannot be written as JSON; the message says why, without quoting it."""
 
 
 def encode(request: params.Params, extra: Mapping[str, Any] | None = None) -> bytes:
-    """A request as canonical JSON: the keys that are set, in the interface's order, `extra` over them."""
+    """Write a request as canonical JSON: the fields that are set, in the interface's order, then `extra`."""
     cls = type(request)
     body = (_WRITERS.get(cls) or _writer_of(cls))(request)
     return encode_json({**_given(body), **extra} if extra else body)
 
 
 def encode_json(value: Any) -> bytes:
-    """Any JSON value as bytes. Raises Unwritable for lone surrogates and foreign types."""
+    """Write any JSON value. Raises Unwritable for lone surrogates and types that JSON does not have."""
     try:
         return _write(value)
     except UnicodeEncodeError:
@@ -41,27 +41,27 @@ def encode_json(value: Any) -> bytes:
 
 
 class RequestBody(msgspec.Struct, gc=False, omit_defaults=True):
-    """A request on its way to JSON, which leaves out what is None. Alive for microseconds, like `Parsed`."""
+    """A request about to be written as JSON, without None fields. Alive for microseconds, like `Parsed`."""
 
     __repr__ = named
 
 
 _PLAIN = frozenset({str, Decimal, int, bool, type(None)})
-"""Types that are written as they are."""
+"""Types of values that are written unchanged."""
 
 
 _WRITERS: dict[type[Any], Callable[[Any], RequestBody]] = {}
 
 
 def _writer_of(cls: type[Any]) -> Callable[[Any], RequestBody]:
-    """What makes the body of a request of this class; compiled when it is first wanted."""
+    """The function that makes the body of a request of this class; compiled at its first use."""
     if cls not in _WRITERS:
         _WRITERS[cls] = _make_writer(cls)
     return _WRITERS[cls]
 
 
 def _make_writer(cls: type[Any]) -> Callable[[Any], RequestBody]:
-    """Generated: one call with all fields. A loop over them makes a create 4 % dearer."""
+    """Compile a writer that passes all fields in one call. A loop over them makes a create 4 % dearer."""
     fields, hints = attrs.fields(cls), typing.get_type_hints(cls)
     form = msgspec.defstruct(
         f"{cls.__name__}Body", [(f.name, Any, None) for f in fields], bases=(RequestBody,)
@@ -73,7 +73,7 @@ def _make_writer(cls: type[Any]) -> Callable[[Any], RequestBody]:
 
 
 def _value(name: str, hint: Any, scope: dict[str, Any]) -> str:
-    """Source of a field's value as it is written. A text or a number is taken as it is."""
+    """Source of the expression that writes a field's value. A text or a number is written unchanged."""
     kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     if _PLAIN.issuperset(kinds):
         return f"o.{name}"
@@ -85,7 +85,7 @@ def _value(name: str, hint: Any, scope: dict[str, Any]) -> str:
 
 
 def _nested(value: Any) -> Any:
-    """The value of a field that may hold other values. Flat pairs, which most are, go as they are."""
+    """Convert the value of a field that may hold nested values. Flat pairs, the usual case, stay as is."""
     if value.__class__ is dict:
         for item in value.values():
             if item.__class__ not in _PLAIN:
@@ -94,7 +94,7 @@ def _nested(value: Any) -> Any:
             return value
     if isinstance(value, params.Params):
         return _writer_of(type(value))(value)
-    if value.__class__ is dict or isinstance(value, Mapping):  # the first is a fiftieth of the second's price
+    if value.__class__ is dict or isinstance(value, Mapping):  # the first test costs a fiftieth of the second
         return {name: item if item.__class__ in _PLAIN else _nested(item) for name, item in value.items()}
     return value.astimezone(UTC) if isinstance(value, datetime) else value
 

@@ -1,9 +1,9 @@
-"""The fast path to a record: a msgspec Struct for each record class, without a dict between.
+"""The fast path to a record: a msgspec Struct for each record class, with no dict in between.
 
-A `WireStruct` has its record class's fields. It takes nearly every answer and refuses the rest: an unknown
-field, a shape that varies (gap AC), a moment that cannot be read. What it refuses is read by `hooks`. So it
-may refuse too much, but must never take what `hooks` read differently; `tests/codec/test_fast_path.py` holds
-that both say the same.
+A `WireStruct` has its record class's fields. It accepts nearly every answer and refuses the rest: an unknown
+field, a shape that varies (gap AC), a timestamp that cannot be read. `hooks` reads the refused answers. The
+fast path may refuse too much, but must never read an answer differently from `hooks`;
+`tests/codec/test_fast_path.py` compares the two.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ if typing.TYPE_CHECKING:
 
 
 class Parsed(msgspec.Struct, gc=False):
-    """JSON just parsed: alive for microseconds, so the garbage collector need not know it.
+    """Base of parsed JSON: alive for microseconds, so the garbage collector does not track it.
 
-    A traceback with locals may show one, so its repr does not say what it holds.
+    A traceback with local variables may print an instance, so the repr hides the content.
     """
 
     __repr__ = named
 
 
 class WireStruct(Parsed, gc=False, forbid_unknown_fields=True):
-    """A parsed record of the usual form."""
+    """A parsed record with its usual fields and types."""
 
 
 @cache
 def wire_struct_of(cls: Any) -> type[WireStruct]:
-    """The WireStruct of a record class. What is not typed here is checked by its hook."""
+    """Make the WireStruct of a record class. Fields not typed here are checked by the hook."""
     fields = [(name, _wire_type(hint), None) for name, hint in _fields(cls).items()]
     made: type[Any] = msgspec.defstruct(f"{cls.__name__}Wire", fields, bases=(WireStruct,))
     _RECORD_CLASSES[made] = cls
@@ -52,7 +52,7 @@ _RECORD_CLASSES: dict[type[WireStruct], type[Record]] = {}
 
 
 def _fields(cls: Any) -> dict[str, Any]:
-    """A record class's fields and the types of their usual values.
+    """The fields of a record class, with the types of their usual values.
 
     An exchange rate comes as an object; a payment attempt's as an object or a number (Resources).
     """
@@ -63,7 +63,7 @@ def _fields(cls: Any) -> dict[str, Any]:
 
 
 _CHECKED = (str, bool, int)
-"""Types that msgspec checks. It reads decimals and moments by other rules than `hooks`."""
+"""Types that msgspec checks. It would read decimals and timestamps by other rules than `hooks`."""
 
 
 def _wire_type(hint: Any) -> Any:
@@ -76,9 +76,9 @@ def _wire_type(hint: Any) -> Any:
 
 @cache
 def envelope_reader(cls: Any, *, page: bool) -> Callable[[bytes], Any]:
-    """Reads an answer that holds one record, or a page of them, and no unknown field.
+    """Make a reader of answers that hold one record, or a page of them, and no unknown field.
 
-    The reader raises what msgspec raises.
+    The reader raises msgspec's own exceptions.
     """
     wire = wire_struct_of(cls)
     fields: list[Any] = [("data", list[wire] if page else wire), ("message", Any, None)]  # type: ignore[valid-type] # made at run time
@@ -91,14 +91,14 @@ def envelope_reader(cls: Any, *, page: bool) -> Callable[[bytes], Any]:
 
 
 def is_wire_struct(cls: Any) -> bool:
-    """Whether a type is a WireStruct."""
+    """Return whether a type is a WireStruct."""
     return isinstance(cls, type) and issubclass(cls, WireStruct)
 
 
 def hook_factory(wire: Any, converter: cattrs.BaseConverter) -> Hook:
-    """The structure hook from a WireStruct to its record, compiled when it is first wanted.
+    """Make the structure hook from a WireStruct to its record, compiled at its first use.
 
-    It fills the records inside the record as well: hooks of their own would be ten calls for one payout.
+    The hook fills nested records as well: separate hooks would be ten calls for one payout.
     """
     scope: dict[str, Any] = {"iso": datetime.fromisoformat, "Decimal": Decimal, "UTC": UTC}
     scope.update(number=number, rate=partial(converter.structure, cl=ExchangeRate))
@@ -108,7 +108,7 @@ def hook_factory(wire: Any, converter: cattrs.BaseConverter) -> Hook:
 
 
 def _record_lines(cls: type[Record], place: str, scope: dict[str, Any]) -> list[str]:
-    """Source that makes the record `r` of the WireStruct `o`; inside others, at place 9, `r9` of `o9`."""
+    """Source that makes record `r` from WireStruct `o`; for a nested record at place 9, `r9` from `o9`."""
     scope[f"T{place}"], scope[f"C{place}"] = writable(cls), cls
     lines = [f"r{place} = T{place}()"]
     for name, hint in _fields(cls).items():
@@ -117,7 +117,7 @@ def _record_lines(cls: type[Record], place: str, scope: dict[str, Any]) -> list[
 
 
 def _field_lines(name: str, hint: Any, place: str, scope: dict[str, Any]) -> list[str]:
-    """Source that takes one field over. What fits no type raises; the slow path then says so properly."""
+    """Source that copies one field. A value of a wrong type raises; the slow path then gives the reason."""
     source, target = f"o{place}.{name}", f"r{place}.{name}"
     read = _reading(name, hint, scope)
     if read is None:
@@ -126,7 +126,7 @@ def _field_lines(name: str, hint: Any, place: str, scope: dict[str, Any]) -> lis
 
 
 def _reading(name: str, hint: Any, scope: dict[str, Any]) -> list[str] | None:
-    """Source that turns the WireStruct's value `v` into the record's; None where they are the same."""
+    """Source that converts the WireStruct's value `v` to the record's; None when it needs no conversion."""
     if hint is datetime:
         return ["v = iso(v)", "if v.tzinfo is None: v = v.replace(tzinfo=UTC)"]
     if hint is Decimal:

@@ -1,7 +1,7 @@
 """Structure hooks for cattrs: parsed JSON to records. Strict about types, open to unknown fields.
 
-A hook takes a value of its field's usual type as it is. One function for each type reads the others: it takes
-a shape that varies in practice (gap AC) and refuses anything else with a `WrongType`.
+A hook takes a value of its field's usual type unchanged. One function for each type reads other values: it
+accepts a shape that varies in practice (gap AC) and refuses anything else with a `WrongType`.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ if typing.TYPE_CHECKING:
 
 Hook = Callable[..., Any]
 Reader = Callable[[Any, str], Any]
-"""Reads a value; the text says where it stands, for the refusal."""
+"""Reads a value; the text names the field, for the error message."""
 
 
 class WrongType(Exception):
-    """A field's value is not of its type; the text names the field and both types, never the value."""
+    """A field's value has a wrong type; the message names the field and both types, never the value."""
 
 
 def refuse(value: object, where: str, wanted: str) -> typing.NoReturn:
-    """Refuse a value."""
+    """Raise WrongType for a value."""
     raise WrongType(f"{where} should be {wanted} and is {type(value).__name__}")
 
 
 def number(value: Any, where: str) -> Decimal:
-    """A JSON number, or decimal text, as a Decimal."""
+    """Read a JSON number, or decimal text, as a Decimal."""
     if value.__class__ is Decimal:
         return value
     if value.__class__ is int:
@@ -49,7 +49,7 @@ def number(value: Any, where: str) -> Decimal:
 
 @lru_cache(maxsize=256)
 def _number_in(text: str) -> Decimal | None:
-    """The finite number that a text is. Exchange rates come as text, the same few all day."""
+    """Parse a finite number; None for other text. Cached: the same few exchange rates come all day."""
     if not text.isascii() or "_" in text:
         return None
     try:
@@ -60,14 +60,14 @@ def _number_in(text: str) -> Decimal | None:
 
 
 def integer(value: Any, where: str) -> int:
-    """A whole number; 3.0 counts as 3."""
+    """Read a whole number; 3.0 counts as 3."""
     if isinstance(value, Decimal) and value.is_finite() and abs(value) < 10**18 and value == int(value):
         return int(value)
     return refuse(value, where, "a whole number")
 
 
 def moment(value: Any, _: str = "") -> datetime | None:
-    """An ISO 8601 moment, UTC where it does not say; None when it cannot be read."""
+    """Read an ISO 8601 timestamp, UTC by default; None when it cannot be read."""
     try:
         found = datetime.fromisoformat(value)
         return found if found.tzinfo else found.replace(tzinfo=UTC)
@@ -76,24 +76,24 @@ def moment(value: Any, _: str = "") -> datetime | None:
 
 
 def as_it_is(value: Any, _: str) -> Any:
-    """Any JSON."""
+    """Take any JSON value unchanged."""
     return value
 
 
 def mapping(value: Any, where: str) -> dict[str, Any]:
-    """An object; the empty list that some services write for an empty object counts as one."""
+    """Read an object; an empty list, which some services write for an empty object, counts as one."""
     return {} if value == [] else refuse(value, where, "an object")
 
 
 def texts(value: Any, where: str) -> tuple[str, ...]:
-    """A list of texts."""
+    """Read a list of texts."""
     if isinstance(value, list) and all(item.__class__ is str for item in value):
         return tuple(value)
     return refuse(value, where, "a list of texts")
 
 
 def objects(value: Any, where: str) -> tuple[dict[str, Any], ...]:
-    """A list of objects."""
+    """Read a list of objects."""
     if isinstance(value, list) and all(item.__class__ is dict for item in value):
         return tuple(value)
     return refuse(value, where, "a list of objects")
@@ -108,21 +108,21 @@ _READERS: dict[Any, tuple[type[Any] | None, Reader]] = {
     dict: (dict, mapping),
     Any: (None, as_it_is),
 }
-"""By the type of a field, for what is no record, list or rate."""
+"""Readers by the type of a field, except for records, lists and rates."""
 _BARE_CODES: dict[type[Any], str] = {Method: "value", Country: "code"}
 
 
 def record_in_another_shape(value: Any, where: str, cls: type[Any]) -> Any:
-    """A record inside a record that is no object: a bare code, or an empty list for nothing (gap AC)."""
+    """Read a nested record that came as no object: a bare code, or an empty list for none (gap AC)."""
     if isinstance(value, str) and cls in _BARE_CODES:
         return cls(**{_BARE_CODES[cls]: value})
     return None if value == [] else refuse(value, where, "an object")
 
 
 def hook_factory(cls: Any, converter: cattrs.BaseConverter) -> Hook:
-    """The structure hook of one record class. It fills the writable twin that becomes the record (`_attrs`).
+    """Make the structure hook of one record class. It fills the writable subclass of `_attrs`.
 
-    Through the constructor of the frozen class the whole would cost half as much again.
+    With the constructor of the frozen class, decoding would cost half as much again.
     """
     hints, blank = fields_of(cls), writable(cls)
     fields = [(name, *_readers(hint, converter), f"{cls.__name__}.{name}") for name, hint in hints.items()]
@@ -149,9 +149,10 @@ def hook_factory(cls: Any, converter: cattrs.BaseConverter) -> Hook:
 
 
 def _readers(hint: Any, converter: cattrs.BaseConverter) -> tuple[type[Any] | None, Hook | None, Reader]:
-    """How values of a field's type are read.
+    """The readers of a field's type.
 
-    The class of values that are taken as they are, the hook for an object, and what reads all others.
+    Returns the class of values that are taken unchanged, the hook for an object, and the reader of all
+    others.
     """
     if is_record(hint):
         return None, converter.get_structure_hook(hint), partial(record_in_another_shape, cls=hint)
@@ -173,7 +174,7 @@ def fields_of(cls: Any) -> dict[str, Any]:
 
 
 def is_record(hint: Any) -> bool:
-    """Whether a type is a record class."""
+    """Return whether a type is a record class."""
     return isinstance(hint, type) and issubclass(hint, Record)
 
 

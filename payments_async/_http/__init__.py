@@ -1,1 +1,1 @@
-"""Sending requests: the aiohttp transport, its connections, and what can fail."""
+"""Sending requests: the aiohttp transport, its connections and its failures."""

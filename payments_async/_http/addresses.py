@@ -1,4 +1,4 @@
-"""Which text is an address, and when two base URLs are one service. Pure (Limits; Authentication)."""
+"""Validates and compares the addresses of services. Pure (Limits; Authentication)."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _ADDRESS: Final = re.compile(r'https?://[A-Za-z0-9.:\[\]_-]+(?:/[!"$-~]*)?')
 
 
 def is_address(text: str) -> bool:
-    """Whether a request can go there: absolute, percent-encoded, without user name and fragment."""
+    """Return whether requests can be sent to an address: absolute, percent-encoded, no user or fragment."""
     return _ADDRESS.fullmatch(text) is not None
 
 
 def same_service(one: str, other: str) -> bool:
-    """Whether two base URLs lead to the same service."""
+    """Return whether two base URLs lead to the same service."""
     return one == other or normal(one) == normal(other)
 
 
 def normal(address: str) -> str:
-    """The one form that all spellings of a base URL share; for comparing, not for sending.
+    """Normalise a base URL, for comparing, not for sending.
 
-    Scheme and host in lower case, an IPv6 address in its short form, no default port, no dot after the host,
-    no slash at the end. A path keeps its case. Text that is no address stays as it is.
+    Scheme and host are in lower case, an IPv6 address is shortened; a default port, a dot after the host and
+    a slash at the end are left out. A path keeps its case. Text that is no address stays unchanged.
     """
     try:
         parts = urlsplit(address)

@@ -1,6 +1,6 @@
-"""Reads an answer's body as it arrives, decompressed, and never more of it than the limit.
+"""Reads and decompresses an answer's body as it arrives, up to a limit.
 
-The bound holds for the decompressed size too, so a small body that inflates without end costs little memory.
+The limit holds for the decompressed size too, so a small body that inflates without end costs little memory.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from multidict import CIMultiDictProxy, istr
 from payments_async._http.types import HTTPResponse, TransportError
 
 _SLICE: Final = 16 * 1024
-"""Compressed bytes fed at a time: bounds the tail that zlib hands back unread."""
+"""Compressed bytes passed to zlib at a time: bounds the tail that zlib returns unread."""
 _BURST: Final = 64 * 1024
-"""Inflated bytes taken at a time: bounds how far past the limit one step can go."""
+"""Decompressed bytes taken at a time: bounds how far past the limit one step can go."""
 
 _GZIP_WINDOW: Final = zlib.MAX_WBITS | 16
 _ZLIB_METHOD: Final = 8
@@ -41,10 +41,10 @@ class _Decoder(Protocol):
 
 
 def inflate(body: bytes, encoding: str, limit: int) -> bytes:
-    """The body behind a `Content-Encoding` of gzip or deflate, at most `limit` bytes of it.
+    """Decompress a body with a `Content-Encoding` of gzip or deflate, to at most `limit` bytes.
 
-    `encoding` is the whole header value; several encodings, or one nested in another, are refused: the
-    client asks for none of them. An empty body stays empty (204, HEAD).
+    `encoding` is the whole header value; several encodings, or nested ones, are refused, because the client
+    does not ask for them. An empty body stays empty (204, HEAD).
 
     Raises:
         TransportFailure: `too_large` past `limit`; `protocol` for an unknown encoding or a damaged stream.
@@ -65,7 +65,7 @@ def inflate(body: bytes, encoding: str, limit: int) -> bytes:
 
 
 def _decoder(name: str, first: int) -> _Decoder | None:
-    """A decoder for the encoding; servers send `deflate` both with and without its zlib wrapper."""
+    """Make a decoder for the encoding; servers send `deflate` both with and without its zlib wrapper."""
     if name in ("gzip", "x-gzip"):
         return zlib.decompressobj(_GZIP_WINDOW)
     if name == "deflate":
@@ -74,7 +74,7 @@ def _decoder(name: str, first: int) -> _Decoder | None:
 
 
 def _run(decoder: _Decoder, body: bytes, limit: int) -> list[bytes] | None:
-    """All pieces; None when bytes follow the end of the stream. Stops at the first byte past `limit`."""
+    """Decompress in pieces, up to one byte past `limit`; None when bytes follow the end of the stream."""
     pieces: list[bytes] = []
     room = limit
     for start in range(0, len(body), _SLICE):
@@ -104,17 +104,17 @@ async def read_answer(
     limit: int,
     at_hand: Callable[[StreamReader], bytes] = methodcaller("read_nowait"),
 ) -> HTTPResponse:
-    """Read and decompress a body of at most `limit` bytes; `at_hand` gives one that is there as a whole.
+    """Read and decompress a body of at most `limit` bytes; `at_hand` takes one that has arrived whole.
 
     Raises:
-        TransportFailure: `too_large`, or `protocol` for an answer that is not one.
+        TransportFailure: `too_large`, or `protocol` for a malformed answer.
     """
     if status == 101:
         raise TransportError("protocol", "the server wants to switch protocols")
     declared = headers.get(_CONTENT_LENGTH)
     if declared is not None and int(declared) > limit:
         raise TransportError("too_large", "the answer is declared longer than the limit")
-    if content.is_eof():  # it came with its head, as most do
+    if content.is_eof():  # the body came with its head, as most do
         body = _within(at_hand(content), limit)
     else:
         body = await _read(content, limit)
@@ -124,7 +124,7 @@ async def read_answer(
 
 
 async def _read(content: StreamReader, limit: int) -> bytes:
-    """The whole body, as it comes. Most come in one piece, which is then not copied."""
+    """Read the whole body as it arrives. Most come in one piece, which is not copied."""
     pieces: list[bytes] = []
     room = limit
     while True:

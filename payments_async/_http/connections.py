@@ -1,10 +1,10 @@
-"""Connections of aiohttp, as `direct` and `session` use them: check one, set it up, abort it, keep it idle.
+"""Checks, sets up, aborts and keeps aiohttp's connections, for `direct` and `session`.
 
-A pooled connection is checked before it is used: aiohttp takes bytes that arrived on an idle connection for
-the next answer. An attempt that ended early has its connection aborted, not closed: closing under TLS waits
-for the peer, half a minute if it is silent, and would send what was given up.
+A pooled connection is checked before use: aiohttp takes bytes that arrived on an idle connection for the next
+answer. When an attempt ends early, its connection is aborted, not closed: closing under TLS waits for the
+peer, half a minute if it is silent, and would still send the cancelled request.
 
-Idle connections to one origin skip aiohttp's pool: the last one used is the next one used.
+Idle connections to one origin skip aiohttp's pool; the last one used is the next one used.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from yarl import URL
 from payments_async._runtime import Runtime, Timer
 
 _RECEIVE: Final = 64 * 1024
-"""asyncio allocates a read's buffer at full size; its 256 KiB cost each answer a system call for memory."""
+"""Bytes of a read buffer. asyncio's 256 KiB, allocated for each read, cost each answer a system call."""
 
 _STOCK: Final = getattr(selector_events, "_SelectorSocketTransport", None)
 
 
 def is_fresh(protocol: ResponseHandler | None) -> bool:
-    """Whether a connection stands, and nothing has arrived on it before anything was asked.
+    """Return whether a connection is open and no bytes arrived on it while it was idle.
 
-    aiohttp hands out an idle connection without looking at what has come in meanwhile (a server's farewell
-    before it hangs up, say) and would take that for the answer to the next request.
+    aiohttp would take bytes that came in meanwhile (such as a server's last words before it closes) for the
+    answer to the next request.
     """
     return protocol is not None and protocol.is_connected() and not protocol.should_close
 
 
 def check_fresh(protocol: ResponseHandler | None) -> None:
-    """Refuse a connection that is not fresh."""
+    """Raise for a connection that is not fresh."""
     if not is_fresh(protocol):
         raise ClientConnectionResetError("the pooled connection was no longer usable")
 
 
 def abort(connection: Connection) -> None:
-    """Break a connection off.
+    """Abort a connection.
 
-    Closing it under TLS would say farewell first and wait for the peer's, half a minute if the peer is
-    silent; and what is still in our buffers would be sent although the attempt has been given up.
+    Closing under TLS would wait for the peer's closing message, half a minute if the peer is silent; and
+    bytes still in our buffers would be sent although the attempt was given up.
     """
     transport = connection.transport
     if transport is not None:
@@ -52,20 +52,20 @@ def abort(connection: Connection) -> None:
 
 
 def receive_less(transport: BaseTransport | None) -> None:
-    """Have the stock loop read this connection into a smaller buffer."""
+    """Make asyncio's own event loop read this connection into a smaller buffer."""
     if type(transport) is _STOCK:
         transport.max_size = _RECEIVE  # type: ignore[union-attr] # the stock transport's own, undeclared
 
 
 REST: Final = 5.0
-"""Seconds between two moments at which all that wait go back to the pool."""
+"""Seconds after which all idle connections return to the pool."""
 
 LONGEST: Final = 15.0
-"""Seconds that a connection may wait, here and in the pool: aiohttp's own figure."""
+"""Seconds that a connection may stay idle, here and in the pool: aiohttp's own figure."""
 
 
 class IdleConnections:
-    """The waiting connections of one loop, all to one origin. The last one used is the next one used."""
+    """The idle connections of one event loop, all to one origin. The last one used is the next one used."""
 
     __slots__ = ("_closed", "_ready", "_runtime", "_timer", "_url")
 
@@ -77,7 +77,7 @@ class IdleConnections:
         self._closed = False
 
     def take(self, url: URL) -> Connection | None:
-        """One that can be written to; those that no longer can are closed on the way. None: ask the pool."""
+        """Take a usable connection; None when there is none. Unusable ones on the way are aborted."""
         if url is not self._url:
             self._turn_to(url)
         ready = self._ready
@@ -85,12 +85,12 @@ class IdleConnections:
             connection, protocol, since = ready.pop()
             if is_fresh(protocol) and self._runtime.monotonic() - since < LONGEST:
                 return connection
-            abort(connection)  # no farewell under TLS to a peer that may be silent
+            abort(connection)  # no TLS closing message to a peer that may be silent
             connection.close()
         return None
 
     def keep(self, connection: Connection, protocol: ResponseHandler) -> None:
-        """Have one wait whose answer has been read to its end, and nothing but that."""
+        """Keep a connection whose answer was read to its end, with no bytes after it."""
         if self._closed:
             connection.release()
             return
@@ -99,12 +99,12 @@ class IdleConnections:
             self._timer = self._runtime.call_later(REST, self._rest)
 
     def give_back(self) -> None:
-        """Return all to the pool; no longer does anything where the pool is closed."""
+        """Return all connections to the pool; no effect when the pool is closed."""
         while self._ready:
             self._ready.pop()[0].release()
 
     def close(self) -> None:
-        """Return all, and keep none from now on. On the loop itself."""
+        """Return all connections and keep none from now on. Call on the loop itself."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -115,7 +115,7 @@ class IdleConnections:
         self.give_back()
 
     def _turn_to(self, url: URL) -> None:
-        """A request to another address: of another origin, it has no use for what waits."""
+        """Prepare for requests to another address: connections to another origin return to the pool."""
         if self._url is not None and self._url.origin() != url.origin():
             self.give_back()
         self._url = url

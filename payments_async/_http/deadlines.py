@@ -1,8 +1,8 @@
-"""Deadlines of attempts: one timer for all that are under way on a loop, instead of one timer for each.
+"""Deadlines of attempts: one timer for all attempts of an event loop, instead of one for each.
 
 An attempt that is still under way at its deadline, or when the connections are closed, has its task
-cancelled, the way `asyncio.timeout` does it: the deadline knows that the cancellation was its own and takes
-it back. Another cancellation stays in place.
+cancelled, the way `asyncio.timeout` does it: the deadline recognises its own cancellation and takes it back.
+Another cancellation stays in place.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from payments_async._http.types import FailureKind
 from payments_async._runtime import Runtime, Timer
 
 TICK: Final = 0.01
-"""Seconds between two checks of the attempts, at least: thousands of deadlines cost 100 checks a second."""
+"""Least seconds between two checks of the attempts: thousands of deadlines cost 100 checks a second."""
 
 Verdict = Literal["undisturbed", "overdue", "closed", "cancelled"]
-"""What ended an attempt: itself, its deadline, the closing of the connections, a cancellation of the task."""
+"""The end of an attempt: by itself, by its deadline, by closing connections, by cancelling the task."""
 
 
 class Deadline:
-    """The deadline of one attempt under way, in the task that made it."""
+    """The deadline of one attempt, in the task that makes it."""
 
     __slots__ = ("_cancelling", "_running", "_task", "_verdict", "at", "kind")
 
     def __init__(self, task: asyncio.Task[object], at: float, running: set[Deadline]) -> None:
         self.at = at
         self.kind: FailureKind = "pool"
-        """The failure that being late is; waiting for a connection comes first."""
+        """The failure to report when the deadline passes; waiting for a connection comes first."""
         self._task = task
         self._cancelling = task.cancelling()
         self._verdict: Verdict = "undisturbed"
@@ -42,7 +42,7 @@ class Deadline:
         self._task.cancel()
 
     def stop(self) -> Verdict:
-        """The attempt has ended; call once. Another cancellation wins, also one from before the attempt."""
+        """End the deadline; call once. Another cancellation wins, also one from before the attempt."""
         self._running.discard(self)
         if self._verdict != "undisturbed" and self._task.uncancel() <= self._cancelling:
             return self._verdict
@@ -59,7 +59,7 @@ class Deadlines:
         self._due = math.inf
 
     def start(self, seconds: float, loop: asyncio.AbstractEventLoop | None = None) -> Deadline:
-        """A deadline for the running task, until `Deadline.stop`. Finding the loop is a system call."""
+        """Start a deadline for the running task, until `Deadline.stop`. Finding the loop is a system call."""
         task = asyncio.current_task(loop)
         assert task is not None, "a transport is used from a task"
         deadline = Deadline(task, self._runtime.monotonic() + seconds, self._running)
@@ -69,7 +69,7 @@ class Deadlines:
         return deadline
 
     def close(self) -> None:
-        """Drop the timer and end the attempts under way: what they wait for may never come now."""
+        """Drop the timer and end the attempts under way: their answers may never come now."""
         self._drop_timer()
         for deadline in list(self._running):
             deadline.expire("closed")
@@ -86,7 +86,7 @@ class Deadlines:
         self._timer = self._runtime.call_later(delay, self._check)
 
     def _check(self) -> None:
-        """End what is overdue and set the timer for the next, if there is one."""
+        """End overdue attempts and set the timer for the next deadline, if there is one."""
         now = max(self._runtime.monotonic(), self._due)  # a loop may run a timer a clock tick early
         self._timer, self._due = None, math.inf
         for deadline in [deadline for deadline in self._running if deadline.at <= now]:

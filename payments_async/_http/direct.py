@@ -1,19 +1,19 @@
 """Sends requests over aiohttp's connections and parser, without aiohttp's requests and responses in between.
 
 aiohttp's session builds a request through several mappings and starts a task to write its body. A call of
-this client is a few hundred bytes that are known beforehand: take a connection, write them at once, read,
-and keep the connection for the next request (`connections.IdleConnections`).
+this client is a few hundred bytes that are known beforehand: this module takes a connection, writes them at
+once, reads, and keeps the connection for the next request (`connections.IdleConnections`).
 
-This uses parts of aiohttp that are not public. `is_supported` compares them with what this module was
-written for. Where they differ, `session` is used instead; the tests run over both.
+The module uses parts of aiohttp that are not public. `is_supported` compares them with those it was written
+for. When they differ, `session` is used instead; the tests run with both.
 
-The parser is a new one for each request. An old one could hold half a message that came without a request,
-and take it for the beginning of the next answer.
+Each request gets a new parser. An old one could hold half a message that came without a request, and take it
+for the beginning of the next answer.
 
 Only a connection whose answer came whole is kept. One whose answer came in pieces, or that the server wants
 closed, goes back to aiohttp's pool.
 
-aiohttp sees no headers this way, so no exception of its own can show any.
+aiohttp gets no headers this way, so its exceptions cannot contain any.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from payments_async._http.session import SessionSender, is_patched
 from payments_async._http.types import HTTPRequest, HTTPResponse
 
 _SMALL: Final = 32 * 1024
-"""Bytes that aiohttp takes in without thinking of a pause."""
+"""Bytes that aiohttp reads without pausing the connection."""
 
 
 class DirectSender:
-    """Sends over the connections of one session; by the session where something replaces aiohttp's parts."""
+    """Sends over the connections of one session; through the session itself when aiohttp is patched."""
 
     def __init__(self, session: ClientSession, idle: IdleConnections) -> None:
         self._session = session
@@ -61,7 +61,7 @@ class DirectSender:
                 receive_less(protocol.transport)
             _write(protocol, serialize(url, request), request)
             message, content = await protocol.read()
-            while 100 <= message.code < 200 and message.code != 101:  # merely informational
+            while 100 <= message.code < 200 and message.code != 101:  # informational
                 message, content = await protocol.read()
             is_whole = content.is_eof()
             answer = await read_answer(message.code, message.headers, content, limit, _at_hand)
@@ -76,7 +76,7 @@ class DirectSender:
         return answer
 
     async def _connect(self, url: URL) -> Connection:
-        """A connection of aiohttp's pool, or a new one."""
+        """Take a connection of aiohttp's pool, or open a new one."""
         connector = self._session.connector
         if connector is None or connector.closed:
             raise RuntimeError("the connections were closed")
@@ -84,9 +84,9 @@ class DirectSender:
 
 
 def _write(protocol: ResponseHandler, message: bytes, request: HTTPRequest) -> None:
-    """Make ready for the answer, mark, write. A peer too slow for a large body gets no second request.
+    """Prepare for the answer, mark the request as sent, write. After a slow large body, close the connection.
 
-    The parser is a new one each time: what came unasked to an old one, half a message even, is forgotten.
+    The parser is a new one each time, so that bytes that came without a request are forgotten.
     """
     protocol.set_response_params(
         skip_payload=request.method == "HEAD", read_until_eof=True, auto_decompress=False
@@ -100,9 +100,9 @@ def _write(protocol: ResponseHandler, message: bytes, request: HTTPRequest) -> N
 
 
 def _at_hand(content: StreamReader) -> bytes:
-    """A body that came with its head, as it lies there.
+    """Take a body that came with its head.
 
-    aiohttp's own way to it also resumes the parser, which small answers in one piece have never paused.
+    aiohttp's own method also resumes the parser, which small answers in one piece never pause.
     """
     if type(content) is not StreamReader or content._buffer_offset or content.exception() is not None:
         return content.read_nowait()
@@ -111,7 +111,7 @@ def _at_hand(content: StreamReader) -> bytes:
 
 
 class _Destination(ClientRequest):
-    """What aiohttp's connector asks of a request: where to connect to. Shared by all requests to a URL."""
+    """The address to connect to, as aiohttp's connector wants it. Shared by all requests to a URL."""
 
     proxy = None
     proxy_auth = None
@@ -125,7 +125,7 @@ class _Destination(ClientRequest):
 
     @property
     def connection_key(self) -> ConnectionKey:
-        """Under which the connector pools."""
+        """The key of the connector's pool."""
         return self._key
 
 
@@ -162,7 +162,7 @@ MEMBERS: Final[tuple[tuple[type, str], ...]] = ((StreamReader, "_buffer"), (Stre
 
 @cache
 def is_supported() -> bool:
-    """Whether the installed aiohttp has the internals this module was written for."""
+    """Return whether the installed aiohttp has the internals that this module was written for."""
     return (
         all(_parameters(owner, name) == names for owner, name, names in SHAPES)
         and all(isinstance(getattr(owner, name, None), property) for owner, name in PROPERTIES)

@@ -1,7 +1,7 @@
-"""What went wrong on the wire, in our own words: the one place where aiohttp's exceptions get their names.
+"""Converts aiohttp's exceptions to transport errors, in one place.
 
-An exception of aiohttp may carry the request's headers or its URL, so nothing of it is kept but its class
-and, for errors of the system, their constant's name.
+An exception of aiohttp may carry the request's headers or its URL, so only its class is kept and, for errors
+of the operating system, the name of their code.
 """
 
 from __future__ import annotations
@@ -37,10 +37,9 @@ _RESOLVER_CODES: Final[Mapping[int, str]] = {
 
 
 def describe(exc: Exception, *, sent: bool) -> TransportError:
-    """The failure to report for an exception, without a link to it.
+    """Make the failure to report for an exception, without a link to it.
 
-    An unforeseen exception is a `connect` while nothing was sent and a `reset` afterwards: what matters
-    is that it cannot pass for an answer.
+    An unforeseen exception is a `connect` while nothing was sent and a `reset` afterwards.
     """
     if isinstance(exc, TransportError):
         return TransportError(exc.kind, exc.detail)
@@ -51,14 +50,14 @@ def describe(exc: Exception, *, sent: bool) -> TransportError:
 
 
 def _facts(exc: Exception) -> str:
-    """The class and the system's code, such as `ClientConnectorError, ECONNREFUSED`."""
+    """The exception's class and the system's code, such as `ClientConnectorError, ECONNREFUSED`."""
     name = type(exc).__name__
     code = _code(exc.os_error if isinstance(exc, aiohttp.ClientConnectorError) else exc)
     return f"{name}, {code}" if code else name
 
 
 def _code(exc: BaseException) -> str | None:
-    """A constant's name of errno, the resolver or OpenSSL; their texts may quote what the peer sent."""
+    """The name of a code of errno, the resolver or OpenSSL; their messages may quote the peer."""
     if isinstance(exc, ssl.SSLError):
         return exc.reason
     if not isinstance(exc, OSError) or exc.errno is None:

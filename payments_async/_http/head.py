@@ -1,6 +1,6 @@
-"""What may be sent, and its bytes: addresses, methods and headers that keep to the framing.
+"""Checks a request's address, method and headers, and writes its head.
 
-Refusals never repeat the text they refuse: it may be a secret.
+Error messages never repeat the refused text: it may be a secret.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from payments_async._http.addresses import is_address
 from payments_async._http.types import HTTPRequest
 
 BODILESS: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-"""Methods for which no body is said by saying nothing."""
+"""Methods that need no `Content-Length` when there is no body."""
 
 _METHOD: Final = re.compile(r"[A-Z]+")
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -24,12 +24,12 @@ _FORBIDDEN: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _FRAMING: Final = frozenset(
     {"host", "content-length", "transfer-encoding", "connection", "expect", "upgrade", "te", "trailer"}
 )
-"""Headers that say where a message ends and what becomes of the connection: the transport's alone."""
+"""Headers about the message's length and the connection, which only the transport may set."""
 
 
 @lru_cache(maxsize=256)
 def address(url: str) -> URL:
-    """The parsed address, kept for the next request to it.
+    """Parse an address, cached for the next request to it.
 
     Raises:
         ValueError: not an absolute, percent-encoded http(s) address without user name and fragment.
@@ -55,7 +55,7 @@ def check_proxy(proxy: str) -> None:
 
 
 def check_head(request: HTTPRequest) -> None:
-    """Refuse what could end a header early or contradict the message's framing, without repeating it.
+    """Refuse a method or header that could end a header early or contradict the message's framing.
 
     Raises:
         ValueError: a method or header name that is not a token, a value with a control character, or a
@@ -80,7 +80,7 @@ def _check_names(method: str, names: tuple[str, ...]) -> None:
 
 
 def serialize(url: URL, request: HTTPRequest) -> bytes:
-    """The bytes aiohttp would write: Host first, then the request's headers, then the length."""
+    """Write the bytes that aiohttp would: Host first, then the request's headers, then the length."""
     body = request.body
     lines = [f"{request.method} {url.raw_path_qs} HTTP/1.1", f"Host: {url.host_port_subcomponent}"]
     lines += map(": ".join, request.headers.items())

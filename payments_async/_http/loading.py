@@ -1,4 +1,4 @@
-"""The transport a client gets when it is given none."""
+"""Makes the default transport."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def default_transport(
     proxy: str | None,
     ssl_context: ssl.SSLContext | None,
 ) -> Transport:
-    """aiohttp's. The first one imports aiohttp, which takes 0.2 s.
+    """Make the default transport, based on aiohttp. The first call imports aiohttp, which takes 0.2 s.
 
-    Raises ConfigurationError for a proxy's address that is not one, which is not repeated, and for an aiohttp
-    that cannot be imported.
+    Raises ConfigurationError for an invalid proxy address, which the message does not repeat, and for an
+    aiohttp that cannot be imported.
     """
     transport = _library()
     try:
@@ -35,12 +35,12 @@ def default_transport(
             runtime=runtime,
         )
     except (TypeError, ValueError):
-        pass  # raised anew outside of the handler: the first one's frames show the address
+        pass  # raised again outside the handler: the frames of the first error hold the address
     raise ConfigurationError("proxy must be an absolute http(s) address, such as http://proxy.test:3128")
 
 
 def _library() -> type[AiohttpTransport]:
-    """The transport's class. A broken installation may raise anything."""
+    """Import the transport's class. A broken installation may raise anything."""
     try:
         from .transport import AiohttpTransport
 

@@ -1,8 +1,8 @@
 """Sends requests by aiohttp's public interface: any aiohttp, any proxy. Slower than `direct`.
 
-`sent` is set to true when the request has a connection and before aiohttp writes it. It is never late. It may
-be early by a few instructions: then an attempt that sent nothing counts as in doubt. An unknown aiohttp may
-not call the request at all; with one, `sent` is set before aiohttp sees the request.
+`sent` becomes true when the request has a connection and before aiohttp writes it, never later. It may be
+early by a few instructions: then an attempt that sent nothing counts as in doubt. With an unknown aiohttp,
+which may not call the request, `sent` becomes true before aiohttp gets the request.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from payments_async._http.head import BODILESS
 from payments_async._http.types import HTTPRequest, HTTPResponse
 
 _AUTOMATIC: Final = ("Accept", "Accept-Encoding", "User-Agent")
-"""Headers that aiohttp adds by itself where they are missing, besides the type of a body."""
+"""Headers that aiohttp adds when they are missing, besides the content type."""
 
 
 class _PendingRequest:
-    """A request on its way through aiohttp."""
+    """A request that aiohttp is sending."""
 
     __slots__ = ("has_connection", "request")
 
@@ -46,7 +46,7 @@ class _PendingRequest:
 
 
 _PENDING: Final[ContextVar[_PendingRequest]] = ContextVar("_PENDING")
-"""The running task's: how aiohttp's request learns which of ours it is."""
+"""The running task's request, so that aiohttp's request finds ours."""
 
 
 class SessionSender:
@@ -56,9 +56,9 @@ class SessionSender:
         self._proxy = None if proxy is None else URL(proxy)
 
     def session(self, connector: TCPConnector, timeout: ClientTimeout) -> ClientSession:
-        """A session of the running loop, which owns the connector.
+        """Open a session on the running loop; it owns the connector.
 
-        It adds nothing of its own: no cookies, headers, decompression or environment.
+        The session adds no cookies, headers, decompression or proxy settings of its own.
         """
         return ClientSession(
             connector=connector,
@@ -76,7 +76,7 @@ class SessionSender:
     ) -> HTTPResponse:
         """Send a request and read its answer of at most `limit` bytes."""
         if is_replaced() or not _ASKS_REQUESTS_TO_SEND:
-            request.sent = True  # what answers in aiohttp's place does not say when
+            request.sent = True  # a replacement of aiohttp does not say when it sends
         token = _PENDING.set(_PendingRequest(request))
         try:
             response = await session.request(
@@ -104,7 +104,7 @@ class SessionSender:
 
 @lru_cache(maxsize=64)
 def _unwanted(names: tuple[str, ...], bodiless: bool) -> tuple[str, ...] | None:
-    """The headers that aiohttp must not add: what goes out is what our request says. Asking takes time."""
+    """The headers that aiohttp must not add to those of our request. Cached."""
     present = {name.lower() for name in names}
     automatic = _AUTOMATIC if bodiless else (*_AUTOMATIC, "Content-Type")
     missing = tuple(name for name in automatic if name.lower() not in present)
@@ -112,10 +112,10 @@ def _unwanted(names: tuple[str, ...], bodiless: bool) -> tuple[str, ...] | None:
 
 
 class SessionRequest(ClientRequest):
-    """aiohttp's request, which checks its connection before using it, and is written once."""
+    """aiohttp's request, extended: it checks its connection before use, and is written only once."""
 
     def __init__(self, method: str, url: URL, **options: Any) -> None:
-        """aiohttp repeats a GET whose pooled connection was dead, out of our sight. Not with us."""
+        """Turn off aiohttp's own repeat of a GET whose pooled connection was dead."""
         if _PENDING.get().has_connection:
             raise ClientConnectionResetError("aiohttp would have sent it again")
         super().__init__(method, url, **options)
@@ -132,7 +132,7 @@ class SessionRequest(ClientRequest):
 
 
 class AbortingResponse(ClientResponse):
-    """aiohttp's response, which breaks its connection off when it ends before its time."""
+    """aiohttp's response, extended: it aborts its connection when it is closed early."""
 
     def close(self) -> None:
         """End the attempt; not called when an answer was read to its end."""
@@ -142,25 +142,25 @@ class AbortingResponse(ClientResponse):
 
 
 def is_stock(session: ClientSession) -> bool:
-    """Whether a session is as it was made here: without trace configs, over a connector of aiohttp's own.
+    """Return whether a session is as made here: no trace configs, and aiohttp's own connector.
 
-    Agents that trace HTTP (OpenTelemetry's, Sentry's) add trace configs where a session is made.
+    Agents that trace HTTP (OpenTelemetry's, Sentry's) add trace configs when a session is made.
     """
     return not session.trace_configs and type(session.connector).__module__ == TCPConnector.__module__
 
 
 def is_replaced() -> bool:
-    """Whether something stands in for aiohttp's session, as aioresponses and recorders of traffic do."""
+    """Return whether aiohttp's session is replaced, as by aioresponses and traffic recorders."""
     return ClientSession._request is not _REQUEST
 
 
 def is_patched() -> bool:
-    """Whether something stands in for aiohttp's session, or for its connector, as aiointercept does."""
+    """Return whether aiohttp's session or its connector (as by aiointercept) is replaced."""
     return ClientSession._request is not _REQUEST or TCPConnector._resolve_host is not _RESOLVE_HOST
 
 
 def _own(method: object, neighbour: object) -> object:
-    """aiohttp's own method, known by a neighbour's file; None where something replaced it before import."""
+    """aiohttp's own method; None when it was replaced before import, which shows by a neighbour's file."""
     source = _source(method)
     return method if source is not None and source == _source(neighbour) else None
 
@@ -174,4 +174,4 @@ _REQUEST: Final = _own(ClientSession._request, ClientSession.close)
 _RESOLVE_HOST: Final = _own(TCPConnector._resolve_host, TCPConnector.close)
 
 _ASKS_REQUESTS_TO_SEND: Final = list(inspect.signature(ClientRequest.send).parameters) == ["self", "conn"]
-"""Whether this aiohttp has its requests send themselves over a connection, as far as can be seen."""
+"""True if the requests of this aiohttp send themselves over a connection, by their signature."""

@@ -1,7 +1,7 @@
 """The aiohttp transport: one `HTTPRequest` in, one `HTTPResponse` or one kind of failure out.
 
-`head` checks what may be sent. `direct` sends it; `session` does so through a proxy, or with an aiohttp that
-`direct` does not know. `deadlines` ends attempts that take too long, `failures` names what went wrong.
+`head` checks the request. `direct` sends it; `session` does so through a proxy, or with an aiohttp that
+`direct` does not know. `deadlines` ends attempts that take too long, `failures` names the failure.
 
 Loops: each event loop has connections of its own, opened with its first request. An asynchronous generator
 that stays suspended in the loop closes them when the loop shuts its generators down, as `asyncio.run` does,
@@ -11,8 +11,9 @@ opens.
 Fork: the child neither uses nor closes the parent's sockets. Closing them would also remove them from the
 selector, which both processes share.
 
-Secrets: a failure is raised anew outside its handler, without cause or context, so that no traceback reaches
-a frame that holds the headers. A cancellation leaves as a new `CancelledError` with the same arguments.
+Secrets: a failure is raised as a new exception outside its handler, without cause or context, so that no
+traceback reaches a frame that holds the headers. A cancellation leaves as a new `CancelledError` with the
+same arguments.
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ MAX_BODY: Final = 16 * 1024 * 1024
 
 
 Exchange = Callable[[URL, HTTPRequest, int], Awaitable[HTTPResponse]]
-"""Sends a request, on a connection of its own choice, and reads the answer of at most so many bytes."""
+"""Sends a request on a connection and reads the answer, up to a number of bytes."""
 
 
 class LoopConnections:
-    """What one event loop has: its connections, the right to use them, and its attempts' deadlines."""
+    """The connections of one event loop, their semaphore, and the deadlines of its attempts."""
 
     __slots__ = ("closing", "deadlines", "exchange", "idle", "keeper", "session", "slots")
 
@@ -62,7 +63,7 @@ class LoopConnections:
         self.closing: asyncio.Task[None] | None = None
 
     async def _keep(self) -> AsyncGenerator[None, None]:
-        """Started once and left suspended: a loop that ends closes its asynchronous generators, so this."""
+        """Started once and left suspended: a loop that ends closes its generators, and this one the session."""
         _OPEN.add(self)
         try:
             yield
@@ -72,34 +73,34 @@ class LoopConnections:
             await self.close()
 
     async def close(self) -> None:
-        """Close what is still open."""
+        """Close the connections that are still open."""
         self.deadlines.close()
         self.idle.close()
         _OPEN.discard(self)
         await self.session.close()
 
     def close_soon(self) -> None:
-        """Close on the running loop, for a transport that is no more.
+        """Close on the running loop, after its transport was dropped.
 
-        Not by the keeper: the loop may be closing that at this moment, and a generator is closed by one only.
+        `_keep` cannot do it: the loop may be closing that generator at this moment.
         """
         self.closing = asyncio.ensure_future(self.close())
 
 
 _OPEN: Final[set[LoopConnections]] = set()
-"""All that are not yet closed. Held here and not by the transport alone: one that is dropped in a cycle would
-have its session finalized, with a warning, before it could be closed."""
+"""Connections that are not yet closed. Held here as well as by the transport: when a transport is dropped in
+a cycle, its session would be finalized, with a warning, before it could be closed."""
 
 
 def _close_dropped(loops: dict[AbstractEventLoop, LoopConnections]) -> None:
-    """A transport was dropped without closing it: its loops do that, unless they have ended and done it."""
+    """Close the connections of a dropped transport, each on its own loop, unless that loop has ended."""
     for loop, opened in loops.items():
         with contextlib.suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(opened.close_soon)
 
 
 class AiohttpTransport:
-    """Sends requests over HTTP/1.1 with kept connections. Constructed anywhere; used from any event loop.
+    """Sends requests over HTTP/1.1 with kept connections. Make it anywhere; use it from any event loop.
 
     Args:
         connect_timeout: seconds for a TCP and TLS connection.
@@ -107,10 +108,10 @@ class AiohttpTransport:
         proxy: address of an HTTP proxy; the environment's proxy variables are not read.
         ssl_context: replaces the system's certificate authorities and TLS settings.
         runtime: clock and timers.
-        max_body: bytes of an answer that are read, and that it may inflate to.
+        max_body: most bytes of an answer, before and after decompression.
 
     Raises:
-        ValueError: the proxy's address is not one.
+        ValueError: the proxy's address is invalid.
     """
 
     def __init__(
@@ -137,17 +138,17 @@ class AiohttpTransport:
         finalize(self, _close_dropped, self._loops).atexit = False
 
     async def send(self, request: HTTPRequest) -> HTTPResponse:
-        """The answer, whatever its status; redirects are not followed, informational answers are skipped.
+        """Send a request. Redirects are not followed, informational answers are skipped.
 
-        `request.sent` turns true immediately before the first byte is written; a failure before that left
-        nothing on the wire. Nothing is sent twice. A cancelled or failed attempt's connection is closed.
+        `request.sent` becomes true immediately before the first byte is written; a failure before that has
+        sent nothing. Nothing is sent twice. A cancelled or failed attempt's connection is closed.
 
         Raises:
-            TransportFailure: no usable answer. Has no cause and no context: those could show headers.
-            asyncio.CancelledError: the task was cancelled; a new one, for the same reason.
+            TransportFailure: no usable answer. It has no cause and no context: those could show headers.
+            asyncio.CancelledError: the task was cancelled; a new exception with the same arguments.
             BaseException: an interrupt, without the frames it came through.
-            ValueError: the method, address or a header is not fit to be sent; nothing was.
-            ConfigurationError: no event loop of asyncio runs.
+            ValueError: the method, address or a header is invalid; nothing was sent.
+            ConfigurationError: no asyncio event loop runs.
         """
         url = address(request.url)
         check_head(request)
@@ -175,7 +176,7 @@ class AiohttpTransport:
 
     async def aclose(self) -> None:
         """Close every connection of the running loop; attempts under way fail, later ones reopen."""
-        loop = _get_running_loop()  # none, under trio: nothing is open there
+        loop = _get_running_loop()  # None under trio: nothing is open there
         if loop is not None and (opened := self._loops.pop(loop, None)) is not None:
             await opened.keeper.aclose()
 
@@ -200,25 +201,26 @@ class AiohttpTransport:
                 opened.idle.give_back()
 
     def _disown(self) -> None:
-        """In a forked child: the parent's sockets are the parent's. Neither used nor closed.
+        """Forget the parent's sockets in a forked child, without using or closing them.
 
         Closing them here would also take them out of the parent's selector, which a fork shares. They stay in
-        `_OPEN` for as long as the child lives, so that nothing of the parent's is finalized in it.
+        `_OPEN` for as long as the child lives, so that the child does not finalize the parent's objects.
         """
         for opened in list(self._loops.values()):
             connector = opened.session.connector
             opened.session.detach()
             if connector is not None:
-                connector._closed = True  # else its finalizer closes the connections
+                connector._closed = True  # otherwise its finalizer closes the connections
             opened.idle.give_back()  # to a closed pool: nothing happens to them
         self._loops.clear()
 
 
 def _reported(exc: BaseException, verdict: Verdict, request: HTTPRequest, late: FailureKind) -> BaseException:
-    """What leaves for the exception that ended an attempt: nothing of its past, where the headers are.
+    """Make the exception to raise for the one that ended an attempt, without its traceback and headers.
 
-    `late` is what being overdue is called. Who closes the connections makes aiohttp cancel some of what waits
-    for them: that is a failure, since an unrequested cancellation would end its task without a trace.
+    `late` is the failure of an overdue attempt. Closing the connections makes aiohttp cancel some tasks that
+    wait for them; that is reported as a failure, because an unrequested cancellation would end a task
+    silently.
     """
     if not isinstance(exc, (Exception, CancelledError)):  # an interrupt
         exc.__cause__ = exc.__context__ = None

@@ -1,6 +1,6 @@
-"""What crosses the wire, as values: one request under way, one answer, one failure to get an answer.
+"""HTTP requests, responses and failures as values, and the protocol of a transport.
 
-The pipeline makes a `HTTPRequest`, the transport sends it. Nothing here does I/O, so any transport will do:
+The pipeline makes a `HTTPRequest`, the transport sends it. Nothing here does I/O, so any transport works:
 aiohttp's, or the in-process one of `payments_async.testing`.
 """
 
@@ -15,7 +15,7 @@ FailureKind = Literal["pool", "dns", "connect", "tls", "timeout", "reset", "prot
 
 
 class Secret(str):
-    """Text that goes out as it is and never shows itself (tracebacks print reprs of locals)."""
+    """Text that is sent unchanged and that its repr hides (tracebacks print reprs of local variables)."""
 
     __slots__ = ()
 
@@ -23,11 +23,11 @@ class Secret(str):
         return "'***'"
 
     def __getitem__(self, index: SupportsIndex | slice[Any, Any, Any]) -> Secret:
-        return Secret(super().__getitem__(index))  # who shortens a long text shows a part of it
+        return Secret(super().__getitem__(index))  # code that shortens a long text prints a part of it
 
 
 class Connection(Protocol):
-    """What carried a request: an `asyncio` transport."""
+    """The connection that carried a request: an `asyncio` transport."""
 
     def abort(self) -> None:
         """Close at once."""
@@ -35,7 +35,7 @@ class Connection(Protocol):
 
 @attrs.define(eq=False)
 class HTTPRequest:
-    """One attempt to send one request. `sent` turns true before the first byte leaves."""
+    """One attempt to send one request. `sent` becomes true before the first byte is sent."""
 
     method: str
     url: str
@@ -46,12 +46,12 @@ class HTTPRequest:
     """Seconds for the whole attempt: connection, request, answer."""
     sent: bool = False
     connection: Connection | None = attrs.field(default=None, repr=False)
-    """What it was written to; None where the transport does not say."""
+    """The connection that carried the request; None when the transport does not say."""
 
 
 @attrs.define(eq=False)
 class HTTPResponse:
-    """What the service said. Header names compare without case."""
+    """The service's answer. Header names compare without case."""
 
     status: int
     headers: Mapping[str, str] = attrs.field(repr=False)
@@ -59,7 +59,7 @@ class HTTPResponse:
 
 
 class TransportError(Exception):
-    """No usable answer came. Whether the request may have been carried out is `request.sent`'s to say."""
+    """No usable answer came. `request.sent` says whether the request may have been carried out."""
 
     def __init__(self, kind: FailureKind, detail: str) -> None:
         super().__init__(f"{kind}: {detail}")
@@ -68,10 +68,10 @@ class TransportError(Exception):
 
 
 class Transport(Protocol):
-    """Sends requests. Usable from any loop, one at a time per loop's own connections."""
+    """Sends requests. Usable from any event loop; each loop has its own connections."""
 
     async def send(self, request: HTTPRequest) -> HTTPResponse:
-        """The answer, whatever its status; `TransportError` when none came."""
+        """Send a request; any status is an answer. Raises `TransportError` when none came."""
 
     async def aclose(self) -> None:
         """Close every connection of the running loop."""
