@@ -63,7 +63,7 @@ class LoopConnections:
         self.closing: asyncio.Task[None] | None = None
 
     async def _keep(self) -> AsyncGenerator[None, None]:
-        """Started once and left suspended: a loop that ends closes its generators, and this one the session."""
+        """Wait, suspended, until the ending loop closes its generators; then close the connections."""
         _OPEN.add(self)
         try:
             yield
