@@ -23,7 +23,7 @@ from .prepare import READ_OPTIONS, Errors, count, reading, refuse_unknown, split
 R = TypeVar("R")
 LARGEST: Final = _assumptions.PAGE_SIZE[-1]
 """Records on a page, where the service allows it."""
-_REPEATED: Final = "the service gave the same cursor twice"
+REPEATED: Final = "the service gave the same cursor twice"
 
 
 @attrs.frozen(eq=False)
@@ -86,7 +86,7 @@ class ListPosition:
             return None
         if self.cursor is None:
             return _assumptions.NO_END
-        return _REPEATED if self.is_repeated else None
+        return REPEATED if self.is_repeated else None
 
     def check(self) -> None:
         """Raise SearchIncomplete when the list cannot be read on."""

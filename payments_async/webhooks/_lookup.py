@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from .._assumptions import NO_END
 from .._polling.schedule import PER_PAGE
 from .._request.pages import PAYMENT_INTENTS, PAYOUTS, ListReader
 from ..errors import NotFoundError, UnprocessableError
@@ -55,7 +54,7 @@ _NOT_THERE: Final = (
 )
 _NO_END: Final = (
     "a webhook delivery's record was not on the %d pages read of those created %s to %s: the service will try"
-    f" again, but the list cannot be read to its end ({NO_END})"
+    " again, but the list cannot be read to its end (%s)"
 )
 
 log = logging.getLogger("payments.webhooks")
@@ -161,8 +160,11 @@ class Lookup:
         self._positions.note(want.token, walk.position)
         if not self._payouts or want.record_id is None:
             since, until = _window(want.day)
-            missed = _NO_END if walk.is_unproven else _CUT_OFF if walk.is_cut_off else _NOT_THERE
-            log.warning(missed, walk.pages, since, until)
+            read = walk.pages, since, until
+            if walk.problem is not None:
+                log.warning(_NO_END, *read, walk.problem)
+            else:
+                log.warning(_CUT_OFF if walk.is_cut_off else _NOT_THERE, *read)
         lookup.future.set_result(LookupResult(None, walk.pages))
 
     async def _page(self, day: int, cursor: str | None, *, may_be_forgotten: bool) -> Page[Any] | None:

@@ -16,6 +16,8 @@ from typing import Final
 
 import attrs
 
+from .._assumptions import NO_END
+from .._request.pages import REPEATED
 from ._tokens import TokenClaims
 from ._values import Trusted
 
@@ -70,6 +72,8 @@ class _PageRun:
     """Whether this lookup began it."""
     is_earlier: bool = False
     """Whether the cursor is an earlier lookup's."""
+    read: frozenset[str | None] = frozenset()
+    """The cursors of the pages that it has read in this lookup."""
 
 
 class PageWalk:
@@ -87,8 +91,8 @@ class PageWalk:
         self._most = max(most, 2) if position.runs else most
         self._kept = max(1, min(_RUNS, most - 1))
         self._second: str | None = None
-        self.is_unproven = False
-        """Whether a run came to a page that neither ends the list nor has a cursor."""
+        self.problem: str | None = None
+        """Why a run ended before the list's end, if one did."""
         earlier = position.runs if position.found is None else (position.found,)
         self._runs = deque(_PageRun(cursor, age, is_earlier=True) for age, cursor in enumerate(earlier))
         if not self._is_known:
@@ -135,17 +139,19 @@ class PageWalk:
         """
         self.pages += 1
         run = self._runs.popleft()
+        read = run.read | {run.cursor}
         is_past = oldest is not None and oldest < self._oldest
-        if following is None or is_past:
-            self.is_unproven |= not (is_last or is_past)
-            if run.is_own and not self.is_unproven:  # all was read in this one lookup
+        if following is None or following in read or is_past:
+            if not is_past and (following is not None or not is_last):
+                self.problem = NO_END if following is None else REPEATED
+            if run.is_own and self.problem is None:  # all was read in this one lookup
                 self._runs.clear()
             return
         if run.cursor is None:
             self._second = following
             if len(self._runs) >= self._kept:  # the next lookup would not continue it
                 return
-        self._runs.append(attrs.evolve(run, cursor=following, is_earlier=False))
+        self._runs.append(attrs.evolve(run, cursor=following, is_earlier=False, read=read))
 
     def drop_earlier(self) -> None:
         """The service no longer takes an earlier cursor: drop all of them, and read what is newer."""

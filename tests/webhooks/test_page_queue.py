@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from payments_async._assumptions import NO_END
+from payments_async._request.pages import REPEATED
 from payments_async.errors import UnprocessableError
 from payments_async.models import Page, Pagination, PaymentIntent
 from payments_async.webhooks._lookup import PATIENCE, PER_PAGE, Lookup
@@ -396,10 +398,33 @@ async def test_who_gave_up_while_a_page_was_read_is_not_told_of_its_error() -> N
 def test_a_page_that_says_nothing_of_what_follows_is_no_end() -> None:
     walk = PageWalk(Position(runs=("c1",)), 5)
     walk.advance(None, None, is_last=False)
-    assert (walk.cursor, walk.is_unproven) == ("c1", True), "the earlier run goes on"
+    assert (walk.cursor, walk.problem) == ("c1", NO_END), "the earlier run goes on"
     walk.advance(None, None)
-    assert (walk.is_over, walk.is_unproven) == (True, True)
+    assert (walk.is_over, walk.problem) == (True, NO_END)
     whole, dated = PageWalk(UNKNOWN, 5), PageWalk(UNKNOWN, 5, 10_000.0)
     whole.advance(None, None)
     dated.advance(9_999.0 - SLACK, None, is_last=False)
-    assert (whole.is_unproven, dated.is_unproven) == (False, False)
+    assert (whole.problem, dated.problem) == (None, None)
+
+
+def test_a_run_ends_where_a_cursor_repeats() -> None:
+    walk = PageWalk(Position(runs=("c1",)), 9)
+    for following in ("c1", "c2", "c2", "c3", "c1"):
+        assert (walk.is_over, walk.problem) == (False, None)
+        walk.advance(None, following)
+    assert (walk.is_over, walk.problem) == (False, REPEATED), "the earlier run goes on"
+    walk.advance(None, "c2")
+    assert (walk.is_over, walk.is_cut_off, walk.pages) == (True, False, 6)
+
+
+async def test_a_list_that_leads_round_in_a_circle_is_said_to(caplog: pytest.LogCaptureFixture) -> None:
+    crowd = Crowd(3)
+
+    async def circle(*_: Any, **__: Any) -> Page[PaymentIntent]:
+        crowd.list.reads.append((0, "c"))
+        return Page((), Pagination(next_cursor="c"))
+
+    crowd.list.page = circle  # type: ignore[method-assign] # once
+    assert (await crowd.read("r0")).record is None
+    assert len(crowd.list.reads) == 2
+    assert f"({REPEATED})" in caplog.text
