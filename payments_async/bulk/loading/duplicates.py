@@ -22,15 +22,17 @@ _GROUP: Final = 1024
 _CACHE: Final = 4096
 """KiB of the table that are kept in memory."""
 _INSERT: Final = "INSERT INTO names VALUES (?, ?)"
-_SAME: Final = "SELECT same FROM names GROUP BY same HAVING count(*) > 1 LIMIT 100"
-_CASED: Final = "SELECT folded FROM names GROUP BY folded HAVING min(same) < max(same) LIMIT 100"
+_SAME: Final = "SELECT same FROM names GROUP BY same HAVING count(*) > 1 ORDER BY min(rowid) LIMIT 100"
+_CASED: Final = (
+    "SELECT folded FROM names GROUP BY folded HAVING min(same) < max(same) ORDER BY min(rowid) LIMIT 100"
+)
 _Name = tuple[str, str]
 """A column, and what a row has there, as it is compared."""
 
 
 @attrs.frozen
 class RepeatedHashes:
-    """Hashes of names that occurred more than once, a hundred at most of each kind."""
+    """Hashes of names that occurred more than once, the first hundred of each kind."""
 
     same: frozenset[int]
     cased: frozenset[int]
