@@ -94,7 +94,7 @@ def test_a_page_gets_its_parts_and_keeps_the_rest(tmp_path: Path) -> None:
 def test_highlights_are_taken_from_the_results_by_suite_and_words() -> None:
     wanted = Figure.of([0.25], "CPU of payouts.create over stripe on aiohttp, 64 in flight")
     table = report.highlights([reached(wanted), reached(wanted, name="decode")])
-    assert table.splitlines()[2:] == ["| CPU of `payouts.create`, stripe's async client = 1 | 0.25 |  |"]
+    assert table.splitlines()[2:] == ["| CPU of `payouts.create` (stripe's async client = 1) | 0.25 |  |"]
 
 
 def test_a_chart_has_a_bar_for_each_figure_and_escapes_its_texts() -> None:
