@@ -15,7 +15,7 @@ from typing import Any, Final
 import attrs
 
 from payments_async._assumptions import LIST_SETTLES
-from payments_async.bulk.protocol import attempts, clocks, decisions, matching, row_state, stop_rules
+from payments_async.bulk.protocol import attempts, clocks, matching, row_state, rows_in_doubt, stop_rules
 from payments_async.bulk.protocol.attempts import Kind, Step
 from payments_async.bulk.protocol.clocks import ElapsedRange
 from payments_async.bulk.protocol.identifiers import Identity
@@ -118,10 +118,10 @@ ABLATIONS: Final[Mapping[str, tuple[Ablation, ...]]] = {
     "wrong_address_halts": (_after({Kind.MISSING: Step.REJECT, Kind.REDIRECTED: Step.REJECT}),),
     "throttling_keeps_row": (_after({Kind.THROTTLED: Step.REJECT}),),
     # Before a request leaves
-    "intent_before_send": ((decisions, "send_block", _given(durable=True)),),
-    "one_request_per_row": ((decisions, "send_block", _given(under_way=0)),),
-    "same_bytes": ((decisions, "send_block", _ANY_BYTES), (decisions, "at_start", _ANY_BYTES)),
-    "fresh_intent": ((decisions, "send_block", _given(age_of_intent=ElapsedRange(0.0, 0.0))),),
+    "intent_before_send": ((rows_in_doubt, "send_block", _given(durable=True)),),
+    "one_request_per_row": ((rows_in_doubt, "send_block", _given(under_way=0)),),
+    "same_bytes": ((rows_in_doubt, "send_block", _ANY_BYTES), (rows_in_doubt, "at_start", _ANY_BYTES)),
+    "fresh_intent": ((rows_in_doubt, "send_block", _given(age_of_intent=ElapsedRange(0.0, 0.0))),),
     # What is known of a row
     "doubt_outlives_crash": ((row_state, "intend", _given(absent=True)),),
     "merge_adds_knowledge": ((row_state, "merge", lambda _: lambda _known, other: other),),
@@ -132,15 +132,15 @@ ABLATIONS: Final[Mapping[str, tuple[Ablation, ...]]] = {
     "key_expires": ((clocks, "key_is_trusted", _always(True)),),
     "clock_back_expires_key": ((clocks, "went_back", _always(False)),),
     "oldest_clock_counts": ((clocks, "age", _by_wall_clock),),
-    "epoch_waits_for_abandoned": ((decisions, "after_scan", _given(since_send=math.inf)),),
+    "epoch_waits_for_abandoned": ((rows_in_doubt, "after_scan", _given(since_send=math.inf)),),
     "waits_on_steady_clocks": (
         (clocks, "at_least", lambda _: lambda then, now, _seen: clocks.passed(then, now)[0]),
     ),
     # Evidence of the list
-    "absence_needs_whole_scan": ((decisions, "after_scan", _evolved(whole=True)),),
+    "absence_needs_whole_scan": ((rows_in_doubt, "after_scan", _evolved(whole=True)),),
     "absence_needs_settled_list": (
         (
-            decisions,
+            rows_in_doubt,
             "after_scan",
             lambda real: (
                 lambda scan, **facts: real(attrs.evolve(scan, began=scan.began + LIST_SETTLES), **facts)
@@ -148,7 +148,7 @@ ABLATIONS: Final[Mapping[str, tuple[Ablation, ...]]] = {
         ),
     ),
     "scan_starts_by_service_clock": ((clocks, "scan_start", lambda _: lambda first: first.wall - DAY),),
-    "second_scan_is_unbounded": ((decisions, "after_scan", _evolved(everywhere=True)),),
+    "second_scan_is_unbounded": ((rows_in_doubt, "after_scan", _evolved(everywhere=True)),),
     "proof_decides": ((matching, "judge", _evolved(proof=None)),),
     "body_is_compared": ((matching, "judge", _any_content),),
     # The run as a whole

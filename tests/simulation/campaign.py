@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import attrs
 
 from payments_async.bulk.protocol.attempts import Kind
-from payments_async.bulk.protocol.decisions import NextStep
 from payments_async.bulk.protocol.matching import Match
+from payments_async.bulk.protocol.rows_in_doubt import NextStep
 
 from .ablation import without
 from .schedule import run_schedule

@@ -18,7 +18,8 @@ from payments_async.bulk.protocol.attempts import (
     may_have_paid,
 )
 from payments_async.bulk.protocol.clocks import ElapsedRange, Timestamps, age, since_last_send
-from payments_async.bulk.protocol.decisions import (
+from payments_async.bulk.protocol.row_state import RowKnowledge, RowState
+from payments_async.bulk.protocol.rows_in_doubt import (
     Action,
     ListScan,
     NextStep,
@@ -28,7 +29,6 @@ from payments_async.bulk.protocol.decisions import (
     post_again_after,
     send_block,
 )
-from payments_async.bulk.protocol.row_state import RowKnowledge, RowState
 
 from .ledger import Entry
 from .lookup import compare, scan

@@ -8,12 +8,12 @@ from decimal import Decimal
 from ..ledger.ledger import Ledger
 from ..ledger_errors import LedgerFull, LedgerGone
 from ..protocol.clocks import age
-from ..protocol.decisions import Action, at_start
 from ..protocol.records import Claim, LedgerRow, Resend
 from ..protocol.row_state import RowState
+from ..protocol.rows_in_doubt import Action, at_start
 from ..protocol.stop_rules import Stop, StopRules, Totals, allows_any, stop_reason
 from ..protocol.totals import EXACT
-from .doubts import BackOff, UnresolvedRow
+from .doubt_queue import BackOff, UnresolvedRow
 from .recorder import Recorder
 from .resolver import Resolver
 from .sender import same_bytes

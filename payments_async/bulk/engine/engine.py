@@ -18,7 +18,7 @@ from ..protocol.records import Claim
 from ..protocol.responses import FATAL, refuses_access, why
 from ..protocol.stop_rules import Stop, StopRules
 from .claims import RowClaims
-from .doubts import BackOff
+from .doubt_queue import BackOff
 from .recorder import Recorder
 from .resolver import Resolver
 from .sender import Sender

@@ -12,13 +12,13 @@ from ...models import Payout
 from ..ledger.ledger import Ledger
 from ..protocol import row_state
 from ..protocol.clocks import Timestamps, age, scan_start, since_last_send
-from ..protocol.decisions import ListScan, NextStep, Resolution, after_scan
 from ..protocol.identifiers import Identity
 from ..protocol.payout_status import settled
 from ..protocol.records import Claim, LedgerRow, Resend, RowOutcome
 from ..protocol.row_set import RowSet
 from ..protocol.row_state import RowState
-from .doubts import SCANS, UnresolvedBatch, UnresolvedQueue, UnresolvedRow
+from ..protocol.rows_in_doubt import ListScan, NextStep, Resolution, after_scan
+from .doubt_queue import SCANS, UnresolvedBatch, UnresolvedQueue, UnresolvedRow
 from .mirror import LaterGenerations
 from .payout_list import scan
 from .recorder import Recorder

@@ -13,12 +13,12 @@ from ..ledger_errors import LedgerFull, LedgerGone
 from ..protocol import row_state
 from ..protocol.attempts import STEPS, Kind, Step, after_attempt, kind_of, may_have_paid
 from ..protocol.clocks import INTENT_LIFETIME, ElapsedRange, Timestamps, age
-from ..protocol.decisions import Action, SendBlock, at_start, send_block
 from ..protocol.identifiers import body_hash
 from ..protocol.records import LedgerRow, Resend, RowOutcome
 from ..protocol.responses import Posted, why_of
+from ..protocol.rows_in_doubt import Action, SendBlock, at_start, send_block
 from ..protocol.stop_rules import Stop
-from .doubts import BackOff, UnresolvedRow
+from .doubt_queue import BackOff, UnresolvedRow
 from .recorder import Recorder
 from .resolver import Resolver
 from .service import Service

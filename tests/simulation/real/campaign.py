@@ -10,8 +10,8 @@ from functools import reduce
 from multiprocessing import get_context
 
 from payments_async.bulk.protocol.attempts import Kind
-from payments_async.bulk.protocol.decisions import NextStep
 from payments_async.bulk.protocol.matching import Match
+from payments_async.bulk.protocol.rows_in_doubt import NextStep
 
 from ..ablation import without
 from ..campaign import Campaign

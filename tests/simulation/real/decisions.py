@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from unittest.mock import patch
 
-from payments_async.bulk.engine import doubts, resolver, sender
+from payments_async.bulk.engine import doubt_queue, resolver, sender
 from payments_async.bulk.protocol import payout_status
 from payments_async.bulk.protocol.attempts import AttemptReply, Step, after_attempt, kind_of
-from payments_async.bulk.protocol.decisions import Resolution, after_scan, post_again_after
 from payments_async.bulk.protocol.matching import Match, compare
+from payments_async.bulk.protocol.rows_in_doubt import Resolution, after_scan, post_again_after
 
 
 @contextlib.contextmanager
@@ -38,7 +38,7 @@ def counted(note: Callable[[str], None]) -> Iterator[None]:
         return seconds
 
     with (
-        patch.object(doubts, "post_again_after", waited),
+        patch.object(doubt_queue, "post_again_after", waited),
         patch.object(sender, "after_attempt", answered),
         patch.object(resolver, "after_scan", resolved),
         patch.object(payout_status, "compare", found),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from ..._runtime import Runtime
-from ..protocol.decisions import post_again_after
+from ..protocol.rows_in_doubt import post_again_after
 
 SCANS: Final = 4
 

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from payments_async._assumptions import ABANDONED_AFTER, KEY_TRUSTED_FOR, LIST_SETTLES
 from payments_async.bulk.protocol.clocks import INTENT_LIFETIME, ElapsedRange
-from payments_async.bulk.protocol.decisions import (
+from payments_async.bulk.protocol.matching import Match
+from payments_async.bulk.protocol.row_state import RowState
+from payments_async.bulk.protocol.rows_in_doubt import (
     Action,
     ListScan,
     NextStep,
@@ -23,8 +25,6 @@ from payments_async.bulk.protocol.decisions import (
     at_start,
     send_block,
 )
-from payments_async.bulk.protocol.matching import Match
-from payments_async.bulk.protocol.row_state import RowState
 
 S = RowState
 YOUNG, OLD = ElapsedRange(0.0, KEY_TRUSTED_FOR - 1), ElapsedRange(0.0, KEY_TRUSTED_FOR)
