@@ -12,10 +12,12 @@ from payments_async.bulk.protocol import row_state
 from payments_async.bulk.protocol.attempts import (
     AttemptReply,
     Kind,
+    SendBlock,
     Step,
     after_attempt,
     kind_of,
     may_have_paid,
+    send_block,
 )
 from payments_async.bulk.protocol.clocks import ElapsedRange, Timestamps, age, since_last_send
 from payments_async.bulk.protocol.row_state import RowKnowledge, RowState
@@ -23,11 +25,9 @@ from payments_async.bulk.protocol.rows_in_doubt import (
     Action,
     ListScan,
     NextStep,
-    SendBlock,
     after_scan,
     at_start,
     post_again_after,
-    send_block,
 )
 
 from .ledger import Entry

@@ -11,12 +11,21 @@ from ...errors import ConfigurationError
 from ..ledger.ledger import Ledger
 from ..ledger_errors import LedgerFull, LedgerGone
 from ..protocol import row_state
-from ..protocol.attempts import STEPS, Kind, Step, after_attempt, kind_of, may_have_paid
+from ..protocol.attempts import (
+    STEPS,
+    Kind,
+    SendBlock,
+    Step,
+    after_attempt,
+    kind_of,
+    may_have_paid,
+    send_block,
+)
 from ..protocol.clocks import INTENT_LIFETIME, ElapsedRange, Timestamps, age
 from ..protocol.identifiers import body_hash
 from ..protocol.records import LedgerRow, Resend, RowOutcome
 from ..protocol.responses import Posted, why_of
-from ..protocol.rows_in_doubt import Action, SendBlock, at_start, send_block
+from ..protocol.rows_in_doubt import Action, at_start
 from ..protocol.stop_rules import Stop
 from .doubt_queue import BackOff, UnresolvedRow
 from .recorder import Recorder

@@ -1,4 +1,4 @@
-"""What to do after an attempt. Pure (Errors; Limits, Idempotency; gaps Q, R, S).
+"""Whether a row may be sent, and what follows an attempt. Pure (Errors; Limits, Idempotency; gaps Q, R, S).
 
 The client says what the attempt proves (`Attempt.verdict`). That is not the row's verdict: a refusal after an
 attempt in doubt says nothing of that one.
@@ -13,9 +13,32 @@ from typing import Final, Literal
 import attrs
 
 from ...models import Verdict
+from .clocks import INTENT_LIFETIME, ElapsedRange
 
 Record = Literal["matching", "other", "unreadable"]
 """What a 2xx carried: the payout asked for, another one, or nothing with a `data.id`."""
+
+
+class SendBlock(StrEnum):
+    """Why a request must not leave now."""
+
+    NOT_DURABLE = "its intent is not on disk"
+    BUSY = "another request for the row is under way"
+    OTHER_BYTES = "the body is not the one that was recorded"
+    STALE = "its intent is too old: record a new one"
+
+
+def send_block(
+    *, durable: bool, under_way: int, same_bytes: bool, age_of_intent: ElapsedRange
+) -> SendBlock | None:
+    """Why a request for a row must not leave now, or None. Asked before every single one."""
+    if not durable:
+        return SendBlock.NOT_DURABLE
+    if under_way:
+        return SendBlock.BUSY
+    if not same_bytes:
+        return SendBlock.OTHER_BYTES
+    return SendBlock.STALE if age_of_intent.at_most >= INTENT_LIFETIME else None
 
 
 @attrs.frozen

@@ -1,4 +1,4 @@
-"""What to do with a row: at start-up, before each request, and after a scan of the list. Pure.
+"""What to do with a row in doubt: when a run starts, after a failed post, and after a scan of the list. Pure.
 
 A row in doubt whose key is young is posted again, at once when a run starts and after a back-off within it,
 before any list is read: the same bytes under the same key and reference are one request to the service. The
@@ -14,7 +14,7 @@ from typing import Final
 import attrs
 
 from ..._assumptions import ABANDONED_AFTER, LIST_SETTLES
-from .clocks import INTENT_LIFETIME, ElapsedRange, key_is_trusted
+from .clocks import ElapsedRange, key_is_trusted
 from .matching import Match
 from .row_state import RowState
 
@@ -50,28 +50,6 @@ def post_again_after(times: int) -> float | None:
     """
     seconds = _BACK_OFF * 2.0**times
     return seconds if seconds < ABANDONED_AFTER else None
-
-
-class SendBlock(StrEnum):
-    """Why a request must not leave now."""
-
-    NOT_DURABLE = "its intent is not on disk"
-    BUSY = "another request for the row is under way"
-    OTHER_BYTES = "the body is not the one that was recorded"
-    STALE = "its intent is too old: record a new one"
-
-
-def send_block(
-    *, durable: bool, under_way: int, same_bytes: bool, age_of_intent: ElapsedRange
-) -> SendBlock | None:
-    """Why a request for a row must not leave now, or None. Asked before every single one."""
-    if not durable:
-        return SendBlock.NOT_DURABLE
-    if under_way:
-        return SendBlock.BUSY
-    if not same_bytes:
-        return SendBlock.OTHER_BYTES
-    return SendBlock.STALE if age_of_intent.at_most >= INTENT_LIFETIME else None
 
 
 class NextStep(StrEnum):

@@ -1,8 +1,9 @@
-"""What one attempt proves, and what follows: the tables walked whole."""
+"""Whether a row may be sent, what one attempt proves, and what follows: the tables walked whole."""
 
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 
@@ -10,11 +11,14 @@ from payments_async.bulk.protocol.attempts import (
     STEPS,
     AttemptReply,
     Kind,
+    SendBlock,
     Step,
     after_attempt,
     kind_of,
     may_have_paid,
+    send_block,
 )
+from payments_async.bulk.protocol.clocks import INTENT_LIFETIME, ElapsedRange
 from payments_async.models import Verdict
 
 REPLIES = {
@@ -91,3 +95,32 @@ def test_what_follows_each_kind_of_end(kind: Kind, doubt: bool, tries: int) -> N
 def test_only_a_matching_record_confirms_and_only_a_definite_refusal_rejects() -> None:
     assert [kind for kind, step in STEPS.items() if step is Step.CONFIRM] == [Kind.SUCCESS]
     assert [kind for kind, step in STEPS.items() if step is Step.REJECT] == [Kind.REFUSED]
+
+
+FREE: dict[str, Any] = {
+    "durable": True,
+    "under_way": 0,
+    "same_bytes": True,
+    "age_of_intent": ElapsedRange(0.0, INTENT_LIFETIME - 1),
+}
+STOPS: list[tuple[dict[str, Any], SendBlock]] = [
+    ({"durable": False}, SendBlock.NOT_DURABLE),
+    ({"under_way": 1}, SendBlock.BUSY),
+    ({"same_bytes": False}, SendBlock.OTHER_BYTES),
+    ({"age_of_intent": ElapsedRange(0.0, INTENT_LIFETIME)}, SendBlock.STALE),
+]
+
+
+def test_a_request_leaves_when_nothing_hinders_it() -> None:
+    assert send_block(**FREE) is None
+    assert {reason for _, reason in STOPS} == set(SendBlock)
+
+
+@pytest.mark.parametrize(("fact", "reason"), STOPS)
+def test_each_block_alone_holds_a_request_back(fact: dict[str, Any], reason: SendBlock) -> None:
+    assert send_block(**{**FREE, **fact}) is reason
+
+
+def test_the_disk_comes_first() -> None:
+    worst = {name: value for fact, _ in STOPS for name, value in fact.items()}
+    assert send_block(**worst) is SendBlock.NOT_DURABLE

@@ -1,4 +1,4 @@
-"""What to do with a row at start-up, before a request, and after a scan of the list."""
+"""What to do with a row in doubt when a run starts and after a scan of the list."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payments_async._assumptions import ABANDONED_AFTER, KEY_TRUSTED_FOR, LIST_SETTLES
-from payments_async.bulk.protocol.clocks import INTENT_LIFETIME, ElapsedRange
+from payments_async.bulk.protocol.clocks import ElapsedRange
 from payments_async.bulk.protocol.matching import Match
 from payments_async.bulk.protocol.row_state import RowState
 from payments_async.bulk.protocol.rows_in_doubt import (
@@ -20,10 +20,8 @@ from payments_async.bulk.protocol.rows_in_doubt import (
     ListScan,
     NextStep,
     Resolution,
-    SendBlock,
     after_scan,
     at_start,
-    send_block,
 )
 
 S = RowState
@@ -56,35 +54,6 @@ def test_all_states_are_in_that_table() -> None:
 
 def test_after_a_clock_went_back_no_row_is_sent_again() -> None:
     assert at_start(S.IN_FLIGHT, ElapsedRange(0.0, math.inf)) is Action.RESOLVE
-
-
-FREE: dict[str, Any] = {
-    "durable": True,
-    "under_way": 0,
-    "same_bytes": True,
-    "age_of_intent": ElapsedRange(0.0, INTENT_LIFETIME - 1),
-}
-STOPS: list[tuple[dict[str, Any], SendBlock]] = [
-    ({"durable": False}, SendBlock.NOT_DURABLE),
-    ({"under_way": 1}, SendBlock.BUSY),
-    ({"same_bytes": False}, SendBlock.OTHER_BYTES),
-    ({"age_of_intent": ElapsedRange(0.0, INTENT_LIFETIME)}, SendBlock.STALE),
-]
-
-
-def test_a_request_leaves_when_nothing_hinders_it() -> None:
-    assert send_block(**FREE) is None
-    assert {reason for _, reason in STOPS} == set(SendBlock)
-
-
-@pytest.mark.parametrize(("fact", "reason"), STOPS)
-def test_each_block_alone_holds_a_request_back(fact: dict[str, Any], reason: SendBlock) -> None:
-    assert send_block(**{**FREE, **fact}) is reason
-
-
-def test_the_disk_comes_first() -> None:
-    worst = {name: value for fact, _ in STOPS for name, value in fact.items()}
-    assert send_block(**worst) is SendBlock.NOT_DURABLE
 
 
 ABSENT = ListScan(matched=None, whole=True, everywhere=True, began=LONG_AGO)
