@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -45,6 +45,8 @@ from .rows import (
     StoredTenant,
     StoredTimer,
 )
+
+R = TypeVar("R", PayoutRecord, PaymentRecord, AttemptRecord)
 
 _DECIMALS = 1_000_000
 """More than a request body can hold."""
@@ -126,7 +128,7 @@ class _Restoring:
         _check_plan(payout.plan)
         _check_hooks(payout.hooks)
         tenant.payouts.append(payout)
-        tenant.payouts_by_id[payout.id] = self._records[payout.id] = payout
+        tenant.payouts_by_id[payout.id] = self._keep(payout)
         if payout.reference is not None:
             tenant.payouts_by_reference[payout.reference] = payout
 
@@ -146,15 +148,21 @@ class _Restoring:
         for attempt in stored.attempts:
             payment.attempts += (self._add_attempt(tenant, payment, attempt),)
         tenant.payments.append(payment)
-        tenant.payments_by_id[payment.id] = self._records[payment.id] = payment
+        tenant.payments_by_id[payment.id] = self._keep(payment)
 
     def _add_attempt(self, tenant: Tenant, payment: PaymentRecord, stored: Any) -> AttemptRecord:
         _check(stored.status in ATTEMPT_STATES)
         _check(stored.failovers_left <= MOST_FAILOVERS)
         _check_plan(stored.plan)
         attempt = AttemptRecord(payment=payment, **_fields(stored))
-        tenant.attempts[attempt.id] = self._records[attempt.id] = attempt
+        tenant.attempts[attempt.id] = self._keep(attempt)
         return attempt
+
+    def _keep(self, record: R) -> R:
+        """Keep a record for the timers; two of one id would count twice in the books."""
+        _check(record.id not in self._records)
+        self._records[record.id] = record
+        return record
 
     def _sort_attempts(self) -> None:
         """The oldest first, as they were made; the rows have them by payment."""

@@ -423,6 +423,8 @@ def test_a_state_that_no_sandbox_has_written_is_refused(
     [
         "INSERT INTO state (kind, body) VALUES ('os.system', '{}')",
         "INSERT INTO state (kind, body) SELECT kind, body FROM state WHERE kind = 'state'",
+        "INSERT INTO state (kind, body) SELECT kind, body FROM state WHERE kind = 'payout'",
+        "INSERT INTO state (kind, body) SELECT kind, body FROM state WHERE kind = 'payment'",
         "DELETE FROM state WHERE kind = 'state'",
         "DELETE FROM state WHERE kind = 'payment'",
     ],
