@@ -25,7 +25,7 @@ from . import schedule
 from .readings import ListReadings, Subscription
 
 PASSING = (APIConnectionError, DeadlineExceeded, LimitReached, RateLimitedError, ServerError)
-"""Failures of a reading that the next one may not have."""
+"""Errors that may pass: the next reading is made all the same."""
 _NOT_AN_ID = "is the reference of a payout, not its id: payouts.find(reference) gives the payout to wait for"
 
 
@@ -34,15 +34,15 @@ class _Wanted:
 
     def __init__(self, subscriptions: Collection[Subscription]) -> None:
         self.left: dict[str, list[Subscription]] = {}
-        """Subscriptions to records that were not on the pages read so far, by the record's id."""
+        """Subscriptions whose record was not on the pages read so far, by the record's id."""
         for subscription in subscriptions:
             self.left.setdefault(subscription.id, []).append(subscription)
         self.news = False
-        """Whether a record had changed."""
+        """True if a record had changed."""
         self._references: set[str] = set()
 
     def find_in(self, page: Page[Any]) -> None:
-        """Give the page's records to their subscriptions."""
+        """Pass the page's records to their subscriptions."""
         for record in page:
             for subscription in self.left.pop(record.id, ()):
                 self.news = subscription.show(record) or self.news
@@ -50,7 +50,7 @@ class _Wanted:
                 self._references.add(record.reference)
 
     def refuse_references(self) -> None:
-        """The list was read to its end: fail the waits for what is a payout's reference, and no id."""
+        """At the list's end, fail the waits whose id turned out to be a payout's reference."""
         for text in self._references & self.left.keys():
             for subscription in self.left[text]:
                 if subscription.is_unknown:
@@ -69,22 +69,22 @@ class ListPoller:
         self._name = records.operation.name
         self._list = ListReader(pipeline, records)
         self._shared = shared
-        self._reader = object()  # stands for this poller where nothing may keep it alive
+        self._reader = object()  # identifies this poller without keeping it alive
         self._own: set[Subscription] = set()
         self._task: asyncio.Task[None] | None = None
 
     @property
     def problem(self) -> Exception | None:
-        """Why the latest reading failed, or did not come to the list's end."""
+        """The error of the latest reading, or the reason why it did not reach the list's end."""
         return self._shared.problem
 
     def join(self, subscription: Subscription, *, just_read: bool = False, unchanged: bool = False) -> None:
-        """Give this subscription every reading of its record until it leaves.
+        """Pass every reading of its record to a subscription, until `leave`.
 
         Args:
             subscription: made on the running event loop.
-            just_read: its record was read by itself a moment ago: the list can wait.
-            unchanged: that record was as before: this wait is not a new one.
+            just_read: the record was just read singly, so the list can wait.
+            unchanged: that record had not changed, and the wait is not new: keep the longer interval.
         """
         now, chance = self._runtime.monotonic(), self._runtime.random()
         self._own.add(subscription)
@@ -112,7 +112,7 @@ class ListPoller:
                 news = await self._read()
             except PASSING as error:
                 news, shared.problem = False, error
-            except Exception as error:  # a wait must not outlast its poller
+            except Exception as error:  # a wait must end with its poller
                 self._task = None
                 self._fail(error, self._own)
                 return
@@ -121,7 +121,7 @@ class ListPoller:
                 shared.end(self._reader, since, runtime.random(), news=news)
 
     async def _read(self) -> bool:
-        """Read pages until every awaited record was seen, or the list's end; whether any had changed."""
+        """Read until every awaited record was seen, or to the list's end; returns whether any changed."""
         subscriptions, began = self._shared.subscriptions(), self._runtime.monotonic()
         wanted, filters, position = _Wanted(subscriptions), _filters(subscriptions), ListPosition(self._name)
         while wanted.left and _leads_on(position):
@@ -138,24 +138,24 @@ class ListPoller:
         return wanted.news
 
     async def _rest(self, due: float, pages: int) -> None:
-        """Sleep until then, and show meanwhile that this reader is alive."""
+        """Sleep until `due`, and report meanwhile that this reader is alive."""
         while (rest := due - self._runtime.monotonic()) > 0:
             await self._runtime.sleep(min(rest, schedule.FLOOR))
             self._shared.had_page(pages, self._runtime.monotonic())
 
     def _fail(self, error: Exception, subscriptions: Iterable[Subscription]) -> None:
-        """End this client's own waits among these. The others have readers of their own."""
+        """End this client's own waits among the subscriptions with an error; others have other readers."""
         for subscription in self._own.intersection(subscriptions):
             subscription.fail(error)
 
 
 def _leads_on(position: ListPosition) -> bool:
-    """Whether the reading continues with the next page."""
+    """Return whether the reading continues with the next page."""
     return not position.is_over and position.problem is None and position.pages < schedule.MAX_PAGES
 
 
 def _problem(wanted: _Wanted, position: ListPosition) -> SearchIncomplete | None:
-    """Why a reading may have missed a record."""
+    """The reason why a reading may have missed a record; None when it cannot have."""
     if position.is_over or not wanted.left:
         return None
     if position.problem is None:

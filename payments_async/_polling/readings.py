@@ -3,8 +3,8 @@
 A record is read at most every five seconds, however many waits there are (Limits, Polling guidance). So a
 list has one reader at a time, which reads for all, and a record that was just read is not read again.
 
-The reader that read last lets the others go first: short waits of one client cannot keep another client from
-reading. A reader that has no page for 15 s makes way. A forked child begins without readings. An error ends
+The last reader lets the others go first: short waits of one client cannot keep another client from reading.
+A reader that gets no page for 15 s is replaced. A forked child begins without readings. An error ends
 the waits of the client that had it, and no others.
 """
 
@@ -27,9 +27,9 @@ from .._rate_limit.waiters import NEVER, running_loop
 from .schedule import FLOOR, PAGES_AT_ONCE, PollSchedule
 
 READER_PATIENCE: Final = 15.0
-"""Seconds without a page after which a list's reader makes way for another."""
+"""Seconds without a page after which another poller may read the list."""
 BUSY: Final = 1.0
-"""Seconds after which to ask again while another reads the list."""
+"""Seconds between two checks while another poller reads the list."""
 YIELD: Final = 1.0
 """Seconds for which a list's last reader, and those that came after its reading, let the others go first."""
 
@@ -41,18 +41,18 @@ class Subscription:
     id: str
     created_at: datetime | None
     ends: Callable[[Any], bool]
-    """Whether the record, as just read, ends the wait."""
+    """Returns whether the record, as just read, ends the wait."""
     future: asyncio.Future[Any]
     last: Any = None
     """The record as last read."""
     seen: bool = False
-    """Whether the record was read since the subscription began."""
+    """True if the record was read since the subscription began."""
     until: float = NEVER
-    """When the wait's time is over, on the monotonic clock."""
+    """End of the wait's time, on the monotonic clock."""
 
     @property
     def is_unknown(self) -> bool:
-        """Whether only the record's id is known, as the caller wrote it."""
+        """True if only the record's id is known, as the caller wrote it."""
         return self.last is None and self.created_at is None
 
     def give_up(self) -> None:
@@ -72,7 +72,7 @@ class Subscription:
         self._on_its_loop(self._refuse, error)
 
     def is_over(self, now: float) -> bool:
-        """Whether the caller has gone without leaving: its event loop was closed, or stands still."""
+        """Return whether the caller is gone without `leave`: its event loop was closed, or is stuck."""
         return now > self.until or self.future.get_loop().is_closed()
 
     def _on_its_loop(self, act: Callable[[Any], None], value: Any) -> None:
@@ -100,9 +100,9 @@ class ListReadings:
 
     def __init__(self) -> None:
         self.problem: Exception | None = None
-        """Why the latest reading failed, or did not come to the list's end."""
+        """The error of the latest reading, or the reason why it did not reach the list's end."""
         self.page_at = -NEVER
-        """When its reader last began, or had a page."""
+        """Time at which the reader last began, or got a page."""
         self._subscriptions: set[Subscription] = set()
         self._reader: object | None = None
         self._pages = 0
@@ -113,7 +113,7 @@ class ListReadings:
     def join(
         self, subscription: Subscription, now: float, chance: float, *, just_read: bool, unchanged: bool
     ) -> None:
-        """Add a subscription. See `ListPoller.join`; `chance` is for the jitter."""
+        """Add a subscription. See `ListPoller.join`; `chance` sets the jitter."""
         with self._lock:
             if not self._subscriptions:
                 self.problem = None
@@ -129,12 +129,12 @@ class ListReadings:
             self._subscriptions.discard(subscription)
 
     def begin(self, reader: object, own: int, since: float, now: float) -> float:
-        """Seconds for a poller to rest; 0.0 if it is to read the list now, and to call `end` afterwards.
+        """Seconds for a poller to wait; 0.0 if it is to read the list now, and to call `end` afterwards.
 
         Args:
-            reader: stands for the poller.
-            own: how many subscriptions it has.
-            since: when its last reading ended, or it came.
+            reader: identifies the poller.
+            own: number of the poller's subscriptions.
+            since: end of the poller's last reading, or its start.
             now: the time.
         """
         with self._lock:
@@ -162,11 +162,11 @@ class ListReadings:
             self._pages, self.page_at = pages, now
 
     def end(self, reader: object, now: float, chance: float, *, news: bool | None) -> None:
-        """End a reading; `news`: whether a record had changed, None for one that was broken off."""
+        """End a reading; `news`: whether a record had changed, None for an interrupted reading."""
         with self._lock:
             if self._reader is reader:
                 self._reader = None
-            pages = min(self._pages, PAGES_AT_ONCE)  # the reading rested for the others itself
+            pages = min(self._pages, PAGES_AT_ONCE)  # the reading itself paused for the others
             self._schedule.note(now, chance, pages=pages, news=news)
 
 
@@ -176,24 +176,24 @@ class Reading:
 
     began: float
     record: Any = None
-    """None while the reading is under way, and when it failed."""
+    """The record; None while the reading is under way, and when it failed."""
 
 
 class RecordReadings:
-    """Records that were read by themselves in the last five seconds. Thread-safe."""
+    """Records that were read singly in the last five seconds. Thread-safe."""
 
     def __init__(self) -> None:
         self._readings: OrderedDict[tuple[str, ...], Reading] = OrderedDict()
         self._lock = threading.Lock()
 
     def find(self, what: tuple[str, ...], since: float) -> Any:
-        """The record, if a reading of it that began at `since` or later has ended; else None."""
+        """The record, if a reading that began at `since` or later has ended; otherwise None."""
         with self._lock:
             reading = self._readings.get(what)
         return None if reading is None or reading.began < since else reading.record
 
     def begin(self, what: tuple[str, ...], now: float) -> Reading | None:
-        """A reading to be made now; None when it would be too early. Set its `record` when it ends."""
+        """Begin a reading; None when it would be too early. The caller sets its `record`."""
         with self._lock:
             while self._readings and next(iter(self._readings.values())).began + FLOOR <= now:
                 self._readings.popitem(last=False)
@@ -204,7 +204,7 @@ class RecordReadings:
 
 
 class Readings:
-    """What the waits of one key share."""
+    """The readings that all waits of one key share."""
 
     def __init__(self) -> None:
         self.payouts = ListReadings()
@@ -216,7 +216,7 @@ _READINGS: Final[WeakKeyDictionary[KeyLimiter, Readings]] = WeakKeyDictionary()
 
 
 def readings_of(limiter: KeyLimiter) -> Readings:
-    """The readings of this limiter's key; a forked child begins anew."""
+    """The readings of this limiter's key; a forked child starts with none."""
     return _READINGS.setdefault(limiter, Readings())
 
 

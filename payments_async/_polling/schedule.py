@@ -1,8 +1,8 @@
-"""When a list is read again, and what a wait is for, as a token too. Pure (Limits, Polling guidance).
+"""Schedules the readings of a list, and parses the target of a wait. Pure (Limits, Polling guidance).
 
-After a reading comes a rest: 5 s at least, longer after unchanged readings, and 0.6 s for each page that was
-read. A reading of more than 100 pages is spread over time. So any number of waits costs at most 1 % of the
-read limit.
+The interval between readings is 5 s at least, longer after unchanged readings, and 0.6 s for each page that
+was read. A reading of more than 100 pages is spread over time. So any number of waits costs at most 1 % of
+the read limit.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ FLOOR = 5.0
 CEILING = 60.0
 """Seconds: the longest interval that unchanged answers lead to."""
 PER_PAGE = 0.6
-"""Seconds of rest for each page read: 100 pages a minute, 1 % of the read limit."""
+"""Seconds of the interval for each page read: 100 pages a minute, 1 % of the read limit."""
 PAGES_AT_ONCE = 100
-"""Pages that one reading for waits takes without a rest."""
+"""Pages that one reading for waits takes without a pause."""
 MAX_PAGES = 1_000
-"""Pages of 100 records that one reading for waits takes at most."""
+"""The most pages of 100 records that one reading for waits takes."""
 
 Kind = Literal["payout", "checkout", "attempt"]
 
@@ -37,52 +37,52 @@ _WANTED: Mapping[Kind, str] = {
     "checkout": "a Checkout, its id or a WaitTimeout's token",
     "attempt": "the payment's id or a WaitTimeout's token",
 }
-"""What each wait can be given."""
+"""The arguments that each wait accepts, in words."""
 
 
 def interval(unchanged: int, pages: int, chance: float) -> float:
-    """Seconds to the next reading: longer after so many unchanged ones and after many pages, with jitter."""
+    """Seconds to the next reading, with jitter: longer after unchanged readings and after many pages."""
     grown = FLOOR * 1.5 ** min(unchanged, 10)
     return max(min(grown, CEILING), pages * PER_PAGE) * (1.0 + 0.2 * chance)
 
 
 def page_due(began: float, pages: int) -> float:
-    """When a reading that began then, and has so many pages, may ask for the next one."""
+    """Time at which a reading that began at `began` and has read `pages` may ask for its next page."""
     return began if pages < PAGES_AT_ONCE else began + pages * PER_PAGE
 
 
 class PollSchedule:
-    """When one list is read again. Times are monotonic seconds."""
+    """The schedule of one list's readings. Times are monotonic seconds."""
 
     def __init__(self) -> None:
         self.read_at = float("-inf")
-        """When its last reading ended."""
+        """End of the last reading."""
         self._unchanged = self._pages = 0
         self._chance = 0.0
 
     def note(self, now: float, chance: float, *, pages: int, news: bool | None) -> None:
-        """A reading has ended; `news`: whether a record had changed, None for one that was broken off."""
+        """Note the end of a reading; `news`: whether a record had changed, None if it was interrupted."""
         self.read_at, self._chance, self._pages = now, chance, pages
         if news is not None:
             self._unchanged = 0 if news else self._unchanged + 1
 
     def note_record(self, now: float, chance: float) -> None:
-        """A record of the list was just read by itself: the list can wait."""
+        """Note that a record of the list was just read singly, so that the list can wait."""
         self.read_at, self._chance = max(now, self.read_at), chance
 
     def begin_anew(self) -> None:
-        """Something new is waited for: the rests grow from the shortest again."""
+        """Return to the shortest interval, for a new wait."""
         self._unchanged = 0
 
     @property
     def due(self) -> float:
-        """When the list is to be read next."""
+        """Time of the next reading."""
         return self.read_at + interval(self._unchanged, self._pages, self._chance)
 
     def rest(self, now: float, until: float) -> float | None:
         """Seconds to the next reading, which is to begin before `until`; None when it cannot.
 
-        The last one comes early, where the floor allows, so that the time given is used.
+        The last reading comes early, if the shortest interval allows, so that the wait's whole time is used.
         """
         earliest = max(now, self.read_at + interval(0, self._pages, 0.0))
         return None if earliest > until else max(earliest, min(self.due, until)) - now
@@ -90,14 +90,14 @@ class PollSchedule:
 
 @attrs.frozen(eq=False, repr=False)
 class WaitTarget(ValueMixin):
-    """What a wait is for. As JSON it is the token with which another process continues the wait."""
+    """The record that a wait is for. As JSON it is the token that continues the wait in another process."""
 
     kind: Kind
     id: str
-    """The payout's, checkout's or payment intent's."""
+    """Id of the payout, checkout or payment intent."""
     attempt_id: str | None = None
     created_at: datetime | None = None
-    """Bounds the walk of the list, when known."""
+    """Creation time of the record, where known: older pages of the list are not read."""
 
     def token(self) -> str:
         """The target as JSON text."""
@@ -106,7 +106,7 @@ class WaitTarget(ValueMixin):
 
     @classmethod
     def read(cls, kind: Kind, given: object, attempt_id: str | None = None) -> Self:
-        """The target that an id or a token names. Raises InvalidRequest."""
+        """Read the target from a record, an id or a token. Raises InvalidRequest."""
         if isinstance(given, str) and given.startswith("{"):
             target = cls._from_token(given)
             if target is not None and target.kind == kind:

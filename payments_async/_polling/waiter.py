@@ -30,12 +30,12 @@ from .schedule import WaitTarget
 R = TypeVar("R")
 
 _SOON: Final = 0.2
-"""Seconds after which to ask again whether another wait has read a record."""
+"""Seconds between two checks whether another wait has read a record."""
 
 
 @attrs.frozen(eq=False, repr=False)
 class _Pollers:
-    """The pollers of one event loop, and the readings that they share with others."""
+    """The pollers of one event loop, and the readings that they share with other loops."""
 
     readings: Readings
     payouts: ListPoller
@@ -48,13 +48,13 @@ class _Wait:
 
     target: WaitTarget
     until: float
-    """On the monotonic clock."""
+    """End of the wait's time, on the monotonic clock."""
     pollers: _Pollers
-    """Of its event loop, and of the key that it began with."""
+    """The pollers of the wait's event loop, and of the key that it began with."""
 
     @property
     def listed_at(self) -> float:
-        """When a page of the list of payments last came."""
+        """Time at which a page of the list of payments last came."""
         return self.pollers.readings.intents.page_at
 
 
@@ -148,7 +148,7 @@ class Waiting:
         just_read: bool = False,
         unchanged: bool = False,
     ) -> Any:
-        """Read the list until the wait ends. WaitTimeout holds `last`, or the record as last listed."""
+        """Read the list until the wait ends. WaitTimeout has `last`, or the record as last listed."""
         subscription.until = wait.until
         left = wait.until - self._pipeline.runtime.monotonic()
         timer = self._pipeline.runtime.call_later(max(left, 0.0), subscription.give_up)
@@ -172,9 +172,9 @@ class Waiting:
         *,
         since: float | None = None,
     ) -> R:
-        """Read one record within the wait's time, again after failures that may pass.
+        """Read one record within the wait's time, again after errors that may pass.
 
-        A reading of another wait of the key is taken instead, from the last five seconds or `since` then.
+        Uses another wait's reading of the record, if it is of the last five seconds and not before `since`.
         """
         runtime, problem, failures = self._pipeline.runtime, None, 0
         records, what = wait.pollers.readings.records, (operation.name, *ids.values())
@@ -210,7 +210,7 @@ def _target(kind: Any, given: Payout | Checkout | str) -> WaitTarget:
 def _subscribe(
     record_id: str, created_at: datetime | None, ends: Callable[[Any], bool], seen: Record | None = None
 ) -> Subscription:
-    """A subscription for the running loop; `seen` is the record as the caller knows it."""
+    """Make a subscription for the running loop; `seen` is the record as the caller knows it."""
     return Subscription(record_id, created_at, ends, event_loop().create_future(), seen)
 
 
@@ -219,7 +219,7 @@ def _is_final(record: Payout | PaymentIntent) -> bool:
 
 
 def _moved_on(attempt_id: str) -> Callable[[PaymentIntent], bool]:
-    """Whether a listed intent says that the attempt is worth reading again."""
+    """Make the test whether a listed intent shows that the attempt is worth reading again."""
 
     def ends(intent: PaymentIntent) -> bool:
         active = intent.active_attempt
@@ -229,7 +229,7 @@ def _moved_on(attempt_id: str) -> Callable[[PaymentIntent], bool]:
 
 
 def _with_listed(checkout: Checkout, listed: PaymentIntent) -> Checkout:
-    """The checkout with its payment's status as listed: a checkout's own form may lack it."""
+    """The checkout with its payment's status from the list: the checkout itself may lack it."""
     payment = checkout.payment
     if payment is None or payment.status is not None:
         return checkout

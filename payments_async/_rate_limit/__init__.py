@@ -1,1 +1,1 @@
-"""Rate limits of a secret key: token buckets with an in-flight window, and who waits for them."""
+"""Rate limits of a secret key: token buckets with an in-flight window, and their queues of callers."""

@@ -1,17 +1,17 @@
-"""One bucket of the limiter as a state machine: the time comes in, a grant or a wait goes out.
+"""One token bucket as a state machine: takes the time, returns a grant or the seconds to wait.
 
 A grant passes three checks, cheapest first:
 
-* closed?  after a 429 nothing leaves until the time it named; then one probe, and its answer opens the rest.
+* closed?  after a 429 nothing is sent until the time it named; then one probe, whose answer opens the bucket.
 * pacer    a token bucket (kept as the single time at which it will be full again) smooths the sending.
 * window   a grant counts from its sending until a minute after its ANSWER.
 
-The window is what makes it safe. The service counts a request somewhere between its sending and its answer,
+The window makes the bucket safe. The service counts a request somewhere between its sending and its answer,
 so of any `limit + 1` requests the last was granted over a minute after the answer, hence after the counting,
-of another: no minute the service can draw, aligned or sliding, holds more than `limit`, whatever the jitter.
+of another: no minute that the service counts, aligned or sliding, has more than `limit`, whatever the jitter.
 
-Grants are small integers, so that a good grant allocates nothing: 0 none, 1 ordinary, above that a probe, and
-the number says of which closing. Answers of older requests therefore cannot open a later closing.
+Grants are small integers, so that a grant allocates no object: 0 is none, 1 an ordinary one, a higher number
+a probe of the closing with that number. So answers of older requests cannot end a later closing.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ WINDOW: Final = 60.0
 SLOTS_PER_SECOND: Final = 32
 """Answers are remembered by slots of this size: a power of two, so that the slot arithmetic is exact."""
 PROBE_PATIENCE: Final = 120.0
-"""Seconds after which a probe that was never settled (its event loop died with it) makes way for another."""
+"""Seconds after which a probe that never ended (its event loop was closed) is replaced by another."""
 PROBE_HINT: Final = 1.0
-"""Seconds to wait at most before the next check while a probe is out: only its answer can tell."""
+"""The most seconds to the next check while a probe is under way: only its answer opens the bucket."""
 
 NONE: Final = 0
 ORDINARY: Final = 1
@@ -36,7 +36,7 @@ ORDINARY: Final = 1
 class TokenBucket:
     """Counts and paces the requests of one class. Times are seconds on one clock that never goes back.
 
-    `take` grants; each grant ends in exactly one of `settle`, `refuse` and `put_back`. Not thread-safe.
+    `take` grants; exactly one of `settle`, `refuse` and `put_back` ends each grant. Not thread-safe.
     """
 
     __slots__ = (
@@ -57,7 +57,7 @@ class TokenBucket:
     )
 
     def __init__(self, limit: int, capacity: int) -> None:
-        """`limit` requests a minute, up to `capacity` of them at once after a rest."""
+        """`limit` requests a minute, up to `capacity` of them at once after a pause."""
         self._counted = 0
         self._answered = 0  # answers in the slot that ends at `_slot_end`
         self._slot_end = 0.0
@@ -72,14 +72,14 @@ class TokenBucket:
         self.resize(limit, capacity)
 
     def resize(self, limit: int, capacity: int) -> None:
-        """Other figures from now on; what already counts goes on counting."""
+        """Change the limits; requests that count already still count."""
         self.limit = limit
         self._capacity = capacity
         self._step = WINDOW / limit
-        self._tolerance = (capacity - 0.99) * self._step  # the hundredth absorbs rounding, and grants nothing
+        self._tolerance = (capacity - 0.99) * self._step  # the hundredth absorbs rounding only
 
     def take(self, now: float) -> int:
-        """A grant for one request that leaves now, or `NONE`: see `wait`."""
+        """Take a grant for one request that is sent now, or `NONE`: see `wait`."""
         shut = self._shut
         if shut and (now < self._opens or now < self._probe_until):
             return NONE
@@ -96,9 +96,10 @@ class TokenBucket:
         return ORDINARY
 
     def settle(self, grant: int, now: float, *, answered: bool = True) -> None:
-        """The request was answered, or given up (`answered` false), which counts like an answer.
+        """End a grant: the request was answered, or given up (`answered` false), which counts like an answer.
 
-        A probe that was answered opens the bucket; after one that was given up the next caller is the probe.
+        An answered probe opens the bucket; after one that was given up, the next caller's request is the
+        probe.
         """
         if now >= self._slot_end:
             self._release(now)
@@ -109,10 +110,10 @@ class TokenBucket:
                 self._shut = NONE
 
     def refuse(self, grant: int, now: float, seconds: float, *, mistaken: bool = False) -> float:
-        """The answer was a 429: nothing is granted for `seconds`, then one probe (Errors, rule 1).
+        """End a grant after a 429: close for `seconds`, then allow one probe (Errors, rule 1).
 
-        `mistaken`: the service named a time that cannot be meant. A probe that meets this again doubles the
-        last pause, up to an hour; a request that left before the closing does not. Returns the pause.
+        `mistaken`: the service named an impossible time. When it happens to a probe again, the last pause is
+        doubled, up to an hour; a request from before the closing does not double it. Returns the pause.
         """
         last = self._mistaken if self._shut else 0.0
         if mistaken:
@@ -124,7 +125,7 @@ class TokenBucket:
         return seconds
 
     def put_back(self, grant: int) -> None:
-        """The request was never sent: it neither counts nor spends."""
+        """Return the grant of a request that was never sent: it does not count."""
         self._counted -= 1
         self._full_at -= self._step
         if grant == self._shut:
@@ -138,7 +139,7 @@ class TokenBucket:
         self._probe_until = 0.0
 
     def wait(self, now: float) -> float:
-        """Seconds before which `take` cannot grant; 0.0 when it would grant now."""
+        """Seconds until `take` can grant; 0.0 when it would grant now."""
         delay = max(self._full_at - now - self._tolerance, 0.0)
         if not self._has_room(now):
             delay = max(delay, self._next_release(now) - now)
@@ -147,7 +148,7 @@ class TokenBucket:
         return delay
 
     def idle(self, now: float) -> bool:
-        """Nothing counts and nothing is closed: a new bucket would behave the same."""
+        """Return whether nothing counts and nothing is closed, so that a new bucket would behave the same."""
         self._release(now)
         return not self._counted and not (self._shut and now < self._opens)
 
@@ -166,13 +167,13 @@ class TokenBucket:
         return self._counted < self.limit
 
     def _next_release(self, now: float) -> float:
-        """When the first of the counted requests stops counting, at the earliest."""
+        """Earliest time at which the first counted request stops counting."""
         if self._slots:
             return self._slots[0][0]
         return (self._slot_end if self._answered else now) + WINDOW
 
     def _release(self, now: float) -> None:
-        """Begin a new slot when the time has come, and forget what is over a minute old."""
+        """Begin a new slot when it is due, and drop the slots that are over a minute old."""
         if now >= self._slot_end:
             if self._answered:
                 self._slots.append((self._slot_end + WINDOW, self._answered))

@@ -1,4 +1,4 @@
-"""All rate limiters of one secret key: which ones a request passes, and which a 429 closes.
+"""All rate limiters of one secret key. Chooses those that a request passes and those that a 429 closes.
 
 A request passes the narrow limiter first (one record's, then the class's). A 429 for a live operation closes
 the record's limiter. The class closes too when another record is closed at that time, or when the request
@@ -17,11 +17,11 @@ from .limits import BucketClass, LimitClass, LimitSnapshot, RateLimits
 
 CLASSES: Final[tuple[LimitClass, ...]] = ("write", "read", "diagnostic", "refund_availability")
 SWEEP_FROM: Final = 256
-"""Idle limiters of records are dropped from this number on; then from twice as many as stayed."""
+"""Number of records' limiters from which idle ones are dropped; next at twice the number that stayed."""
 
 
 Grants = Sequence[tuple[RateLimiter, int]]
-"""The limiters a request has passed, the narrow one first, with the grant of each."""
+"""The limiters that a request has passed, the narrow one first, each with its grant."""
 
 
 class RecordLimiters:
@@ -33,8 +33,8 @@ class RecordLimiters:
     def __init__(self, limits: RateLimits) -> None:
         self._limits = limits
         self._lock = threading.Lock()
-        self._limiters: dict[str, tuple[RateLimiter, float]] = {}  # and when it was last fetched
-        self._refused: dict[RateLimiter, float] = {}  # until when
+        self._limiters: dict[str, tuple[RateLimiter, float]] = {}  # (limiter, time of the last fetch)
+        self._refused: dict[RateLimiter, float] = {}  # end of the refusal
         self._sweep_at = SWEEP_FROM
 
     def fetch(self, record: str, now: float) -> RateLimiter:
@@ -48,7 +48,7 @@ class RecordLimiters:
         return limiter
 
     def refuses_others(self, limiter: RateLimiter, now: float, seconds: float) -> bool:
-        """Note that this record is refused for `seconds`; whether others are, too."""
+        """Note that this record is refused for `seconds`; returns whether other records are refused, too."""
         with self._lock:
             others = {
                 other: until for other, until in self._refused.items() if until > now and other is not limiter
@@ -58,19 +58,19 @@ class RecordLimiters:
         return bool(others)
 
     def resize(self, limits: RateLimits) -> None:
-        """Other figures for every record."""
+        """Change the limits of every record."""
         with self._lock:
             self._limits = limits
             for limiter, _ in self._limiters.values():
                 limiter.resize(limits.of("record"), limits.capacity("record"))
 
     def all(self) -> list[RateLimiter]:
-        """Every limiter there is."""
+        """All limiters of records."""
         with self._lock:
             return [limiter for limiter, _ in self._limiters.values()]
 
     def forked(self) -> None:
-        """In a forked child: no limiters, and a lock that is free."""
+        """Start a forked child with no limiters and a free lock."""
         self._lock = threading.Lock()
         for limiter in self.all():
             limiter.forked()
@@ -78,7 +78,7 @@ class RecordLimiters:
         self._refused = {}
 
     def _sweep(self, now: float) -> None:
-        """Forget idle limiters, but none that a caller may have fetched and not entered yet."""
+        """Drop idle limiters, except those that a caller may have fetched and not entered yet."""
         self._limiters = {
             record: (limiter, fetched)
             for record, (limiter, fetched) in self._limiters.items()
@@ -88,12 +88,12 @@ class RecordLimiters:
 
 
 class KeyLimiter:
-    """All limiters of one secret key at one service address. Thread-safe, and shared by every event loop."""
+    """All limiters of one secret key at one service address. Thread-safe, shared by every event loop."""
 
     def __init__(self, limits: RateLimits | None = None) -> None:
-        """`None`: the service's own limits, until a client asks for others."""
+        """`None` means the service's own limits, until a client asks for others."""
         self.limits: RateLimits = limits or RateLimits()
-        """The figures in force, requests a minute."""
+        """The limits in force, requests a minute."""
         self._asked_for = limits is not None
         self._warned = False
         self._lock = threading.Lock()
@@ -101,19 +101,19 @@ class KeyLimiter:
         self._make_limiters()
 
     def limiters(self, kind: LimitClass, record: str | None, now: float) -> tuple[RateLimiter, ...]:
-        """What a request passes now, the narrow limiter first (Rate limits).
+        """The limiters that a request has to pass, the narrow one first (Rate limits).
 
-        `record` names the attempt, intent or payout of a live operation; other classes have no use for it.
+        `record` names the attempt, intent or payout of a live operation; other classes do not use it.
         """
         if record is None or kind != "diagnostic":
             return self._ways[kind]
         return (self._records.fetch(record, now), *self._ways[kind])
 
     def close_after_429(self, held: Grants, now: float, seconds: float, *, mistaken: bool = False) -> float:
-        """A 429 came, and ends the grants: the narrow limiter closes for `seconds` (Errors, rule 1).
+        """End the grants after a 429: the narrow limiter closes for `seconds` (Errors, rule 1).
 
-        The wide one closes too when this was its probe, or when the service refuses other records as well.
-        `mistaken`: the seconds stand in for a time that cannot be meant. Returns those of the narrow limiter.
+        The wide limiter closes too when this was its probe, or when the service refuses other records as
+        well. `mistaken`: the seconds replace an impossible `Retry-After`. Returns the narrow limiter's pause.
         """
         (narrow, grant), *rest = held
         closed_for = narrow.close_after_429(grant, now, seconds, mistaken=mistaken)
@@ -126,9 +126,9 @@ class KeyLimiter:
         return closed_for
 
     def agree(self, limits: RateLimits) -> bool:
-        """Take over what a client asks for; true, once, when another one has asked for something else.
+        """Apply the limits that a client asks for; returns true, once, when another client asked for others.
 
-        The first to ask gets its figures; of differing ones the lower of each class wins.
+        The first client gets its limits; when they differ, the lower limit of each class is used.
         """
         with self._lock:
             differs = self._asked_for and limits != self.limits
@@ -139,15 +139,15 @@ class KeyLimiter:
         return warn
 
     def idle(self, now: float) -> bool:
-        """Nobody waits and nothing counts: a new limiter would behave the same."""
+        """Return whether no caller waits and nothing counts, so that a new limiter would behave the same."""
         return all(limiter.idle(now) for limiter in (*self._classes.values(), *self._records.all()))
 
     def snapshot(self, now: float) -> dict[LimitClass, LimitSnapshot]:
-        """Each class at this moment, for `client.limits_snapshot()`."""
+        """The state of each class, for `client.limits_snapshot()`."""
         return {kind: limiter.snapshot(now) for kind, limiter in self._classes.items()}
 
     def forked(self) -> None:
-        """In a forked child: begin anew. The parent's grants end at its own limiters, which are gone."""
+        """Start a forked child with new limiters. The parent's grants end at the old ones."""
         self._lock = threading.Lock()
         for limiter in self._classes.values():
             limiter.forked()
@@ -169,12 +169,12 @@ class KeyLimiter:
 
 
 def make_limiter(limits: RateLimits, kind: BucketClass) -> RateLimiter:
-    """A fresh limiter for one class."""
+    """Make a limiter for one class."""
     return RateLimiter(TokenBucket(limits.of(kind), limits.capacity(kind)))
 
 
 def give_up(held: Grants, now: float, *, sent: bool) -> None:
-    """End grants without an answer: a request that never left does not count."""
+    """End grants without an answer; a request that was never sent does not count."""
     for limiter, grant in held:
         if sent:
             limiter.release(grant, now, answered=False)

@@ -1,12 +1,12 @@
 """Rate limiter: a token bucket, and the callers who wait for it.
 
-Callers of one secret key may live on several event loops and threads. A caller passes without awaiting when
-no other waits and the bucket has room; the others wait in a queue. Grants are handed out to the whole queue
-when there may be room: when a caller joins it, when an answer comes back, and by the timer of each loop with
-waiters (one for a loop, not one for a waiter).
+Callers of one secret key may run on several event loops and threads. A caller passes without awaiting when
+no other caller waits and the bucket has room; otherwise it waits in a queue. Grants are given to the whole
+queue when there may be room: when a caller joins it, when an answer comes back, and by the timer of each loop
+with waiters (one for a loop, not one for a waiter).
 
-The lock is re-entrant because the garbage collector may close a forgotten coroutine at any moment, and its
-`finally` comes back here. Nothing is awaited while the lock is held.
+The lock is re-entrant because the garbage collector may close a forgotten coroutine at any moment, whose
+`finally` calls this module. Nothing is awaited while the lock is held.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from .limits import LimitSnapshot
 from .waiters import ASKED, NEVER, LoopWaiters, Priority, Waiter, WaitQueue, running_loop
 
 TICK: Final = 0.002
-"""Seconds a timer sleeps at least: a finer one loses rate to its own overhead, bursts make up for it."""
+"""Least seconds of a timer: a finer one would lose rate to its own overhead; bursts make up for it."""
 SLACK: Final = 5 * TICK
-"""Seconds by which another loop's own timer may be late before it is called to check at once."""
+"""Seconds by which another loop's timer may be late before that loop is called to check at once."""
 
 
 class LimiterTimeout(Exception):
-    """The caller's time ran out before its turn. It holds no place and no grant."""
+    """The caller's time ran out before its turn. The caller has left the queue and has no grant."""
 
 
 class RateLimiter:
-    """Lets requests through at the pace of one bucket. Thread-safe, and shared by every event loop.
+    """Lets requests through at the pace of one bucket. Thread-safe, shared by every event loop.
 
     Each grant ends in exactly one of `release`, `close_after_429` and `put_back`. Times are the runtime's
     monotonic seconds.
@@ -47,7 +47,7 @@ class RateLimiter:
         self._lock = threading.RLock()
 
     def try_acquire(self, now: float) -> int:
-        """A grant, or 0 when the caller would have to wait, or others wait already."""
+        """Take a grant; 0 when the caller would have to wait, or others wait already."""
         lock = self._lock
         lock.acquire()
         try:
@@ -61,7 +61,7 @@ class RateLimiter:
     async def acquire(
         self, runtime: Runtime, *, priority: Priority = "interactive", until: float | None = None
     ) -> int:
-        """A grant, after waiting for it; `LimiterTimeout` when `until` comes first."""
+        """Wait for a grant. Raises LimiterTimeout when `until` comes first."""
         now = runtime.monotonic()
         if until is not None and until <= now:
             raise LimiterTimeout
@@ -79,7 +79,7 @@ class RateLimiter:
         return waiter.grant
 
     def release(self, grant: int, now: float, *, answered: bool = True) -> None:
-        """The request was answered, or given up without an answer."""
+        """End the grant of a request that was answered, or given up without an answer."""
         lock = self._lock
         lock.acquire()
         try:
@@ -91,32 +91,32 @@ class RateLimiter:
             lock.release()
 
     def close_after_429(self, grant: int, now: float, seconds: float, *, mistaken: bool = False) -> float:
-        """The answer was a 429: the limiter closes for so long, then lets one probe through (Errors, rule 1).
+        """End a grant after a 429: close for `seconds`, then let one probe through (Errors, rule 1).
 
-        Returns the seconds it closes for, which are more after repeated mistakes (`TokenBucket.refuse`).
+        Returns the seconds of the closing, which are more after repeated mistakes (`TokenBucket.refuse`).
         """
         with self._lock:
             return self._bucket.refuse(grant, now, seconds, mistaken=mistaken)
 
     def put_back(self, grant: int) -> None:
-        """The request was never sent: the next in the queue may go instead."""
+        """Return the grant of a request that was never sent, to the next in the queue."""
         with self._lock:
             self._bucket.put_back(grant)
             self._call_all()
 
     def resize(self, limit: int, capacity: int) -> None:
-        """Other figures from now on: requests a minute, requests at once."""
+        """Change the limits: requests a minute, requests at once."""
         with self._lock:
             self._bucket.resize(limit, capacity)
             self._call_all()
 
     def wait(self, now: float) -> float:
-        """Seconds before which a newcomer cannot be granted, leaving the queue aside."""
+        """Seconds until the bucket can grant, leaving the queue aside."""
         with self._lock:
             return self._bucket.wait(now)
 
     def idle(self, now: float) -> bool:
-        """Nobody waits, nothing counts, nothing is closed: a new limiter would behave the same."""
+        """Return whether no caller waits and nothing counts or is closed, as in a new limiter."""
         with self._lock:
             return not self._queue.has_waiters() and self._bucket.idle(now)
 
@@ -126,12 +126,12 @@ class RateLimiter:
             return self._bucket.snapshot(now)
 
     def forked(self) -> None:
-        """In a forked child: drop the parent's waiters, and the lock that one of its threads may hold."""
+        """Drop, in a forked child, the parent's waiters and the lock that one of its threads may hold."""
         self._lock = threading.RLock()
         self._queue = WaitQueue()
 
     def _hand_out(self, now: float) -> None:
-        """Grant what can be granted, in order; schedule a check for the rest."""
+        """Give grants in the order of the queue while there is room; schedule a check for the others."""
         running = running_loop()
         while (waiter := self._queue.first()) is not None:
             waiter.grant = self._bucket.take(now)
@@ -147,12 +147,12 @@ class RateLimiter:
     def _wake_elsewhere(self, waiter: Waiter) -> None:
         try:
             waiter.group.loop.call_soon_threadsafe(waiter.wake)
-        except RuntimeError:  # the loop was closed a moment ago
+        except RuntimeError:  # the loop was closed meanwhile
             self._bucket.put_back(waiter.grant)
             waiter.grant = NONE
 
     def _withdraw(self, waiter: Waiter) -> None:
-        """The caller was cancelled: a grant it has not seen yet goes to the next."""
+        """Remove a cancelled caller; a grant that it has not seen yet goes to the next one."""
         with self._lock:
             self._queue.leave(waiter)
             if waiter.grant:
@@ -160,7 +160,7 @@ class RateLimiter:
                 self._call_all()
 
     def _schedule_check(self, now: float, running: asyncio.AbstractEventLoop | None) -> None:
-        """Every loop with waiters checks again when the next grant is due or a waiter's time runs out."""
+        """Set every loop with waiters to check when the next grant is due or a waiter's time runs out."""
         due = now + max(self._bucket.wait(now), TICK)
         for group in tuple(self._queue.groups.values()):
             when = min(due, group.deadline)
@@ -171,19 +171,19 @@ class RateLimiter:
                 group.start_timer(now, when, partial(self._check, group))
 
     def _call_all(self) -> None:
-        """Something changed where the time is not known: each loop with waiters checks for itself."""
+        """Call each loop with waiters to check, when the caller does not know the time."""
         for group in tuple(self._queue.groups.values()):
             self._call(group)
 
     def _call(self, group: LoopWaiters) -> None:
-        """Have a loop check as soon as it can; a closed one has no waiters left."""
+        """Call a loop to check as soon as it can; the waiters of a closed loop are dropped."""
         if group.due != ASKED:
             group.due = ASKED
             with suppress(RuntimeError):
                 group.loop.call_soon_threadsafe(self._check, group)
 
     def _check(self, group: LoopWaiters) -> None:
-        """On the group's own loop: end what is overdue, bring back who was passed over, hand out the rest."""
+        """Run on the group's own loop: end overdue waits, queue those passed over again, give grants."""
         now = group.runtime.monotonic()
         with self._lock:
             group.stop_timer()

@@ -1,6 +1,6 @@
-"""How many requests a minute a secret key may send, as values.
+"""The limits of a secret key, requests a minute, as values.
 
-`bucket` counts one class of requests by them, `limiter` lets requests through or makes them wait.
+`bucket` counts one class of requests against them, `limiter` lets requests through or makes them wait.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from .._attrs import ValueMixin
 from ..errors import ConfigurationError
 
 LimitClass = Literal["write", "read", "diagnostic", "refund_availability"]
-"""What an operation draws on (`docs/interface.md`, Rate limits; refund availability is gap Z)."""
+"""Limit that an operation counts against (`docs/interface.md`, Rate limits; refund availability: gap Z)."""
 
 BucketClass = Literal["write", "read", "diagnostic", "refund_availability", "record"]
-"""What is counted by itself: the classes, and under "record" each attempt, intent or payout."""
+"""Kinds of buckets: the classes, and "record" for each attempt, intent or payout."""
 
 SMALL_BURST: Final = 12
-"""A bucket holds this many even when one second's worth is less, so that twelve reads need no pacing."""
+"""Least capacity of a bucket, even above one second's worth, so that twelve reads need no pacing."""
 
 LONGEST_CLOSURE: Final = 3600.0
 """Seconds: limits are by the minute, so a longer `Retry-After` is a mistake; no limiter closes for longer."""
@@ -62,13 +62,13 @@ class RateLimits(ValueMixin):
         return int(getattr(self, _FIELDS[kind]))
 
     def capacity(self, kind: BucketClass) -> int:
-        """Requests of one class that may leave at once after a rest."""
+        """Requests of one class that may be sent at once after a pause."""
         limit = self.of(kind)
         wished = max(limit // 60, SMALL_BURST) if self.burst is None else self.burst
         return min(limit, wished)
 
     def share(self, fraction: Fraction | float) -> RateLimits:
-        """This part of every figure, rounded down, at least 1: for processes that share a key.
+        """Multiply every limit by a fraction, rounded down, at least 1: for processes that share a key.
 
         `fraction` lies in (0, 1], else `ConfigurationError`; `RateLimits().share(1 / 8)` suits eight workers.
         """
@@ -77,7 +77,7 @@ class RateLimits(ValueMixin):
         return attrs.evolve(self, **shares)
 
     def lower_of(self, other: RateLimits) -> RateLimits:
-        """The lower figure of each class; the burst of whichever allows writes the smaller one."""
+        """The lower limit of each class; the burst of the limits with the smaller capacity for writes."""
         mine, others = _figures(self), _figures(other)
         lower = {name: min(mine[name], others[name]) for name in _FIELDS.values()}
         lower_burst = min(self, other, key=lambda limits: limits.capacity("write")).burst
@@ -94,7 +94,7 @@ _FIELDS: Final[dict[BucketClass, str]] = {
 
 
 def _figures(limits: RateLimits) -> dict[str, int]:
-    """The figures that are set, by field."""
+    """The limits that are set, by field."""
     figures: dict[str, Any] = attrs.asdict(limits)
     return {name: figure for name, figure in figures.items() if figure is not None}
 
@@ -102,7 +102,7 @@ def _figures(limits: RateLimits) -> dict[str, int]:
 def _ratio(fraction: object) -> Fraction:
     if not isinstance(fraction, int | float | Fraction) or not 0 < fraction <= 1:
         raise ConfigurationError(f"a share of the limits lies above 0 and up to 1, not {fraction!r}")
-    return Fraction(fraction).limit_denominator(1_000_000)  # 0.7 means 7/10, not the double below it
+    return Fraction(fraction).limit_denominator(1_000_000)  # 0.7 means 7/10, not the nearest double
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -114,6 +114,6 @@ class LimitSnapshot(ValueMixin):
     used: int
     """Requests that count against the limit now: under way, or answered less than a minute ago."""
     available: int
-    """Requests that could leave at once."""
+    """Requests that could be sent at once."""
     closed_for: float
     """Seconds until the class may be tried again after a 429; 0.0 when it is open."""

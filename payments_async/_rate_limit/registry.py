@@ -16,10 +16,10 @@ from .key_limiter import KeyLimiter
 from .limits import RateLimits
 
 SWEEP_FROM: Final = 64
-"""Idle keys are dropped from this number on; then from twice as many as stayed."""
+"""Number of keys from which idle ones are dropped; next at twice the number that stayed."""
 
 _Place = tuple[str, str]
-"""An address in its normal form and a key's fingerprint."""
+"""A normalised address and a key's fingerprint."""
 
 _OURS: Final = frozenset({"payments_async", "payments_sync"})
 
@@ -27,8 +27,8 @@ _OURS: Final = frozenset({"payments_async", "payments_sync"})
 class LimiterRegistry:
     """One `KeyLimiter` for each service address and secret key, shared by all clients of a process.
 
-    It stays while a client holds it or anything in it still counts; who joins later finds a new one. A forked
-    child begins with fresh limiters: for processes that share a key there is `RateLimits.share`.
+    A limiter stays while a client holds it or anything in it still counts; after that a client gets a new
+    one. A forked child starts with new limiters: use `RateLimits.share` for processes that share a key.
     """
 
     def __init__(self, clock: Callable[[], float] = SYSTEM.monotonic) -> None:
@@ -41,7 +41,7 @@ class LimiterRegistry:
         _registries.add(self)
 
     def join(self, address: str, fingerprint: str, limits: RateLimits | None = None) -> KeyLimiter:
-        """The key's limiter. `None` takes it as it is; differing wishes get the lower figures and a warning.
+        """The key's limiter. Limits of None accept its own; different limits give the lower and a warning.
 
         The one RuntimeWarning points at the code that called this package.
         """
@@ -61,25 +61,25 @@ class LimiterRegistry:
         return limiter
 
     def __len__(self) -> int:
-        """How many keys have a limiter."""
+        """Number of keys with a limiter."""
         return len(self._known)
 
     def forked(self) -> None:
-        """In a forked child: fresh limiters for every key."""
+        """Start a forked child with new limiters for every key."""
         self._lock = threading.Lock()
         for limiter in self._known.values():
             limiter.forked()
 
     def _find(self, place: _Place) -> KeyLimiter | None:
-        """The place's limiter. An idle one without a client is dropped: its figures are a gone client's."""
+        """Find a limiter. An idle one without a client is dropped, since its limits were that client's."""
         kept = self._kept.pop(place, None)
         if kept is not None and not kept.idle(self._clock()):
             return kept
-        del kept  # so that only a client's reference keeps it known
+        del kept  # so that only a client's reference keeps it
         return self._known.get(place)
 
     def _sweep(self) -> None:
-        """Let go of idle limiters, and take back those that a client holds."""
+        """Drop idle limiters, except those that a client holds."""
         if len(self._kept) < self._sweep_at:
             return
         now = self._clock()
@@ -89,7 +89,7 @@ class LimiterRegistry:
 
 
 def _outside() -> int:
-    """The stack level, from who calls this, of the first frame outside our packages."""
+    """The stack level, from the caller, of the first frame outside our packages."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _OURS:
         frame, level = frame.f_back, level + 1

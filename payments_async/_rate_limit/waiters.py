@@ -1,8 +1,8 @@
-"""The callers that wait at a rate limiter: on which event loop, and in which order.
+"""The queue of callers at a rate limiter, and their event loops.
 
-Interactive calls go before bulk calls, otherwise first come, first served. A waiter whose event loop stands
-still when its turn comes is passed over, and comes back when the loop moves. The waiters of a closed loop
-are dropped. Bookkeeping only: `limiter` holds the lock and gives the grants.
+Interactive calls go before bulk calls, otherwise first come, first served. A waiter whose event loop is stuck
+when its turn comes is passed over, and queued again when the loop runs. The waiters of a closed loop are
+dropped. `limiter` holds the lock and gives the grants.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class LoopWaiters:
         self.runtime = runtime
         self.waiters: set[Waiter] = set()
         self.passed_over: list[Waiter] = []
-        """Not in the queue, because their loop stood still when their turn came."""
+        """Waiters out of the queue, because their loop was stuck when their turn came."""
         self.timer: Timer | None = None
         self.due = NEVER
-        """When this loop checks again: `NEVER` without a timer, `ASKED` when it has been called to."""
+        """Time of this loop's next check: `NEVER` without a timer, `ASKED` when it was called to check."""
         self.deadline = NEVER
-        """No waiter's time runs out before this."""
+        """Earliest time at which a waiter's time may run out."""
 
     def start_timer(self, now: float, due: float, check: Callable[[], object]) -> None:
         """Check at `due` instead of later; on the group's own loop only."""
@@ -50,7 +50,7 @@ class LoopWaiters:
         self.due = NEVER
 
     def overdue(self, now: float) -> list[Waiter]:
-        """The waiters whose time has run out; searched only when there may be one."""
+        """The waiters whose time has run out; searches only when there may be one."""
         if now < self.deadline:
             return []
         late = [waiter for waiter in self.waiters if waiter.until <= now]
@@ -59,7 +59,7 @@ class LoopWaiters:
 
 
 class Waiter:
-    """One caller. `grant` is set before it is woken; it is still 0 then when the caller's time ran out."""
+    """One waiting caller. `grant` is set before `wake`; it is 0 when the caller's time ran out."""
 
     __slots__ = ("grant", "group", "priority", "until", "woken")
 
@@ -71,7 +71,7 @@ class Waiter:
         self.woken: asyncio.Future[None] = group.loop.create_future()
 
     def wake(self) -> None:
-        """Let it go on; on its own loop only."""
+        """Resume the caller; on its own loop only."""
         if not self.woken.done():
             self.woken.set_result(None)
 
@@ -79,7 +79,7 @@ class Waiter:
 class WaitQueue:
     """Interactive callers before bulk, first come first served within each.
 
-    A caller whose loop stands still when its turn comes steps aside, and comes back when the loop moves.
+    A caller whose loop is stuck when its turn comes is passed over, and queued again when the loop runs.
     """
 
     __slots__ = ("bulk", "groups", "interactive")
@@ -91,7 +91,7 @@ class WaitQueue:
         self.groups: dict[asyncio.AbstractEventLoop, LoopWaiters] = {}
 
     def join(self, runtime: Runtime, priority: Priority, until: float) -> Waiter:
-        """A place at the end for a caller on the running loop."""
+        """Add a caller on the running loop at the end of the queue."""
         group = self._group(runtime)
         waiter = Waiter(group, priority, until)
         group.waiters.add(waiter)
@@ -100,7 +100,7 @@ class WaitQueue:
         return waiter
 
     def first(self) -> Waiter | None:
-        """The next whose loop runs."""
+        """The next waiter whose loop runs."""
         for queue in (self.interactive, self.bulk):
             while queue:
                 waiter = next(iter(queue))
@@ -111,13 +111,13 @@ class WaitQueue:
         return None
 
     def leave(self, waiter: Waiter) -> None:
-        """Remove a waiter, granted or not. A group ends with its last waiter, if this is its loop."""
+        """Remove a waiter, granted or not. On its own loop, a group is dropped with its last waiter."""
         self._queue(waiter).pop(waiter, None)
         waiter.group.waiters.discard(waiter)
         self.end(waiter.group)
 
     def end(self, group: LoopWaiters) -> None:
-        """Forget a group without waiters; from another loop, where its timer is out of reach, it stays."""
+        """Drop a group without waiters; from another loop, which cannot stop its timer, it stays."""
         if group.waiters or group.loop is not running_loop():
             return
         group.stop_timer()
@@ -125,21 +125,21 @@ class WaitQueue:
             del self.groups[group.loop]
 
     def come_back(self, group: LoopWaiters) -> None:
-        """Put those who were passed over at the end of the queue again."""
+        """Queue the waiters that were passed over again, at the end."""
         for waiter in group.passed_over:
             if waiter in group.waiters:
                 self._queue(waiter)[waiter] = None
         group.passed_over.clear()
 
     def has_waiters(self) -> bool:
-        """Whether a caller waits that can still be served."""
+        """True if a caller waits whose loop is not closed."""
         return any(group.waiters and not loop.is_closed() for loop, group in self.groups.items())
 
     def _queue(self, waiter: Waiter) -> OrderedDict[Waiter, None]:
         return self.interactive if waiter.priority == "interactive" else self.bulk
 
     def _group(self, runtime: Runtime) -> LoopWaiters:
-        """The running loop's group. Parties of loops closed meanwhile are forgotten on the way."""
+        """The running loop's group. Groups of closed loops are dropped."""
         loop = event_loop()
         group = self.groups.get(loop)
         if group is None:
@@ -149,7 +149,7 @@ class WaitQueue:
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:
-    """The loop of this thread, None outside of any (a finaliser may run there)."""
+    """The running loop of this thread; None when there is none (in a finaliser)."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
