@@ -3,8 +3,9 @@
     deliveries of one URL ── wait together ──▶ the record is read ──▶ one of them hands it to the handler,
                                                                      and the outcome answers the others
 
-A delivery that comes during a reading waits for the next one, five seconds later, so that the last state is
-never missed. Few deliveries wait: the others are answered 503 at once, so a million repeats take no memory.
+A delivery that comes during a reading waits for the next one, five seconds later for each request made, so
+that it gets the record's newest state. Where that is more than six seconds away, it is answered 503. Few
+deliveries wait: the others are answered 503 at once, so a million repeats take no memory.
 """
 
 from __future__ import annotations
@@ -140,6 +141,9 @@ class DeliveryCoalescer:
         try:
             while waiting:
                 delay = self._due.get(token, 0.0) - self._runtime.monotonic()
+                if delay > PATIENCE:  # the last lookup made many requests
+                    _resolve_all(waiting, busy(delay))
+                    break
                 if delay > 0:
                     await self._runtime.sleep(delay)
                 batch, waiting[:] = list(waiting), []

@@ -51,6 +51,27 @@ async def test_what_comes_during_a_look_is_served_by_the_next_one(connect: Conne
     assert [status for _, status in paid.states] == ["pending", "completed"]
 
 
+async def test_a_delivery_during_a_look_of_many_requests_is_told_to_come_again_and_does_not_wait(
+    connect: Connect,
+) -> None:
+    late: list[asyncio.Task[WebhookResponse]] = []
+    loop, fail = asyncio.get_running_loop(), lost()
+
+    def read(flight: Any) -> Any:
+        if not late:
+            loop.call_soon_threadsafe(lambda: late.append(loop.create_task(hook.arrive())))
+        return fail(flight)
+
+    hook = Hook(connect, Handler(), read)
+    assert (await hook.arrive()).status == 503
+    requests, ended = hook.reads, hook.now
+    assert requests > 1
+    turned_away = await late[0]
+    assert turned_away.status == 503
+    assert 5 * requests < int(turned_away.headers["Retry-After"]) <= 5 * requests + 2
+    assert (hook.reads, hook.now) == (requests, ended)
+
+
 async def test_repeats_of_a_known_state_are_answered_and_not_handed_over(connect: Connect) -> None:
     paid = Handler()
     hook = Hook(connect, paid, listed("completed"))
