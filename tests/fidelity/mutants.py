@@ -231,8 +231,8 @@ MUTANTS = (
         "nobody is told of a creation",
         "records.payouts",
         "_begin",
-        "_notify(world, payout, CREATED,",
-        "_notify(world, payout, 'payout.made',",
+        "_emit_webhook(world, payout, CREATED,",
+        "_emit_webhook(world, payout, 'payout.made',",
         "webhooks_tell_of_creation_and_end",
     ),
     Mutant(

@@ -24,7 +24,7 @@ from .records import (
     RefundRecord,
 )
 from .tenants import Tenant
-from .webhook_json import forged_payload, is_forged, payment_payload
+from .webhook_deliveries import emit_webhook, forged_payload, is_forged, payment_payload
 from .world import World
 
 SESSION_MINUTES = 60
@@ -75,7 +75,7 @@ def create_payment(
     if is_forged(hooks):
         event = "payment.completed"
         payload = partial(forged_payload, payment, event, world.now)
-        world.notify(payment.webhook_url, event, payment.id, payload, forged=True)
+        emit_webhook(world, payment.webhook_url, event, payment.id, payload, forged=True)
     return payment
 
 
@@ -235,7 +235,7 @@ def _move_attempt(world: World, attempt: AttemptRecord, status: str) -> None:
     setattr(attempt, f"{status}_at", world.now)
     world.add_effect(Change(world.now, "attempt", attempt.id, before, status))
     if status != "expired":
-        _notify(world, attempt.payment, f"payment.attempt.{status}")
+        _emit_webhook(world, attempt.payment, f"payment.attempt.{status}")
 
 
 def _move_payment(world: World, payment: PaymentRecord, status: str) -> None:
@@ -244,12 +244,12 @@ def _move_payment(world: World, payment: PaymentRecord, status: str) -> None:
     if before == "pending":  # a refund has no time
         setattr(payment, f"{status}_at", world.now)
     world.add_effect(Change(world.now, "payment", payment.id, before, status))
-    _notify(world, payment, f"payment.{status}")
+    _emit_webhook(world, payment, f"payment.{status}")
 
 
-def _notify(world: World, payment: PaymentRecord, event: str) -> None:
+def _emit_webhook(world: World, payment: PaymentRecord, event: str) -> None:
     payload = payment_payload(payment, world.now)  # written now: a payment may change once more
-    world.notify(payment.webhook_url, event, payment.id, lambda: payload, payment.hooks)
+    emit_webhook(world, payment.webhook_url, event, payment.id, lambda: payload, payment.hooks)
 
 
 WINDOW_MINUTES = 15

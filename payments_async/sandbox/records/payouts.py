@@ -11,8 +11,16 @@ from ..common.values import Change, RequestRefused
 from .payout_json import customer_form, failure_for, instrument_form
 from .records import PAYOUT_STATES, PayoutRecord, Plan
 from .tenants import Tenant
-from .webhook_json import CREATED, created_payload, forged_payload, is_forged, payout_payload
-from .world import Payload, World
+from .webhook_deliveries import (
+    CREATED,
+    Payload,
+    created_payload,
+    emit_webhook,
+    forged_payload,
+    is_forged,
+    payout_payload,
+)
+from .world import World
 
 PROCESSING_SHARE = 0.4
 """Processing starts after this part of the time to the end: 2 s of the usual 5 s."""
@@ -90,11 +98,11 @@ def create_payout(
 
 def _begin(world: World, payout: PayoutRecord) -> None:
     world.add_effect(Change(world.now, "payout", payout.id, None, payout.status))
-    _notify(world, payout, CREATED, partial(created_payload, payout))
+    _emit_webhook(world, payout, CREATED, partial(created_payload, payout))
     if is_forged(payout.hooks):
         event = "payout.completed"
         payload = partial(forged_payload, payout, event, world.now)
-        world.notify(payout.webhook_url, event, payout.id, payload, forged=True)
+        emit_webhook(world, payout.webhook_url, event, payout.id, payload, forged=True)
     timing, now = payout.plan.timing, world.now
     if timing.kind == "after" and timing.seconds == 0:
         settle_payout(world, payout)
@@ -146,8 +154,8 @@ def _move(world: World, payout: PayoutRecord, status: str) -> None:
     world.add_effect(Change(world.now, "payout", payout.id, before, status))
     if payout.is_final:
         # Written later, if at all: what is final does not change any more
-        _notify(world, payout, f"payout.{status}", partial(payout_payload, payout))
+        _emit_webhook(world, payout, f"payout.{status}", partial(payout_payload, payout))
 
 
-def _notify(world: World, payout: PayoutRecord, event: str, payload: Payload) -> None:
-    world.notify(payout.webhook_url, event, payout.id, payload, payout.hooks)
+def _emit_webhook(world: World, payout: PayoutRecord, event: str, payload: Payload) -> None:
+    emit_webhook(world, payout.webhook_url, event, payout.id, payload, payout.hooks)

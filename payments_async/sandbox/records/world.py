@@ -8,17 +8,13 @@ from collections.abc import Callable
 import attrs
 
 from ..common.clock import Chance
-from ..common.json import JsonObject, encode
 from ..common.profiles import Profile
 from ..common.rate_limits import KeyLimits, SandboxLimits
-from ..common.scenario_words import HookWords
-from ..common.values import Delivery, Effect, Notice
+from ..common.values import Effect
 from .records import GatewayRecord
 from .tenants import KeyStatus, Tenant, fingerprint_of, read_allowlist
 
 Step = Callable[[float], None]
-Payload = Callable[[], JsonObject]
-"""Gives the body of a webhook but for the event's name."""
 
 
 @attrs.define(eq=False)
@@ -82,29 +78,7 @@ class World:
         """When the next step is due."""
         return self._timers[0][0] if self._timers else None
 
-    def notify(
-        self,
-        url: str | None,
-        event: str,
-        record_id: str,
-        payload: Payload,
-        hooks: HookWords = (),
-        *,
-        forged: bool = False,
-    ) -> None:
-        """A webhook is due now. Without a `url` its `payload` is kept, and written when it is read."""
-        if url:
-            body = webhook_body(event, payload)
-            self.add_effect(Delivery(self.now, event, record_id, url, body, hooks, forged))
-        else:
-            self.add_effect(Notice(self.now, event, record_id, payload, forged))
-
     def take_effects(self) -> list[Effect]:
         """The effects since the last call, in order."""
         effects, self._effects = self._effects, []
         return effects
-
-
-def webhook_body(event: str, payload: Payload) -> bytes:
-    """The body of a webhook."""
-    return encode({"event": event, **payload()})

@@ -1,8 +1,8 @@
 """Webhooks of the sandbox (`docs/interface.md`, Events; gaps W to Y): what is sent, when, to whom, how often.
 
 `queue.py` decides what is sent and when, `address_guard.py` to which addresses, and `sender.py` sends it. All
-is pure but for `sender.py` and for `controls.py`, which holds the sandbox's lock. The body of a delivery is
-in `records/webhook_json.py`.
+is pure but for `sender.py` and for `controls.py`, which holds the sandbox's lock. A delivery is emitted, and
+its body written, in `records/webhook_deliveries.py`.
 """
 
 from .webhook import Webhook, WebhookTry

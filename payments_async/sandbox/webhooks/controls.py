@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager
 from ..common.clock import Clock
 from ..common.values import Delivery
 from ..records.records import PaymentRecord, PayoutRecord
-from ..records.webhook_json import forged_payload
-from ..records.world import World, webhook_body
+from ..records.webhook_deliveries import emit_webhook, forged_payload, webhook_body
+from ..records.world import World
 from .outbox import Outbox
 from .webhook import Webhook
 
@@ -104,7 +104,7 @@ def _forge(world: World, record_id: str, event: str | None, url: str | None) -> 
     event = event or ("payout" if isinstance(record, PayoutRecord) else "payment") + ".completed"
     payload = forged_payload(record, event, world.now)
     world.has_receivers = True
-    world.notify(target, event, record.id, lambda: payload, forged=True)
+    emit_webhook(world, target, event, record.id, lambda: payload, forged=True)
 
 
 def _find(world: World, record_id: str) -> PayoutRecord | PaymentRecord:

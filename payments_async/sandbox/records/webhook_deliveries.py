@@ -1,17 +1,26 @@
-"""The body of a delivery (gap X): the record as of now or of its creation, or a forged one."""
+"""Webhook deliveries: emits one, and writes its body and headers (gaps W, X).
+
+A body shows the record as of now, as of its creation, or falsely. `webhooks/` decides when it is sent, and
+sends it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import attrs
 
-from ..common.json import JsonObject
+from ..common.json import JsonObject, encode
 from ..common.scenario_words import HookWords, ScenarioOutcome, Timing, UnknownWord, near
 from ..common.timestamps import stamp
+from ..common.values import Delivery, Notice
 from .payment_json import attempt_form, payment_list_form
 from .payout_json import failure_for, payout_form
 from .records import PaymentRecord, PayoutRecord, Plan
+from .world import World
+
+Payload = Callable[[], JsonObject]
+"""Gives the body of a webhook but for the event's name."""
 
 CREATED = "payout.created"
 
@@ -38,6 +47,29 @@ ATTEMPT_EVENTS: Mapping[str, str] = {
 _PAYMENT_PREFIX = "payment."
 _FORGED_CODE = "CUSTOMER_DECLINED"
 _ACTION = ScenarioOutcome("action", action="approve_on_phone")
+
+
+def emit_webhook(
+    world: World,
+    url: str | None,
+    event: str,
+    record_id: str,
+    payload: Payload,
+    hooks: HookWords = (),
+    *,
+    forged: bool = False,
+) -> None:
+    """A webhook is due now. Without a `url` its `payload` is kept, and written when it is read."""
+    if url:
+        body = webhook_body(event, payload)
+        world.add_effect(Delivery(world.now, event, record_id, url, body, hooks, forged))
+    else:
+        world.add_effect(Notice(world.now, event, record_id, payload, forged))
+
+
+def webhook_body(event: str, payload: Payload) -> bytes:
+    """The body of a webhook."""
+    return encode({"event": event, **payload()})
 
 
 def headers_for(event: str, record_id: str) -> dict[str, str]:
