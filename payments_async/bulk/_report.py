@@ -37,9 +37,9 @@ class BatchReport(Progress):
     totals: Mapping[str, Decimal] = attrs.field(repr=brief)
     """{currency: the sum of all rows, major units}, those that were called off included."""
     complete: bool
-    """Whether nothing is left to do: every row created, rejected, in conflict or cancelled."""
+    """True if nothing is left to do: every row created, rejected, in conflict or cancelled."""
     balanced: bool
-    """Whether every row, and every amount, is in exactly one class."""
+    """True if every row, and every amount, is in exactly one class."""
     exit_code: int
     """0 every row created · 1 complete otherwise · 2 the service refused the key, or is not at this address ·
     3 rows in doubt · 75 stopped, can be resumed (`resumable` says when).
@@ -134,7 +134,7 @@ class ImportReport:
     totals: Mapping[str, Decimal] = attrs.field(repr=brief)
     """{currency: the sum of their amounts, major units}, rows that were called off included."""
     is_new: bool
-    """Whether they were imported now, or would be by `load`; False when the ledger has them already."""
+    """True if they were imported now, or would be by `load`; False when the ledger has them already."""
     skipped: int
     """Rows left out because of faults, when they were read now."""
     warnings: tuple[str, ...]

@@ -35,7 +35,7 @@ class BatchRunner:
 
     @property
     def under_way(self) -> bool:
-        """Whether something is being done."""
+        """True if something is being done."""
         return self._stopping is not None
 
     def stop(self, reason: str) -> None:

@@ -64,7 +64,7 @@ class RowFault:
     reference: str | None = attrs.field(default=None, eq=False, repr=False)
     """The operator's own reference, as it was read."""
     hides_key: bool = attrs.field(default=False, eq=False, repr=False)
-    """Whether the row may have the `row_key` of another row, where it cannot be read."""
+    """True if the row may have the `row_key` of another row, where it cannot be read."""
 
     def __str__(self) -> str:
         """`line 7, amount: must be at least 1, in major units`."""
@@ -88,7 +88,7 @@ class SourceErrors(BulkError):
         self.rows = rows
         """How many rows have one or more; 0 when it is the header that is at fault."""
         self.can_skip: bool = can_skip and rows > 0
-        """Whether `skip_invalid` pays the other rows. Not where a header is at fault, nor where two rows
+        """True if `skip_invalid` pays the other rows. Not where a header is at fault, nor where two rows
         share a name or may share one: the `row_key` of a row that cannot be taken apart is unknown."""
         super().__init__(self._told())
 

@@ -96,7 +96,7 @@ class LedgerLocked(LedgerError):
         self.since = since
         """Since when, UTC; None when it did not say."""
         self.read_only = read_only
-        """Whether it only reads it, and has done so for longer than others wait."""
+        """True if it only reads it, and has done so for longer than others wait."""
 
 
 class LedgerNewer(LedgerError):

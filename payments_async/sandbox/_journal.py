@@ -50,7 +50,7 @@ class LoggedExchange:
 
     @property
     def is_whole(self) -> bool:
-        """Whether its bytes are still here."""
+        """True if its bytes are still here."""
         return self.answer is not None
 
     @property
@@ -87,11 +87,11 @@ class WebhookTried:
     """Why it failed, where the status does not say."""
     forged: bool = False
     only_listened: bool = False
-    """Whether its receiver said that nothing acts on it."""
+    """True if its receiver said that nothing acts on it."""
 
     @property
     def accepted(self) -> bool:
-        """Whether the receiver took it."""
+        """True if the receiver took it."""
         return self.error is None and self.status is not None and 200 <= self.status < 300
 
 
@@ -156,7 +156,7 @@ class Journal:
 
     @property
     def is_mostly_unread(self) -> bool:
-        """Whether three quarters of what can be kept have come since `mark_read`: read it before it goes."""
+        """True if three quarters of what can be kept have come since `mark_read`: read it before it goes."""
         entries, size = self.last - self._read_to, self._bytes - self._read_bytes
         return entries * 4 > self._entries * 3 or size * 4 > self._budget * 3
 

@@ -19,11 +19,11 @@ class UnresolvedRow(NamedTuple):
     number: int
     """The row's."""
     exists: bool = False
-    """Whether its last request was answered 409."""
+    """True if its last request was answered 409."""
     refused: bool = False
-    """Whether its last request was refused while an earlier one was in doubt."""
+    """True if its last request was refused while an earlier one was in doubt."""
     everywhere: bool = False
-    """Whether the next scan of the list has no filter."""
+    """True if the next scan of the list has no filter."""
     scans: int = SCANS
     """How many more scans this run affords it, 0 to 7."""
     times: int = 0

@@ -33,7 +33,7 @@ class PayoutList:
 
     @property
     def is_over(self) -> bool:
-        """Whether the list was read to its end."""
+        """True if the list was read to its end."""
         return self._position.is_over
 
     @property

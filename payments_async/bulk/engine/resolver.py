@@ -41,7 +41,7 @@ class _Scope:
     everywhere: bool = False
     earliest: float | None = None
     is_dated: bool = True
-    """Whether it is known of all rows from when on the list can show them."""
+    """True if it is known of all rows from when on the list can show them."""
     values: dict[str, set[str]] = attrs.field(factory=lambda: {"currency": set(), "method": set()})
 
     def add(self, row: LedgerRow, doubt: UnresolvedRow, moments: Mapping[int, Timestamps]) -> None:

@@ -44,7 +44,7 @@ _OUTAGE: Final = 30.0
 
 
 def same_bytes(row: LedgerRow) -> bool:
-    """Whether the body is still the one that was recorded."""
+    """True if the body is still the one that was recorded."""
     return body_hash(row.body) == row.body_hash
 
 
@@ -129,7 +129,7 @@ class Sender:
         return claim.rows[0], claim.at
 
     def _is_outage(self, posted: Posted) -> bool:
-        """Whether so many posts fail that this one should not count against its row.
+        """True if so many posts fail that this one should not count against its row.
 
         Its lane then waits instead of taking a new row, until the service is well again.
         """

@@ -1,4 +1,4 @@
-"""Whether a ledger is as it was written: its end each time it is opened, all of it when asked."""
+"""Checks that a ledger is as it was written: its last commit at each opening, all of it on request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MOST_FINDINGS: Final = 100
 
 
 async def end(db: AsyncConnection, mark: HighWater | None) -> tuple[LedgerState, list[str]] | None:
-    """The ledger as its last commit left it, and what is wrong with that; None before the import.
+    """Read the ledger's state after its last commit, and what is wrong with it; None before the import.
 
     Reads the same little whatever the ledger's size. Raises Unreadable.
     """
@@ -49,7 +49,7 @@ async def end(db: AsyncConnection, mark: HighWater | None) -> tuple[LedgerState,
 
 
 def emptied(mark: HighWater) -> str:
-    """What is wrong with a ledger that holds no batch, beside a lock that was written for one."""
+    """The finding for a ledger that holds no batch although its lock file records one."""
     return (
         f"holds nothing, while its .lock says that entry {mark.entry} of batch {mark.batch_id} was committed"
     )
@@ -80,7 +80,7 @@ async def _header_findings(db: AsyncConnection, header: Header, described_in: in
 
 
 async def _outline_findings(db: AsyncConnection, entry: ChainEntry) -> list[str]:
-    """Whether the rows that the last commit changed are as it left them."""
+    """Check that the rows that the last commit changed are as it left them. Returns what is wrong."""
     if entry.kind in ("import", "header"):
         return []
     outlines = {outline[0]: outline for outline in json.loads(entry.changes)}
@@ -97,7 +97,7 @@ def _differs(stored: StoredRow) -> bool:
 
 
 async def _mark_findings(db: AsyncConnection, header: Header, last: int, mark: HighWater | None) -> list[str]:
-    """Whether the ledger is behind, or beside, what its lock says of it."""
+    """Compare the ledger with the commit that its lock file records. Returns what is wrong."""
     if mark is None or mark.batch_id != header.binding.batch_id:
         return []
     if mark.entry > last:
@@ -112,16 +112,16 @@ async def _mark_findings(db: AsyncConnection, header: Header, last: int, mark: H
 
 
 class _Findings(list[str]):
-    """The first hundred things that are wrong: a ledger with a million needs no more."""
+    """Collects the first hundred findings; more would be of no use."""
 
     def add(self, *found: str) -> None:
         self.extend(found[: _MOST_FINDINGS - len(self)])
 
 
 async def everything(db: AsyncConnection, expected: LedgerState) -> CheckReport:
-    """Read all of the ledger: the file's own structure, the chain, every row and every sum.
+    """Check all of the ledger: the file's own structure, the chain, every row and every sum.
 
-    Takes memory for one page of rows. Raises Unreadable when not even its end can be read.
+    Takes memory for one page of rows. Raises Unreadable when not even the last commit can be read.
     """
     state, wrong = await end(db, None) or (None, [])
     if state != expected:

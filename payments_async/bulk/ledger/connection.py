@@ -1,4 +1,4 @@
-"""An open ledger: its lock, its connection, one transaction at a time, and what failures of SQLite mean."""
+"""An open ledger: lock, connection, one transaction at a time, and the errors for failures of SQLite."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from .rows import UnreadableRow
 
 @attrs.frozen
 class TransactionFailure:
-    """Why a transaction did not succeed."""
+    """A transaction failed."""
 
     kind: str
-    """One of `_sqlite`'s."""
+    """The kind of failure, from `sqlite.diagnosed`."""
     finding: str = ""
-    """What is wrong, where the ledger is damaged."""
+    """The damage, when the ledger is damaged."""
 
 
 def error_of(path: str, failure: TransactionFailure) -> LedgerError:
-    """The error to raise."""
+    """Make the error to raise for a failure."""
     if failure.kind == sqlite.DAMAGED:
         return LedgerDamaged(path, [failure.finding])
     if failure.kind == sqlite.BUSY:
@@ -62,36 +62,36 @@ _ERRORS: Final[dict[str, tuple[type[LedgerError], str]]] = {
 
 T = TypeVar("T")
 Work = Callable[[AsyncConnection], Awaitable[T]]
-"""What a transaction does. It may run twice, and keeps nothing of a run that failed."""
+"""The work of a transaction. It may run twice, so it must keep nothing of a run that failed."""
 
 RESERVE_SIZE: Final = 4 << 20
-"""Bytes kept free for outcomes: more than a log grows to before it is used again from its start."""
+"""Bytes kept free for outcomes: more than the write-ahead log grows to before it is reused."""
 
 
 class Purpose(Enum):
-    """What a transaction is for: how much care it needs before, and how much effort when the disk is full."""
+    """The purpose of a transaction: it decides the checks before, and what is done when the disk is full."""
 
     READ = auto()
     INTENT = auto()
-    """Something will be sent because of it: not begun unless its outcome can be recorded too."""
+    """Something will be sent after it: not begun unless there is room to record the outcome too."""
     IMPORT = auto()
-    """Whole or not at all: given up when the caller is cancelled."""
+    """All or nothing: rolled back when the caller is cancelled."""
     OUTCOME = auto()
-    """Something happened already: the reserve is given up for it."""
+    """Something has already happened: the disk reserve is freed for it when needed."""
 
 
 @attrs.define(eq=False)
 class LedgerConnection:
-    """An open ledger file. Unusable once a failure has left its state unknown."""
+    """An open ledger file. It is unusable once a failure has left its state unknown."""
 
     path: str
     lock: LedgerLock
     made: bool
-    """Whether the file was made by this opening."""
+    """True if this opening created the file."""
     needs_check: bool
-    """Whether SQLite has to check the file's structure before it is used."""
+    """True if SQLite has to check the file's structure before it is used."""
     after: Callable[[], None] | None = None
-    """Set within a transaction: what to do once it is committed, even when its caller was cancelled."""
+    """A callback, set within a transaction: called after the commit, even when the caller was cancelled."""
     _engine: AsyncEngine = attrs.field(kw_only=True)
     _connection: AsyncConnection = attrs.field(kw_only=True)
     _reserve: DiskReserve = attrs.field(kw_only=True)
@@ -104,14 +104,14 @@ class LedgerConnection:
 
     @property
     def gone(self) -> str | None:
-        """What happened to the files, when they are no longer those that were opened; else None."""
+        """Describe what happened to the files when they are no longer those that were opened; else None."""
         path = self._watch.gone()
         return None if path is None else f"{path} was deleted, moved or replaced"
 
     async def transact(self, work: Work[T], purpose: Purpose = Purpose.READ) -> T:
-        """Run `work` in a transaction of its own, and see it through even when the caller is cancelled.
+        """Run `work` in a transaction of its own, and finish it even when the caller is cancelled.
 
-        Raises the LedgerError that fits: what failed was rolled back.
+        Raises the LedgerError that fits; a failed transaction was rolled back.
         """
         if purpose is Purpose.IMPORT:
             return await self._in_turn(work, purpose)
@@ -121,18 +121,18 @@ class LedgerConnection:
         return await asyncio.shield(running)
 
     async def in_write_ahead_log(self) -> None:
-        """Go over to the log that commits are fast with. Raises LedgerError."""
+        """Switch to the write-ahead log, which makes commits fast. Raises LedgerError."""
         async with self._turn:
             done = await self._guarded(sqlite.use_write_ahead_log(self._connection))
             if isinstance(done, TransactionFailure):
                 self._give_up(done)
 
     def remove_when_closed(self) -> None:
-        """Remove the file once it is closed: nothing was ever sent under it, and its batch is not wanted."""
+        """Remove the file once it is closed: nothing of its batch was ever sent."""
         self._is_to_be_removed = True
 
     async def close(self) -> None:
-        """Wait for what is under way, close the file and give the lock back. A second call does nothing."""
+        """Wait for a running transaction, close the file and release the lock. A second call does nothing."""
         if not self._closed:
             self._closed = True
             await asyncio.shield(asyncio.ensure_future(self._close()))
@@ -141,12 +141,12 @@ class LedgerConnection:
         async with self._turn:
             gone = self.gone
             try:
-                with contextlib.suppress(*sqlite.FAILURES):  # a broken disk; what was committed is
+                with contextlib.suppress(*sqlite.FAILURES):  # a broken disk; earlier commits are safe
                     await self._connection.close()
                 await self._engine.dispose()
                 self._reserve.drop()
                 if self._is_to_be_removed and self._failure is None and not gone:
-                    self.lock.note(None)  # the lock stays, as ever
+                    self.lock.note(None)  # the lock file stays, as always
                     remove(self.path)
             finally:
                 self.lock.release()
@@ -201,7 +201,7 @@ class LedgerConnection:
         except asyncio.CancelledError:
             self._failure = TransactionFailure(
                 sqlite.BROKEN
-            )  # the loop ends: whether it was committed is not known
+            )  # the loop ends, so it is unknown if this was committed
             raise
 
     def _give_up(self, failure: TransactionFailure) -> NoReturn:
@@ -238,14 +238,14 @@ def _located(path: str, *, create: bool) -> str:
 
 
 def _prepared(path: str, lock: LedgerLock) -> bool:
-    """See to the file, now that it is locked; whether it was made.
+    """Prepare the locked file. Returns True if it was created.
 
     Not before: closing a handle to a file ends the locks that SQLite has on it in this process.
     """
     if not os.path.lexists(path):
-        lock.note(None)  # what it says is of a ledger that was taken away; before the new one is there
+        lock.note(None)  # its record is of a removed ledger: clear it before the new one exists
     made = prepare(path)
-    if lock.mark is not None and not os.path.getsize(path):  # SQLite would remove its log
+    if lock.mark is not None and not os.path.getsize(path):  # otherwise SQLite would remove its log
         raise LedgerDamaged(path, [emptied(lock.mark)])
     return made
 

@@ -1,4 +1,4 @@
-"""The ledger's file as the operating system sees it: whose, where, whether still there, room kept free.
+"""The ledger's file in the operating system: owner, place, replacement, and the disk reserve.
 
 When a ledger is opened, SQLite checks the structure of a small file. A large file is read once for blank
 pages and compared with the length in its header; SQLite checks it only when one of these is wrong, because
@@ -24,7 +24,7 @@ _MAGIC: Final = b"SQLite format 3\0"
 _MARK_AT: Final = 68  # where SQLite keeps a file's application id
 _PAGE_SIZE_AT, _PAGES_AT = 16, 28  # big-endian, of 2 and of 4 bytes
 _HEADER: Final = 100
-_PAGE: Final = 4096  # SQLite's own choice, and ours
+_PAGE: Final = 4096  # SQLite's default, and ours
 _BLOCK: Final = 1 << 20
 CHECKED_WHOLE: Final = 32 << 20
 """Bytes: SQLite checks the structure of a file of this size in less than 0.1 s."""
@@ -35,11 +35,11 @@ NETWORK_FILE_SYSTEMS: Final = frozenset(
     {"9p", "afs", "beegfs", "ceph", "cifs", "coda", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs"}
     | {"nfs4", "ocfs2", "orangefs", "panfs", "smb2", "smb3", "smbfs", "virtiofs", "vboxsf", "fuse"}
 )
-"""Where locks or synced writes cannot be relied on. `fuse.*` counts too: what is behind it is not known."""
+"""File systems with unreliable locks or synced writes. `fuse.*` counts too, as its backend is unknown."""
 
 
 def file_system(path: str, mountinfo: str) -> str | None:
-    """The type of file system an absolute path lies on, from Linux's mountinfo; None when it does not say."""
+    """Find the type of file system of an absolute path in Linux's mountinfo; None when it is not listed."""
     best, found = -1, None
     for line in mountinfo.splitlines():
         left, _, right = line.partition(" - ")
@@ -53,7 +53,7 @@ def file_system(path: str, mountinfo: str) -> str | None:
 
 
 def is_remote(kind: str | None) -> bool:
-    """Whether a file system of this type may not carry a ledger. An unknown one may."""
+    """True if a file system of this type may not carry a ledger. An unknown one may."""
     return kind is not None and kind.split(".", 1)[0] in NETWORK_FILE_SYSTEMS
 
 
@@ -73,15 +73,15 @@ def refuse_remote(path: str, *, mounts: str = _MOUNTS) -> None:
         with open(mounts, encoding="utf-8", errors="replace") as file:
             kind = file_system(path, file.read())
     except OSError:
-        return  # not Linux: it is not known
+        return  # not Linux: the type is unknown
     if is_remote(kind):
         raise LedgerOnNetwork(path, f"lies on a file system of type {kind}")
 
 
 def prepare(path: str) -> bool:
-    """Make the file, readable by its owner alone, or see that the one there may be used; whether it was made.
+    """Create the file, readable by its owner alone, or check an existing one. Returns True if it was created.
 
-    Raises LedgerReadOnly, LedgerExposed or LedgerForeign; a file that is there is only read.
+    Raises LedgerReadOnly, LedgerExposed or LedgerForeign; an existing file is only read.
     """
     try:
         found = os.stat(path)
@@ -93,7 +93,7 @@ def prepare(path: str) -> bool:
 
 
 def remove(path: str) -> None:
-    """Take the file away, with what SQLite keeps beside it. One that cannot be removed stays."""
+    """Remove the file and those that SQLite keeps beside it. One that cannot be removed stays."""
     for ending in ("", "-wal", "-shm"):
         with contextlib.suppress(OSError):
             os.unlink(path + ending)
@@ -128,7 +128,7 @@ def _is_ours(start: bytes) -> bool:
 
 
 def needs_check(path: str) -> bool:
-    """Whether SQLite has to check the file's structure before the ledger is used.
+    """True if SQLite has to check the file's structure before the ledger is used.
 
     Always, for a small file. For a large one, when pages of it are cut off or blank; it is read once for
     that, a gigabyte in about 0.3 s. Not to be called while SQLite has the file open: closing a handle to it
@@ -143,13 +143,13 @@ def needs_check(path: str) -> bool:
 
 
 def _is_cut(header: bytes, size: int) -> bool:
-    """Whether the file is shorter than its own header says. What only the log has is not in that."""
+    """True if the file is shorter than its own header says. Pages that only the log has do not count."""
     page = int.from_bytes(header[_PAGE_SIZE_AT : _PAGE_SIZE_AT + 2])
     return size < page * int.from_bytes(header[_PAGES_AT : _PAGES_AT + 4])
 
 
 def _has_blank_page(file: io.FileIO) -> bool:
-    """Whether so many zeros follow each other as fill a page: no page that is in use is like that."""
+    """True if a run of zeros fills a page, which no page in use does."""
     block, blank = bytearray(_BLOCK), bytes(_PAGE)
     file.seek(0)
     while length := file.readinto(block):
@@ -160,13 +160,13 @@ def _has_blank_page(file: io.FileIO) -> bool:
 
 @attrs.define
 class FileWatch:
-    """Notices that files in use were deleted or replaced: what is written to them then is lost."""
+    """Detects that files in use were deleted or replaced, so that what is written to them is lost."""
 
     paths: tuple[str, ...]
     _seen: dict[str, tuple[int, int]] = attrs.field(factory=dict)
 
     def gone(self) -> str | None:
-        """The first of the files that is no longer the one seen before; None when all is well."""
+        """Find the first file that was deleted or replaced; None when all are the same."""
         for path in self.paths:
             try:
                 found = os.stat(path)
@@ -188,7 +188,7 @@ class DiskReserve:
     """Bytes."""
 
     def ready(self) -> bool:
-        """Put it there when it is not. False when there is no room for it."""
+        """Create the reserve if it is missing. Returns False when there is no room for it."""
         with contextlib.suppress(OSError):
             if os.stat(self.path).st_size == self.size:
                 return True
@@ -200,7 +200,7 @@ class DiskReserve:
         return True
 
     def drop(self) -> bool:
-        """Give its room back. False when there was none."""
+        """Free the reserve. Returns False when there was none."""
         try:
             os.unlink(self.path)
         except OSError:
@@ -210,6 +210,6 @@ class DiskReserve:
     def _fill(self) -> None:
         descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         with open(descriptor, "wb") as file:
-            file.write(b"\xa5" * self.size)  # written out: a hole would take no room
+            file.write(b"\xa5" * self.size)  # written out, because a sparse file would take no room
             file.flush()
             os.fsync(descriptor)

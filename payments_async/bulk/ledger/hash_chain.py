@@ -3,7 +3,7 @@
     entry n   =  SHA-256(entry n-1, batch, n, moment, kind, what changed, digest of all rows)
     all rows  =  sum of the rows' own SHA-256 digests, modulo 2**256
 
-The sum can be moved on with the rows that a commit changes alone, and still every byte of every row counts in
+The sum is updated with the rows that a commit changes alone, yet every byte of every row counts in
 it. A ledger that was damaged, edited or cut short no longer adds up. It holds no secret: a ledger
 that was rewritten whole shows only against a head that was noted elsewhere, in a certificate or in the lock.
 """
@@ -22,14 +22,14 @@ from ..protocol.records import LedgerRow
 from ..protocol.totals import as_text
 
 GENESIS: Final = bytes(32)
-"""What the first entry follows."""
+"""The hash before the first entry."""
 _MODULUS: Final = 1 << 256
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 @attrs.frozen
 class ChainEntry:
-    """One link of the chain: what one commit did."""
+    """One entry of the chain: the record of one commit."""
 
     number: int
     """From 1, without gaps."""
@@ -37,11 +37,11 @@ class ChainEntry:
     kind: str
     """`import`, `header`; or of rows: `claim`, `resend`, `record`, `correct`, `retry`, `cancel`."""
     changes: str
-    """JSON text: of a header its facts, else an outline of each row as it stood after."""
+    """JSON text: the facts of a header, or an outline of each changed row after the commit."""
     rows_digest: bytes
-    """Over all rows as they stood after."""
+    """Digest of all rows after the commit."""
     hash: bytes
-    """Over this entry and the one before."""
+    """Hash of this entry and the one before."""
 
 
 def row_digest(row: LedgerRow) -> bytes:
@@ -60,7 +60,7 @@ def row_digest(row: LedgerRow) -> bytes:
 
 
 def moved(digest: bytes, removed: Iterable[bytes], added: Iterable[bytes]) -> bytes:
-    """The digest of all rows once some of their digests have been replaced by others."""
+    """Update the digest of all rows: some rows' digests were replaced by others."""
     total = int.from_bytes(digest)
     total -= sum(int.from_bytes(each) for each in removed)
     total += sum(int.from_bytes(each) for each in added)
@@ -68,20 +68,20 @@ def moved(digest: bytes, removed: Iterable[bytes], added: Iterable[bytes]) -> by
 
 
 def outline(row: LedgerRow) -> list[Any]:
-    """What an entry says of a row: number, state, generation, epoch, payout id."""
+    """The outline of a row in an entry: number, state, generation, epoch, payout id."""
     known = row.known
     return [row.number, known.state, known.generation, known.epoch, known.payout_id]
 
 
 def outlines(rows: Iterable[LedgerRow]) -> str:
-    """What an entry says of the rows it changed."""
+    """The outlines, as JSON text, of the rows that an entry changed."""
     return _encode([outline(row) for row in rows])
 
 
 def linked(
     previous: ChainEntry | None, batch_id: str, at: Timestamps, kind: str, changes: str, rows_digest: bytes
 ) -> ChainEntry:
-    """The entry that follows `previous`; None: the first."""
+    """Make the entry that follows `previous`, or the first entry when it is None."""
     before, number = (previous.hash, previous.number + 1) if previous else (GENESIS, 1)
     server = None if at.server is None else float(at.server)
     moment = (float(at.wall), float(at.monotonic), at.session, server)
@@ -90,7 +90,7 @@ def linked(
 
 
 def breaks(previous: ChainEntry | None, entries: Sequence[ChainEntry], batch_id: str) -> list[str]:
-    """Where a run of entries does not follow from `previous` (None: it is the beginning)."""
+    """Find where a run of entries does not follow from `previous` (None: the beginning of the chain)."""
     found = []
     for entry in entries:
         wanted = linked(previous, batch_id, entry.at, entry.kind, entry.changes, entry.rows_digest)

@@ -1,4 +1,4 @@
-"""Rows into a new ledger: all of them in one transaction, or none."""
+"""Imports rows into a new ledger: all of them in one transaction, or none."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NAMES: Final = (ROWS.c.row_key, ROWS.c.reference)
 
 
 class _Loaded:
-    """What adds up while rows go by."""
+    """The sums and digests of the rows imported so far."""
 
     def __init__(self) -> None:
         self.sums = Sums()
@@ -63,7 +63,7 @@ async def load(
     at: Timestamps,
     client_version: str,
 ) -> LedgerState:
-    """Insert all rows, index them and begin the chain. Raises LedgerDuplicates; what `rows` raises passes."""
+    """Insert all rows, index them and begin the chain. Raises LedgerDuplicates, and what `rows` raises."""
     loaded = _Loaded()
     async with aclosing(_slices(rows)) as groups:
         async for group in groups:
@@ -104,7 +104,7 @@ async def _index(db: AsyncConnection, path: str) -> None:
 
 
 async def _shared(db: AsyncConnection, column: Column[str]) -> tuple[list[Duplicate], int]:
-    """The first values that rows share, each with its first two rows; and how many values there are."""
+    """Find values that rows share. Returns the first, each with its first two rows, and their number."""
     number, line = ROWS.c.number, ROWS.c.line
     window: dict[str, Any] = {"partition_by": column, "order_by": number}
     before = [func.lag(each).over(**window).label(f"first_{each.name}") for each in (number, line)]

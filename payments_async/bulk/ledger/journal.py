@@ -1,4 +1,4 @@
-"""Commits: rows, totals, an entry of the hash chain and the header, in one transaction per change."""
+"""Commits a change: rows, totals, an entry of the hash chain and the header, in one transaction."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ _SET_HEAD: Final = ManyStatements(
 
 
 async def totals(db: AsyncConnection) -> StateTotals:
-    """The kept totals. Raises Unreadable."""
+    """Read the stored totals. Raises Unreadable."""
     with readable("a total"):
         found = await db.execute(select(TOTALS))
         return {(RowState(state), code): (rows, Decimal(amount)) for state, code, rows, amount in found}
 
 
 async def set_totals(db: AsyncConnection, changed: StateTotals, kept: StateTotals) -> None:
-    """Keep the `changed` totals in place of those in `kept`, or beside them."""
+    """Store the `changed` totals; `kept` are those stored already."""
     added = [(*place, rows, as_text(sum_)) for place, (rows, sum_) in changed.items() if place not in kept]
     moved = [(rows, as_text(sum_), *place) for place, (rows, sum_) in changed.items() if place in kept]
     for statement, values in ((_ADD_TOTAL, added), (_SET_TOTAL, moved)):
@@ -56,7 +56,7 @@ async def set_totals(db: AsyncConnection, changed: StateTotals, kept: StateTotal
 
 
 def facts(header: Header) -> str:
-    """What the chain says of a header: JSON text."""
+    """The facts of a header that an entry records, as JSON text."""
     values = attrs.asdict(header)
     return json.dumps({**values, "totals": _amounts(header.totals)}, separators=(",", ":"), sort_keys=True)
 
@@ -66,7 +66,7 @@ def _amounts(totals: Mapping[str, Decimal]) -> dict[str, str]:
 
 
 async def set_header(db: AsyncConnection, header: Header, entry: ChainEntry, *, fresh: bool) -> None:
-    """Write the header down, with the entry that carries its facts."""
+    """Store the header, with the entry that carries its facts."""
     values = {
         **attrs.asdict(header.binding),
         "schema": header.schema,
@@ -82,7 +82,7 @@ async def set_header(db: AsyncConnection, header: Header, entry: ChainEntry, *, 
 
 
 async def header(db: AsyncConnection) -> tuple[Header, int, tuple[int, bytes]] | None:
-    """The header, the entry that carries its facts, and the chain's head; None before the import."""
+    """Read the header, the entry that carries its facts, and the chain's head; None before the import."""
     found: Row[Any] | None = (await db.execute(select(HEADER))).one_or_none()
     if found is None:
         return None
@@ -96,12 +96,12 @@ async def header(db: AsyncConnection) -> tuple[Header, int, tuple[int, bytes]] |
 
 
 async def schema(db: AsyncConnection) -> int | None:
-    """The number of the ledger's form; None before the import."""
+    """Read the ledger's schema version; None before the import."""
     return (await db.execute(select(HEADER.c.schema))).scalar_one_or_none()
 
 
 async def entries(db: AsyncConnection, *conditions: ColumnElement[bool], limit: int) -> list[ChainEntry]:
-    """Entries of the chain, the first ones that meet the conditions."""
+    """Read the first entries of the chain that meet the conditions."""
     statement = select(ENTRIES).where(*conditions).order_by(ENTRIES.c.number).limit(limit)
     with readable("the chain"):
         return [_entry_of(values) for values in await db.execute(statement)]
@@ -114,7 +114,7 @@ def _entry_of(values: Sequence[Any]) -> ChainEntry:
 
 
 async def append(db: AsyncConnection, entry: ChainEntry) -> None:
-    """Add an entry to the chain, and note in the header that it is the last."""
+    """Add an entry to the chain, and record it in the header as the last."""
     at, ended = entry.at, (entry.number, entry.hash)
     moment = (at.wall, at.monotonic, at.session, at.server)
     values = (entry.number, *moment, entry.kind, entry.rows_digest, entry.hash, entry.changes)
@@ -124,7 +124,7 @@ async def append(db: AsyncConnection, entry: ChainEntry) -> None:
 
 @attrs.frozen
 class LedgerState:
-    """A ledger as its last commit left it. Kept in memory: there is no other writer."""
+    """The state of a ledger after its last commit. It is kept in memory, as there is no other writer."""
 
     header: Header
     head: ChainEntry
@@ -132,15 +132,15 @@ class LedgerState:
 
 
 Change = tuple[StoredRow, LedgerRow]
-"""A row as it is, and as it will be."""
+"""A row before and after a change."""
 Plan = Callable[[AsyncConnection, int], Awaitable[Sequence[Change]]]
-"""Reads rows and says what becomes of each, given the number of the entry to come."""
+"""Reads rows and returns their changes, given the number of the entry to come."""
 
 
 async def commit(
     db: AsyncConnection, before: LedgerState, kind: str, at: Timestamps, plan: Plan
 ) -> tuple[LedgerState, tuple[LedgerRow, ...]]:
-    """Carry out a plan; without changes nothing is written. Raises Unreadable when rows changed under it."""
+    """Carry out a plan; without changes nothing is written. Raises Unreadable if rows changed meanwhile."""
     head, planned = before.head, await plan(db, before.head.number + 1)
     if not planned:
         return before, ()
@@ -160,7 +160,7 @@ async def commit(
 
 
 async def rebind(db: AsyncConnection, before: LedgerState, binding: Binding, at: Timestamps) -> LedgerState:
-    """Write down another binding, with an entry that says so, and the sums that corrections have changed."""
+    """Store another binding, with its entry, and the sums that corrections have changed."""
     totals = _totals.by_currency(before.totals)
     header = attrs.evolve(before.header, binding=binding, totals=totals)
     described, digest = facts(header), before.head.rows_digest

@@ -1,4 +1,4 @@
-"""The ledger of a batch: what is known of every row, on the disk before anything is sent.
+"""The ledger of a batch: everything known of each row, on the disk before anything is sent.
 
     async with await Ledger.open("may.ledger", clock=clock, create=True) as ledger:
         await ledger.import_rows(binding, rows)
@@ -10,7 +10,7 @@ An intent is committed before anything is sent, so that a run that dies leaves e
 IN_FLIGHT. Outcomes only add knowledge. Every commit adds to a hash chain (`hash_chain`), keeps the totals
 and is synced to the disk. Rows come out in pages: a million of them take the memory of a few hundred.
 
-Importing this imports SQLAlchemy, which takes half a second: do it where a ledger is opened.
+Importing this imports SQLAlchemy, which takes half a second: import it where a ledger is opened.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from .schema import RETRIED, ROWS
 
 P = ParamSpec("P")
 Edit = Callable[[AsyncConnection, LedgerState, Timestamps], Awaitable[LedgerState]]
-"""Commits on top of a state, all at one moment. Gives the state after the last of them."""
+"""Makes commits on top of a state, all at one moment. Returns the state after the last of them."""
 
 
 class Ledger(LedgerReader):
@@ -49,8 +49,8 @@ class Ledger(LedgerReader):
     async def import_rows(self, binding: Binding, rows: AsyncIterable[NewRow]) -> Header:
         """Import all rows in one transaction, in rising order of their numbers; then the batch can begin.
 
-        Raises LedgerDuplicates naming rows that share a key or a reference. Whatever `rows` raises passes
-        through. Either way nothing is imported. A cancelled import is rolled back and the ledger unusable
+        Raises LedgerDuplicates naming rows that share a key or a reference, and whatever `rows` raises.
+        Nothing is imported then. A cancelled import is rolled back and the ledger unusable
         until it is opened again.
         """
         if not self.is_empty:
@@ -66,7 +66,7 @@ class Ledger(LedgerReader):
         return self.header
 
     async def rebind(self, binding: Binding) -> None:
-        """Record that the ledger now goes with another key or input file. The batch stays what it is."""
+        """Record that the ledger now belongs to another key or input file. The batch stays the same."""
         self.require(binding, other_key=True, other_input=True)
         at = self._clock()
 
@@ -76,16 +76,16 @@ class Ledger(LedgerReader):
         await self._handle.transact(work, Purpose.OUTCOME)
 
     async def discard(self) -> None:
-        """Remove the file once it is closed. Raises LedgerRefused when a row was ever to be sent."""
+        """Remove the file once it is closed. Raises LedgerRefused when a row was ever claimed for sending."""
         used = or_(ROWS.c.first_intent.is_not(None), ROWS.c.state != RowState.NEW, RETRIED)
         if await self._found(_store.reading(used, limit=1)):
             raise LedgerRefused(self.path, None, "its rows were sent or cancelled: it is the record of that")
         self._handle.remove_when_closed()
 
     async def edit(self, work: Edit, *, dry: bool = False) -> None:
-        """Carry out commits as one transaction: all of them, or none. `dry`: `work` makes none.
+        """Carry out commits as one transaction: all of them, or none. `dry`: `work` makes no commit.
 
-        Whatever `work` raises passes through, and nothing was changed. A cancelled edit is rolled back and
+        Raises whatever `work` raises; nothing is changed then. A cancelled edit is rolled back and
         the ledger unusable until it is opened again.
         """
         at = self._clock()
@@ -127,9 +127,9 @@ class Ledger(LedgerReader):
         return Claim(await self._commit(kind, plan, Purpose.INTENT, at), at)
 
     async def record(self, outcomes: Iterable[RowOutcome]) -> tuple[LedgerRow, ...]:
-        """Add what was learned, all in one commit. Gives the rows that changed, as they are now.
+        """Record outcomes, all in one commit. Returns the changed rows.
 
-        An outcome that knows less than the ledger changes nothing. A full disk gives up the reserve first;
+        An outcome that knows less than the ledger changes nothing. On a full disk the reserve is freed first;
         LedgerFull means that these outcomes are not recorded and must be kept elsewhere.
         """
         learned = list(outcomes)
@@ -155,7 +155,7 @@ class Ledger(LedgerReader):
     async def next_generation(self, replacements: Iterable[NewRow]) -> tuple[LedgerRow, ...]:
         """Make rows new whose payout has finally failed (`final` is recorded): new references.
 
-        The caller has just asked the service that each has failed, and not completed. Raises LedgerRefused,
+        The caller has just confirmed with the service that each has failed. Raises LedgerRefused,
         and changes nothing, when a row is in another state or its reference is not a new one.
         """
         return await self._replace("retry", replacements, transitions.retried)

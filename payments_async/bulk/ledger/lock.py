@@ -1,9 +1,9 @@
-"""One run per ledger: a locked file beside it, `LEDGER.lock`, which also says how far the ledger had come.
+"""One run per ledger: a locked file beside it, `LEDGER.lock`, which also records its last commit.
 
-The lock belongs to the open file (`flock`), so it goes with the process that held it, however that ended.
+The lock belongs to the open file (`flock`), so it ends with its process, however that ended.
 It is not put on the ledger itself: SQLite's own locks on a file end when the process closes any handle to it.
 
-What it says of the ledger is a second record. It is written after each commit, without waiting for the
+Its record of the last commit is a second one. It is written after each commit, without waiting for the
 disk: once a process has died it is never ahead of the ledger, unless the ledger lost commits.
 """
 
@@ -24,7 +24,7 @@ _SIZE: Final = 512  # one block, written over in place: it needs no room on a fu
 
 @attrs.frozen
 class HighWater:
-    """How far the ledger had come when its lock was written last."""
+    """The ledger's last commit, as recorded in its lock file."""
 
     batch_id: str
     entry: int
@@ -35,14 +35,14 @@ class HighWater:
 
 @attrs.define
 class LedgerLock:
-    """The lock, held. `release()` gives it back; the end of the process does too."""
+    """A held lock. `release()` gives it back, and so does the end of the process."""
 
     path: str
     _descriptor: int
     _pid: int
     _since: float
     mark: HighWater | None
-    """What was written when the ledger was used last; None when there is nothing, or nothing readable."""
+    """The record of the ledger's last use; None when there is none, or it cannot be read."""
     _read_only: bool = False
 
     @classmethod
@@ -66,16 +66,16 @@ class LedgerLock:
         return lock
 
     def note(self, mark: HighWater | None) -> None:
-        """Write down how far the ledger has come; None: there is none."""
+        """Record the ledger's last commit; None when there is no ledger."""
         self._write(mark)
-        if self.mark is None and mark is not None:  # once: that there is a batch must outlive a power cut
+        if self.mark is None and mark is not None:  # synced: that a batch exists must survive a power cut
             with contextlib.suppress(OSError):
                 os.fsync(self._descriptor)
         self.mark = mark
 
     def release(self) -> None:
-        """Let others have the ledger. The file stays: to remove it would let two runs lock two files."""
-        if os.getpid() == self._pid:  # a forked child has the lock too, which only closing would leave to it
+        """Release the lock. The file stays: to remove it would let two runs lock two files."""
+        if os.getpid() == self._pid:  # a forked child holds the lock too, and would keep it after a close
             _unlock(self._descriptor)
         os.close(self._descriptor)
 

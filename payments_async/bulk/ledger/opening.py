@@ -1,4 +1,4 @@
-"""The first transaction on a ledger: new tables, or the proof that the old ones may be used."""
+"""The first transaction on a ledger: creates its tables, or checks that the old ones may be used."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .schema import HEADER, SCHEMA, TABLES
 async def opened(
     db: AsyncConnection, path: str, mark: HighWater | None, *, check: bool = True
 ) -> LedgerState | None:
-    """The ledger as its last commit left it; None for a ledger without a batch, whose tables are made.
+    """Read the ledger's state after its last commit. Without a batch, create its tables and return None.
 
     `check`: have SQLite check the file's structure first. Raises LedgerNewer or LedgerDamaged.
     """
@@ -40,7 +40,7 @@ async def opened(
     if not await db.run_sync(lambda sync: inspect(sync).has_table(HEADER.name)):
         _refuse_emptied(path, mark)
         await sqlite.mark(db)
-        for table in TABLES:  # without their indexes: these come after the rows
+        for table in TABLES:  # without indexes: they are made after the rows
             await db.execute(CreateTable(table))
         return None
     form = await journal.schema(db)
@@ -73,7 +73,7 @@ _MISMATCHES: Final[tuple[tuple[str, type[LedgerMismatch]], ...]] = (
 
 
 def require(path: str, recorded: Binding, given: Binding, allowed: Collection[str] = ()) -> None:
-    """Raise the LedgerMismatch of the first fact that differs, but for those that may."""
+    """Raise the LedgerMismatch of the first fact that differs and is not in `allowed`."""
     for name, error in _MISMATCHES:
         before, now = getattr(recorded, name), getattr(given, name)
         same = same_service(before, now) if name == "base_url" else before == now

@@ -1,4 +1,4 @@
-"""An open ledger, and what can be read from it."""
+"""The reading half of an open ledger."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ORDER = (RowState.IN_FLIGHT, RowState.IN_DOUBT)
 
 
 class LedgerReader:
-    """Opening, closing and reading."""
+    """Opens, closes and reads a ledger."""
 
     def __init__(self, handle: LedgerConnection, clock: Callable[[], Timestamps]) -> None:
         """Use `open`."""
@@ -42,9 +42,9 @@ class LedgerReader:
         create: bool = False,
         read_only: bool = False,
     ) -> Self:
-        """Open and lock the ledger at `path`, and see that its end is as it was written.
+        """Open and lock the ledger at `path`, and check that its last commit is as it was written.
 
-        With `create`, a missing file is made (mode 0600), and one that holds no batch yet is taken. `clock`
+        With `create`, a missing file is made (mode 0600), and one that holds no batch yet is used. `clock`
         gives the moment of each entry; its `session` names this run. `read_only`: for a moment, to read it.
         """
         pid, since = os.getpid(), clock().wall
@@ -74,7 +74,7 @@ class LedgerReader:
         await self.close()
 
     async def close(self) -> None:
-        """Wait for a commit under way, close and unlock the file; one made now, without a batch, goes."""
+        """Wait for a running commit, close and unlock the file. One made now, without a batch, is removed."""
         if self._handle.made and self.is_empty:
             self._handle.remove_when_closed()
         await self._handle.close()
@@ -86,22 +86,22 @@ class LedgerReader:
 
     @property
     def gone(self) -> str | None:
-        """What happened to the file, when it is no longer the one that was opened; else None."""
+        """Describe what happened to the file when it is no longer the one that was opened; else None."""
         return self._handle.gone
 
     def require_there(self) -> None:
-        """Raise LedgerGone when the file is no longer the one that was opened: what it has now is lost."""
+        """Raise LedgerGone when the file is no longer the one that was opened: commits would be lost."""
         if gone := self.gone:
             raise LedgerGone(self.path, gone)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was imported yet."""
+        """True if nothing was imported yet."""
         return self._state is None
 
     @property
     def header(self) -> Header:
-        """What the ledger says of itself. Raises LedgerMissing before the import."""
+        """The ledger's facts about its batch. Raises LedgerMissing before the import."""
         return self._current.header
 
     @property
@@ -122,9 +122,9 @@ class LedgerReader:
         return self._state
 
     def require(self, binding: Binding, *, other_key: bool = False, other_input: bool = False) -> None:
-        """See that this run is what the ledger was begun for: batch, environment, base URL, key and input.
+        """Check that this run fits the ledger's batch, environment, base URL, key and input.
 
-        `other_key` and `other_input` allow for those to differ, once it was shown that they may. Raises the
+        `other_key` and `other_input` allow these to differ, once that was proven safe. Raises the
         LedgerMismatch that fits.
         """
         allowed = {"key_fingerprint": other_key, "input_hash": other_input}
@@ -133,18 +133,18 @@ class LedgerReader:
         )
 
     async def first(self) -> LedgerRow:
-        """The row with the lowest number. Raises LedgerMissing before the import."""
+        """Read the row with the lowest number. Raises LedgerMissing before the import."""
         self.header  # noqa: B018 - a ledger with a header has rows
         return (await self._found(_store.reading(limit=1)))[0].row
 
     async def last(self, state: RowState) -> LedgerRow | None:
-        """The row with the highest number in a state."""
+        """Read the row with the highest number in a state."""
         newest_first = _store.reading(ROWS.c.state == state).order_by(None).order_by(ROWS.c.number.desc())
         found = await self._found(newest_first.limit(1))
         return found[0].row if found else None
 
     async def by_references(self, references: Iterable[str]) -> list[LedgerRow]:
-        """The rows that have one of these references now, at most a page of a list at a time."""
+        """Read the rows with one of these references, at most as many as a page of the list has."""
         found = await self._found(_store.reading(ROWS.c.reference.in_(set(references))))
         return [each.row for each in found]
 
@@ -158,35 +158,35 @@ class LedgerReader:
         return await self._handle.transact(lambda db: _store.moments(db, entries))
 
     async def rows(self, state: RowState | None = None) -> AsyncIterator[LedgerRow]:
-        """All rows, or those in a state, in the order of their numbers; read a page at a time."""
+        """Read all rows, or those in a state, in the order of their numbers, a page at a time."""
         conditions = () if state is None else (ROWS.c.state == state,)
         async for row in self._pages(*conditions):
             yield row
 
     async def unfinished(self) -> AsyncIterator[LedgerRow]:
-        """IN_FLIGHT rows, then rows IN_DOUBT, as an earlier run left them: without what has changed since."""
+        """Read rows as an earlier run left them, IN_FLIGHT ones first, then IN_DOUBT; none changed since."""
         until, _ = self.head
         for state in _ORDER:
             async for row in self._pages(ROWS.c.state == state, ROWS.c.changed_in <= until):
                 yield row
 
     async def followed(self) -> AsyncIterator[LedgerRow]:
-        """CREATED rows whose payouts are not final."""
+        """Read the CREATED rows whose payouts are not final."""
         async for row in self._pages(FOLLOWED):
             yield row
 
     async def failed(self) -> AsyncIterator[LedgerRow]:
-        """CREATED rows whose payouts are over and did not arrive, as far as the ledger knows."""
+        """Read the CREATED rows whose payouts have failed, as far as the ledger knows."""
         async for row in self._pages(_store.FAILED):
             yield row
 
     async def numbered(self, numbers: Iterable[int]) -> dict[int, LedgerRow]:
-        """{number: the row with it}, without those that are not there."""
+        """Read rows by number: {number: row}, without those that do not exist."""
         found = await self._handle.transact(lambda db: _store.numbered(db, numbers))
         return {number: each.row for number, each in found.items()}
 
     async def awaited(self) -> Awaited:
-        """How many CREATED rows have payouts that are not final, and since when."""
+        """Count the CREATED rows whose payouts are not final, and find when the first was begun."""
         entries = select(ROWS.c.first_intent).where(FOLLOWED).distinct()
         begun = select(func.min(ENTRIES.c.server), func.count() == func.count(ENTRIES.c.server))
         rows, *_ = await self._first(select(func.count()).where(FOLLOWED))
@@ -194,7 +194,7 @@ class LedgerReader:
         return Awaited(rows, since if known else None)
 
     async def ends(self) -> Ends:
-        """How the payouts of CREATED rows have ended, as far as the ledger knows."""
+        """Count the final statuses of CREATED rows' payouts, as far as the ledger knows."""
         counts = select(ROWS.c.service_status, func.count()).where(ENDED)
         finals = await self._handle.transact(
             lambda db: _store.found(db, counts.group_by(ROWS.c.service_status))
@@ -221,7 +221,7 @@ class LedgerReader:
             last = page[-1].row.number if page else last
 
     async def check(self) -> CheckReport:
-        """Read all of the ledger and see whether it adds up: SQLite's structure, chain, rows and sums.
+        """Check all of the ledger: SQLite's structure, chain, rows and sums.
 
         A few seconds for 100,000 rows; nothing else is done meanwhile. What is wrong is in `.findings`.
         """
@@ -230,4 +230,4 @@ class LedgerReader:
             report = await self._handle.transact(lambda db: _check.everything(db, state))
         except LedgerDamaged as error:
             report = CheckReport(0, 0, "", error.findings)  # so damaged that it could not be read through
-        return report.with_finding(self.gone)  # a deleted file can be read, and checked, to the last
+        return report.with_finding(self.gone)  # a deleted file can still be read and checked to its end

@@ -1,4 +1,4 @@
-"""Rows to table rows and back, and the statements that move them. One path for every database."""
+"""Converts rows to table rows and back, with the statements that read and write them."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ FAILED: Final = and_(
     _STATUS.not_in(UNFAILED),
     or_(ROWS.c.failure_code.is_not(None), _STATUS.in_(UNSUCCESSFUL)),
 )
-"""CREATED rows whose payouts are over and did not arrive: `payout_status.has_failed` of a table row."""
+"""Condition for CREATED rows whose payouts have failed: `payout_status.has_failed` in SQL."""
 
 
 class StoredRow(NamedTuple):
-    """A row, with the rank and the digest that the ledger has of it."""
+    """A row, with its rank and digest in the ledger."""
 
     row: LedgerRow
     rank: int
@@ -43,7 +43,7 @@ class UnreadableRow(Exception):
 
 @contextmanager
 def readable(what: str) -> Iterator[None]:
-    """Raise Unreadable in place of what values of a wrong type or form raise."""
+    """Raise Unreadable in place of the errors that values of a wrong type or format cause."""
     try:
         yield
     except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError):
@@ -57,7 +57,7 @@ _STATES: Final = {state.value: state for state in RowState}
 
 
 def stored(values: Sequence[Any]) -> StoredRow:
-    """A row as the table has it."""
+    """Make a row of a table row's values."""
     return StoredRow(_row_of(values), values[26], values[27])
 
 
@@ -69,14 +69,14 @@ def _row_of(values: Sequence[Any]) -> LedgerRow:
 
 
 def blob(value: object) -> bytes:
-    """The value, if it is one that can be kept as bytes. Raises TypeError."""
-    if not isinstance(value, bytes):  # damage can turn one into a number, of which bytes() would make zeros
+    """Return a value that is bytes. Raises TypeError for any other."""
+    if not isinstance(value, bytes):  # damage can make it a number, of which bytes() makes zeros
         raise TypeError("not a blob")
     return value
 
 
 def _changing(row: LedgerRow, digest: bytes) -> tuple[Any, ...]:
-    """The values that any change may change: the last columns, in their order."""
+    """The values that a change may replace: the last columns, in their order."""
     known = row.known
     return (
         *(str(known.state), known.generation, known.revision, known.epoch, known.intents, known.cleared),
@@ -110,19 +110,19 @@ _REPLACE: Final = _update((*_CONTENT, *_CHANGING))
 
 
 def reading(*conditions: ColumnElement[bool], limit: int | None = None) -> Select[Any]:
-    """A statement that reads rows in the order of their numbers, for `rows`."""
+    """Make a statement for `rows` that reads rows in the order of their numbers."""
     return _READ.where(*conditions).order_by(ROWS.c.number).limit(limit)
 
 
 async def rows(
     db: AsyncConnection, statement: Select[Any], parameters: Mapping[str, Any] | None = None
 ) -> list[StoredRow]:
-    """What a statement of `reading` finds."""
+    """Run a statement of `reading`, and return its rows."""
     with readable("some row"):
         return [stored(values) for values in await db.execute(statement, parameters)]
 
 
-# Built once: to build one costs as much as to run it.
+# Built once: building a statement costs as much as running it.
 _UNCLAIMED: Final = (
     reading(ROWS.c.state == RowState.NEW).limit(bindparam("most")).with_for_update(skip_locked=True)
 )
@@ -130,17 +130,17 @@ _NUMBERED: Final = reading(ROWS.c.number.in_(bindparam("numbers", expanding=True
 
 
 async def found(db: AsyncConnection, statement: Executable) -> list[Sequence[Any]]:
-    """All that a statement finds, for figures."""
+    """Run a statement that reads figures, and return all it finds."""
     return list(await db.execute(statement))
 
 
 async def unclaimed(db: AsyncConnection, limit: int) -> list[StoredRow]:
-    """The next NEW rows, without those that another claim is about to take."""
+    """Read the next NEW rows."""
     return await rows(db, _UNCLAIMED, {"most": limit})
 
 
 async def numbered(db: AsyncConnection, numbers: Iterable[int]) -> dict[int, StoredRow]:
-    """The rows with these numbers, locked until the transaction ends where others could change them."""
+    """Read the rows with these numbers: {number: row}."""
     found: dict[int, StoredRow] = {}
     for group in _groups(sorted(set(numbers))):
         found.update({each.row.number: each for each in await rows(db, _NUMBERED, {"numbers": group})})
@@ -160,9 +160,9 @@ async def add(db: AsyncConnection, new: Sequence[tuple[LedgerRow, bytes]]) -> No
 
 
 async def replace(db: AsyncConnection, changes: Sequence[tuple[StoredRow, LedgerRow]]) -> list[bytes] | None:
-    """Put the second row of each pair in place of the first. Gives the new digests.
+    """Replace the first row of each pair by the second. Returns the new digests.
 
-    Compare and set on the rank: None when a row is no longer what the first of its pair says.
+    Compare and set on the rank: None when a row is no longer the first of its pair.
     """
     digests = [row_digest(after) for _, after in changes]
     content = any(after.state is RowState.NEW for _, after in changes)  # corrected, or of a new generation
@@ -178,7 +178,7 @@ async def replace(db: AsyncConnection, changes: Sequence[tuple[StoredRow, Ledger
 
 
 async def moments(db: AsyncConnection, numbers: Iterable[int]) -> dict[int, Timestamps]:
-    """{entry: when it was made}."""
+    """Read the times of entries: {entry: when it was made}."""
     columns = (ENTRIES.c.number, ENTRIES.c.wall, ENTRIES.c.monotonic, ENTRIES.c.session, ENTRIES.c.server)
     found: dict[int, Timestamps] = {}
     for group in _groups(sorted(set(numbers))):

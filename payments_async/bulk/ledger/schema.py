@@ -1,6 +1,6 @@
-"""The ledger's tables, for both databases. Amounts are text: a REAL would lose cents.
+"""The ledger's tables. Amounts are text: a REAL would lose cents.
 
-Importing this imports SQLAlchemy, which takes half a second: it is done when a ledger is opened.
+Importing this imports SQLAlchemy, which takes half a second: import it where a ledger is opened.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 
 SCHEMA: Final = 1
-"""The number of this form. A file with a higher one is refused; a change of the tables is a new number."""
+"""The schema version. A file with a higher one is refused; a change of the tables raises the number."""
 
 METADATA: Final = MetaData()
 
@@ -46,7 +46,7 @@ HEADER: Final = Table(
     *_columns(Text, "totals"),
     # the entry that carries these facts; ledgers of schema 1 have it under this name
     Column("told_in", Integer, key="described_in", nullable=False),
-    *_columns(Integer, "head"),  # the last entry: a chain that was cut short is noticed
+    *_columns(Integer, "head"),  # the last entry: so that a chain that was cut short is detected
     *_columns(LargeBinary, "head_hash"),
 )
 
@@ -99,11 +99,11 @@ UNIQUE: Final = (
     Index("row_references", ROWS.c.reference, unique=True),
 )
 FOLLOWED: Final = and_(ROWS.c.state == literal_column("'CREATED'"), ROWS.c.final == false())
-"""Payouts that were made and may still change. In literals, as an index over some rows needs them."""
+"""Condition for payouts that are not final. It uses literals, as a partial index requires."""
 ENDED: Final = and_(ROWS.c.state == literal_column("'CREATED'"), ROWS.c.final == true())
-"""Payouts that are over."""
+"""Condition for payouts that are final."""
 RETRIED: Final = ROWS.c.generation > literal_column("0")
-"""Rows of a later generation, which are few."""
+"""Condition for rows of a later generation, which are few."""
 
 _FOLLOWING: Final = (ROWS.c.state, ROWS.c.final, ROWS.c.number, ROWS.c.first_intent)
 _ENDING: Final = (ROWS.c.state, ROWS.c.final, ROWS.c.service_status, ROWS.c.failure_code)
@@ -113,4 +113,4 @@ WORK: Final = (
     Index("by_state", ROWS.c.state, ROWS.c.number),
     Index("followed", *_FOLLOWING, sqlite_where=FOLLOWED, postgresql_where=FOLLOWED),
 )
-"""Indexes are made once all rows are in, which is faster and tells duplicates all together."""
+"""Indexes, made once all rows are imported: that is faster, and finds all duplicates at once."""

@@ -1,7 +1,7 @@
-"""SQLite: everything that is not the same in every database.
+"""SQLite: all that depends on this database.
 
 One file and one connection. SQLite before 3.51.3 can corrupt a write-ahead log that two connections use, so
-the file is locked exclusively for as long as it is open, which also makes do without shared memory. Rows are
+the file is locked exclusively while it is open, which also avoids shared memory. Rows are
 imported under a rollback journal, so that a million of them are written once, not twice.
 """
 
@@ -22,12 +22,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from .file import APPLICATION_ID
 
 _CACHE: Final = 16384
-"""KiB of pages that are kept."""
+"""SQLite's page cache, in KiB."""
 _SORTING_CACHE: Final = 4096
 _SETTINGS: Final = (
     "PRAGMA locking_mode=EXCLUSIVE",
     "PRAGMA synchronous=FULL",
-    "PRAGMA fullfsync=ON",  # macOS: through the disk's own cache too
+    "PRAGMA fullfsync=ON",  # macOS: flush the disk's own cache too
     "PRAGMA checkpoint_fullfsync=ON",
     "PRAGMA trusted_schema=OFF",
     "PRAGMA cell_size_check=ON",
@@ -56,18 +56,18 @@ _KINDS: Final = {
 
 
 FAILURES: Final = (DBAPIError, sqlite3.Error)
-"""What a statement raises, through SQLAlchemy or past it. Both may hold parameters, and so account data."""
+"""Errors of statements, through SQLAlchemy or directly. Both may hold parameters, and so account data."""
 
 
 def diagnosed(error: Exception) -> tuple[str, str]:
-    """The kind of one of `FAILURES`, and SQLite's own words; an unknown code counts as a failing disk."""
+    """Classify one of `FAILURES`: its kind, and SQLite's own words. An unknown code means a failing disk."""
     cause = error.orig if isinstance(error, DBAPIError) else error
-    code: int = getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)  # none: a text that is no UTF-8
+    code: int = getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)  # none for text that is not UTF-8
     return _KINDS.get(code & 0xFF, BROKEN), f"SQLite says: {cause}"
 
 
 def engine_for(path: str) -> AsyncEngine:
-    """An engine whose transactions all begin as writers. It shows no parameters: they hold account data."""
+    """Make an engine whose transactions begin as writers. It logs no parameters: they hold account data."""
     url = URL.create("sqlite+aiosqlite", database=path)
     options = {"isolation_level": None, "timeout": 0.0}
     engine = create_async_engine(url, poolclass=NullPool, hide_parameters=True, connect_args=options)
@@ -80,7 +80,7 @@ def _begin(connection: Any) -> None:
 
 
 async def settle(connection: AsyncConnection) -> None:
-    """Make a new connection careful, and the file its own."""
+    """Set a new connection to safe writes, and lock the file for it alone."""
     for setting in _SETTINGS:
         await _pragma(connection, setting)
 
@@ -91,17 +91,17 @@ async def mark(connection: AsyncConnection) -> None:
 
 
 async def use_write_ahead_log(connection: AsyncConnection) -> None:
-    """Go over to the write-ahead log, where a commit is one write and one sync."""
+    """Switch to the write-ahead log, where a commit is one write and one sync."""
     await _pragma(connection, "PRAGMA journal_mode=WAL")
 
 
 async def roll_back(connection: AsyncConnection) -> None:
-    """Undo what a commit that failed has left open, which SQLAlchemy takes for ended."""
+    """Roll back after a failed commit, whose transaction SQLAlchemy takes for ended."""
     await (await _driver(connection)).rollback()
 
 
 async def faults(connection: AsyncConnection, *, quick: bool = False) -> list[str]:
-    """What SQLite's own check finds wrong with the file; `quick` leaves out whether indexes agree."""
+    """Run SQLite's own check of the file. Returns what is wrong; `quick` does not check indexes."""
     check = "quick_check" if quick else "integrity_check"
     found = await connection.exec_driver_sql(f"PRAGMA {check}({_MOST_FAULTS})")
     return [str(text) for (text,) in found if text != "ok"]
@@ -109,7 +109,7 @@ async def faults(connection: AsyncConnection, *, quick: bool = False) -> list[st
 
 @asynccontextmanager
 async def sorting(connection: AsyncConnection) -> AsyncIterator[None]:
-    """While indexes are made: SQLite sorts in as much memory as the cache has, beside it."""
+    """Context for making indexes: SQLite then sorts in as much memory again as the cache has."""
     await _pragma(connection, f"PRAGMA cache_size=-{_SORTING_CACHE}")
     yield
     await _pragma(connection, f"PRAGMA cache_size=-{_CACHE}")
@@ -120,15 +120,15 @@ class ManyStatements(NamedTuple):
 
     statement: Insert | Update
     names: tuple[str, ...]
-    """Which parameter each value of a row is for, in the order of the statement's parameters."""
+    """The parameter of each value of a row, in the order of the statement's parameters."""
 
 
 async def execute_many(
     connection: AsyncConnection, many: ManyStatements, rows: Sequence[Sequence[Any]]
 ) -> int:
-    """Run a statement once for each row of values. Gives how many table rows it found in all.
+    """Run a statement once for each row of values. Returns how many table rows it matched in all.
 
-    Compiled by SQLAlchemy, once, and run past it: its cursors cost three changes of thread for each statement
+    SQLAlchemy compiles it once, but does not run it: its cursors cost three thread switches a statement
     and most of the time of a small commit. All our types are SQLite's own.
     """
     driver = await _driver(connection)
@@ -143,7 +143,7 @@ def _compiled(many: ManyStatements) -> str:
 
 
 async def _pragma(connection: AsyncConnection, statement: str) -> None:
-    # past SQLAlchemy, which would begin a transaction first: these cannot be changed within one
+    # not through SQLAlchemy, which would begin a transaction first: these cannot be changed within one
     await (await (await _driver(connection)).execute(statement)).close()
 
 

@@ -1,1 +1,1 @@
-"""An input file or iterable, read, checked and imported into the ledger."""
+"""Reads and checks an input file or iterable, and imports it into the ledger."""

@@ -1,4 +1,4 @@
-"""What an edited input says otherwise than its ledger: which rows, which fields, never a value. Pure."""
+"""Differences between an edited input and its ledger: rows and fields, never a value. Pure."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z_.-]{0,40}", re.ASCII)
 
 
 def added(row: Row, state: RowState | None) -> InputDifference:
-    """A row of the input that the ledger does not have, or has cancelled."""
+    """The difference for a row of the input that the ledger does not have, or has cancelled."""
     return InputDifference(row.number, row.line, shown_key(row.row_key, row.number), "added", state=state)
 
 
 def removed(stored: LedgerRow) -> InputDifference:
-    """A row of the ledger that the input has no more."""
+    """The difference for a row of the ledger that the input no longer has."""
     key = shown_key(stored.row_key, stored.number)
     return InputDifference(stored.number, stored.line, key, "removed", state=stored.state)
 
 
 def changed(row: Row, fields: tuple[str, ...], state: RowState) -> InputDifference:
-    """A row that says something else than in the ledger."""
+    """The difference for a row whose content is not the ledger's."""
     return InputDifference(row.number, row.line, shown_key(row.row_key, row.number), "changed", fields, state)
 
 
 def shown_key(row_key: str, number: int) -> str:
-    """A row key fit for a message: an identifier is shown, what may be a name or an account is not."""
+    """Format a row key for a message: an identifier stays, a possible name or account is masked."""
     return row_key if is_identifier(row_key) or row_key == str(number) else HIDDEN
 
 
 def differing_fields(stored: LedgerRow, new: NewRow) -> tuple[str, ...]:
-    """Which fields of a row another body of it changes; nothing when both ask for the same payout."""
+    """List the fields that another body of a row changes; none when both ask for the same payout."""
     if stored.body == new.body:
         return ()
     before, after = dict(_fields(stored.body)), dict(_fields(new.body))
@@ -49,7 +49,7 @@ def differing_fields(stored: LedgerRow, new: NewRow) -> tuple[str, ...]:
 
 
 def _fields(body: bytes) -> Iterator[tuple[str, object]]:
-    """What a body asks for, to be compared: amounts as numbers, all else with its type."""
+    """Split a body into fields to compare: amounts as numbers, all else with its type."""
     read: Mapping[str, Any] = decode.parse(body)
     for name, value in read.items():
         if name in _PARTS and isinstance(value, Mapping):

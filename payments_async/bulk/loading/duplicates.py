@@ -1,7 +1,7 @@
-"""Finds rows of an input that share a key or a reference, rows with faults included, without a ledger.
+"""Finds rows of an input that share a key or a reference, including rows with faults. Needs no ledger.
 
 The first reading puts the hash of each name into a temporary table, so memory does not grow with the input.
-Where a hash is there twice, a second reading compares the names themselves.
+When a hash occurs twice, a second reading compares the names themselves.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ..sources._columns import compared
 _WARNINGS: Final = 20
 _GROUP: Final = 1024
 _CACHE: Final = 4096
-"""KiB of the table that are kept in memory."""
+"""SQLite's page cache for the table, in KiB."""
 _INSERT: Final = "INSERT INTO names VALUES (?, ?)"
 _SAME: Final = "SELECT same FROM names GROUP BY same HAVING count(*) > 1 ORDER BY min(rowid) LIMIT 100"
 _CASED: Final = (
     "SELECT folded FROM names GROUP BY folded HAVING min(same) < max(same) ORDER BY min(rowid) LIMIT 100"
 )
 _Name = tuple[str, str]
-"""A column, and what a row has there, as it is compared."""
+"""A column, and a row's value there, normalized for comparison."""
 
 
 @attrs.frozen
@@ -36,7 +36,7 @@ class RepeatedHashes:
 
     same: frozenset[int]
     cased: frozenset[int]
-    """Of names in lower case that were written in different ways."""
+    """Hashes of lower-case names that were written with different capitals."""
 
     def __bool__(self) -> bool:
         return bool(self.same or self.cased)
@@ -55,7 +55,7 @@ def _on_the_disk() -> Iterator[None]:
 
 
 class NameTable:
-    """Hashes of all names of an input in a temporary table: on the disk when they are many, or in memory.
+    """A temporary table of the hashes of all names of an input: in memory, or on disk when there are many.
 
     Its methods raise NoTemporaryFile.
     """
@@ -75,7 +75,7 @@ class NameTable:
         self._db.close()
 
     def add(self, item: SourceItem) -> tuple[RowFault, ...]:
-        """Note a row's names, once. What the batch makes for a row is unique with its key."""
+        """Add a row's names, once. Names that the batch itself makes are unique already."""
         if item.number != self._last:
             self._last = item.number
             self._waiting.extend((hash(name), hash(_folded(name))) for name in _names(item))
@@ -84,7 +84,7 @@ class NameTable:
         return ()
 
     def repeated(self) -> RepeatedHashes:
-        """What a second reading has to look at."""
+        """The hashes that a second reading has to compare."""
         self._insert()
         return RepeatedHashes(self._found(_SAME), self._found(_CASED))
 
@@ -100,19 +100,19 @@ class NameTable:
 
 @attrs.define
 class DuplicateFinder:
-    """Finds, on a second reading, rows with an earlier row's name, and names that differ only in case."""
+    """Finds rows with an earlier row's name, and names that differ only in case, in a second reading."""
 
     _repeated: RepeatedHashes
     found: bool = False
-    """Whether rows share a name."""
+    """True if rows share a name."""
     warnings: list[str] = attrs.field(factory=list)
-    """The first names that differ from an earlier one only in case."""
+    """Warnings for the first names that differ from an earlier one only in case."""
     _first: dict[_Name, SourceItem] = attrs.field(factory=dict)
     _cased: dict[_Name, tuple[_Name, SourceItem]] = attrs.field(factory=dict)
     _last: int | None = None
 
     def faults_of(self, item: SourceItem) -> list[RowFault]:
-        """The names of a row that are an earlier row's, reported once."""
+        """Report the names of a row that an earlier row has, each once."""
         if item.number == self._last:
             return []
         self._last = item.number
@@ -121,7 +121,7 @@ class DuplicateFinder:
         return faults
 
     def _earlier(self, name: _Name, item: SourceItem) -> SourceItem | None:
-        """The earlier row with this name."""
+        """Find the earlier row with this name; otherwise remember this one."""
         self._compare_case(name, item)
         if hash(name) not in self._repeated.same:
             return None

@@ -1,7 +1,7 @@
-"""An edited input and its ledger, compared row by row; and the edits taken over, all of them or none.
+"""Compares an edited input with its ledger, row by row, and applies the edits: all of them or none.
 
-Rows are matched by their keys, a group at a time, in one transaction, in the memory of one bit a row. What
-the input has is looked up in the ledger; what the ledger has beyond that was removed.
+Rows are matched by their keys, a group at a time, in one transaction, with one bit of memory a row. Rows of
+the input are looked up in the ledger; the ledger's other rows were removed from the input.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ _Moves = list[tuple[StoredRow, _Move]]
 
 @attrs.define
 class Comparison:
-    """What differs between an input and its ledger."""
+    """The differences between an input and its ledger."""
 
     accept: bool
-    """Whether edits are taken over where they may be; then only the others are kept."""
+    """True if edits are applied where they are allowed; only the others are then listed here."""
     _reading: SourceReader
     _identifiers: RowIdentifiers
     first: list[InputDifference] = attrs.field(factory=list)
-    """The first of them."""
+    """The first differences."""
     total: int = 0
-    """How many there are in all."""
+    """The number of all differences."""
     corrected: int = 0
-    """Rows that were given another body."""
+    """Rows whose body was replaced."""
     cancelled: int = 0
     """Rows that the input no longer has."""
     _seen: RowSet = attrs.field(factory=RowSet, repr=False)
@@ -88,7 +88,7 @@ class Comparison:
         return moves
 
     def _correction(self, row: Row, stored: LedgerRow) -> _Move | None:
-        """How a row is changed; None when it is not."""
+        """The change of a row; None when it stays as it is."""
         new = self._identifiers.correction(row, stored)
         fields = differences.differing_fields(stored, new)
         if not self._identifiers.keeps_reference(row, stored):
@@ -103,7 +103,7 @@ class Comparison:
         return self._accepts(differences.removed(row))
 
     def _accepts(self, difference: InputDifference) -> bool:
-        """Whether this edit is taken over; one that is not is kept."""
+        """True if this edit is applied; one that is not is listed."""
         if self.accept and difference.is_acceptable:
             return True
         self.total += 1
@@ -113,7 +113,7 @@ class Comparison:
 
 
 async def identifiers_of(ledger: Ledger, prefix: str) -> RowIdentifiers:
-    """How the rows of a ledger were named; the ledger itself tells whether they carry proofs."""
+    """The rule that named the rows of a ledger; its first row shows whether they carry proofs."""
     binding = ledger.header.binding
     body: dict[str, Any] = decode.parse((await ledger.first()).body)
     proofs = PROOF_KEY in (body.get("metadata") or {})
@@ -121,7 +121,7 @@ async def identifiers_of(ledger: Ledger, prefix: str) -> RowIdentifiers:
 
 
 async def compared(ledger: Ledger, reading: SourceReader, identifiers: RowIdentifiers) -> Comparison:
-    """What an input says otherwise than its ledger. Changes nothing."""
+    """Compares an input with its ledger. Changes nothing."""
     comparison = Comparison(False, reading, identifiers)
     await ledger.edit(comparison.apply, dry=True)
     return comparison
@@ -130,7 +130,7 @@ async def compared(ledger: Ledger, reading: SourceReader, identifiers: RowIdenti
 async def accepted(
     ledger: Ledger, reading: SourceReader, identifiers: RowIdentifiers, binding: Binding, *, accept: bool
 ) -> Comparison:
-    """Have the ledger go with an edited input, whose rows must be the same unless edits are accepted.
+    """Applies an edited input to the ledger. Its rows must be the same unless edits are accepted.
 
     Rows with faults count as removed. Raises LedgerOfAnotherInput or SourceUnreadable; then nothing was
     changed.
@@ -168,7 +168,7 @@ async def _groups(reading: SourceReader) -> AsyncGenerator[list[Row], None]:
 
 
 async def _by_key(db: AsyncConnection, group: list[Row]) -> dict[str, StoredRow]:
-    """{a row's key: the ledger's row}. Ledgers of earlier releases have keys as the file had them."""
+    """{a row's key: the ledger's row}. Ledgers of earlier releases have keys exactly as in the file."""
     keys = [form for row in group for form in {row.row_key, normalize("NFD", row.row_key)}]
     stored = await _store.rows(db, _store.reading(ROWS.c.row_key.in_(keys)))
     return {normalize("NFC", each.row.row_key): each for each in stored}

@@ -1,6 +1,6 @@
-"""Loads an input into the ledger: reads it once to check it and once to import it.
+"""Loads an input into the ledger: reads it once to check it, and once to import it.
 
-Refuses an input that another ledger in the same folder has: its rows could be paid twice, under other
+Refuses an input that another ledger in the same folder holds: its rows could be paid twice, under other
 references.
 """
 
@@ -34,11 +34,11 @@ from .survey import accepted, survey
 
 
 def ledger_beside(ledger: str, binding: Binding) -> InputPaidElsewhere | None:
-    """What another ledger in the folder of `ledger` says of the same input; None when none does.
+    """Find another ledger, in the folder of `ledger`, that holds the same input; None when there is none.
 
-    Only the status files are read; those that cannot be, or are something else, say nothing. The same
-    batch id gives the same references, which the service pays once; another environment pays no money of
-    this one's (`""`: any environment).
+    Only status files are read; unreadable or foreign ones are ignored. The same
+    batch id gives the same references, which the service pays once; another environment moves other
+    money (`""`: any environment).
     """
     for path, status in _status_files_beside(ledger):
         same = status.get("input_hash") == binding.input_hash
@@ -77,7 +77,7 @@ def _usable_batch_id(_: object, __: object, batch_id: str | None) -> None:
 
 @attrs.frozen(kw_only=True)
 class LoadSettings:
-    """How an input is to be read, and what may be done with it."""
+    """Settings of a load: how to read the input, and which changes to accept."""
 
     batch_id: str | None = attrs.field(default=None, validator=_usable_batch_id)
     reference_prefix: str = ""
@@ -93,12 +93,12 @@ class LoadSettings:
         return otherwise if self.batch_id is None else normalize("NFC", self.batch_id)
 
     def name_beside(self, recorded: str) -> str:
-        """The same for a ledger, whose own name stays as it is: an earlier release kept any form."""
+        """The batch's name, or the ledger's unchanged: earlier releases kept any Unicode form of it."""
         return recorded if self.named(recorded) == normalize("NFC", recorded) else self.named(recorded)
 
 
 def settings_of(options: Mapping[str, Any]) -> LoadSettings:
-    """The settings that options say. Raises TypeError naming one that there is not, and BulkError."""
+    """Make settings from options. Raises TypeError for an unknown option, and BulkError."""
     known = attrs.fields_dict(LoadSettings)
     for name in options:
         if name not in known:
@@ -109,7 +109,7 @@ def settings_of(options: Mapping[str, Any]) -> LoadSettings:
 
 
 def source_of(given: Input, *, strict_amounts: bool) -> Source:
-    """The source that is meant. Raises SourceUnreadable for an unknown kind of file."""
+    """Make the source of an input. Raises SourceUnreadable for an unknown kind of file."""
     if isinstance(given, Source):
         return given
     if isinstance(given, str | os.PathLike):
@@ -118,13 +118,13 @@ def source_of(given: Input, *, strict_amounts: bool) -> Source:
 
 
 def stat_of(source: Source) -> str:
-    """By which an unchanged file is known without reading it; JSON text, `{}` for rows that are no file."""
+    """Facts that identify an unchanged file without reading it: JSON text, `{}` when there is no file."""
     stat = source.stat()
     return json.dumps({} if stat is None else attrs.asdict(stat), separators=(",", ":"))
 
 
 def same_file(recorded: Binding, stat: str) -> bool:
-    """Whether a file is the one that was read into the ledger, by what can be seen of it."""
+    """True if a file's facts are those of the file that was read into the ledger."""
     return stat not in (_NO_FILE, "") and stat == recorded.input_stat
 
 
@@ -139,7 +139,7 @@ def refuse_rejects(target: str | os.PathLike[str] | None, ledger: str, source: S
 
 
 async def load(ledger: Ledger, place: Account, source: Source, settings: LoadSettings) -> ImportReport:
-    """Import a source, or see that it is what the ledger was begun with.
+    """Import a source, or check that it is the one the ledger was begun with.
 
     Raises SourceErrors, SourceUnreadable, BatchIdRequired, LedgerMismatch, LedgerDuplicates or another
     LedgerError, and BulkError where the rejects would replace one of the batch's own files.
@@ -158,10 +158,10 @@ async def load(ledger: Ledger, place: Account, source: Source, settings: LoadSet
 async def preview(
     path: str, ledger: Ledger | None, place: Account | None, source: Source, settings: LoadSettings
 ) -> ImportReport:
-    """The report that `load` would give for the ledger at `path`; nothing is imported, nothing sent.
+    """Make the report that `load` would give for the ledger at `path`. Imports nothing, sends nothing.
 
-    `ledger` is it, when it holds a batch; rows that it has otherwise are in the report. Raises as `load` does
-    otherwise.
+    `ledger` is that ledger when it holds a batch; rows that differ there are in the report. Raises as `load`
+    does otherwise.
     """
     refuse_rejects(settings.rejects, path, source)
     stat = stat_of(source)
@@ -182,7 +182,7 @@ async def preview(
 async def _new(
     source: Source, place: Account, settings: LoadSettings, stat: str
 ) -> tuple[RowIdentifiers, SourceReader, Binding]:
-    """An input that no ledger has, read through: it can be imported."""
+    """Read and check an input that no ledger holds. What is returned can be imported."""
     unnamed = RowIdentifiers(place.environment, "", settings.reference_prefix, settings.proofs)
     found = await survey(source, unnamed, must_name=must_name(place, settings.batch_id))
     identifiers = attrs.evolve(unnamed, batch_id=settings.named(found.fingerprint))
@@ -194,12 +194,12 @@ async def _new(
 
 
 def must_name(place: Account, batch_id: str | None) -> bool:
-    """Whether the rows of a new batch need references of their own: nothing else outlives a lost ledger."""
+    """True if the rows of a new batch need references of their own: nothing else outlives a lost ledger."""
     return place.environment == "live" and batch_id is None
 
 
 def _paid_again(ledger: Ledger, binding: Binding, settings: LoadSettings) -> list[str]:
-    """The warning that an input is another batch too. Raises InputPaidElsewhere unless `pay_again` is set."""
+    """Warn of an input that is also another batch. Raises InputPaidElsewhere unless `pay_again` is set."""
     elsewhere = ledger_beside(ledger.path, binding)
     if elsewhere is None:
         return []
@@ -209,7 +209,7 @@ def _paid_again(ledger: Ledger, binding: Binding, settings: LoadSettings) -> lis
 
 
 def require_place(ledger: Ledger, place: Account, settings: LoadSettings) -> Binding:
-    """See that a ledger is of the batch that is meant, and belongs here. Raises LedgerMismatch."""
+    """Check that a ledger holds the intended batch, at this account. Raises LedgerMismatch."""
     recorded = ledger.header.binding
     given = attrs.evolve(
         recorded,
@@ -224,7 +224,7 @@ def require_place(ledger: Ledger, place: Account, settings: LoadSettings) -> Bin
 async def _known(
     ledger: Ledger, binding: Binding, source: Source, settings: LoadSettings, stat: str, *, dry: bool
 ) -> ImportReport:
-    """An input for a ledger that has one already: the same, or edited."""
+    """Load an input into a ledger that already has one: the same, or an edited one."""
     if same_file(binding, stat):
         return _report(ledger)
     identifiers = await edits.identifiers_of(ledger, settings.reference_prefix)
@@ -239,7 +239,7 @@ async def _known(
 
 
 def _report(ledger: Ledger) -> ImportReport:
-    """The report of a ledger that has its input already."""
+    """Make the report of a ledger that already has its input."""
     header, worth = ledger.header, payable(ledger.totals)
     totals = dict(header.totals)
     return ImportReport(header.binding.batch_id, header.rows, totals, False, 0, (), payable=worth)
@@ -275,7 +275,7 @@ async def _edited(
 
 
 async def _rows(source: Source, identifiers: RowIdentifiers, fingerprint: str) -> AsyncIterator[NewRow]:
-    """The rows without a fault, of the very input that was read before. Raises SourceUnreadable."""
+    """Read the rows without a fault again, to import them. Raises SourceUnreadable on a changed input."""
     reading = SourceReader(source, identifiers)
     async with aclosing(reading.rows()) as rows:
         async for row in rows:

@@ -1,4 +1,4 @@
-"""One reading of an input: passes its rows on, sums them, and keeps their faults."""
+"""One reading of an input: passes its rows on, sums them, and collects their faults."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _NOTHING: Final = Decimal(0)
 
 
 Watcher = Callable[[SourceItem], Sequence[RowFault]]
-"""Sees every item of a reading, and says what else is wrong with it."""
+"""Checks every item of a reading, and returns further faults of it."""
 
 
 class SourceReader:
-    """Reads a source once. Everything but `rows` is known when it has come to its end."""
+    """Reads a source once. Everything but `rows` is complete once the source was read to its end."""
 
     def __init__(
         self,
@@ -36,15 +36,15 @@ class SourceReader:
         self._identifiers = identifiers
         self._watcher, self._rejects = watcher, rejects
         self.faults: FaultCollector = FaultCollector(source)
-        """What is wrong with rows."""
+        """The faults of rows."""
         self.good: int = 0
         """Rows without a fault."""
         self.unnamed: int = 0
-        """Those of them without a reference of the operator's."""
+        """Rows without a fault that have no reference of the operator's."""
         self.totals: dict[str, Decimal] = {}
-        """{currency: the sum of their amounts, major units}."""
+        """{currency: the sum of the amounts, major units} of the rows without a fault."""
         self.warnings: list[str] = []
-        """The first of what is allowed and yet worth a look."""
+        """The first warnings about values that are allowed but doubtful."""
         self.fingerprint: str = ""
 
     @property
@@ -65,7 +65,7 @@ class SourceReader:
         self.fingerprint = self.source.fingerprint()
 
     async def read(self) -> None:
-        """Read to the end for what it comes to. Raises as `rows` does."""
+        """Read the source to its end, for the sums and faults. Raises as `rows` does."""
         async with aclosing(self.rows()) as rows:
             async for _ in rows:
                 pass

@@ -1,4 +1,4 @@
-"""Rows of an input as rows of a ledger: references, bodies and keys, each made once. Pure."""
+"""Converts rows of an input to rows of a ledger: references, bodies and keys, each made once. Pure."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _PAIRS: Final = 9
 
 @attrs.frozen
 class RowIdentifiers:
-    """What the identifiers of a batch's rows are made of."""
+    """The parts from which the identifiers of a batch's rows are made."""
 
     environment: str
     batch_id: str
     prefix: str = ""
     proofs: bool = True
-    """Whether each payout carries the metadata pair that shows whose it is."""
+    """True if each payout carries the metadata pair that shows its batch and row."""
 
     def new_row(self, row: Row) -> NewRow:
-        """Everything that is sent for a row."""
+        """Make everything that is sent for a row."""
         identity = Identity(
             self.environment, self.batch_id, row.row_key, given=row.reference, prefix=self.prefix
         )
@@ -46,7 +46,7 @@ class RowIdentifiers:
             return None
 
     def correction(self, row: Row, stored: LedgerRow) -> NewRow:
-        """Everything that is sent for a row of the ledger once it says what `row` does: same reference."""
+        """Replace the content of a ledger's row by that of `row`. The reference stays the same."""
         known = stored.known
         place = (self.environment, self.batch_id, stored.row_key, known.generation, known.epoch)
         identity = Identity(*place, known.revision + 1)
@@ -54,7 +54,7 @@ class RowIdentifiers:
         return attrs.evolve(made, number=stored.number, line=stored.line, row_key=stored.row_key)
 
     def keeps_reference(self, row: Row, stored: LedgerRow) -> bool:
-        """Whether a row asks for the reference that it has in the ledger, made with whatever prefix.
+        """True if a row asks for the reference that it has in the ledger, whatever the prefix.
 
         A ledger of an earlier release may have a key in another Unicode form than the row's, and made its
         reference of that.
@@ -91,7 +91,7 @@ class RowIdentifiers:
 
 
 async def checked(source: Source, identifiers: RowIdentifiers) -> AsyncIterator[SourceItem]:
-    """A source's items, and the faults of rows that no batch can take as they are."""
+    """Read a source's items, adding the faults of rows that no batch can accept."""
     async for item in source.rows():
         faults = _faults(item, identifiers) if isinstance(item, Row) else []
         for fault in faults:

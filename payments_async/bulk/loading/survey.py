@@ -1,6 +1,6 @@
-"""An input read before anything is imported: all its faults, rows that share a name, and the rejects file.
+"""Reads an input before the import: finds all faults and rows that share a name, writes the rejects file.
 
-It is read once. It is read a second time where names may be there twice, which needs both rows, or where
+The input is read once. It is read a second time when names may occur twice, which needs both rows, or when
 rejects are to be written: they carry references, which may be made of the hash of the whole input.
 """
 
@@ -26,14 +26,14 @@ _WITHOUT: Final = (
 
 @attrs.frozen
 class Survey:
-    """What one reading of an input has shown."""
+    """The results of one reading of an input."""
 
     reading: SourceReader
     repeated: RepeatedHashes
 
     @property
     def fingerprint(self) -> str:
-        """The hash of what the input says."""
+        """The hash of the input's content."""
         return self.reading.fingerprint
 
 
@@ -44,7 +44,7 @@ async def survey(source: Source, identifiers: RowIdentifiers, *, must_name: bool
     """
     try:
         return await _survey(source, identifiers, NameTable(), must_name=must_name)
-    except NoTemporaryFile:  # this costs memory, and no batch
+    except NoTemporaryFile:  # no room for temporary files: use memory instead
         return await _survey(source, identifiers, NameTable(in_memory=True), must_name=must_name)
 
 
@@ -63,10 +63,10 @@ async def _survey(
 async def accepted(
     found: Survey, identifiers: RowIdentifiers, *, skip: bool, rejects: str | os.PathLike[str] | None
 ) -> SourceReader:
-    """The reading with every fault in it, once its rejects are written.
+    """Write the rejects. Returns the reading with all its faults.
 
     Raises SourceErrors with all faults together unless `skip`; rows that share a name, or may share one, are
-    never skipped: which of them is meant is the operator's to say. Raises SourceUnreadable.
+    never skipped: the operator has to decide between them. Raises SourceUnreadable.
     """
     reading = found.reading
     if found.repeated or rejects is not None:

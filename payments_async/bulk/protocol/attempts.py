@@ -50,11 +50,11 @@ class AttemptReply:
     verdict: Verdict = "in_doubt"
     """What the client says that this attempt proves."""
     replayed: bool = False
-    """Whether `X-Idempotent-Replayed` said that this is an earlier answer."""
+    """True if `X-Idempotent-Replayed` said that this is an earlier answer."""
     record: Record = "unreadable"
     payout_id: str = ""
     untrusted: bool = False
-    """Whether the other end failed to prove its name (TLS)."""
+    """True if the other end failed to prove its name (TLS)."""
 
 
 class Kind(StrEnum):
@@ -146,7 +146,7 @@ def kind_of(reply: AttemptReply) -> Kind:
 
 
 def may_have_paid(verdict: Verdict) -> bool:
-    """Whether the attempt may have made a payout, so that a later refusal does not reject the row."""
+    """True if the attempt may have made a payout, so that a later refusal does not reject the row."""
     return verdict in ("in_doubt", "executed")
 
 

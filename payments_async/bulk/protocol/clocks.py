@@ -24,7 +24,7 @@ def age(then: Timestamps, now: Timestamps, seen: Timestamps | None = None) -> El
 
 
 def key_is_trusted(age_of_key: ElapsedRange) -> bool:
-    """Whether the service surely still remembers the key: 23 of its 24 hours."""
+    """True if the service surely still remembers the key: 23 of its 24 hours."""
     return age_of_key.at_most < KEY_TRUSTED_FOR
 
 

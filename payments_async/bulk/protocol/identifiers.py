@@ -152,6 +152,6 @@ class Proof:
         return cls(batch, row, body, int(generation))
 
     def is_of_same_payout(self, other: Proof) -> bool:
-        """Whether both name the same payout of the same row, its body aside."""
+        """True if both name the same payout of the same row, its body aside."""
         mine, theirs = (self.batch, self.row, self.generation), (other.batch, other.row, other.generation)
         return mine == theirs

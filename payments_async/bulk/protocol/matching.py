@@ -107,7 +107,7 @@ _TEXTS: Final = ("type", "phone_number", "account_number", "bank_code", "address
 
 
 def compare(row: LedgerRow, payout: Payout) -> Match:
-    """Whether a payout that has the row's reference is the row's."""
+    """True if a payout that has the row's reference is the row's."""
     return judge(expected(row), shown(payout))
 
 

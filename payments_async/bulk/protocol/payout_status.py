@@ -28,7 +28,7 @@ _CODE: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}", re.ASCII)
 
 
 def is_over(payout: Payout) -> bool:
-    """Whether a payout has ended, one way or the other, and all that is shown of it agrees."""
+    """True if a payout has ended, one way or the other, and all that is shown of it agrees."""
     return ending_of(payout) in (PayoutEnd.ARRIVED, PayoutEnd.FAILED)
 
 
@@ -59,7 +59,7 @@ def failure_of(payout: Payout) -> str | None:
 
 
 def has_failed(row: LedgerRow) -> bool:
-    """Whether the ledger knows that the row's payout is over and did not arrive."""
+    """True if the ledger knows that the row's payout is over and did not arrive."""
     if row.state is not RowState.CREATED or not row.final or row.service_status in UNFAILED:
         return False
     return row.failure_code is not None or row.service_status in UNSUCCESSFUL
@@ -168,7 +168,7 @@ def fate_of(row: LedgerRow) -> RowFate | None:
 
 
 def chosen(asked: Collection[RowState | RowFate]) -> Callable[[LedgerRow], bool]:
-    """Whether a row is in one of these. Raises ValueError for a word that is neither a state nor a fate."""
+    """True if a row is in one of these. Raises ValueError for a word that is neither a state nor a fate."""
     words = {str(each) for each in asked}
     if unknown := sorted(words - _WORDS):
         wrong, there = ", ".join(map(repr, unknown)), ", ".join(sorted(_WORDS))

@@ -95,7 +95,7 @@ class LedgerRow:
     service_status: str | None = None
     """The payout's status as the service showed it last."""
     final: bool = False
-    """Whether that status is final."""
+    """True if that status is final."""
     failure_code: str | None = None
     failure_message: str | None = None
     """Why it was refused or failed, without account data."""
@@ -123,7 +123,7 @@ class RowOutcome:
     """The row's, moved on by what was learned (`row_state`)."""
     service_status: str | None = None
     final: bool = False
-    """Whether `service_status` is final: another that is not never replaces it."""
+    """True if `service_status` is final: another that is not never replaces it."""
     failure_code: str | None = None
     failure_message: str | None = None
 
@@ -136,7 +136,7 @@ class Resend:
     next_key: str | None = None
     """The idempotency key of the next epoch; None to use the present one again."""
     absent: bool = False
-    """Whether it was proven that no request so far made a payout."""
+    """True if it was proven that no request so far made a payout."""
 
 
 @attrs.frozen
@@ -207,7 +207,7 @@ class InputDifference:
 
     @property
     def is_acceptable(self) -> bool:
-        """Whether `accept_edits` can take it over: nothing was sent, or what was sent was refused."""
+        """True if `accept_edits` can take it over: nothing was sent, or what was sent was refused."""
         if self.what == "removed":
             return self.state is RowState.NEW
         return self.what == "changed" and self.state in _CORRECTABLE and "reference" not in self.fields

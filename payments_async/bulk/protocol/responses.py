@@ -46,7 +46,7 @@ class Posted:
     message: str | None = attrs.field(default=None, repr=False)
     """The service's own words, account data masked."""
     counts: bool = True
-    """Whether it used up a try; not when our own pacing kept it back."""
+    """True if it used up a try; not when our own pacing kept it back."""
     took: float = 0.0
     """Seconds from sending to the answer, or until it was given up."""
 
@@ -83,7 +83,7 @@ def failed(error: PaymentsError, reference: str) -> Posted:
 
 
 def _is_anothers_doubt(error: PaymentsError) -> bool:
-    """Whether a try is in doubt that is not the last: it was not the batch's, which makes one a post."""
+    """True if a try is in doubt that is not the last: it was not the batch's, which makes one a post."""
     return isinstance(error, OutcomeUnknown) and (
         not error.attempts or error.attempts[-1].verdict != "in_doubt"
     )
@@ -130,7 +130,7 @@ _KEY: Final = {
 
 
 def refuses_access(error: PaymentsError) -> bool:
-    """Whether the key was refused, or this is not the service: a name that TLS does not prove, a redirect."""
+    """True if the key was refused, or this is not the service: a name that TLS does not prove, a redirect."""
     if isinstance(error, APIConnectionError):
         return error.kind == "tls"
     status = error.status if isinstance(error, APIStatusError) else None

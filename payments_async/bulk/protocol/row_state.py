@@ -106,7 +106,7 @@ class RowKnowledge:
 
     @property
     def was_doubtful(self) -> bool:
-        """Whether an intent before the latest may have made a payout that is not known."""
+        """True if an intent before the latest may have made a payout that is not known."""
         return self.cleared < self.intents - 1
 
 

@@ -76,9 +76,9 @@ class ListScan:
     matched: Match | None
     """What was found under the row's reference."""
     whole: bool
-    """Whether the scan reached its end."""
+    """True if the scan reached its end."""
     everywhere: bool
-    """Whether it had no filter."""
+    """True if it had no filter."""
     began: float
     """Seconds that had surely passed since the row's last request when the scan began."""
 
@@ -91,7 +91,7 @@ class Resolution:
     wait: float = 0.0
     """Seconds."""
     absent: bool = False
-    """Whether no request so far has made a payout."""
+    """True if no request so far has made a payout."""
 
 
 AFTER_MATCH: Final = {

@@ -67,7 +67,7 @@ class Totals:
 
 
 def balances(tally: Totals, rows: int, totals: Mapping[str, Decimal]) -> bool:
-    """Whether every imported row is in one class, and every amount:
+    """True if every imported row is in one class, and every amount:
 
     N = created + rejected + conflict + cancelled + in doubt + not started.
     """
@@ -76,7 +76,7 @@ def balances(tally: Totals, rows: int, totals: Mapping[str, Decimal]) -> bool:
 
 
 def is_complete(tally: Totals) -> bool:
-    """Whether nothing is left to do: no row new, in flight or in doubt."""
+    """True if nothing is left to do: no row new, in flight or in doubt."""
     return tally.count(*OPEN) == 0
 
 
@@ -165,7 +165,7 @@ def stop_reason(rules: StopRules, tally: Totals, *, amount: Decimal, currency: s
 
 
 def allows_any(rules: StopRules, tally: Totals, rows: int) -> bool:
-    """Whether the next rows may be taken whichever they are, so that they need not be read first."""
+    """True if the next rows may be taken whichever they are, so that they need not be read first."""
     taken = sum(tally.counts.values()) - tally.count(_S.NEW, _S.CANCELLED)
     most = rules.max_rows is None or taken + rows <= rules.max_rows
     sums: dict[str, Decimal] = {}

@@ -56,7 +56,7 @@ def recorded(row: LedgerRow, outcome: RowOutcome, entry: int) -> LedgerRow | Non
 
 
 def _is_account(known: RowKnowledge, merged: RowKnowledge) -> bool:
-    """Whether this is the account that was believed; the other may have counted later intents."""
+    """True if this is the account that was believed; the other may have counted later intents."""
     return known is merged or attrs.evolve(known, intents=merged.intents) == merged
 
 

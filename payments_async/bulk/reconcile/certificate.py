@@ -176,7 +176,7 @@ class Certificate:
 
     @property
     def is_clean(self) -> bool:
-        """Whether the batch is complete, adds up, and the list agrees with the ledger in every row.
+        """True if the batch is complete, adds up, and the list agrees with the ledger in every row.
 
         Not when an amount or a currency of a row was not compared: see `audit.fields`.
         """

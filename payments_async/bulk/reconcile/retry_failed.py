@@ -47,7 +47,7 @@ class RetryReport:
     left: tuple[LeftRow, ...]
     """Rows that were asked for, or taken to have failed, and are left as they are."""
     dry_run: bool = False
-    """Whether this is only what would have been done."""
+    """True if this is only what would have been done."""
     reasons: Mapping[int, str] = attrs.field(factory=dict)
     """{number: why it is retried} of the first hundred `rows`: key, amount, failure code."""
 

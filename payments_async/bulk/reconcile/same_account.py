@@ -41,7 +41,7 @@ async def require_place(ledger: Ledger, service: Service) -> None:
 
 
 async def _sees_own(ledger: Ledger, service: Service) -> bool:
-    """Whether the newest payout that the ledger knows of is visible; where it knows none, one of its own."""
+    """True if the newest payout that the ledger knows of is visible; where it knows none, one of its own."""
     row = await ledger.last(RowState.CREATED)
     if row is None:
         return await _sees_unrecorded(ledger, service)
@@ -50,7 +50,7 @@ async def _sees_own(ledger: Ledger, service: Service) -> bool:
 
 
 async def _sees_unrecorded(ledger: Ledger, service: Service) -> bool:
-    """Whether the list shows a payout that answers, in all that was asked for, to a row under way."""
+    """True if the list shows a payout that answers, in all that was asked for, to a row under way."""
     async for page in pages(service):
         shown = {payout.reference: payout for payout in page if payout.reference is not None}
         rows = [row for row in await ledger.by_references(shown) if row.state in _OPEN]

@@ -1,4 +1,4 @@
-"""Where the rows of a batch come from: CSV, JSON Lines, Parquet, or the caller's own code.
+"""Sources of a batch's rows: CSV, JSON Lines, Parquet, or the caller's own code.
 
     for item in open_source("june.csv").read():
         ...                                  # a Row, or one or more RowFaults
@@ -45,7 +45,7 @@ _UNDELIMITED = frozenset({".jsonl", ".ndjson", ".parquet"})
 def open_source(
     path: str | os.PathLike[str], *, strict_amounts: bool = False, delimiter: str | None = None
 ) -> FileSource:
-    """The source for a file, by its suffix: `.csv`, `.jsonl` or `.ndjson`, `.parquet`. Reads nothing yet.
+    """Make a file's source by its suffix: `.csv`, `.jsonl` or `.ndjson`, `.parquet`. Reads nothing yet.
 
     `strict_amounts` refuses amounts of more than 15 significant digits, which are otherwise warned about;
     `delimiter` separates the cells of a CSV file, a comma unless given.

@@ -1,6 +1,6 @@
-"""What every source of rows has: its rows, their hash, and whether it has changed.
+"""The base of every source of rows: its rows, their hash, and signs that it has changed.
 
-Here too: lines of a text file in bounded memory, and the collector of all faults of an input.
+Also reads the lines of a text file in bounded memory, and collects all faults of an input.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SAMPLE: Final = 65_536
 
 @attrs.frozen
 class FileStat:
-    """What can be seen of a file without reading it all; equal means: no need to parse it again."""
+    """Facts of a file that need no full reading. A file whose facts are equal is not parsed again."""
 
     size: int
     """Bytes."""
@@ -59,12 +59,12 @@ class Source(ABC):
 
     @abstractmethod
     def stat(self) -> FileStat | None:
-        """What shows a change without reading it all; None for rows that do not come from a file."""
+        """Facts that show a change without a full reading; None for rows that do not come from a file."""
 
     def fingerprint(self) -> str:
         """SHA-256 of the canonical input, hexadecimal, once `rows` was read to its end.
 
-        It is of what the rows say: column order, line endings, a byte order mark and empty cells do not
+        It covers the rows' content: column order, line endings, a byte order mark and empty cells do not
         matter. Raises ValueError before that.
         """
         if self._fingerprint is None:
@@ -85,7 +85,7 @@ class FileSource(Source):
         self.name: str = str(path)
 
     def read(self) -> Iterator[SourceItem]:
-        """What `rows` gives, for code that is not async; it raises the same."""
+        """Every row, for code that is not async. Gives and raises the same as `rows`."""
         maker = self._begin()
         try:
             before = self._seen()
@@ -103,7 +103,7 @@ class FileSource(Source):
             yield item
 
     def stat(self) -> FileStat:
-        """What can be seen without reading it all. Raises SourceUnreadable."""
+        """Facts that need no full reading of the file. Raises SourceUnreadable."""
         try:
             size, mtime_ns = self._seen()
             with self.path.open("rb") as file:
@@ -135,7 +135,7 @@ _OTHER_ENCODINGS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def open_text(path: Path, name: str) -> TextIO:
-    """A file as UTF-8 text with or without a byte order mark, its line endings kept.
+    """Open a file as UTF-8 text, with or without a byte order mark; line endings are kept.
 
     Bytes that are not UTF-8 become lone surrogates, so that their rows can be named. Raises
     SourceUnreadable for UTF-16.
@@ -160,7 +160,7 @@ class SourceLines:
         """Lines read so far."""
 
     def begin_row(self) -> int:
-        """Say that a row begins with the next line. Gives that line's number, from 1."""
+        """Begin a row with the next line. Returns that line's number, from 1."""
         self._size = 0
         self._row = self.number + 1
         return self._row
@@ -195,7 +195,7 @@ class FaultCollector:
         self.rows: int = 0
         """Rows with one or more faults so far."""
         self.can_skip: bool = True
-        """Whether the other rows may be paid without these."""
+        """True if the other rows may be paid without these."""
 
     def add(self, fault: RowFault) -> None:
         """Count one fault. The faults of one row follow each other, as `Source.rows` gives them."""
@@ -216,9 +216,9 @@ class FaultCollector:
 
 
 async def read_all_faults(source: Source, limit: int = 100) -> SourceErrors | None:
-    """Read a source to its end and give every fault of it; None when it is clean.
+    """Read a source to its end and return all its faults; None when there are none.
 
-    Where reading ends early, that is the last of the faults. Raises SourceUnreadable when it cannot begin.
+    A reading that ends early is itself the last fault. Raises SourceUnreadable when it cannot begin.
     """
     collector = FaultCollector(source, limit)
     try:

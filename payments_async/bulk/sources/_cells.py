@@ -1,4 +1,4 @@
-"""The payout request that the cells of one row make, or their faults. Pure.
+"""Builds a payout request from the cells of one row, or lists their faults. Pure.
 
 An amount becomes a Decimal in `PayoutRequest` (`params/amounts.py`). JSON cells are read with exact numbers.
 A missing instrument type is inferred when exactly one fits (gap L).
@@ -29,7 +29,7 @@ class InstrumentType:
 
     @classmethod
     def of(cls, constructor: Callable[..., Instrument]) -> InstrumentType:
-        """The type that a constructor makes."""
+        """Describe the type that a constructor makes."""
         taken = inspect.signature(constructor).parameters.values()
         required = frozenset(one.name for one in taken if one.default is one.empty)
         return cls(required, frozenset(one.name for one in taken))
@@ -42,7 +42,7 @@ TYPES: Final[Mapping[str, InstrumentType]] = {
 
 
 def type_of(fields: Collection[str]) -> str | None:
-    """The type that takes exactly these fields: every required one is there, and no field of another type.
+    """Find the type that takes exactly these fields: all required ones are there, and none of another type.
 
     At most one can, as each requires a field that no other takes.
     """
@@ -51,16 +51,16 @@ def type_of(fields: Collection[str]) -> str | None:
 
 
 def type_missing() -> str:
-    """Why no type was taken, as the end of a sentence that starts with `instrument.type`."""
+    """Explain why no type fits, as the end of a sentence that starts with `instrument.type`."""
     needs = "; ".join(f"{name}: {', '.join(sorted(one.required))}" for name, one in TYPES.items())
     return f"is missing and the instrument's fields fit no type ({needs})"
 
 
-_INT_DIGITS = 18  # what every JSON reader takes for a whole number; longer ones stay exact as Decimals
+_INT_DIGITS = 18  # whole numbers that every JSON reader keeps exact; longer ones are read as Decimals
 
 
 class NotJson(ValueError):
-    """Why a text cannot be taken as JSON, without quoting its values."""
+    """A text is not valid JSON. The message quotes none of its values."""
 
 
 def parse(text: str) -> Any:
@@ -105,14 +105,14 @@ Faults = dict[str, str]
 """{column: what is wrong with it}."""
 
 EXACT_DIGITS: Final = 15
-"""Significant digits that every reader of JSON numbers keeps, also one that reads them as doubles."""
+"""Significant digits that every JSON reader keeps, even one that reads numbers as doubles."""
 _REQUIRED: Final = (AMOUNT, "currency", "method", "instrument")
 
 
 def flatten(record: Mapping[str, Any]) -> tuple[dict[str, Any], Faults]:
-    """A nested record as cells under dotted names; nothing and empty text leave a field out.
+    """Flatten a nested record into cells under dotted names. Null and empty text leave a field out.
 
-    Metadata is returned by the service unchanged, so nested metadata keeps both.
+    Nested metadata keeps both, because the service returns metadata unchanged.
     """
     cells: dict[str, Any] = {}
     faults: Faults = {}
@@ -137,7 +137,7 @@ def _given(part: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def text_faults(cells: Cells) -> Faults:
-    """Cells with text that no reader of the file wrote on purpose."""
+    """Find cells whose text is damaged: {column: fault}."""
     faults: Faults = {}
     for name, value in cells.items():
         text = str(value)
@@ -149,7 +149,7 @@ def text_faults(cells: Cells) -> Faults:
 
 
 def build(cells: Cells) -> tuple[PayoutRequest, Faults]:
-    """The request of a row, and every fault of it by column (Endpoints, POST /payouts)."""
+    """Build the request of a row. Returns it with all its faults by column (Endpoints, POST /payouts)."""
     faults: Faults = {}
     fields: dict[str, Any] = dict.fromkeys(_REQUIRED)
     parts: dict[str, dict[str, Any]] = {"": fields, "instrument": {}, "customer": {}, "metadata": {}}
@@ -168,7 +168,7 @@ def build(cells: Cells) -> tuple[PayoutRequest, Faults]:
 
 
 def faults_of(request: PayoutRequest) -> Faults:
-    """What is wrong with a request, by field."""
+    """Validate a request. Returns its faults by field."""
     return {name: " and ".join(texts) for name, texts in check_payout(request).items()}
 
 
@@ -177,7 +177,7 @@ def _misplaced(name: str) -> str:
 
 
 def _number_as_text(name: str, part: str, value: object) -> str | None:
-    """Refuses a number where text belongs: it may have lost its leading zeros or its plus already."""
+    """Refuse a number where text belongs: it may already have lost its leading zeros or its plus."""
     if part == "metadata" or name == AMOUNT or isinstance(value, bool):
         return None
     return "is a number: write it as text" if isinstance(value, int | float | Decimal) else None
@@ -204,7 +204,7 @@ def _join(fields: dict[str, Any], parts: Mapping[str, dict[str, Any]], faults: F
 
 
 def digits_warning(amount: Money) -> str | None:
-    """Why an amount may not arrive as it is written; None when every reader keeps it."""
+    """Warn of an amount that may not arrive as it is written; None when every reader keeps it exact."""
     if len(str(amount)) <= EXACT_DIGITS:
         return None
     digits = "".join(map(str, Decimal(amount).as_tuple().digits)).strip("0")

@@ -1,4 +1,4 @@
-"""The columns of a payout file: what a header may hold, how row keys and references are compared. Pure."""
+"""The columns of a payout file: checks of the header, comparison of row keys and references. Pure."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PLACES: Final[Mapping[str, Place]] = {
 
 
 def place(name: str) -> Place | None:
-    """Where a column's values go; None for a column that is not one of a payout file."""
+    """Find the part and field that a column fills; None for a column that a payout file does not have."""
     found = _PLACES.get(name)
     if found is None and name.startswith(_METADATA) and len(name) > len(_METADATA):
         return "metadata", name[len(_METADATA) :]
@@ -46,21 +46,21 @@ def place(name: str) -> Place | None:
 
 
 def shown(name: str) -> str:
-    """A name fit for a message: as it is when it looks like one, else by its length. It may be data."""
+    """Format a name for a message. One that may be data is replaced by its length."""
     if place(name) is not None or name in PARTS or _NAME.fullmatch(name):
         return name
     return f"a name of {len(name)} characters"
 
 
 def unknown(name: str) -> str:
-    """Why a column is refused, with the columns that were probably meant."""
+    """Explain why a column is refused, and suggest the columns that were probably meant."""
     near = _near(name.strip().lower().replace(" ", "_").replace("-", "_"))
     meant = f"; did you mean {' or '.join(near)}?" if near else ""
     return f"is not a column of a payout file{meant}"
 
 
 def header_faults(names: Sequence[str]) -> Iterator[tuple[str | None, str]]:
-    """Every fault of a header: the column, and what is wrong with it."""
+    """Find every fault of a header. Yields (column, fault)."""
     if not any(place(name) for name in names):
         yield None, f"is not a header: it must name the columns, among them {', '.join(_REQUIRED)}"
         return
@@ -96,7 +96,7 @@ _MAX_ROW_KEY: Final = 191
 
 
 def row_key_fault(row_key: object) -> str | None:
-    """What is wrong with an operator's row key."""
+    """Validate an operator's row key. Returns its fault, or None."""
     if problem := Text(_MAX_ROW_KEY)(row_key):
         return problem
     assert isinstance(row_key, str)
@@ -104,10 +104,10 @@ def row_key_fault(row_key: object) -> str | None:
 
 
 def compared(name: str) -> str:
-    """The name in composed form (NFC), without what `row_key_fault` objects to.
+    """Normalize a name for comparison: composed form (NFC), without what `row_key_fault` refuses.
 
-    Of a name without fault it is the composed form; of a faulty one, the name that was probably meant. It is
-    empty when nothing can be seen of it.
+    A faultless name only changes to its composed form; a faulty one to the name that was probably meant. It
+    is empty when no visible character is left.
     """
     if name.isascii() and name.isprintable():
         return name.strip()

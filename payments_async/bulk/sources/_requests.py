@@ -1,6 +1,6 @@
-"""Rows of an input, and how cells become one: number, key, hash, and all faults of each row.
+"""Makes the rows of an input from cells: number, key, hash, and all faults of each row.
 
-The hash of an input is the same for the same rows, however they are written down.
+The same rows have the same hash, whatever the file format.
 """
 
 from __future__ import annotations
@@ -23,42 +23,42 @@ class Row:
     """One payout of the input, within the interface's limits (Endpoints, POST /payouts)."""
 
     number: int
-    """Which row of data it is, from 1; headers and empty lines do not count."""
+    """The row's number among the rows of data, from 1; headers and empty lines do not count."""
     line: int | None
-    """The line of the file where it begins, from 1; None where there are no lines."""
+    """The line of the file where the row begins, from 1; None where there are no lines."""
     row_key: str
-    """What names it in the batch: the operator's `row_key` in composed form (NFC), else its number."""
+    """The row's name in the batch: the operator's `row_key` in composed form (NFC), else its number."""
     reference: str | None
     """The operator's own reference; None when the batch makes one."""
     request: PayoutRequest
     warnings: tuple[str, ...] = ()
-    """What is allowed and yet worth a look, each a sentence that starts with the column."""
+    """Warnings about values that are allowed but doubtful; each sentence starts with the column."""
     original: Sequence[str] = attrs.field(default=(), eq=False, repr=False)
     """The row as it was read, under the source's `columns`."""
 
 
 SourceItem = Row | RowFault
-"""What a source gives: a row that may be paid, or one fault of a row that may not."""
+"""An item of a source: a row that may be paid, or one fault of a row that may not."""
 
-_FORM = b"payments-sdk rows 1\n"  # a change of the form below is a change of every batch's identity
+_FORM = b"payments-sdk rows 1\n"  # a change of the format below changes every batch's identity
 _GROUP: Final = 512
 
 
 def _typed(value: Any) -> Any:
-    """A value JSON has no form for, with its type, so that it differs from the same text."""
+    """Encode a value that JSON has no type for, with its type, so that it differs from the same text."""
     return {f"${type(value).__name__}": str(value)}
 
 
 canonical = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), check_circular=False, default=_typed
 ).encode
-"""A value as JSON text that differs whenever the value, or its type, does."""
+"""Encode a value as JSON text that differs whenever the value, or its type, does."""
 
 
 class Fingerprint:
     """SHA-256 over the rows in order, each as one line of JSON: names sorted, ASCII, no white space.
 
-    Empty cells and lines, the order of columns, line endings and byte order marks leave no trace in it.
+    Empty cells and lines, the order of columns, line endings and byte order marks do not affect it.
     """
 
     __slots__ = ("_hash", "_waiting")
@@ -68,7 +68,7 @@ class Fingerprint:
         self._waiting: list[str] = []
 
     def add(self, row: object) -> str:
-        """Count one row in. Gives its line; of a value nested too deep for one, the line `null`."""
+        """Add one row. Returns its line of JSON; `null` for a value that is nested too deep."""
         try:
             line = canonical(row)
         except RecursionError:
@@ -90,7 +90,7 @@ class Fingerprint:
 
 
 _ODD: Final = ("\\u0000", "\\udc")
-"""How text that `text_faults` refuses shows in a row's canonical line; so does some that it takes."""
+"""Escapes in a row's canonical line that show text which `text_faults` may refuse."""
 
 
 class RowMaker:
@@ -105,7 +105,7 @@ class RowMaker:
         self._number = 0
 
     def expect_no_keys(self) -> None:
-        """No row of this input has a key: it has no column for them."""
+        """Expect no row of this input to have a key: it has no column for them."""
         self._keyed = False
 
     def row(
@@ -116,7 +116,7 @@ class RowMaker:
         line: int | None = None,
         faults: Faults | None = None,
     ) -> Sequence[SourceItem]:
-        """The row that `cells` are, or every fault of it; `faults` are those its reader found."""
+        """Make a row of `cells`, or list all its faults. `faults` are those that the file's reader found."""
         line_text = self.count(cells)
         faults = dict(faults or ())
         if any(sign in line_text for sign in _ODD):
@@ -126,7 +126,7 @@ class RowMaker:
         return self.finished(request, cells.get(ROW_KEY), original, line=line, faults=faults)
 
     def count(self, cells: Cells) -> str:
-        """Add a row to the fingerprint, an amount as its text: `50.10` is the same row from any format."""
+        """Add a row to the fingerprint, amounts as text: `50.10` is the same row from any format."""
         amount = cells.get(AMOUNT, "")
         return self.fingerprint.add(cells if isinstance(amount, str) else {**cells, AMOUNT: str(amount)})
 
@@ -139,7 +139,7 @@ class RowMaker:
         line: int | None,
         faults: Faults,
     ) -> Sequence[SourceItem]:
-        """The row of a request that was checked, or every fault of it."""
+        """Make a row of a checked request, or list all its faults."""
         self._number += 1
         if problem := self._key_problem(row_key):
             faults = {ROW_KEY: problem, **faults}
@@ -155,9 +155,9 @@ class RowMaker:
     def broken(
         self, reason: str, original: Sequence[str], *, line: int | None = None, cells: Cells | None = None
     ) -> Sequence[SourceItem]:
-        """The fault of a row that cannot be taken apart; `cells` are those that are certain all the same.
+        """Report a row that cannot be split into cells. `cells` are those that are certain all the same.
 
-        In an input with keys, a row whose own cannot be read hides it.
+        In an input with keys, a row with an unreadable key may have the key of another row.
         """
         self._number += 1
         self.fingerprint.add(list(original))
@@ -185,7 +185,7 @@ class RowMaker:
         ]
 
     def _key_problem(self, row_key: object) -> str | None:
-        """Keys of some rows and numbers of others could be equal, so it is all rows or none."""
+        """Refuse keys in only some rows: one row's key could equal another row's number."""
         keyed = row_key is not None
         if self._keyed is None:
             self._keyed = keyed
@@ -199,5 +199,5 @@ class RowMaker:
 
 
 def _text(name: object) -> str | None:
-    """A name as it would be written; a number in its place is a fault, and will be written as text."""
+    """Convert a name to the text it would be written as. A number in its place is reported as a fault."""
     return None if name is None else str(name)

@@ -1,4 +1,4 @@
-"""CSV files: RFC 4180 with a header. Every cell is text; nothing is guessed from what it looks like."""
+"""CSV files: RFC 4180 with a header. Every cell is text; no type is guessed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EXPONENT: Final = re.compile(r"[+-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)[Ee][+-
 """`2.2990E+10`. The exponent's sign is required: `12E5` may be an account."""
 _INSTRUMENT: Final = ("phone_number", "account_number", "bank_code", "memo_tag")
 _EXACT: Final = (AMOUNT, ROW_KEY, REFERENCE, *(f"instrument.{field}" for field in _INSTRUMENT))
-"""Columns that a rounded number makes another payment."""
+"""Columns in which a rounded number would change the payment."""
 _REASON: Final = (
     "is in scientific notation, such as 2.3E+10: a spreadsheet took it for a number, and digits may be lost; "
     "go back to the original data, format this column as text before you fill it in, and export the CSV again"
@@ -27,9 +27,9 @@ _REASON: Final = (
 
 
 class CsvSource(FileSource):
-    """Rows of a CSV file in UTF-8. Lines whose cells are all empty are passed over.
+    """Rows of a CSV file in UTF-8. Lines whose cells are all empty are skipped.
 
-    A file that `RejectsFile` wrote is known by its first three columns and read as what it rejected.
+    A file that `RejectsFile` wrote is recognized by its first three columns, and its rejected rows are read.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class CsvSource(FileSource):
         raise SourceErrors(self.name, faults, total=len(faults), rows=0)
 
     def _other_separator(self) -> str | None:
-        """The separator that a header in one piece seems to use."""
+        """Guess the separator of a header that was read as a single column."""
         if len(self.columns) != 1:
             return None
         (name,) = self.columns
@@ -99,7 +99,7 @@ def _restored(cells: list[str]) -> list[str]:
 
 
 def _spreadsheet_faults(cells: Mapping[str, str]) -> dict[str, str]:
-    """Cells that a spreadsheet has rounded: {column: what happened, and what to do}."""
+    """Find cells that a spreadsheet has rounded: {column: what happened, and what to do}."""
     found = {}
     for name in _EXACT:
         cell = cells.get(name)

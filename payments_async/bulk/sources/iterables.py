@@ -1,4 +1,4 @@
-"""Rows from the caller's own code: a list, a generator, a database cursor, awaited or not."""
+"""Rows from the caller's own code: a list, a generator, a database cursor, async or not."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ def _row(maker: RowMaker, item: object) -> Sequence[SourceItem]:
         return maker.broken(reason, (), cells=None if row_key is None else {ROW_KEY: str(row_key)})
     typed, faults = _typed(request)
     faults |= faults_of(typed)
-    cells = {} if faults else flatten(_record(request))[0]  # a value at fault may have no form for the hash
+    cells = {} if faults else flatten(_record(request))[0]  # the hash may not encode an invalid value
     maker.count(cells if row_key is None else {**cells, ROW_KEY: str(row_key)})
     original = [str(value or "") for value in (row_key, request.reference)]
     return maker.finished(typed, row_key, original, line=None, faults=faults)
 
 
 def _typed(request: PayoutRequest) -> tuple[PayoutRequest, dict[str, str]]:
-    """The request with its instrument's type, when it was left out and one fits (gap L)."""
+    """Add the instrument's type to a request when it was left out and exactly one fits (gap L)."""
     instrument = request.instrument
     if not isinstance(instrument, Instrument) or instrument.type:
         return request, {}
@@ -87,7 +87,7 @@ def _typed(request: PayoutRequest) -> tuple[PayoutRequest, dict[str, str]]:
 
 
 def _record(request: Params) -> dict[str, Any]:
-    """The set fields of a request, nested ones as mappings."""
+    """List the fields that are set in a request, nested ones as mappings."""
     cls: Any = type(request)
     values = {field.name: getattr(request, field.name) for field in attrs.fields(cls)}
     return {

@@ -10,7 +10,7 @@ from ._requests import RowMaker, SourceItem
 
 
 class JsonLinesSource(FileSource):
-    """Rows of a JSON Lines file in UTF-8. Numbers are exact; empty lines are passed over."""
+    """Rows of a JSON Lines file in UTF-8. Numbers are exact; empty lines are skipped."""
 
     columns: tuple[str, ...] = ("row",)
 

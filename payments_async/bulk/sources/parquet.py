@@ -19,7 +19,7 @@ except ImportError as _missing:
     raise ImportError(f"Parquet files need pyarrow: {with_extra('parquet')}") from _missing
 
 _BATCH: Final = 2_048
-"""Rows held at a time, besides the row group that pyarrow reads them from."""
+"""Rows held in memory at a time, besides the row group that pyarrow reads them from."""
 
 
 class ParquetSource(FileSource):
@@ -51,7 +51,7 @@ class ParquetSource(FileSource):
 
 
 def _names(schema: Any) -> Iterator[str]:
-    """The names of a schema's columns, those of structs dotted. A map's names are its rows' to choose."""
+    """List a schema's column names, those of structs dotted. A map's keys differ from row to row."""
     for field in schema:
         if field.name in PARTS and pyarrow.types.is_struct(field.type):
             yield from (f"{field.name}.{inner.name}" for inner in field.type)
@@ -72,7 +72,7 @@ def _row(maker: RowMaker, record: dict[str, Any], maps: Sequence[str]) -> Sequen
 
 
 def _without_nulls(value: Any) -> Any:
-    """A struct has all its fields in every row: null stands for the ones that a row does not have."""
+    """Remove nulls: a struct has all its fields in every row, null where the row has no value."""
     if not isinstance(value, Mapping):
         return value
     return {name: item for name, item in value.items() if item is not None}

@@ -1,4 +1,4 @@
-"""The rejects file: rows at fault, to be corrected and imported."""
+"""The rejects file: rows with faults, to be corrected and imported."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ _UNNAMED: Final = "; no reference could be given to it: see that no other row pa
 
 
 def escaped(cell: str) -> str:
-    """A cell that no spreadsheet takes for a formula: with an apostrophe before whatever begins like one."""
+    """Escape a cell that a spreadsheet would take for a formula, with an apostrophe in front."""
     return _MARK + cell if cell.startswith((*_FORMULA, _MARK)) else cell
 
 
 def unescaped(cell: str) -> str:
-    """What `escaped` was given."""
+    """Undo `escaped`."""
     return cell.removeprefix(_MARK)
 
 
 class RejectsFile:
-    """Writes the rows of a source that are at fault: where, which columns, why, and the row itself.
+    """Writes the rows of a source that have faults: line, columns, reasons, and the row itself.
 
-    It holds account data: only its owner may read it (0600). The file appears, or replaces an older one,
+    The file holds account data: only its owner may read it (0600). It appears, or replaces an older one,
     when the context ends without an exception. Corrected, the rejects of a CSV file are read by `CsvSource`
-    as they are: it passes over the first three columns and takes the apostrophes off again.
+    as they are: it skips the first three columns and removes the apostrophes again.
 
     `references` gives the reference that a row has in its batch. Each row then carries it, so that the
     service refuses a second payout of a row that is paid after all, whatever batch it is run in.
@@ -58,7 +58,7 @@ class RejectsFile:
         self._source = source
         self._pending: list[RowFault] = []
         self.rows: int = 0
-        """How many rows are in it."""
+        """Rows written so far."""
 
     def __enter__(self) -> Self:
         """Begin the file. Raises OSError where it cannot be written."""
@@ -68,7 +68,7 @@ class RejectsFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Put the file in its place, or nothing after an exception."""
+        """Move the file into place; after an exception, remove it."""
         self._context.__exit__(kind, error, trace)
 
     @contextmanager
@@ -81,7 +81,7 @@ class RejectsFile:
             text.detach()
 
     def add(self, fault: RowFault) -> None:
-        """Note one fault. The faults of one row follow each other, as `Source.rows` gives them."""
+        """Add one fault. The faults of one row follow each other, as `Source.rows` gives them."""
         if self._pending and self._pending[0].number != fault.number:
             self._flush()
         self._pending.append(fault)
@@ -108,7 +108,7 @@ class RejectsFile:
         self._writer.writerow([*FAULT_COLUMNS, *added, *columns])
 
     def _named(self, fault: RowFault) -> tuple[list[str], str]:
-        """A row's cells with its reference among them, and what the reason has to say of that."""
+        """Add the reference to a row's cells. Returns them with the note on it for the reason."""
         cells = list(fault.original)
         if self._references is None:
             return cells, ""

@@ -27,7 +27,7 @@ class Assumption:
 
     @property
     def differs(self) -> bool:
-        """Whether this profile differs here from `observed`."""
+        """True if this profile differs here from `observed`."""
         return any(switch.usual is not None for switch in self.switches)
 
 

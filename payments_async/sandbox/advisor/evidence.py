@@ -61,43 +61,43 @@ class ObservedRequest:
 
     @property
     def creates(self) -> bool:
-        """Whether it is one of the three creating operations."""
+        """True if it is one of the three creating operations."""
         return self.log.operation in _CREATIONS
 
     @property
     def is_live(self) -> bool:
-        """Whether it is a live status or diagnostic operation."""
+        """True if it is a live status or diagnostic operation."""
         return self.log.operation in _LIVE
 
     @property
     def is_list(self) -> bool:
-        """Whether it reads a list."""
+        """True if it reads a list."""
         return (self.log.operation or "").endswith(".list")
 
     @property
     def in_doubt(self) -> bool:
-        """Whether its sender got no definite answer: none, a broken one, 429 or 5xx."""
+        """True if its sender got no definite answer: none, a broken one, 429 or 5xx."""
         broken = self.log.fault is not None and self.log.fault.partition(":")[0] not in _RETRIED_FAULTS
         return broken or self.log.status == 0 or self.log.status == 429 or self.log.status >= 500
 
     @property
     def was_refused(self) -> bool:
-        """Whether it was definitely refused, so that sending it anew is a new request."""
+        """True if it was definitely refused, so that sending it anew is a new request."""
         return not self.in_doubt and self.log.status >= 400
 
     @property
     def was_duplicate(self) -> bool:
-        """Whether it was refused only because its reference was taken."""
+        """True if it was refused only because its reference was taken."""
         return self.creates and self.log.status == 409
 
     @property
     def reuses_a_key(self) -> bool:
-        """Whether its idempotency key was found to be another request's, in any of its forms (gap R)."""
+        """True if its idempotency key was found to be another request's, in any of its forms (gap R)."""
         return self.log.replayed or KEY_REUSED.encode() in self.answer
 
     @property
     def moved_nothing(self) -> bool:
-        """Whether its sender knows that it moved no money: it was refused, or kept out by a limit."""
+        """True if its sender knows that it moved no money: it was refused, or kept out by a limit."""
         return self.was_refused or self.log.status == 429
 
     @property

@@ -47,7 +47,7 @@ class KeptFinding:
     """The journal's number of the newest of them: a clock may stand still, numbers grow."""
 
     def is_shown_by(self, finding: Finding) -> bool:
-        """Whether it is the same finding, made again or with more evidence."""
+        """True if it is the same finding, made again or with more evidence."""
         return not set(ids_of(self.finding)).isdisjoint(ids_of(finding))
 
     def add(self, finding: Finding, positions: Positions) -> None:

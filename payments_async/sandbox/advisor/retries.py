@@ -59,7 +59,7 @@ def _in_runs(tries: Sequence[ObservedRequest]) -> str:
 
 
 def _is_retry(earlier: ObservedRequest, later: ObservedRequest) -> bool:
-    """Whether the same body is a retry: it is named, or the first was in doubt, or it came soon."""
+    """True if the same body is a retry: it is named, or the first was in doubt, or it came soon."""
     return later.reference is not None or earlier.in_doubt or seconds_between(earlier, later) < _AGAIN
 
 

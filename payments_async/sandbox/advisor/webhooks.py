@@ -100,7 +100,7 @@ def _from_browser(sent: ObservedRequest) -> bool:
 
 
 def _reads(evidence: AdvisorEvidence) -> Callable[[str, float], bool]:
-    """Whether a record was read at a time or after it."""
+    """True if a record was read at a time or after it."""
     latest: dict[str, float] = {}
     for sent in evidence.requests:
         if (sent.log.method == "GET" or sent.is_live) and sent.log.status == 200:

@@ -87,7 +87,7 @@ def amount(value: object, path: str, breaches: Breaches) -> None:
 
 
 def _is_whole(value: object) -> TypeGuard[int | Decimal]:
-    """Whether a JSON number is an integer: 60 is, and so is 60.0."""
+    """True if a JSON number is an integer: 60 is, and so is 60.0."""
     if isinstance(value, Decimal):
         return value == value.to_integral_value()
     return isinstance(value, int) and not isinstance(value, bool)

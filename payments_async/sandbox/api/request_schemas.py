@@ -45,7 +45,7 @@ def narrow(body: Mapping[str, object], profile: Profile, breaches: Breaches) -> 
 
 
 def is_web_address(text: str) -> bool:
-    """Whether a browser or a webhook could go there: http or https, a host, no spaces."""
+    """True if a browser or a webhook could go there: http or https, a host, no spaces."""
     if _NEVER_IN_ONE.search(text):
         return False
     try:

@@ -25,7 +25,7 @@ class ScenarioSource(Protocol):
         """How many requests it has met before this one; counts this one."""
 
     def accept(self, part: RecordPart) -> bool:
-        """Whether its outcome, or its webhook words, may be taken for one more record; counts it then."""
+        """True if its outcome, or its webhook words, may be taken for one more record; counts it then."""
 
 
 @attrs.define(eq=False)
@@ -101,7 +101,7 @@ class Rule:
 
     @property
     def is_used_up(self) -> bool:
-        """Whether all it was to do a given number of times has been done, and the rest at least once."""
+        """True if all it was to do a given number of times has been done, and the rest at least once."""
         ends = [fault.end for fault in self.scenario.faults]
         return (
             self.used > 0
@@ -111,7 +111,7 @@ class Rule:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has done all it was to do; never for a rule without an end."""
+        """True if it has done all it was to do; never for a rule without an end."""
         return self.used > 0 and self.remaining == 0
 
     @property
@@ -124,7 +124,7 @@ class Rule:
         return max([0, *left, *(count or 0 for count in self._left.values())])
 
     def applies(self, call: ServiceCall) -> bool:
-        """Whether a request matches."""
+        """True if a request matches."""
         if self.tenant is not None and self.tenant != call.tenant.fingerprint:
             return False
         return fnmatchcase(call.operation.name, self.operation) and all(
@@ -138,7 +138,7 @@ class Rule:
         return self._turns - 1
 
     def accept(self, part: RecordPart) -> bool:
-        """Whether its outcome, or its webhook words, may be taken for one more record; counts it then."""
+        """True if its outcome, or its webhook words, may be taken for one more record; counts it then."""
         left = self._left.get(part)
         if left == 0:
             return False

@@ -68,7 +68,7 @@ def step_of(payment: PaymentRecord, now: float) -> str:
 
 
 def was_rerouted(payment: PaymentRecord) -> bool:
-    """Whether the newest attempt took over from one that failed on the gateway's side."""
+    """True if the newest attempt took over from one that failed on the gateway's side."""
     return payment.active_attempt is not None and payment.active_attempt.is_failover
 
 
@@ -143,7 +143,7 @@ class SessionView:
         return f"{self.page or PAGES + self.session.id}/{part}".removesuffix("/")
 
     def is_own_form(self) -> bool:
-        """Whether a form was made for this session and sent by one of its pages.
+        """True if a form was made for this session and sent by one of its pages.
 
         Browsers always send Host, and Origin with a POST; what sends neither is a program, not a lured payer.
         Another name for this machine (a rebound one) is no page of ours.

@@ -60,12 +60,12 @@ def currency(code: str) -> Currency:
 
 
 def is_currency(code: str) -> bool:
-    """Whether ISO 4217 has, or had, this code."""
+    """True if ISO 4217 has, or had, this code."""
     return code in _LOCALE.currencies
 
 
 def is_country(code: str) -> bool:
-    """Whether this is a two-letter country code in capitals that ISO 3166 has."""
+    """True if this is a two-letter country code in capitals that ISO 3166 has."""
     known = len(code) == 2 and code.isalpha() and code in _LOCALE.territories
     return known and code not in _NOT_COUNTRIES
 

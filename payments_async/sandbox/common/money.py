@@ -58,7 +58,7 @@ def share(amount: Decimal, part: Decimal, unit: Decimal) -> Decimal:
 
 
 def is_expressible(amount: Decimal, digits: int) -> bool:
-    """Whether an amount of 1 or more has no more than so many decimals that count: 10.50 has one."""
+    """True if an amount of 1 or more has no more than so many decimals that count: 10.50 has one."""
     _, figures, exponent = amount.as_tuple()
     beyond = -digits - int(exponent)
     return beyond <= 0 or not any(figures[-beyond:])

@@ -39,7 +39,7 @@ class ServiceOperation:
 
     @property
     def creates(self) -> bool:
-        """Whether it is one of the three creating operations."""
+        """True if it is one of the three creating operations."""
         return bool(self.outcomes)
 
 

@@ -46,7 +46,7 @@ class Profile:
     sliding_windows: bool = False
     """Where the minutes of the limits lie: behind each request, whatever the limits say."""
     magic: bool = True
-    """Whether phone and account numbers that end in `9900NN` choose a scenario."""
+    """True if phone and account numbers that end in `9900NN` choose a scenario."""
     shown_statuses: Mapping[str, str] = attrs.field(factory=dict)
     """Gaps F to K: words shown in place of the usual statuses and action types."""
     extra_fields: bool = False
@@ -62,9 +62,9 @@ class Profile:
     null_rates: bool = False
     """Gap AC: an exchange rate is null."""
     messages: bool = True
-    """Whether the answer to a creation has a `message`."""
+    """True if the answer to a creation has a `message`."""
     rate_headers: bool = True
-    """Whether a 429 carries `X-RateLimit-Limit` and `X-RateLimit-Remaining`."""
+    """True if a 429 carries `X-RateLimit-Limit` and `X-RateLimit-Remaining`."""
     request_ids: bool = True
     """Gap AE: whether answers carry `X-Request-Id`."""
     retry_after: Literal["seconds", "date", "absent"] = "seconds"
@@ -72,7 +72,7 @@ class Profile:
 
     @property
     def distorts(self) -> bool:
-        """Whether successful bodies differ from the interface's tables."""
+        """True if successful bodies differ from the interface's tables."""
         return bool(
             self.shown_statuses
             or self.extra_fields

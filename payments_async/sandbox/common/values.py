@@ -108,7 +108,7 @@ class Delivery:
     hooks: HookWords = ()
     """The scenario's webhook words, for what becomes of it."""
     forged: bool = False
-    """Whether its content is false."""
+    """True if its content is false."""
 
 
 @attrs.define(eq=False)  # not frozen, which takes twice the time: every payout makes two

@@ -135,7 +135,7 @@ class ControlCall:
 
     @property
     def reveals(self) -> bool:
-        """Whether account data is asked for as it is (`?reveal=1`)."""
+        """True if account data is asked for as it is (`?reveal=1`)."""
         return self.query.get("reveal") == "1"
 
 

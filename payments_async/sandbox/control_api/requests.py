@@ -59,7 +59,7 @@ def code(sandbox: SandboxControls, call: ControlCall) -> object:
 
 
 def _has_answer(sandbox: SandboxControls, exchange: LoggedExchange) -> bool:
-    """Whether an answer is stored, still, for the request's idempotency key."""
+    """True if an answer is stored, still, for the request's idempotency key."""
     log, now = exchange.log, sandbox.clock.now()
     with sandbox.reading() as world:
         tenants = [tenant for tenant in world.tenants.values() if tenant.fingerprint == log.key]

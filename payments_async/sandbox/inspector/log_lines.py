@@ -80,7 +80,7 @@ class RecordNames:
 
 
 def shows(item: Item, show: str) -> bool:
-    """Whether a choice of the log shows it."""
+    """True if a choice of the log shows it."""
     if show == "requests":
         return isinstance(item, LoggedExchange)
     if show == "wrong":

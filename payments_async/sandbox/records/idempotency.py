@@ -22,7 +22,7 @@ def idempotency_key(header: str | None, refusal: int) -> str | None:
 
 
 def _is_text(header: str) -> bool:
-    """Whether its bytes were UTF-8: others arrive as surrogates, which can be neither hashed nor stored."""
+    """True if its bytes were UTF-8: others arrive as surrogates, which can be neither hashed nor stored."""
     return header.isascii() or not any("\ud800" <= character <= "\udfff" for character in header)
 
 

@@ -125,7 +125,7 @@ class PayoutRecord:
 
     @property
     def is_final(self) -> bool:
-        """Whether the status can no longer change."""
+        """True if the status can no longer change."""
         return not PAYOUT_STATES[self.status]
 
 
@@ -165,7 +165,7 @@ class AttemptRecord:
 
     @property
     def is_final(self) -> bool:
-        """Whether the status can no longer change."""
+        """True if the status can no longer change."""
         return not ATTEMPT_STATES[self.status]
 
 
@@ -226,7 +226,7 @@ class PaymentRecord:
 
     @property
     def is_open(self) -> bool:
-        """Whether it can still be paid."""
+        """True if it can still be paid."""
         return self.status == "pending"
 
     @property

@@ -102,7 +102,7 @@ def payment_payload(payment: PaymentRecord, now: float) -> JsonObject:
 
 
 def is_forged(hooks: HookWords) -> bool:
-    """Whether a record gets a delivery that claims its completion as soon as it exists."""
+    """True if a record gets a delivery that claims its completion as soon as it exists."""
     return bool(hooks) and any(word.kind == "forge" for word in hooks)
 
 

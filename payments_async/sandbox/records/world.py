@@ -28,7 +28,7 @@ class World:
     origin: str = "http://sandbox.test"
     tenants: dict[str, Tenant] = attrs.field(factory=dict, repr=False)
     has_receivers: bool = False
-    """Whether any record has a `webhook_url`, so that webhooks may fall due as time passes."""
+    """True if any record has a `webhook_url`, so that webhooks may fall due as time passes."""
     _timers: list[tuple[float, int, Step]] = attrs.field(factory=list, repr=False)
     _serial: int = 0
     _effects: list[Effect] = attrs.field(factory=list, repr=False)

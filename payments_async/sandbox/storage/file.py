@@ -125,7 +125,7 @@ class StateSaver:
 
     @property
     def is_over(self) -> bool:
-        """Whether the file was released."""
+        """True if the file was released."""
         return self._ended.is_set()
 
     def start(self) -> None:

@@ -74,7 +74,7 @@ class Outbox:
         ]
 
     def wait_until_idle(self, now: Callable[[], float], timeout: float) -> bool:
-        """Whether nothing is due or under way within `timeout` real seconds. The lock is free meanwhile."""
+        """True if nothing is due or under way within `timeout` real seconds. The lock is free meanwhile."""
         return self._idle.wait_for(lambda: self.queue.is_idle(now()), timeout)
 
 

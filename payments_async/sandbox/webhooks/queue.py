@@ -157,7 +157,7 @@ class WebhookQueue:
         return [self._all[entry[2]] for entry in sorted(entries + waiting) if self._is_valid(entry)]
 
     def is_idle(self, now: float) -> bool:
-        """Whether no try is under way and none is due."""
+        """True if no try is under way and none is due."""
         return not self._busy and (self.next_at is None or self.next_at > now)
 
     def take(self, now: float, room: int) -> list[Webhook]:
@@ -180,7 +180,7 @@ class WebhookQueue:
         return taken
 
     def _is_valid(self, entry: _Entry) -> bool:
-        """Whether an entry of the queue still holds: `reorder` plans a delivery anew."""
+        """True if an entry of the queue still holds: `reorder` plans a delivery anew."""
         at, _, webhook_id = entry
         webhook = self._all.get(webhook_id)
         return webhook is not None and webhook.state == "waiting" and webhook.next_at == at

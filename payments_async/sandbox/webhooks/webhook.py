@@ -25,11 +25,11 @@ class WebhookTry:
     error: str | None = None
     """Why it is not a success, where the status does not tell."""
     only_listened: bool = False
-    """Whether its receiver said that nothing acts on it: `payments webhooks listen` does."""
+    """True if its receiver said that nothing acts on it: `payments webhooks listen` does."""
 
     @property
     def is_success(self) -> bool:
-        """Whether the receiver took it: any 2xx."""
+        """True if the receiver took it: any 2xx."""
         return self.error is None and self.status is not None and 200 <= self.status < 300
 
 
@@ -59,7 +59,7 @@ class Webhook:
 
     @property
     def is_over(self) -> bool:
-        """Whether it will not be tried any more."""
+        """True if it will not be tried any more."""
         return self.state not in ("waiting", "sending")
 
 
