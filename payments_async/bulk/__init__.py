@@ -1,12 +1,13 @@
 """Many payouts: each row of a file is paid at most once, none is lost, and every one in doubt is shown.
 
-`PayoutBatch` (`batch`) is the face; `docs/bulk.md` is the guide, and `docs/architecture.md` shows the trip of
-one row through the rooms. The protocol (`protocol/`) is pure, and everything that acts asks it what to do.
+`PayoutBatch` (`batch`) is the public class; `docs/bulk.md` is the guide, and `docs/architecture.md` shows the
+trip of one row through the rooms. The protocol (`protocol/`) is pure, and everything that acts asks it what
+to do.
 
 Safety rests on one fact of the interface: a payout's `reference` is unique within the project, and a
 duplicate returns 409 (`docs/interface.md`, Endpoints, POST /payouts). A row's reference never changes, so
 sending the row again, from any ledger, with any key and clock, cannot pay it twice. The ledger, the
-idempotency key and the waiting times make it fast and its verdicts true.
+idempotency key and the waiting times make it fast and its results correct.
 
 A status that is final in the ledger is never replaced. Another status shown later is a finding, and so is a
 payout whose status and timestamps contradict each other.

@@ -1,4 +1,4 @@
-"""What work on a batch is doing now, reported every five seconds, whether or not anything is recorded."""
+"""The present activity of work on a batch, reported every five seconds even if nothing is recorded."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Doing = Literal["paying", "waiting", "following", "reconciling", "certifying"]
 
 @attrs.frozen
 class Waits:
-    """Rows in doubt that wait, by what for."""
+    """Counts of rows in doubt that wait, by what they wait for."""
 
     again: int = 0
-    """To be posted again after a back-off."""
+    """Rows to be posted again after a back-off."""
     looked_for: int = 0
-    """To be looked for in the service's list."""
+    """Rows to be searched for in the service's list."""
 
     @property
     def why(self) -> str | None:
-        """Why they wait, in words; None when none does."""
+        """Describe what the rows wait for; None when none waits."""
         reasons = []
         if self.again:
             reasons.append(f"{self.again:,} had no clear answer and will be posted again, unchanged")
@@ -37,18 +37,18 @@ class Waits:
 
 @attrs.frozen(kw_only=True)
 class Activity:
-    """What is being done, as of now."""
+    """The present activity of a batch."""
 
     doing: Doing
     """`paying`, `waiting` (every other row is decided), `following`, `reconciling` or `certifying`."""
     waiting: int = 0
-    """Rows in doubt that wait for their next post or for a look at the service's list."""
+    """Rows in doubt that wait for their next post or for a scan of the service's list."""
     why: str | None = None
-    """What these rows wait for, in words; None when none waits."""
+    """The reason why these rows wait, in words; None when none waits."""
     next_look: float | None = None
-    """Seconds until the next post of one of them, or the next look at the list; None while that is open."""
+    """Seconds until the next post of a waiting row, or the next scan of the list; None while undecided."""
     listed: int = 0
-    """Payouts that this piece of work has read from the service's list."""
+    """Payouts that this work has read from the service's list."""
 
 
 @contextmanager

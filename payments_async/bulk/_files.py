@@ -22,7 +22,7 @@ class AtomicFile:
         self._part = self.path.with_name(f"{self.path.name}.part")
         self._durable = durable
         self.file: BinaryIO
-        """What is written to, within the context."""
+        """The file to write to, within the context."""
 
     def __enter__(self) -> Self:
         """Begin the file. Raises OSError where it cannot be written."""
@@ -35,7 +35,7 @@ class AtomicFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Put the file in its place, or nothing after an exception. Raises OSError, and leaves no part."""
+        """Move the file into place; after an exception, remove it. Raises OSError, and leaves no part."""
         try:
             with self.file:
                 if kind is None and self._durable:
@@ -49,7 +49,7 @@ class AtomicFile:
 
 
 def write_text(path: str | os.PathLike[str], text: str, *, durable: bool = True) -> None:
-    """Replace a file by this text. `durable`: wait until it is on the disk. Raises OSError."""
+    """Replace a file's content by this text. `durable`: wait until it is on the disk. Raises OSError."""
     with AtomicFile(path, durable=durable) as whole:
         whole.file.write(text.encode())
 

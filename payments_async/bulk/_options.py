@@ -13,13 +13,13 @@ from .errors import BulkError
 from .protocol.stop_rules import StopRules
 
 _LONGEST: Final = 191
-"""Characters of a batch's name: as many as of a row's."""
+"""Characters of a batch's name at most, as for a row's."""
 
 
 def stop_rules(
     max_amount: Money | None, max_rows: int | None, max_failure_rate: float | None, concurrency: int
 ) -> StopRules:
-    """The rules that end a run early. Raises BulkError for an option that cannot be used."""
+    """Make the rules that end a run early. Raises BulkError for an invalid option."""
     if not _is_whole(concurrency, 1):
         raise BulkError("concurrency must be a whole number, 1 or more")
     if max_rows is not None and not _is_whole(max_rows, 0):
@@ -33,7 +33,7 @@ def stop_rules(
 
 
 def require_seconds(name: str, value: object, *, allows_none: bool = False) -> None:
-    """Raise BulkError for anything but a positive number of seconds; `allows_none`: or none at all, 0."""
+    """Raise BulkError for anything but a positive number of seconds; `allows_none`: 0 is allowed too."""
     if not _is_number(value, 0, math.inf) or value == math.inf or (value == 0 and not allows_none):
         what = "number of seconds, 0 or more" if allows_none else "positive number of seconds"
         raise BulkError(f"{name} must be a {what}")
@@ -48,7 +48,7 @@ def _is_number(value: object, least: float, most: float) -> bool:
 
 
 def require_batch_id(value: object) -> None:
-    """Raise BulkError for what cannot name a batch. An empty text is no name, and must not count as none."""
+    """Raise BulkError for an invalid batch id. An empty text is one: it must not count as no id."""
     if value is None:
         return
     if not isinstance(value, str) or not value.strip():
@@ -62,14 +62,14 @@ def require_batch_id(value: object) -> None:
 
 
 class ReadingOptions(TypedDict, total=False):
-    """How an input is read, by `load` and by `preview`."""
+    """The options for reading an input, of `load` and `preview`."""
 
     batch_id: str | None
-    """Names the batch; else it is the hash of the input. Every row's reference is made of it, so that the
+    """The batch's name; by default the hash of the input. Every row's reference is made of it, so that the
     same batch is never paid twice, not even from another ledger. A live key needs a name for a new batch,
     unless every row has a reference of its own."""
     reference_prefix: str
-    """In front of every reference that is made."""
+    """A prefix for every reference that is made."""
     proofs: bool
     """Mark each payout with one metadata pair that shows whose it is; rows keep nine. Default True."""
     skip_invalid: bool
@@ -82,10 +82,10 @@ class ReadingOptions(TypedDict, total=False):
 
 
 class LoadOptions(ReadingOptions, total=False):
-    """What `load` may do with an input."""
+    """The options of `load`: those for reading, and the changes it may make."""
 
     accept_edits: bool
-    """Of an input that was edited: give rows that are new or rejected their new content, under the same
-    reference, and call off new rows that are gone. All of it or nothing: any other difference refuses."""
+    """Accept an edited input: give rows that are new or rejected their new content, under the same
+    reference, and cancel new rows that were removed. All or nothing: any other difference is refused."""
     pay_again: bool
-    """Import an input that a ledger beside this one has under another batch id: its rows are paid again."""
+    """Import an input that another ledger in the folder holds as another batch: its rows are paid again."""

@@ -17,7 +17,7 @@ from .protocol.totals import brief, payable
 
 @attrs.frozen
 class Progress:
-    """How far a batch has come, as of the last commit, and what is being done."""
+    """The progress of a batch, as of the last commit, and its present activity."""
 
     counts: Mapping[RowState, int] = attrs.field(repr=brief)
     """Rows in each state."""
@@ -26,20 +26,20 @@ class Progress:
     rows: int
     """All rows of the batch."""
     activity: Activity | None = attrs.field(default=None, kw_only=True, repr=False)
-    """What is being done now; None in a report, when nothing is."""
+    """The present activity; None in a report, when nothing is being done."""
 
 
 @attrs.frozen
 class BatchReport(Progress):
-    """Where a batch stands after a run, or now."""
+    """The state of a batch after a run, or now."""
 
     batch_id: str
     totals: Mapping[str, Decimal] = attrs.field(repr=brief)
-    """{currency: the sum of all rows, major units}, those that were called off included."""
+    """{currency: the sum of all rows, major units}, cancelled ones included."""
     complete: bool
     """True if nothing is left to do: every row created, rejected, in conflict or cancelled."""
     balanced: bool
-    """True if every row, and every amount, is in exactly one class."""
+    """True if every row, and every amount, is counted in exactly one state."""
     exit_code: int
     """0 every row created · 1 complete otherwise · 2 the service refused the key, or is not at this address ·
     3 rows in doubt · 75 stopped, can be resumed (`resumable` says when).
@@ -50,16 +50,16 @@ class BatchReport(Progress):
     stopped: str | None = None
     """Why the work ended early; None when it did not."""
     finals: Mapping[str, int] = attrs.field(factory=dict, repr=brief)
-    """{final status, as the service calls it: created rows whose payouts have ended so}, as last read."""
+    """{final status, as the service calls it: created rows whose payouts have it}, as last read."""
     failed: int = 0
-    """Created rows whose payouts are final and did not arrive: `retry_failed` is for these."""
+    """Created rows whose payouts have finally failed: `retry_failed` is for these."""
     resumable: str | None = None
     """`now`: run it again. `after_change`: it would end the same way, as `stopped` says, until a
     limit of the stop rules, the key or the address is another. None when nothing is left to do."""
 
     @property
     def payable(self) -> dict[str, Decimal]:
-        """{currency: what is paid when every row is}: `totals` without the rows that were called off."""
+        """{currency: the sum to pay}: `totals` without the cancelled rows."""
         return payable(
             {(state, code): (1, total) for code, sums in self.sums.items() for state, total in sums.items()}
         )
@@ -71,7 +71,7 @@ class BatchReport(Progress):
 
 
 def sums_of(totals: StateTotals) -> dict[str, dict[RowState, Decimal]]:
-    """{currency: {state: sum}} of what a ledger groups, empty groups left out."""
+    """Group a ledger's totals as {currency: {state: sum}}, without empty groups."""
     found: dict[str, dict[RowState, Decimal]] = {}
     for (state, currency), (rows, amount) in sorted(totals.items()):
         if rows:
@@ -84,7 +84,7 @@ def _counts(tally: Totals) -> dict[RowState, int]:
 
 
 def progress_of(header: Header, totals: StateTotals, activity: Activity | None = None) -> Progress:
-    """The progress that a ledger shows."""
+    """Make the progress of a ledger."""
     return Progress(_counts(Totals.of(totals)), sums_of(totals), header.rows, activity=activity)
 
 
@@ -97,7 +97,7 @@ def report_of(
     ends: Ends | None = None,
     followed: bool = False,
 ) -> BatchReport:
-    """The report that a ledger gives. `followed`: payouts that are not final yet leave it unfinished."""
+    """Make a ledger's report. `followed`: payouts that are not final yet leave it unfinished."""
     tally, ends = Totals.of(totals), ends or Ends({}, 0)
     report = BatchReport(
         _counts(tally),
@@ -116,7 +116,7 @@ def report_of(
 
 
 def _ended(report: BatchReport, stop: Stop | None, *, followed: bool) -> BatchReport:
-    """The report as the work's end makes it: nothing has stopped what is complete."""
+    """Complete a report at the end of the work: a complete batch counts as not stopped."""
     if not report.complete or (followed and report.awaited):
         code = stop_rules.stopped_code(stop) if report.complete else report.exit_code
         return attrs.evolve(report, exit_code=code, resumable=stop_rules.resumable(stop))
@@ -126,35 +126,35 @@ def _ended(report: BatchReport, stop: Stop | None, *, followed: bool) -> BatchRe
 
 @attrs.frozen
 class ImportReport:
-    """What a batch's input came to."""
+    """The result of loading or previewing a batch's input."""
 
     batch_id: str
     rows: int
     """Rows of the batch."""
     totals: Mapping[str, Decimal] = attrs.field(repr=brief)
-    """{currency: the sum of their amounts, major units}, rows that were called off included."""
+    """{currency: the sum of the rows' amounts, major units}, cancelled rows included."""
     is_new: bool
-    """True if they were imported now, or would be by `load`; False when the ledger has them already."""
+    """True if the rows were imported now, or would be by `load`; False when the ledger has them already."""
     skipped: int
     """Rows left out because of faults, when they were read now."""
     warnings: tuple[str, ...]
-    """The first of what is allowed and yet worth a look."""
+    """The first warnings about values that are allowed but doubtful."""
     corrected: int = 0
-    """Rows that were given another body, because edits were accepted."""
+    """Rows whose content was replaced, because edits were accepted."""
     cancelled: int = 0
-    """Rows that were called off, because edits were accepted."""
+    """Rows that were cancelled, because edits were accepted."""
     differences: tuple[InputDifference, ...] = ()
-    """Of a preview: the first rows that the ledger has otherwise."""
+    """The first rows that differ from the ledger's, in a preview."""
     differing: int = 0
-    """How many such rows there are in all."""
+    """The number of all differing rows."""
     input_totals: Mapping[str, Decimal] = attrs.field(
         default=attrs.Factory(lambda self: self.totals, takes_self=True), repr=brief
     )
-    """{currency: what the input's rows come to now}: other than `totals` where it was edited since."""
+    """{currency: the sum of the input's rows now}. Differs from `totals` when the input was edited since."""
     payable: Mapping[str, Decimal] = attrs.field(
         default=attrs.Factory(lambda self: self.totals, takes_self=True), repr=brief
     )
-    """{currency: what is paid when every row is}: `totals` without the rows that were called off.
+    """{currency: the sum to pay}: `totals` without the cancelled rows.
 
-    This is what there is to confirm before paying.
+    Confirm this sum before paying.
     """

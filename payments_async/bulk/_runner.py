@@ -1,4 +1,4 @@
-"""What is done with an open batch at the service, one thing at a time: pay, follow, reconcile, retry."""
+"""Runs the work on an open batch, one piece at a time: pay, follow, reconcile, certify, retry."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class BatchRunner:
-    """The work on one batch."""
+    """Runs the work on one batch."""
 
     def __init__(self, session: BatchSession) -> None:
         self._session = session
@@ -35,16 +35,16 @@ class BatchRunner:
 
     @property
     def under_way(self) -> bool:
-        """True if something is being done."""
+        """True if a piece of work is running."""
         return self._stopping is not None
 
     def stop(self, reason: str) -> None:
-        """End what is under way."""
+        """End the running work early."""
         if self._stopping is not None:
             self._stopping.drain(reason)
 
     def report(self, ended: Stopping | None = None, *, followed: bool = False) -> BatchReport:
-        """Where the batch stands, with its payouts' ends as they were last counted."""
+        """Make the batch's report, with the final statuses as last counted."""
         ledger, kept = self._session.ledger, self._ends
         if ended is None or ended.reason is None:
             return report_of(ledger.header, ledger.totals, ends=kept, followed=followed)
@@ -52,12 +52,12 @@ class BatchRunner:
         return report_of(ledger.header, ledger.totals, reason, stop=kind, ends=kept, followed=followed)
 
     async def count_ends(self) -> None:
-        """Count how the payouts have ended, for the reports to come."""
+        """Count the payouts' final statuses, for later reports."""
         ledger = self._session.ledger
         self._ends = None if ledger.is_empty else await ledger.ends()
 
     async def run(self, pace: Pace, wait_final: float | None, on_progress: OnProgress | None) -> BatchReport:
-        """Pay, and then follow for so many seconds, unless the run was stopped."""
+        """Pay, then follow for `wait_final` seconds unless the run was stopped."""
         from .engine.engine import Engine
 
         session = self._session
@@ -66,7 +66,7 @@ class BatchRunner:
             engine = Engine(session.ledger, session.service, pace, stopping, self._on_commit(on_progress))
             self._engine = engine
             await engine.run()
-            stopping.on_drain = bool  # the engine has nothing left to drain
+            stopping.on_drain = bool  # by now the engine has nothing left to drain
             session.ledger.require_there()
             if wait_final is not None and not stopping.draining:
                 self._engine, self._doing = None, "following"
@@ -74,7 +74,7 @@ class BatchRunner:
         return self.report(stopping, followed=wait_final is not None)
 
     async def follow(self, seconds: float, on_progress: OnProgress | None) -> BatchReport:
-        """Mirror the payouts' statuses for so many seconds."""
+        """Copy the payouts' statuses to the ledger for so many seconds."""
         session = self._session
         async with self._under_way("following", on_progress) as stopping:
             await same_account.require_place(session.ledger, session.service)
@@ -94,7 +94,7 @@ class BatchRunner:
         await follower.follow(seconds)
 
     async def reconcile(self, on_progress: OnProgress | None) -> Certificate:
-        """Learn from the list, then certify."""
+        """Update the ledger from the list, then certify."""
         from .reconcile.reconcile import reconcile
 
         session = self._session
@@ -103,7 +103,7 @@ class BatchRunner:
             return await reconcile(session.ledger, session.service, self._on_commit(on_progress))
 
     async def certify(self, on_progress: OnProgress | None) -> Certificate:
-        """Compare the ledger with the list and with itself; also while something else is done."""
+        """Compare the ledger with the list and check it; also while other work is running."""
         from .reconcile.certificate import certify
 
         with self._reported(lambda: "certifying", on_progress):
@@ -134,7 +134,7 @@ class BatchRunner:
 
     @contextmanager
     def _reported(self, doing: Callable[[], Doing], on_progress: OnProgress | None) -> Iterator[None]:
-        """Report every five seconds what is being done."""
+        """Report the present activity every five seconds."""
         session, before = self._session, self._session.activity
         listed, reports = session.service.listed, 0
 
@@ -176,9 +176,9 @@ class BatchRunner:
     async def _under_way(
         self, doing: Doing, on_progress: OnProgress | None = None
     ) -> AsyncIterator[Stopping]:
-        """The one piece of work that is under way.
+        """Context of the one piece of work that may run.
 
-        Raises BulkError while there is another, and LedgerGone where its ledger was lost meanwhile.
+        Raises BulkError while another is running, and LedgerGone when the ledger was lost meanwhile.
         """
         if self._stopping is not None:
             raise BulkError(

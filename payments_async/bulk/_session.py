@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("payments_async")
 _STATUS_EVERY: Final = 1.0
 _READER_WAIT: Final = 5.0
-"""Seconds to wait for a process that only reads the ledger: `status` is short, `check` may take longer."""
+"""Seconds to wait for a process that only reads the ledger: `status` is short, `check` may be longer."""
 _READER_POLL: Final = 0.05
 OnProgress = Callable[[Progress], object]
 
@@ -41,14 +41,14 @@ class BatchSession:
         self._written = -_STATUS_EVERY
         self._discarded = False
         self.activity: Callable[[], Activity | None] = lambda: None
-        """What is being done now."""
+        """Gives the present activity."""
 
     async def open(self) -> None:
         """Open and lock the ledger. Raises LedgerError."""
         self._ledger = await self._open(create=self._create, read_only=self._service is None)
 
     async def _open(self, *, create: bool = False, read_only: bool) -> Ledger:
-        """The ledger. Waits for a process that only reads it, and not for one that works on it."""
+        """Open the ledger. Waits for a process that only reads it, but not for one that works on it."""
         from .ledger.ledger import Ledger
         from .ledger_errors import LedgerLocked
 
@@ -63,7 +63,7 @@ class BatchSession:
             await runtime.sleep(_READER_POLL)
 
     async def discard(self) -> None:
-        """Have the ledger and its status file removed when it is closed. Raises LedgerRefused."""
+        """Remove the ledger and its status file at the close. Raises LedgerRefused."""
         await self.ledger.discard()
         self._discarded = True
 
@@ -75,7 +75,7 @@ class BatchSession:
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[Ledger | None]:
-        """The ledger when it holds a batch, opened for the meantime when it is not open; None otherwise."""
+        """Context for reading the ledger, opened if it is not open; None when it holds no batch."""
         if self._ledger is not None:
             yield None if self._ledger.is_empty else self._ledger
             return
@@ -87,7 +87,7 @@ class BatchSession:
 
         try:
             return await stack.enter_async_context(await self._open(read_only=True))
-        except LedgerMissing:  # there is none, or its import did not end
+        except LedgerMissing:  # there is no ledger, or its import did not finish
             return None
 
     @property
@@ -108,29 +108,29 @@ class BatchSession:
 
     @property
     def path(self) -> str:
-        """Where the ledger is, or would be."""
+        """The ledger's path, even if there is no ledger yet."""
         return self._path if self._ledger is None else self._ledger.path
 
     @property
     def place(self) -> Account | None:
-        """Where the client pays; None without one."""
+        """The account that the client pays from; None without a client."""
         return None if self._service is None else self._service.place
 
     def moment(self) -> Timestamps:
-        """Now: on the client's clocks, or without one on this machine's."""
+        """Read the time: on the client's clocks, or without a client on this machine's."""
         if self._reader_session is None:
             return self.service.moment()
         return Timestamps(SYSTEM.now().timestamp(), SYSTEM.monotonic(), self._reader_session)
 
     def committed(self, on_progress: OnProgress | None) -> None:
-        """Something was recorded: report it. A failing callback does not break the run."""
+        """Report progress after a commit. A failing callback does not break the run."""
         if self.service.runtime.monotonic() - self._written >= _STATUS_EVERY:
             self.report(on_progress)
         else:
             self._call(on_progress)
 
     def report(self, on_progress: OnProgress | None) -> None:
-        """The same, and rewrite the status file however young it is."""
+        """Report progress, and rewrite the status file however recent it is."""
         self._written = self.service.runtime.monotonic()
         self.write_status(running=True)
         self._call(on_progress)

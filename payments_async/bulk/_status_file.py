@@ -1,4 +1,4 @@
-"""`LEDGER.status.json`: how far a run has come, readable while the ledger is locked."""
+"""`LEDGER.status.json`: the progress of a run, readable while the ledger is locked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .protocol.totals import as_text
 
 _VERSION: Final = 1
 _LONGEST: Final = 1 << 20
-"""Characters that are read: a longer file is not ours."""
+"""Characters at most: a longer file is not ours."""
 
 
 def report(
@@ -29,9 +29,9 @@ def report(
     running: bool,
     activity: Activity | None = None,
 ) -> dict[str, Any]:
-    """What the file says: counts and sums by state and currency, never a row. Times in seconds since 1970.
+    """Make the file's content: counts and sums by state and currency, never a row. Times are seconds UTC.
 
-    The batch and its input are named, so that a later import beside it can see that it was paid already.
+    It names the batch and its input, so that a later import in the same folder can find that it was paid.
     """
     rows = dict.fromkeys(RowState, 0)
     amounts: dict[str, dict[str, str]] = {}
@@ -64,7 +64,7 @@ class StatusFile:
         return cls(ledger + _files.STATUS_SUFFIX)
 
     def write(self, said: dict[str, Any]) -> bool:
-        """Replace what it says. False when it cannot be written: a run continues without it."""
+        """Replace the content. Returns False when it cannot be written: a run continues without it."""
         try:
             _files.write_text(self.path, json.dumps(said, separators=(",", ":")), durable=False)
         except OSError:
@@ -72,12 +72,12 @@ class StatusFile:
         return True
 
     def remove(self) -> None:
-        """Take it away; one that cannot be removed stays."""
+        """Remove the file; one that cannot be removed stays."""
         with contextlib.suppress(OSError):
             os.unlink(self.path)
 
     def read(self) -> dict[str, Any] | None:
-        """What it says; None when it is missing or unreadable."""
+        """Read the content; None when the file is missing or unreadable."""
         try:
             with open(self.path, encoding="utf-8") as file:
                 said = json.loads(file.read(_LONGEST))

@@ -1,4 +1,4 @@
-"""What stops a batch of payouts, and what each says to do about it.
+"""Errors of a batch of payouts. Each says what to do about it.
 
 PaymentsError
 └─ BulkError                       effect "none": raising it moved no money
@@ -28,7 +28,7 @@ _BARE: Final[dict[str, Any]] = {"original": (), "row_key": None, "reference": No
 
 
 class BulkError(PaymentsError):
-    """Anything that stops work on a batch on purpose."""
+    """An error of a batch, raised on purpose. Base class of all others."""
 
 
 class SourceUnreadable(BulkError):
@@ -38,7 +38,7 @@ class SourceUnreadable(BulkError):
         where = source if line is None else f"{source}, line {line}"
         super().__init__(f"{where}: {reason}")
         self.source = source
-        """The file's path, or what the rows were called."""
+        """The file's path, or the name of the rows."""
         self.reason = reason
         """What is wrong and what to do, without any of the input's values."""
         self.line = line
@@ -52,19 +52,19 @@ class RowFault:
     line: int | None
     """The line of the file where the row begins, from 1; None where there are no lines."""
     number: int | None
-    """Which row of data it is, from 1; None for the header."""
+    """The row's number among the rows of data, from 1; None for the header."""
     column: str | None
-    """The column at fault; None when it is the row as a whole."""
+    """The column at fault; None for a fault of the whole row."""
     reason: str
     """The rule, and the kind of the value, never the value: it may be an account."""
     original: Sequence[str] = attrs.field(default=(), eq=False, repr=False)
     """The row as it was read, under the source's `columns`."""
     row_key: str | None = attrs.field(default=None, eq=False, repr=False)
-    """What names the row in the batch, as it was read; None when that cannot be read."""
+    """The row's name in the batch, as it was read; None when it cannot be read."""
     reference: str | None = attrs.field(default=None, eq=False, repr=False)
     """The operator's own reference, as it was read."""
     hides_key: bool = attrs.field(default=False, eq=False, repr=False)
-    """True if the row may have the `row_key` of another row, where it cannot be read."""
+    """True if the `row_key` is unreadable, and may be that of another row."""
 
     def __str__(self) -> str:
         """`line 7, amount: must be at least 1, in major units`."""
@@ -80,15 +80,15 @@ class SourceErrors(BulkError):
         self, source: str, faults: Sequence[RowFault], *, total: int, rows: int, can_skip: bool = True
     ) -> None:
         self.source = source
-        """The file's path, or what the rows were called."""
+        """The file's path, or the name of the rows."""
         self.faults: tuple[RowFault, ...] = tuple(attrs.evolve(fault, **_BARE) for fault in faults)
-        """The first of them, without the rows themselves, which may hold account data."""
+        """The first faults, without the rows themselves, which may hold account data."""
         self.total = total
-        """How many faults there are in all."""
+        """The number of all faults."""
         self.rows = rows
-        """How many rows have one or more; 0 when it is the header that is at fault."""
+        """How many rows have faults; 0 when the header is at fault."""
         self.can_skip: bool = can_skip and rows > 0
-        """True if `skip_invalid` pays the other rows. Not where a header is at fault, nor where two rows
+        """True if `skip_invalid` pays the other rows. False when the header is at fault, or when two rows
         share a name or may share one: the `row_key` of a row that cannot be taken apart is unknown."""
         super().__init__(self._told())
 
@@ -101,17 +101,17 @@ class SourceErrors(BulkError):
 
 
 class BatchIdRequired(BulkError):
-    """A live key pays no batch without a name whose rows have no references either. Nothing was sent.
+    """A live key was used, and neither the batch nor all of its rows have a name. Nothing was sent.
 
-    Their references would be made of the whole input: with its ledger lost, the input with one row edited
+    References would be made of the whole input: with its ledger lost, the input with one row edited
     would be another batch, and every row would be paid again (Endpoints, POST /payouts: reference).
     """
 
     def __init__(self, source: str) -> None:
         self.source = source
-        """The file's path, or what the rows were called."""
+        """The file's path, or the name of the rows."""
         self.problem: str = f"{source}: {_UNNAMED}"
-        """What is missing, and why it matters."""
+        """The missing name, and why it matters."""
         super().__init__(f"{self.problem}. Give load a batch_id, or every row a reference of its own")
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a ledger, and the way out of each.
+"""Errors of a ledger, each with a way out.
 
 BulkError
 └─ LedgerError                     .path .problem .way_out
@@ -58,7 +58,7 @@ class LedgerMissing(LedgerError):
 
 
 class LedgerForeign(LedgerError):
-    """The file is something else than a ledger of this package. It was not touched."""
+    """The file is not a ledger of this package. It was not touched."""
 
     way_out = "choose another path; this file was not touched"
 
@@ -92,11 +92,11 @@ class LedgerLocked(LedgerError):
         holder = "another process" if pid is None else f"process {pid}"
         super().__init__(path, f"in use by {holder}" + (f" since {since.isoformat()}" if since else ""))
         self.pid = pid
-        """The process that holds it; None when it did not say."""
+        """The id of the process that holds the lock; None when unknown."""
         self.since = since
-        """Since when, UTC; None when it did not say."""
+        """The time since when, in UTC; None when unknown."""
         self.read_only = read_only
-        """True if it only reads it, and has done so for longer than others wait."""
+        """True if that process only reads the ledger, for longer than others wait."""
 
 
 class LedgerNewer(LedgerError):
@@ -107,22 +107,22 @@ class LedgerNewer(LedgerError):
     def __init__(self, path: str, *, found: int, known: int) -> None:
         super().__init__(path, f"its form is number {found}, and this version knows up to {known}")
         self.found = found
-        """The number of its form."""
+        """The schema version of the ledger."""
         self.known = known
-        """The highest number this version can read."""
+        """The highest schema version that this package can read."""
 
 
 class LedgerMismatch(LedgerError):
-    """The ledger belongs to something else than this run: `.recorded` there, `.given` here."""
+    """The ledger belongs to another batch, account or input: `.recorded` there, `.given` here."""
 
     subject: ClassVar[str] = "batch"
 
     def __init__(self, path: str, *, recorded: str, given: str, details: Sequence[str] = ()) -> None:
         super().__init__(path, "; ".join([self._problem(recorded, given), *details]))
         self.recorded = recorded
-        """What the ledger was begun with."""
+        """The value that the ledger was begun with."""
         self.given = given
-        """What this run was given."""
+        """The value that this run was given."""
 
     def _problem(self, recorded: str, given: str) -> str:
         return f"its {self.subject} is {recorded}, and this run's is {given}"
@@ -138,21 +138,21 @@ class LedgerOfAnotherBatch(LedgerMismatch):
 
 
 class LedgerOfAnotherEnvironment(LedgerMismatch):
-    """Begun in `live` and run in `sandbox`, or the other way round."""
+    """The batch was begun in `live` and run in `sandbox`, or the other way round."""
 
     subject = "environment"
     way_out = "use a key of the ledger's environment, or another ledger"
 
 
 class LedgerOfAnotherAddress(LedgerMismatch):
-    """Begun against another base URL."""
+    """The batch was begun against another base URL."""
 
     subject = "base URL"
     way_out = "use the ledger's base URL, or another ledger"
 
 
 class LedgerOfAnotherKey(LedgerMismatch):
-    """Begun with another API key; fingerprints are shown. The key may be of another project."""
+    """The batch was begun with another API key, perhaps of another project. Fingerprints are shown."""
 
     subject = "key fingerprint"
     way_out = (
@@ -166,7 +166,7 @@ class LedgerOfAnotherKey(LedgerMismatch):
 class LedgerOfAnotherInput(LedgerMismatch):
     """The input was edited since it was read into the ledger: `.differences`, `.total`. Nothing was changed.
 
-    Hashes are shown, and of the rows where they are and which fields differ, never a value.
+    The message shows hashes, and the places and differing fields of rows, never a value.
     """
 
     subject = "input"
@@ -190,17 +190,17 @@ class LedgerOfAnotherInput(LedgerMismatch):
         self.differences: tuple[InputDifference, ...] = tuple(differences)
         """The first rows that differ; with `accept_edits`, the first whose edits cannot be accepted."""
         self.total = total
-        """How many such rows there are in all."""
+        """The number of all differing rows."""
 
     def _problem(self, recorded: str, given: str) -> str:
-        """The beginnings of the hashes: which rows differ is what is to be read."""
+        """Shorten the hashes in the message: the differing rows matter more."""
         return super()._problem(f"{recorded[:_BRIEF]}…", f"{given[:_BRIEF]}…")
 
 
 class InputPaidElsewhere(LedgerError):
     """A ledger beside this one has the same input as another batch: `.batch_id`, `.ledger`.
 
-    Its rows have other references there, so that the service would take them for other payouts.
+    Its rows have other references there, so the service would take them for other payouts.
     """
 
     way_out = (
@@ -230,9 +230,9 @@ class LedgerDuplicates(LedgerError):
         rest = [f"and {total - len(shown)} more"] if total > len(shown) else []
         super().__init__(path, "; ".join([*shown, *rest]))
         self.duplicates: tuple[Duplicate, ...] = tuple(duplicates)
-        """The first of them."""
+        """The first duplicates."""
         self.total = total
-        """How many there are in all."""
+        """The number of all duplicates."""
 
 
 class LedgerRefused(LedgerError):
@@ -243,13 +243,13 @@ class LedgerRefused(LedgerError):
     def __init__(self, path: str, number: int | None, reason: str) -> None:
         super().__init__(path, reason if number is None else f"row {number}: {reason}")
         self.number = number
-        """The row's number; None when it is about none, or about a row that is not known."""
+        """The row's number; None when no known row is concerned."""
         self.reason = reason
-        """Why not."""
+        """The reason for the refusal."""
 
 
 class LedgerClosed(LedgerError):
-    """The ledger was closed when its batch was left, or is discarded. What was recorded before is kept."""
+    """The ledger was closed when its batch was left, or is discarded. Earlier records are kept."""
 
     way_out = (
         "open it again: `PayoutBatch.open(path, client)`, and work with the batch inside its `with` block"
@@ -257,13 +257,13 @@ class LedgerClosed(LedgerError):
 
 
 class LedgerFull(LedgerError):
-    """The disk is full. What was asked for was not recorded: an intent must not be sent."""
+    """The disk is full. The change was not recorded: an unrecorded intent must not be sent."""
 
     way_out = "make room and run again; every row is as it was recorded last"
 
 
 class LedgerGone(LedgerError):
-    """The ledger's file was deleted, moved or replaced while it was in use. No new row was begun since."""
+    """The ledger's file was deleted, moved or replaced while in use. No new row was begun since."""
 
     way_out = (
         "put the file back and run again; without it a new ledger finds what is paid, as long as batch id "
@@ -272,13 +272,13 @@ class LedgerGone(LedgerError):
 
 
 class LedgerBroken(LedgerError):
-    """The disk failed on the ledger. Nothing it says in this run can be relied on any more."""
+    """The disk failed under the ledger. Nothing it returns in this run can be relied on any more."""
 
     way_out = "see to the disk, then open the ledger again and check it: payments payouts check"
 
 
 class LedgerDamaged(LedgerError):
-    """The ledger is not as it was written: damaged, cut short or changed by something else: `.findings`."""
+    """The ledger is not as it was written: damaged, truncated or changed by another program: `.findings`."""
 
     way_out = (
         "put back the newest whole copy; without one move it and its .lock away, and load the same input "
@@ -290,4 +290,4 @@ class LedgerDamaged(LedgerError):
         more = f"; and {len(findings) - _MOST} more" if len(findings) > _MOST else ""
         super().__init__(path, text + more)
         self.findings: tuple[str, ...] = tuple(findings)
-        """Each thing that is wrong."""
+        """Everything that is wrong."""

@@ -1,5 +1,5 @@
 # From payments_async/bulk/batch.py; change that, then run: python -m tools.mirror
-"""A batch of payouts: load an input, run it, and run it again after whatever happened.
+"""A batch of payouts: load an input, run it, and run it again after any interruption.
 
     with PayoutBatch.open("june.ledger", client) as batch:
         batch.load("june.csv")
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class PayoutBatch:
-    """One batch and its ledger, which remembers every row: `with PayoutBatch.open(path, client)`."""
+    """One batch and its ledger, which records every row: `with PayoutBatch.open(path, client)`."""
 
     def __init__(
         self, path: str | os.PathLike[str], client: Payments | None = None, *, create: bool = True
@@ -52,7 +52,7 @@ class PayoutBatch:
         Args:
             path: the ledger: a file on a local disk, made (mode 0600) when it is not there.
             client: pays; its rate limits pace the batch, behind interactive calls. It stays open. Without
-                one the batch is there to be looked at: what needs the service raises BulkError.
+                one the batch can only be read: methods that need the service raise BulkError.
             create: whether a missing ledger is made; never without a client.
         """
         return cls(path, client, create=create)
@@ -65,7 +65,7 @@ class PayoutBatch:
         self._bridge.close()
 
     def load(self, source: Input, **options: Unpack[LoadOptions]) -> ImportReport:
-        """Import the rows to pay; of an input that the ledger has already, see that it is the same.
+        """Import the rows to pay. If the ledger has an input already, check that it is the same.
 
         Args:
             source: a file (.csv, .jsonl, .ndjson, .parquet), a source of `bulk.sources`, or payouts
@@ -84,7 +84,7 @@ class PayoutBatch:
         return self._bridge.call_with_rows(self._async.load, source, **options)
 
     def preview(self, source: Input, **options: Unpack[ReadingOptions]) -> ImportReport:
-        """What `load` would come to: reads and checks every row, imports none, sends none.
+        """Make the report that `load` would give: checks every row, imports none, sends none.
 
         It can be called before the batch is opened, and then makes no ledger: nothing is written but the
         `rejects` file when asked. Rows that a ledger has otherwise are in the report's `.differences`.
@@ -94,7 +94,7 @@ class PayoutBatch:
             options: `batch_id`, `reference_prefix`, `proofs`, `skip_invalid`, `rejects`, `strict_amounts`:
                 see `bulk.ReadingOptions`.
 
-        Raises what `load` does, but for LedgerOfAnotherInput and InputPaidElsewhere: the report says these.
+        Raises what `load` does, except LedgerOfAnotherInput and InputPaidElsewhere: the report shows these.
         """
         return self._bridge.call_with_rows(self._async.preview, source, **options)
 
@@ -110,7 +110,7 @@ class PayoutBatch:
         drain: float = 30.0,
         wait_final: float | None = None,
     ) -> BatchReport:
-        """Pay: rows that an earlier run left unfinished first, new ones beside them, then what is in doubt.
+        """Pay: first rows that an earlier run left unfinished, then new ones, then resolve those in doubt.
 
         Cancelled or killed, it can be run again at any time; nothing is paid twice (Endpoints,
         POST /payouts).
@@ -121,18 +121,18 @@ class PayoutBatch:
             max_amount: take no row that would bring a currency over this, in major units.
             max_rows: take no more rows than this, those of earlier runs included.
             max_failure_rate: 0 to 1; take no more rows once more than this share has failed.
-            concurrency: rows under way at a time. It bounds the speed: for R payouts a second (Limits) and
+            concurrency: rows sent at a time. It bounds the speed: for R payouts a second (Limits) and
                 answers that take S seconds, R x S are under way: 192 are enough for 1,000 a second at 0.19 s.
                 Keep it below the client's `max_connections` (256), so that other calls find one too.
             patience: seconds, once every other row is decided, in which rows in doubt are posted again and
-                looked for.
-            drain: seconds that rows under way are given after `stop`, or Ctrl-C in a blocking program.
-            wait_final: then `follow` the payouts for so many seconds; None to leave that for later.
+                searched for.
+            drain: seconds in which rows being sent may finish after `stop`, or Ctrl-C in a blocking program.
+            wait_final: `follow` the payouts afterwards for so many seconds; None to leave that for later.
 
         Raises:
             LedgerOfAnotherKey: the key was replaced, and the new one does not see the ledger's payouts.
             LedgerMismatch: begun in another environment or at another address.
-            OutcomesUnrecorded: the ledger cannot record what was learned; the next run learns it again.
+            OutcomesUnrecorded: the ledger cannot record outcomes; the next run finds them again.
             LedgerError: see `bulk.ledger_errors`.
         """
         return self._bridge.call_and_drain(
@@ -151,15 +151,15 @@ class PayoutBatch:
     def follow(
         self, seconds: float, on_progress: Callable[[Progress], object] | None = None
     ) -> BatchReport:
-        """Mirror the service's statuses of created payouts in the ledger, until all are final or time is up.
+        """Copy the service's statuses of created payouts to the ledger, until all are final or time is up.
 
-        However many there are, the list is walked for all of them together, never more often than every
+        However many there are, the list is scanned for all of them together, never more often than every
         five seconds (Limits, Polling guidance). Stopped, cancelled or killed, it can be called again: what
-        is final in the ledger is not asked about again. The report's `failed` are for `retry_failed`; its
+        is final in the ledger is not read again. The report's `failed` are for `retry_failed`; its
         `stopped` says why not all are final, if so.
 
         Args:
-            seconds: at most so long.
+            seconds: the longest time to follow.
             on_progress: called after each page of the list, and at least every five seconds; it cannot
                 break the following.
 
@@ -172,10 +172,10 @@ class PayoutBatch:
         return self._bridge.call(self._async.follow, seconds, on_progress)
 
     def reconcile(self, on_progress: Callable[[Progress], object] | None = None) -> Certificate:
-        """Learn what the service's list shows of the batch, and certify it. Sends no payout.
+        """Update the ledger from the service's list, then certify the batch. Sends no payout.
 
         Rows in flight or in doubt whose payout the list shows are settled: created, or in conflict. Others
-        stay as they are. Statuses are mirrored, the ledger is checked and compared with the list row by row.
+        stay as they are. Statuses are copied, the ledger is checked and compared with the list row by row.
 
         Args:
             on_progress: called after each page of the list, and at least every five seconds; it cannot
@@ -184,7 +184,7 @@ class PayoutBatch:
         Raises:
             LedgerMismatch: see `run`.
             LedgerError: see `bulk.ledger_errors`.
-            PaymentsError: the list cannot be read to its end, or not whole; what was learned is recorded.
+            PaymentsError: the list cannot be read whole, to its end; all facts read until then are recorded.
         """
         return self._bridge.call(self._async.reconcile, on_progress)
 
@@ -194,16 +194,16 @@ class PayoutBatch:
         """Make rows new again whose payouts have finally failed, or which were refused; `run` pays them.
 
         Each payout is read from the service now, and its row is made new only when that reading says that
-        it is over and did not arrive. The new payout has a reference of its own: the old one's with `~g1`,
+        it has finally failed. The new payout has a reference of its own: the old one's with `~g1`,
         then `~g2` and so on (Endpoints, POST /payouts: a reference is used once). Rows in doubt are never
         made new again.
 
         Args:
             rows: only these, by number; None for all that are known to have failed.
-            rejected: the rejected rows instead, once what the service had against them was mended there:
+            rejected: the rejected rows instead, once the cause was corrected at the service:
                 same reference, same body, and an idempotency key that they never had (Limits, Idempotency).
                 For another body give `load` the corrected input, with `accept_edits`.
-            dry_run: only say which.
+            dry_run: only report which rows.
 
         Raises:
             BulkError: a row that was asked for is not there, or in another state; nothing was changed.
@@ -214,9 +214,9 @@ class PayoutBatch:
         return self._bridge.call(self._async.retry_failed, rows=rows, rejected=rejected, dry_run=dry_run)
 
     def stop(self, reason: str = "stopped") -> None:
-        """End what is under way. A run finishes its rows and takes no new ones; it can be run again.
+        """End the running work early. A run finishes its rows and takes no new ones; it can be run again.
 
-        To be called from any thread, by a signal handler for instance.
+        Call this from any thread, from a signal handler for instance.
         """
         self._bridge.call_soon(self._async.stop, reason)
 
@@ -228,17 +228,17 @@ class PayoutBatch:
         accounts: bool = False,
         overwrite: bool = False,
     ) -> ExportReport:
-        """Write the rows and what became of each to a file, which appears once it is whole (mode 0600).
+        """Write the rows and their outcomes to a file, which appears once it is complete (mode 0600).
 
         Args:
             path: ends in .csv, .json, .jsonl or .parquet. Amounts are exact text; what a spreadsheet would
                 take for a formula has an apostrophe in front.
             states: only rows in these (`RowFate.FAILED`: payouts that failed); None for all.
             accounts: with the instruments' and customers' data, which are masked otherwise.
-            overwrite: replace a file that is there; it is refused otherwise, as it may be an earlier result.
+            overwrite: replace an existing file; otherwise it is refused, as it may be an earlier result.
 
         Raises:
-            BulkError: another ending, a file that is there, or a path that is the ledger's or input's own.
+            BulkError: another suffix, an existing file, or a path that is the ledger's or input's own.
             ImportError: Parquet's extra is not installed.
             OSError: the file cannot be written.
         """
@@ -251,29 +251,29 @@ class PayoutBatch:
         )
 
     def discard(self) -> None:
-        """Forget what was loaded: the ledger is removed when the batch is left. Only before the first `run`.
+        """Discard what was loaded: the ledger is removed when the batch is left. Only before the first `run`.
 
-        For a batch that is called off before anything was sent: the same rows, edited or under another
+        For a batch that is cancelled before anything was sent: the same rows, edited or under another
         name, can then be loaded as new. A ledger that holds no batch when it is left needs no such call.
 
         Raises:
-            LedgerRefused: a row was sent, or called off: the ledger is the record of that.
+            LedgerRefused: a row was sent, or cancelled: the ledger is the record of that.
         """
         return self._bridge.call(self._async.discard)
 
     def check(self) -> CheckReport:
-        """Read all of the ledger and see whether it adds up: its structure, its chain, every row and sum.
+        """Check all of the ledger: its structure, its chain, every row and sum.
 
         A few seconds for 100,000 rows; the service is not asked. What is wrong is in `.findings`.
         """
         return self._bridge.call(self._async.check)
 
     def status(self) -> BatchReport:
-        """Where the batch stands, as of the last commit. Raises LedgerMissing before anything was loaded."""
+        """Make the batch's report, as of the last commit. Raises LedgerMissing before anything was loaded."""
         return self._async.status()
 
     def certify(self, on_progress: Callable[[Progress], object] | None = None) -> Certificate:
-        """Compare the ledger with the service's list and with itself, row by row, and say what was found.
+        """Check the ledger, and compare it with the service's list row by row.
 
         Args:
             on_progress: called every five seconds; it cannot break the work.

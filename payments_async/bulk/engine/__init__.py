@@ -1,1 +1,1 @@
-"""The engine: sends rows, records outcomes, resolves rows in doubt."""
+"""The engine: sends rows, records outcomes and resolves rows in doubt."""

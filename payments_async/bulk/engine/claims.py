@@ -1,4 +1,4 @@
-"""Which rows are sent next, their intents on the disk: those of earlier runs, those that wait, new ones."""
+"""Chooses the next rows and records their intents: rows of earlier runs, waiting ones, new ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WAITING = (RowState.IN_FLIGHT, RowState.IN_DOUBT)
 
 
 class RowClaims:
-    """Rows of one run, a group at a time. None of them says that none is left to be sent now."""
+    """Claims the rows of one run, a group at a time; None when no row is left to be sent now."""
 
     def __init__(
         self,
@@ -46,11 +46,11 @@ class RowClaims:
         self._due: Iterator[list[int]] = iter(())
 
     async def aclose(self) -> None:
-        """Read no more rows of earlier runs."""
+        """Stop reading rows of earlier runs."""
         await self._earlier.aclose()
 
     async def next(self) -> Claim | None:
-        """Rows of earlier runs, then those whose back-off is over, then new ones."""
+        """Claim rows of earlier runs, then those whose back-off is over, then new ones."""
         if self._stopping.draining:
             return None
         if (rows := await anext(self._earlier, None)) is not None:
@@ -58,7 +58,7 @@ class RowClaims:
         return await self.waiting() or await self._new()
 
     async def waiting(self) -> Claim | None:
-        """Rows whose back-off is over."""
+        """Claim rows whose back-off is over."""
         if self._stopping.draining:
             return None
         numbers = next(self._due, None)
@@ -82,7 +82,7 @@ class RowClaims:
             yield group
 
     async def _again(self, rows: Sequence[LedgerRow]) -> Claim:
-        """Intents for the rows that may be posted again; the others are left to the list."""
+        """Record intents for the rows that may be posted again; leave the others to the list."""
         moments = await self._ledger.moments(rows)
         resends = []
         for row in rows:
@@ -103,7 +103,7 @@ class RowClaims:
     # New rows
 
     async def _new(self) -> Claim | None:
-        # with no row left, nothing is asked for that needs room or a limit: the run then ends by itself
+        # with no row left, neither room nor limits matter: the run ends by itself
         left = 0 if self._stopping.closed else Totals.of(self._ledger.totals).count(RowState.NEW)
         limit = left and await self._allowed(self._size)
         if not limit:
@@ -116,12 +116,12 @@ class RowClaims:
         return claim if claim.rows else None
 
     async def _allowed(self, limit: int) -> int:
-        """How many of the next rows the stop rules let through."""
+        """Count the next rows that the stop rules allow."""
         rules = self._rules
         if rules == StopRules():
             return limit
         if rules.max_failure_rate is not None:
-            # this rule counts what was learned so far, the others what was taken
+            # this rule counts the outcomes so far, the others the rows taken
             await self._recorder.flush()
         tally, number = Totals.of(self._ledger.totals), 0
         if allows_any(rules, tally, limit):
@@ -137,7 +137,7 @@ class RowClaims:
 
 
 def _taken(tally: Totals, row: LedgerRow) -> Totals:
-    """The tally once a new row is in flight."""
+    """Count a new row as in flight."""
     counts, sums = dict(tally.counts), dict(tally.sums)
     for state, sign in ((RowState.NEW, -1), (RowState.IN_FLIGHT, 1)):
         counts[state] = counts.get(state, 0) + sign

@@ -1,4 +1,4 @@
-"""Queues of rows in doubt: those to be posted again, those to be looked for. Eight bytes for each row."""
+"""Queues of rows in doubt: those to be posted again, those to be searched for. Eight bytes for each row."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ SCANS: Final = 4
 
 
 class UnresolvedRow(NamedTuple):
-    """What a run has learned of a row in doubt; the rest is in the ledger."""
+    """A run's facts about a row in doubt; the rest is in the ledger."""
 
     number: int
-    """The row's."""
+    """The row's number."""
     exists: bool = False
-    """True if its last request was answered 409."""
+    """True if the row's last request was answered 409."""
     refused: bool = False
-    """True if its last request was refused while an earlier one was in doubt."""
+    """True if the row's last request was refused while an earlier one was in doubt."""
     everywhere: bool = False
     """True if the next scan of the list has no filter."""
     scans: int = SCANS
-    """How many more scans this run affords it, 0 to 7."""
+    """How many more scans this run allows the row, 0 to 7."""
     times: int = 0
-    """How often it was posted again after a back-off, 0 to 7."""
+    """How often the row was posted again after a back-off, 0 to 7."""
 
 
 class UnresolvedQueue:
@@ -37,19 +37,19 @@ class UnresolvedQueue:
         self._due: dict[int, array[int]] = {}
 
     def add(self, doubt: UnresolvedRow, due: float = 0.0) -> None:
-        """Take a row, to be looked for at `due` or up to a second later; at once by default."""
+        """Add a row, to be searched for at `due` or up to a second later; at once by default."""
         self._due.setdefault(math.ceil(due), array("Q")).append(_packed(doubt))
 
     @property
     def due(self) -> float | None:
-        """When the next row is due; None when there is none."""
+        """The time when the next row is due; None when there is none."""
         return min(self._due, default=None)
 
     def __len__(self) -> int:
         return sum(map(len, self._due.values()))
 
     def take(self, until: float = math.inf) -> UnresolvedBatch:
-        """Take out those that are due by then."""
+        """Remove and return the rows that are due by then."""
         taken = array("Q")
         for second in sorted(second for second in self._due if second <= until):
             taken.extend(self._due.pop(second))
@@ -57,7 +57,7 @@ class UnresolvedQueue:
 
 
 class UnresolvedBatch:
-    """Rows in doubt that are being looked for."""
+    """Rows in doubt that are being searched for."""
 
     def __init__(self, packed: array[int]) -> None:
         self._packed = packed
@@ -66,7 +66,7 @@ class UnresolvedBatch:
         return len(self._packed)
 
     def groups(self, size: int) -> Iterator[list[UnresolvedRow]]:
-        """All of them, so many at a time."""
+        """Iterate over all rows, `size` at a time."""
         for start in range(0, len(self._packed), size):
             yield [_unpacked(each) for each in self._packed[start : start + size]]
 
@@ -88,18 +88,18 @@ class BackOff:
         self._runtime, self._look = runtime, look
         self._waiting = UnresolvedQueue()
         self._times: dict[int, int] = {}
-        """Of the rows that are posted again now: how often they were."""
+        """How often each row that is now posted again was posted before."""
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     @property
     def due(self) -> float | None:
-        """When the next row is to be posted, on the runtime's monotonic clock; None when none waits."""
+        """The time of the next post, on the runtime's monotonic clock; None when no row waits."""
         return self._waiting.due
 
     def add(self, number: int) -> None:
-        """Take a row whose posts have failed under a key that is still trusted."""
+        """Add a row whose posts have failed under a key that is still trusted."""
         times = self._times.pop(number, 0)
         seconds = post_again_after(times)
         if seconds is None:
@@ -108,17 +108,17 @@ class BackOff:
             self._waiting.add(UnresolvedRow(number, times=times + 1), self._runtime.monotonic() + seconds)
 
     def take(self, size: int) -> Iterator[list[int]]:
-        """The numbers of the rows that are due, so many at a time."""
+        """Remove the rows that are due. Yields their numbers, `size` at a time."""
         for doubts in self._waiting.take(self._runtime.monotonic()).groups(size):
             self._times.update((doubt.number, doubt.times) for doubt in doubts)
             yield [doubt.number for doubt in doubts]
 
     def settled(self, number: int) -> None:
-        """Forget a row that is not under way any more, unless it waits again."""
+        """Forget a row that is no longer being sent, unless it waits again."""
         self._times.pop(number, None)
 
     def end(self) -> None:
-        """Leave the rows that wait to the list: there is no time for another post."""
+        """Leave the waiting rows to the list: there is no time for another post."""
         for doubts in self._waiting.take().groups(500):
             for doubt in doubts:
                 self._look(UnresolvedRow(doubt.number))

@@ -1,4 +1,4 @@
-"""One run over a ledger: rows of earlier runs and new ones, then what is in doubt, to the last."""
+"""One run over a ledger: sends rows of earlier runs and new ones, then resolves those in doubt."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from .stopping import Stopping
 from .workers import Claiming, run_workers
 
 _AHEAD: Final = 2
-"""Intents on the disk for each row that can be under way."""
+"""Intents on the disk for each row that can be sent at a time."""
 
 
 @attrs.frozen(kw_only=True)
 class Pace:
-    """How a run goes about it."""
+    """The speed and the time limits of a run."""
 
     concurrency: int
-    """Rows under way at a time."""
+    """Rows sent at a time."""
     rules: StopRules
     patience: float
-    """Seconds, once all else is done, in which rows in doubt are posted again and looked for."""
+    """Seconds, once all else is done, in which rows in doubt are posted again and searched for."""
     drain: float
-    """Seconds that rows under way are given after a stop."""
+    """Seconds in which rows being sent may finish after a stop."""
 
 
 class Engine:
-    """Runs once."""
+    """Runs a batch once."""
 
     def __init__(
         self,
@@ -73,21 +73,21 @@ class Engine:
 
     @property
     def doing(self) -> Doing:
-        """`waiting` while nothing is left but rows in doubt that wait."""
+        """The present activity: `waiting` while only rows in doubt are left, and these wait."""
         return "waiting" if self._has_sent_all and self.waits.why else "paying"
 
     @property
     def waits(self) -> Waits:
-        """The rows in doubt that wait."""
+        """The number of rows in doubt that wait."""
         return Waits(len(self._backoff), self._resolver.waiting)
 
     @property
     def next_post(self) -> float | None:
-        """When the next waiting row is to be posted, on the runtime's monotonic clock; None when none is."""
+        """The time of the next post of a waiting row, on the runtime's monotonic clock; None if none waits."""
         return self._backoff.due
 
     async def run(self) -> None:
-        """Until nothing is left to do, or the run is stopped; `stopping.reason` then says why.
+        """Run until nothing is left to do, or the run is stopped; `stopping.reason` then says why.
 
         Raises OutcomesUnrecorded or another LedgerError when the ledger fails.
         """
@@ -115,7 +115,7 @@ class Engine:
         self._cutting = self._service.runtime.call_later(self._pace.drain, self._cut)
 
     def _cut(self) -> None:
-        """The time to drain is over: what is under way stays in flight, for the next run to find out."""
+        """End the drain: rows being sent stay in flight, for the next run to resolve."""
         self._is_cut = True
         self._stopping.halt("the time to drain was over")
         if self._working is not None:
@@ -135,7 +135,7 @@ class Engine:
     # Rows in doubt
 
     async def _resolve(self) -> None:
-        """Post again and look, whenever rows are due, until none waits or the patience is over."""
+        """Post rows again and search the list, whenever rows are due, until none waits or time is up."""
         runtime, self._has_sent_all = self._service.runtime, True
         until = runtime.monotonic() + self._pace.patience
         while (due := self._due) is not None and not self._stopping.draining:
@@ -146,7 +146,7 @@ class Engine:
                 if self._is_now(self._resolver.due):
                     await self._look()
             elif self._backoff:
-                self._backoff.end()  # a look at the list is all there is time for
+                self._backoff.end()  # there is only time to search the list
             else:
                 await self._resolver.surface()
                 return
@@ -161,7 +161,7 @@ class Engine:
         return is_due and not self._stopping.draining
 
     async def _look(self) -> None:
-        """One look at the list for the rows that are due, and the next requests of those that need one."""
+        """Search the list once for the rows that are due, and send the next requests that follow."""
         try:
             looked = await self._resolver.look()
         except FATAL as error:

@@ -1,6 +1,6 @@
 """Writes what pages of the service's list show of a batch's rows into the ledger.
 
-It also finds payouts of later generations than the ledger knows of: an earlier ledger, since lost, had sent
+It also finds payouts of later generations than the ledger knows: an earlier ledger, since lost, had sent
 those rows again.
 """
 
@@ -22,7 +22,7 @@ from ..protocol.row_set import RowSet
 
 
 class LaterGenerations:
-    """Collects them, page by page, in words."""
+    """Collects payouts of later generations, page by page, in words."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -30,7 +30,7 @@ class LaterGenerations:
         self._shown: dict[int, dict[str, str]] = {}
 
     async def take(self, page: Iterable[Payout]) -> list[tuple[LedgerRow, str]]:
-        """The rows with later payouts on this page that no page showed before, each with one of them."""
+        """Read a page. Returns rows with later payouts that no page showed before, with one of them each."""
         found = [payout for payout in page if payout.reference and parted(payout.reference)[1]]
         if not found:
             return []
@@ -43,7 +43,7 @@ class LaterGenerations:
         return [(row, words) for row, payout in pairs if (words := self._note(row, payout))]
 
     def of(self, row: LedgerRow) -> tuple[str, ...]:
-        """What was found so far of a row's later payouts."""
+        """List a row's later payouts found so far."""
         return tuple(self._shown.get(row.number, {}).values())
 
     def _note(self, row: LedgerRow, payout: Payout) -> str | None:
@@ -64,29 +64,29 @@ class ListedRow:
     """A row and the payout that the list shows under its reference."""
 
     before: LedgerRow
-    """As the ledger had it."""
+    """The row before this page."""
     row: LedgerRow
-    """As the ledger has it now."""
+    """The row as the ledger has it now."""
     payout: Payout
 
 
 class Mirror:
-    """Takes pages, in the memory of one page and one bit for each row."""
+    """Records the payouts of list pages in the ledger, in the memory of one page and one bit a row."""
 
     def __init__(self, ledger: Ledger, *, settles: bool = False) -> None:
-        """`settles`: end the doubt about rows too. Only while no other task sends them."""
+        """`settles`: also settle rows in doubt. Only while no other task sends them."""
         self._ledger, self._settles = ledger, settles
         self._contradicted = RowSet()
         self._later = LaterGenerations(ledger)
         self.contradictions: int = 0
-        """Rows whose payout had ended and is shown otherwise."""
+        """Rows whose payout was final and is now shown with another status."""
         self.findings: list[str] = []
-        """The first of these, in words."""
+        """Descriptions of the first contradictions."""
 
     async def take(self, page: Sequence[Payout]) -> list[ListedRow]:
         """Record what a page shows of the batch's rows, all in one commit. Raises LedgerError."""
         if self._settles:
-            await self._later.take(page)  # the list is newest first: they come before, or on the same page
+            await self._later.take(page)  # newest first: later generations come before, or on the same page
         payouts = {payout.reference: payout for payout in page if payout.reference is not None}
         rows = await self._ledger.by_references(payouts)
         outcomes = []
@@ -107,7 +107,7 @@ class Mirror:
             self.note(finding)
 
     def note(self, finding: str) -> None:
-        """Something that must not happen silently."""
+        """Add a contradiction to the count and the findings."""
         _log.warning("%s", clean(finding))
         self.contradictions += 1
         if len(self.findings) < _MOST_FINDINGS:

@@ -1,7 +1,7 @@
-"""A scan of the service's list, page by page: what stands by itself, and what needs it whole.
+"""Scans the service's list, page by page, and tells whether it was read whole.
 
-A list with items that cannot be read, or that does not show its end, proves no absence: the scan counts
-them, and whoever needs the whole list raises `SearchIncomplete` or says so in its result.
+A list with unreadable items, or without its end, proves no absence. The scan counts such items,
+and code that needs the whole list raises `SearchIncomplete` or reports it in its result.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Filters = Mapping[str, str | date]
 
 
 class PayoutList:
-    """From the newest payout to the oldest. A page that could not be read can be asked for again."""
+    """The list from the newest payout to the oldest. A page that failed can be requested again."""
 
     def __init__(self, service: Service, filters: Filters | None = None) -> None:
         self._service, self._filters = service, filters
@@ -28,7 +28,7 @@ class PayoutList:
 
     @property
     def unread(self) -> int:
-        """Payouts that were shown and could not be read."""
+        """Payouts on the list that could not be read."""
         return self._position.unread
 
     @property
@@ -42,7 +42,7 @@ class PayoutList:
         return self._position.pages
 
     async def page(self, deadline: float | None = None) -> Sequence[Payout]:
-        """The next page's payouts, within so many seconds.
+        """Read the next page's payouts, within `deadline` seconds.
 
         Raises PaymentsError, SearchIncomplete among them for a list whose end is not shown.
         """
@@ -53,10 +53,10 @@ class PayoutList:
 
 
 async def pages(service: Service) -> AsyncIterator[Sequence[Payout]]:
-    """The whole list, a page at a time.
+    """Read the whole list, a page at a time.
 
     Raises PaymentsError when it cannot be read to its end, or shows a payout that cannot be read: it could be
-    any that the list seems to be without.
+    any that the list seems to lack.
     """
     walk = PayoutList(service)
     while not walk.is_over:
@@ -69,9 +69,9 @@ async def pages(service: Service) -> AsyncIterator[Sequence[Payout]]:
 async def scan(
     service: Service, filters: Filters | None = None
 ) -> AsyncGenerator[tuple[Sequence[Payout], bool], None]:
-    """Pages of the list; and of each, whether the list was read to its end, and whole, with it.
+    """Read the list's pages. Yields each with True if the list is now complete: read whole, to its end.
 
-    Raises one of `FATAL`; any other failure ends the walk before its end.
+    Raises one of `FATAL`; any other failure stops the scan early.
     """
     walk = PayoutList(service, filters)
     while not walk.is_over:
@@ -85,7 +85,7 @@ async def scan(
 
 
 async def search(service: Service, references: Collection[str]) -> dict[str, Payout]:
-    """{reference: its payout} of those the list shows; not read on once all are found.
+    """Find payouts on the list: {reference: payout}. Stops reading once all are found.
 
     Raises PaymentsError when some are not found and the list could not be read whole.
     """

@@ -1,4 +1,4 @@
-"""What was learned of rows, on its way into the ledger: many outcomes in one commit."""
+"""Records outcomes of rows in the ledger, many in one commit."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _DELAY: Final = 0.02
 """Seconds an outcome waits for others."""
 _GROUP: Final = 200
 _MOST: Final = 1000
-"""Outcomes waiting, from which on adding one waits too."""
+"""Waiting outcomes; with more, `put` waits too."""
 
 
 class OutcomesUnrecorded(BulkError):
-    """The ledger could not record what became of some rows: `.to_json()`. It has them in flight.
+    """The ledger could not record the outcomes of some rows: `.to_json()`. They stay in flight there.
 
     Nothing is lost: the next run sends them again under the same references and learns the same.
     """
@@ -33,15 +33,15 @@ class OutcomesUnrecorded(BulkError):
         super().__init__(text)
         self.__cause__: BaseException | None = cause
         self.outcomes: tuple[RowOutcome, ...] = tuple(outcomes)
-        """What was learned, without account data."""
+        """The unrecorded outcomes, without account data."""
 
     def to_json(self) -> str:
-        """The outcomes as JSON text, to be kept elsewhere."""
+        """Encode the outcomes as JSON text, to be kept elsewhere."""
         return json.dumps([attrs.asdict(outcome) for outcome in self.outcomes])
 
 
 class Recorder:
-    """Commits outcomes in groups: of 200, or of whatever came within 20 milliseconds."""
+    """Commits outcomes in groups: of 200, or of all that came within 20 milliseconds."""
 
     def __init__(self, ledger: Ledger, runtime: Runtime) -> None:
         self._ledger, self._runtime = ledger, runtime
@@ -55,7 +55,7 @@ class Recorder:
         """Called once, when the ledger refuses."""
 
     async def put(self, outcome: RowOutcome) -> None:
-        """Take an outcome; returns at once unless too many are waiting."""
+        """Add an outcome; returns at once unless too many are waiting."""
         self._waiting.append(outcome)
         if len(self._waiting) >= _GROUP:
             self._start()
@@ -65,12 +65,12 @@ class Recorder:
             await self.flush()
 
     async def flush(self) -> None:
-        """Return once all that was put is recorded, or the ledger has refused."""
+        """Wait until all outcomes are recorded, or the ledger has refused."""
         while self._failure is None and (self._waiting or self._task is not None):
             await asyncio.shield(self._start())
 
     async def close(self) -> None:
-        """The same at the end of a run. Raises OutcomesUnrecorded when the ledger has refused."""
+        """Flush at the end of a run. Raises OutcomesUnrecorded when the ledger has refused."""
         await self.flush()
         self._stop_timer()
         if self._failure is not None:

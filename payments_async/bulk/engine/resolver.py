@@ -1,4 +1,4 @@
-"""Rows in doubt: one scan of the list for all of them, then for each what the rules say."""
+"""Resolves rows in doubt: scans the list once for all of them, then applies the rules to each."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .service import Service, day_of
 from .stopping import Stopping
 
 _SCAN_AGAIN: Final = 60.0
-"""Seconds before the second look; each further one waits longer by as much."""
+"""Seconds before the second scan; each further one waits longer by as much."""
 _GROUP: Final = 500
 _OPEN: Final = (RowState.IN_FLIGHT, RowState.IN_DOUBT)
 _Filters = Mapping[str, str | date]
@@ -34,18 +34,18 @@ _Filters = Mapping[str, str | date]
 
 @attrs.define
 class _Scope:
-    """Where the list can show the rows that are looked for."""
+    """The part of the list that can show the rows searched for."""
 
     rows: int = 0
     wanted: RowSet = attrs.field(factory=RowSet)
     everywhere: bool = False
     earliest: float | None = None
     is_dated: bool = True
-    """True if it is known of all rows from when on the list can show them."""
+    """True if the earliest possible creation time is known for all rows."""
     values: dict[str, set[str]] = attrs.field(factory=lambda: {"currency": set(), "method": set()})
 
     def add(self, row: LedgerRow, doubt: UnresolvedRow, moments: Mapping[int, Timestamps]) -> None:
-        """Extend it to one more row."""
+        """Extend the scope to one more row."""
         self.rows += 1
         self.wanted.add(row.number)
         self.everywhere |= doubt.everywhere
@@ -58,7 +58,7 @@ class _Scope:
             self.earliest = start if self.earliest is None else min(start, self.earliest)
 
     def filters(self) -> _Filters:
-        """The narrowest part of the list that surely holds all payouts of these rows."""
+        """Make filters for the narrowest part of the list that surely holds all payouts of these rows."""
         if self.everywhere:
             return {}
         filters: dict[str, str | date] = {
@@ -71,49 +71,49 @@ class _Scope:
 
 @attrs.frozen
 class _Scanned:
-    """A scan that was made."""
+    """A finished scan."""
 
     at: Timestamps
-    """When it began."""
+    """The time when the scan began."""
     whole: bool
     everywhere: bool
     found: RowSet
 
 
 class Resolver:
-    """Keeps the rows in doubt of one run. What is known of them is read from the ledger, page by page."""
+    """Resolves the rows in doubt of one run. Their facts are read from the ledger, page by page."""
 
     def __init__(self, ledger: Ledger, service: Service, recorder: Recorder, stopping: Stopping) -> None:
         self._ledger, self._service, self._recorder = ledger, service, recorder
         self._stopping, self._doubts = stopping, UnresolvedQueue()
         self._sought = 0
-        """Rows that the scan under way looks for."""
+        """Rows that the running scan searches for."""
 
     def add(self, doubt: UnresolvedRow) -> None:
-        """Take a row."""
+        """Add a row."""
         self._doubts.add(doubt)
 
     @property
     def due(self) -> float | None:
-        """When to look next, on the runtime's monotonic clock; None when nothing is in doubt."""
+        """The time of the next scan, on the runtime's monotonic clock; None when nothing is in doubt."""
         return self._doubts.due
 
     @property
     def waiting(self) -> int:
-        """Rows that wait for a look, or are looked for now."""
+        """The number of rows that wait for a scan, or are searched for now."""
         return len(self._doubts) + self._sought
 
     async def surface(self) -> None:
-        """Leave what is still in doubt to the operator."""
+        """Leave the rows still in doubt to the operator."""
         async for group in self._open(self._doubts.take()):
             for row, _ in group:
                 await self._record(row, row_state.doubt(row.known))
 
     async def look(self) -> AsyncGenerator[Claim, None]:
-        """Walk the list for the rows that are due. Gives those to be sent under their next key, intended.
+        """Scan the list for the rows that are due. Yields, claimed, those to be sent under their next key.
 
-        The rows that it shows are settled on the way. Raises one of `responses.FATAL`, when no reading can
-        succeed. A run that drains breaks it off.
+        Rows whose payouts the list shows are settled. Raises one of `responses.FATAL`, when no reading can
+        succeed. A draining run ends the scan early.
         """
         await self._recorder.flush()
         taken = self._doubts.take(self._service.runtime.monotonic())
@@ -135,7 +135,7 @@ class Resolver:
     async def _open(
         self, taken: UnresolvedBatch
     ) -> AsyncGenerator[list[tuple[LedgerRow, UnresolvedRow]], None]:
-        """The rows that are still in doubt, as the ledger has them."""
+        """Read the rows that are still in doubt from the ledger."""
         for doubts in taken.groups(_GROUP):
             rows = await self._ledger.numbered(doubt.number for doubt in doubts)
             yield [(row, doubt) for doubt in doubts if (row := rows[doubt.number]).state in _OPEN]
@@ -145,7 +145,7 @@ class Resolver:
         whole, later = False, LaterGenerations(self._ledger)
         async for payouts, is_end in scan(self._service, filters):
             whole = is_end
-            await later.take(payouts)  # newest first: they come before, or on the same page
+            await later.take(payouts)  # newest first: later generations come before, or on the same page
             shown = {payout.reference: payout for payout in payouts if payout.reference is not None}
             for row in await self._ledger.by_references(shown):
                 if row.number in scope.wanted and row.state in _OPEN and found.add(row.number):
@@ -156,12 +156,12 @@ class Resolver:
         return _Scanned(at, whole, not filters, found)
 
     async def _settle(self, row: LedgerRow, payout: Payout, later: Sequence[str]) -> None:
-        """What the list shows under a row's reference decides."""
+        """Settle a row by the payout that the list shows under its reference."""
         learned = settled(row, payout, later) or RowOutcome(row.number, row_state.doubt(row.known))
         await self._recorder.put(learned)
 
     async def _absent(self, taken: UnresolvedBatch, scanned: _Scanned) -> AsyncGenerator[Claim, None]:
-        """What follows for the rows that the scan has not shown."""
+        """Apply the rules to the rows that the scan did not show."""
         async for group in self._open(taken):
             absent = [(row, doubt) for row, doubt in group if row.number not in scanned.found]
             moments = await self._ledger.moments(row for row, _ in absent)
@@ -171,7 +171,7 @@ class Resolver:
                 if resolution.step is NextStep.NEXT_EPOCH:
                     resends.append(self._next_epoch(row, resolution))
                 else:
-                    # its filters may be what the service refuses
+                    # the service may refuse the filters
                     await self._act(
                         row, doubt._replace(everywhere=doubt.everywhere or not scanned.whole), resolution
                     )
@@ -192,7 +192,7 @@ class Resolver:
         )
 
     def _since_send(self, last: Timestamps, at: Timestamps) -> float:
-        """Seconds that had surely passed at that moment since a row's last request."""
+        """Compute the seconds that had surely passed at that moment since a row's last request."""
         return since_last_send(age(last, at, self._service.started))
 
     async def _act(self, row: LedgerRow, doubt: UnresolvedRow, resolution: Resolution) -> None:

@@ -1,4 +1,4 @@
-"""One row, sent under an intent that is on the disk, until something is known of it."""
+"""Sends one row, under an intent that is on the disk, until its outcome is known or in doubt."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ from .service import Service
 from .stopping import Stopping
 
 TRIES: Final = 4
-"""Posts of a row before others go first."""
+"""Posts of a row before other rows go first."""
 _LONG: Final = 10.0
-"""Seconds after which a post that fails is the row's last before others go first."""
+"""Seconds: a failing post that took longer is the row's last before other rows go first."""
 _MARGIN: Final = 30.0
-"""Seconds before the end of an intent's life in which no post is begun."""
+"""Seconds before an intent expires in which no post is begun."""
 _OUTAGE: Final = 30.0
-"""Seconds, more or less, between the posts of a row while the service fails as a whole."""
+"""About how many seconds lie between the posts of a row while the whole service fails."""
 
 
 def same_bytes(row: LedgerRow) -> bool:
-    """True if the body is still the one that was recorded."""
+    """True if the row's body is still the one that was recorded."""
     return body_hash(row.body) == row.body_hash
 
 
 class Sender:
-    """Posts rows; what it learns goes to the recorder, a row in doubt to the back-off or the resolver."""
+    """Posts rows. Outcomes go to the recorder, rows in doubt to the back-off or the resolver."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Sender:
         self._budget = RetryBudget()
 
     async def send(self, row: LedgerRow, at: Timestamps) -> None:
-        """Post the row, intended `at` that moment, until something is known or the run is halted."""
+        """Post the row, with an intent of the time `at`, until it is decided or the run is halted."""
         try:
             await self._send(row, at)
         finally:
@@ -116,7 +116,7 @@ class Sender:
             return None
 
     async def _renew(self, row: LedgerRow, *, doubt: bool) -> tuple[LedgerRow, Timestamps] | None:
-        """A new intent in place of one that is too old; None when there can be none now."""
+        """Record a new intent in place of one that is too old; None when that is not possible now."""
         made = (await self._ledger.moments([row]))[row.key_intent or 0]
         if at_start(row.state, self._age(made)) is Action.RESOLVE:
             await self._give_up(row, UnresolvedRow(row.number))
@@ -131,7 +131,7 @@ class Sender:
     def _is_outage(self, posted: Posted) -> bool:
         """True if so many posts fail that this one should not count against its row.
 
-        Its lane then waits instead of taking a new row, until the service is well again.
+        Its worker then waits instead of taking a new row, until the service recovers.
         """
         step = STEPS[kind_of(posted.reply)]
         if step is Step.AGAIN and posted.reply.verdict == "in_doubt":
@@ -169,7 +169,7 @@ class Sender:
             self._stopping.halt(why_of(posted.code), Stop.NO_ACCESS)
 
     async def _give_up(self, row: LedgerRow, doubt: UnresolvedRow, posted: Posted | None = None) -> None:
-        """Leave the row to the list."""
+        """Leave the row to the back-off or the list."""
         await self._in_doubt(row, posted)
         self._resolver.add(doubt)
 
@@ -181,5 +181,5 @@ class Sender:
 
 
 def _with_margin(held: ElapsedRange) -> ElapsedRange:
-    """The age of an intent, made older by the time that a post may take."""
+    """Add the time that a post may take to the age of an intent."""
     return ElapsedRange(held.at_least, held.at_most + _MARGIN)

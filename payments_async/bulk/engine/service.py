@@ -1,4 +1,4 @@
-"""The service as the engine meets it through the client: clocks, one post of a row, a search of the list."""
+"""The engine's access to the service through the client: clocks, one post of a row, pages of the list."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PATTERN: Final[PayoutPreparation] = {
     "method": "pattern",
     "instrument": Instrument.phone("+10000000000", "BJ"),
 }
-"""What is never sent: the request that is prepared of it lends all but its body and key to each row's."""
+"""A payout that is never sent: its prepared request is the pattern for each row's, all but body and key."""
 
 
 class Service:
@@ -43,24 +43,24 @@ class Service:
         self._heard: tuple[float, float] | None = None
         self._pattern: PreparedRequest | None = None
         self.listed: int = 0
-        """Payouts of the list that were read."""
+        """Payouts that were read from the list."""
         self.started: Timestamps = self.moment()
-        """When this session began: whatever an earlier one recorded was past by then."""
+        """The time when this session began: all that earlier ones recorded was past by then."""
 
     @property
     def place(self) -> Account:
-        """Where this client pays."""
+        """The account that this client pays from."""
         key = self._internal.key()
         return Account(key.environment, self._internal.base_url, key.fingerprint)
 
     def moment(self) -> Timestamps:
-        """Now, on every clock there is; the service's is its last `Date`, carried on with our own."""
+        """Read the time on every clock; the service's is its last `Date`, advanced by our own clock."""
         elapsed = self.runtime.monotonic() - self._began
         server = None if self._heard is None else self._heard[0] + elapsed - self._heard[1]
         return Timestamps(self.runtime.now().timestamp(), elapsed, self._session, server)
 
     async def post(self, row: LedgerRow, seconds: float) -> Posted:
-        """Send a row's bytes once; nothing leaves after so many seconds. Raises ConfigurationError."""
+        """Send a row's bytes once; nothing is sent after `seconds`. Raises ConfigurationError."""
         try:
             prepared = self._prepared(row)
             payout = await self._client.send(prepared, priority="bulk", max_retries=0, deadline=seconds)
@@ -73,7 +73,7 @@ class Service:
         return succeeded(payout)
 
     def _prepared(self, row: LedgerRow) -> PreparedRequest:
-        """The row's request, written out: `evolve` costs three times as much."""
+        """Make the row's request. Written out, because `evolve` costs three times as much."""
         pattern, key, base_url = self._pattern, self._internal.key(), self._internal.base_url
         here = (base_url, key.environment, key.fingerprint)
         if pattern is None or here != (pattern.base_url, pattern.environment, pattern.key_fingerprint):
@@ -85,9 +85,9 @@ class Service:
         )
 
     async def greet(self) -> None:
-        """Reach the service and learn its time. Raises PaymentsError when it cannot be worked with.
+        """Contact the service and learn its time. Raises PaymentsError when it cannot be used.
 
-        Posts of this run are bound to the key of now.
+        Binds this run's posts to the client's present API key.
         """
         self._pattern = self._client.payouts.prepare(**_PATTERN)
         self._note(await self._client.payouts.list(page_size=1))
@@ -99,7 +99,7 @@ class Service:
         filters: Mapping[str, str | date] | None = None,
         deadline: float | None = None,
     ) -> Page[Payout]:
-        """One page of the list, newest first; `deadline` in seconds. Raises PaymentsError."""
+        """Read one page of the list, newest first; `deadline` in seconds. Raises PaymentsError."""
         page = await self._list.page({**(filters or {}), "deadline": deadline}, cursor)
         self._note(page)
         self.listed += len(page.items)
@@ -117,7 +117,7 @@ class Service:
 
 @lru_cache(maxsize=8)  # many answers carry the same second
 def _date(text: str | None) -> float | None:
-    """Seconds since 1970 in a `Date` header; None when there is none that can be read."""
+    """Parse a `Date` header to seconds since 1970; None when there is none, or it cannot be read."""
     try:
         said = parsedate_to_datetime(text) if text else None
         return None if said is None else (said if said.tzinfo else said.replace(tzinfo=UTC)).timestamp()
@@ -126,5 +126,5 @@ def _date(text: str | None) -> float | None:
 
 
 def day_of(seconds: float) -> date:
-    """The day, UTC, of a time in seconds since 1970."""
+    """Convert seconds since 1970 to the day, in UTC."""
     return datetime.fromtimestamp(seconds, UTC).date()

@@ -1,4 +1,4 @@
-"""How a run is ended before the batch is complete, and rests that end with it."""
+"""Ends a run before the batch is complete, and interrupts its waits."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from ..protocol.stop_rules import Stop
 
 
 class Stopping:
-    """What ends a run early, by degrees.
+    """The state of a run that ends early, in three degrees.
 
-    Closed, it takes no new rows and brings the others to their end. Draining, it does the same within a
-    bounded time, and looks for none in doubt. Halted, it starts no further request at all.
+    Closed, it takes no new rows and finishes the others. Draining, it does the same within a
+    bounded time, and searches for none in doubt. Halted, it starts no further request at all.
     """
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._resting: dict[asyncio.Future[None], bool] = {}
         self.reason: str | None = None
-        """Why, in words; the first reason stays."""
+        """The reason in words; the first one stays."""
         self.kind: Stop = Stop.TEMPORARY
-        """What has to change before the work can continue, by the first reason."""
+        """The change that is needed before the work can continue, by the first reason."""
         self.closed: bool = False
         self.draining: bool = False
         self.halted: bool = False
         self.rests_until: float | None = None
-        """Until when the work as a whole rests, on the runtime's monotonic clock; None while it does not."""
+        """The time until which all work pauses, on the runtime's monotonic clock; None while it does not."""
         self.on_drain: Callable[[], object] = bool
         """Called when draining begins."""
 
@@ -38,7 +38,7 @@ class Stopping:
             self.reason, self.kind = reason, kind
 
     def drain(self, reason: str, kind: Stop = Stop.TEMPORARY) -> None:
-        """Take no new rows; those under way are finished."""
+        """Take no new rows, and finish those being sent."""
         self.close(reason, kind)
         if not self.draining:
             self.draining = True
@@ -52,7 +52,7 @@ class Stopping:
         self._wake(deep=True)
 
     async def rest(self, seconds: float, *, deep: bool) -> None:
-        """Give way for so long; a halt ends it, and draining too unless it is `deep`."""
+        """Pause for so many seconds; a halt ends the pause, and draining too unless it is `deep`."""
         if self.halted or (self.draining and not deep):
             return
         rested = asyncio.get_running_loop().create_future()

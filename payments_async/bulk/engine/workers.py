@@ -1,4 +1,4 @@
-"""The window: how many rows are under way, and the next ones on the disk before they are needed."""
+"""The workers: send a limited number of rows at a time, and claim the next ones ahead of need."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Claiming = Callable[[], Awaitable[Claim | None]]
 
 
 class TaskFeed:
-    """Rows one by one out of claims of many; the next claim is made while the last is worked off."""
+    """Gives rows one by one from claims of many; the next claim is made while the last is being sent."""
 
     def __init__(self, claim: Claiming, low: int) -> None:
         """`low`: with so few rows left, the next claim is begun."""
@@ -27,7 +27,7 @@ class TaskFeed:
         self._error: BaseException | None = None
 
     async def take(self) -> Intended | None:
-        """The next row; None when there are no more."""
+        """Get the next row; None when there are no more."""
         while True:
             if len(self._rows) <= self._low and self._coming is None and not self._ended:
                 self._coming = asyncio.ensure_future(self._refill())
@@ -40,7 +40,7 @@ class TaskFeed:
             await asyncio.wait([self._coming])
 
     async def close(self) -> None:
-        """Wait for a claim under way: its rows are in flight then, and stay so."""
+        """Wait for a running claim: its rows are then in flight, and stay so."""
         if self._coming is not None:
             await asyncio.wait([self._coming])
 
@@ -59,9 +59,9 @@ class TaskFeed:
 async def run_workers(
     claim: Claiming, work: Callable[[LedgerRow, Timestamps], Awaitable[None]], concurrency: int
 ) -> None:
-    """Do `work` on every row that `claim` gives, on so many at a time; cancelled, it stops all of them.
+    """Do `work` on every row that `claim` gives, on `count` at a time; cancelled, it stops all of them.
 
-    Raises what a piece of work or a claim raised first.
+    Raises the first exception of a piece of work or a claim.
     """
     supply = TaskFeed(claim, concurrency)
 

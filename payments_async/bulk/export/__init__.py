@@ -1,1 +1,1 @@
-"""Rows and their outcomes as CSV, JSON Lines or Parquet."""
+"""Exports rows and their outcomes as CSV, JSON, JSON Lines or Parquet."""

@@ -1,4 +1,4 @@
-"""A ledger's rows in a file: read a page at a time, written beside the file's place, put there when whole."""
+"""Exports a ledger's rows to a file: reads a page at a time, and puts the file in place when it is whole."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Wanted = Callable[[LedgerRow], bool]
 
 @attrs.frozen
 class ExportReport:
-    """What an export wrote."""
+    """The report of an export."""
 
     path: str
     rows: int
@@ -93,7 +93,7 @@ def _any(_: LedgerRow) -> bool:
 
 
 async def _names(ledger: Ledger, wanted: Wanted) -> set[str] | None:
-    """The metadata names of the rows; None when they are too many for columns."""
+    """Collect the metadata names of the rows; None when they are too many for columns."""
     found: set[str] = set()
     async with aclosing(_pages(ledger, wanted)) as pages:
         async for page in pages:
@@ -104,14 +104,14 @@ async def _names(ledger: Ledger, wanted: Wanted) -> set[str] | None:
 
 
 def _refuse_own_files(ledger: Ledger, target: Path) -> None:
-    """An export must not take the place of the ledger, of a file beside it, or of what was paid."""
+    """Refuse to overwrite the ledger, a file that belongs to it, or the input."""
     refuse_ledger_files(target, ledger.path)
     if os.path.realpath(target) == ledger.path.removesuffix(".ledger") or _is_input(ledger, target):
         raise BulkError(f"{target}: is the batch's input; choose another path")
 
 
 def _refuse_earlier(target: Path) -> None:
-    """What is there may be an earlier result, and is replaced only when asked."""
+    """Refuse to overwrite an existing file: it may be an earlier result."""
     if os.path.lexists(target):
         raise BulkError(
             f"{target}: is there already; name another file, or replace it by --overwrite (overwrite=True)"
@@ -123,5 +123,5 @@ def _is_input(ledger: Ledger, target: Path) -> bool:
         return False
     try:
         return same_file(ledger.header.binding, stat_of(open_source(target)))
-    except (SourceUnreadable, ImportError):  # no kind of file that is read
+    except (SourceUnreadable, ImportError):  # not a kind of file that sources read
         return False

@@ -1,4 +1,4 @@
-"""The forms of an export: CSV, JSON, JSON Lines, Parquet. Each writes records as they come."""
+"""The file formats of an export: CSV, JSON, JSON Lines, Parquet. Each writes records as they come."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class ExportFormat(ABC):
         return
 
     def abandon(self) -> None:
-        """Let go of a file that will not be whole."""
+        """Abandon a file that will not be complete."""
         return
 
 
 class CsvFormat(ExportFormat):
-    """A header and a line each, for people: control characters and line ends in a cell are escapes.
+    """A header, then a line for each record. Control characters and line ends in cells are escaped.
 
     Cells that a spreadsheet would take for formulas have an apostrophe first.
     """
@@ -62,7 +62,7 @@ def _cell(value: Any) -> str:
 
 
 class JsonLinesFormat(ExportFormat):
-    """One object a line."""
+    """JSON Lines: one object a line."""
 
     _before, _between, _after, _empty = b"", b"\n", b"\n", b""
     _is_empty = True
@@ -79,13 +79,13 @@ class JsonLinesFormat(ExportFormat):
 
 
 class JsonFormat(JsonLinesFormat):
-    """One array of objects, each on a line of its own."""
+    """JSON: one array of objects, each on a line of its own."""
 
     _before, _between, _after, _empty = b"[\n", b",\n", b"\n]\n", b"[]\n"
 
 
 class ParquetFormat(ExportFormat):
-    """Typed columns, amounts as exact text. Raises ImportError when the extra is not installed."""
+    """Parquet: typed columns, amounts as exact text. Raises ImportError without the extra."""
 
     def __init__(self, file: BinaryIO, columns: Sequence[str]) -> None:
         super().__init__(file, columns)
@@ -108,7 +108,7 @@ class ParquetFormat(ExportFormat):
         self._writer.close()
 
     def abandon(self) -> None:
-        """Keep the writer from closing itself when it is collected: its file is gone by then."""
+        """Prevent the writer from closing itself when garbage-collected: its file is gone by then."""
         self._writer.is_open = False
 
 
@@ -126,11 +126,11 @@ _FORMS: Final[dict[str, type[ExportFormat]]] = {
     ".parquet": ParquetFormat,
 }
 NESTED: Final = (JsonFormat, JsonLinesFormat)
-"""Forms in which the parts of a record are objects: they need no columns."""
+"""Formats in which the parts of a record are objects: they need no columns."""
 
 
 def form_of(path: Path) -> type[ExportFormat]:
-    """The form that a path's ending asks for. Raises BulkError for any other."""
+    """Choose the format by a path's suffix. Raises BulkError for an unknown one."""
     form = _FORMS.get(path.suffix.lower())
     if form is None:
         raise BulkError(

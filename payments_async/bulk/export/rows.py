@@ -1,4 +1,4 @@
-"""A ledger's rows as records of an export: what they are, what became of them, account data masked. Pure."""
+"""Converts a ledger's rows to records of an export: content and outcome, account data masked. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FACTS: Final = (
     *("amount", "currency", "method", "description"),
     *("generation", "failure_code", "failure_message"),
 )
-"""The columns that every export has."""
+"""The columns of every export."""
 WHOLE: Final = frozenset({"number", "line", "generation"})
 """Columns of whole numbers; `final` is a truth value, and all others are text."""
 _KINDS: Final = {"instrument": Instrument, "customer": CustomerInput}
@@ -32,14 +32,14 @@ _OPEN: Final = {
     part: frozenset(field.name for field in attrs.fields(kind) if not callable(field.repr))
     for part, kind in _KINDS.items()
 }
-"""Fields without account or personal data: those that a request's repr shows."""
+"""Fields without account or personal data, which a request's repr shows too."""
 ACCOUNT_COLUMNS: Final = tuple(
     f"{part}.{field.name}" for part, kind in _KINDS.items() for field in attrs.fields(kind)
 )
 
 
 def record(row: LedgerRow, *, accounts: bool) -> Record:
-    """What an export says of a row. `accounts`: with instruments and customers in full."""
+    """Make a row's record. `accounts`: with instruments and customers in full."""
     known = row.known
     body: Mapping[str, Any] = decode.parse(row.body)
     return {
@@ -64,25 +64,25 @@ def record(row: LedgerRow, *, accounts: bool) -> Record:
 
 
 def pairs(row: LedgerRow) -> Mapping[str, Any]:
-    """The operator's own metadata."""
+    """Read the operator's own metadata of a row."""
     found: Mapping[str, Any] = {} if row.metadata is None else decode.parse(row.metadata.encode())
     return found
 
 
 def _shown(part: str, value: Any, *, accounts: bool) -> dict[str, Any]:
-    """A part of the request; what is not known to be harmless is masked."""
+    """Copy a part of the request; all fields not known to be harmless are masked."""
     fields = value if isinstance(value, Mapping) else {}
     return {name: item if accounts or name in _OPEN[part] else MASK for name, item in fields.items()}
 
 
 def columns(names: Collection[str] | None) -> tuple[str, ...]:
-    """The columns of a flat export of rows with this metadata; None: all of it in one column, as JSON."""
+    """List the columns of a flat export; with `names` None, all metadata is one column of JSON."""
     metadata = ["metadata"] if names is None else [f"metadata.{name}" for name in sorted(names)]
     return (*FACTS, *ACCOUNT_COLUMNS, *metadata)
 
 
 def flat(entry: Record, wanted: Collection[str]) -> Iterator[Any]:
-    """A record's values under flat columns; what is neither text, a number nor a truth value is JSON text."""
+    """Flatten a record to the values of columns; values that are no text, number or boolean become JSON."""
     values = {name: entry[name] for name in FACTS}
     for part in _KINDS:
         values.update({f"{part}.{name}": _plain(value) for name, value in entry[part].items()})
@@ -98,7 +98,7 @@ def _plain(value: Any) -> str | None:
 
 
 def json_text(value: Any) -> str:
-    """A value as JSON text, numbers exact, control characters escaped: they read back as they were."""
+    """Encode a value as JSON text, numbers exact, control characters escaped."""
     text = encode.encode_json(value).decode()
     if text.isprintable():
         return text

@@ -1,7 +1,7 @@
 """Whether a row may be sent, and what follows an attempt. Pure (Errors; Limits, Idempotency; gaps Q, R, S).
 
-The client says what the attempt proves (`Attempt.verdict`). That is not the row's verdict: a refusal after an
-attempt in doubt says nothing of that one.
+The client reports what the attempt proves (`Attempt.verdict`). That is not the row's verdict: a refusal after
+an attempt in doubt says nothing of that one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...models import Verdict
 from .clocks import INTENT_LIFETIME, ElapsedRange
 
 Record = Literal["matching", "other", "unreadable"]
-"""What a 2xx carried: the payout asked for, another one, or nothing with a `data.id`."""
+"""The content of a 2xx: the requested payout, another one, or none with a `data.id`."""
 
 
 class SendBlock(StrEnum):
@@ -43,22 +43,22 @@ def send_block(
 
 @attrs.frozen
 class AttemptReply:
-    """One attempt, as its sender saw it end."""
+    """One attempt and its result, as the sender saw it."""
 
     status: int | None = None
-    """None when no answer came."""
+    """The HTTP status; None when no answer came."""
     verdict: Verdict = "in_doubt"
-    """What the client says that this attempt proves."""
+    """What this attempt proves, by the client's report."""
     replayed: bool = False
     """True if `X-Idempotent-Replayed` said that this is an earlier answer."""
     record: Record = "unreadable"
     payout_id: str = ""
     untrusted: bool = False
-    """True if the other end failed to prove its name (TLS)."""
+    """True if the server failed to prove its name (TLS)."""
 
 
 class Kind(StrEnum):
-    """The kinds of end an attempt can have."""
+    """The possible results of an attempt."""
 
     SUCCESS = "success"
     OTHER_RECORD = "other record"
@@ -77,18 +77,18 @@ class Kind(StrEnum):
 
 
 class Step(StrEnum):
-    """What to do with the row next."""
+    """The next step for a row."""
 
     CONFIRM = "confirm"
     REJECT = "reject"
     AGAIN = "again"
-    """The same bytes and key, after a back-off."""
+    """Send the same bytes and key again, after a back-off."""
     PAUSE = "pause"
-    """The same, once the key's pause is over; the row is unchanged and no try is used up."""
+    """Send the same once the API key's pause is over; the row is unchanged and no try is used up."""
     HOLD = "hold"
-    """Leave the row in flight and take no new rows: nothing gets out at all."""
+    """Leave the row in flight and take no new rows: no request gets through at all."""
     LATER = "later"
-    """The same bytes and key, after a back-off in which other rows are sent."""
+    """Send the same bytes and key again, after a back-off in which other rows are sent."""
     RESOLVE = "resolve"
     """Read the list."""
     HALT_CREDENTIALS = "halt: credentials"
@@ -116,8 +116,8 @@ STEPS: Final[Mapping[Kind, Step]] = {
     Kind.OTHER_RECORD: Step.RESOLVE,
     Kind.UNREADABLE: Step.AGAIN,
     Kind.REFUSED: Step.REJECT,
-    Kind.EXISTS: Step.RESOLVE,  # a payout has the reference, or a request is at work: not known whose
-    Kind.STUCK: Step.RESOLVE,  # an earlier request's end, and it stays for 24 hours
+    Kind.EXISTS: Step.RESOLVE,  # a payout or a running request has the reference; it is unknown whose
+    Kind.STUCK: Step.RESOLVE,  # the final answer to an earlier request; it stays for 24 hours
     Kind.CREDENTIALS: Step.HALT_CREDENTIALS,
     Kind.MISSING: Step.HALT_ADDRESS,
     Kind.REDIRECTED: Step.HALT_ADDRESS,
@@ -127,11 +127,11 @@ STEPS: Final[Mapping[Kind, Step]] = {
     Kind.SILENT: Step.AGAIN,
     Kind.UNSENT: Step.AGAIN,
 }
-"""What follows each kind of end while nothing else is in doubt and tries are left."""
+"""The step after each result, while nothing else is in doubt and tries are left."""
 
 
 def kind_of(reply: AttemptReply) -> Kind:
-    """Which kind of end this is."""
+    """Classify the result of an attempt."""
     if reply.untrusted:
         return Kind.UNTRUSTED
     status = reply.status
@@ -151,7 +151,7 @@ def may_have_paid(verdict: Verdict) -> bool:
 
 
 def after_attempt(reply: AttemptReply, *, doubt: bool, tries_left: int) -> Step:
-    """What to do next. `doubt`: a request for this reference may have made a payout."""
+    """Decide the next step. `doubt`: a request for this reference may have made a payout."""
     kind = kind_of(reply)
     step = STEPS[kind]
     if step is Step.REJECT and doubt:
@@ -162,5 +162,5 @@ def after_attempt(reply: AttemptReply, *, doubt: bool, tries_left: int) -> Step:
 
 
 def _after_tries(reply: AttemptReply) -> Step:
-    """An answer that is replayed stays what it is for 24 hours; anything else may be another later."""
+    """Decide the step when no tries are left. A replayed answer stays for 24 hours; others may change."""
     return Step.RESOLVE if reply.replayed else Step.LATER

@@ -1,4 +1,4 @@
-"""How old a row's intents are, and what follows for its key and its requests. Pure (`_request/clocks.py`)."""
+"""Ages of a row's intents, and the rules for its key and requests. Pure (`_request/clocks.py`)."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _DAY: Final = 86_400.0
 
 
 def age(then: Timestamps, now: Timestamps, seen: Timestamps | None = None) -> ElapsedRange:
-    """How long ago `then` was. `seen`: a moment of this session at which `then` was already past."""
+    """Compute how long ago `then` was. `seen`: a moment of this session at which `then` was already past."""
     seconds = passed(then, now)
     at_most = math.inf if went_back(seconds) else max(seconds)
     return ElapsedRange(max(0.0, at_least(then, now, seen)), max(0.0, at_most))
 
 
 def key_is_trusted(age_of_key: ElapsedRange) -> bool:
-    """True if the service surely still remembers the key: 23 of its 24 hours."""
+    """True if the service surely still remembers the idempotency key: 23 of its 24 hours."""
     return age_of_key.at_most < KEY_TRUSTED_FOR
 
 
 def since_last_send(age_of_intent: ElapsedRange) -> float:
-    """Seconds that have surely passed since a request of that intent, or of an earlier one, left."""
+    """Seconds that have surely passed since a request of that intent, or of an earlier one, was sent."""
     return max(0.0, age_of_intent.at_least - INTENT_LIFETIME)
 
 
 def scan_start(first_intent: Timestamps) -> float | None:
-    """From which creation time on a list must be read to hold all payouts of a row: seconds since 1970.
+    """The earliest creation time that a payout of a row can have on the list: seconds since 1970.
 
     A day before the first intent, by the service's clock, as the list compares with that one; None, from
     the very beginning, when it was not known.

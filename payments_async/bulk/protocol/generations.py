@@ -1,8 +1,8 @@
-"""A row to be sent again: after its payout has finally failed, or after it was refused. Pure.
+"""Prepares a row to be sent again: after its payout has finally failed, or after it was refused. Pure.
 
-A reference is used up for ever, also by a payout that failed (Endpoints, POST /payouts). The next generation
+A reference is used up for ever, even by a payout that failed (Endpoints, POST /payouts). The next generation
 of a row therefore has one of its own, `stem~gN`, from which those of the earlier ones follow. A row that
-was refused has used up nothing but its idempotency key: it keeps its reference and its body.
+was refused has used up only its idempotency key: it keeps its reference and its body.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ _NAMES: Final = tuple(field.name for field in attrs.fields(NewRow))
 
 
 def parted(reference: str) -> tuple[str, int]:
-    """A reference without its generation, and the generation."""
+    """Split a reference into its stem and its generation."""
     found = _GENERATION.fullmatch(reference)
     return (found[1], int(found[2])) if found else (reference, 0)
 
 
 def later_references(reference: str, latest: int) -> list[str]:
-    """The references that a row with this one had in later generations, up to the latest there is."""
+    """List the references of later generations of a row, up to generation `latest`."""
     stem, generation = parted(reference)
     return [f"{stem}~g{number}" for number in range(generation + 1, latest + 1)]
 
 
 def earlier_references(reference: str, latest: int) -> list[str]:
-    """The references that the row of this one had in earlier generations, none later than `latest`."""
+    """List the references of earlier generations of a row, none later than `latest`."""
     stem, generation = parted(reference)
     earlier = range(1, min(generation, latest + 1))
     return [stem, *(f"{stem}~g{number}" for number in earlier)] if generation else []
 
 
 def next_generation(row: LedgerRow, binding: Binding) -> NewRow:
-    """The row with a new reference, and what follows from it. Raises ValueError when there can be none."""
+    """Give a row a new reference, with body and key to match. Raises ValueError if it gets too long."""
     stem, _ = parted(row.reference) if row.known.generation else (row.reference, 0)
     generation = row.known.generation + 1
     identity = Identity(binding.environment, binding.batch_id, row.row_key, generation, given=stem)
@@ -54,7 +54,7 @@ def next_generation(row: LedgerRow, binding: Binding) -> NewRow:
 
 
 def same_again(row: LedgerRow, binding: Binding) -> NewRow:
-    """The row as it is, to be sent under a key that it never had: it was refused, and may be taken now."""
+    """Give a refused row a new idempotency key, to be sent again unchanged: it may be accepted now."""
     known = row.known
     place = (binding.environment, binding.batch_id, row.row_key, known.generation, known.epoch)
     key = Identity(*place, known.revision + 1).idempotency_key(row.body_hash)
@@ -66,7 +66,7 @@ def _replacement(row: LedgerRow, **changes: Any) -> NewRow:
 
 
 def _renamed(body: bytes, reference: str, identity: Identity) -> bytes:
-    """The stored body with another reference, and with a proof of its own if it has one."""
+    """Put another reference into a stored body, and a new proof if the body has one."""
     asked: dict[str, Any] = decode.parse(body)
     asked["reference"] = reference
     pairs: Mapping[str, Any] = asked.get("metadata") or {}

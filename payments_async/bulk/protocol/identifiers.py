@@ -1,7 +1,7 @@
-"""What names a batch, a row, a request and a payout. Pure.
+"""The identifiers of a batch, a row, a request and a payout. Pure.
 
-A row that is sent again must have the same reference, and the same idempotency key for the same
-bytes, with nothing known but the input. Every identifier is therefore a digest of facts, never of chance;
+A row that is sent again needs the same reference, and the same idempotency key for the same
+bytes, even when only the input is known. Every identifier is therefore a digest of facts, never random;
 parts are written with their lengths, so that no two lists of parts give the same bytes.
 
     reference          environment, batch, row, generation           who may be paid once
@@ -21,7 +21,7 @@ import attrs
 from ..._validation.rules import name_problem
 
 REFERENCE_LIMIT = 191
-"""Characters (Endpoints, POST /payouts)."""
+"""The longest reference, in characters (Endpoints, POST /payouts)."""
 PROOF_KEY = "payments_sdk"
 """The one metadata pair of ten that the engine takes; callers keep nine."""
 _PROOF_VERSION = "1"
@@ -39,20 +39,20 @@ def _written(part: str | bytes | int | None) -> bytes:
 
 
 def digest(*parts: str | bytes | int | None) -> bytes:
-    """SHA-256 of the parts; an integer counts as its decimal text. Raises UnicodeEncodeError."""
+    """Compute the SHA-256 of the parts; an integer counts as its decimal text. Raises UnicodeEncodeError."""
     return hashlib.sha256(b"".join(map(_written, parts))).digest()
 
 
 def body_hash(body: bytes) -> str:
-    """What identifies the bytes of a request body, as hexadecimal text."""
+    """Compute the hash of a request body, as hexadecimal text."""
     return hashlib.sha256(body).hexdigest()
 
 
 def input_hash(rows: Iterable[tuple[str, str | None, bytes]]) -> str:
-    """The hash of a whole input, as hexadecimal text: the default `batch_id`.
+    """Compute the hash of a whole input, as hexadecimal text: the default `batch_id`.
 
     Each row is its key, the operator's reference or None, and its canonical body without the proof. The
-    same rows in the same order are the same batch, whatever the file looked like.
+    same rows in the same order are the same batch, whatever the file format.
     """
     seen = hashlib.sha256(b"payouts.1;")
     for row in rows:
@@ -61,12 +61,12 @@ def input_hash(rows: Iterable[tuple[str, str | None, bytes]]) -> str:
 
 
 def _readable(raw: bytes) -> str:
-    """Lower-case base32: safe in any field, and unharmed where letters compare without case."""
+    """Encode as lower-case base32: safe in any field, even where letters compare without case."""
     return base64.b32encode(raw).decode().rstrip("=").lower()
 
 
 def reference_problem(reference: str) -> str | None:
-    """What is wrong with a reference that the operator gave, or gave the beginning of; or None."""
+    """Validate a reference, or a prefix of one, that the operator gave. Returns its fault, or None."""
     if not reference.strip():
         return "is empty"
     if len(reference) > REFERENCE_LIMIT:
@@ -78,24 +78,24 @@ def reference_problem(reference: str) -> str | None:
 
 @attrs.frozen
 class Identity:
-    """Which payout of which row is meant, and everything that names it."""
+    """The identity of one payout of one row, and every identifier made from it."""
 
     environment: str
     """`live` or `sandbox`."""
     batch_id: str
     row_key: str
-    """The operator's, or the row's number as text; unique in the batch."""
+    """The operator's key for the row, or its number as text; unique in the batch."""
     generation: int = 0
     """How many payouts of this row have finally failed, each replaced by the next."""
     epoch: int = 0
-    """How many idempotency keys of this body were left behind."""
+    """How many idempotency keys of this body are no longer used."""
     revision: int = 0
     """How often the row was given a body again, another one or the same, after it was refused or before it
     was sent: the answer to its last key may be kept, and must not be the answer to its next one."""
     given: str | None = None
     """The operator's reference, if the input has one."""
     prefix: str = ""
-    """In front of a reference that is made here."""
+    """The prefix of a reference that is made here."""
 
     def reference(self) -> str:
         """The payout's reference, for all bodies and epochs. Raises ValueError over 191 characters."""
@@ -109,13 +109,13 @@ class Identity:
         return stem
 
     def idempotency_key(self, body: str) -> str:
-        """56 characters naming one request; `body` is the hash of its bytes (Limits, Idempotency)."""
+        """Make the idempotency key of a request, 56 characters; `body` is the hash of its bytes (Limits)."""
         revision = (self.revision,) if self.revision else ()
         place = (self.environment, self.batch_id, self.row_key, self.generation)
         return "pb1-" + _readable(digest("key", *place, body, self.epoch, *revision))
 
     def proof(self, content: str) -> Proof:
-        """What goes into the payout's metadata; `content` is the hash of the body without this proof."""
+        """Make the proof for the payout's metadata; `content` is the hash of the body without it."""
         return Proof(
             batch=_shortened("batch", self.environment, self.batch_id),
             row=_shortened("row", self.row_key),
@@ -130,7 +130,7 @@ def _shortened(kind: str, *parts: str) -> str:
 
 @attrs.frozen
 class Proof:
-    """Which row's payout a payout is, as its metadata says under `PROOF_KEY`."""
+    """The proof in a payout's metadata, under `PROOF_KEY`, of the row it belongs to."""
 
     batch: str
     row: str
@@ -144,7 +144,7 @@ class Proof:
 
     @classmethod
     def read(cls, text: object) -> Proof | None:
-        """What `text` wrote; None for anything else, which then proves nothing either way."""
+        """Parse what `text` wrote; None for anything else, which proves nothing either way."""
         found = _PROOF.fullmatch(text) if isinstance(text, str) else None
         if found is None:
             return None
@@ -152,6 +152,6 @@ class Proof:
         return cls(batch, row, body, int(generation))
 
     def is_of_same_payout(self, other: Proof) -> bool:
-        """True if both name the same payout of the same row, its body aside."""
+        """True if both name the same payout of the same row, whatever its body."""
         mine, theirs = (self.batch, self.row, self.generation), (other.batch, other.row, other.generation)
         return mine == theirs

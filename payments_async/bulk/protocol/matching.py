@@ -16,16 +16,16 @@ from .records import LedgerRow
 
 Detail = Decimal | str | None
 MONEY: Final = ("amount", "currency")
-"""What is compared of every payout."""
+"""The fields that are compared for every payout."""
 
 
 class Match(StrEnum):
-    """Whose payout it is."""
+    """The result of comparing a payout with a row."""
 
     EQUAL = "equal"
-    """The row's, as it was asked for."""
+    """The row's payout, as requested."""
     FOREIGN = "foreign"
-    """Not the row's."""
+    """Not the row's payout."""
     OTHER_BODY = "other body"
     """The row's reference with another content."""
     UNCLEAR = "cannot tell"
@@ -36,9 +36,9 @@ class Expected:
     """The payout that the row asks for."""
 
     details: Mapping[str, Detail]
-    """`amount`, `currency`, `method`, `instrument.phone_number` and so on; None means not asked for."""
+    """`amount`, `currency`, `method`, `instrument.phone_number` and so on; None means not requested."""
     proof: Proof | None
-    """None when the operator has turned proofs off."""
+    """The row's proof; None when the operator has turned proofs off."""
 
 
 @attrs.frozen
@@ -46,12 +46,12 @@ class Found:
     """The payout that the service shows."""
 
     details: Mapping[str, Detail]
-    """The same names; None or missing means not shown."""
+    """Values by the same names; None or missing means not shown."""
     metadata: Mapping[str, Any] | None
 
 
 def judge(expected: Expected, found: Found) -> Match:
-    """Whose payout this is; both have the same reference.
+    """Decide whether a found payout is the expected one; both have the same reference.
 
     The proof decides where there is one, as metadata comes back unchanged: a payout without it was made by
     another program. Account details are compared only without proofs, as a service may show them shortened.
@@ -72,7 +72,7 @@ def judge(expected: Expected, found: Found) -> Match:
 
 
 def compared(expected: Expected, found: Found) -> dict[str, bool]:
-    """{each field that `judge` compares: whether the service shows it}. The others were not compared."""
+    """List the fields that `judge` compares: {field: True if the service shows it}."""
     if expected.proof is None:
         asked = [name for name, value in expected.details.items() if value is not None]
         return {name: found.details.get(name) is not None for name in asked}
@@ -82,7 +82,7 @@ def compared(expected: Expected, found: Found) -> dict[str, bool]:
 
 
 def _by_details(expected: Mapping[str, Detail], found: Mapping[str, Detail]) -> Match:
-    """Equal when money and at least one detail of the destination are shown, and nothing differs."""
+    """Compare by details: equal if money and one detail of the destination are shown, and none differs."""
     if _differences(expected, found):
         return Match.OTHER_BODY
     shown = {name for name, value in found.items() if value is not None and expected.get(name) is not None}
@@ -91,13 +91,13 @@ def _by_details(expected: Mapping[str, Detail], found: Mapping[str, Detail]) -> 
 
 
 def _differences(expected: Mapping[str, Detail], found: Mapping[str, Detail]) -> set[str]:
-    """The names of details that both sides state, and state differently."""
+    """Find the details that both sides state differently."""
     both = {name for name, value in expected.items() if value is not None and found.get(name) is not None}
     return {name for name in both if not _same(expected[name], found[name])}
 
 
 def _same(asked: Detail, shown: Detail) -> bool:
-    """Equal; amounts also when equal as IEEE doubles, as services round."""
+    """Compare two details; amounts also count as equal when equal as IEEE doubles, as services round."""
     if isinstance(asked, Decimal) and isinstance(shown, Decimal):
         return asked == shown or float(asked) == float(shown)
     return asked == shown
@@ -112,7 +112,7 @@ def compare(row: LedgerRow, payout: Payout) -> Match:
 
 
 def expected(row: LedgerRow) -> Expected:
-    """What the row's recorded bytes ask for."""
+    """Read the payout that a row's recorded bytes ask for."""
     body: dict[str, Any] = decode.parse(row.body)
     instrument: dict[str, Any] = body.get("instrument") or {}
     details: dict[str, Detail] = {"amount": row.amount, "currency": row.currency, "method": row.method}
@@ -121,7 +121,7 @@ def expected(row: LedgerRow) -> Expected:
 
 
 def shown(payout: Payout) -> Found:
-    """What the service shows."""
+    """Read the details that the service shows of a payout."""
     details: dict[str, Detail] = {"method": payout.method.value if payout.method else None}
     if payout.amount is not None:
         details |= {"amount": payout.amount.value, "currency": payout.amount.currency}

@@ -1,4 +1,4 @@
-"""What a listed payout says of its row: whether it has ended, and how. Pure (States; gaps H, I)."""
+"""Reads a row's outcome from a listed payout: final or not, arrived or failed. Pure (States; gaps H, I)."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from .row_state import RowState
 from .totals import as_text
 
 UNSUCCESSFUL: Final = frozenset(word for word, end in STATUS_ENDS.items() if end is PayoutEnd.FAILED)
-"""Statuses of payouts that are over and did not arrive."""
+"""Statuses of payouts that have finally failed."""
 UNFAILED: Final = frozenset(STATUS_ENDS) - UNSUCCESSFUL
-"""Statuses of payouts that have not failed, whatever else is said of them."""
+"""Statuses of payouts that have not failed, whatever their other fields say."""
 OTHER_CONTENT: Final = "other content under its reference"
-"""Why a row is in conflict: its own payout, asked for otherwise before; without proofs perhaps another's."""
+"""Reason of a conflict: the row's own payout with other content; without proofs perhaps a stranger's."""
 OTHER_PAYOUT: Final = "reference of another payout"
-"""Why a row is in conflict: another payout has its reference."""
+"""Reason of a conflict: another payout has the row's reference."""
 _CODE: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}", re.ASCII)
 
 
 def is_over(payout: Payout) -> bool:
-    """True if a payout has ended, one way or the other, and all that is shown of it agrees."""
+    """True if a payout is final, arrived or failed, and all its fields agree."""
     return ending_of(payout) in (PayoutEnd.ARRIVED, PayoutEnd.FAILED)
 
 
 def status_of(payout: Payout) -> str | None:
-    """The payout's status; where none is shown, what its timestamps say."""
+    """Read a payout's status, or derive it from its timestamps when none is shown."""
     if payout.status is not None:
         return payout.status
     by_time = {PayoutEnd.ARRIVED: PayoutStatus.COMPLETED, PayoutEnd.FAILED: PayoutStatus.FAILED}
@@ -41,7 +41,7 @@ def status_of(payout: Payout) -> str | None:
 
 
 def described(payout: Payout) -> str:
-    """Where a payout stands, in words."""
+    """Describe a payout's status in words."""
     status = status_of(payout)
     if ending_of(payout) is not PayoutEnd.UNCLEAR:
         return str(status)
@@ -51,7 +51,7 @@ def described(payout: Payout) -> str:
 
 
 def failure_of(payout: Payout) -> str | None:
-    """Why a payout has finally failed, in a word without account data; None when it has not."""
+    """Give the reason why a payout has finally failed, without account data; None when it has not."""
     if ending_of(payout) is not PayoutEnd.FAILED:
         return None
     code = payout.failure.code.value if payout.failure and payout.failure.code else None
@@ -59,16 +59,16 @@ def failure_of(payout: Payout) -> str | None:
 
 
 def has_failed(row: LedgerRow) -> bool:
-    """True if the ledger knows that the row's payout is over and did not arrive."""
+    """True if the ledger knows that the row's payout has finally failed."""
     if row.state is not RowState.CREATED or not row.final or row.service_status in UNFAILED:
         return False
     return row.failure_code is not None or row.service_status in UNSUCCESSFUL
 
 
 def mirrored(row: LedgerRow, payout: Payout) -> RowOutcome | None:
-    """What is new of a created row; None when nothing is, or it is another payout than the row's.
+    """Make a created row's outcome from its payout; None if nothing is new, or the payout is another's.
 
-    A status that is final stays: `contradiction` reports another one.
+    A final status stays: `contradiction` reports a different one.
     """
     if row.state is not RowState.CREATED or payout.id != row.known.payout_id or contradiction(row, payout):
         return None
@@ -80,7 +80,7 @@ def mirrored(row: LedgerRow, payout: Payout) -> RowOutcome | None:
 
 
 def contradiction(row: LedgerRow, payout: Payout) -> str | None:
-    """What to say of a payout that is shown otherwise than it ended, or in two ways at once; else None."""
+    """Describe a payout that contradicts its final status, or itself; None when it does not."""
     if row.state is not RowState.CREATED or payout.id != row.known.payout_id:
         return None
     shown = described(payout)
@@ -90,7 +90,7 @@ def contradiction(row: LedgerRow, payout: Payout) -> str | None:
 
 
 def settled(row: LedgerRow, payout: Payout, later: Sequence[str] = ()) -> RowOutcome | None:
-    """The end of the doubt about a row whose reference the list shows; None when it stays.
+    """Settle a row in doubt whose reference the list shows. Returns None when it stays in doubt.
 
     `later`: what the list shows of its later payouts (`_later`), to be reported where the row seems unpaid.
     """
@@ -116,7 +116,7 @@ def _found(shown: Sequence[str]) -> str:
 
 
 def facts_of(payout: Payout) -> str:
-    """A payout in words: its id, amount and status, without what may be account data."""
+    """Describe a payout in words: its id, amount and status, without account data."""
     facts = [_plain(payout.id) or "a payout"]
     if payout.amount is not None:
         facts.append(" ".join(filter(None, (_plain(payout.amount.currency), _amount(payout.amount.value)))))
@@ -133,7 +133,7 @@ def _amount(value: Decimal | None) -> str | None:
 
 
 def retry_block(row: LedgerRow, payout: Payout) -> str | None:
-    """Why a row must not be paid again, given its payout as the list shows it now; None when it may be."""
+    """Give the reason why a row must not be paid again, by its payout on the list; None when it may be."""
     if row.state is not RowState.CREATED or payout.id != row.known.payout_id:
         return f"the list shows {payout.id} under its reference, which is not the row's payout"
     if ending_of(payout) is not PayoutEnd.FAILED:
@@ -144,20 +144,20 @@ def retry_block(row: LedgerRow, payout: Payout) -> str | None:
 
 
 class RowFate(StrEnum):
-    """What became of rows that were sent, for `export`; with the other states, each row has exactly one."""
+    """The results of rows that were sent, for `export`. Each row has one of these or another state."""
 
     COMPLETED = "COMPLETED"
     """CREATED, and the payout has arrived."""
     FAILED = "FAILED"
-    """CREATED, and the payout is over and did not arrive: what `retry_failed` is for."""
+    """CREATED, and the payout has finally failed: `retry_failed` is for these."""
     PENDING = "PENDING"
-    """CREATED, and the payout is not known to be over."""
+    """CREATED, and the payout is not known to be final."""
     UNKNOWN = "UNKNOWN"
     """IN_FLIGHT or IN_DOUBT: it is not known whether there is a payout."""
 
 
 def fate_of(row: LedgerRow) -> RowFate | None:
-    """The fate of a row; None for one that was never sent, or is decided without a payout of its own."""
+    """Find the fate of a row; None for one never sent, or decided without a payout of its own."""
     if row.state in (RowState.IN_FLIGHT, RowState.IN_DOUBT):
         return RowFate.UNKNOWN
     if row.state is not RowState.CREATED:
@@ -168,7 +168,7 @@ def fate_of(row: LedgerRow) -> RowFate | None:
 
 
 def chosen(asked: Collection[RowState | RowFate]) -> Callable[[LedgerRow], bool]:
-    """True if a row is in one of these. Raises ValueError for a word that is neither a state nor a fate."""
+    """Make a filter for rows in one of these. Raises ValueError for a word that is no state or fate."""
     words = {str(each) for each in asked}
     if unknown := sorted(words - _WORDS):
         wrong, there = ", ".join(map(repr, unknown)), ", ".join(sorted(_WORDS))

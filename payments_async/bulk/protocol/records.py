@@ -1,4 +1,4 @@
-"""What goes into a ledger and comes out of it: plain frozen values. None shows account data."""
+"""The values that a ledger stores and returns, plain and frozen. None shows account data."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from .row_state import RowKnowledge, RowState
 
 What = Literal["changed", "removed", "added"]
 HIDDEN: Final = "***"
-"""What is shown of a row key that could be a person's name or number."""
+"""The mask for a row key that could be a person's name or number."""
 _CORRECTABLE: Final = frozenset({RowState.NEW, RowState.REJECTED})
 
 
 @attrs.frozen
 class Binding:
-    """What a ledger is begun for, and may be used for ever after."""
+    """The batch, account and input that a ledger is bound to."""
 
     batch_id: str
     environment: str
     """`live` or `sandbox`."""
     base_url: str
     key_fingerprint: str
-    """Tells keys apart and gives none away."""
+    """A fingerprint that distinguishes API keys without revealing them."""
     input_hash: str
-    """What the rows of the input say (`sources`)."""
+    """The hash of the input's content (`sources`)."""
     input_stat: str
-    """By which an unchanged file is known without reading it: JSON text of size, time, head and tail."""
+    """Facts that identify an unchanged file without reading it: JSON text of size, time, head and tail."""
 
 
 @attrs.frozen
 class Header:
-    """What a ledger says of itself."""
+    """A ledger's facts about its batch."""
 
     binding: Binding
     created_at: float
@@ -43,24 +43,24 @@ class Header:
     client_version: str
     """The version of this package that imported the rows."""
     schema: int
-    """The number of the ledger's form."""
+    """The ledger's schema version."""
     rows: int
     """How many rows were imported."""
     totals: Mapping[str, Decimal]
-    """{currency: sum of the rows' amounts, major units}: as imported, or as accepted edits left them."""
+    """{currency: sum of the rows' amounts, major units}, as imported, or after accepted edits."""
 
 
 @attrs.frozen
 class NewRow:
-    """One row to import, or what replaces a row: everything that is sent, made once."""
+    """One row to import, or the replacement of a row: everything that is sent, made once."""
 
     number: int
-    """Which row of the input's data, from 1."""
+    """The row's number among the input's rows of data, from 1."""
     line: int | None
-    """The file's line where it begins, from 1."""
+    """The file's line where the row begins, from 1."""
     row_key: str
     reference: str
-    """What makes it impossible to pay twice: unique in the project for ever (Endpoints, POST /payouts)."""
+    """The payout's reference, unique in the project for ever: prevents paying twice (POST /payouts)."""
     amount: Decimal
     """Major units."""
     currency: str
@@ -76,7 +76,7 @@ class NewRow:
 
 @attrs.frozen
 class LedgerRow:
-    """One row as the ledger has it."""
+    """One row of the ledger."""
 
     number: int
     line: int | None
@@ -91,39 +91,39 @@ class LedgerRow:
     idempotency_key: str
     metadata: str | None = attrs.field(repr=False)
     known: RowKnowledge
-    """What is known of it (`row_state`)."""
+    """The row's state and counters (`row_state`)."""
     service_status: str | None = None
     """The payout's status as the service showed it last."""
     final: bool = False
     """True if that status is final."""
     failure_code: str | None = None
     failure_message: str | None = None
-    """Why it was refused or failed, without account data."""
+    """The reason for the refusal or failure, without account data."""
     first_intent: int | None = None
-    """The entry that recorded the first intent to send it in this generation: nothing was sent before."""
+    """The entry with the first intent of this generation: nothing was sent before."""
     key_intent: int | None = None
-    """The entry with the first intent under its present idempotency key."""
+    """The entry with the first intent under the present idempotency key."""
     last_intent: int | None = None
     """The entry with the latest intent."""
     changed_in: int = 0
-    """The entry that changed it last."""
+    """The entry of the last change."""
 
     @property
     def state(self) -> RowState:
-        """Where it stands."""
+        """The row's state."""
         return self.known.state
 
 
 @attrs.frozen
 class RowOutcome:
-    """What was learned of a row. Facts that are None take nothing away from what is known."""
+    """New facts about a row. A fact that is None replaces nothing."""
 
     number: int
     known: RowKnowledge
-    """The row's, moved on by what was learned (`row_state`)."""
+    """The row's state and counters with the new facts (`row_state`)."""
     service_status: str | None = None
     final: bool = False
-    """True if `service_status` is final: another that is not never replaces it."""
+    """True if `service_status` is final: one that is not final never replaces it."""
     failure_code: str | None = None
     failure_message: str | None = None
 
@@ -163,12 +163,12 @@ class Awaited:
 
 @attrs.frozen
 class Ends:
-    """How the payouts of created rows have ended."""
+    """The final statuses of created rows' payouts, counted."""
 
     finals: Mapping[str, int]
     """{final status, as the service calls it: rows}."""
     failed: int
-    """Those among them that did not arrive."""
+    """How many of them failed."""
 
 
 @attrs.frozen
@@ -178,11 +178,11 @@ class Duplicate:
     column: str
     """`row_key` or `reference`."""
     value: str = attrs.field(repr=False)
-    """What they share. It may be a phone number: no message shows it."""
+    """The shared value. It may be a phone number: no message shows it."""
     rows: tuple[int, int]
     """The numbers of the first two rows that share it."""
     lines: tuple[int | None, int | None]
-    """The lines where they begin."""
+    """The lines where these rows begin."""
 
     def __str__(self) -> str:
         where, places = ("rows", self.rows) if None in self.lines else ("lines", self.lines)
@@ -191,23 +191,23 @@ class Duplicate:
 
 @attrs.frozen
 class InputDifference:
-    """One row of the input that is not as the ledger has it."""
+    """One row that differs between the input and the ledger."""
 
     number: int
-    """Which row of data it is, from 1: of the input, or, for a row that is gone, of the input as it was."""
+    """The row's number in the input, from 1; for a removed row, in the earlier input."""
     line: int | None
-    """The line of that file where it begins, from 1."""
+    """The line of that file where the row begins, from 1."""
     row_key: str
     """The row's key; `***` where it could be a person's name or number."""
     what: What
     fields: tuple[str, ...] = ()
-    """Of a changed row, which fields differ: their names alone."""
+    """The names of a changed row's differing fields."""
     state: RowState | None = None
-    """Where the ledger's row stands; None when it has none."""
+    """The state of the ledger's row; None when the ledger has none."""
 
     @property
     def is_acceptable(self) -> bool:
-        """True if `accept_edits` can take it over: nothing was sent, or what was sent was refused."""
+        """True if `accept_edits` can apply it: nothing was sent, or what was sent was refused."""
         if self.what == "removed":
             return self.state is RowState.NEW
         return self.what == "changed" and self.state in _CORRECTABLE and "reference" not in self.fields
@@ -224,17 +224,17 @@ class InputDifference:
 
 @attrs.frozen
 class CheckReport:
-    """What a full check of a ledger read, and what it found wrong."""
+    """The result of a full check of a ledger."""
 
     rows: int
     entries: int
     head: str
-    """The hash of the last entry, hexadecimal: all that was ever recorded stands behind it."""
+    """The hash of the last entry, hexadecimal; it covers all that was ever recorded."""
     findings: tuple[str, ...]
-    """Empty when all is well."""
+    """What is wrong; empty when all is well."""
 
     def with_finding(self, finding: str | None) -> CheckReport:
-        """The same with one finding more, unless it is None or there already."""
+        """Add one finding, unless it is None or there already."""
         if finding is None or finding in self.findings:
             return self
         return attrs.evolve(self, findings=(*self.findings, finding))

@@ -1,4 +1,4 @@
-"""The client's answer or error for one post of a row, in the protocol's terms. Pure (Errors).
+"""Converts the client's answer or error for one post of a row to the protocol's terms. Pure (Errors).
 
 Also the errors that stop a whole run, such as a refused key, each with what corrects it.
 """
@@ -33,26 +33,26 @@ _LONGEST: Final = 500
 
 @attrs.frozen
 class Posted:
-    """How one post of a row ended."""
+    """The result of one post of a row."""
 
     reply: AttemptReply
     status: str | None = None
     """The payout's status, when one was made."""
     final: bool = False
     failure: str | None = None
-    """Why the payout that was made is over and did not arrive, in a word."""
+    """Why the payout that was made has finally failed, in a word."""
     code: str | None = None
     """What went wrong, in a word: `HTTP 422`, `timeout`."""
     message: str | None = attrs.field(default=None, repr=False)
     """The service's own words, account data masked."""
     counts: bool = True
-    """True if it used up a try; not when our own pacing kept it back."""
+    """True if the post used up a try; False when our own pacing held it back."""
     took: float = 0.0
-    """Seconds from sending to the answer, or until it was given up."""
+    """Seconds from sending to the answer, or to the timeout."""
 
 
 def succeeded(payout: Payout) -> Posted:
-    """A 2xx with the payout that was asked for."""
+    """Make the result of a 2xx with the requested payout."""
     answer = payout.response
     replayed = answer is not None and answer.replayed
     status = 200 if answer is None else answer.status
@@ -61,11 +61,11 @@ def succeeded(payout: Payout) -> Posted:
 
 
 def failed(error: PaymentsError, reference: str) -> Posted:
-    """Anything else; the verdict is that of the one attempt, or of another caller's that was joined."""
+    """Make the result of an error; its verdict is of this attempt, or of a joined caller's."""
     if _is_anothers_doubt(error):
         return Posted(AttemptReply(), code=type(error).__name__)
     if not error.attempts:
-        late = isinstance(error, DeadlineExceeded)  # at the gate, where our own pacing kept it
+        late = isinstance(error, DeadlineExceeded)  # never sent: our own pacing held it back
         return Posted(AttemptReply(verdict="not_sent"), code=type(error).__name__, counts=not late)
     attempt = error.attempts[-1]
     cause = error.__cause__ if isinstance(error, OutcomeUnknown) else error
@@ -83,20 +83,20 @@ def failed(error: PaymentsError, reference: str) -> Posted:
 
 
 def _is_anothers_doubt(error: PaymentsError) -> bool:
-    """True if a try is in doubt that is not the last: it was not the batch's, which makes one a post."""
+    """True if an earlier try is in doubt: it was another caller's, as the batch makes one try a post."""
     return isinstance(error, OutcomeUnknown) and (
         not error.attempts or error.attempts[-1].verdict != "in_doubt"
     )
 
 
 def headers_of(error: PaymentsError) -> Mapping[str, str]:
-    """The headers of the answer behind an error, names in lower case; none when there was no answer."""
+    """Read the headers of the answer behind an error, names in lower case; none without an answer."""
     cause = error.__cause__ if isinstance(error, OutcomeUnknown) else error
     return cause.headers if isinstance(cause, APIStatusError) else {}
 
 
 def _record(cause: BaseException | None, reference: str) -> tuple[Record, str]:
-    """What a 2xx carried that the client could not take for the payout asked for."""
+    """Classify a 2xx that the client did not accept as the requested payout."""
     if isinstance(cause, ResponseMismatch):
         return "other", ""
     if isinstance(cause, DecodeError) and cause.record_id is not None:
@@ -105,7 +105,7 @@ def _record(cause: BaseException | None, reference: str) -> tuple[Record, str]:
 
 
 def _shown_reference(error: DecodeError) -> object:
-    """The reference in an answer of which other fields could not be read; it had an id, so it is JSON."""
+    """Read the reference of an answer whose other fields are unreadable. It had an id, so it is JSON."""
     data = error.body.json()["data"] if error.body is not None else {}
     return data.get("reference")
 
@@ -118,7 +118,7 @@ def _words(cause: BaseException | None) -> str | None:
 
 
 FATAL: Final = (AuthenticationError, PermissionDeniedError, NotFoundError, ConfigurationError)
-"""Answers to a reading after which no other request of this client can do better."""
+"""Errors of a reading after which no other request of this client can succeed."""
 
 _KEY: Final = {
     "HTTP 401": "the service refused the API key (HTTP 401): use a valid key of the same project",
@@ -138,12 +138,12 @@ def refuses_access(error: PaymentsError) -> bool:
 
 
 def why(error: PaymentsError) -> str:
-    """What keeps a run out, and what to do about it."""
+    """Explain why the service refuses a run, and what to do about it."""
     if isinstance(error, APIStatusError):
         return why_of(f"HTTP {error.status}")
     return why_of(error.kind) if isinstance(error, APIConnectionError) else str(error)
 
 
 def why_of(code: str | None) -> str:
-    """The same of what an attempt came to: `HTTP 401`, or why there was no answer."""
+    """Explain the same by an attempt's code: `HTTP 401`, or why there was no answer."""
     return _KEY.get(code or "") or f"something else than the service answered ({code}): check the base URL"

@@ -1,16 +1,16 @@
-"""A set of rows by number, one bit for each."""
+"""A set of row numbers, one bit for each."""
 
 from __future__ import annotations
 
 
 class RowSet:
-    """Which rows are marked: one bit for each, by number."""
+    """A set of row numbers that takes one bit for each."""
 
     def __init__(self) -> None:
         self._bits = bytearray()
 
     def add(self, number: int) -> bool:
-        """Mark a row; whether it was not marked before."""
+        """Add a row. Returns False if it was there already."""
         place, bit = number >> 3, 1 << (number & 7)
         self._bits.extend(bytes(max(0, place + 1 - len(self._bits))))
         fresh = not self._bits[place] & bit

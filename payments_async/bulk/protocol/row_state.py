@@ -1,4 +1,4 @@
-"""What is known of a row, how it changes, and how two accounts of one row become one. Pure.
+"""The states of a row, their transitions, and the merging of two accounts of one row. Pure.
 
     NEW ── intend ──▶ IN_FLIGHT ── confirm ────▶ CREATED
                       │  ▲      ├─ refuse ─────▶ REJECTED ── correct ──▶ NEW
@@ -23,7 +23,7 @@ import attrs
 
 
 class RowState(StrEnum):
-    """Where a row stands, as stored."""
+    """The state of a row, as stored."""
 
     NEW = "NEW"
     IN_FLIGHT = "IN_FLIGHT"
@@ -35,7 +35,7 @@ class RowState(StrEnum):
 
 
 class RowChange(StrEnum):
-    """What can happen to a row."""
+    """The changes that can happen to a row."""
 
     INTEND = "intend"
     CONFIRM = "confirm"
@@ -64,22 +64,22 @@ TRANSITIONS: Final[Mapping[tuple[RowState, RowChange], RowState]] = {
     (_S.REJECTED, _C.CORRECT): _S.NEW,
     (_S.CREATED, _C.RETRY): _S.NEW,
 }
-"""Every transition there is. Whatever is not here is refused."""
+"""All allowed transitions. Any other is refused."""
 
 _ORDER: Final = (_S.NEW, _S.CANCELLED, _S.IN_FLIGHT, _S.REJECTED, _S.IN_DOUBT, _S.CONFLICT, _S.CREATED)
-"""From knowing nothing to knowing all, among accounts of the same intent.
+"""The states from least to most known, among accounts of the same intent.
 
 In doubt stands above rejected: of two accounts of the same requests the doubtful one is believed.
 """
 _RANKS: Final = {state: place for place, state in enumerate(_ORDER)}
 _SETTLED: Final = {_S.CONFLICT: 1, _S.CREATED: 2}
-"""What stays true whatever is tried later, because a reference is used up for ever."""
+"""States that stay true whatever is tried later, because a reference is used up for ever."""
 _BITS: Final = {"generation": 12, "intents": 24, "revision": 16}
 _FEWEST_BITS: Final = min(_BITS.values())
 
 
 class IllegalTransition(ValueError):
-    """A change that the table does not have; nothing was changed."""
+    """A change that is not in the table; nothing was changed."""
 
     def __init__(self, state: RowState, change: RowChange) -> None:
         super().__init__(f"a row that is {state} cannot {change}")
@@ -97,7 +97,7 @@ class RowKnowledge:
     revision: int = 0
     """How often the operator corrected the body."""
     epoch: int = 0
-    """How many idempotency keys were left behind."""
+    """How many idempotency keys are no longer used."""
     intents: int = 0
     """How often a worker took the row to send it."""
     cleared: int = 0
@@ -118,7 +118,7 @@ def _changed(known: RowKnowledge, change: RowChange) -> RowState:
 
 
 def intend(known: RowKnowledge, *, next_epoch: bool = False, absent: bool = False) -> RowKnowledge:
-    """A worker takes the row; the new account is set only if the ledger still holds exactly `known`.
+    """Record that a worker takes the row. The ledger stores it only if it still holds exactly `known`.
 
     `absent`: it is proven that no request of any intent that `known` counts made a payout, be it by the list
     or because the worker made the latest intent itself and saw each of its requests refused.
@@ -131,41 +131,41 @@ def intend(known: RowKnowledge, *, next_epoch: bool = False, absent: bool = Fals
 
 
 def confirm(known: RowKnowledge, payout_id: str) -> RowKnowledge:
-    """A payout of this row exists. Raises IllegalTransition."""
+    """Record that a payout of this row exists. Raises IllegalTransition."""
     state, counts = _changed(known, RowChange.CONFIRM), (known.epoch, known.intents, known.cleared)
     return RowKnowledge(state, known.generation, known.revision, *counts, payout_id)
 
 
 def refuse(known: RowKnowledge) -> RowKnowledge:
-    """The service refused the row, and nothing was in doubt. Raises IllegalTransition."""
+    """Record that the service refused the row, with nothing in doubt. Raises IllegalTransition."""
     return attrs.evolve(known, state=_changed(known, RowChange.REFUSE), cleared=known.intents)
 
 
 def contradict(known: RowKnowledge) -> RowKnowledge:
-    """The reference belongs to another payout, or to another body. Raises IllegalTransition."""
+    """Record that the reference belongs to another payout or body. Raises IllegalTransition."""
     return attrs.evolve(known, state=_changed(known, RowChange.CONTRADICT))
 
 
 def doubt(known: RowKnowledge) -> RowKnowledge:
-    """It is not known what became of the row. Raises IllegalTransition."""
+    """Record that the outcome of the row is unknown. Raises IllegalTransition."""
     return attrs.evolve(known, state=_changed(known, RowChange.DOUBT))
 
 
 def cancel(known: RowKnowledge) -> RowKnowledge:
-    """The operator calls a row off that was never sent. Raises IllegalTransition for any other."""
+    """Cancel a row that was never sent. Raises IllegalTransition for any other."""
     return attrs.evolve(known, state=_changed(known, RowChange.CANCEL))
 
 
 def correct(known: RowKnowledge) -> RowKnowledge:
-    """The operator gives the row another body: same reference, new key. Raises IllegalTransition.
+    """Give the row another body: same reference, new key. Raises IllegalTransition.
 
-    A row in flight or in doubt keeps its body until it is known what became of it.
+    A row in flight or in doubt keeps its body until its outcome is known.
     """
     return attrs.evolve(known, state=_changed(known, RowChange.CORRECT), revision=known.revision + 1)
 
 
 def retry(known: RowKnowledge, *, finally_failed: bool) -> RowKnowledge:
-    """The operator asks for a new payout in place of one that failed. Raises IllegalTransition.
+    """Begin a new generation, after a payout that failed. Raises IllegalTransition.
 
     `finally_failed`: the service was just asked, and the payout has failed for good.
     """
@@ -176,7 +176,7 @@ def retry(known: RowKnowledge, *, finally_failed: bool) -> RowKnowledge:
 
 
 def rank(known: RowKnowledge) -> int:
-    """How much an account knows, as one integer under 2**63: what an update compares and sets.
+    """Rank an account by how much it knows, as one integer under 2**63, which updates compare and set.
 
     The generation counts first, then whether the row is settled, then intents, revision and state. Raises
     OverflowError for counters that no batch reaches.
@@ -196,7 +196,7 @@ def _refuse_overflow(known: RowKnowledge) -> None:
 
 
 def merge(known: RowKnowledge, other: RowKnowledge) -> RowKnowledge:
-    """What both accounts of a row know together: the one that knows more, the doubtful one where equal.
+    """Merge two accounts of a row: the one that knows more, or the doubtful one of two equals.
 
     Commutative, associative and idempotent; the result's rank is never below either's.
     """

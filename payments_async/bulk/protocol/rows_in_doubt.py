@@ -2,7 +2,7 @@
 
 A row in doubt whose key is young is posted again, at once when a run starts and after a back-off within it,
 before any list is read: the same bytes under the same key and reference are one request to the service. The
-list is read only when that did not settle it or the key is old. A list that does not show the payout proves
+list is read only when that did not settle the row or the key is old. A list without the payout proves
 nothing by itself; the same reference under the next key does, because only one of the two can exist.
 """
 
@@ -20,18 +20,18 @@ from .row_state import RowState
 
 
 class Action(StrEnum):
-    """What a row needs when a run comes to it."""
+    """The first action for a row of an earlier run."""
 
     SEND = "send"
     SEND_AGAIN = "send again"
-    """The same bytes, key and reference, at once."""
+    """Send the same bytes, key and reference, at once."""
     RESOLVE = "resolve"
     """Read the list first: the key is old, or the bytes cannot be made again."""
     NOTHING = "nothing"
 
 
 def at_start(state: RowState, age_of_key: ElapsedRange, *, same_bytes: bool = True) -> Action:
-    """What the row needs now. `same_bytes`: the body made now has the hash that is stored."""
+    """Choose the action for a row. `same_bytes`: the body made now has the hash that is stored."""
     if state is RowState.NEW:
         return Action.SEND
     if state not in (RowState.IN_FLIGHT, RowState.IN_DOUBT):
@@ -53,16 +53,16 @@ def post_again_after(times: int) -> float | None:
 
 
 class NextStep(StrEnum):
-    """What to do after a scan of the list."""
+    """The next step after a scan of the list."""
 
     CONFIRM = "confirm"
     CONTRADICT = "contradict"
     SCAN_AGAIN = "scan again"
-    """After a back-off."""
+    """Scan again, after a back-off."""
     SCAN_EVERYWHERE = "scan everywhere"
-    """Again, from the list's end and without filters."""
+    """Scan again, the whole list and without filters."""
     WAIT = "wait"
-    """Then look again; only this row waits."""
+    """Wait, then scan again; only this row waits."""
     NEXT_EPOCH = "next epoch"
     """Record an intent with the next key, and send."""
     SURFACE = "surface"
@@ -74,7 +74,7 @@ class ListScan:
     """One scan of the list, as far as it concerns a row."""
 
     matched: Match | None
-    """What was found under the row's reference."""
+    """The comparison with the payout found under the row's reference."""
     whole: bool
     """True if the scan reached its end."""
     everywhere: bool
@@ -85,11 +85,11 @@ class ListScan:
 
 @attrs.frozen
 class Resolution:
-    """What to do, how long to wait before it, and whether absence is proven."""
+    """A next step, the wait before it, and the proof of absence."""
 
     step: NextStep
     wait: float = 0.0
-    """Seconds."""
+    """Seconds to wait before the step."""
     absent: bool = False
     """True if no request so far has made a payout."""
 
@@ -100,7 +100,7 @@ AFTER_MATCH: Final = {
     Match.OTHER_BODY: Resolution(NextStep.CONTRADICT),
     Match.UNCLEAR: Resolution(NextStep.SURFACE),
 }
-"""What follows when the list shows a payout under the row's reference, whatever else is the case."""
+"""The resolution when the list shows a payout under the row's reference."""
 _SURFACE: Final = Resolution(NextStep.SURFACE)
 
 
@@ -113,7 +113,7 @@ def after_scan(
     refused: bool,
     scans_left: int,
 ) -> Resolution:
-    """What follows from a scan, `since_send` seconds (at least) after the row's last request.
+    """Decide after a scan, `since_send` seconds (at least) after the row's last request.
 
     `exists`: the row's last request was answered 409. `refused`: it was refused while something else was in
     doubt, so that only proven absence helps. `scans_left`: how many more scans this run affords the row.

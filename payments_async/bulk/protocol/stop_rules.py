@@ -1,4 +1,4 @@
-"""The run as a whole: where a batch may be paid, when it stops, when it is complete, how it ends. Pure."""
+"""Rules for a whole run: the account it may pay from, stops, completeness, exit codes. Pure."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ ALL_CREATED, SOME_REFUSED, NO_ACCESS, SOME_IN_DOUBT, STOPPED = 0, 1, 2, 3, 75
 
 
 class Stop(StrEnum):
-    """What has to change before a run that ended early can be run again."""
+    """The change that is needed before a run that ended early can be run again."""
 
     TEMPORARY = "temporary"
-    """Nothing: run it again."""
+    """No change: run it again."""
     RULE = "rule"
-    """A rule of the operator's ended it, and would again."""
+    """The operator's own rule ended the run, and would again."""
     NO_ACCESS = "no access"
     """The service refused the key, or is not at this address: every run would end like this one."""
 
@@ -42,19 +42,19 @@ class Totals:
 
     @classmethod
     def of(cls, rows: Mapping[tuple[RowState, str], tuple[int, Decimal]]) -> Totals:
-        """From what a ledger groups: {(state, currency): (rows, sum)}."""
+        """Make totals from a ledger's groups: {(state, currency): (rows, sum)}."""
         counts: dict[RowState, int] = {}
         for (state, _), (number, _sum) in rows.items():
             counts[state] = counts.get(state, 0) + number
         return cls(counts, {key: total for key, (number, total) in rows.items() if number})
 
     def count(self, *states: RowState) -> int:
-        """Rows in any of these states."""
+        """Count the rows in any of these states."""
         return sum(self.counts.get(state, 0) for state in states)
 
     @property
     def in_doubt(self) -> int:
-        """Rows whose outcome is not known; one in flight is one of them until its outcome is in."""
+        """Rows whose outcome is unknown, those in flight included."""
         return self.count(_S.IN_FLIGHT, _S.IN_DOUBT)
 
     @property
@@ -67,7 +67,7 @@ class Totals:
 
 
 def balances(tally: Totals, rows: int, totals: Mapping[str, Decimal]) -> bool:
-    """True if every imported row is in one class, and every amount:
+    """True if every imported row, and every amount, is in exactly one class:
 
     N = created + rejected + conflict + cancelled + in doubt + not started.
     """
@@ -81,7 +81,7 @@ def is_complete(tally: Totals) -> bool:
 
 
 def exit_code(tally: Totals, *, stop: Stop | None = None) -> int:
-    """How a run ends: 0 every row created, 1 complete otherwise, 3 rows in doubt, 75 stopped, resumable.
+    """The exit code: 0 every row created, 1 complete otherwise, 3 rows in doubt, 75 stopped, resumable.
 
     2 when the service cannot be used with this key or address (`Stop.NO_ACCESS`).
     """
@@ -96,13 +96,13 @@ def stopped_code(stop: Stop | None) -> int:
 
 
 def resumable(stop: Stop | None) -> str:
-    """When work that ended early can be run again: `now`, or `after_change` of what ended it."""
+    """Tell when work that ended early can be run again: `now`, or `after_change` of its cause."""
     return "now" if stop in (None, Stop.TEMPORARY) else "after_change"
 
 
 @attrs.frozen
 class Account:
-    """Where a batch is paid."""
+    """The account that pays a batch."""
 
     environment: str
     """`live` or `sandbox`."""
@@ -112,7 +112,7 @@ class Account:
 
 
 class AccountMismatch(StrEnum):
-    """Why a ledger must not be used here."""
+    """The reason why a ledger must not be used with an account."""
 
     ENVIRONMENT = "the ledger belongs to the other environment"
     BASE_URL = "the ledger belongs to another base URL"
@@ -122,7 +122,7 @@ class AccountMismatch(StrEnum):
 def account_mismatch(
     ledger: Account, here: Account, *, untouched: bool, visible: bool
 ) -> AccountMismatch | None:
-    """Why the ledger's batch must not be paid here, or None.
+    """Give the reason why a ledger's batch must not be paid from `here`, or None.
 
     With another key than before, the project is proven by one of the ledger's payouts (`visible`), unless
     nothing was ever sent (`untouched`).
@@ -136,20 +136,20 @@ def account_mismatch(
 
 @attrs.frozen
 class StopRules:
-    """When to take no new rows, as the operator wishes. None means no such rule."""
+    """The operator's limits for taking new rows. None means no limit."""
 
     max_amount: Decimal | None = None
-    """Major units, of each currency."""
+    """The largest sum of each currency, in major units."""
     max_rows: int | None = None
     max_failure_rate: float | None = None
-    """Of the rows decided so far, 0 to 1; looked at from twenty rows on."""
+    """The largest share of failures among decided rows, 0 to 1; applied from twenty rows on."""
 
 
 _ENOUGH: Final = 20
 
 
 def stop_reason(rules: StopRules, tally: Totals, *, amount: Decimal, currency: str) -> str | None:
-    """Why the next row, of this amount, must not be taken; None when it may. Rows taken count in full."""
+    """Give the reason why the next row must not be taken; None when it may. Rows taken count in full."""
     taken = sum(tally.counts.values()) - tally.count(_S.NEW, _S.CANCELLED)
     if rules.max_rows is not None and taken >= rules.max_rows:
         return f"{taken} row{' was' if taken == 1 else 's were'} taken, as many as --max-rows allows"
@@ -165,7 +165,7 @@ def stop_reason(rules: StopRules, tally: Totals, *, amount: Decimal, currency: s
 
 
 def allows_any(rules: StopRules, tally: Totals, rows: int) -> bool:
-    """True if the next rows may be taken whichever they are, so that they need not be read first."""
+    """True if any next rows may be taken, so that they need not be read first."""
     taken = sum(tally.counts.values()) - tally.count(_S.NEW, _S.CANCELLED)
     most = rules.max_rows is None or taken + rows <= rules.max_rows
     sums: dict[str, Decimal] = {}

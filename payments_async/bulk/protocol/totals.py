@@ -1,4 +1,4 @@
-"""Counts and exact sums by state and currency, kept up with every commit."""
+"""Counts and exact sums by state and currency, updated with every commit."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from .records import LedgerRow, StateTotals
 from .row_state import RowState
 
 EXACT: Final = Context(prec=200, traps=[Inexact, InvalidOperation])
-"""Wide enough for any number of allowed amounts; a sum that would be rounded raises instead."""
+"""A context for exact sums: a sum that would be rounded raises instead."""
 
 _NOTHING: Final = (0, Decimal(0))
 
 
 def as_text(amount: Decimal) -> str:
-    """Plain digits, never an exponent: `10.10`, `100`."""
+    """Format an amount as plain digits, never with an exponent: `10.10`, `100`."""
     return format(amount, "f")
 
 
 def brief(figures: object) -> str:
-    """Counts and sums for a repr: `{CREATED: 3}`, amounts as plain digits, what is zero left out."""
+    """Format counts and sums for a repr: `{CREATED: 3}`, amounts as plain digits, without zeros."""
     if isinstance(figures, Mapping):
         pairs = [f"{name}: {brief(value)}" for name, value in figures.items() if value]
         return f"{{{', '.join(pairs)}}}"
@@ -29,27 +29,27 @@ def brief(figures: object) -> str:
 
 
 class Sums:
-    """Totals in the making: rows are counted in and out."""
+    """Running totals, to which rows are added and from which they are removed."""
 
     __slots__ = ("totals",)
 
     def __init__(self, begun: StateTotals | None = None) -> None:
         self.totals: dict[tuple[RowState, str], tuple[int, Decimal]] = dict(begun or {})
-        """What has been counted so far."""
+        """The totals so far."""
 
     def add(self, state: RowState, currency: str, amount: Decimal) -> None:
-        """Count one row in."""
+        """Add one row."""
         rows, total = self.totals.get((state, currency), _NOTHING)
         self.totals[state, currency] = (rows + 1, EXACT.add(total, amount))
 
     def remove(self, state: RowState, currency: str, amount: Decimal) -> None:
-        """Count one row out."""
+        """Remove one row."""
         rows, total = self.totals.get((state, currency), _NOTHING)
         self.totals[state, currency] = (rows - 1, EXACT.subtract(total, amount))
 
 
 def moved(totals: StateTotals, changes: Iterable[tuple[LedgerRow, LedgerRow]]) -> StateTotals:
-    """The totals that differ once the first row of each pair has become the second."""
+    """Compute the totals that change when the first row of each pair becomes the second."""
     sums = Sums(totals)
     for before, after in changes:
         sums.remove(before.state, before.currency, before.amount)
@@ -58,7 +58,7 @@ def moved(totals: StateTotals, changes: Iterable[tuple[LedgerRow, LedgerRow]]) -
 
 
 def by_currency(totals: StateTotals) -> dict[str, Decimal]:
-    """{currency: the sum over all states}, without currencies that no row has any more."""
+    """Sum over all states: {currency: sum}, without currencies that no row has any more."""
     sums: dict[str, Decimal] = {}
     for (_, currency), (rows, amount) in totals.items():
         if rows:
@@ -67,14 +67,14 @@ def by_currency(totals: StateTotals) -> dict[str, Decimal]:
 
 
 def payable(totals: StateTotals) -> dict[str, Decimal]:
-    """{currency: what is paid when every row is}: the sum of all rows that were not called off."""
+    """Sum the rows that are not cancelled: {currency: what is paid when every row is}."""
     return by_currency(
         {place: total for place, total in totals.items() if place[0] is not RowState.CANCELLED}
     )
 
 
 def disagreements(kept: StateTotals, counted: StateTotals) -> list[str]:
-    """Each place where the kept totals and the counted ones differ, in words."""
+    """Describe each place where the stored totals and the counted ones differ."""
     found = []
     for place in sorted({*kept, *counted}):
         (rows, amount), (seen, sum_seen) = kept.get(place, _NOTHING), counted.get(place, _NOTHING)

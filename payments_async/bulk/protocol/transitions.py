@@ -1,4 +1,4 @@
-"""How a row changes, as pure functions: the row before, what happened, the row after.
+"""The changes of a row as pure functions: from the row before and an event to the row after.
 
 `entry` is the number of the chain's entry that the change will be part of. What is known of a row changes by
 the functions of `row_state` alone, which raise IllegalTransition for a change that its state does not allow.
@@ -20,17 +20,17 @@ class TransitionRefused(Exception):
 
 
 def fresh(new: NewRow, entry: int) -> LedgerRow:
-    """A row as it is imported."""
+    """Make a ledger row of an imported one."""
     return LedgerRow(**attrs.asdict(new), known=RowKnowledge(), changed_in=entry)
 
 
 def claimed(row: LedgerRow, entry: int) -> LedgerRow:
-    """An intent to send a new row."""
+    """Record an intent to send a new row."""
     return _intended(row, row_state.intend(row.known), entry)
 
 
 def resent(row: LedgerRow, resend: Resend, entry: int) -> LedgerRow:
-    """An intent to send an unfinished row again, with the same key or the next epoch's."""
+    """Record an intent to send an unfinished row again, with the same key or the next epoch's."""
     known = row_state.intend(row.known, next_epoch=resend.next_key is not None, absent=resend.absent)
     if resend.next_key is not None:
         row = attrs.evolve(row, idempotency_key=resend.next_key, key_intent=None)
@@ -44,9 +44,9 @@ def _intended(row: LedgerRow, known: RowKnowledge, entry: int) -> LedgerRow:
 
 
 def recorded(row: LedgerRow, outcome: RowOutcome, entry: int) -> LedgerRow | None:
-    """What was learned of a row, added to what was known; None when that adds nothing.
+    """Add new facts to a row; None when they change nothing.
 
-    The facts go with the account that is believed: an outcome that is overruled leaves none.
+    The facts come from the account that is believed: an overruled outcome adds none.
     """
     known, before = row_state.merge(row.known, outcome.known), _facts_of(row)
     facts = _facts(row, outcome) if _is_account(outcome.known, known) else before
@@ -71,7 +71,7 @@ def _facts_of(row: LedgerRow) -> _Facts:
 
 def _facts(row: LedgerRow, outcome: RowOutcome) -> _Facts:
     moved = row.state is not outcome.known.state
-    # an old doubt's reason says nothing of the payout that was made
+    # the reason for an old doubt does not describe the payout that was made
     status, final, code, message = _NONE if moved else _facts_of(row)
     if outcome.service_status is not None and (moved or outcome.final >= row.final):
         status, final = outcome.service_status, outcome.final
@@ -87,7 +87,7 @@ def _standing(
     intents: tuple[int | None, int | None, int | None],
     entry: int,
 ) -> LedgerRow:
-    """The row with all that a run changes; written out, because `evolve` costs three times as much."""
+    """Copy the row with all that a run changes. Written out, because `evolve` costs three times as much."""
     return LedgerRow(
         *(row.number, row.line, row.row_key, row.reference, row.amount, row.currency, row.method),
         *(row.body, row.body_hash, row.idempotency_key, row.metadata),
@@ -110,7 +110,7 @@ def corrected(row: LedgerRow, new: NewRow, entry: int) -> LedgerRow:
 
 
 def retried(row: LedgerRow, new: NewRow, entry: int) -> LedgerRow:
-    """A new payout for a row whose payout has finally failed: a new reference, nothing known of it yet.
+    """Give a row whose payout has finally failed a new reference, with nothing known of it yet.
 
     Raises TransitionRefused, and IllegalTransition when the payout has not finally failed.
     """
@@ -143,5 +143,5 @@ _CONTENT = ("reference", "amount", "currency", "method", "body", "body_hash", "i
 
 
 def cancelled(row: LedgerRow, entry: int) -> LedgerRow:
-    """A row that was never sent, called off."""
+    """Cancel a row that was never sent."""
     return attrs.evolve(row, known=row_state.cancel(row.known), changed_in=entry)

@@ -1,1 +1,1 @@
-"""The service's list against the ledger: follow, reconcile, retry, certify."""
+"""Compares the service's list with the ledger: follow, reconcile, retry, certify."""

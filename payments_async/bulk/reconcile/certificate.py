@@ -33,38 +33,38 @@ _LATER: Final = (
 
 @attrs.frozen
 class FieldCount:
-    """Of how many created rows one field was compared with what the list shows."""
+    """Counts the created rows of which one field was compared with the list."""
 
     compared: int = 0
     not_shown: int = 0
-    """Rows whose payouts the list shows without it: they were not compared."""
+    """Rows whose payouts the list shows without the field: they were not compared."""
 
     def with_row(self, *, is_shown: bool) -> FieldCount:
-        """One more row."""
+        """Count one more row."""
         return FieldCount(self.compared + is_shown, self.not_shown + (not is_shown))
 
 
 @attrs.frozen
 class Audit:
-    """What a comparison of the ledger with the service's list has shown."""
+    """The result of comparing the ledger with the service's list."""
 
     seen: int
-    """Created rows whose payouts the list shows as they were asked for, amount and currency compared."""
+    """Created rows whose payouts the list shows as requested, amount and currency included."""
     missing: int
-    """Created rows whose payouts it does not show."""
+    """Created rows whose payouts the list does not show."""
     differing: int
-    """Rows of which the list shows something else than the ledger says."""
+    """Rows whose payouts differ between the list and the ledger."""
     uncompared: int
-    """Created rows whose payouts it shows without an amount or a currency, and not otherwise differently."""
+    """Created rows whose payouts the list shows without an amount or currency, but otherwise equal."""
     fields: Mapping[str, FieldCount]
-    """{field: of how many created rows it was compared}: `amount`, `currency`, and `metadata.payments_sdk`,
-    the proof that covers all the row asks for; without proofs, each detail instead."""
+    """{field: the count of rows compared}: `amount`, `currency`, and `metadata.payments_sdk`,
+    the proof that covers the whole request; without proofs, each detail instead."""
     findings: tuple[str, ...]
-    """The first of these, by row number."""
+    """The first differences, by row number."""
 
 
 class Auditor:
-    """Compares page by page, in the memory of one bit for each row."""
+    """Compares the ledger with the list, page by page, with one bit of memory for each row."""
 
     def __init__(self, ledger: Ledger, service: Service) -> None:
         self._ledger, self._service = ledger, service
@@ -75,7 +75,7 @@ class Auditor:
         self._findings: list[str] = []
 
     async def audit(self) -> Audit:
-        """Read the list from its newest payout to its oldest, then the ledger's created rows.
+        """Compare all: read the list from its newest payout to its oldest, then the ledger's created rows.
 
         Raises PaymentsError when the list cannot be read to its end, or not whole.
         """
@@ -106,12 +106,12 @@ class Auditor:
             finding = f"row {row.number}: {payout.id} has its reference, beside {row.known.payout_id}"
             self._note("differing", finding)
         elif _is_other(judge(expected(row), shown(payout))):
-            # a list that grows while it is read may show a payout on two pages, never in two ways
+            # a list that grows while it is read may repeat a payout on two pages, but never with a difference
             finding = f"row {row.number}: {row.known.payout_id}, and the list shows it in two ways"
             self._note("differing", finding)
 
     def _count(self, row: LedgerRow, payout: Payout) -> None:
-        """Compare a created row with what the list shows under its reference."""
+        """Compare a created row with the payout that the list shows under its reference."""
         asked, found = expected(row), shown(payout)
         fields = compared(asked, found)
         for name, is_shown in fields.items():
@@ -134,7 +134,7 @@ class Auditor:
 
 
 def _kind(match: Match, *, shows_money: bool) -> str:
-    """Which count of an `Audit` a created row belongs to that the list shows."""
+    """Name the count of an `Audit` to which a created row on the list belongs."""
     if _is_other(match):
         return "differing"
     if not shows_money:
@@ -147,7 +147,7 @@ def _is_other(match: Match) -> bool:
 
 
 def _not_compared(uncompared: int, first: Sequence[int]) -> tuple[str, ...]:
-    """So many rows that were not compared, as a finding; `first` are the first of their numbers."""
+    """Make the finding for rows that were not compared; `first` are the first of their numbers."""
     if not uncompared:
         return ()
     rows = "1 row was" if uncompared == 1 else f"{uncompared} rows were"
@@ -158,21 +158,21 @@ def _not_compared(uncompared: int, first: Sequence[int]) -> tuple[str, ...]:
 
 @attrs.frozen
 class Certificate:
-    """The state of a batch, seen in the ledger and in the service's own list."""
+    """The state of a batch, by the ledger and by the service's own list."""
 
     report: BatchReport
     environment: str
     """`live` or `sandbox`."""
     base_url: str
     key_fingerprint: str
-    """Tells keys apart and gives none away."""
+    """A fingerprint that distinguishes API keys without revealing them."""
     input_hash: str
     at: float
     """Seconds since 1970."""
     check: CheckReport
-    """The ledger against itself; its head covers all that was ever recorded."""
+    """The check of the ledger itself; its head covers all that was ever recorded."""
     audit: Audit
-    """The ledger against the service's list."""
+    """The comparison of the ledger with the service's list."""
 
     @property
     def is_clean(self) -> bool:
@@ -184,12 +184,12 @@ class Certificate:
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """All that speaks against it: of the batch, the ledger's check and the list's audit."""
+        """All that is wrong: with the batch, in the ledger's check and in the list's audit."""
         found = (*shortcomings(self.report), *self.check.findings, *self.audit.findings)
-        return tuple(map(clean, found))  # they name payouts as the service does
+        return tuple(map(clean, found))  # these may contain the service's own texts
 
     def to_json(self) -> str:
-        """All of it as JSON text; amounts are text. It holds no account data."""
+        """Encode the certificate as JSON text, amounts as text. It holds no account data."""
         report = self.report
         facts: dict[str, Any] = {
             "version": 1,
@@ -213,7 +213,7 @@ class Certificate:
 
 
 def shortcomings(report: BatchReport) -> Iterator[str]:
-    """What a batch lacks by its own counts and sums."""
+    """Find what a batch lacks, by its own counts and sums."""
     if not report.complete:
         left = ", ".join(f"{state} {report.counts[state]}" for state in sorted(OPEN) if report.counts[state])
         yield f"the batch is not complete: {left} of {report.rows} rows"
@@ -222,7 +222,7 @@ def shortcomings(report: BatchReport) -> Iterator[str]:
 
 
 async def certify(ledger: Ledger, service: Service) -> Certificate:
-    """Check the ledger, walk the list. Raises PaymentsError when the list cannot be read to its end."""
+    """Check the ledger and compare the list. Raises PaymentsError when the list cannot be read to its end."""
     check = await ledger.check()
     audit = await Auditor(ledger, service).audit()
     header = ledger.header
@@ -234,6 +234,6 @@ async def certify(ledger: Ledger, service: Service) -> Certificate:
         binding.key_fingerprint,
         binding.input_hash,
         service.moment().wall,
-        check.with_finding(ledger.gone),  # while the list was read, perhaps
+        check.with_finding(ledger.gone),  # it may have been lost while the list was read
         audit,
     )

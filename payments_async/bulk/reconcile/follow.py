@@ -1,4 +1,4 @@
-"""Created payouts followed until they are final: few walks of the list, however many rows there are."""
+"""Follows created payouts until they are final, with few scans of the list for any number of rows."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from ..protocol.row_state import RowState
 from ..protocol.stop_rules import Stop
 
 _TRIES: Final = 5
-"""Failures in a row of one page, after which the walk is begun anew."""
+"""Consecutive failures of one page after which the scan is restarted."""
 
 
 class Follower:
-    """Mirrors the service's statuses into the ledger. What is final there is not asked about again."""
+    """Copies the service's statuses into the ledger. Payouts that are final there are not read again."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Follower:
         self._trouble = ""
 
     async def follow(self, seconds: float) -> None:
-        """Until all created payouts are final, the time is over, or `stopping` ends it; it says why.
+        """Follow until all created payouts are final, time is up, or `stopping` ends it, with its reason.
 
         Raises LedgerError.
         """
@@ -77,7 +77,7 @@ class Follower:
                 await self._stopping.rest(rest, deep=False)
             except PaymentsError as error:
                 self._trouble, failures = f"; the latest reading failed ({error})", _TRIES
-                self._everywhere = True  # its filters may be what the service refuses
+                self._everywhere = True  # the service may refuse the filters
             else:
                 self._trouble, failures = "", 0
                 shown = await self._mirror.take(page)
@@ -92,7 +92,7 @@ class Follower:
             self._on_commit()
 
     def _filters(self, awaited: Awaited) -> dict[str, str | date]:
-        """The part of the list that surely holds the awaited payouts."""
+        """Make filters for the part of the list that surely holds the awaited payouts."""
         if awaited.since is None or self._everywhere:
             return {}
         start = scan_start(Timestamps(0.0, 0.0, "", awaited.since))

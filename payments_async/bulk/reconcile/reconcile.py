@@ -1,4 +1,4 @@
-"""The service's list into the ledger and back, without a payout being sent."""
+"""Updates the ledger from the service's list, then compares the two. Sends no payout."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .certificate import Certificate, certify
 
 
 async def reconcile(ledger: Ledger, service: Service, on_commit: Callable[[], object]) -> Certificate:
-    """Settle what the list can settle, mirror statuses, then check the ledger and audit it by the list.
+    """Settle rows by the list, copy statuses, then check the ledger and compare it with the list.
 
-    Raises PaymentsError when the list cannot be read to its end; what was learned until then is recorded.
+    Raises PaymentsError when the list cannot be read to its end; all facts read until then are recorded.
     """
     mirror = Mirror(ledger, settles=True)
     latest = await ledger.latest_generation()
@@ -38,7 +38,7 @@ async def reconcile(ledger: Ledger, service: Service, on_commit: Callable[[], ob
 
 
 async def _past_payouts(ledger: Ledger, payouts: Sequence[Payout], latest: int) -> Iterable[str]:
-    """What to say of payouts that were given up as failed, and have not failed after all."""
+    """Report payouts of earlier generations, recorded as failed, that have not failed after all."""
     alive = [payout for payout in payouts if payout.reference and failure_of(payout) is None]
     later = {
         reference: payout

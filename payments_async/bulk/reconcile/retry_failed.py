@@ -32,24 +32,24 @@ class LeftRow:
 
     number: int
     reason: str
-    """Why, without account data."""
+    """The reason, without account data."""
 
 
 @attrs.frozen
 class RetryReport:
-    """Which rows the next `run` will pay again."""
+    """The rows that the next `run` will pay again."""
 
     batch_id: str
     rows: tuple[int, ...]
-    """Their numbers, in rising order."""
+    """The numbers of the rows, in rising order."""
     totals: Mapping[str, Decimal] = attrs.field(repr=brief)
-    """{currency: the sum of their amounts, major units}."""
+    """{currency: the sum of the rows' amounts, major units}."""
     left: tuple[LeftRow, ...]
-    """Rows that were asked for, or taken to have failed, and are left as they are."""
+    """Rows that were requested, or believed to have failed, and are left unchanged."""
     dry_run: bool = False
-    """True if this is only what would have been done."""
+    """True if nothing was changed: the report is what would have been done."""
     reasons: Mapping[int, str] = attrs.field(factory=dict)
-    """{number: why it is retried} of the first hundred `rows`: key, amount, failure code."""
+    """{number: reason for the retry} of the first hundred `rows`: key, amount, failure code."""
 
 
 @attrs.define
@@ -70,14 +70,14 @@ class _Retried:
             self.reasons[row.number] = f"{key}{row.currency} {as_text(row.amount)}: {why}"
 
     def report(self, ledger: Ledger, left: Sequence[LeftRow] = (), *, dry_run: bool) -> RetryReport:
-        """The report of them, and of the rows that are left."""
+        """Make the report of these rows, and of those left unchanged."""
         in_order = tuple(sorted(left, key=lambda left: left.number))
         rows, batch_id = tuple(sorted(self.rows)), ledger.header.binding.batch_id
         return RetryReport(batch_id, rows, self.totals, in_order, dry_run, self.reasons)
 
 
 async def _require(ledger: Ledger, wanted: Collection[int] | None, state: RowState, reason: str) -> None:
-    """See that all rows that were asked for are in that state. Raises BulkError."""
+    """Check that all requested rows are in that state. Raises BulkError."""
     found = await ledger.numbered(wanted or ())
     for number in sorted(wanted or ()):
         row = found.get(number)
@@ -88,7 +88,7 @@ async def _require(ledger: Ledger, wanted: Collection[int] | None, state: RowSta
 
 
 class Retrier:
-    """Reads each failed payout again at the service, page by page, and makes its row new at once."""
+    """Reads each failed payout from the service again, page by page, and makes its row new at once."""
 
     def __init__(
         self, ledger: Ledger, service: Service, rows: Collection[int] | None, *, dry_run: bool = False
@@ -101,7 +101,7 @@ class Retrier:
         self._left: list[LeftRow] = []
 
     async def retry(self, on_commit: Callable[[], object]) -> RetryReport:
-        """Walk the list once. Raises BulkError for rows that can never be asked for, and PaymentsError."""
+        """Scan the list once. Raises BulkError for rows that cannot be retried, and PaymentsError."""
         why = "only a created row's payout can have failed"
         await _require(self._ledger, self._wanted, RowState.CREATED, why)
         walk = PayoutList(self._service)
@@ -129,7 +129,7 @@ class Retrier:
         return has_failed(shown.before) or has_failed(shown.row)
 
     def _judged_row(self, shown: ListedRow) -> NewRow | None:
-        """What replaces a row, given what the service says of its payout now; None when it is left."""
+        """Make the replacement of a row whose payout the list shows; None when it stays unchanged."""
         reason = retry_block(shown.row, shown.payout)
         if reason is None:
             try:
@@ -140,7 +140,7 @@ class Retrier:
         return None
 
     async def _note_unseen(self, unread: int) -> None:
-        """Leave the rows that the list does not show: their payouts could not be read again."""
+        """Report the rows that the list does not show as unchanged: their payouts could not be read."""
         reason = _UNSEEN + (f", which may be one of the {unread} that could not be read" if unread else "")
         if self._wanted is not None:
             missing = [number for number in self._wanted if number not in self._judged]
@@ -154,7 +154,7 @@ class Retrier:
 async def retry_rejected(
     ledger: Ledger, rows: Collection[int] | None, on_commit: Callable[[], object], *, dry_run: bool
 ) -> RetryReport:
-    """Make rejected rows new again: same reference, same body, a key that they never had.
+    """Make rejected rows new again: same reference, same body, a new idempotency key.
 
     Raises BulkError, before anything is changed, for rows that were not rejected.
     """

@@ -1,4 +1,4 @@
-"""Whether a ledger's batch may go on where the client pays."""
+"""Checks that the client pays from the account where a ledger's batch was begun."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 _OPEN: Final = (RowState.IN_FLIGHT, RowState.IN_DOUBT)
 _SENT: Final = (*_OPEN, RowState.CREATED, RowState.CONFLICT)
-"""States of rows that the service may have a payout for; a refused one made none (Errors)."""
+"""States of rows for which the service may have a payout; a refused row has none (Errors)."""
 
 
 async def require_place(ledger: Ledger, service: Service) -> None:
-    """See that the client pays where the ledger was begun; a key that replaced its key is proven first.
+    """Check that the client pays from the ledger's account; a replaced API key is verified first.
 
-    Raises the LedgerMismatch that fits, and PaymentsError when the proof cannot be had.
+    Raises the LedgerMismatch that fits, and PaymentsError when the key cannot be verified.
     """
     recorded, here = ledger.header.binding, service.place
     given = attrs.evolve(
@@ -41,7 +41,7 @@ async def require_place(ledger: Ledger, service: Service) -> None:
 
 
 async def _sees_own(ledger: Ledger, service: Service) -> bool:
-    """True if the newest payout that the ledger knows of is visible; where it knows none, one of its own."""
+    """True if the service shows the ledger's newest payout or, if it has none, that of an unfinished row."""
     row = await ledger.last(RowState.CREATED)
     if row is None:
         return await _sees_unrecorded(ledger, service)
@@ -50,7 +50,7 @@ async def _sees_own(ledger: Ledger, service: Service) -> bool:
 
 
 async def _sees_unrecorded(ledger: Ledger, service: Service) -> bool:
-    """True if the list shows a payout that answers, in all that was asked for, to a row under way."""
+    """True if the list shows a payout that equals, in every detail, the request of an unfinished row."""
     async for page in pages(service):
         shown = {payout.reference: payout for payout in page if payout.reference is not None}
         rows = [row for row in await ledger.by_references(shown) if row.state in _OPEN]
