@@ -83,7 +83,7 @@ class Engine:
 
     @property
     def next_post(self) -> float | None:
-        """The time of the next post of a waiting row, on the runtime's monotonic clock; None if none waits."""
+        """The time of the next post of a waiting row, on the runtime's monotonic clock; None without one."""
         return self._backoff.due
 
     async def run(self) -> None:
