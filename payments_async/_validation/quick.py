@@ -74,7 +74,10 @@ def _is_instrument(value: Any) -> bool:
         and ((text := value.address) is None or (text.__class__ is str and text.isascii()))
         and ((text := value.network) is None or (text.__class__ is str and text.isascii()))
         and ((text := value.memo_tag) is None or (text.__class__ is str and text.isascii()))
-        and _is_country(value.country)
+        and (
+            (text := value.country) is None
+            or (text.__class__ is str and len(text) == 2 and text.isascii() and text.isalpha())
+        )
     )
 
 
@@ -85,12 +88,11 @@ def _is_customer(value: Any) -> bool:
         and all(
             text is None or (text.__class__ is str and is_unicode(text)) for text in _customer_texts(value)
         )
-        and _is_country(value.country)
+        and (
+            (text := value.country) is None
+            or (text.__class__ is str and len(text) == 2 and text.isascii() and text.isalpha())
+        )
     )
-
-
-def _is_country(text: Any) -> bool:
-    return text is None or (text.__class__ is str and len(text) == 2 and text.isascii() and text.isalpha())
 
 
 def _is_plain(pairs: Any, levels: int = 8) -> bool:
