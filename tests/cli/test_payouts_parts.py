@@ -144,7 +144,7 @@ def test_each_exit_code_says_what_to_do_next() -> None:
     assert "3 rows cancelled; every other row was created." in printed(1, cancelled=3)
     assert "`payments payouts reconcile 'a b.ledger'` only reads" in printed(3, in_doubt=3)
     assert "1 payout failed for good" in printed(75, "the time was over", failed=1, created=2)
-    assert printed(75, "SIGTERM", new=3).startswith("Stopped: SIGTERM. Run the same command again")
+    assert printed(75, "SIGTERM", new=3).startswith("Stopped: SIGTERM. The same `run` command")
     assert "Raise that limit" in printed(75, "as many as --max-rows allows", new=3)
     refused = printed(2, "the service refused the key", new=3, in_flight=2)
     assert "2 rows under way" in refused

@@ -55,9 +55,11 @@ def test_sigterm_drains_kill_9_kills_and_the_same_command_pays_each_row_once(her
         _, err = first.communicate(timeout=40)
     assert first.returncode == Exit.RESUMABLE
     assert err == (
-        "payments: Stopped: SIGTERM. Run the same command again to resume; nothing is paid twice.\n"
+        "payments: Stopped: SIGTERM. The same `run` command resumes the batch; nothing is paid twice.\n"
     )
-    assert here("status", "june.csv.ledger", "--json").step("batch")["in_flight"] == 0
+    standing = here("status", "june.csv.ledger", "--json").step("batch")
+    assert standing["in_flight"] == 0
+    assert "The same `run` command resumes the batch" in standing["next"]  # not `status`, run again
 
     with begun(here, "--concurrency", "8") as second:
         paid = len(here.sandbox.books.payouts())
@@ -83,7 +85,7 @@ def test_a_reader_that_leaves_stops_the_run_in_order(here: Here) -> None:
         err = run.stderr.read()
     assert err == (
         "payments: Stopped: the reader of the output left. "
-        "Run the same command again to resume; nothing is paid twice.\n"
+        "The same `run` command resumes the batch; nothing is paid twice.\n"
     )
     assert 0 < len(here.sandbox.books.payouts()) < ROWS
 

@@ -23,7 +23,7 @@ from .._exit_codes import Exit, exit_of
 from .summary import BatchFigures
 
 RESUME: Final = "run the same command again to resume"
-_RESUME: Final = "Run the same command again to resume; nothing is paid twice."
+_RESUME: Final = "The same `run` command resumes the batch; nothing is paid twice."
 _RAISE: Final = "Raise that limit and run the same command again to resume; nothing is paid twice."
 _FIX: Final = "Fix that and run the same command again to resume; nothing is paid twice."
 _CORRECT: Final = (
