@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
-from enum import StrEnum
-from typing import Any, Final
+from typing import Any
 
 import attrs
 
 from ._masking import shown_address
 from ._record import Record, masked
 from .common import Amount, Country, Customer, ExchangeRate, Failure, Gateway, Method
-from .statuses import PayoutStatus
-
-
-class PayoutEnd(StrEnum):
-    """How a payout has ended, as far as everything that is shown of it agrees."""
-
-    OPEN = "open"
-    ARRIVED = "arrived"
-    FAILED = "failed"
-    UNCLEAR = "unclear"
-    """Its status and its timestamps say more than one of these: nothing is made of them."""
-
-
-STATUS_ENDS: Final[Mapping[str, PayoutEnd]] = {
-    PayoutStatus.PENDING: PayoutEnd.OPEN,
-    PayoutStatus.PROCESSING: PayoutEnd.OPEN,
-    **dict.fromkeys(PayoutStatus.FINAL, PayoutEnd.FAILED),
-    PayoutStatus.COMPLETED: PayoutEnd.ARRIVED,
-}
-"""{known status: what it says}. A status that is not known says nothing (gap H)."""
+from .statuses import PayoutEnd, ends_shown
 
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
@@ -82,28 +61,14 @@ class Payout(Record):
 
     @property
     def is_final(self) -> bool:
-        """Whether the payout will not change any more: a timestamp or a known status says so (gaps H, I)."""
+        """Whether the payout will not change any more: a timestamp or a known status says so (gaps H, I).
+
+        A payout that contradicts itself is final too, such as a pending one with `completed_at`. A batch
+        calls it unclear instead, and not ended (`bulk.protocol.payout_status.is_over`).
+        """
         return not ends_shown(self) <= {PayoutEnd.OPEN}
 
     @property
     def is_successful(self) -> bool:
         """Whether the money arrived, as far as the service says."""
         return ends_shown(self) - {PayoutEnd.OPEN} == {PayoutEnd.ARRIVED}
-
-
-def ends_shown(payout: Payout) -> set[PayoutEnd]:
-    """What a payout's status and each of its timestamps say of its end (gaps H, I)."""
-    by_status = STATUS_ENDS.get(payout.status or "")
-    said = set[PayoutEnd]() if by_status is None else {by_status}
-    if payout.failed_at is not None:
-        said.add(PayoutEnd.FAILED)
-    # what went back had arrived before, so that its time of arrival says nothing
-    if payout.completed_at is not None and payout.status != PayoutStatus.REVERSED:
-        said.add(PayoutEnd.ARRIVED)
-    return said
-
-
-def ending_of(payout: Payout) -> PayoutEnd:
-    """How a payout has ended, by all that is shown of it."""
-    ends = ends_shown(payout)
-    return PayoutEnd.UNCLEAR if len(ends) > 1 else ends.pop() if ends else PayoutEnd.OPEN

@@ -1,11 +1,15 @@
-"""Words of the service, as open strings: these are the known ones, any other comes through as it is.
+"""Words of the service as open strings, and what says that a payout is final.
 
-Which words exist beyond the interface's examples is assumed (gaps F, G, H, J, K); see `docs/interface.md`.
+These are the known words; any other comes through as it is. Which words exist beyond the interface's examples
+is assumed (gaps F, G, H, J, K); see `docs/interface.md`. Finality counts timestamps as well (`ends_shown`).
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Final, Protocol
 
 from .. import _assumptions
 
@@ -47,6 +51,56 @@ class PayoutStatus:
     REVERSED: Final = "reversed"
 
     FINAL: Final = _assumptions.FINAL_PAYOUT_STATUSES
+
+
+class PayoutEnd(StrEnum):
+    """How a payout has ended, as far as everything that is shown of it agrees."""
+
+    OPEN = "open"
+    ARRIVED = "arrived"
+    FAILED = "failed"
+    UNCLEAR = "unclear"
+    """Its status and its timestamps say more than one of these: nothing is made of them."""
+
+
+STATUS_ENDS: Final[Mapping[str, PayoutEnd]] = {
+    PayoutStatus.PENDING: PayoutEnd.OPEN,
+    PayoutStatus.PROCESSING: PayoutEnd.OPEN,
+    **dict.fromkeys(PayoutStatus.FINAL, PayoutEnd.FAILED),
+    PayoutStatus.COMPLETED: PayoutEnd.ARRIVED,
+}
+"""{known status: what it says}. A status that is not known says nothing (gap H)."""
+
+
+class ShownPayout(Protocol):
+    """What of a payout says how it has ended."""
+
+    @property
+    def status(self) -> str | None: ...
+
+    @property
+    def completed_at(self) -> datetime | None: ...
+
+    @property
+    def failed_at(self) -> datetime | None: ...
+
+
+def ends_shown(payout: ShownPayout) -> set[PayoutEnd]:
+    """What a payout's status and each of its timestamps say of its end (gaps H, I)."""
+    by_status = STATUS_ENDS.get(payout.status or "")
+    said = set[PayoutEnd]() if by_status is None else {by_status}
+    if payout.failed_at is not None:
+        said.add(PayoutEnd.FAILED)
+    # what went back had arrived before, so that its time of arrival says nothing
+    if payout.completed_at is not None and payout.status != PayoutStatus.REVERSED:
+        said.add(PayoutEnd.ARRIVED)
+    return said
+
+
+def ending_of(payout: ShownPayout) -> PayoutEnd:
+    """How a payout has ended, by all that is shown of it."""
+    ends = ends_shown(payout)
+    return PayoutEnd.UNCLEAR if len(ends) > 1 else ends.pop() if ends else PayoutEnd.OPEN
 
 
 class MethodHealth:

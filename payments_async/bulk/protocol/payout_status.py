@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from ...models import Payout, PayoutStatus
-from ...models.payouts import STATUS_ENDS, PayoutEnd, ending_of
+from ...models.statuses import STATUS_ENDS, PayoutEnd, ending_of
 from . import row_state
 from .matching import Match, compare
 from .records import LedgerRow, RowOutcome
@@ -28,7 +28,10 @@ _CODE: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}", re.ASCII)
 
 
 def is_over(payout: Payout) -> bool:
-    """True if a payout is final, arrived or failed, and all its fields agree."""
+    """True if a payout is final, arrived or failed, and all its fields agree.
+
+    Stricter than `Payout.is_final`, which is also true of a payout that contradicts itself.
+    """
     return ending_of(payout) in (PayoutEnd.ARRIVED, PayoutEnd.FAILED)
 
 

@@ -26,7 +26,7 @@ from payments_async.bulk.protocol.payout_status import (
 from payments_async.bulk.protocol.records import LedgerRow
 from payments_async.bulk.protocol.row_state import RowKnowledge, RowState
 from payments_async.models import Amount, Failure, FailureCode, Method, Payout, PayoutInstrument
-from payments_async.models.payouts import PayoutEnd, ending_of
+from payments_async.models.statuses import PayoutEnd, ending_of
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
