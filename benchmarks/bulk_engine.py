@@ -78,14 +78,14 @@ class Answering:
         before, after = json.dumps(payout).encode().split(b"<id>")
         self._parts = (before, *after.split(b"<reference>"))
 
-    async def send(self, flight: HTTPRequest) -> HTTPResponse:
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
         """The answer."""
-        flight.sent = True
-        if flight.body is None:
+        request.sent = True
+        if request.body is None:
             empty = b'{"data":[],"pagination":{"has_more_pages":false}}'
             return HTTPResponse(200, self._headers, empty)
-        reference = flight.body[
-            (at := flight.body.index(b'"reference":"') + 13) : flight.body.index(b'"', at)
+        reference = request.body[
+            (at := request.body.index(b'"reference":"') + 13) : request.body.index(b'"', at)
         ]
         self._made += 1
         before, between, after = self._parts

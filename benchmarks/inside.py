@@ -36,9 +36,9 @@ class Stub:
     def __init__(self, answer: HTTPResponse) -> None:
         self._answer = answer
 
-    async def send(self, flight: HTTPRequest) -> HTTPResponse:
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
         """The answer."""
-        flight.sent = True
+        request.sent = True
         return self._answer
 
     async def aclose(self) -> None:

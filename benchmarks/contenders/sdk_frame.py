@@ -1,6 +1,6 @@
 """Ours: what a call costs beside checking, encoding, sending and decoding, when nobody has to wait.
 
-The frame is `Pipeline.run` of a call with an empty answer, less the flight, the (stubbed) sending and the
+The frame is `Pipeline.run` of a call with an empty answer, less the request, the (stubbed) sending and the
 reading done by hand. Anything the loop is asked for on the way is counted.
 """
 
@@ -33,8 +33,8 @@ def by_hand(client: AsyncPayments) -> Callable[[], Awaitable[object]]:
     settings, transport = pipeline.settings, pipeline.transport
 
     async def work() -> object:
-        flight = make_request(call, settings, settings.key(), None, 0.0)
-        return inside.read(call, await transport.send(flight))
+        request = make_request(call, settings, settings.key(), None, 0.0)
+        return inside.read(call, await transport.send(request))
 
     return work
 

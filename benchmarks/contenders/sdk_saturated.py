@@ -32,9 +32,9 @@ class Distant:
         self.counted: list[float] = []
         """When the service counted each request."""
 
-    async def send(self, flight: HTTPRequest) -> HTTPResponse:
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
         """The answer, some time later."""
-        flight.sent = True
+        request.sent = True
         chance, sent = self._chance, self._runtime.monotonic()
         spike = chance.uniform(0.2, 1.0) if chance.random() < 0.002 else 0.0
         took = chance.uniform(0.03, 0.12) + chance.expovariate(20.0) + spike

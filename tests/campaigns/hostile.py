@@ -68,10 +68,10 @@ class Campaign:
         names: Sequence[str] = list(OPERATIONS)
         for number in range(cases):
             self._case = case = spoil(OPERATIONS[self._rng.choice(names)], self._rng)
-            self._transport.flights.clear()
+            self._transport.requests.clear()
             self._runtime.advance(4000.0)  # a 429 closes a gate for an hour at most
             told = await self._told(case)
-            sent = len(self._transport.flights)
+            sent = len(self._transport.requests)
             report.add(number, case, judge(case, told, sent))
         return report
 

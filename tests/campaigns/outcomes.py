@@ -79,15 +79,15 @@ class Service:
         self._next = list(self._rng.choice(_BEGINNINGS))
         self.locks, self.dates = not self._next and self._rng.random() < 0.5, self._rng.random() < 0.8
 
-    async def send(self, flight: HTTPRequest) -> HTTPResponse:
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
         """Answer, or not."""
         await asyncio.sleep(0)
         self.settle()
-        if flight.method == "GET":
-            flight.sent = True
-            return self._say(200, self._listed(flight.url))
-        assert flight.body is not None
-        return self._write(flight, flight.headers["X-Idempotency-Key"], json.loads(flight.body))
+        if request.method == "GET":
+            request.sent = True
+            return self._say(200, self._listed(request.url))
+        assert request.body is not None
+        return self._write(request, request.headers["X-Idempotency-Key"], json.loads(request.body))
 
     async def aclose(self) -> None:
         """Nothing to close."""
@@ -99,12 +99,12 @@ class Service:
             self.books.late.remove(entry)
             self._carry_out(entry[1], entry[2], at=entry[0])
 
-    def _write(self, flight: HTTPRequest, key: str, body: dict[str, Any]) -> HTTPResponse:
+    def _write(self, request: HTTPRequest, key: str, body: dict[str, Any]) -> HTTPResponse:
         chance = self._rng.choices(list(_TROUBLES), list(_TROUBLES.values()))[0]
         trouble = self._next.pop(0) if self._next else chance
         if trouble == "unsent":
             raise TransportError("connect", "scripted")
-        flight.sent = True
+        request.sent = True
         if trouble == "lost request":
             raise TransportError("reset", "scripted")
         if trouble == "429":

@@ -36,9 +36,9 @@ class Service:
         self._answer = payout_answer(reference=None)
         self.counted: list[float] = []
 
-    async def send(self, flight: HTTPRequest) -> HTTPResponse:
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
         """Take a while, and count somewhere within it."""
-        flight.sent = True
+        request.sent = True
         took, now = self._latency(), asyncio.get_running_loop().time()
         self.counted.append(self._chance.uniform(now, now + took))
         await asyncio.sleep(took)

@@ -38,11 +38,11 @@ class Service:
         """When a walk of the list began."""
         self.reads: list[float] = []
 
-    async def send(self, flight: HTTPRequest) -> HTTPResponse:
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
         """One page, in 20 ms."""
-        flight.sent = True
+        request.sent = True
         now = asyncio.get_running_loop().time()
-        first = int(parse_qs(urlsplit(flight.url).query).get("cursor", ["0"])[0])
+        first = int(parse_qs(urlsplit(request.url).query).get("cursor", ["0"])[0])
         self.reads.append(now)
         if first == 0:
             self.walks.append(now)

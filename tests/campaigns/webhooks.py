@@ -49,9 +49,9 @@ class Service:
         self.asked: list[float] = []
         self.last: str | None = None
 
-    async def send(self, flight: HTTPRequest) -> HTTPResponse:
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
         """The list as it is at this moment."""
-        flight.sent = True
+        request.sent = True
         now = asyncio.get_running_loop().time()
         self.asked.append(now)
         self.last = f"step_{int(now / MOVES)}"

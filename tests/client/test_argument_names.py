@@ -58,7 +58,7 @@ async def test_an_unknown_argument_is_told_with_its_method_and_the_nearest_name(
     assert str(caught.value).startswith(message)
     if told or wrong in ("foo", "status"):
         assert str(caught.value) == message + told
-    assert transport.flights == []
+    assert transport.requests == []
 
 
 async def test_what_belongs_to_the_sending_is_told_so(connect: Callable[..., Any]) -> None:
@@ -79,7 +79,7 @@ async def test_missing_fields_are_faults_among_the_others(
         await outcome(connect(transport=transport), f"{resource}.{method}", description=7)
     missing = {field: ["is required"] for field in SMALLEST[resource]}
     assert caught.value.errors == {**missing, "description": ["must be text, not int"]}
-    assert transport.flights == []
+    assert transport.requests == []
 
 
 @pytest.mark.parametrize("name", ["payouts.iterate", "payouts.find", "payment_intents.iterate"])

@@ -79,7 +79,7 @@ async def test_a_creation_cancelled_in_the_limiters_queue_leaves_no_trace(heard:
     waiting = asyncio.create_task(played.client.payouts.create(**PAYOUT))
     await asyncio.sleep(0)
     assert outcome(await end(waiting)) is None
-    assert (len(played.transport.flights), played.client.limits_snapshot()["write"].used) == (1, 1)
+    assert (len(played.transport.requests), played.client.limits_snapshot()["write"].used) == (1, 1)
     (event,) = cancelled(heard)
     assert (event.operation, event.effect, event.attempt) == ("payouts.create", "none", 0)
 
@@ -98,7 +98,7 @@ async def test_the_narrow_grant_is_given_back_when_the_wide_limiter_is_not_passe
 
 async def test_before_anything_was_sent_a_cancelled_creation_had_no_effect(heard: list[Any]) -> None:
     class Connecting:
-        async def send(self, flight: Any) -> Any:
+        async def send(self, request: Any) -> Any:
             await asyncio.get_running_loop().create_future()
 
         async def aclose(self) -> None:

@@ -31,7 +31,7 @@ def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def bearer(transport: ScriptedTransport) -> list[str]:
     """The key of every request sent."""
-    return [str(flight.headers["Authorization"]) for flight in transport.flights]
+    return [str(request.headers["Authorization"]) for request in transport.requests]
 
 
 BAD: list[Any] = [
@@ -159,14 +159,14 @@ async def test_a_rotated_live_key_goes_only_to_a_verified_certificate(
     )
     with pytest.raises(ConfigurationError, match=UNVERIFIED):
         await client.payouts.list()
-    assert transport.flights == []
+    assert transport.requests == []
 
 
 async def test_a_scheme_in_capitals_is_the_same_scheme(connect: Callable[..., Any]) -> None:
     transport = ScriptedTransport(PAGE)
     client = connect(base_url="HTTPS://Pay.test/v1", transport=transport)
     await client.payouts.list()
-    assert transport.flights[0].url.startswith("https://Pay.test/v1/payouts")
+    assert transport.requests[0].url.startswith("https://Pay.test/v1/payouts")
 
 
 @pytest.mark.parametrize(
@@ -190,10 +190,10 @@ def test_usable_keys_and_addresses_are_taken(surface: str, key: str, base_url: s
 async def test_the_key_alone_chooses_the_environment(connect: Callable[..., Any], key: str) -> None:
     transport = ScriptedTransport(PAGE)
     await connect(transport=transport, api_key=key, base_url="https://pay.test/v1").payouts.list()
-    (flight,) = transport.flights
-    assert flight.url == "https://pay.test/v1/payouts"
-    assert flight.headers.pop("Authorization") == f"Bearer {key}"
-    assert key not in flight.url + "".join(flight.headers.values())
+    (request,) = transport.requests
+    assert request.url == "https://pay.test/v1/payouts"
+    assert request.headers.pop("Authorization") == f"Bearer {key}"
+    assert key not in request.url + "".join(request.headers.values())
 
 
 async def test_the_environment_fills_what_is_missing(
@@ -213,7 +213,7 @@ async def test_what_is_given_comes_before_the_environment(
     transport = ScriptedTransport(PAGE)
     await connect(transport=transport).payouts.list()
     assert bearer(transport) == [f"Bearer {KEY}"]
-    assert transport.flights[0].url.startswith(BASE_URL)
+    assert transport.requests[0].url.startswith(BASE_URL)
 
 
 @pytest.mark.parametrize("option", ["api_key", "base_url"])
@@ -297,7 +297,7 @@ async def test_a_callables_key_is_checked_each_time(
         await create(client, "payouts")
     with pytest.raises(ConfigurationError, match=told):
         await client.payouts.list()
-    assert transport.flights == []
+    assert transport.requests == []
 
 
 @pytest.mark.fact("auth.limits-per-key")

@@ -38,10 +38,10 @@ async def test_a_sibling_keeps_what_is_none_and_changes_the_rest(connect: Callab
     same, patient = client.with_options(), client.with_options(timeout=9.0, max_retries=0)
 
     for each, timeout, tries in ((client, 7.0, 4), (same, 7.0, 4), (patient, 9.0, 1)):
-        transport.flights.clear()
+        transport.requests.clear()
         with pytest.raises(APIConnectionError):
             await each.payouts.list()
-        assert [flight.timeout for flight in transport.flights] == [timeout] * tries
+        assert [request.timeout for request in transport.requests] == [timeout] * tries
 
 
 async def test_a_call_overrides_the_clients_timeout_and_retries(connect: Callable[..., Any]) -> None:
@@ -49,7 +49,7 @@ async def test_a_call_overrides_the_clients_timeout_and_retries(connect: Callabl
     client = connect(transport=transport, runtime=JumpingRuntime())
     with pytest.raises(APIConnectionError):
         await create(client, "payouts", timeout=3.0, max_retries=0)
-    assert [flight.timeout for flight in transport.flights] == [3.0]
+    assert [request.timeout for request in transport.requests] == [3.0]
 
 
 async def test_siblings_share_connections_limits_and_used_keys(

@@ -19,9 +19,9 @@ PAGE = answer(200, {"data": [], "pagination": {}})
 def taking(seconds: float, step: Any) -> Callable[[Any], Any]:
     """A step during which the client's clock goes on; `clock` is set once the client is made."""
 
-    def play_step(flight: Any) -> Any:
+    def play_step(request: Any) -> Any:
         play_step.clock.advance(seconds)  # type: ignore[attr-defined] # set by `on_clock`
-        return step(flight) if callable(step) else step
+        return step(request) if callable(step) else step
 
     return play_step
 
@@ -74,7 +74,7 @@ async def test_each_attempt_gets_what_is_left_of_the_deadline(connect: Connect) 
     played = on_clock(connect, taking(6.0, lost("timeout")), timeout=10.0, max_retries=50)
     with pytest.raises(OutcomeUnknown):
         await played.client.payouts.create(**PAYOUT, deadline=15.0)
-    timeouts = [flight.timeout for flight in played.transport.flights]
+    timeouts = [request.timeout for request in played.transport.requests]
     assert timeouts[0] == 10.0
     assert timeouts[1:] == sorted(timeouts[1:], reverse=True)
     assert all(0 < timeout < 9.0 for timeout in timeouts[1:])
@@ -87,7 +87,7 @@ async def test_without_a_deadline_an_attempt_gets_its_timeout(
     played = play(connect, PAGE, **options)
     await played.client.payouts.list(**given)
     await played.client.payouts.list(timeout=3)
-    assert [flight.timeout for flight in played.transport.flights] == [timeout, 3]
+    assert [request.timeout for request in played.transport.requests] == [timeout, 3]
 
 
 async def test_a_deadline_covers_the_wait_for_the_rate_limit(connect: Connect) -> None:
@@ -97,7 +97,7 @@ async def test_a_deadline_covers_the_wait_for_the_rate_limit(connect: Connect) -
         await played.client.payouts.create(**PAYOUT, deadline=20.0)
     assert (caught.value.effect, caught.value.attempts) == ("none", ())
     assert played.runtime.monotonic() == pytest.approx(20.0, abs=0.1)
-    assert len(played.transport.flights) == 1
+    assert len(played.transport.requests) == 1
 
 
 async def test_a_deadline_covers_the_wait_after_a_429(connect: Connect) -> None:
@@ -105,7 +105,7 @@ async def test_a_deadline_covers_the_wait_after_a_429(connect: Connect) -> None:
     with pytest.raises(DeadlineExceeded) as caught:
         await played.client.payouts.create(**PAYOUT, deadline=20.0)
     assert [attempt.status for attempt in caught.value.attempts] == [429]
-    assert len(played.transport.flights) == 1
+    assert len(played.transport.requests) == 1
 
 
 async def test_a_doubt_before_the_wait_stays_a_doubt(connect: Connect) -> None:
@@ -129,7 +129,7 @@ async def test_a_clock_that_jumps_past_the_deadline_while_waiting_sends_nothing_
     runtime.sleep = late  # type: ignore[method-assign] # this clock oversleeps
     with pytest.raises(DeadlineExceeded):
         await played.client.payouts.create(**PAYOUT, deadline=60.0)
-    assert len(played.transport.flights) == 1
+    assert len(played.transport.requests) == 1
     assert played.client.limits_snapshot()["write"].used == 0
 
 
@@ -144,7 +144,7 @@ async def test_a_deadline_that_is_no_time_is_refused(connect: Connect, value: An
     with pytest.raises(InvalidRequest) as caught:
         await played.client.payouts.list(deadline=value)
     assert list(caught.value.errors) == ["deadline"]
-    assert played.transport.flights == []
+    assert played.transport.requests == []
 
 
 async def test_a_hanging_service_is_left_at_the_deadline(connect: Connect, sandbox: Sandbox) -> None:

@@ -31,8 +31,8 @@ BODY = json.dumps(
 class AtOnce:
     """A transport that answers without waiting."""
 
-    async def send(self, flight: HTTPRequest) -> HTTPResponse:
-        flight.sent = True
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
+        request.sent = True
         return HTTPResponse(201, {}, BODY)
 
     async def aclose(self) -> None:

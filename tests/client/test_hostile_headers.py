@@ -70,7 +70,7 @@ async def test_a_429_makes_the_client_wait_as_long_as_it_says_and_no_longer(
     payout = await client.payouts.sync("po_1")
 
     assert payout.id == "po_1"
-    assert len(transport.flights) == 2
+    assert len(transport.requests) == 2
     assert least <= runtime.monotonic() <= most
 
 
@@ -88,7 +88,7 @@ async def test_a_wait_past_max_retry_after_is_refused_at_once_with_its_length(
         await client.payouts.sync("po_1")
     assert caught.value.retry_after == seconds
     assert caught.value.effect == "none"
-    assert (len(transport.flights), runtime.monotonic()) == (1, 0.0)
+    assert (len(transport.requests), runtime.monotonic()) == (1, 0.0)
 
 
 async def test_an_hour_of_waiting_closes_the_limit_and_holds_no_caller_up(
@@ -102,7 +102,7 @@ async def test_an_hour_of_waiting_closes_the_limit_and_holds_no_caller_up(
     with pytest.raises(LimitReached, match="429 closed the rate limit") as caught:
         await client.payouts.sync("po_1")
     assert 3600.0 <= caught.value.retry_after <= 3601.0
-    assert (len(transport.flights), runtime.monotonic()) == (1, 0.0)
+    assert (len(transport.requests), runtime.monotonic()) == (1, 0.0)
     runtime.advance(caught.value.retry_after)
     assert (await client.payouts.sync("po_1")).id == "po_1"
 

@@ -113,7 +113,7 @@ async def test_a_conflict_with_a_request_still_in_progress_leaves_its_outcome_un
     with pytest.raises(OutcomeUnknown) as caught:
         await OPERATIONS[operation].call(connect(transport=transport, max_retries=5))
     assert type(caught.value.__cause__) is cause
-    assert (caught.value.effect, len(transport.flights)) == ("unknown", 1)
+    assert (caught.value.effect, len(transport.requests)) == ("unknown", 1)
     assert [attempt.verdict for attempt in caught.value.attempts] == ["in_doubt"]
 
 

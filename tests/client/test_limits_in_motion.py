@@ -147,7 +147,7 @@ async def test_raising_instead_of_waiting_sends_nothing(connect: Connect) -> Non
         await played.client.payouts.create(**PAYOUT)
     assert caught.value.retry_after == pytest.approx(50.0, abs=0.1)
     assert (caught.value.effect, caught.value.attempts) == ("none", ())
-    assert len(played.transport.flights) == 1
+    assert len(played.transport.requests) == 1
     played.runtime.advance(caught.value.retry_after)
     await played.client.payouts.create(**PAYOUT)
 

@@ -30,8 +30,8 @@ class Crowded:
         self.arrivals: list[tuple[float, int]] = []
         self.under_way = 0
 
-    async def send(self, flight: HTTPRequest) -> HTTPResponse:
-        flight.sent = True
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
+        request.sent = True
         self.under_way += 1
         self.arrivals.append((self.runtime.monotonic(), self.under_way))
         number = len(self.arrivals)

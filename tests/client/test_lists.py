@@ -191,7 +191,7 @@ async def test_a_walk_ends_where_the_service_says_so(
     transport = ScriptedTransport(page("a", "b", cursor="c2", more=None), last)
     client = connect(transport=transport)
     assert [item.id async for item in client.payouts.iterate()] == ["a", "b", "c"]
-    assert len(transport.flights) == 2
+    assert len(transport.requests) == 2
 
 
 @pytest.mark.parametrize("repeat", ["c1", "c2"])
@@ -203,7 +203,7 @@ async def test_a_repeated_cursor_is_an_error_and_not_a_loop(connect: Callable[..
         async for item in walk:
             met.append(item.id)
     assert met == ["a", "b", "c"]
-    assert len(transport.flights) == 3
+    assert len(transport.requests) == 3
     assert caught.value.operation == "payment_intents.iterate"
 
 
@@ -213,7 +213,7 @@ async def test_a_senseless_max_items_is_refused(connect: Callable[..., Any], bad
     transport = ScriptedTransport(page("a"))
     with pytest.raises(InvalidRequest, match="max_items"):
         _ = [item async for item in connect(transport=transport).payouts.iterate(max_items=bad)]
-    assert transport.flights == []
+    assert transport.requests == []
 
 
 async def test_a_walk_checks_its_filters_as_list_does(connect: Callable[..., Any]) -> None:
@@ -223,13 +223,13 @@ async def test_a_walk_checks_its_filters_as_list_does(connect: Callable[..., Any
         _ = [item async for item in client.payouts.iterate(page_size=0)]
     with pytest.raises(TypeError, match="channel"):
         _ = [item async for item in client.payouts.iterate(channel="api")]
-    assert transport.flights == []
+    assert transport.requests == []
 
 
 async def test_a_walk_starts_at_the_cursor_it_is_given(connect: Callable[..., Any]) -> None:
     transport = ScriptedTransport(page("b"))
     walk = connect(transport=transport).payouts.iterate(cursor="c1")
     assert [item.id async for item in walk] == ["b"]
-    assert transport.flights[0].url.endswith("?cursor=c1")
+    assert transport.requests[0].url.endswith("?cursor=c1")
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     assert [item async for item in connect(transport=transport).payouts.iterate(created_on_or_after=moment)]

@@ -40,14 +40,14 @@ async def test_a_payout_is_found_by_its_reference(
 async def test_none_means_that_the_whole_list_was_read(connect: Callable[..., Any]) -> None:
     transport = ScriptedTransport(page("a", cursor="c1"), page("b", cursor="c2"), page("c"))
     assert await connect(transport=transport).payouts.find("inv-7") is None
-    assert [flight.url.rpartition("=")[2] for flight in transport.flights] == ["100", "c1", "c2"]
+    assert [request.url.rpartition("=")[2] for request in transport.requests] == ["100", "c1", "c2"]
 
 
 async def test_a_find_stops_reading_when_it_has_found(connect: Callable[..., Any]) -> None:
     transport = ScriptedTransport(page("a", cursor="c1"), page("b", "inv-7", cursor="c2"))
     found = await connect(transport=transport).payouts.find("inv-7", max_pages=2)
     assert found.id == "po_inv-7"
-    assert len(transport.flights) == 2
+    assert len(transport.requests) == 2
 
 
 async def test_a_find_that_ran_out_of_pages_says_where_to_go_on(connect: Callable[..., Any]) -> None:
@@ -59,7 +59,7 @@ async def test_a_find_that_ran_out_of_pages_says_where_to_go_on(connect: Callabl
         assert error.operation == "payouts.find"
         assert error.effect == "none"
         assert "go on with cursor=error.cursor" in str(error)
-    assert len(transport.flights) == 2
+    assert len(transport.requests) == 2
 
 
 async def test_a_find_goes_on_where_an_incomplete_one_ended(connect: Callable[..., Any]) -> None:
@@ -68,7 +68,7 @@ async def test_a_find_goes_on_where_an_incomplete_one_ended(connect: Callable[..
     with pytest.raises(SearchIncomplete) as caught:
         await client.payouts.find("inv-7", max_pages=1)
     assert (await client.payouts.find("inv-7", cursor=caught.value.cursor)).id == "po_inv-7"
-    assert ["cursor=c1" in flight.url for flight in transport.flights] == [False, True]
+    assert ["cursor=c1" in request.url for request in transport.requests] == [False, True]
 
 
 async def test_the_last_page_allowed_may_be_the_lists_last(connect: Callable[..., Any]) -> None:
@@ -104,7 +104,7 @@ async def test_senseless_arguments_are_refused(
     with pytest.raises(InvalidRequest) as caught:
         await connect(transport=transport).payouts.find(reference, **search)
     assert caught.value.errors.keys() == fields
-    assert transport.flights == []
+    assert transport.requests == []
 
 
 async def test_a_record_that_cannot_be_read_may_be_the_one_wanted(connect: Callable[..., Any]) -> None:

@@ -62,7 +62,7 @@ async def test_an_answer_about_another_record_is_a_mismatch(connect: Connect, na
         await read(played.client)
     error = caught.value
     assert (error.effect, list(error.differences.values())) == ("none", [("mine", "another")])
-    assert len(played.transport.flights) == 1  # an answer to someone else is no reason to ask again at once
+    assert len(played.transport.requests) == 1  # an answer to someone else is no reason to ask again at once
     assert [attempt.verdict for attempt in error.attempts] == ["executed"]
 
 

@@ -141,7 +141,7 @@ async def test_an_error_tells_the_effect_and_every_attempts_verdict(
 
 
 async def test_a_failure_nobody_foresaw_leaves_a_sent_creation_in_doubt(connect: Connect) -> None:
-    def broken(flight: Any) -> Any:
+    def broken(request: Any) -> Any:
         raise ZeroDivisionError("a bug in a transport")
 
     played = play(connect, broken)

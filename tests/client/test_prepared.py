@@ -205,7 +205,7 @@ async def test_a_request_for_elsewhere_is_refused_and_stays_here(
     client = connect(transport=transport, **sent_with)
     with pytest.raises(ConfigurationError, match=told) as caught:
         await getattr(client, how)(prepared)
-    assert transport.flights == []
+    assert transport.requests == []
     assert caught.value.effect == "none"
     assert caught.value.operation == "payouts.create"
 
@@ -218,7 +218,7 @@ async def test_a_request_goes_to_its_service_however_the_address_is_written(
     stored = connect(transport=transport, base_url="https://pay.test/v1").payouts.prepare(**PAYOUT).to_json()
     client = connect(transport=transport, base_url="https://Pay.test.:443/v1/")
     assert (await getattr(client, how)(PreparedRequest.from_json(stored))).id == "po_1"
-    assert transport.flights[0].url == "https://Pay.test.:443/v1/payouts", "it is sent as it was given"
+    assert transport.requests[0].url == "https://Pay.test.:443/v1/payouts", "it is sent as it was given"
 
 
 async def test_sending_reports_every_attempts_verdict(connect: Callable[..., Any], sandbox: Sandbox) -> None:
@@ -239,4 +239,4 @@ async def test_senseless_options_of_sending_are_refused(connect: Callable[..., A
     client = connect(transport=transport)
     with pytest.raises(InvalidRequest, match=option):
         await client.send(client.payouts.prepare(**PAYOUT), **{option: -1})
-    assert transport.flights == []
+    assert transport.requests == []

@@ -113,7 +113,7 @@ async def test_headers_that_frame_a_message_are_the_clients_own(connect: Connect
     client = connect(transport=(transport := ScriptedTransport(answer(200, {}))))
     with pytest.raises(InvalidRequest, match="extra_headers"):
         await client.payouts.create(**PAYOUT, extra_headers={name: "x"})
-    assert transport.flights == []
+    assert transport.requests == []
 
 
 @pytest.mark.parametrize("surface", ["async"], indirect=True)
@@ -163,13 +163,13 @@ class _Silent:
     """A line on which every request gets lost, and the second one never comes to an end."""
 
     def __init__(self) -> None:
-        self.flights: list[HTTPRequest] = []
+        self.requests: list[HTTPRequest] = []
         self.silent = asyncio.Event()
 
-    async def send(self, flight: HTTPRequest) -> HTTPResponse:
-        self.flights.append(flight)
-        flight.sent = True
-        if len(self.flights) > 1:
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
+        self.requests.append(request)
+        request.sent = True
+        if len(self.requests) > 1:
             self.silent.set()
             await asyncio.get_running_loop().create_future()
         raise TransportError("reset", "scripted")

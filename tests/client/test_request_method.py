@@ -32,12 +32,12 @@ async def test_a_write_carries_a_key_its_body_and_its_query(connect: Callable[..
     body = {"amount": Decimal("10.10"), "reason": "é"}
     whole = await client.request(method, "/refunds/re_1", json=body, params={"expand": "all", "none": None})
 
-    (flight,) = transport.flights
-    assert flight.method == method
-    assert flight.url.endswith("/v1/refunds/re_1?expand=all")
-    assert flight.body == '{"amount":10.10,"reason":"é"}'.encode()
-    assert len(flight.headers["X-Idempotency-Key"]) >= 8
-    assert flight.headers["Content-Type"] == "application/json"
+    (request,) = transport.requests
+    assert request.method == method
+    assert request.url.endswith("/v1/refunds/re_1?expand=all")
+    assert request.body == '{"amount":10.10,"reason":"é"}'.encode()
+    assert len(request.headers["X-Idempotency-Key"]) >= 8
+    assert request.headers["Content-Type"] == "application/json"
     assert whole == {"data": {"id": "re_1", "amount": Decimal("10.10")}, "more": True}
 
 
@@ -72,10 +72,10 @@ async def test_a_callers_key_goes_out_as_it_is(connect: Callable[..., Any]) -> N
     client = connect(transport=transport)
     await client.request("POST", "/refunds", json={"a": 1}, idempotency_key="refund-inv-7")
     await client.request("POST", "/refunds", json={"a": 1}, idempotency_key="refund-inv-7")
-    assert [flight.headers["X-Idempotency-Key"] for flight in transport.flights] == ["refund-inv-7"] * 2
+    assert [request.headers["X-Idempotency-Key"] for request in transport.requests] == ["refund-inv-7"] * 2
     with pytest.raises(InvalidRequest, match="another body"):
         await client.request("POST", "/refunds", json={"a": 2}, idempotency_key="refund-inv-7")
-    assert len(transport.flights) == 2
+    assert len(transport.requests) == 2
 
 
 async def test_a_write_without_an_answer_is_in_doubt(connect: Callable[..., Any]) -> None:
@@ -83,8 +83,8 @@ async def test_a_write_without_an_answer_is_in_doubt(connect: Callable[..., Any]
     client = connect(transport=transport, runtime=JumpingRuntime(), max_retries=1)
     with pytest.raises(OutcomeUnknown) as caught:
         await client.request("POST", "/refunds", json={"amount": 5})
-    keys = {flight.headers["X-Idempotency-Key"] for flight in transport.flights}
-    assert len(transport.flights) == 2
+    keys = {request.headers["X-Idempotency-Key"] for request in transport.requests}
+    assert len(transport.requests) == 2
     assert keys == {caught.value.idempotency_key}
     assert caught.value.operation == "POST /refunds"
 
@@ -138,7 +138,7 @@ async def test_a_path_counts_against_its_limit(
     await client.request(method, path, limit=limit)
     with pytest.raises(LimitReached):
         await client.request(method, path, limit=limit)
-    assert len(transport.flights) == 1
+    assert len(transport.requests) == 1
 
 
 async def test_a_live_operation_by_its_path_has_its_records_limit(connect: Callable[..., Any]) -> None:
@@ -188,7 +188,7 @@ async def test_an_unsafe_path_is_refused(connect: Callable[..., Any], path: Any)
     with pytest.raises(InvalidRequest) as caught:
         await connect(transport=transport).request("GET", path)
     assert list(caught.value.errors) == ["path"]
-    assert transport.flights == []
+    assert transport.requests == []
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ async def test_arguments_that_cannot_be_used_are_refused(
     with pytest.raises(InvalidRequest) as caught:
         await connect(transport=transport).request(given.pop("method"), given.pop("path"), **given)
     assert caught.value.errors.keys() == fields
-    assert transport.flights == []
+    assert transport.requests == []
 
 
 @pytest.mark.parametrize(
@@ -229,4 +229,4 @@ async def test_an_argument_it_does_not_take_is_a_type_error(
     transport = ScriptedTransport(answer(200, {}))
     with pytest.raises(TypeError, match=unknown):
         await connect(transport=transport).request(method, "/refunds", **{unknown: "green-green"})
-    assert transport.flights == []
+    assert transport.requests == []

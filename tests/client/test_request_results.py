@@ -33,7 +33,7 @@ async def ask(connect: Connect, body: Any, method: str = "POST", status: int = 2
     transport = ScriptedTransport(answer(status, raw))
     client = connect(transport=transport, runtime=JumpingRuntime())
     found = await client.request(method, arguments.pop("path", "/things"), **arguments)
-    assert len(transport.flights) == 1
+    assert len(transport.requests) == 1
     return found
 
 

@@ -83,7 +83,7 @@ async def test_the_same_key_with_another_body_stays_here(
     assert list(caught.value.errors) == ["idempotency_key"]
     assert "another body" in caught.value.errors["idempotency_key"][0]
     assert "caller-key-1" not in str(caught.value)
-    assert len(transport.flights) == 1
+    assert len(transport.requests) == 1
 
 
 async def test_a_day_later_a_key_is_free_again(connect: Callable[..., Any]) -> None:
@@ -92,7 +92,7 @@ async def test_a_day_later_a_key_is_free_again(connect: Callable[..., Any]) -> N
     await create(client, "payouts", idempotency_key="caller-key-1")
     runtime.advance(KEY_LIFETIME)
     await create(client, "payouts", idempotency_key="caller-key-1", amount=51)
-    assert len(transport.flights) == 2
+    assert len(transport.requests) == 2
 
 
 async def test_preparing_uses_a_key_as_sending_does(connect: Callable[..., Any]) -> None:

@@ -51,7 +51,7 @@ async def test_within_the_keys_life_the_same_request_goes_out_again(connect: Con
     payout = await played.client.resolve(error)
     assert (payout.id, payout.response.replayed) == ("po_1", True)
     assert len(set(played.keys)) == 1
-    assert len({flight.body for flight in played.transport.flights}) == 1
+    assert len({request.body for request in played.transport.requests}) == 1
 
 
 async def test_a_creation_that_never_arrived_is_made_by_resolving_it(

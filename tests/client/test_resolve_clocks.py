@@ -90,10 +90,10 @@ async def test_the_time_that_the_call_itself_took_counts_whatever_the_wall_clock
 ) -> None:
     """The clock went back an hour while the request was out for two."""
 
-    def slow(flight: Any) -> Any:
+    def slow(request: Any) -> Any:
         played.runtime.advance(22.5 * HOUR)
         played.runtime.step(-22.5 * HOUR)
-        return lost()(flight)
+        return lost()(request)
 
     played = play(connect, slow)
     error = await doubt(played, "payment_intents")

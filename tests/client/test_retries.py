@@ -33,8 +33,8 @@ async def test_every_repeat_of_a_creation_carries_its_key_and_bytes(connect: Con
     assert payout.id == "po_1"
     assert len(played.keys) == 3
     assert len(set(played.keys)) == 1
-    assert len({flight.body for flight in played.transport.flights}) == 1
-    assert {flight.headers["Content-Type"] for flight in played.transport.flights} == {"application/json"}
+    assert len({request.body for request in played.transport.requests}) == 1
+    assert {request.headers["Content-Type"] for request in played.transport.requests} == {"application/json"}
 
 
 @pytest.mark.fact("idempotency.writes-only")
@@ -52,7 +52,7 @@ async def test_definite_answers_are_never_asked_for_twice(connect: Connect, stat
     played = play(connect, refusal(status), payout_answer())
     with pytest.raises(PaymentsError) as caught:
         await played.client.payouts.create(**PAYOUT)
-    assert len(played.transport.flights) == 1
+    assert len(played.transport.requests) == 1
     assert len(caught.value.attempts) == 1
 
 
@@ -61,7 +61,7 @@ async def test_a_replayed_failure_is_not_asked_for_again(connect: Connect, statu
     played = play(connect, refusal(status, REPLAYED), payout_answer())
     with pytest.raises(OutcomeUnknown):
         await played.client.payouts.create(**PAYOUT)
-    assert len(played.transport.flights) == 1
+    assert len(played.transport.requests) == 1
     assert await played.client.payouts.create(**PAYOUT)
     assert played.runtime.slept == []
 
@@ -70,7 +70,7 @@ async def test_an_unreadable_read_is_not_asked_for_again(connect: Connect) -> No
     played = play(connect, answer(200, b"<html>"))
     with pytest.raises(DecodeError):
         await played.client.payouts.list()
-    assert len(played.transport.flights) == 1
+    assert len(played.transport.requests) == 1
 
 
 async def test_back_off_is_spread_and_its_bound_doubles(connect: Connect) -> None:
@@ -134,23 +134,23 @@ async def test_two_retries_are_the_default(connect: Connect, given: Any) -> None
     played = play(connect, lost(), **given)
     with pytest.raises(OutcomeUnknown):
         await played.client.payouts.create(**PAYOUT)
-    assert len(played.transport.flights) == 3
+    assert len(played.transport.requests) == 3
 
 
 async def test_retries_can_be_turned_off_for_a_client_and_set_for_a_call(connect: Connect) -> None:
     played = play(connect, refusal(503), max_retries=0)
     with pytest.raises(ServerError):
         await played.client.payouts.list()
-    assert len(played.transport.flights) == 1
+    assert len(played.transport.requests) == 1
     with pytest.raises(ServerError):
         await played.client.payouts.list(max_retries=3)
-    assert len(played.transport.flights) == 5
+    assert len(played.transport.requests) == 5
     with pytest.raises(ServerError):
         await played.client.with_options(max_retries=1).payouts.list()
-    assert len(played.transport.flights) == 7
+    assert len(played.transport.requests) == 7
     with pytest.raises(ServerError):
         await played.client.with_options(max_retries=1).payouts.list(max_retries=0)
-    assert len(played.transport.flights) == 8
+    assert len(played.transport.requests) == 8
 
 
 async def test_an_empty_budget_ends_retries_until_successes_refill_it(connect: Connect) -> None:
@@ -177,7 +177,7 @@ async def test_a_doubtful_attempt_is_repeated_with_its_own_secret_key(connect: C
     keys = iter(["sk_sandbox_first", "sk_sandbox_first", "sk_sandbox_second", "sk_sandbox_second"])
     played = play(connect, lost(), payout_answer(), api_key=lambda: next(keys))
     await played.client.payouts.create(**PAYOUT)
-    sent = [str(flight.headers["Authorization"]) for flight in played.transport.flights]
+    sent = [str(request.headers["Authorization"]) for request in played.transport.requests]
     assert sent == ["Bearer sk_sandbox_first"] * 2
 
 
@@ -185,7 +185,7 @@ async def test_a_refused_attempt_is_repeated_with_the_newest_secret_key(connect:
     keys = iter(["sk_sandbox_first", "sk_sandbox_first", "sk_sandbox_second", "sk_sandbox_second"])
     played = play(connect, unsent(), payout_answer(), api_key=lambda: next(keys))
     await played.client.payouts.create(**PAYOUT)
-    sent = [str(flight.headers["Authorization"]) for flight in played.transport.flights]
+    sent = [str(request.headers["Authorization"]) for request in played.transport.requests]
     assert sent == ["Bearer sk_sandbox_first", "Bearer sk_sandbox_second"]
 
 
@@ -195,7 +195,7 @@ async def test_a_key_may_be_rotated_any_number_of_times(connect: Connect) -> Non
     played = play(connect, page, api_key=lambda: next(keys))
     for _ in range(40):
         await played.client.payouts.list()
-    sent = [str(flight.headers["Authorization"]) for flight in played.transport.flights]
+    sent = [str(request.headers["Authorization"]) for request in played.transport.requests]
     assert sent == [f"Bearer sk_sandbox_{number}" for number in range(40)]
 
 

@@ -45,13 +45,13 @@ class Held(ScriptedTransport):
         self.released = threading.Event()
         self.at_once = self.most_at_once = 0
 
-    async def send(self, flight: HTTPRequest) -> HTTPResponse:
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
-        flight.sent = True
+        request.sent = True
         try:
             await asyncio.to_thread(self.released.wait, 30)
-            return await super().send(flight)
+            return await super().send(request)
         finally:
             self.at_once -= 1
 
@@ -116,7 +116,7 @@ async def test_two_callers_of_one_request_have_one_retry_loop(
     outcomes = await asyncio.gather(one.send(prepared), again, return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [OutcomeUnknown] * 2
     assert all(isinstance(outcome.__cause__, ServerError) for outcome in outcomes)
-    posts = [flight for flight in transport.flights if flight.method == "POST"]
+    posts = [request for request in transport.requests if request.method == "POST"]
     assert (len(posts), transport.most_at_once) == (3, 1)
     assert outcomes[0] is not outcomes[1]
     await other.aclose()
@@ -140,7 +140,7 @@ async def test_calls_under_a_key_of_the_callers_own_are_one_request(
         transport._script[:] = [attrs.evolve(payout_answer(), body=b'{"data": %s}' % encoded(data))]
     first, second = await asyncio.gather(call(), call())
     assert first == second
-    assert len(transport.flights) == 1
+    assert len(transport.requests) == 1
     if how == "request":
         assert first is not second  # what one changes in it is not the other's
 
@@ -156,7 +156,7 @@ async def test_a_definite_refusal_is_every_callers(connect: Connect, callers: Ca
     outcomes = await asyncio.gather(*(client.send(prepared) for _ in range(3)), return_exceptions=True)
     assert [(type(each), each.effect) for each in outcomes] == [(UnprocessableError, "none")] * 3
     assert len({id(each) for each in outcomes}) == 3  # each has its own traceback
-    assert len(transport.flights) == 1
+    assert len(transport.requests) == 1
 
 
 async def test_once_it_has_ended_it_is_sent_again(connect: Connect, callers: Callers) -> None:
@@ -165,7 +165,7 @@ async def test_once_it_has_ended_it_is_sent_again(connect: Connect, callers: Cal
     prepared = client.payouts.prepare(**PAYOUT)
     for _ in range(2):
         assert (await client.send(prepared)).id == "po_1"
-    assert len(transport.flights) == 2
+    assert len(transport.requests) == 2
 
 
 async def test_another_body_under_the_key_is_refused(connect: Connect, callers: Callers) -> None:
@@ -179,7 +179,7 @@ async def test_another_body_under_the_key_is_refused(connect: Connect, callers: 
     assert caught.value.effect == "none"
     transport.released.set()
     assert (await first).id == "po_1"
-    assert len(transport.flights) == 1
+    assert len(transport.requests) == 1
 
 
 @pytest.mark.parametrize("surface", ["async"], indirect=True)
@@ -205,7 +205,7 @@ async def test_when_the_first_caller_gives_up_the_next_one_continues(
     transport.released.set()
     others = await asyncio.gather(*tasks[1:], return_exceptions=True)
     assert [type(each).__name__ for each in others] == [outcome] * 2
-    assert (len(transport.flights), transport.most_at_once) == (
+    assert (len(transport.requests), transport.most_at_once) == (
         1,
         1,
     )  # the first one's was cut off unanswered
@@ -242,7 +242,7 @@ async def test_a_callers_deadline_ends_its_own_wait_alone(connect: Connect, call
     assert runtime.monotonic() == 45.0
     transport.released.set()
     assert (await first).id == "po_1"
-    assert len(transport.flights) == 1
+    assert len(transport.requests) == 1
 
 
 @pytest.mark.parametrize("how", ["deadline", "on_limit"])
@@ -263,7 +263,7 @@ async def test_what_a_callers_own_options_end_another_caller_goes_on_with(
         {"Payout", (DeadlineExceeded if how == "deadline" else LimitReached).__name__},
         {"Payout", "OutcomeUnknown"},
     )
-    assert len(played.transport.flights) == 2
+    assert len(played.transport.requests) == 2
 
 
 @pytest.mark.parametrize("failure", [lost("closed"), unsent("closed")], ids=["sent", "unsent"])
@@ -344,7 +344,7 @@ async def test_a_forked_child_waits_for_none_of_its_parents_requests(
     pending._after_fork()
     assert (await client.send(prepared)).id == "po_1"
     assert (await first).id == "po_1"
-    assert len(transport.flights) == 2
+    assert len(transport.requests) == 2
 
 
 async def test_a_refusal_is_not_certain_after_a_repeat_that_was_left_in_doubt(connect: Connect) -> None:
@@ -384,4 +384,4 @@ async def test_many_threads_and_loops_send_a_request_once(connect: Connect, call
         *(asyncio.to_thread(lambda: asyncio.run(client.send(prepared))) for _ in range(4))
     )
     assert [payout.id for payout in made] == ["po_1"] * 4
-    assert len(transport.flights) == 1
+    assert len(transport.requests) == 1

@@ -110,8 +110,8 @@ async def test_no_ending_of_a_write_shows_key_or_account(
     if body is not None:
         assert CANARY_ACCOUNT in body.text()
     assert watch.events
-    assert NEEDLE not in shown_by(transport.flights[0])
-    assert str(transport.flights[0].headers["Authorization"]) == f"Bearer {LONG_CANARY_KEY}"
+    assert NEEDLE not in shown_by(transport.requests[0])
+    assert str(transport.requests[0].headers["Authorization"]) == f"Bearer {LONG_CANARY_KEY}"
 
 
 @pytest.mark.parametrize("ending", [name for name, step in ENDINGS.items() if isinstance(step, HTTPResponse)])

@@ -89,4 +89,4 @@ async def test_a_callables_refused_key_shows_nowhere(
         with pytest.raises(ConfigurationError) as caught:
             await call()
         check(caught.value)
-    assert transport.flights == []
+    assert transport.requests == []

@@ -33,4 +33,4 @@ async def test_what_stops_a_request_from_being_made_keeps_no_place_of_the_limit(
                 await client.payouts.create(**PAYOUT)
     assert client.limits_snapshot()["write"].used == 0
     await client.payouts.create(**PAYOUT)
-    assert len(transport.flights) == 1
+    assert len(transport.requests) == 1

@@ -24,7 +24,7 @@ SELF.append(SELF)
 
 def refused(transport: ScriptedTransport, caught: Any, field: str, rule: str, value: Any) -> None:
     """The error names exactly this field and rule, shows no value, and nothing left."""
-    assert transport.flights == []
+    assert transport.requests == []
     assert caught.value.effect == "none"
     assert caught.value.attempts == ()
     assert list(caught.value.errors) == [field]
@@ -160,7 +160,7 @@ async def test_the_present_moment_is_not_the_future(connect: Callable[..., Any])
     transport = ScriptedTransport(answer(201, {"data": {"id": "pi_1"}}))
     client = connect(transport=transport, runtime=JumpingRuntime())
     await create(client, "payment_intents", entity_created_at=EPOCH.astimezone(UTC))
-    assert len(transport.flights) == 1
+    assert len(transport.requests) == 1
 
 
 OF_PAYOUTS = [

@@ -43,7 +43,7 @@ async def faults(connect: Callable[..., Any], resource: str, **fields: Any) -> M
     transport = ScriptedTransport(answer(500))
     with pytest.raises(InvalidRequest) as caught:
         await create(connect(transport=transport), resource, **fields)
-    assert transport.flights == []
+    assert transport.requests == []
     errors: Mapping[str, list[str]] = caught.value.errors
     return errors
 

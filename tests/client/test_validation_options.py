@@ -57,7 +57,7 @@ async def faults(connect: Callable[..., Any], name: str, *args: Any, **options: 
     client = connect(transport=transport)
     with pytest.raises(InvalidRequest) as caught:
         await method_of(client, name)(*args, **options)
-    assert transport.flights == []
+    assert transport.requests == []
     assert caught.value.effect == "none"
     return caught.value.errors
 
@@ -83,7 +83,7 @@ async def test_an_id_is_opaque_and_goes_out_as_one_part_of_the_path(
     await method_of(connect(transport=transport), name)(*ids)
     parts = iter([written, "BJ"] if name == "methods.status" else [written for _ in BY_ID[name]])
     path = re.sub(r"{\w+}", lambda _: next(parts), OPERATIONS[name].path)
-    assert transport.flights[0].url.partition("/v1")[2] == path
+    assert transport.requests[0].url.partition("/v1")[2] == path
 
 
 @pytest.mark.fact("request.methods.status.country-alpha-2")
@@ -212,7 +212,7 @@ async def test_an_unknown_argument_is_a_type_error(connect: Callable[..., Any], 
     ids += {"methods.status": ["m", "BJ"], "payouts.find": ["r-1"]}.get(name, [])
     with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
         await method_of(client, name)(*ids, **known, colour="green")
-    assert transport.flights == []
+    assert transport.requests == []
 
 
 @pytest.mark.fact("idempotency.length-8-to-128")
@@ -220,4 +220,4 @@ async def test_an_unknown_argument_is_a_type_error(connect: Callable[..., Any], 
 async def test_a_key_of_8_to_128_characters_is_sent_as_it_is(connect: Callable[..., Any], key: str) -> None:
     transport = ScriptedTransport(answer(201, {"data": {"id": "po_1"}}))
     await create(connect(transport=transport), "payouts", idempotency_key=key)
-    assert transport.flights[0].headers["X-Idempotency-Key"] == key
+    assert transport.requests[0].headers["X-Idempotency-Key"] == key

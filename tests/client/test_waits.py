@@ -251,4 +251,4 @@ async def test_a_wait_for_nothing_is_refused(connect: Connect) -> None:
             await wait(played.client)
         assert list(caught.value.errors) == [fault]
         assert message in caught.value.errors[fault][0]
-    assert played.transport.flights == []
+    assert played.transport.requests == []

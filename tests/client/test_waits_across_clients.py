@@ -34,7 +34,7 @@ class Hanging:
     def __init__(self, runtime: JumpingRuntime) -> None:
         self._runtime = runtime
 
-    async def send(self, flight: HTTPRequest) -> HTTPResponse:
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
         await self._runtime.sleep(30.0)
         raise TransportError("timeout", "30 s")
 

@@ -42,23 +42,23 @@ async def test_a_wait_ends_with_what_the_model_calls_final(connect: Connect, cha
     played = play(connect, page(payout(status="brand_new")), page(payout()), page(payout(**changes)))
     final = await played.client.payouts.wait("po_1")
     assert (final.id, final.is_final) == ("po_1", True)
-    assert len(played.transport.flights) == 3
+    assert len(played.transport.requests) == 3
 
 
 async def test_the_list_is_read_back_to_the_day_of_the_oldest_record(connect: Connect) -> None:
     played = play(connect, page(payout()), page(payout(completed_at=MOMENT)))
     (listed,) = await played.client.payouts.list()
     await played.client.payouts.wait(listed)
-    assert "created_at%5Bgte%5D=2026-01-01" in played.transport.flights[1].url
-    assert "per_page=100" in played.transport.flights[1].url
+    assert "created_at%5Bgte%5D=2026-01-01" in played.transport.requests[1].url
+    assert "per_page=100" in played.transport.requests[1].url
 
 
 async def test_pages_are_read_until_the_record_was_seen(connect: Connect) -> None:
     final = payout(completed_at=MOMENT)
     played = play(connect, page(payout(id="po_2"), cursor="c1"), page(payout(id="po_3"), final, cursor="c2"))
     assert (await played.client.payouts.wait("po_1")).is_final
-    assert len(played.transport.flights) == 2
-    assert "cursor=c1" in played.transport.flights[1].url
+    assert len(played.transport.requests) == 2
+    assert "cursor=c1" in played.transport.requests[1].url
 
 
 async def test_a_list_without_end_is_read_at_a_hundredth_of_the_limit_and_no_further_than_this(
@@ -67,7 +67,7 @@ async def test_a_list_without_end_is_read_at_a_hundredth_of_the_limit_and_no_fur
     monkeypatch.setattr(schedule, "MAX_PAGES", 250)
     read_at: list[float] = []
 
-    def read(flight: Any) -> Any:
+    def read(request: Any) -> Any:
         read_at.append(played.runtime.monotonic())
         return page(cursor=f"c{len(read_at)}")
 
@@ -87,15 +87,15 @@ async def test_a_repeated_cursor_ends_a_wait_whose_payout_was_not_shown(connect:
         await played.client.payouts.wait("po_1", deadline=20.0)
     assert "check its id" not in str(caught.value)
     assert (caught.value.pages, caught.value.cursor, caught.value.effect) == (3, None, "none")
-    assert len(played.transport.flights) == 3
+    assert len(played.transport.requests) == 3
 
 
 async def test_a_repeated_cursor_does_not_end_the_waits_whose_payouts_were_shown(connect: Connect) -> None:
     repeats: list[str] = []
 
-    def read(flight: Any) -> Any:
-        if "cursor" in flight.url:
-            repeats.append(flight.url)
+    def read(request: Any) -> Any:
+        if "cursor" in request.url:
+            repeats.append(request.url)
             return page(cursor="c1")
         ended = {"completed_at": MOMENT} if repeats else {}
         return page(payout(**ended), cursor="c1")
@@ -113,7 +113,7 @@ async def test_a_record_from_before_all_days_is_waited_for_without_a_date(connec
     played = play(connect, page(old), page({**old, "completed_at": "2026-01-02T00:00:00Z"}))
     (listed,) = await played.client.payouts.list()
     assert (await played.client.payouts.wait(listed)).is_final
-    assert "created_at" not in played.transport.flights[1].url
+    assert "created_at" not in played.transport.requests[1].url
 
 
 async def test_an_answer_nobody_can_read_ends_the_waits(connect: Connect) -> None:
@@ -149,7 +149,7 @@ async def test_a_reference_in_place_of_an_id_is_refused_once_the_whole_list_show
     assert refused.effect == "none"
     assert "payouts.find(reference)" in refused.errors["payout_id"][0]
     assert final.is_final, "others go on"
-    assert len(played.transport.flights) == len(pages) + 1
+    assert len(played.transport.requests) == len(pages) + 1
 
 
 async def test_a_reference_that_is_an_id_too_is_waited_for_as_an_id(connect: Connect) -> None:
@@ -195,9 +195,9 @@ async def test_who_was_served_by_a_walk_does_not_hear_of_its_end(connect: Connec
     class AtOnce:
         """Answers without ever giving way, so that nobody served has left when the walk fails."""
 
-        async def send(self, flight: Any) -> Any:
-            flight.sent = True
-            return refusal(403) if "cursor" in flight.url else page(payout(status="completed"), cursor="c1")
+        async def send(self, request: Any) -> Any:
+            request.sent = True
+            return refusal(403) if "cursor" in request.url else page(payout(status="completed"), cursor="c1")
 
         async def aclose(self) -> None:
             """Nothing is open."""
@@ -225,7 +225,7 @@ async def test_an_attempt_that_another_one_replaced_is_read_ever_more_rarely(con
     with pytest.raises(WaitTimeout) as caught:
         await played.client.payment_intents.wait_attempt("pi_1", "pa_1", deadline=900.0)
     assert caught.value.last.id == "pa_1"
-    assert len(played.transport.flights) <= 2 * 20
+    assert len(played.transport.requests) <= 2 * 20
 
 
 async def test_a_wait_given_up_leaves_the_others_alone(sandbox: Sandbox) -> None:
@@ -290,7 +290,7 @@ async def test_a_checkout_whose_payment_has_no_id_is_read_again_until_the_time_i
     with pytest.raises(WaitTimeout) as caught:
         await played.client.checkouts.wait("cs_1", deadline=20.0)
     assert caught.value.last.id == "cs_1"
-    assert 2 <= len(played.transport.flights) <= 4
+    assert 2 <= len(played.transport.requests) <= 4
     assert 20.0 <= played.runtime.monotonic() < 21.0
 
 
@@ -298,4 +298,4 @@ async def test_a_checkout_whose_payment_has_no_id_is_read_again_until_the_time_i
 async def test_a_final_payment_without_an_id_ends_the_wait(connect: Connect, payment: Any) -> None:
     played = play(connect, nameless(None), nameless(payment))
     assert (await played.client.checkouts.wait("cs_1", deadline=20.0)).payment.is_successful
-    assert len(played.transport.flights) == 2
+    assert len(played.transport.requests) == 2

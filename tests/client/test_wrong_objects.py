@@ -23,7 +23,7 @@ async def test_send_takes_a_prepared_request_only(connect: Connect, wrong: Any) 
         await connect(transport=transport).send(wrong)
     told = f"send() takes a PreparedRequest, not {type(wrong).__name__}; PreparedRequest.from_json(text)"
     assert str(caught.value) == f"{told} reads one"
-    assert transport.flights == []
+    assert transport.requests == []
 
 
 def interrupted(cls: type[BaseException], **facts: Any) -> BaseException:
@@ -57,4 +57,4 @@ async def test_resolve_says_what_it_takes_instead(connect: Connect, wrong: Any, 
         await connect(transport=transport).resolve(wrong)
     assert told in str(caught.value)
     assert not isinstance(caught.value, OutcomeUnknown)
-    assert transport.flights == []
+    assert transport.requests == []

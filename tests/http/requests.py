@@ -33,7 +33,7 @@ def get(url: str, *, timeout: float = 10) -> HTTPRequest:
 async def cut_short(
     transport: AiohttpTransport,
     url: str,
-    arrived: Callable[[HTTPRequest], object] = lambda flight: flight.sent,
+    arrived: Callable[[HTTPRequest], object] = lambda request: request.sent,
 ) -> tuple[HTTPRequest, pytest.ExceptionInfo[TransportError]]:
     """An attempt that fails within a short time, and how; with more time if nothing `arrived` within it."""
     for seconds in PATIENCE:

@@ -53,8 +53,8 @@ class Dated:
     def __init__(self, transport: Transport, sandbox: Sandbox) -> None:
         self._transport, self._sandbox = transport, sandbox
 
-    async def send(self, flight: HTTPRequest) -> HTTPResponse:
-        answer = await self._transport.send(flight)
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
+        answer = await self._transport.send(request)
         date = formatdate(self._sandbox.clock.now(), usegmt=True)
         headers = CIMultiDict(answer.headers)
         headers["Date"] = date
@@ -70,8 +70,8 @@ class Altering:
     def __init__(self, transport: Any, alter: Callable[[Any, Any], Any]) -> None:
         self._transport, self._alter = transport, alter
 
-    async def send(self, flight: Any) -> Any:
-        return self._alter(flight, await self._transport.send(flight))
+    async def send(self, request: Any) -> Any:
+        return self._alter(request, await self._transport.send(request))
 
     async def aclose(self) -> None:
         await self._transport.aclose()

@@ -121,9 +121,9 @@ def pickled(value: Any) -> str:
 def echoed(said: HTTPResponse) -> Callable[[HTTPRequest], HTTPResponse]:
     """The answer of a service that repeats the key it was given: in its words, its fields and its headers."""
 
-    def step(flight: HTTPRequest) -> HTTPResponse:
-        flight.sent = True
-        key = flight.headers["Authorization"].removeprefix("Bearer ")
+    def step(request: HTTPRequest) -> HTTPResponse:
+        request.sent = True
+        key = request.headers["Authorization"].removeprefix("Bearer ")
         headers = {**said.headers, "X-Debug": f"Bearer {key}", "X-Request-Id": key}
         try:
             tree = json.loads(said.body)

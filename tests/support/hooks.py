@@ -63,7 +63,7 @@ class Hook:
     @property
     def reads(self) -> int:
         """Requests sent."""
-        return len(self.played.transport.flights)
+        return len(self.played.transport.requests)
 
     @property
     def now(self) -> float:

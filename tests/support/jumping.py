@@ -141,10 +141,10 @@ class _Counting:
         self._runtime = runtime
         self._transport = transport
 
-    async def send(self, flight: HTTPRequest) -> HTTPResponse:
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
         self._runtime.busy += 1
         try:
-            return await self._transport.send(flight)
+            return await self._transport.send(request)
         finally:
             self._runtime.busy -= 1
             self._runtime.moves += 1

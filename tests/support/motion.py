@@ -55,7 +55,7 @@ class Played:
     @property
     def keys(self) -> list[str | None]:
         """The idempotency key of each request sent."""
-        return [flight.headers.get("X-Idempotency-Key") for flight in self.transport.flights]
+        return [request.headers.get("X-Idempotency-Key") for request in self.transport.requests]
 
 
 def play(connect: Callable[..., Any], *script: Step, seed: int = 0, **options: Any) -> Played:
@@ -75,7 +75,7 @@ async def doubt(played: Played, how: str = "payouts") -> OutcomeUnknown:
 
 def sent(played: Played) -> list[str]:
     """Method and path of each request."""
-    return [f"{flight.method} {flight.url.partition('/v1')[2]}" for flight in played.transport.flights]
+    return [f"{request.method} {request.url.partition('/v1')[2]}" for request in played.transport.requests]
 
 
 def jumping(connect: Callable[..., Any], sandbox: Sandbox, seed: int = 0, **options: Any) -> Any:

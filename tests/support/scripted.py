@@ -23,8 +23,8 @@ def answer(status: int = 200, body: Any = None, headers: Mapping[str, str] | Non
 def lost(kind: Any = "reset") -> Callable[[HTTPRequest], HTTPResponse]:
     """The request goes out and no answer comes back."""
 
-    def step(flight: HTTPRequest) -> HTTPResponse:
-        flight.sent = True
+    def step(request: HTTPRequest) -> HTTPResponse:
+        request.sent = True
         raise TransportError(kind, "scripted")
 
     return step
@@ -36,21 +36,21 @@ def unsent(kind: Any = "connect") -> TransportError:
 
 
 class ScriptedTransport:
-    """Gives the script's steps in order, the last one again and again. `flights` keeps what was sent."""
+    """Gives the script's steps in order, the last one again and again. `requests` keeps what was sent."""
 
     def __init__(self, *script: Step) -> None:
         self._script = list(script)
-        self.flights: list[HTTPRequest] = []
+        self.requests: list[HTTPRequest] = []
         self.closed = False
 
-    async def send(self, flight: HTTPRequest) -> HTTPResponse:
-        self.flights.append(flight)
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
+        self.requests.append(request)
         await asyncio.sleep(0)
         step = self._script.pop(0) if len(self._script) > 1 else self._script[0]
         if isinstance(step, BaseException):
             raise step
-        flight.sent = True
-        return step if isinstance(step, HTTPResponse) else step(flight)
+        request.sent = True
+        return step if isinstance(step, HTTPResponse) else step(request)
 
     async def aclose(self) -> None:
         self.closed = True
@@ -58,4 +58,4 @@ class ScriptedTransport:
     @property
     def bodies(self) -> list[Any]:
         """The JSON of every body sent."""
-        return [json.loads(flight.body) for flight in self.flights if flight.body is not None]
+        return [json.loads(request.body) for request in self.requests if request.body is not None]

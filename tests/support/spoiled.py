@@ -12,8 +12,8 @@ import attrs
 def spoiling(reference: str) -> Callable[[Any, Any], Any]:
     """For `batches.alter`: the payout with this reference has metadata that are no pairs."""
 
-    def spoil(flight: Any, answer: Any) -> Any:
-        if flight.method != "GET":
+    def spoil(request: Any, answer: Any) -> Any:
+        if request.method != "GET":
             return answer
         page = json.loads(answer.body)
         for item in page["data"]:
@@ -27,7 +27,7 @@ def spoiling(reference: str) -> Callable[[Any, Any], Any]:
 def crowding() -> Callable[[Any, Any], Any]:
     """For `batches.alter`: every list has more records than a page can have."""
 
-    def crowd(flight: Any, answer: Any) -> Any:
+    def crowd(request: Any, answer: Any) -> Any:
         page = json.loads(answer.body)
         return attrs.evolve(answer, body=json.dumps({**page, "data": [{}] * 1_001}).encode())
 
@@ -38,8 +38,8 @@ def circling() -> Callable[[Any, Any], Any]:
     """For `batches.alter`: every page is the first one, and says that the same one follows it."""
     pages: list[Any] = []
 
-    def circle(flight: Any, answer: Any) -> Any:
-        if flight.method == "GET" and not pages:
+    def circle(request: Any, answer: Any) -> Any:
+        if request.method == "GET" and not pages:
             page = json.loads(answer.body)
             page["pagination"] |= {"next_cursor": "again", "has_more_pages": True}
             pages.append(attrs.evolve(answer, body=json.dumps(page).encode()))
@@ -51,8 +51,8 @@ def circling() -> Callable[[Any, Any], Any]:
 def silent(pagination: Any) -> Callable[[Any, Any], Any]:
     """For `batches.alter`: every page says this of its place in the list, and nothing else."""
 
-    def silence(flight: Any, answer: Any) -> Any:
-        if flight.method != "GET":
+    def silence(request: Any, answer: Any) -> Any:
+        if request.method != "GET":
             return answer
         page = {**json.loads(answer.body), "pagination": pagination}
         return attrs.evolve(answer, body=json.dumps(page).encode())
@@ -66,8 +66,8 @@ def hiding(number: int | None = None, **shown: Any) -> Callable[[Any, Any], Any]
     An Ellipsis leaves a field out.
     """
 
-    def hide(flight: Any, answer: Any) -> Any:
-        if flight.method != "GET":
+    def hide(request: Any, answer: Any) -> Any:
+        if request.method != "GET":
             return answer
         page = json.loads(answer.body)
         for item in page["data"]:
@@ -83,8 +83,8 @@ def hiding(number: int | None = None, **shown: Any) -> Callable[[Any, Any], Any]
 def repeating(number: int, **shown: Any) -> Callable[[Any, Any], Any]:
     """For `batches.alter`: a page with the payout of this row of `items` ends with it again, so changed."""
 
-    def repeat(flight: Any, answer: Any) -> Any:
-        if flight.method != "GET":
+    def repeat(request: Any, answer: Any) -> Any:
+        if request.method != "GET":
             return answer
         page = json.loads(answer.body)
         page["data"] += [{**it, **shown} for it in page["data"] if it["description"] == f"row {number}"]

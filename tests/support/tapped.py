@@ -18,8 +18,8 @@ class Tapped:
         self._transport = AiohttpTransport(runtime=SYSTEM)
         self.last: HTTPResponse | None = None
 
-    async def send(self, flight: HTTPRequest) -> HTTPResponse:
-        self.last = await self._transport.send(flight)
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
+        self.last = await self._transport.send(request)
         return self.last
 
     async def aclose(self) -> None:

@@ -47,8 +47,8 @@ class Silence:
         self._meanwhile = meanwhile
         self._sent = sent
 
-    async def send(self, flight: HTTPRequest) -> HTTPResponse:
-        flight.sent = self._sent
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
+        request.sent = self._sent
         self._meanwhile()
         await asyncio.get_running_loop().create_future()
         raise AssertionError("no answer comes")

@@ -60,13 +60,13 @@ class Ringing:
         self.hangs = False
         self.seen = 0
 
-    async def send(self, flight: HTTPRequest) -> HTTPResponse:
-        self.seen += flight.method == "POST"
-        if flight.method == "POST" and self.seen == self.at:
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
+        self.seen += request.method == "POST"
+        if request.method == "POST" and self.seen == self.at:
             self.meanwhile()
             if self.hangs:
                 await _never()
-        answer: HTTPResponse = await self.transport.send(flight)
+        answer: HTTPResponse = await self.transport.send(request)
         return answer
 
     async def aclose(self) -> None:

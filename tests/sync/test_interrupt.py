@@ -96,8 +96,8 @@ class Stubborn:
     def __init__(self) -> None:
         self.enough = threading.Event()
 
-    async def send(self, flight: HTTPRequest) -> HTTPResponse:
-        flight.sent = True
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
+        request.sent = True
         interrupt_main_thread()
         while not self.enough.is_set():
             try:

@@ -63,8 +63,8 @@ class Reluctant:
         self.flying = threading.Event()
         self._closed = asyncio.Event()
 
-    async def send(self, flight: HTTPRequest) -> HTTPResponse:
-        flight.sent = True
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
+        request.sent = True
         self.flying.set()
         await self._closed.wait()
         for _ in range(1000):

@@ -112,7 +112,7 @@ class Slow:
     def __init__(self) -> None:
         self.answer = asyncio.Event()
 
-    async def send(self, flight: HTTPRequest) -> HTTPResponse:
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
         await self.answer.wait()
         raise ConnectionError
 
@@ -123,8 +123,8 @@ class Slow:
 async def test_nothing_is_skipped_while_a_request_is_under_way(runtime: SkippingRuntime) -> None:
     slow = Slow()
     transport = runtime.wrap(slow)
-    flight: Any = None
-    sending = asyncio.ensure_future(transport.send(flight))
+    request: Any = None
+    sending = asyncio.ensure_future(transport.send(request))
     sleeping = asyncio.ensure_future(runtime.sleep(60))
     began = runtime.monotonic()
     looked = runtime._run_due_timer = Mock(wraps=runtime._run_due_timer)  # type: ignore[method-assign] # to see it look in vain

@@ -38,7 +38,7 @@ async def test_what_comes_during_a_look_is_served_by_the_next_one(connect: Conne
     late: list[asyncio.Task[WebhookResponse]] = []
     loop = asyncio.get_running_loop()
 
-    def read(flight: Any) -> Any:
+    def read(request: Any) -> Any:
         if not late:
             loop.call_soon_threadsafe(lambda: late.append(loop.create_task(hook.arrive())))
         return listed("pending" if hook.reads == 1 else "completed")
@@ -57,10 +57,10 @@ async def test_a_delivery_during_a_look_of_many_requests_is_told_to_come_again_a
     late: list[asyncio.Task[WebhookResponse]] = []
     loop, fail = asyncio.get_running_loop(), lost()
 
-    def read(flight: Any) -> Any:
+    def read(request: Any) -> Any:
         if not late:
             loop.call_soon_threadsafe(lambda: late.append(loop.create_task(hook.arrive())))
-        return fail(flight)
+        return fail(request)
 
     hook = Hook(connect, Handler(), read)
     assert (await hook.arrive()).status == 503
@@ -241,7 +241,7 @@ async def test_a_failing_store_has_the_service_try_again(
 async def test_a_payout_without_its_reference_is_known_by_its_url(connect: Connect) -> None:
     paid = Handler()
     pages: list[Any] = []
-    hook = Hook(connect, paid, lambda flight: pages[0])
+    hook = Hook(connect, paid, lambda request: pages[0])
     pages.append(listed(reference=None, webhook_url=hook.url))
     assert (await hook.arrive()).status == 200
     assert len(paid.given) == 1
@@ -271,7 +271,7 @@ async def test_urls_of_one_day_share_a_walk_and_others_have_their_own(connect: C
         await until_they_wait
     assert {each.status for each in await asyncio.gather(*answers)} == {200}
     assert len(paid.given) == 5
-    first, second = [flight.url for flight in played.transport.flights]
+    first, second = [request.url for request in played.transport.requests]
     assert "gte%5D=2025-12-31" in first
     assert "lte%5D=2026-01-03" in first
     assert "gte%5D=2026-01-10" in second
@@ -365,7 +365,7 @@ async def test_a_record_is_called_unlisted_only_where_the_list_was_read_to_its_e
 
 def cursors_of(hook: Hook) -> list[str]:
     """From where on pages were asked for."""
-    return [flight.url.partition("&cursor=")[2] for flight in hook.played.transport.flights]
+    return [request.url.partition("&cursor=")[2] for request in hook.played.transport.requests]
 
 
 async def test_a_service_with_smaller_pages_is_read_in_its_own(connect: Connect) -> None:
@@ -375,7 +375,7 @@ async def test_a_service_with_smaller_pages_is_read_in_its_own(connect: Connect)
     hook = Hook(connect, paid, too_large, listed(), listed("completed"))
     assert [(await hook.arrive()).status for _ in range(2)] == [200, 200]
     assert [status for _, status in paid.states] == ["pending", "completed"]
-    assert ["per_page" in flight.url for flight in hook.played.transport.flights] == [True, False, False]
+    assert ["per_page" in request.url for request in hook.played.transport.requests] == [True, False, False]
 
 
 @pytest.mark.parametrize("errors", [{}, {"created_at[gte]": ["too long ago"]}])
@@ -387,7 +387,7 @@ async def test_a_refusal_for_another_reason_leaves_the_page_size_as_it_was(
     assert (await hook.arrive()).status == 503
     hook.played.runtime.advance(6.0)
     assert (await hook.arrive()).status == 200
-    assert ["per_page=100" in flight.url for flight in hook.played.transport.flights] == [True, True]
+    assert ["per_page=100" in request.url for request in hook.played.transport.requests] == [True, True]
 
 
 async def test_a_page_size_that_is_refused_late_does_not_forget_where_the_last_look_ended(

@@ -204,7 +204,7 @@ class TestAwaited:
         assert hook.reads == 1
 
     async def test_nothing_is_handed_over_when_everybody_hung_up(self, connect: Connect) -> None:
-        def read(flight: Any) -> Any:
+        def read(request: Any) -> Any:
             task.cancel()
             return listed("completed")
 

@@ -56,7 +56,7 @@ def _circling() -> Callable[[Any, Any], Any]:
     """Each page is the first one, and names the same cursor."""
     first: list[Any] = []
 
-    def circle(_flight: Any, answer: Any) -> Any:
+    def circle(_request: Any, answer: Any) -> Any:
         if not first:
             page = json.loads(answer.body)
             page["pagination"] |= {"next_cursor": "again", "has_more_pages": True}
@@ -70,7 +70,7 @@ def _circling() -> Callable[[Any, Any], Any]:
 async def test_a_date_that_cannot_be_read_is_no_date(service: Sandbox, tmp_path: Path, date: str) -> None:
     async with in_process(service) as client:
 
-        def spoil(_flight: Any, answer: Any) -> Any:
+        def spoil(_request: Any, answer: Any) -> Any:
             headers = answer.headers.copy()
             headers["Date"] = date
             return attrs.evolve(answer, headers=headers)
@@ -99,8 +99,8 @@ async def test_a_row_whose_request_is_still_at_work_is_in_doubt(service: Sandbox
 async def test_another_record_than_was_asked_for_is_looked_up(service: Sandbox, tmp_path: Path) -> None:
     async with in_process(service) as client:
 
-        def swap(flight: Any, answer: Any) -> Any:
-            body = answer.body if flight.method == "GET" else answer.body.replace(b"1.01", b"8.08")
+        def swap(request: Any, answer: Any) -> Any:
+            body = answer.body if request.method == "GET" else answer.body.replace(b"1.01", b"8.08")
             return attrs.evolve(answer, body=body)
 
         alter(client, swap)

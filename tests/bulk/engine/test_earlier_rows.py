@@ -35,14 +35,14 @@ class Noting:
         self.posted: list[str] = []
         client._pipeline.transport = self
 
-    async def send(self, flight: Any) -> Any:
-        if flight.method == "GET":
-            return await self._transport.send(flight)
+    async def send(self, request: Any) -> Any:
+        if request.method == "GET":
+            return await self._transport.send(request)
         is_first = not self.posted
-        self.posted.append(json.loads(flight.body)["description"])
+        self.posted.append(json.loads(request.body)["description"])
         if is_first and self._left:
             await self._free.wait()
-        answer = await self._transport.send(flight)
+        answer = await self._transport.send(request)
         self._left -= 1
         if not self._left:
             self._free.set()
@@ -103,7 +103,7 @@ async def test_a_stop_leaves_the_rest_of_them_to_the_next_run(service: Sandbox, 
         await leave_in_doubt(service, client, tmp_path / "l", rows=8)
         noting = Noting(client)
 
-        def stop(_flight: Any, answer: Any) -> Any:
+        def stop(_request: Any, answer: Any) -> Any:
             if noting.posted:
                 batch.stop()
             return answer

@@ -114,12 +114,12 @@ class Redirecting:
     def __init__(self, transport: Any) -> None:
         self._transport = transport
 
-    async def send(self, flight: Any) -> Any:
-        if flight.method == "POST":
-            flight.sent = True
-            good = await self._transport.send(attrs.evolve(flight, method="GET", body=None))
+    async def send(self, request: Any) -> Any:
+        if request.method == "POST":
+            request.sent = True
+            good = await self._transport.send(attrs.evolve(request, method="GET", body=None))
             return attrs.evolve(good, status=302, body=b"")
-        return await self._transport.send(flight)
+        return await self._transport.send(request)
 
     async def aclose(self) -> None:
         await self._transport.aclose()

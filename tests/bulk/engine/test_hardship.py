@@ -66,7 +66,7 @@ async def test_a_machine_that_slept_for_a_day_asks_the_list_first(
     async with in_process(service) as client:
         runtime = runtime_of(client)
 
-        def sleep_once(_flight: Any, answer: Any) -> Any:
+        def sleep_once(_request: Any, answer: Any) -> Any:
             if answer.status == 503:
                 runtime.advance(DAY)
                 service.advance(DAY)

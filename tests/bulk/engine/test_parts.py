@@ -26,10 +26,10 @@ class Unplugged:
     def __init__(self, transport: Any) -> None:
         self._transport = transport
 
-    async def send(self, flight: Any) -> Any:
-        if flight.method == "POST":
+    async def send(self, request: Any) -> Any:
+        if request.method == "POST":
             raise TransportError("connect", "unplugged")
-        return await self._transport.send(flight)
+        return await self._transport.send(request)
 
     async def aclose(self) -> None:
         await self._transport.aclose()
@@ -149,12 +149,12 @@ class Overslept:
     def __init__(self, transport: Any, runtime: JumpingRuntime) -> None:
         self._transport, self._runtime, self._slept = transport, runtime, False
 
-    async def send(self, flight: Any) -> Any:
-        if flight.method == "POST" and not self._slept:
+    async def send(self, request: Any) -> Any:
+        if request.method == "POST" and not self._slept:
             self._slept = True
             self._runtime.step(26 * 3600.0)
             raise TransportError("connect", "the machine slept")
-        return await self._transport.send(flight)
+        return await self._transport.send(request)
 
     async def aclose(self) -> None:
         await self._transport.aclose()

@@ -29,15 +29,15 @@ class Balancer:
         self._page: Any = None
         client._pipeline.transport = self
 
-    async def send(self, flight: Any) -> Any:
+    async def send(self, request: Any) -> Any:
         now = self._runtime.monotonic()
-        if flight.method == "GET":
-            self._page = await self._transport.send(flight)
+        if request.method == "GET":
+            self._page = await self._transport.send(request)
             return self._page
-        self.posts.append((now, flight.headers["X-Idempotency-Key"]))
+        self.posts.append((now, request.headers["X-Idempotency-Key"]))
         if now >= self._until:
-            return await self._transport.send(flight)
-        flight.sent = True
+            return await self._transport.send(request)
+        request.sent = True
         return attrs.evolve(self._page, body=b"<html>Bad gateway</html>", **self._answer)
 
     async def aclose(self) -> None:
@@ -62,11 +62,11 @@ async def test_a_balancer_that_answers_500_for_30_s_costs_a_batch_less_than_a_mi
 class Hanging(Balancer):
     """The same in front of a service that never answers the first row."""
 
-    async def send(self, flight: Any) -> Any:
-        if b'"row 1"' not in (flight.body or b""):
-            return await super().send(flight)
+    async def send(self, request: Any) -> Any:
+        if b'"row 1"' not in (request.body or b""):
+            return await super().send(request)
         self.posts.append((self._runtime.monotonic(), "row 1"))
-        flight.sent = True
+        request.sent = True
         await self._runtime.sleep(30.0)
         raise TransportError("timeout", "no answer")
 

@@ -35,9 +35,9 @@ class Cancelling:
         self.task: asyncio.Task[Any] | None = None
         self.left = 0
 
-    async def send(self, flight: Any) -> Any:
+    async def send(self, request: Any) -> Any:
         self._count()
-        answer = await self._transport.send(flight)
+        answer = await self._transport.send(request)
         self._count()
         await asyncio.sleep(0)
         return answer

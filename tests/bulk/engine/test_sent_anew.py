@@ -32,10 +32,10 @@ class Replaying:
         self.keys: list[str] = []
         self._first: dict[str, Any] = {}
 
-    def __call__(self, flight: Any, answer: Any) -> Any:
-        if flight.method != "POST":
+    def __call__(self, request: Any, answer: Any) -> Any:
+        if request.method != "POST":
             return answer
-        key = flight.headers["X-Idempotency-Key"]
+        key = request.headers["X-Idempotency-Key"]
         self.keys.append(key)
         if key not in self._first:
             self._first[key] = answer

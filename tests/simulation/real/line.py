@@ -49,24 +49,24 @@ class Line:
     async def aclose(self) -> None:
         """Nothing to close."""
 
-    async def send(self, flight: HTTPRequest) -> HTTPResponse:
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
         """The answer; TransportFailure when none comes."""
-        await self._leave(flight)
-        parts = urlsplit(flight.url)
+        await self._leave(request)
+        parts = urlsplit(request.url)
         path = parts.path.partition("/v1/")[2]
-        if flight.method == "POST" and path == "payouts":
-            return await self._create(flight)
+        if request.method == "POST" and path == "payouts":
+            return await self._create(request)
         await self._travel()
-        if flight.method == "GET" and path == "payouts":
-            return await self._disturbed(flight, lambda: self._page(dict(parse_qsl(parts.query))))
-        if flight.method == "GET" and path.endswith("/sync"):
-            return await self._disturbed(flight, lambda: self._one(path.split("/")[1]))
-        raise AssertionError(f"the engine has no business at {flight.method} {path}")
+        if request.method == "GET" and path == "payouts":
+            return await self._disturbed(request, lambda: self._page(dict(parse_qsl(parts.query))))
+        if request.method == "GET" and path.endswith("/sync"):
+            return await self._disturbed(request, lambda: self._one(path.split("/")[1]))
+        raise AssertionError(f"the engine has no business at {request.method} {path}")
 
     def _bad(self, probability: float) -> bool:
         return self._service.chance(probability)
 
-    async def _leave(self, flight: HTTPRequest) -> None:
+    async def _leave(self, request: HTTPRequest) -> None:
         """Until the first byte has left, or does not."""
         for probability, kind, event in (
             (0.02, "connect", "not sent"),
@@ -77,7 +77,7 @@ class Line:
                 self._note(event)
                 await self._pause(0.1)
                 _fail(kind)  # type: ignore[arg-type] # a literal in the table above
-        flight.sent = True
+        request.sent = True
 
     async def _travel(self) -> None:
         await self._pause(0.01 + 0.1 * self._random())
@@ -92,13 +92,13 @@ class Line:
 
     # Creations
 
-    async def _create(self, flight: HTTPRequest) -> HTTPResponse:
-        assert flight.body is not None
-        body = wire.asked(flight.body)
+    async def _create(self, request: HTTPRequest) -> HTTPResponse:
+        assert request.body is not None
+        body = wire.asked(request.body)
         fields = body.fields
         reference = fields["reference"]
         request = Request(
-            flight.headers["X-Idempotency-Key"],
+            request.headers["X-Idempotency-Key"],
             reference,
             body,
             (fields.get("metadata") or {}).get(PROOF_KEY),
@@ -107,7 +107,7 @@ class Line:
         self._watched.sending(request)
         waiter: asyncio.Future[AttemptReply] = self._loop.create_future()
         self._put_on_line(request, waiter)
-        timers = [self._service.later(flight.timeout, _wake, waiter, "timeout")]
+        timers = [self._service.later(request.timeout, _wake, waiter, "timeout")]
         if self._bad(_RESET):
             timers.append(self._service.later(2 * self._random(), _wake, waiter, "reset"))
         try:
@@ -172,7 +172,7 @@ class Line:
 
     # Readings
 
-    async def _disturbed(self, flight: HTTPRequest, read: Callable[[], HTTPResponse]) -> HTTPResponse:
+    async def _disturbed(self, request: HTTPRequest, read: Callable[[], HTTPResponse]) -> HTTPResponse:
         """A reading, or what comes instead of it."""
         for probability, event in (
             (0.03, "reset"),
@@ -188,12 +188,12 @@ class Line:
         ):
             if self._bad(probability):
                 self._note(f"list: {event}")
-                return await self._instead(flight, event)
+                return await self._instead(request, event)
         return read()
 
-    async def _instead(self, flight: HTTPRequest, event: str) -> HTTPResponse:
+    async def _instead(self, request: HTTPRequest, event: str) -> HTTPResponse:
         if event == "timeout":
-            await self._pause(flight.timeout)
+            await self._pause(request.timeout)
             _fail("timeout")
         if event == "reset":
             _fail("reset")
