@@ -1,4 +1,4 @@
-"""What `Sandbox` offers besides serving: rules, records, keys and the time.
+"""The controls of a `Sandbox`: rules, records, keys and the time.
 
 The inspector, the control API and the Advisor work with this, and know nothing of the server.
 """
@@ -71,7 +71,7 @@ class RuleControls:
 
 
 class SandboxControls(SandboxService, RuleControls, RecordControls):
-    """One simulated service with all its controls, served or not: what its own pages and routes work with."""
+    """One simulated service with all its controls, served or not. Its own pages and routes use this."""
 
     def __init__(self, core: Core, clock: Clock, profile: Profile, allow_webhooks_to: Iterable[str]) -> None:
         super().__init__(core, clock)
@@ -87,7 +87,7 @@ class SandboxControls(SandboxService, RuleControls, RecordControls):
 
     @property
     def profile(self) -> Profile:
-        """How the gaps of the interface are filled."""
+        """The profile that fills the gaps of the interface."""
         return self._profile
 
     def new_key(self, status: KeyStatus = "active", allowlist: Iterable[str] | None = None) -> str:

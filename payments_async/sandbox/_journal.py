@@ -1,4 +1,4 @@
-"""The journal: what happened, in order, each entry with a sequence number; bounded in entries and in bytes.
+"""The journal: all events in order, each with a sequence number; bounded in entries and in bytes.
 
 A ring of the latest entries. Numbers are positions, so that an entry costs an append and an addition while no
 stream waits for it. Bodies, headers and long addresses of requests have a budget in bytes. When it is spent,
@@ -40,17 +40,17 @@ class LoggedExchange:
 
     log: LoggedRequest
     real: float
-    """Seconds of the machine's own clock, which also runs while the sandbox's is frozen."""
+    """The time in seconds of the machine's own clock, which also runs while the sandbox's is frozen."""
     body: bytes | None = attrs.field(repr=False)
     answer: Answer | None = attrs.field(repr=False)
     retry_after: str | None = None
-    """What the answer's `Retry-After` said."""
+    """The answer's `Retry-After`."""
     caused: int = 0
-    """How many of the entries right before it came with it: what it caused, after what had fallen due."""
+    """How many of the entries right before this one the request caused."""
 
     @property
     def is_whole(self) -> bool:
-        """True if its bytes are still here."""
+        """True if the bytes are still kept."""
         return self.answer is not None
 
     @property
@@ -62,7 +62,7 @@ class LoggedExchange:
         return bodies + headers + len(log.path) + len(log.method)
 
     def drop_bytes(self) -> None:
-        """Keep what a line of the log needs."""
+        """Drop all bytes that a line of the log does not need."""
         log, key = self.log, self.log.idempotency_key
         self.body = self.answer = None
         self.log = attrs.evolve(
@@ -84,10 +84,10 @@ class WebhookTried:
     event: str
     status: int | None
     error: str | None
-    """Why it failed, where the status does not say."""
+    """The reason of a failure that the status does not show."""
     forged: bool = False
     only_listened: bool = False
-    """True if its receiver said that nothing acts on it."""
+    """True if the receiver declared that it only listens."""
 
     @property
     def accepted(self) -> bool:
@@ -100,14 +100,14 @@ Item = LoggedExchange | WebhookTried | Effect
 
 @attrs.frozen
 class JournalEntry:
-    """One thing that happened, under its number (1 is the first)."""
+    """One event, with its number (1 is the first)."""
 
     seq: int
     item: Item
 
 
 class Journal:
-    """The latest `entries` things that happened, requests and answers among them up to `body_bytes`."""
+    """The latest `entries` events; requests and answers keep up to `body_bytes` of bytes."""
 
     def __init__(self, entries: int = ENTRIES, body_bytes: int = BODY_BYTES) -> None:
         self._entries = entries
@@ -123,11 +123,11 @@ class Journal:
 
     @property
     def first(self) -> int:
-        """The number of the oldest entry that is still here."""
+        """The number of the oldest entry that is still kept."""
         return self.last - len(self._ring) + 1
 
     def add(self, item: Item) -> None:
-        """One more thing happened."""
+        """Add an event."""
         self._ring.append(item)
         self.last += 1
         if self._wakers:
@@ -136,7 +136,7 @@ class Journal:
     def add_exchange(
         self, log: LoggedRequest, real: float, body: bytes, answer: Answer, caused: int = 0
     ) -> LoggedExchange:
-        """A request was answered, the last `caused` entries with it; keeps its bytes while there is room."""
+        """Add an answered request and the count of entries it caused. Keeps its bytes while there is room."""
         retry_after = answer.headers.get("Retry-After") if answer.status == 429 else None
         exchange = LoggedExchange(log, real, body, answer, retry_after, caused)
         size = exchange.size
@@ -151,12 +151,12 @@ class Journal:
         return exchange
 
     def mark_read(self) -> None:
-        """The Advisor has read every entry so far."""
+        """Mark every entry so far as read by the Advisor."""
         self._read_to, self._read_bytes = self.last, self._bytes
 
     @property
     def is_mostly_unread(self) -> bool:
-        """True if three quarters of what can be kept have come since `mark_read`: read it before it goes."""
+        """True if three quarters of the journal are newer than `mark_read`: read them before they go."""
         entries, size = self.last - self._read_to, self._bytes - self._read_bytes
         return entries * 4 > self._entries * 3 or size * 4 > self._budget * 3
 
@@ -174,7 +174,7 @@ class Journal:
         return [JournalEntry(self.last - wanted + 1 + place, item) for place, item in enumerate(items)]
 
     def exchange(self, request_id: str) -> LoggedExchange | None:
-        """The request of this id, or None when it is not (or no longer) here."""
+        """Find the request of this id; None when it is not (or no longer) kept."""
         for item in reversed(self._ring):
             if isinstance(item, LoggedExchange) and item.log.request_id == request_id:
                 return item
@@ -202,7 +202,7 @@ class Journal:
 
 
 def tried(webhook: Webhook, result: WebhookTry | NotSent, now: float) -> WebhookTried:
-    """How one try went; an address that was refused was never asked."""
+    """Make the entry of one try; a refused address was never contacted."""
     status, error, at = (
         (None, str(result), now) if isinstance(result, NotSent) else (result.status, result.error, result.at)
     )

@@ -1,4 +1,4 @@
-"""What a test may do to records behind the API's back: pay, settle, hold, refund."""
+"""Controls of records behind the API: pay, settle, hold, refund."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .records.tenants import Tenant
 from .records.world import World
 
 USUAL_METHOD = "sandbox_mobile"
-"""What a payer pays with by default."""
+"""The default payment method."""
 
 _AT_ONCE = Timing("after")
 _ENDS = frozenset({"complete", "fail", "expire"})
@@ -73,7 +73,7 @@ class RecordControls:
             _settle(world, *_find_record(world, record_id), ending)
 
     def hold(self, record_id: str) -> None:
-        """A payout or attempt that is under way stays as it is until it is settled.
+        """Hold a running payout or attempt as it is until it is settled.
 
         `LookupError` for an unknown id, `ValueError` for a record that cannot end any more or has no attempt.
         """
@@ -103,7 +103,7 @@ class RecordControls:
 
 
 def find_payment(world: World, payment_id: str) -> tuple[Tenant, PaymentRecord]:
-    """The payment with this id, or of the checkout session with it; `LookupError`."""
+    """Find the payment by its own id or its checkout session's; `LookupError`."""
     for tenant in world.tenants.values():
         if (payment := _payment_of(tenant, payment_id)) is not None:
             return tenant, payment
@@ -116,7 +116,7 @@ def _payment_of(tenant: Tenant, payment_id: str) -> PaymentRecord | None:
 
 
 def _payer_plan(payment: PaymentRecord, wanted: Scenario | None) -> Plan:
-    """What was asked for, else what the creation's scenario planned, else success; at once unless timed."""
+    """Plan a payer's action: as wanted, else by the creation's scenario, else success at once."""
     if wanted is not None:
         ending = wanted.outcome or ScenarioOutcome("complete")
         at_once = _AT_ONCE if ending.kind in ("complete", "fail", "expire", "failover") else None

@@ -152,7 +152,7 @@ class Sandbox(SandboxControls):
         return f"{type(self).__name__}({address}, profile={self._profile.name!r})"
 
     def _serve(self, request: Request) -> Answer | Stream:
-        """Answer what came in: for the console the pages and controls, for the API and payers the core."""
+        """Answer a request: by the pages and controls for the console, by the core for the API and payers."""
         if foreign := refuse_foreign(request, self.origin):
             return foreign
         if request.path.startswith(CONSOLE):

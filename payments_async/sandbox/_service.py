@@ -1,4 +1,4 @@
-"""Behind the handle: the core under its lock, the journal, the webhooks on their way, and the state file."""
+"""The service behind `Sandbox`: the core under its lock, the journal, the webhooks and the state file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KEPT = 20_000
 
 
 class SandboxService(WebhookControls):
-    """What one simulated service is made of, for one thread at a time."""
+    """The parts of one simulated service, used by one thread at a time."""
 
     api_key: str
 
@@ -109,7 +109,7 @@ class SandboxService(WebhookControls):
         return attrs.evolve(answer, awaits=awaits) if awaits else answer
 
     def _keep(self, effects: Sequence[Effect]) -> tuple[str, ...]:
-        """Journal effects and queue webhooks; gives the webhooks that the request's answer waits for."""
+        """Record effects and queue webhooks. Returns the webhooks that the request's answer waits for."""
         awaits: list[str] = []
         for effect in effects:
             if isinstance(effect, Notice):
@@ -123,7 +123,7 @@ class SandboxService(WebhookControls):
         return tuple(awaits)
 
     def _resume(self, path: str | PathLike[str]) -> str | None:
-        """Go on from the state in the file and give its first API key; None when a state begins here."""
+        """Restore the state in the file. Returns its first API key; None for a new state."""
         from .storage.file import StateFile, StateSaver
         from .storage.restore import restore  # together 10 ms, for those who keep a state
 
@@ -137,7 +137,7 @@ class SandboxService(WebhookControls):
         return key
 
     def _dump(self) -> list[StateRow] | None:
-        """The state for the file; None when nothing has happened since the last one."""
+        """Dump the state for the file; None when nothing has happened since the last time."""
         from .storage.rows import dump
 
         with self._lock:
@@ -148,7 +148,7 @@ class SandboxService(WebhookControls):
             return dump(self._core, self._outbox.queue, self.api_key, self.clock.now())
 
     def _take(self, room: int) -> tuple[list[Webhook], float | None]:
-        """What the sender is to send now, and in how many seconds there may be more."""
+        """Take the webhooks to send now, and the seconds until there may be more."""
         with self.changing() as world:
             webhooks = self._outbox.take(world.now, room)
             moments = [self._outbox.queue.next_at if room > len(webhooks) else None]

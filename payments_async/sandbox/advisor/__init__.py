@@ -1,4 +1,4 @@
-"""The Advisor: where an integration breaks the interface's guidance."""
+"""The Advisor: finds where an integration breaks the interface's guidance."""
 
 from .advisor import Finding, advise
 

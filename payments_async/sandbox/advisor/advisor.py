@@ -1,4 +1,4 @@
-"""The Advisor: where an integration breaks the interface's guidance. Pure: the journal in, findings out.
+"""The Advisor: finds breaks of the interface's guidance. Pure: the journal in, findings out.
 
 Two requests count as close only when they are so on the sandbox's clock and on the machine's: a frozen or
 fast clock never makes a patient program look hasty. Where a log does not show whether something is a mistake
@@ -55,6 +55,6 @@ def advise(entries: Sequence[JournalEntry], now: float = 0.0) -> list[Finding]:
 
 
 def judge(evidence: AdvisorEvidence) -> list[Finding]:
-    """The same for evidence that was made already."""
+    """Judge evidence: find every break of every rule, those that endanger money first."""
     found = [finding for rule in RULES for finding in rule(evidence)]
     return sorted(found, key=lambda finding: (finding.severity != "money", finding.requests))

@@ -9,7 +9,7 @@ from ..common.profiles import OBSERVED, Profile
 
 @attrs.frozen
 class Switch:
-    """One field of the profile: what it is set to, and what is usual when that is something else."""
+    """One field of the profile: its value, and the default if that differs."""
 
     name: str
     value: str
@@ -27,7 +27,7 @@ class Assumption:
 
     @property
     def differs(self) -> bool:
-        """True if this profile differs here from `observed`."""
+        """True if the profile fills this gap differently from `observed`."""
         return any(switch.usual is not None for switch in self.switches)
 
 

@@ -32,7 +32,7 @@ REPLAYED_BY_HAND = "x-sandbox-replay-of"
 
 @attrs.frozen
 class Finding:
-    """One break of the guidance: what was done, why it matters, where the rule stands, how to fix it."""
+    """One break of the guidance: the mistake, its effect, the rule's place in the guidance, and the fix."""
 
     rule: str
     severity: Severity
@@ -71,7 +71,7 @@ class ObservedRequest:
 
     @property
     def is_list(self) -> bool:
-        """True if it reads a list."""
+        """True if the request reads a list."""
         return (self.log.operation or "").endswith(".list")
 
     @property
@@ -119,7 +119,7 @@ class ObservedRequest:
 
     @property
     def shown(self) -> frozenset[str]:
-        """Ids of the records in its answer."""
+        """Ids of the records in the answer."""
         return frozenset(_ID.findall(self.answer.decode("utf-8", "replace")))
 
 
@@ -133,14 +133,14 @@ class AdvisorEvidence:
     accepted: Mapping[tuple[str, str], WebhookTried]
     """By record and event: the first try that was answered with success."""
     until: float
-    """The sandbox time up to which it is known, of the last entry at least."""
+    """The sandbox time at the end of the evidence, of the last entry at least."""
 
 
 def evidence_from(entries: Sequence[JournalEntry], now: float = 0.0) -> AdvisorEvidence:
     """The evidence in a journal up to `now`.
 
-    Requests that the inspector replayed are left out, and whatever came before the last one whose bytes the
-    journal let go: what such a request showed cannot be known any more.
+    Requests that the inspector replayed are left out, and all entries up to the last one whose bytes the
+    journal dropped: their content is no longer known.
     """
     requests: list[ObservedRequest] = []
     finals: dict[str, float] = {}
@@ -164,7 +164,7 @@ def evidence_from(entries: Sequence[JournalEntry], now: float = 0.0) -> AdvisorE
 
 
 def _whole_from(entries: Sequence[JournalEntry]) -> int:
-    """The place after the last request whose bytes the journal has dropped."""
+    """Find the index after the last request whose bytes the journal has dropped."""
     for place in range(len(entries) - 1, -1, -1):
         item = entries[place].item
         if isinstance(item, LoggedExchange) and not item.is_whole:
@@ -210,14 +210,14 @@ def seconds_between(earlier: ObservedRequest, later: ObservedRequest) -> float:
 
 
 def runs(requests: Sequence[ObservedRequest], within: float) -> Iterator[list[ObservedRequest]]:
-    """The longest stretches of at least two requests of which each came sooner than `within` seconds."""
+    """Find the longest runs of two or more requests with less than `within` seconds between neighbours."""
     return stretches(requests, lambda earlier, later: seconds_between(earlier, later) < within)
 
 
 def stretches(
     requests: Sequence[ObservedRequest], joined: Callable[[ObservedRequest, ObservedRequest], bool]
 ) -> Iterator[list[ObservedRequest]]:
-    """The longest stretches of at least two requests of which each is joined to the one before it."""
+    """Find the longest runs of two or more requests in which each is joined to the one before it."""
     run: list[ObservedRequest] = []
     for request in requests:
         if run and not joined(run[-1], request):

@@ -1,4 +1,4 @@
-"""Findings, kept from when they are made: the journal that shows them lets its oldest entries go."""
+"""Keeps findings once they are made, because the journal drops its oldest entries."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from .._controls import SandboxControls
 
 FINDINGS = 500
-"""How many of one rule are kept; of more, those that were seen last."""
+"""The most findings of one rule; the latest are kept."""
 
 EVIDENCE = 1_000
-"""How many requests and deliveries of one are kept; its count has no bound."""
+"""The most requests and deliveries kept of one finding; its count has no bound."""
 
 _HEAD = 50
-"""How many of them are its first."""
+"""How many of these are the first ones."""
 
 Positions = Mapping[str, tuple[int, float]]
 """The number in the journal and the time of each request and delivery."""
@@ -47,7 +47,7 @@ class KeptFinding:
     """The journal's number of the newest of them: a clock may stand still, numbers grow."""
 
     def is_shown_by(self, finding: Finding) -> bool:
-        """True if it is the same finding, made again or with more evidence."""
+        """True if `finding` is the same one, made again or with more evidence."""
         return not set(ids_of(self.finding)).isdisjoint(ids_of(finding))
 
     def add(self, finding: Finding, positions: Positions) -> None:

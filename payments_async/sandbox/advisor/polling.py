@@ -1,4 +1,4 @@
-"""Advice on reading: how often, how long, and by which operation (`docs/interface.md`, Polling)."""
+"""Advice on reading: frequency, duration and operation (`docs/interface.md`, Polling)."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _read_of(sent: ObservedRequest) -> tuple[str | None, str, bytes]:
 
 
 def _ended(evidence: AdvisorEvidence, sent: ObservedRequest) -> bool:
-    """True if all records of a reading were final at that time; also for an empty list."""
+    """True if all records of a reading were final at that time; True for an empty list."""
     about = _followed(sent)
     finals = [evidence.finals.get(record) for record in about]
     return all(final is not None and final <= sent.log.at for final in finals)

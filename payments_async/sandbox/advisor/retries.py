@@ -59,7 +59,7 @@ def _in_runs(tries: Sequence[ObservedRequest]) -> str:
 
 
 def _is_retry(earlier: ObservedRequest, later: ObservedRequest) -> bool:
-    """True if the same body is a retry: it is named, or the first was in doubt, or it came soon."""
+    """True if the same body is a retry: it has a reference, or the first was in doubt, or it came soon."""
     return later.reference is not None or earlier.in_doubt or seconds_between(earlier, later) < _AGAIN
 
 
@@ -176,7 +176,7 @@ def _name(sent: ObservedRequest) -> str:
 
 
 def _identity(sent: ObservedRequest) -> tuple[str | None, str, str | bytes] | None:
-    """What a request and its retries have in common."""
+    """The identity that a request shares with its retries."""
     log = sent.log
     if log.operation is None:
         return None

@@ -21,19 +21,19 @@ class ServiceCall:
     operation: ServiceOperation
     path_values: dict[str, str]
     parameters: dict[str, str] = attrs.field(factory=dict)
-    """Of the query string."""
+    """The parameters of the query string."""
     body: JsonObject = attrs.field(factory=dict)
     idempotency_key: str | None = None
 
     @property
     def fingerprint(self) -> bytes:
-        """Equal for requests that are the same; compared under one idempotency key."""
+        """The request's fingerprint, compared under one idempotency key."""
         address = f"{self.request.path}?{self.request.query}"
         return fingerprint(self.request.method, address, self.request.body)
 
     @property
     def identity(self) -> bytes:
-        """The same for a request and its retries: the idempotency key, or else the whole request."""
+        """The identity that a request shares with its retries: the idempotency key, or else all of it."""
         return self.idempotency_key.encode() if self.idempotency_key else self.fingerprint
 
     def value(self, name: str) -> object:

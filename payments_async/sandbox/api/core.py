@@ -30,7 +30,7 @@ from .scenario_lookup import find_sources, pick_fault
 
 @attrs.define
 class _Note:
-    """What the log will say about a request."""
+    """Notes on a request for the log."""
 
     operation: ServiceOperation | None = None
     tenant: Tenant | None = None
@@ -39,7 +39,7 @@ class _Note:
 
 
 class Core:
-    """The state of one simulated service and what it does with a request."""
+    """The state of one simulated service, and its handling of requests."""
 
     def __init__(self, profile: Profile, limits: SandboxLimits, seed: int) -> None:
         self.world: World = World(profile, _limits_under(profile, limits), Chance(seed))
@@ -179,7 +179,7 @@ def _fault_words(fault: Fault | None) -> str | None:
 
 
 def _limits_under(profile: Profile, limits: SandboxLimits) -> SandboxLimits:
-    """The limits with what the profile fills in (gap Z, and where the minutes lie)."""
+    """Complete the limits by the profile (gap Z, and sliding windows)."""
     if profile.sliding_windows:
         limits = attrs.evolve(limits, window="sliding")
     if limits.refund_availability is None and limits.reads is not None:

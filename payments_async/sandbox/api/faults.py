@@ -1,4 +1,4 @@
-"""What a fault does: to a request before it is carried out, or to its answer afterwards."""
+"""Applies faults: to a request before it is carried out, or to its answer afterwards."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BEFORE: Mapping[str, LineFault] = {"hang": Hang(), "reset": Reset(), "lost_requ
 
 
 def before(fault: Fault) -> Answer | None:
-    """The answer in place of carrying the request out, or None when it is carried out all the same.
+    """Make the answer that replaces carrying the request out; None when it is carried out all the same.
 
     `RequestRefused` for `http:<status>`; `429` is the core's, which knows the headers.
     """
@@ -33,12 +33,12 @@ def before(fault: Fault) -> Answer | None:
 
 
 def after(fault: Fault, answer: Answer) -> Answer:
-    """The answer of a request that was carried out, as the fault lets it through."""
+    """Apply a fault to the answer of a request that was carried out."""
     return _AFTER[fault.kind](fault, answer)
 
 
 def _twist(value: object) -> object:
-    """Every value but the identifiers gets another JSON type."""
+    """Give every value except identifiers another JSON type."""
     if isinstance(value, list):
         return [_twist(item) for item in value]
     if not isinstance(value, dict):

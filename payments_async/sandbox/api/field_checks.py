@@ -16,14 +16,14 @@ LARGEST = Decimal(10) ** 24
 
 
 class Breaches:
-    """What is wrong with a body: texts by dotted field name."""
+    """The breaches of a body: texts by dotted field name."""
 
     def __init__(self, now: float) -> None:
         self.now = now
         self.errors: dict[str, list[str]] = {}
 
     def add(self, path: str, text: str) -> None:
-        """One more breach at `path`."""
+        """Add a breach at `path`."""
         self.errors.setdefault(path, []).append(f"The {path} field {text}.")
 
 

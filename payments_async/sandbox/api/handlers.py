@@ -1,4 +1,4 @@
-"""What each operation does once a request has been authenticated, admitted, read and found to be new."""
+"""The handlers of the operations, for requests that were authenticated, admitted, read and are new."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ STATUS_TTL_SECONDS = 60
 
 @attrs.frozen
 class HandlerReply:
-    """A successful answer before it is written down."""
+    """A successful answer before it is encoded."""
 
     body: JsonObject
     created: bool = False
@@ -154,7 +154,7 @@ def _statuses(payment: PaymentRecord) -> JsonObject:
 
 
 def _requery(world: World, call: ServiceCall, _: Sequence[ScenarioSource]) -> HandlerReply:
-    """Gap T."""
+    """Answer a requery (gap T)."""
     payment = call.tenant.payment(call.path_values["payment_intent_id"])
     active, before = payment.active_attempt, _statuses(payment)
     requeried = 1 if active is not None and not active.is_final else 0
@@ -177,7 +177,7 @@ def _requery(world: World, call: ServiceCall, _: Sequence[ScenarioSource]) -> Ha
 
 
 def _inspection(world: World, gateway: GatewayRecord, status: str) -> HandlerReply:
-    """Gap U."""
+    """Answer an inspection (gap U)."""
     return HandlerReply(
         {
             "data": {
@@ -208,7 +208,7 @@ def _list_payouts(world: World, call: ServiceCall, _: Sequence[ScenarioSource]) 
 
 
 def _sync_payout(world: World, call: ServiceCall, _: Sequence[ScenarioSource]) -> HandlerReply:
-    """Gap V."""
+    """Answer a payout's synchronization (gap V)."""
     payout = call.tenant.payout(call.path_values["payout_id"])
     read_payout(world, payout)
     return HandlerReply({"data": payout_form(payout)})

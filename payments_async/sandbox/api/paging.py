@@ -34,7 +34,7 @@ R = TypeVar("R", bound=PayoutRecord | PaymentRecord)
 
 @attrs.frozen
 class Cursor:
-    """Where a page starts: at the records `older` or `newer` than the one at `position`."""
+    """The start of a page: the records `older` or `newer` than the one at `position`."""
 
     direction: str
     position: int
@@ -46,14 +46,14 @@ class Cursor:
 
 @attrs.frozen
 class PageQuery:
-    """What a list request asks for, apart from the filters that belong to the kind of record."""
+    """The paging parameters of a list request, without the filters of the kind of record."""
 
     per_page: int
     since: float | None
     until: float | None
     cursor: Cursor | None
     last_cursor: Literal["null", "empty", "kept"] = "null"
-    """The form of `next_cursor` on the last page."""
+    """The value of `next_cursor` on the last page."""
 
 
 @attrs.frozen

@@ -31,7 +31,7 @@ _NEVER_IN_ONE = re.compile(r"[\s\x00-\x1f\x7f\\]")
 
 
 def narrow(body: Mapping[str, object], profile: Profile, breaches: Breaches) -> None:
-    """Add what `profile` refuses besides the table of a creation, of fields that are not wrong already."""
+    """Add the breaches that only `profile` refuses, of fields that are not wrong already."""
     if profile.bad_addresses == "refuse":
         for name in _ADDRESSES:
             given = body.get(name)

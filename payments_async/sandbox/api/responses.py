@@ -1,4 +1,4 @@
-"""Answers in the form that the profile gives them: refusals, limits, and bodies that break the tables.
+"""Answers as the profile shapes them: refusals, limits, and bodies that break the tables.
 
 `docs/interface.md`, Errors; gaps P, R and AC.
 """
@@ -17,7 +17,7 @@ from .request_schemas import INVALID
 
 Errors = Mapping[str, list[str]]
 KEY_REUSED = "The idempotency key was used for another request."
-"""What a refusal says, in whichever form, when a key comes with a second body."""
+"""The text of a refusal when a key comes with a second body."""
 
 
 def json_answer(status: int, body: JsonObject, headers: Mapping[str, str] | None = None) -> Answer:
@@ -63,7 +63,7 @@ def _shaped(errors: Errors, profile: Profile) -> JsonObject:
 
 
 def _nested(errors: Errors) -> JsonObject:
-    """Objects within objects, but for a field with a parent that is wrong itself: its name stays dotted."""
+    """Nest errors as objects within objects. A field whose parent is wrong itself keeps its dotted name."""
     tree: JsonObject = {}
     for name, texts in sorted(errors.items()):
         place, inner = tree, name

@@ -1,4 +1,4 @@
-"""What a rule can match: the values that requests of an operation may have (`docs/interface.md`)."""
+"""The fields that a rule can match: those of an operation's requests (`docs/interface.md`)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _INSIDE: Mapping[str, Collection[str]] = {
     "appearance": ("color", "display_platform_badge", "brand", "icon_url"),
 }
 _ALIKE = 0.8
-"""How much of two names is the same when one has a letter wrong, missing or in another place."""
+"""The similarity of two names when one has a letter wrong, missing or in another place."""
 _FREE = ("metadata", "gateway_options")
 """Objects whose members have names of the merchant's own."""
 
@@ -50,7 +50,7 @@ class MisspeltField(UnknownWord):
 def check_match(operation: str, names: Collection[str]) -> None:
     """`MisspeltField` for a name that is nearly a field of `operation`.
 
-    Other names may be in its requests, too: `extra_body` and `extra_query` give them whatever is wanted.
+    Requests may have other names, too: `extra_body` and `extra_query` add any.
     """
     known = fields_of(operation) if names else []
     for name in names:

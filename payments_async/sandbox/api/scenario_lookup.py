@@ -1,4 +1,4 @@
-"""Which scenario a request falls under: control rule, header, metadata or magic number; first match wins."""
+"""Finds the scenario of a request: by control rule, header, metadata or magic number; first match wins."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _read(call: ServiceCall, words: str, sense: Sense) -> ScenarioSource:
 
 
 def pick_fault(sources: Sequence[ScenarioSource]) -> Fault | None:
-    """The fault for this request: of the first scenario whose script has one for this turn."""
+    """Choose the fault for this request: of the first scenario whose script has one for this turn."""
     for source in sources:
         if source.scenario.faults:
             turn = source.turn()
@@ -104,7 +104,7 @@ def pick_fault(sources: Sequence[ScenarioSource]) -> Fault | None:
 
 
 def pick_plan(sources: Sequence[ScenarioSource], operation: ServiceOperation) -> Plan | None:
-    """How a new record ends: as the first scenario with an outcome or a timing says; None when none has."""
+    """Choose the plan of a new record: of the first scenario with an outcome or a timing, or None."""
     for source in sources:
         scenario = source.scenario
         outcome = scenario.outcome or ScenarioOutcome("complete")
@@ -116,7 +116,7 @@ def pick_plan(sources: Sequence[ScenarioSource], operation: ServiceOperation) ->
 
 
 def pick_hooks(sources: Sequence[ScenarioSource]) -> HookWords:
-    """What becomes of a new record's deliveries: as the first scenario with webhook words says."""
+    """Choose the webhook words of a new record's deliveries: of the first scenario that has any."""
     for source in sources:
         if source.scenario.hooks and source.accept("hooks"):
             return source.scenario.hooks

@@ -55,7 +55,7 @@ def outcome(view: SessionView) -> Answer:
 
 
 def enter_code(view: SessionView) -> Answer:
-    """The merchant's form sends the one-time code, as `otp`; the right one proves that the payer has it."""
+    """Take the one-time code, `otp`, from the merchant's form; the right one proves that the payer has it."""
     if view.state != "action" or view.attempt.plan.outcome.action != "collect_otp":
         return redirect(view.address("payment"))
     given = "".join(view.form.get("otp", "").split())

@@ -1,7 +1,7 @@
-"""What the payer has chosen so far, and what he may choose: country, then method, then what it needs.
+"""The payer's choices so far, and the options: country, then method, then the method's fields.
 
-Choices travel in the address, so that going back, reloading and opening a second tab just work. What is typed
-(phone, name) never does.
+Choices are in the address, so that going back, reloading and opening a second tab just work. Typed values
+(phone, name) never are.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Choice:
 
     @property
     def step(self) -> str:
-        """What comes next: `country`, `method` or `pay`."""
+        """The next step: `country`, `method` or `pay`."""
         if self.country is None:
             return "country"
         return "pay" if self.method else "method"
@@ -74,7 +74,7 @@ def offered_methods(session: CheckoutRecord) -> tuple[CatalogueMethod, ...]:
 
 
 def typed_fields(session: CheckoutRecord, method: CatalogueMethod) -> tuple[PayerField, ...]:
-    """What the payer has to type for a method; not the phone number that the session is locked to."""
+    """List the fields that the payer types for a method; not a phone number that the session fixes."""
     return tuple(field for field in method.fields if session.phone is None or field is not PHONE)
 
 
@@ -109,13 +109,13 @@ def country_offers() -> list[ChoiceOption]:
 
 
 def health_of(view: SessionView, method: CatalogueMethod, country: str | None) -> tuple[str, str]:
-    """How well a method works, as the API says it and in words."""
+    """The health of a method, as the API calls it and in words."""
     health = method_health(view.tenant, view.world.now, method.code, country)
     return health, _HEALTH_TEXTS[health]
 
 
 def method_offers(view: SessionView, country: str | None) -> list[ChoiceOption]:
-    """The methods, those that work before those that do not."""
+    """List the methods, working ones first."""
     offers = []
     for method in offered_methods(view.session):
         health, text = health_of(view, method, country)

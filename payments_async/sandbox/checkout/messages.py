@@ -1,4 +1,4 @@
-"""What the page says in each state. A payment under way, or of unknown outcome, is never called a failure."""
+"""The messages of each state. A running payment, or one of unknown outcome, is never called a failure."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ NOT_PAID = Message("You have not paid", "calm", ("Nothing was taken from your ac
 ALREADY_PAID = Message(
     "Already paid", "good", ("This payment has been made, once. You will not be charged again.",)
 )
-"""For a payer who opens, or submits, what has been paid."""
+"""For a payer who opens, or submits, a payment that was already paid."""
 
 
 def message_for(view: SessionView) -> Message:

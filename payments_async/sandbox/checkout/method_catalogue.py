@@ -1,4 +1,4 @@
-"""The payment methods that a payer can choose, their fields, and what is wrong with a field.
+"""The payment methods that a payer can choose, their fields, and the checks of these fields.
 
 The interface shows no method codes, so these exist only in the sandbox. The countries are real.
 """
@@ -92,7 +92,7 @@ _LONGEST_NAME = 100
 
 @attrs.frozen
 class FieldProblem:
-    """What is wrong with one field; `field` is its id on the page."""
+    """A problem with one field; `field` is its id on the page."""
 
     field: str
     text: str
@@ -101,7 +101,7 @@ class FieldProblem:
 def problems_with(
     fields: Iterable[PayerField], typed: Mapping[str, str], country: str | None
 ) -> list[FieldProblem]:
-    """Every problem with what was typed, in the order of the page; examples are the country's."""
+    """Find every problem with the typed values, in the order of the page; examples are the country's."""
     found = ((field.name, _wrong(field, typed.get(field.name, "").strip(), country)) for field in fields)
     return [FieldProblem(name, text) for name, text in found if text]
 

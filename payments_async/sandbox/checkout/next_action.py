@@ -22,11 +22,11 @@ def one_time_code(session: CheckoutRecord, attempt: AttemptRecord) -> str:
 
 
 def action_context(view: SessionView) -> dict[str, object]:
-    """What the page of the action says and needs; `simulated` leads to the page where the payer answers."""
+    """Make the context of the action's page; `simulated` leads to the page where the payer answers."""
     kind = view.attempt.plan.outcome.action
     texts = _ACTIONS[kind]
     phone = view.attempt.phone
-    # of the number no more than the payer needs to recognise it
+    # only as much of the number as the payer needs to recognise it
     place = f"the number ending in {phone[-2:]}" if phone else "your phone"
     return {
         "kind": kind,

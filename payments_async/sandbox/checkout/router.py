@@ -1,4 +1,4 @@
-"""From an address and a method to the page or the step behind it.
+"""Routes a payer's request, by address and method, to its page or step.
 
 This is the only place that checks form token, Host and Origin. A form that was made at another step (number
 of attempts, and state) has no effect, and an attempt begins only in `session_view.PAYABLE`: so at most one
@@ -28,7 +28,7 @@ Handler = Callable[[SessionView], Answer]
 
 @attrs.frozen
 class _Route:
-    """A page, and what it does with its form."""
+    """A page, and the handler of its form."""
 
     get: Handler
     post: Handler | None = None

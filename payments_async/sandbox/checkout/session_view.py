@@ -1,4 +1,4 @@
-"""One request to a session's pages, and where its payment stands as the payer should see it."""
+"""One request to a session's pages, and the state of its payment for the payer."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ PAGES = "/checkout/"
 
 _WEB_ADDRESS = re.compile("https?://[^/?#]", re.IGNORECASE)
 _KEPT = "%!#$&'()*+,/:;=?@[]~"
-"""What stands for itself in an address; the rest is percent-encoded, so that no text can break a header."""
+"""Characters kept in an address; others are percent-encoded, so that no text can break a header."""
 
 
 @attrs.frozen(eq=False)
@@ -88,7 +88,7 @@ class SessionView:
     session: CheckoutRecord
     request: Request
     page: str | None = None
-    """Where the pages are when they are not the session's but an attempt's own."""
+    """The path of the pages when they are an attempt's own, not the session's."""
 
     @property
     def payment(self) -> PaymentRecord:
@@ -134,7 +134,7 @@ class SessionView:
 
     @property
     def return_url(self) -> str | None:
-        """Where the payer goes at the end: the `return_url`, or None without a web address there."""
+        """The payer's last address: the `return_url`, or None when it is not a web address."""
         given = text_or_null(self.payment.body, "return_url") or ""
         return quote(given, safe=_KEPT) if _WEB_ADDRESS.match(given) else None
 

@@ -1,4 +1,4 @@
-"""The people and machines a payer deals with besides us: a bank, its window, a phone, a card form.
+"""The pages that stand in for a bank, its window, a phone app and a card form.
 
 All are clearly marked as simulated. Each takes an approval or a refusal of the attempt that waits for it.
 """
@@ -58,14 +58,14 @@ def show(view: SessionView) -> Answer:
         "code": one_time_code(view.session, view.attempt) if asked == "collect_otp" else None,
         "token": view.session.form_token,
         "framed": place.framed or abroad,
-        "follows": part == "phone" and view.page is None,  # it lies beside the page that pays
+        "follows": part == "phone" and view.page is None,  # it is shown beside the page that pays
     }
     frames = "*" if abroad else "'self'" if place.framed else "'none'"
     return page("simulated.html", context, view.appearance, frames=frames)
 
 
 def take(view: SessionView) -> Answer:
-    """The payer approves or declines. Without effect unless an action waits for this page."""
+    """Take the payer's approval or refusal. No effect unless an action waits for this page."""
     part, answer = _part(view), view.form.get("answer", "")
     if answer not in ("approve", "decline"):
         return message_page(400, "Not understood", "Use one of the buttons of the page.")

@@ -1,4 +1,4 @@
-"""What the checkout's own forms do: begin an attempt, enter a code, cancel.
+"""Handles the checkout's own forms: begin an attempt, enter a code, cancel.
 
 A form has an effect only at the step it was made at, and an attempt begins only where none is under way: so
 of two tabs, a double click or a page found by going back, one pays.
@@ -93,7 +93,7 @@ def _enter_code(view: SessionView) -> Answer:
 
 
 def _cancel(view: SessionView) -> Answer:
-    """Only what waits for the payer can be cancelled: what is under way may still succeed."""
+    """Cancel an attempt that waits for the payer. A running one stays, because it may still succeed."""
     if view.state == "action":
         settle_attempt(view.world, view.tenant, view.attempt, _CANCELLED)
     return show_state(view)

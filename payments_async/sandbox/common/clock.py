@@ -1,4 +1,4 @@
-"""Sandbox time and chance: the only file here that reads a clock or draws a number.
+"""Sandbox time and random identifiers: the only file here that reads a clock or draws a number.
 
 The core takes the time as an argument; this is where its callers get one. Time is in seconds since 1970, UTC.
 """
@@ -21,12 +21,12 @@ _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
 def real_seconds() -> float:
-    """Seconds of the machine's own clock, from any beginning: only differences mean something."""
+    """Read the machine's monotonic clock, in seconds: only differences mean something."""
     return time.monotonic()
 
 
 class Clock(Protocol):
-    """Time as the sandbox sees it. Callable from any thread."""
+    """The sandbox's clock. Callable from any thread."""
 
     def now(self) -> float:
         """Seconds since 1970, UTC; never goes back."""
@@ -93,7 +93,7 @@ class VirtualClock:
             self._origin += (real - self._anchor) * self._speed
             self._anchor, self._speed = real, speed
             wakers = list(self._wakers.values())
-        for wake in wakers:  # sleepers set their alarms anew
+        for wake in wakers:  # sleepers then compute their alarms again
             wake()
 
     async def sleep(self, seconds: float) -> None:
@@ -126,15 +126,15 @@ class Chance:
 
     @property
     def state(self) -> list[int]:
-        """What `restore` continues from."""
+        """The generator's state, for `restore`."""
         return list(self._random.getstate()[1])
 
     def restore(self, state: Sequence[int]) -> None:
-        """Continue from the `state` of another generator; `ValueError` when it is none."""
+        """Continue from the `state` of another generator; `ValueError` for any other value."""
         self._random.setstate((random.Random.VERSION, tuple(state), None))
 
     def token(self, length: int) -> str:
-        """So many digits and small letters."""
+        """Make a token of so many digits and small letters."""
         number = self._random.getrandbits(length * 5)
         digits = []
         for _ in range(length):
@@ -143,5 +143,5 @@ class Chance:
         return "".join(digits)
 
     def id(self, prefix: str) -> str:
-        """A record identifier such as `po_` and twenty characters."""
+        """Make a record identifier such as `po_` and twenty characters."""
         return f"{prefix}_{self.token(20)}"

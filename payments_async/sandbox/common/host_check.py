@@ -1,4 +1,4 @@
-"""The names in `Host` that the server answers to: its own, at every address.
+"""Checks `Host`: the server answers only to its own names.
 
 A web page can have its own name resolved to this machine (rebinding) and is then of one origin with the
 sandbox for its browser; but Host still has the name that it asked for.

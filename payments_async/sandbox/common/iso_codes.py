@@ -28,7 +28,7 @@ _NOT_COUNTRIES = frozenset({"EU", "EZ", "QO", "UN", "XA", "XB", "ZZ"})
 
 @attrs.frozen
 class Currency:
-    """How amounts of one currency are written."""
+    """A currency: its symbol and its digits."""
 
     code: str
     symbol: str
@@ -41,18 +41,18 @@ class Currency:
         return Decimal(1).scaleb(-self.digits)
 
     def decimals(self, value: Decimal) -> int:
-        """How many decimals show all of `value`: the currency's own, or more where it has more (gap O)."""
+        """Count the decimals that show all of `value`: the currency's own, or more if it has more (gap O)."""
         exponent = value.as_tuple().exponent
         return self.digits if is_expressible(value, self.digits) else -int(exponent)
 
     def show(self, value: Decimal, digits: int) -> str:
-        """`value` with the symbol, thousands separators and so many decimals."""
+        """Format `value` with the symbol, thousands separators and so many decimals."""
         return f"{self.symbol}{value:,.{digits}f}"
 
 
 @lru_cache(maxsize=512)
 def currency(code: str) -> Currency:
-    """The facts about a currency; an unknown code gets two digits and itself as symbol."""
+    """Find a currency; an unknown code gets two digits, and itself as symbol."""
     symbol = get_currency_symbol(code, locale=_LOCALE)
     return Currency(
         code, f"{symbol}\u00a0" if symbol[-1:].isalpha() else symbol, get_currency_precision(code)
@@ -71,7 +71,7 @@ def is_country(code: str) -> bool:
 
 
 def amount_form(value: Decimal, code: str) -> JsonObject:
-    """Amount (`docs/interface.md`, Resources and their fields), in major units."""
+    """The JSON of an amount, in major units (`docs/interface.md`, Resources and their fields)."""
     facts = currency(code)
     return {
         "value": value,
@@ -88,7 +88,7 @@ def _country(code: str) -> tuple[str, str]:
 
 
 def country_form(code: str | None) -> JsonObject | None:
-    """Country (`docs/interface.md`, Resources and their fields); None when none is known."""
+    """The JSON of a country (`docs/interface.md`, Resources and their fields); None for an unknown one."""
     if code is None:
         return None
     code = code.upper()

@@ -1,4 +1,4 @@
-"""JSON both ways with exact decimals: `10.10` comes in and goes out digit for digit."""
+"""Reads and writes JSON with exact decimals: `10.10` stays the same digit for digit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
 def decode(body: bytes) -> object:
-    """The JSON value in `body`, fractions as `Decimal`; `RequestRefused` with 400 when it cannot be read."""
+    """Decode the JSON value in `body`, fractions as `Decimal`; `RequestRefused` with 400 for invalid JSON."""
     try:
         return _decoder.decode(body)
     except (ValueError, ArithmeticError, RecursionError) as unreadable:
@@ -24,7 +24,7 @@ def decode(body: bytes) -> object:
 
 
 def decode_object(body: bytes) -> JsonObject:
-    """The JSON object in `body`; `RequestRefused` with 400 when it is anything else."""
+    """Decode the JSON object in `body`; `RequestRefused` with 400 for anything else."""
     value = decode(body)
     if not isinstance(value, dict):
         raise RequestRefused(400, "The request body must be a JSON object.")
@@ -32,5 +32,5 @@ def decode_object(body: bytes) -> JsonObject:
 
 
 def encode(value: object) -> bytes:
-    """`value` as JSON bytes, `Decimal` as a plain number."""
+    """Encode `value` as JSON bytes, `Decimal` as a plain number."""
     return _encoder.encode(value)

@@ -1,6 +1,6 @@
-"""Hides account data in texts for people: phones, account numbers, names and addresses behind dots.
+"""Masks account data in texts for people: phones, account numbers, names and addresses become dots.
 
-Also what a receiver may trust in a `webhook_url`: a token in its path, its query string.
+Also masks secrets in a `webhook_url`: a token in its path, and its query string.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PERSONAL = frozenset(
         "phone",
     }
 )
-# Begun only where a word begins: from every letter, the search would be quadratic in the length of a word.
+# Matches start only at a word's start: from every letter, the search would be quadratic in its length.
 _EMAIL = re.compile(r"(?<![^\s@])[^\s@]+@[^\s@]+\.[^\s@]+", re.ASCII)
 _PHONE = re.compile(r"\+\d[\d ]{6,}\d", re.ASCII)
 """An international phone number."""
@@ -41,7 +41,7 @@ _SHOWN = 2
 
 
 def mask(value: object, name: str = "") -> object:
-    """`value` (JSON) with account data hidden but for the last two characters."""
+    """Mask account data in `value` (JSON), except for the last two characters."""
     if isinstance(value, Mapping):
         return {key: mask(item, str(key)) for key, item in value.items()}
     if isinstance(value, list):
@@ -60,7 +60,7 @@ def _hidden(found: re.Match[str]) -> str:
 
 
 def address(url: str) -> str:
-    """A receiver's address: its host, and the plain words of its path; the rest may hold a token."""
+    """Mask a receiver's address: the host and plain words of the path stay; the rest may hold a token."""
     scheme, slashes, rest = url.partition("://")
     if not slashes:
         return url and HIDDEN
@@ -72,7 +72,7 @@ def address(url: str) -> str:
 
 
 def shown_address(url: str | None) -> str:
-    """The same as a repr."""
+    """The repr of a masked address."""
     return repr(url and address(url))
 
 
@@ -81,5 +81,5 @@ def _segment(text: str) -> str:
 
 
 def hide(text: str) -> str:
-    """A text behind dots, but for its last two characters."""
+    """Replace a text by dots, except for its last two characters."""
     return HIDDEN + text[-_SHOWN:] if len(text) > 2 * _SHOWN else HIDDEN

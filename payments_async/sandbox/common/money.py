@@ -1,4 +1,4 @@
-"""Exact decimal arithmetic, whatever the calling thread's decimal context says."""
+"""Exact decimal arithmetic, independent of the calling thread's decimal context."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _ONE = Decimal(1)
 
 
 DECIMALS = 60
-"""How many decimals a refund from behind the API has at most: one digit could be a gigabyte of them."""
+"""The most decimals of a refund from behind the API: a large exponent could mean a gigabyte of them."""
 
 _DECIMAL = re.compile(r"[0-9]{1,60}(?:\.[0-9]{1,60})?")
 
 
 def read_amount(amount: object) -> Decimal:
-    """An amount as Python code gives it: a Decimal, an int or decimal text. `TypeError`, `ValueError`."""
+    """Read an amount from Python code: a Decimal, an int or decimal text. `TypeError`, `ValueError`."""
     if isinstance(amount, bool) or not isinstance(amount, (Decimal, int, str)):
         raise TypeError(f"amount must be a Decimal, an int or decimal text, not {type(amount).__name__}")
     if isinstance(amount, str) and not _DECIMAL.fullmatch(amount):
@@ -33,14 +33,14 @@ def read_amount(amount: object) -> Decimal:
 
 
 def plain(value: object) -> Decimal:
-    """A validated JSON number as a `Decimal` without a positive exponent (1E+2 becomes 100)."""
+    """Convert a validated JSON number to a `Decimal` without a positive exponent (1E+2 becomes 100)."""
     number = value if isinstance(value, Decimal) else Decimal(str(value))
     exponent = number.as_tuple().exponent
     return _EXACT.quantize(number, _ONE) if isinstance(exponent, int) and exponent > 0 else number
 
 
 def total(amounts: Iterable[Decimal]) -> Decimal:
-    """The exact sum; 0 of nothing."""
+    """Add amounts exactly; 0 for none."""
     result = Decimal(0)
     for amount in amounts:
         result = _EXACT.add(result, amount)
@@ -48,12 +48,12 @@ def total(amounts: Iterable[Decimal]) -> Decimal:
 
 
 def less(amount: Decimal, *parts: Decimal) -> Decimal:
-    """`amount` without `parts`, exactly."""
+    """Subtract `parts` from `amount`, exactly."""
     return _EXACT.subtract(amount, total(parts))
 
 
 def share(amount: Decimal, part: Decimal, unit: Decimal) -> Decimal:
-    """`part` of `amount`, rounded half-even to `unit` of its currency."""
+    """Multiply `amount` by `part`, rounded half-even to `unit` of its currency."""
     return _EXACT.quantize(_EXACT.multiply(amount, part), unit)
 
 

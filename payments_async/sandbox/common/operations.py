@@ -13,7 +13,7 @@ from .rate_limits import LimitClass
 PREFIX = "/v1"
 
 CONSOLE = "/_sandbox/"
-"""Where the inspector's pages are, which are no part of the interface."""
+"""The path of the inspector's pages, which are not part of the interface."""
 CONTROL_API = CONSOLE + "api/"
 
 INTERFACE_VERSION = "1.0.0"
@@ -33,13 +33,13 @@ class ServiceOperation:
     """Relative to the base address, parameters in braces."""
     limit: LimitClass
     record: str | None = None
-    """The path parameter whose record has a limit of its own."""
+    """The path parameter that names a record with its own limit."""
     outcomes: frozenset[str] = frozenset()
-    """The outcomes a scenario may give to what the operation creates."""
+    """The outcomes that a scenario may give to a record of this operation."""
 
     @property
     def creates(self) -> bool:
-        """True if it is one of the three creating operations."""
+        """True if the operation creates a record, as three do."""
         return bool(self.outcomes)
 
 
@@ -104,7 +104,7 @@ _WITH_PARAMETERS: tuple[tuple[ServiceOperation, re.Pattern[str]], ...] = tuple(
 
 
 def find_operation(method: str, path: str) -> tuple[ServiceOperation, dict[str, str]] | None:
-    """The operation at an address and its path parameters; None when there is none."""
+    """Find the operation at an address, and its path parameters; None when there is none."""
     fixed = _FIXED.get((method, path))
     if fixed is not None:
         return fixed, {}
@@ -117,6 +117,6 @@ def find_operation(method: str, path: str) -> tuple[ServiceOperation, dict[str, 
 def _with_values(
     operation: ServiceOperation, encoded: Mapping[str, str]
 ) -> tuple[ServiceOperation, dict[str, str]] | None:
-    """Ids are opaque: any printable text that is one segment of the path, percent-encoded."""
+    """Decode the ids in a path. An id is any printable text in one segment, percent-encoded."""
     values = {name: unquote(value) for name, value in encoded.items()}
     return (operation, values) if all(value.isprintable() for value in values.values()) else None

@@ -1,4 +1,4 @@
-"""Gap profiles: what the sandbox does where the interface is silent, each as one switch."""
+"""Gap profiles: the sandbox's behaviour where the interface is silent, as switches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import attrs
 
 @attrs.frozen
 class Profile:
-    """One way to fill the gaps, which have letters. `attrs.evolve` makes a variant."""
+    """One way to fill the gaps, which are named by letters. `attrs.evolve` makes a variant."""
 
     name: str
     create_status: int = 201
@@ -22,7 +22,7 @@ class Profile:
     oversized_page: Literal["refuse", "clamp"] = "refuse"
     """Gap D: a larger `per_page` is a 422, or is taken for the largest."""
     unknown_query: Literal["ignore", "refuse"] = "ignore"
-    """Gaps A and B: a query name of a list that is none of ours is passed over, or is a 422."""
+    """Gaps A and B: an unknown query name of a list is ignored, or is a 422."""
     last_cursor: Literal["null", "empty", "kept"] = "null"
     """Gap C: `next_cursor` of the last page; of a `kept` one, only `has_more_pages` says that it ends."""
     reused_key: Literal["conflict", "replay", "invalid"] = "conflict"
@@ -40,11 +40,11 @@ class Profile:
     fine_amounts: Literal["take", "refuse"] = "take"
     """Gap O: an amount finer than its currency's smallest unit (10.5 XOF) is kept, or is a 422."""
     errors: Literal["lists", "texts", "nested"] = "lists"
-    """Gap P: the inside of `errors`: lists by dotted name, one text by dotted name, or nested objects."""
+    """Gap P: the structure of `errors`: lists by dotted name, one text by dotted name, or nested objects."""
     refund_limit: int | None = None
     """Gap Z: the limit of refund availability, requests a minute, unless the limits name one."""
     sliding_windows: bool = False
-    """Where the minutes of the limits lie: behind each request, whatever the limits say."""
+    """True if the limits count the minute before each request, whatever the limits say."""
     magic: bool = True
     """True if phone and account numbers that end in `9900NN` choose a scenario."""
     shown_statuses: Mapping[str, str] = attrs.field(factory=dict)
@@ -54,7 +54,7 @@ class Profile:
     null_fields: bool = False
     """Gap AC: descriptive fields are null."""
     omits_nulls: bool = False
-    """Gap AC: what would be null is missing."""
+    """Gap AC: null fields are left out."""
     bare_codes: bool = False
     """Gap AC: a method or country is its bare code."""
     swapped_rates: bool = False
@@ -66,9 +66,9 @@ class Profile:
     rate_headers: bool = True
     """True if a 429 carries `X-RateLimit-Limit` and `X-RateLimit-Remaining`."""
     request_ids: bool = True
-    """Gap AE: whether answers carry `X-Request-Id`."""
+    """Gap AE: answers carry `X-Request-Id`."""
     retry_after: Literal["seconds", "date", "absent"] = "seconds"
-    """The form of `Retry-After`."""
+    """The format of `Retry-After`."""
 
     @property
     def distorts(self) -> bool:
@@ -86,7 +86,7 @@ class Profile:
 
 
 OBSERVED = Profile("observed")
-"""What the service is thought to do: the default for every gap."""
+"""The behaviour that the service is thought to have: the default for every gap."""
 
 STRICT = Profile(
     "strict",
@@ -105,7 +105,7 @@ STRICT = Profile(
     refund_limit=100,
     sliding_windows=True,
 )
-"""Every gap filled the narrow way: it refuses what it can."""
+"""Every gap filled strictly: it refuses all it can."""
 
 ALTERNATE = Profile(
     "alternate",
@@ -127,7 +127,7 @@ ALTERNATE = Profile(
     request_ids=False,
     retry_after="absent",
 )
-"""Every gap filled the other way, and the answers sparing."""
+"""Every gap filled the other way, with sparse answers."""
 
 HOSTILE = Profile(
     "hostile",

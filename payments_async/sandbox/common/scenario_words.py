@@ -39,11 +39,11 @@ ACTION_TYPES = (
 
 _MOST = 1_000_000
 _LONGEST = 4_000
-"""Characters of a scenario: any request may carry one."""
+"""Characters of a scenario at most, as any request may carry one."""
 MOST_COPIES = 20
-"""How often `duplicate` sends one delivery at most."""
+"""The most copies of a delivery that `duplicate` sends."""
 MOST_FAILOVERS = 20
-"""How often an attempt fails over at most."""
+"""The most failovers of an attempt."""
 
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(ms|s|m|h)?", re.ASCII)
 _SECONDS = {None: 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -58,7 +58,7 @@ class UnknownWord(ValueError):
 
 @attrs.frozen
 class ScenarioOutcome:
-    """How a payout or an attempt ends. `code` goes with `fail`, `count` with `failover`."""
+    """The outcome of a payout or an attempt. `code` belongs to `fail`, `count` to `failover`."""
 
     kind: str
     code: str = ""
@@ -68,7 +68,7 @@ class ScenarioOutcome:
 
 @attrs.frozen
 class Timing:
-    """When it ends: `after` so many seconds, at the n-th of `reads`, or never by itself (`manual`)."""
+    """The time of an outcome: `after` so many seconds, at the n-th of `reads`, or never (`manual`)."""
 
     kind: Literal["after", "reads", "manual"]
     seconds: float = 0.0
@@ -87,13 +87,13 @@ class Fault:
 
     @property
     def end(self) -> int | None:
-        """How many requests have come when it is used up; None when never."""
+        """The number of requests after which the fault is used up; None when never."""
         return None if self.times is None else self.after + self.times
 
 
 @attrs.frozen
 class HookWord:
-    """What becomes of a record's deliveries. `seconds` goes with `delay`, `count` with `duplicate`."""
+    """A change to a record's deliveries. `seconds` belongs to `delay`, `count` to `duplicate`."""
 
     kind: str
     seconds: float = 0.0
@@ -105,7 +105,7 @@ HookWords = tuple[HookWord, ...]
 
 @attrs.frozen
 class Scenario:
-    """What a text asks for."""
+    """The parsed words of a scenario."""
 
     faults: tuple[Fault, ...] = ()
     outcome: ScenarioOutcome | None = None
@@ -117,7 +117,7 @@ NOTHING = Scenario()
 
 
 def duration(text: str) -> float:
-    """Seconds in a duration such as `500ms`; `UnknownWord` when it is not one."""
+    """Parse a duration such as `500ms` to seconds; `UnknownWord` for any other text."""
     found = _DURATION.fullmatch(text)
     if found is None:
         raise UnknownWord(f"{text!r} is not a duration (5, 5s, 500ms, 2m, 1h)")
@@ -149,7 +149,7 @@ def _status(argument: str) -> Fault:
 
 
 def _always(value: T) -> Callable[[str], T]:
-    """For a word that takes no argument."""
+    """Make the parser of a word that takes no argument."""
     return lambda _: value
 
 
@@ -202,13 +202,13 @@ WORDS = tuple(dict.fromkeys((*_OUTCOMES, *_TIMINGS, *_FAULTS, *_HOOKS)))
 
 
 def near(word: str, words: Sequence[str]) -> str:
-    """The words that resemble `word`, or all of them when none does, as text for a message."""
+    """List the words that resemble `word`, or all when none does, as text for a message."""
     close = difflib.get_close_matches(word, words, n=3, cutoff=0.5)
     return f"near: {', '.join(close)}" if close else f"there are: {', '.join(words)}"
 
 
 def parse(text: str, sense: Sense) -> Scenario:
-    """The scenario in `text`; `sense` says what `hang` means. `UnknownWord` names what is near."""
+    """Parse the scenario in `text`; `sense` tells what `hang` means. `UnknownWord` suggests similar words."""
     if len(text) > _LONGEST:
         raise UnknownWord(f"a scenario has at most {_LONGEST:,} characters, not {len(text):,}")
     scenario = NOTHING
@@ -243,7 +243,7 @@ def _split(word: str) -> tuple[str, str, str | None, str | None]:
 
 
 def _scheduled(fault: Fault, before: Sequence[Fault], times: str | None, after: str | None) -> Fault:
-    """A fault without `@k` begins where the one before it ends."""
+    """Schedule a fault: without `@k` it begins when the one before it is used up."""
     start = before[-1].end if before else 0
     return attrs.evolve(
         fault,

@@ -12,7 +12,7 @@ _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 _FIRST = (datetime.min.replace(tzinfo=UTC) - _ORIGIN).total_seconds()
 _LAST = (datetime.max.replace(tzinfo=UTC, microsecond=0) - _ORIGIN).total_seconds()
-"""The ends of what a date can say: a `delay:999999999h` lies beyond, and is shown as the last second."""
+"""The range of dates: a `delay:999999999h` lies beyond it, and is shown as the last second."""
 
 
 def _date(seconds: float) -> datetime:
@@ -21,24 +21,24 @@ def _date(seconds: float) -> datetime:
 
 @lru_cache(maxsize=4096)
 def stamp(seconds: float) -> str:
-    """ISO 8601 in UTC, to the microsecond."""
+    """Format a time as ISO 8601 in UTC, to the microsecond."""
     return _date(seconds).isoformat(timespec="microseconds")[:-6] + "Z"
 
 
 def stamp_or_null(seconds: float | None) -> str | None:
-    """`stamp`, or None for what has not happened."""
+    """Format a time as `stamp` does; None for an event that has not happened."""
     return None if seconds is None else stamp(seconds)
 
 
 def moment(seconds: float) -> dict[str, str]:
-    """A time for people, to the minute: `text` in words, `iso` for machines."""
+    """Format a time for people, to the minute: `text` in words, `iso` for machines."""
     at = _date(seconds)
     text = f"{at.day} {_MONTHS[at.month - 1]} {at.year}, {at:%H:%M} UTC"
     return {"text": text, "iso": f"{at:%Y-%m-%dT%H:%MZ}"}
 
 
 def read_timestamp(text: str) -> float | None:
-    """Seconds for an ISO 8601 date-time (UTC unless it says otherwise); None when it is not one."""
+    """Parse an ISO 8601 date-time (UTC unless it says otherwise) to seconds; None for any other text."""
     if len(text) <= _DATE_LENGTH:
         return None
     try:
@@ -51,7 +51,7 @@ def read_timestamp(text: str) -> float | None:
 
 
 def read_bound(text: str, *, end_of_day: bool) -> float | None:
-    """Seconds for a date or date-time given as a filter; None when it is neither.
+    """Parse a filter's date or date-time to seconds; None when it is neither.
 
     A bare date means the start of that day, or its last microsecond with `end_of_day`.
     """

@@ -1,7 +1,7 @@
-"""What enters the core and what leaves it, as frozen values.
+"""The inputs and outputs of the core, as frozen values.
 
-A `Request` goes in. An `Answer` comes out, with the `effects` of the request: what changed, what a webhook
-would say, what the log keeps. How an answer misbehaves on the line (`answer.fault`) is a value too, so that
+A `Request` goes in. An `Answer` comes out, with the `effects` of the request: changes, due webhooks
+and log lines. A network fault of an answer (`answer.fault`) is a value too, so that
 the server and an in-process transport can both act it out.
 """
 
@@ -30,7 +30,7 @@ class Request:
 
 @attrs.frozen
 class Slow:
-    """Wait `seconds` of sandbox time, then give the answer."""
+    """Send the answer after `seconds` of sandbox time."""
 
     seconds: float
 
@@ -62,7 +62,7 @@ LineFault = Slow | Hang | Drop | Reset | Cut
 
 @attrs.frozen
 class Answer:
-    """What the service says. `status` is 0 when a fault kept the request from being carried out at all."""
+    """The service's answer. `status` is 0 when a fault kept the request from being carried out at all."""
 
     status: int
     headers: Mapping[str, str]
@@ -106,7 +106,7 @@ class Delivery:
     """Empty for a record without a `webhook_url`. It may hold a receiver's token."""
     body: bytes = attrs.field(repr=False)
     hooks: HookWords = ()
-    """The scenario's webhook words, for what becomes of it."""
+    """The scenario's webhook words for this delivery."""
     forged: bool = False
     """True if its content is false."""
 
@@ -119,7 +119,7 @@ class Notice:
     event: str
     record_id: str
     payload: Callable[[], dict[str, object]] = attrs.field(repr=False)
-    """Gives its body but for the event; called when it is read."""
+    """Makes its body, without the event; called when it is read."""
     forged: bool = False
 
 

@@ -1,4 +1,4 @@
-"""One request to the control API: whether it may be made, and readers for its values.
+"""One request to the control API: the check of its origin, and readers for its values.
 
 Programs of this machine and the sandbox's own pages may ask; pages of other sites may not.
 """
@@ -23,7 +23,7 @@ _FOREIGN = frozenset({"cross-site", "same-site"})
 
 
 class Refusal(Exception):
-    """A request is refused: `status`, what is wrong, and further members of the answer."""
+    """The refusal of a request: `status`, the fault, and further members of the answer."""
 
     def __init__(self, status: int, message: str, extra: Mapping[str, object] | None = None) -> None:
         super().__init__(message)

@@ -28,7 +28,7 @@ def clock_view(sandbox: SandboxControls) -> JsonObject:
 
 
 def clock(sandbox: SandboxControls, _: ControlCall) -> object:
-    """Now and speed."""
+    """Show the time and the speed."""
     return clock_view(sandbox)
 
 
@@ -51,7 +51,7 @@ def advance(sandbox: SandboxControls, call: ControlCall) -> object:
 
 
 def speed(sandbox: SandboxControls, call: ControlCall) -> object:
-    """Run at another speed."""
+    """Run the clock at another speed."""
     call.only("speed")
     wanted = float(call.number("speed"))
     if wanted > _FASTEST:
@@ -60,7 +60,7 @@ def speed(sandbox: SandboxControls, call: ControlCall) -> object:
 
 
 def freeze(sandbox: SandboxControls, call: ControlCall) -> object:
-    """Stand still until the clock is advanced."""
+    """Stop the clock until it is advanced."""
     call.only()
     return _set_speed(sandbox, 0.0)
 
@@ -73,7 +73,7 @@ def _set_speed(sandbox: SandboxControls, wanted: float) -> JsonObject:
 
 
 def gauges(sandbox: SandboxControls) -> list[JsonObject]:
-    """How full each window of each active key is, the fullest first."""
+    """The usage of each window of each active key, the fullest first."""
     with sandbox.reading() as world:
         found = [
             (gauge, tenant.fingerprint)
@@ -85,11 +85,11 @@ def gauges(sandbox: SandboxControls) -> list[JsonObject]:
 
 
 def limits(sandbox: SandboxControls, _: ControlCall) -> object:
-    """How full each window of each key is."""
+    """Show the usage of each window of each key."""
     return {"limits": gauges(sandbox)}
 
 
 def keys(sandbox: SandboxControls, _: ControlCall) -> object:
-    """Keys by fingerprint."""
+    """List the keys by fingerprint."""
     with sandbox.reading() as world:
         return [key_view(key, tenant) for key, tenant in world.tenants.items()]

@@ -28,7 +28,7 @@ _QUERY = {
 }
 _SENT_ALONG = ("x-idempotency-key", "x-sandbox-scenario", "content-type")
 _UNREADABLE = frozenset({400, 422})
-"""What the service could not take, the SDK's own calls refuse before anything is sent."""
+"""Statuses of requests that the SDK's own calls refuse before anything is sent."""
 
 _WIDTH = 96
 _OTHER_BODY = "# Its body was no JSON object, which the SDK does not send; curl does.\n"
@@ -75,7 +75,7 @@ def _masked_body(body: bytes | None) -> bytes | None:
     try:
         value = decode(body)
     except RequestRefused:
-        return HIDDEN.encode()  # it may hold anything
+        return HIDDEN.encode()  # an unreadable body may hold anything
     masked = mask(value)
     return body if masked == value else encode(masked)
 

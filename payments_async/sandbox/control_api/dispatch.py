@@ -1,4 +1,4 @@
-"""From a control request to its answer: guard, route, function, JSON."""
+"""Answers control requests: origin check, route, function, JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The journal as a stream of events: what is new, as it happens, from where the reader left off."""
+"""The journal as a stream of events, from where the reader left off."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def open_stream(sandbox: SandboxControls, request: Request) -> Stream:
 
 @attrs.define
 class _JournalReader:
-    """Reads what came `after` a number of the journal."""
+    """Reads the journal's entries `after` a number."""
 
     sandbox: SandboxControls
     after: int

@@ -99,7 +99,7 @@ def exchange_view(exchange: LoggedExchange, *, reveal: bool) -> JsonObject:
 
 
 def body_view(body: bytes | None, *, reveal: bool) -> object:
-    """A body's JSON, or its size when it is none; None for one that was let go or is empty."""
+    """A body's JSON, or its size when it is none; None for one that was dropped or is empty."""
     if not body:
         return None
     try:
@@ -141,7 +141,7 @@ def attempt_view(attempt: AttemptRecord, *, reveal: bool) -> JsonObject:
 
 
 def plan_words(record: PayoutRecord | AttemptRecord) -> str:
-    """How a record will end, in words of the vocabulary."""
+    """The plan of a record, in words of the vocabulary."""
     outcome, timing = record.plan.outcome, record.plan.timing
     words = _outcome_words(outcome)
     return words if outcome.kind == "hang" else f"{words} {_timing_words(timing)}"

@@ -53,7 +53,7 @@ def payouts(sandbox: SandboxControls, call: ControlCall) -> object:
 
 
 def payout(sandbox: SandboxControls, call: ControlCall) -> object:
-    """One payout."""
+    """Show one payout."""
     with sandbox.reading() as world:
         return payout_view(find_payout(world, call.path["id"]), reveal=call.reveals)
 
@@ -66,13 +66,13 @@ def payments(sandbox: SandboxControls, call: ControlCall) -> object:
 
 
 def payment(sandbox: SandboxControls, call: ControlCall) -> object:
-    """One payment with its attempts."""
+    """Show one payment with its attempts."""
     with sandbox.reading() as world:
         return payment_view(find_payment(world, call.path["id"])[1], reveal=call.reveals)
 
 
 def pay(sandbox: SandboxControls, call: ControlCall) -> object:
-    """A simulated payer pays, or acts on the attempt that waits."""
+    """Pay as a simulated payer, or act on the attempt that waits."""
     call.only("method", "phone", "country", "outcome")
     sandbox.pay(
         call.path["id"],
@@ -100,7 +100,7 @@ def settle(sandbox: SandboxControls, call: ControlCall) -> object:
 
 
 def hold(sandbox: SandboxControls, call: ControlCall) -> object:
-    """A record no longer ends by itself."""
+    """Hold a record, so that it no longer ends by itself."""
     call.only()
     sandbox.hold(call.path["id"])
     return {"id": call.path["id"], "outcome": "hang"}

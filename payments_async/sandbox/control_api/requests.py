@@ -20,14 +20,14 @@ _LET_GO = "The headers and bodies of this request are no longer kept, to make ro
 
 
 def journal(sandbox: SandboxControls, call: ControlCall) -> object:
-    """What happened after a number, oldest first."""
+    """List the journal's entries after a number, oldest first."""
     after = call.whole("after", 0, most=10**12)
     entries = sandbox.entries(after, call.whole("limit", _SHOWN))
     return {"last": sandbox.journal.last, "entries": [entry_view(entry) for entry in entries]}
 
 
 def log(sandbox: SandboxControls, call: ControlCall) -> object:
-    """The request log, newest first."""
+    """List the request log, newest first."""
     wanted, limit = call.query.get("operation"), call.whole("limit", _SHOWN)
     found = [one for one in reversed(sandbox.requests) if wanted in (None, one.operation)]
     return {"requests": [request_view(one) for one in found[:limit]]}
@@ -39,11 +39,11 @@ def find(sandbox: SandboxControls, request_id: str) -> LoggedExchange:
         found = sandbox.journal.exchange(request_id)
     if found is None:
         raise LookupError(f"no request {request_id!r} in the journal")
-    return attrs.evolve(found)  # a copy: the journal lets bodies go at any time
+    return attrs.evolve(found)  # a copy, because the journal may drop bodies at any time
 
 
 def one(sandbox: SandboxControls, call: ControlCall) -> object:
-    """Headers and bodies."""
+    """Show a request with its headers and bodies."""
     return exchange_view(find(sandbox, call.path["id"]), reveal=call.reveals)
 
 

@@ -1,4 +1,4 @@
-"""The routes of the control API, and what each does with the handle."""
+"""The routes of the control API, and the function of each."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _new_key(sandbox: SandboxControls, call: ControlCall) -> object:
     status = one_of("status", call.text("status", "active"), ("active", "inactive", "expired"))
     allowlist = call.texts_or_none("allowlist")
     try:
-        key = sandbox.new_key(status, allowlist)  # type: ignore[arg-type] # `one_of` has looked at it
+        key = sandbox.new_key(status, allowlist)  # type: ignore[arg-type] # `one_of` has checked it
     except ValueError as unreadable:
         raise invalid("allowlist", str(unreadable)) from unreadable
     return Created({"api_key": key, "status": status})

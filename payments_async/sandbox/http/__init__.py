@@ -1,1 +1,1 @@
-"""What the sandbox needs to speak HTTP: the server, event streams, and the files of its pages."""
+"""HTTP for the sandbox: the server, event streams, and the files of its pages."""

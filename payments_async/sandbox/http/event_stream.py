@@ -1,6 +1,6 @@
-"""Server-Sent Events: what is new in the sandbox, sent when something happened.
+"""Server-Sent Events: news of the sandbox, sent as it happens.
 
-The journal wakes a stream when something happens, the clock when something falls due. Nothing is asked for at
+The journal wakes a stream when something happens, the clock when something falls due. Nothing is polled at
 intervals.
 """
 
@@ -34,7 +34,7 @@ _GATHER = 0.1
 
 
 class Wakeups(Protocol):
-    """What wakes a stream: the journal."""
+    """The journal, which wakes streams."""
 
     def wake_once(self, ticket: object, wake: Callable[[], object]) -> None:
         """Call `wake` with the next entry, once."""
@@ -44,13 +44,13 @@ class Wakeups(Protocol):
 
 
 class EventSource(Protocol):
-    """What a stream reads from: the sandbox."""
+    """The sandbox, from which streams read."""
 
     clock: Clock
 
     @property
     def journal(self) -> Wakeups:
-        """What happened, in order."""
+        """The events, in order."""
 
     def reading(self) -> AbstractContextManager[World]:
         """The records as of now, under the sandbox's lock."""
@@ -58,7 +58,7 @@ class EventSource(Protocol):
 
 @attrs.frozen
 class News:
-    """What one reading found: `events` in the form of the wire, empty when there are none."""
+    """The news of one reading: `events` encoded for the wire, empty when there are none."""
 
     events: bytes = b""
     is_last: bool = False
@@ -67,7 +67,7 @@ class News:
 
 
 def event_stream(sandbox: EventSource, read: Callable[[], News]) -> Stream:
-    """A stream of what `read` finds, now and whenever something happened, until the last of it."""
+    """Make a stream of the news that `read` finds, now and after every event, until the last."""
     return Stream(_HEADERS, _events(sandbox, read))
 
 
@@ -92,7 +92,7 @@ async def _events(sandbox: EventSource, read: Callable[[], News]) -> AsyncIterat
 
 
 async def _wait(clock: Clock, woken: asyncio.Event, due_in: float | None) -> bool:
-    """Return once something happened or fell due; False when nothing did for long."""
+    """Wait until something happens or falls due; False after a long time without either."""
     waits: list[asyncio.Future[object]] = [asyncio.ensure_future(woken.wait())]
     if due_in is not None:
         waits.append(asyncio.ensure_future(clock.sleep(due_in)))

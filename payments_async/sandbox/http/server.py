@@ -38,7 +38,7 @@ _NO_HTTP = (HttpProcessingError, web.RequestPayloadError)
 
 
 def _is_own_fault(record: logging.LogRecord) -> bool:
-    """Whether it is no fault of the caller's: for a request that is no HTTP, a 400 says enough."""
+    """True if an error is our own: an invalid HTTP request is the caller's, and a 400 is enough."""
     return not (record.exc_info and isinstance(record.exc_info[1], _NO_HTTP))
 
 
@@ -142,7 +142,7 @@ class Server:
         return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
 
     async def _act(self, request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
-        """Act out the fault of an answer: late, never, cut, closed or reset."""
+        """Simulate the network fault of an answer: late, never, cut, closed or reset."""
         response = web.Response(status=answer.status or 200, headers=answer.headers, body=answer.body)
         if isinstance(answer.fault, Slow):
             await self._sleep(answer.fault.seconds)

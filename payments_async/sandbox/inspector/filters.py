@@ -1,4 +1,4 @@
-"""How the templates write values: times, numbers, JSON, and the colour of a status."""
+"""Filters of the templates: times, numbers, JSON, and the colour of a status."""
 
 from __future__ import annotations
 

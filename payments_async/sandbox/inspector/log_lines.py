@@ -1,4 +1,4 @@
-"""The lines of the inspector's log: what happened, to which record, with which parts, and how it ended."""
+"""The lines of the inspector's log: event, record, details and result."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KINDS: Mapping[str, tuple[type, ...]] = {
 
 @attrs.frozen
 class LogLine:
-    """One line of the log: a verb and what it is about, with a link there, details, and the end."""
+    """One line of the log: a verb and its object, with a link to it, details, and the result."""
 
     kind: str
     at: float
@@ -42,14 +42,14 @@ class LogLine:
     href: str
     end: str
     tone: str
-    """The colour of the end."""
+    """The colour of the result."""
     named: str | None = None
     """The name of the record."""
     marks: Sequence[tuple[str, str]] = ()
     """Colours and texts."""
     parts: Sequence[str] = ()
     reason: str | None = None
-    """Why it was no success."""
+    """The reason of a failure."""
 
 
 @attrs.frozen

@@ -1,4 +1,4 @@
-"""The pages: which template each has, and what it is given to show."""
+"""The inspector's pages: the template and the context of each."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class PageRequest:
 
 @attrs.frozen
 class InspectorPage:
-    """An address below `/_sandbox/` and what is there."""
+    """A page: its address below `/_sandbox/`, and its context."""
 
     name: str
     title: str
@@ -123,7 +123,7 @@ def _overview(page: PageRequest) -> Context:
 def _wanted(
     entries: Sequence[JournalEntry], show: str, find: str, names: RecordNames
 ) -> Callable[[Item], bool]:
-    """What is shown: items of the kind, with the status or the text that is searched for."""
+    """Make the filter for items of the kind, with the status or the text that is searched for."""
     past = delivered(entries) if show == "wrong" else frozenset()
 
     def of_kind(item: Item) -> bool:

@@ -1,4 +1,4 @@
-"""From an address below `/_sandbox/` to a page or an asset."""
+"""Routes an address below `/_sandbox/` to a page or an asset."""
 
 from __future__ import annotations
 

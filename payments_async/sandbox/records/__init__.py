@@ -1,1 +1,1 @@
-"""Payments, payouts and tenants: their states, their JSON, and the books."""
+"""Payments, payouts and tenants: their states, their JSON, and the public books."""

@@ -1,4 +1,4 @@
-"""What the service really created, for tests to compare with what its caller believes."""
+"""The records that the service really created, for tests to compare with the caller's own."""
 
 from __future__ import annotations
 

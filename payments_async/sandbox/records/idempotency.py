@@ -27,7 +27,7 @@ def _is_text(header: str) -> bool:
 
 
 def fingerprint(method: str, path: str, body: bytes) -> bytes:
-    """What makes two requests the same one: method, path and the exact bytes of the body."""
+    """Compute the fingerprint of a request: of its method, its path and the exact bytes of its body."""
     return hashlib.blake2b(f"{method} {path}\n".encode() + body, digest_size=16).digest()
 
 
@@ -39,7 +39,7 @@ class StoredAnswer:
     answer: Answer
     until: float
     ready_at: float = 0.0
-    """When the first request had its answer."""
+    """The time when the first request had its answer."""
 
 
 class IdempotencyStore:
@@ -49,18 +49,18 @@ class IdempotencyStore:
         self._stored: dict[str, StoredAnswer] = {}
 
     def find(self, key: str, now: float) -> StoredAnswer | None:
-        """What was stored under `key` less than 24 hours ago."""
+        """Find the answer that was stored under `key` less than 24 hours ago."""
         stored = self._stored.get(key)
         return stored if stored is not None and now < stored.until else None
 
     def keep(self, key: str, request: bytes, answer: Answer, now: float) -> None:
-        """Store a first answer, and drop what has become too old (entries stand in order of age)."""
+        """Store a first answer, and drop those that are too old (entries are in order of age)."""
         self._stored.pop(key, None)
         self._stored[key] = StoredAnswer(request, answer, now + LIFETIME)
         while self._stored[oldest := next(iter(self._stored))].until <= now:
             del self._stored[oldest]
 
     def hold(self, key: str, ready_at: float) -> None:
-        """The answer stored under `key` is on its way until `ready_at`."""
+        """Mark the answer stored under `key` as being sent until `ready_at`."""
         if key in self._stored:
             self._stored[key] = attrs.evolve(self._stored[key], ready_at=ready_at)

@@ -20,7 +20,7 @@ def parts(colour: str) -> tuple[int, int, int]:
 
 
 def full(text: str) -> str:
-    """A hex colour in its long form: `FE0` is `#ffee00`, and `#ffee0080` too, because all are opaque here."""
+    """Write a hex colour out in full: `FE0` is `#ffee00`, and so is `#ffee0080`, as all are opaque here."""
     digits = text.removeprefix("#").lower()
     return "#" + ("".join(digit * 2 for digit in digits) if len(digits) == 3 else digits[:6])
 
@@ -42,7 +42,7 @@ def visible_on(ground: str, colour: str, least: float = 3.0) -> str:
 
 
 def _shades(colour: str, end: str) -> list[str]:
-    """From one colour to another."""
+    """Blend from one colour to another, in small steps."""
     ways = list(zip(parts(colour), parts(end), strict=True))
     return [
         "#" + "".join(f"{a + (b - a) * step // _SHADES:02x}" for a, b in ways) for step in range(_SHADES + 1)
@@ -79,7 +79,7 @@ _ACTION_FIELDS = (
     "container_id",
 )
 ACTIONS = "/actions/"
-"""Where the pages of attempts are; each has its own below its id."""
+"""The path of the attempts' pages; each attempt has its own below its id."""
 
 _ADDRESSES: Mapping[str, Mapping[str, str]] = {
     "redirect_to_url": {"url": "bank"},
@@ -127,7 +127,7 @@ _ACTIONS: Mapping[str, JsonObject] = {
 
 
 def next_action(attempt: AttemptRecord, *, in_list: bool) -> JsonObject:
-    """Next action (gap K): what the payer has to do, and the pages of this sandbox where he can."""
+    """The next action (gap K): the payer's task, and the pages of this sandbox for it."""
     kind = attempt.plan.outcome.action if attempt.status == "action_required" else "none"
     pages = f"{attempt.payment.site.origin}{ACTIONS}{attempt.id}/"
     addresses = {name: pages + part for name, part in _ADDRESSES.get(kind, {}).items()}
@@ -144,7 +144,7 @@ def _failover(attempt: AttemptRecord) -> JsonObject:
 
 
 def attempt_form(attempt: AttemptRecord, *, in_list: bool = False) -> JsonObject:
-    """Payment attempt: the list form with `in_list`, else the one of every other operation."""
+    """The JSON of a payment attempt: as in the list with `in_list`, else as in all other operations."""
     payment = attempt.payment
     form: JsonObject = {
         "id": attempt.id,
@@ -184,7 +184,7 @@ def _common(payment: PaymentRecord, *, in_list: bool) -> JsonObject:
 
 
 def payment_form(payment: PaymentRecord) -> JsonObject:
-    """Payment intent, create and checkout forms."""
+    """The JSON of a payment intent, as in creations and checkouts."""
     return {
         **_common(payment, in_list=False),
         "refunds_summary": {
@@ -198,7 +198,7 @@ def payment_form(payment: PaymentRecord) -> JsonObject:
 
 
 def payment_list_form(payment: PaymentRecord) -> JsonObject:
-    """Payment intent, list form."""
+    """The JSON of a payment intent, as in the list."""
     return {
         **_common(payment, in_list=True),
         "reference": payment.reference,
@@ -217,7 +217,7 @@ def _colour_form(colour: str) -> JsonObject:
 
 
 def accent(appearance: JsonObject) -> tuple[str, str]:
-    """The colour a session asks for, or the usual one, and what is readable on it, both as `#rrggbb`."""
+    """A session's accent colour, or the default, and a readable text colour on it, both as `#rrggbb`."""
     colour = full(str(appearance.get("color") or "#1f6feb"))
     return colour, text_on(colour)
 
@@ -254,7 +254,7 @@ def checkout_form(session: CheckoutRecord, host: str) -> JsonObject:
 
 
 def refund_availability_form(payment: PaymentRecord) -> JsonObject:
-    """Refund availability: what is left once refunds in flight are reserved."""
+    """The JSON of a refund availability: the amount left once refunds in flight are reserved."""
     left = payment.refundable
     method = next((a.method for a in payment.attempts if a.status == "completed"), "")
     types = ["full", "partial"] if left > currency(payment.currency).unit else ["full"]

@@ -146,7 +146,7 @@ def _end(world: World, tenant: Tenant, attempt: AttemptRecord, _at: float) -> No
 
 
 def read_attempt(world: World, tenant: Tenant, attempt: AttemptRecord) -> None:
-    """The caller reads an attempt: counts towards `reads=<n>`."""
+    """Count a caller's reading of an attempt, for `reads=<n>`."""
     timing = attempt.plan.timing
     if timing.kind == "reads" and not attempt.is_final:
         attempt.reads += 1
@@ -155,7 +155,7 @@ def read_attempt(world: World, tenant: Tenant, attempt: AttemptRecord) -> None:
 
 
 def read_payment(world: World, tenant: Tenant, payment: PaymentRecord) -> None:
-    """The caller reads a payment and, with it, its active attempt."""
+    """Count a caller's reading of a payment and, with it, of its active attempt."""
     if payment.active_attempt is not None:
         read_attempt(world, tenant, payment.active_attempt)
 
@@ -201,7 +201,7 @@ def _expire_at(world: World, payment: PaymentRecord, _at: float) -> None:
 
 
 def expire_payment(world: World, payment: PaymentRecord) -> None:
-    """An open payment expires, and with it its session and an attempt under way."""
+    """Expire an open payment, its session and its running attempt."""
     active = payment.active_attempt
     if active is not None and not active.is_final:
         _move_attempt(world, active, "expired")
@@ -218,7 +218,7 @@ def add_refund(world: World, payment: PaymentRecord, amount: Decimal, *, pending
 
 
 def settle_refund(world: World, refund: RefundRecord, *, completed: bool) -> None:
-    """A refund in flight reaches the payer, or fails and frees what it reserved."""
+    """Complete a refund in flight, or fail it and free its reserved amount."""
     payment = refund.payment
     if not completed:
         payment.refunds = tuple(each for each in payment.refunds if each is not refund)
@@ -241,14 +241,14 @@ def _move_attempt(world: World, attempt: AttemptRecord, status: str) -> None:
 def _move_payment(world: World, payment: PaymentRecord, status: str) -> None:
     assert status in PAYMENT_STATES[payment.status], (payment.status, status)
     before, payment.status = payment.status, status
-    if before == "pending":  # a refund has no time
+    if before == "pending":  # a refund has no timing
         setattr(payment, f"{status}_at", world.now)
     world.add_effect(Change(world.now, "payment", payment.id, before, status))
     _emit_webhook(world, payment, f"payment.{status}")
 
 
 def _emit_webhook(world: World, payment: PaymentRecord, event: str) -> None:
-    payload = payment_payload(payment, world.now)  # written now: a payment may change once more
+    payload = payment_payload(payment, world.now)  # written now, because a payment may change once more
     emit_webhook(world, payment.webhook_url, event, payment.id, lambda: payload, payment.hooks)
 
 
@@ -257,13 +257,13 @@ _DEGRADED_FROM, _UNAVAILABLE_FROM = 0.25, 0.9
 """Shares of the window's attempts that failed at the gateway."""
 
 _LEAST = 5
-"""Attempts from which such a share says something."""
+"""The fewest attempts for which such a share counts."""
 
 
 def method_health(tenant: Tenant, now: float, method: str, country: str | None) -> str:
-    """`available` (nothing known), `operational`, `degraded` or `unavailable`, by how attempts ended.
+    """Rate a method by its attempts: `available` (nothing known), `operational`, `degraded` or `unavailable`.
 
-    Only failures of the gateway count: a payer who declines, or has no money, says nothing of the method.
+    Only failures of the gateway count: a payer who declines, or has no money, does not make a method worse.
     """
     since = now - WINDOW_MINUTES * 60
     ended = failed = 0

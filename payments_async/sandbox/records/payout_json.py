@@ -31,7 +31,7 @@ FAILURE_CATEGORIES: Mapping[str, str] = {
     "RECIPIENT_NOT_FOUND": "RECIPIENT_ERROR",
     "GATEWAY_UNAVAILABLE": GATEWAY_ERROR,
 }
-"""Gap AD: the categories of the codes that are not the customer's doing."""
+"""Gap AD: the categories of failure codes that the customer did not cause."""
 
 
 def failure_for(code: str) -> FailureRecord:
@@ -46,7 +46,7 @@ def method_category(code: str) -> str:
 
 
 def method_form(code: str) -> JsonObject:
-    """Method. The sandbox has no catalogue: any code is a method."""
+    """The JSON of a method. The sandbox has no catalogue: any code is a method."""
     label = code.replace("_", " ").title()
     category = method_category(code)
     return {
@@ -60,7 +60,7 @@ def method_form(code: str) -> JsonObject:
 
 
 def rate_form(source: str, target: str) -> JsonObject:
-    """Exchange rate, object form. The sandbox converts one to one."""
+    """The JSON of an exchange rate, as an object. The sandbox converts one to one."""
     return {
         "value": "1.00000000",
         "from_currency": source,
@@ -70,7 +70,7 @@ def rate_form(source: str, target: str) -> JsonObject:
 
 
 def gateway_form(gateway: GatewayRecord, status: str) -> JsonObject:
-    """Gateway transaction."""
+    """The JSON of a gateway transaction."""
     return {
         "transaction": {
             "id": gateway.id,
@@ -82,7 +82,7 @@ def gateway_form(gateway: GatewayRecord, status: str) -> JsonObject:
 
 
 def customer_form(customer_id: str, body: Mapping[str, object]) -> JsonObject:
-    """Customer (in responses)."""
+    """The JSON of a customer, as in responses."""
     return {
         "id": customer_id,
         "first_name": body.get("first_name"),
@@ -101,7 +101,7 @@ def instrument_type(instrument: JsonObject) -> object:
 
 
 def instrument_form(instrument_id: str, body: JsonObject) -> JsonObject:
-    """Instrument (in payout responses); what the type does not use is null."""
+    """The JSON of an instrument, as in payout responses; fields that its type does not use are null."""
     country = body.get("country")
     return {
         "id": instrument_id,
@@ -112,7 +112,7 @@ def instrument_form(instrument_id: str, body: JsonObject) -> JsonObject:
 
 
 def failure_form(failure: FailureRecord, *, with_category: bool) -> JsonObject:
-    """Failure; `code.category` belongs to payouts and to the attempts of the payment-intent list."""
+    """The JSON of a failure; payouts and the attempts of the payment-intent list have `code.category`."""
     code: JsonObject = {"value": failure.code, "message": failure.message}
     if with_category:
         code["category"] = failure.category
@@ -120,7 +120,7 @@ def failure_form(failure: FailureRecord, *, with_category: bool) -> JsonObject:
 
 
 def payout_form(payout: PayoutRecord) -> JsonObject:
-    """Payout."""
+    """The JSON of a payout."""
     amount = amount_form(payout.amount, payout.currency)
     fee = share(payout.amount, _FEE, currency(payout.currency).unit)
     return {

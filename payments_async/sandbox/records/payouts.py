@@ -23,22 +23,22 @@ from .webhook_deliveries import (
 from .world import World
 
 PROCESSING_SHARE = 0.4
-"""Processing starts after this part of the time to the end: 2 s of the usual 5 s."""
+"""Processing starts after this share of the time to the end: 2 s of the default 5 s."""
 
 PROCESSING_AFTER = 2.0
-"""Seconds until processing for a payout whose end has no time."""
+"""Seconds until processing for a payout whose end has no set time."""
 
 _TIMES = {"processing": "initiated_at", "completed": "completed_at", "failed": "failed_at"}
 
 
 def text_or_null(body: JsonObject, name: str) -> str | None:
-    """A validated string member, None when it was left out."""
+    """Read a validated string member; None when it was left out."""
     value = body.get(name)
     return value if isinstance(value, str) else None
 
 
 def object_or_null(body: JsonObject, name: str) -> JsonObject | None:
-    """A validated object member, None when it was left out."""
+    """Read a validated object member; None when it was left out."""
     value = body.get(name)
     return value if isinstance(value, dict) else None
 
@@ -124,7 +124,7 @@ def _end(world: World, payout: PayoutRecord, _at: float) -> None:
 
 
 def read_payout(world: World, payout: PayoutRecord) -> None:
-    """The caller reads a payout: counts towards `reads=<n>`."""
+    """Count a caller's reading of a payout, for `reads=<n>`."""
     timing = payout.plan.timing
     if timing.kind != "reads" or payout.is_final:
         return
@@ -153,7 +153,7 @@ def _move(world: World, payout: PayoutRecord, status: str) -> None:
     setattr(payout, _TIMES[status], world.now)
     world.add_effect(Change(world.now, "payout", payout.id, before, status))
     if payout.is_final:
-        # Written later, if at all: what is final does not change any more
+        # Written later, if at all: a final payout does not change any more
         _emit_webhook(world, payout, f"payout.{status}", partial(payout_payload, payout))
 
 

@@ -22,7 +22,7 @@ PAYOUT_STATES: Mapping[str, frozenset[str]] = {
     "completed": frozenset(),
     "failed": frozenset(),
 }
-"""Gap H: from each status, where a payout can go."""
+"""Gap H: the next statuses that a payout can have, by status."""
 
 ATTEMPT_STATES: Mapping[str, frozenset[str]] = {
     "processing": frozenset({"action_required", "completed", "failed", "expired"}),
@@ -31,7 +31,7 @@ ATTEMPT_STATES: Mapping[str, frozenset[str]] = {
     "failed": frozenset(),
     "expired": frozenset(),
 }
-"""Gap G."""
+"""Gap G: the next statuses that an attempt can have, by status."""
 
 PAYMENT_STATES: Mapping[str, frozenset[str]] = {
     "pending": frozenset({"completed", "failed", "expired"}),
@@ -41,28 +41,28 @@ PAYMENT_STATES: Mapping[str, frozenset[str]] = {
     "expired": frozenset(),
     "refunded": frozenset(),
 }
-"""Gap F."""
+"""Gap F: the next statuses that a payment can have, by status."""
 
 
 @attrs.frozen
 class Plan:
-    """How and when a record ends."""
+    """The planned end of a record: its outcome and its time."""
 
     outcome: ScenarioOutcome
     timing: Timing
 
 
 END_AFTER = 5.0
-"""Seconds from a creation to its end when nothing else is said."""
+"""Seconds from a creation to its end by default."""
 
 _BY_ITSELF = Timing("after", seconds=END_AFTER)
 _NEVER = Timing("manual")
 _UNTIMED = frozenset({"hang", "action", "expire"})
-"""Outcomes that do not come by themselves: nothing ends, the payer acts, or the record's own expiry comes."""
+"""Outcomes without a time: nothing ends, the payer acts, or the record expires."""
 
 
 def plan_for(outcome: ScenarioOutcome, timing: Timing | None = None) -> Plan:
-    """An outcome with its time; without one, five seconds for those that come by themselves."""
+    """Plan an outcome; without a timing, after five seconds if it comes by itself."""
     if outcome.kind == "hang" or (timing is None and outcome.kind in _UNTIMED):
         return Plan(outcome, _NEVER)
     return Plan(outcome, timing or _BY_ITSELF)
@@ -130,7 +130,7 @@ class PayoutRecord:
 
 
 class Site(Protocol):
-    """What serves the pages of payments."""
+    """The server of the payments' pages."""
 
     @property
     def origin(self) -> str:
@@ -153,7 +153,7 @@ class AttemptRecord:
     created_at: float
     is_failover: bool
     failovers_left: int
-    """How many more times it fails over to another gateway."""
+    """How many more times the attempt fails over to another gateway."""
     status: str = "processing"
     reads: int = 0
     failure: FailureRecord | None = None
@@ -208,13 +208,13 @@ class PaymentRecord:
     currency: str
     customer: JsonObject | None
     body: JsonObject = attrs.field(repr=False)
-    """The request it was created from, for the fields that are given back unchanged."""
+    """The request that created the payment, for the fields that are returned unchanged."""
     plan: Plan | None
-    """What the scenario of the creation planned; None when nothing did."""
+    """The plan by the creation's scenario; None without one."""
     created_at: float
     expires_at: float
     site: Site = attrs.field(repr=False)
-    """What knows where its pages are."""
+    """The server of its pages."""
     hooks: HookWords = ()
     status: str = "pending"
     session: CheckoutRecord | None = None
@@ -236,7 +236,7 @@ class PaymentRecord:
 
     @property
     def webhook_url(self) -> str | None:
-        """Where its deliveries go."""
+        """The address of its deliveries."""
         url = self.body.get("webhook_url")
         return url if isinstance(url, str) else None
 
@@ -252,7 +252,7 @@ class PaymentRecord:
 
     @property
     def refundable(self) -> Decimal:
-        """What is left to refund, refunds in flight reserved; 0 when nothing was collected."""
+        """The amount left to refund, refunds in flight reserved; 0 when nothing was collected."""
         if self.completed_at is None:
             return Decimal(0)
         return less(self.amount, self.refunded, self.reserved)

@@ -1,4 +1,4 @@
-"""A key is a tenant: its own records, references, idempotency store and limits.
+"""Tenants: each API key has its own records, references, idempotency store and limits.
 
 `docs/interface.md`, Authentication.
 """
@@ -22,13 +22,13 @@ KeyStatus = Literal["active", "inactive", "expired"]
 
 
 def fingerprint_of(key: str) -> str:
-    """Twelve characters that distinguish keys without revealing them."""
+    """Compute twelve characters that distinguish keys without revealing them."""
     return hashlib.sha256(key.encode()).hexdigest()[:12]
 
 
 @attrs.define(eq=False)
 class Tenant:
-    """What belongs to one API key."""
+    """The state of one API key: records, counts and stored answers."""
 
     fingerprint: str
     status: KeyStatus
@@ -36,7 +36,7 @@ class Tenant:
     """Networks that may use the key; None for all."""
     limits: KeyLimits
     revoked: str | None = None
-    """Why it is refused from now on; None for a key that was not revoked."""
+    """The reason why the key was revoked; None for one that was not."""
     replies: IdempotencyStore = attrs.field(factory=IdempotencyStore)
     turns: dict[tuple[str, bytes], int] = attrs.field(factory=dict)
     """How many requests each scenario has had, by its words and the request's identity."""
@@ -76,7 +76,7 @@ def _found(record: T | None, kind: str) -> T:
 
 
 def read_allowlist(entries: Iterable[str] | None) -> tuple[IPv4Network | IPv6Network, ...] | None:
-    """Addresses and networks such as `10.0.0.0/8`; `ValueError` for anything else."""
+    """Parse addresses and networks such as `10.0.0.0/8`; `ValueError` for anything else."""
     return None if entries is None else tuple(ip_network(entry) for entry in entries)
 
 

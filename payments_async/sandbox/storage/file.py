@@ -1,4 +1,4 @@
-"""The file that a sandbox's state outlives it in: rows of an SQLite file, replaced as a whole.
+"""The state file of a sandbox: rows of an SQLite file, replaced as a whole.
 
 A transaction replaces them, so that a crash leaves the old state or the new one. SQLite's own lock keeps a
 second sandbox away. Written at the end, and every two seconds while something happens (less often when a
@@ -28,13 +28,13 @@ EVERY: Final = 2.0
 """Seconds between two writings."""
 
 _SHARE: Final = 20
-"""Writing takes at most one part in so many of the time."""
+"""Writing takes at most this fraction of the time: one part in so many."""
 
 _MARK: Final = 0x70617973
 """SQLite's application_id of such a file."""
 
 LOCKS: Final = Path("/proc/locks")
-"""Linux: who holds which lock on which file."""
+"""Linux's list of locks: process, kind and file."""
 
 log: logging.Logger = logging.getLogger("payments.sandbox")
 
@@ -46,7 +46,7 @@ class StateFile:
         """Open or create it. `StateError` when it cannot be used."""
         self.path: Path = Path(path)
         try:
-            with suppress(FileExistsError):  # to close one would end our locks on it
+            with suppress(FileExistsError):  # a handle is kept: to close one would end our locks on the file
                 made = os.path.realpath(self.path)  # O_EXCL follows no link, and SQLite would
                 os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             self._refuse_exposed()
@@ -86,7 +86,7 @@ class StateFile:
         self._file.execute("COMMIT")
 
     def read(self, reader: Callable[[list[StateRow]], T]) -> T | None:
-        """What `reader` makes of the state, None in a new file; `StateError`, and closed, when it cannot."""
+        """Read the state with `reader`; None in a new file. On failure closes the file and raises `StateError`."""
         try:
             rows = self._file.execute("SELECT kind, body FROM state ORDER BY id").fetchall()
             return reader(rows) if rows else None
@@ -105,12 +105,12 @@ class StateFile:
             raise StateError(f"{self.path} cannot be written: {_reason(failure, self.path)}") from failure
 
     def close(self) -> None:
-        """Release it for the next sandbox."""
+        """Release the file for the next sandbox."""
         self._file.close()
 
 
 class StateSaver:
-    """Writes a state now and then, from a thread of its own.
+    """Saves a state every few seconds, from its own thread.
 
     `dump` gives its rows, None when nothing has changed since it last gave them.
     """
@@ -129,12 +129,12 @@ class StateSaver:
         return self._ended.is_set()
 
     def start(self) -> None:
-        """Begin to write every few seconds."""
+        """Start to save every few seconds."""
         self._thread = threading.Thread(target=self._run, name="sandbox-state", daemon=True)
         self._thread.start()
 
     def save(self) -> None:
-        """Write what has changed; `StateError` when it cannot be written."""
+        """Save the state if it has changed; `StateError` when it cannot be written."""
         with self._lock:
             self._unwritten = self._dump() or self._unwritten
             if self._unwritten is not None:
@@ -142,7 +142,7 @@ class StateSaver:
             self._unwritten = None
 
     def stop(self) -> None:
-        """Write for the last time and release the file; `StateError` when that failed."""
+        """Save for the last time and release the file; `StateError` when that failed."""
         if self._ended.is_set():
             return
         self._ended.set()
@@ -176,7 +176,7 @@ def _reason(failure: OSError | sqlite3.Error, path: Path) -> str:
 
 
 def _holder(path: Path) -> str:
-    """Which process has locked a file, where the system says so."""
+    """Name the process that has locked a file, if the system tells."""
     try:
         locks = LOCKS.read_text(encoding="ascii").splitlines()
         file = os.stat(path)

@@ -1,4 +1,4 @@
-"""A state's rows back into a service: bytes of whatever origin become records, timers and plain values.
+"""Restores a service from a state's rows: bytes become records, timers and plain values.
 
 A file may come from anywhere. Bytes are read into the types of `rows` and nothing else, and a record has to
 be one that the service could have made, so that no file makes it fail or hang later.
@@ -49,7 +49,7 @@ from .rows import (
 R = TypeVar("R", PayoutRecord, PaymentRecord, AttemptRecord)
 
 _DECIMALS = 1_000_000
-"""More than a request body can hold."""
+"""Decimals of an amount at most: more than a request body can hold."""
 
 _decoders: Final[Mapping[str, msgspec.json.Decoder[Any]]] = {
     kind: msgspec.json.Decoder(form, float_hook=Decimal) for kind, form in KINDS.items()
@@ -57,7 +57,7 @@ _decoders: Final[Mapping[str, msgspec.json.Decoder[Any]]] = {
 
 
 class Unreadable(ValueError):
-    """Rows that are no state of this version's making."""
+    """The rows are not a state that this version has written."""
 
 
 def restore(core: Core, rows: Iterable[StateRow]) -> tuple[WebhookQueue, str, float]:
@@ -70,7 +70,7 @@ def restore(core: Core, rows: Iterable[StateRow]) -> tuple[WebhookQueue, str, fl
 
 
 class _Restoring:
-    """Puts a state together: keys, then records, then what is still to happen to them."""
+    """Restores a state step by step: keys, then records, then timers and webhooks."""
 
     def __init__(self, core: Core, state: StoredState) -> None:
         self._core = core
@@ -165,7 +165,7 @@ class _Restoring:
         return record
 
     def _sort_attempts(self) -> None:
-        """The oldest first, as they were made; the rows have them by payment."""
+        """Sort attempts as they were made, oldest first; the rows have them by payment."""
         for tenant in self._tenants.values():
             tenant.attempts = dict(sorted(tenant.attempts.items(), key=lambda each: each[1].created_at))
 
@@ -186,7 +186,7 @@ class _Restoring:
         return partial(function, self._world, record)
 
     def _queue(self) -> WebhookQueue:
-        """The deliveries; what was under way is due again."""
+        """Restore the queue of deliveries; tries that were running are due again."""
         state = self._state
         _check(self._webhooks.keys() >= {*state.over, *(each for ids in state.held.values() for each in ids)})
         queue = WebhookQueue(
@@ -214,7 +214,7 @@ def _check(is_possible: bool) -> None:
 
 
 def _check_amount(amount: Decimal) -> None:
-    """One digit with a large exponent would be printed as a gigabyte."""
+    """Refuse an amount with a large exponent: it could be printed as a gigabyte."""
     _check(amount.is_finite() and 0 < amount <= LARGEST and int(amount.as_tuple().exponent) > -_DECIMALS)
 
 

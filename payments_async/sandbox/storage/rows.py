@@ -27,13 +27,13 @@ from ..webhooks import Webhook
 from ..webhooks.queue import WebhookQueue
 
 VERSION: Final = 2
-"""Which form the rows have. A change of any struct here, or of what it is made of, takes the next number."""
+"""The schema version of the rows. A change of any struct here, or of its parts, takes the next number."""
 
 StateRow = tuple[str, bytes]
 """A kind (see `KINDS`) and its JSON."""
 
 QueueEntry = tuple[float, int, str]
-"""When a webhook is tried, a number that keeps the order, and its id."""
+"""The time of a webhook's try, a number that keeps the order, and its id."""
 Key = Annotated[str, msgspec.Meta(pattern=r"\Ask_sandbox_[0-9a-z]{32}\Z")]
 
 
@@ -90,7 +90,7 @@ class StoredTenant(Stored):
 
 
 class StoredTimer(Stored):
-    """What happens to a record at a moment."""
+    """A step that changes a record at a set time."""
 
     at: float
     serial: int
@@ -99,7 +99,7 @@ class StoredTimer(Stored):
 
 
 class StoredState(Stored):
-    """The first row: what there is one of, and what is still to happen."""
+    """The first row: the values that exist once, and the pending timers."""
 
     api_key: str
     now: float
@@ -124,7 +124,7 @@ KINDS: Final[Mapping[str, type]] = {
     "reply": StoredReply,
     "webhook": Webhook,
 }
-"""What the body of each kind of row is."""
+"""The type of the body of each kind of row."""
 
 STEPS: Final[Mapping[str, tuple[Callable[..., None], type]]] = {
     "payment.expire": (payments._expire_at, PaymentRecord),
@@ -132,14 +132,14 @@ STEPS: Final[Mapping[str, tuple[Callable[..., None], type]]] = {
     "payout.process": (payouts._process, PayoutRecord),
     "payout.end": (payouts._end, PayoutRecord),
 }
-"""What timers do, and to which kind of record."""
+"""The steps of timers, each with its type of record."""
 
 _STEP_NAMES: Final = {function: name for name, (function, _) in STEPS.items()}
 _encode: Final = msgspec.json.Encoder(decimal_format="number").encode  # amounts digit for digit
 
 
 def dump(core: Core, queue: WebhookQueue, api_key: str, now: float) -> list[StateRow]:
-    """The state as rows, at the sandbox's time `now`. The sandbox's lock is held meanwhile."""
+    """Convert the state to rows, at the sandbox's time `now`. The sandbox's lock is held meanwhile."""
     tenants = core.world.tenants.values()
     return [
         ("state", _encode(_state(core, queue, api_key, now))),

@@ -17,7 +17,7 @@ from urllib.parse import quote, urlsplit
 import attrs
 
 LOOPBACK = ("127.0.0.1", "::1")
-"""What `localhost` and `.test` stand for, in the order they are tried."""
+"""The addresses of `localhost` and `.test`, in the order they are tried."""
 
 _OWN = ("localhost", "test")
 
@@ -25,7 +25,7 @@ _NETWORKS = tuple(
     ip_network(text)
     for text in ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7")
 )
-"""Not 0.0.0.0, link-local or carrier networks: what answers there is not the developer's own."""
+"""Allowed networks. Not 0.0.0.0, link-local or carrier networks: hosts there are not the developer's own."""
 
 _PORTS = {"http": 80, "https": 443}
 _SUSPICIOUS = re.compile(r"[\x00-\x20\x7f\\]")
@@ -36,7 +36,7 @@ _KEPT = "%!$&'()*+,/:;=?@[]~"
 
 
 class NotSent(Exception):
-    """A delivery is not sent; the text says why, and how to allow it."""
+    """A delivery was not sent; the text gives the reason, and how to allow it."""
 
 
 @attrs.frozen
@@ -50,7 +50,7 @@ class DeliveryAddress:
     path: str = attrs.field(repr=False)
     """With the query string; it may hold a receiver's token."""
     addresses: tuple[str, ...] = ()
-    """What to connect to; empty when the name is allowed and to be looked up first."""
+    """The addresses to connect to; empty when the name is allowed and must be looked up first."""
 
     @property
     def authority(self) -> str:

@@ -1,4 +1,4 @@
-"""What a test may see of webhooks, and do with them."""
+"""Controls of webhooks for tests: show, repeat, forge, wait."""
 
 from __future__ import annotations
 

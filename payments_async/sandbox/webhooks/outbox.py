@@ -22,7 +22,7 @@ INBOX = 2_000
 
 @attrs.define(eq=False)
 class Outbox:
-    """Keeps what the core emits. `poke` wakes the sender, and is set while there is one."""
+    """Keeps the deliveries that the core emits. `poke` wakes the sender, and is set while there is one."""
 
     lock: threading.RLock
     queue: WebhookQueue = attrs.field(factory=WebhookQueue)

@@ -1,4 +1,4 @@
-"""The queue of webhooks: takes those that are due, says what to send now, and plans the next try after each.
+"""The queue of webhooks: takes those that are due, gives those to send now, and plans each next try.
 
 Pure and synchronous, on sandbox time given by its caller. The tries of one record follow one another; those
 of different records do not wait for each other.
@@ -39,11 +39,11 @@ class WebhookQueue:
 
     _all: dict[str, Webhook] = attrs.field(factory=dict)
     _over: deque[str] = attrs.field(factory=deque)
-    """Ids of those that are over, in the order they ended."""
+    """Ids of finished webhooks, in the order they ended."""
     _queue: list[_Entry] = attrs.field(factory=list)
-    """When each is to be tried; entries that have been overtaken are skipped."""
+    """The planned tries; outdated entries are skipped."""
     _busy: dict[str, list[_Entry]] = attrs.field(factory=dict)
-    """Records with a try under way, and what waits for its end."""
+    """Records with a running try, and the tries that wait for its end."""
     _held: dict[str, tuple[str, ...]] = attrs.field(factory=dict)
     """For each record the delivery that `reorder` holds back, with its copies."""
     _accepted: int = 0

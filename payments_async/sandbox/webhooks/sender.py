@@ -27,13 +27,13 @@ AT_ONCE = 16
 """Tries under way at most, so that deliveries never crowd out the API."""
 
 _ANSWER_BYTES = 65_536
-"""How much of an answer is read, so that the receiver can finish; none of it is used."""
+"""Bytes of an answer that are read, so that the receiver can finish; none of them are used."""
 
 LISTENER = "X-Sandbox-Listener"
-"""In an answer: its receiver only shows deliveries, as `payments webhooks listen` does."""
+"""A header of answers: its receiver only shows deliveries, as `payments webhooks listen` does."""
 
 DELIVERY = "X-Sandbox-Delivery"
-"""In a delivery: its id, with which it can be sent again. The service has no such header."""
+"""A header of deliveries: the id with which one can be sent again. The service has no such header."""
 
 _REST = 0.01
 """Sandbox seconds at least until the queue is read again for what has fallen due."""
@@ -45,7 +45,7 @@ Take = Callable[[int], tuple[list[Webhook], float | None]]
 
 @attrs.frozen
 class SenderCallbacks:
-    """How the sender reaches the queue and the clock. Called from the server's thread only."""
+    """The sender's access to the queue and the clock. Called from the server's thread only."""
 
     take: Take
     report: Callable[[str, WebhookTry | NotSent], None]

@@ -17,13 +17,13 @@ class WebhookTry:
     """One try at delivering."""
 
     at: float
-    """When it began: seconds since 1970, of the sandbox's clock."""
+    """The time when the try began: seconds since 1970, of the sandbox's clock."""
     seconds: float
-    """How long it took, in seconds of the machine."""
+    """The duration of the try, in seconds of the machine."""
     status: int | None = None
-    """What the receiver answered; None when there was no whole answer in time."""
+    """The status of the receiver's answer; None when there was no whole answer in time."""
     error: str | None = None
-    """Why it is not a success, where the status does not tell."""
+    """The reason of a failure that the status does not show."""
     only_listened: bool = False
     """True if its receiver said that nothing acts on it: `payments webhooks listen` does."""
 
@@ -39,7 +39,7 @@ class Webhook:
 
     id: str
     at: float
-    """When it was due."""
+    """The time when the delivery was due."""
     event: str
     record_id: str
     url: str = attrs.field(repr=False)
@@ -47,15 +47,15 @@ class Webhook:
     origin: Origin = "due"
     """`duplicate` and `resent` ones repeat another, a `forged` one says what is not so."""
     repeats: str | None = None
-    """The id of the one it repeats."""
+    """The id of the delivery that this one repeats."""
     state: State = "waiting"
     tries: tuple[WebhookTry, ...] = ()
     next_at: float | None = None
-    """When it is tried next; None when it is not."""
+    """The time of the next try; None when there is none."""
     reason: str | None = None
-    """Why it was refused or given up, or that a scenario dropped it."""
+    """The reason why it was refused, given up or dropped."""
     first_at: float = 0.0
-    """When the first try was planned for."""
+    """The planned time of the first try."""
 
     @property
     def is_over(self) -> bool:
@@ -80,12 +80,12 @@ class HookEffects:
     """The effects of a scenario's webhook words on each delivery of a record."""
 
     dropped: bool = False
-    """It is never sent."""
+    """True if the delivery is never sent."""
     delay: float = 0.0
     """Seconds until the first try."""
     copies: int = 1
     reordered: bool = False
-    """It waits until the record's next one has been tried."""
+    """True if the delivery waits until the record's next one has been tried."""
     before_response: bool = False
     """The first try is over before the request that caused it is answered; so nothing delays it."""
 
