@@ -75,7 +75,7 @@ class ReadingOptions(TypedDict, total=False):
     skip_invalid: bool
     """Leave rows with faults out, instead of refusing the input."""
     rejects: str | os.PathLike[str] | None
-    """Where to write the rows with faults, to be corrected (mode 0600), each with the reference that it has
+    """A file for the rows with faults, to be corrected (mode 0600), each with the reference that it has
     in this batch. The input is then read once more."""
     strict_amounts: bool
     """Refuse amounts of more than 15 significant digits, instead of warning."""

@@ -78,7 +78,7 @@ class SandboxControls(SandboxService, RuleControls, RecordControls):
         self._profile = profile
         self._allowed = read_allowed(allow_webhooks_to)
         self.advice: object | None = None
-        """What the Advisor has found so far (`advisor/findings.py`): for the inspector, not for tests."""
+        """The Advisor's findings so far (`advisor/findings.py`): for the inspector, not for tests."""
 
     @property
     def origin(self) -> str:

@@ -25,7 +25,7 @@ BODY_BYTES = 24 * 1024 * 1024
 """How many bytes of requests and answers are kept with them: bodies, request headers, addresses."""
 
 _PAIR = 64
-"""What a header takes in memory besides its characters."""
+"""Bytes of memory that a header takes besides its characters."""
 
 _LONGEST = 200
 """How many characters of an address and an idempotency key stay when the rest is dropped."""
@@ -115,7 +115,7 @@ class Journal:
         self._bodies: deque[tuple[LoggedExchange, int]] = deque()
         self._room = self._budget = body_bytes
         self._bytes = 0
-        """Of all requests so far."""
+        """The bytes kept of all requests so far."""
         self._read_to = self._read_bytes = 0
         self._wakers: dict[object, Callable[[], object]] = {}
         self.last: int = 0

@@ -49,7 +49,7 @@ class SandboxService(WebhookControls):
     def requests(self) -> list[LoggedRequest]:
         """The latest requests to the API, oldest first (20,000 at most), without their Authorization headers.
 
-        Visits to a hosted page are not among them. Of those whose bytes the journal let go, headers are gone.
+        Visits to a hosted page are not among them. Those whose bytes the journal dropped have no headers.
         """
         with self.reading():
             return [exchange.log for exchange in self._requests]

@@ -1,4 +1,5 @@
-"""Whether a row may be sent, and what follows an attempt. Pure (Errors; Limits, Idempotency; gaps Q, R, S).
+"""Decides if a row may be sent, and the step after an attempt. Pure (Errors; Limits, Idempotency; gaps Q, R,
+S).
 
 The client reports what the attempt proves (`Attempt.verdict`). That is not the row's verdict: a refusal after
 an attempt in doubt says nothing of that one.
@@ -20,7 +21,7 @@ Record = Literal["matching", "other", "unreadable"]
 
 
 class SendBlock(StrEnum):
-    """Why a request must not leave now."""
+    """The reason why a request must not be sent now."""
 
     NOT_DURABLE = "its intent is not on disk"
     BUSY = "another request for the row is under way"
@@ -31,7 +32,7 @@ class SendBlock(StrEnum):
 def send_block(
     *, durable: bool, under_way: int, same_bytes: bool, age_of_intent: ElapsedRange
 ) -> SendBlock | None:
-    """Why a request for a row must not leave now, or None. Asked before every single one."""
+    """Give the reason why a row's request must not be sent now, or None. Called before every request."""
     if not durable:
         return SendBlock.NOT_DURABLE
     if under_way:

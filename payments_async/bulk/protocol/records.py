@@ -145,7 +145,7 @@ class Claim:
 
     rows: tuple[LedgerRow, ...]
     at: Timestamps
-    """When the intent was recorded."""
+    """The time when the intent was recorded."""
 
 
 StateTotals = Mapping[tuple[RowState, str], tuple[int, Decimal]]
@@ -158,7 +158,7 @@ class Awaited:
 
     rows: int
     since: float | None
-    """When the first of them was begun, by the service's clock; None when that is not known of all."""
+    """The time when the first was begun, by the service's clock; None if unknown for any of them."""
 
 
 @attrs.frozen

@@ -1,4 +1,4 @@
-"""What to do with a row in doubt: when a run starts, after a failed post, and after a scan of the list. Pure.
+"""Decides the next step of a row in doubt: at a run's start, after a failed post, after a scan. Pure.
 
 A row in doubt whose key is young is posted again, at once when a run starts and after a back-off within it,
 before any list is read: the same bytes under the same key and reference are one request to the service. The
@@ -78,7 +78,7 @@ class ListScan:
     whole: bool
     """True if the scan reached its end."""
     everywhere: bool
-    """True if it had no filter."""
+    """True if the scan had no filter."""
     began: float
     """Seconds that had surely passed since the row's last request when the scan began."""
 

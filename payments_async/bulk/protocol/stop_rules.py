@@ -35,7 +35,7 @@ class Stop(StrEnum):
 
 @attrs.frozen
 class Totals:
-    """How many rows are in each state, and their amounts per currency, exact."""
+    """The number of rows in each state, and their exact amounts per currency."""
 
     counts: Mapping[RowState, int]
     sums: Mapping[tuple[RowState, str], Decimal]

@@ -61,12 +61,12 @@ class ObservedRequest:
 
     @property
     def creates(self) -> bool:
-        """True if it is one of the three creating operations."""
+        """True if the request creates a record."""
         return self.log.operation in _CREATIONS
 
     @property
     def is_live(self) -> bool:
-        """True if it is a live status or diagnostic operation."""
+        """True if the request is a live status or diagnostic operation."""
         return self.log.operation in _LIVE
 
     @property
@@ -82,12 +82,12 @@ class ObservedRequest:
 
     @property
     def was_refused(self) -> bool:
-        """True if it was definitely refused, so that sending it anew is a new request."""
+        """True if the request was definitely refused, so that sending it anew is a new request."""
         return not self.in_doubt and self.log.status >= 400
 
     @property
     def was_duplicate(self) -> bool:
-        """True if it was refused only because its reference was taken."""
+        """True if the request was refused only because its reference was taken."""
         return self.creates and self.log.status == 409
 
     @property

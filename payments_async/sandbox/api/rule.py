@@ -30,7 +30,7 @@ class ScenarioSource(Protocol):
 
 @attrs.define(eq=False)
 class Rule:
-    """What `sandbox.on(...)` gives back: a matcher with what should happen. Callable from any thread.
+    """The result of `sandbox.on(...)`: a matcher and its effects. Callable from any thread.
 
     A rule is used up once its faults have all been applied, and an outcome and webhook words with `times`
     have been taken so often.
@@ -101,7 +101,7 @@ class Rule:
 
     @property
     def is_used_up(self) -> bool:
-        """True if all it was to do a given number of times has been done, and the rest at least once."""
+        """True if all counted effects are used up, and the others were applied at least once."""
         ends = [fault.end for fault in self.scenario.faults]
         return (
             self.used > 0
@@ -111,7 +111,7 @@ class Rule:
 
     @property
     def is_over(self) -> bool:
-        """True if it has done all it was to do; never for a rule without an end."""
+        """True if all effects are used up; never for a rule without an end."""
         return self.used > 0 and self.remaining == 0
 
     @property

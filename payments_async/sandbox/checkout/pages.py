@@ -136,7 +136,7 @@ def _state_page(view: SessionView, message: Message, state: str | None = None) -
 
 
 def _retry(view: SessionView) -> dict[str, str]:
-    """Where to try again: with the same method, and with another one."""
+    """The addresses to try again: with the same method, and with another one."""
     active = view.payment.active_attempt
     country = (active.country if active else None) or ""
     other = f"{view.address()}?{urlencode({'country': country})}"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 EPOCH = 1_767_225_600.0
-"""Where a frozen clock starts by default: 2026-01-01T00:00:00Z."""
+"""The default start of a frozen clock: 2026-01-01T00:00:00Z."""
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 """Digits and letters without the four that are easily misread."""

@@ -67,7 +67,7 @@ class Excess:
 
 @attrs.frozen
 class Gauge:
-    """How full a window is: `used` of `limit` requests per minute. `scope` is a class or `record <id>`."""
+    """The usage of a window: `used` of `limit` requests per minute. `scope` is a class or `record <id>`."""
 
     scope: str
     used: int
@@ -145,7 +145,7 @@ class KeyLimits:
         return None
 
     def gauges(self, now: float) -> list[Gauge]:
-        """How full each window is: the classes that have a limit, then the records in use."""
+        """The usage of each window: the classes that have a limit, then the records in use."""
         used, limits = self._windows.used(now), self._limits
         classes = {
             "writes": limits.writes,

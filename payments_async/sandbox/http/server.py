@@ -34,7 +34,7 @@ _LINGER_ZERO = struct.pack("ii", 1, 0)
 """Makes a close send RST instead of FIN."""
 
 _NO_HTTP = (HttpProcessingError, web.RequestPayloadError)
-"""What aiohttp raises for a head or a body that cannot be read."""
+"""Errors of aiohttp for a head or a body that cannot be read."""
 
 
 def _is_own_fault(record: logging.LogRecord) -> bool:

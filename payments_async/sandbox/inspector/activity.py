@@ -51,7 +51,7 @@ def activities(entries: Sequence[JournalEntry], root: Root) -> list[LogActivity]
 @attrs.frozen(eq=False)
 class _Caused:
     by: dict[int, list[Item]]
-    """What each request caused, by the request's number."""
+    """The items that each request caused, by the request's number."""
     taken: set[int]
     """Numbers of the entries among them."""
 
@@ -131,7 +131,7 @@ STATUSES = frozenset({*PAYOUT_STATES, *PAYMENT_STATES, *ATTEMPT_STATES})
 
 
 def has_status(item: Item, status: str) -> bool:
-    """True if it ended with this status: of the HTTP answer, of the record, or of the event."""
+    """True if an item ended with this status: of the HTTP answer, of the record, or of the event."""
     if isinstance(item, LoggedExchange):
         return status == str(item.log.status)
     if isinstance(item, Change):
@@ -141,7 +141,7 @@ def has_status(item: Item, status: str) -> bool:
 
 
 def contains(item: Item, needle: str, names: Callable[[str], str]) -> bool:
-    """True if it contains `needle`: in an address, id, key, event, body, status, or a record's name."""
+    """True if an item contains `needle`: in an address, id, key, event, body, status, or a record's name."""
     return _contains(item, needle.lower(), needle.encode(), names)
 
 

@@ -1,4 +1,4 @@
-"""Why a request had no success, in a few words: for a line of the log and the top of its page."""
+"""Explains failed requests in a few words, for a line of the log and the top of the request's page."""
 
 from __future__ import annotations
 

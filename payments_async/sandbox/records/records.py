@@ -76,7 +76,7 @@ GATEWAY_ERROR = "GATEWAY_ERROR"
 
 @attrs.frozen
 class FailureRecord:
-    """Why a payout or an attempt failed (`docs/interface.md`, Failure)."""
+    """The reason why a payout or an attempt failed (`docs/interface.md`, Failure)."""
 
     code: str
     category: str

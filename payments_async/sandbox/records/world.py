@@ -75,7 +75,7 @@ class World:
 
     @property
     def next_at(self) -> float | None:
-        """When the next step is due."""
+        """The time of the next step."""
         return self._timers[0][0] if self._timers else None
 
     def take_effects(self) -> list[Effect]:

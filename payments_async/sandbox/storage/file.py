@@ -86,7 +86,7 @@ class StateFile:
         self._file.execute("COMMIT")
 
     def read(self, reader: Callable[[list[StateRow]], T]) -> T | None:
-        """Read the state with `reader`; None in a new file. On failure closes the file and raises `StateError`."""
+        """Read the state with `reader`; None in a new file. Raises `StateError`, and closes the file then."""
         try:
             rows = self._file.execute("SELECT kind, body FROM state ORDER BY id").fetchall()
             return reader(rows) if rows else None

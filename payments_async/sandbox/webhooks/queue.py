@@ -25,7 +25,7 @@ from .webhook import (
 )
 
 KEPT = 20_000
-"""How many of the latest that are over are kept."""
+"""How many finished webhooks are kept, the latest ones."""
 
 MOST_WAITING = 50_000
 """How many can wait to be sent; any more are given up at once, visibly, so that memory has a bound."""

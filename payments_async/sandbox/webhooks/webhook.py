@@ -59,7 +59,7 @@ class Webhook:
 
     @property
     def is_over(self) -> bool:
-        """True if it will not be tried any more."""
+        """True if the webhook will not be tried any more."""
         return self.state not in ("waiting", "sending")
 
 
