@@ -1,5 +1,4 @@
-"""Decides if a row may be sent, and the step after an attempt. Pure (Errors; Limits, Idempotency; gaps Q, R,
-S).
+"""Decides if a row may be sent, and the step after an attempt. Pure (Errors; Limits; gaps Q, R, S).
 
 The client reports what the attempt proves (`Attempt.verdict`). That is not the row's verdict: a refusal after
 an attempt in doubt says nothing of that one.
