@@ -193,7 +193,7 @@ class _StoppableCall(BlockingCall[T]):
         self._stop, self._seconds = stop, seconds
 
     def cancel_and_wait(self, queue: CallQueue, stopped: BaseException) -> None:
-        """Stop it and wait for its end. A second interruption cuts it off; it still records what it knows."""
+        """Stop the run and wait. A second interruption cancels it; it still records what it knows."""
         try:
             queue.call_soon(self._end)
             ended = self._wait_for(self._seconds + GRACE)
@@ -206,7 +206,7 @@ class _StoppableCall(BlockingCall[T]):
             self._cut(queue, stopped)
 
     def annotate(self, stopped: BaseException, *, ended: bool) -> None:
-        """Note on the interrupting exception how the run ended. `.result` is its report, if there is one."""
+        """Note the run's end on the interrupting exception. `.result` is its report, if there is one."""
         error = self._taken() if ended else None
         stopped.outcome = None  # type: ignore[attr-defined] # no single request is in doubt
         stopped.result = self._value  # type: ignore[attr-defined] # as on a CancelledError

@@ -1,4 +1,4 @@
-"""One blocking call, the queue that carries it to the event loop, and what an interruption leaves behind.
+"""Blocking calls, the queue that carries them to the event loop, and their interruption.
 
 An exception that ends the wait, such as KeyboardInterrupt, cancels the call and waits for it, two seconds at
 most. It then carries `.outcome`, `.result` and a note on whether money may have moved. The wait is made of
@@ -34,7 +34,7 @@ WAIT_SLICE: Final = 0.2
 Windows that is true of every signal, and of `_thread.interrupt_main` everywhere."""
 
 HAS_AGENT: Final = "newrelic.agent" in sys.modules
-"""Whether New Relic's agent was loaded before this package, as it has to be. It keeps the current trace by
+"""True if New Relic's agent was loaded before this package, as it has to be. It keeps the current trace by
 thread and by task; other agents keep it in context variables, which a call copies."""
 
 
@@ -61,13 +61,13 @@ class BlockingCall(Generic[T]):
         self._done = allocate_lock()
         self._done.acquire()
         self.over = False
-        """Whether it has ended or will never begin. Its caller may not have woken up yet."""
+        """True if the call has ended or will never begin. Its caller may not have woken up yet."""
         self.context = copy_context()
         self.task: asyncio.Task[None] | None = None
         """The task that runs it, once it has begun."""
 
     async def run(self, running: dict[BlockingCall[Any], asyncio.Task[None]]) -> None:
-        """Run it, on the loop. It leaves `running` before its caller wakes up."""
+        """Run the call, on the loop. It leaves `running` before its caller wakes up."""
         try:
             if not self.over:
                 self.task = running[self]
@@ -80,7 +80,7 @@ class BlockingCall(Generic[T]):
             self._done.release()
 
     def cancel(self) -> None:
-        """Cancel it, on the loop. If it has not begun, it never will."""
+        """Cancel the call, on the loop. If it has not begun, it never will."""
         if self.task is not None:
             self.task.cancel()
         elif not self.over:
@@ -98,7 +98,7 @@ class BlockingCall(Generic[T]):
         return self._done.acquire(timeout=GRACE)
 
     def cancel_and_wait(self, queue: CallQueue, stopped: BaseException) -> None:
-        """Cancel the call after its wait was interrupted, and annotate the exception with what became of it.
+        """Cancel the call after its wait was interrupted, and annotate the exception with the outcome.
 
         A second interruption ends this wait too.
         """
@@ -112,7 +112,7 @@ class BlockingCall(Generic[T]):
         self.annotate(stopped, ended=ended)
 
     def result(self) -> T:
-        """Its return value. Raises what it raised; `has_raised` then recognises that exception."""
+        """The call's return value. Raises the call's exception; `has_raised` then recognises it."""
         error = self._error
         if error is None:
             value: T = self._value
@@ -126,14 +126,14 @@ class BlockingCall(Generic[T]):
             del error  # an exception in a frame of its own traceback would keep both alive
 
     def has_raised(self, stopped: BaseException) -> bool:
-        """Whether the call itself raised this exception. If so, the call no longer keeps it."""
+        """Return whether the call itself raised this exception. If so, the call no longer keeps it."""
         if id(stopped) != self._raised:
             return False
         self._error = None
         return True
 
     def annotate(self, stopped: BaseException, *, ended: bool) -> None:
-        """Note on the interrupting exception what became of the call, and whether money may have moved.
+        """Note on the interrupting exception the call's outcome, and whether money may have moved.
 
         `stopped.outcome` is an OutcomeUnknown for `client.resolve`, or None. `stopped.result` is the record
         of a call that had succeeded when it was interrupted.
@@ -203,7 +203,7 @@ class CallQueue:
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.closed = False
-        """Whether it takes no more calls: the loop is ending, or belongs to a parent process."""
+        """True if the queue takes no more calls: the loop is ending, or belongs to a parent process."""
         self._calls: deque[BlockingCall[Any]] = deque()
         self._running: dict[BlockingCall[Any], asyncio.Task[None]] = {}
         self._awake = False
@@ -217,7 +217,7 @@ class CallQueue:
             self._awake = True
             try:
                 self.loop.call_soon_threadsafe(self._empty)
-            except RuntimeError:  # the loop was closed a moment ago
+            except RuntimeError:  # the loop was closed meanwhile
                 pass
             except BaseException:  # Ctrl-C just now: calls that came meanwhile need this wake-up
                 self._awake = False

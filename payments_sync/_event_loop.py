@@ -274,6 +274,6 @@ _INHERITED: Final[list[object]] = []
 _loop_thread = LoopThread()
 _warned = False
 
-atexit.register(lambda: _loop_thread.end())  # whichever it is by then: a fork changes it
+atexit.register(lambda: _loop_thread.end())  # looked up at exit: a fork changes it
 if hasattr(os, "register_at_fork"):  # pragma: no branch  # Windows has no fork
     os.register_at_fork(after_in_child=_after_fork)

@@ -48,7 +48,7 @@ class RowFeed(AsyncIterable[Any]):
             request()
 
     def end(self) -> None:
-        """Say that no more groups will be requested."""
+        """Signal that no more groups will be requested."""
         self._requests.put(None)
 
     async def __aiter__(self) -> AsyncIterator[Any]:
@@ -122,12 +122,12 @@ class FedCall(BlockingCall[T]):
 
 
 def _is_code(source: Input) -> bool:
-    """Whether reading it may run the caller's code: it is no path, no list and not asynchronous."""
+    """Return whether reading a source may run the caller's code: no path, no list, not asynchronous."""
     return isinstance(source, Iterable) and not isinstance(source, str | os.PathLike | list | tuple)
 
 
 def _repeatable_like(feed: RowFeed, source: object) -> AsyncIterable[Any]:
-    """The feed, which can be read only once when its source can."""
+    """Make the feed of a source; it can be read only once when the source can."""
     return aiter(feed) if isinstance(source, Iterator) else feed
 
 

@@ -19,7 +19,7 @@ from .settings import Settings
 def make_request(
     call: Call, settings: Settings, key: SecretKey, deadline: float | None, now: float
 ) -> HTTPRequest:
-    """One attempt. `deadline` and `now` are monotonic seconds; the attempt gets no more time than is left."""
+    """Make the request of one attempt, with at most the time that is left (monotonic seconds)."""
     timeout = call.timeout or settings.timeout
     if deadline is not None:
         timeout = min(timeout, max(deadline - now, 0.001))
@@ -29,12 +29,12 @@ def make_request(
 
 
 def is_sent(request: HTTPRequest | None) -> bool:
-    """Whether any byte of a request may have been sent; none has of one that was never made."""
+    """Return whether any byte of a request may have been sent; None stands for a request never made."""
     return request is not None and request.sent
 
 
 def refuse_connection(request: HTTPRequest | None, error: PaymentsError) -> None:
-    """Close the connection that gave another call's answer: its next one may be another call's, too."""
+    """Close a connection that gave another call's answer: its next answer may be wrong, too."""
     if isinstance(error, ResponseMismatch) and request is not None and request.connection is not None:
         request.connection.abort()
 
@@ -57,7 +57,7 @@ def _headers(call: Call, settings: Settings, key: SecretKey) -> dict[str, str]:
 
 
 def foreign(prepared: PreparedRequest, base_url: str, key: SecretKey) -> str | None:
-    """Why a request does not belong where it would go; None when it does."""
+    """The reason not to send a prepared request to this address or environment; None to send it."""
     if prepared.base_url != base_url and not same_service(prepared.base_url, base_url):
         return f"this request was prepared for {prepared.base_url}; this client talks to another address"
     if prepared.environment != key.environment:
@@ -66,7 +66,7 @@ def foreign(prepared: PreparedRequest, base_url: str, key: SecretKey) -> str | N
 
 
 def unprotected(prepared: PreparedRequest, age: float, *, same_key: bool) -> str | None:
-    """Why a request, that many seconds old, may happen twice if it is sent now; None when it cannot."""
+    """The reason why a request of this age may be carried out twice if sent now; None when it cannot."""
     if not same_key:
         return (
             "this request was prepared under another secret key; if that key was rotated within its "

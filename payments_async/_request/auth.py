@@ -1,4 +1,4 @@
-"""The secret key: its form, its environment, the header it becomes (Authentication).
+"""Reads the secret key: its format, its environment and its header (Authentication).
 
 The key lives in a closure and in `Secret` text only, so that no repr, `vars` or traceback shows it.
 """
@@ -35,16 +35,16 @@ class SecretKey:
 
     environment: Environment
     fingerprint: str
-    """Tells keys apart without showing them."""
+    """Distinguishes keys without revealing them."""
     authorization: Secret = attrs.field(repr=False)
-    """The header's value."""
+    """Value of the `Authorization` header."""
 
 
 KeySource = Callable[[], SecretKey]
 
 
 def read_key(text: object, environment: str | None = None) -> SecretKey:
-    """A key from its text. Raises ConfigurationError; no message holds any part of the key."""
+    """Read a key. Raises ConfigurationError; no message holds any part of the key."""
     text = hidden(text)
     if not text:
         raise ConfigurationError(NO_KEY)
@@ -61,7 +61,7 @@ def read_key(text: object, environment: str | None = None) -> SecretKey:
 
 
 class NotText:
-    """Stands for bytes that were given for text: their type's name, and nothing of what they hold."""
+    """Replaces bytes given in place of text: keeps their type's name, and none of the content."""
 
     def __init__(self, value: object) -> None:
         self.name: str = type(value).__name__
@@ -71,14 +71,14 @@ class NotText:
 
 
 def hidden(value: Any) -> Any:
-    """Text as `Secret`, bytes as `NotText`: tracebacks print locals. Anything else as it is."""
+    """Wrap text as `Secret` and bytes as `NotText`, since tracebacks print local variables."""
     if isinstance(value, bytes | bytearray | memoryview):
         return NotText(value)
     return Secret(value) if isinstance(value, str) else value
 
 
 def _environment_of(text: object) -> Environment | None:
-    """What a well-formed key is for. Apart from its caller: the repr of a match is the key."""
+    """The environment of a well-formed key. A function of its own: the repr of a regex match is the key."""
     match = _KEY.fullmatch(text) if isinstance(text, str) else None
     return None if match is None else "live" if match[1] == "live" else "sandbox"
 
@@ -92,7 +92,7 @@ def _described(text: object) -> str:
 def key_source(
     api_key: str | Callable[[], str] | None, environment: str | None, base_url: str, *, verified: bool = True
 ) -> KeySource:
-    """The source of each request's key: a fixed one, or a callable's (rotation)."""
+    """The source of each request's key: a fixed key, or a callable (rotation)."""
     if environment not in (None, "live", "sandbox"):
         raise ConfigurationError("environment must be 'live' or 'sandbox'")
     if not callable(api_key):
@@ -102,9 +102,9 @@ def key_source(
 
 
 def check_base_url(text: object) -> str:
-    """The base URL, its scheme in lower case and without a slash at the end.
+    """Check a base URL; returns it with its scheme in lower case and without a slash at the end.
 
-    Raises ConfigurationError unless it is https (or loopback) and requests can go there.
+    Raises ConfigurationError unless it is https (or loopback) and a valid address.
     """
     text = hidden(text)
     if not text:
@@ -116,7 +116,7 @@ def check_base_url(text: object) -> str:
 
 
 def _base_url_problem(text: object) -> str | None:
-    """What is wrong with it. Apart from its caller: the parts of an address may show a password."""
+    """The fault of a base URL. A function of its own: the parts of an address may hold a password."""
     if not isinstance(text, str) or not text.isascii() or re.search(r"[\s\x00-\x1f\\]", text):
         return "must be plain ASCII text without white space"
     try:
@@ -141,7 +141,7 @@ def _base_url_problem(text: object) -> str | None:
 
 
 def paired(key: SecretKey, base_url: str, *, verified: bool = True) -> SecretKey:
-    """The key, unless it is a live one that would go over plain http, or to just any certificate.
+    """Refuse to send a live key over plain http, or without verifying the certificate.
 
     Raises ConfigurationError.
     """

@@ -1,6 +1,6 @@
-"""How long ago something was, when no single clock can be trusted. Pure (Limits, Idempotency).
+"""Measures elapsed time when no single clock can be trusted. Pure (Limits, Idempotency).
 
-Two questions are asked, and they err in opposite directions. *May this key still be used?* takes the greatest
+Two questions err in opposite directions. *May this key still be used?* takes the greatest
 age that any clock gives, and a clock that went back has proven that it cannot tell. *Has enough time passed?*
 takes only clocks that cannot be set: the monotonic one within a session, the service's own across sessions.
 """
@@ -22,16 +22,16 @@ HOST_TOLERANCE: Final = 300.0
 
 @attrs.frozen
 class Timestamps:
-    """When something was, on every clock there was. All values are seconds."""
+    """One moment on every available clock. All values are seconds."""
 
     wall: float
     """Since 1970, by this machine."""
     monotonic: float
     """Since the session began."""
     session: str
-    """Which start of which process; monotonic values compare only within one."""
+    """Identifies the process and its start; monotonic values of different sessions cannot be compared."""
     server: float | None = None
-    """Since 1970, by the service; None where it did not say."""
+    """Since 1970, by the service; None when it did not say."""
 
 
 @attrs.frozen
@@ -54,7 +54,7 @@ def passed(then: Timestamps, now: Timestamps) -> list[float]:
 
 
 def at_least(then: Timestamps, now: Timestamps, seen: Timestamps | None = None) -> float:
-    """Seconds that have surely passed. `seen`: a moment of this session at which `then` was already past."""
+    """Seconds that have certainly passed. `seen`: a moment of this session that was later than `then`."""
     if then.session == now.session:
         return now.monotonic - then.monotonic
     bounds = [0.0 if seen is None else now.monotonic - seen.monotonic]
@@ -64,15 +64,15 @@ def at_least(then: Timestamps, now: Timestamps, seen: Timestamps | None = None) 
 
 
 def went_back(seconds: list[float]) -> bool:
-    """Whether a clock says that less than no time has passed."""
+    """Return whether a clock went back between the two moments."""
     return min(seconds) < -CLOCK_TOLERANCE
 
 
 def key_age(made: float, ended: Timestamps | None, in_use: float, now: Timestamps) -> float:
-    """Seconds for which an idempotency key has been in use at most; infinite when a clock went back.
+    """The most seconds for which an idempotency key has been in use; infinite when a clock went back.
 
-    `made`: when its request was, by the wall clock of its host. `ended`: when the last call under the key
-    did, and `in_use` for how many seconds the key was in use by then; without, only the wall clock tells.
+    `made`: when the request was prepared, by the wall clock of its host. `ended`: the end of the last call
+    with the key, and `in_use` the seconds of its use until then; without them, only the wall clock is used.
     """
     by_wall = now.wall - made
     if by_wall < -HOST_TOLERANCE:

@@ -1,4 +1,4 @@
-"""Error answers as typed errors: the service's words, cleaned, and a hint. Pure (Errors; gap P)."""
+"""Makes typed errors from error answers: the service's message, masked, and a hint. Pure (Errors; gap P)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Mask = Callable[[str], str]
 _PERSONAL = r"\+?\d[\d \-]{5,}\d|[^\s@,;:<>\"']{1,64}@[^\s@,;:<>\"']+"
 _SECONDS = r"[0-9]{1,20}(?:\.[0-9]{1,6})?"
 _SHORTEST = 3
-"""Characters from which a text of the request is taken for personal data."""
+"""Least characters of a text of the request that is masked as personal data."""
 _MOST_VALUES = 500
 """Values of an `errors` object that are read: more than a request has rules, and quick to read."""
 
@@ -37,7 +37,7 @@ _HINTS: Mapping[int, str] = {
 
 
 def status_error(call: Call, answer: HTTPResponse, now: datetime) -> APIStatusError:
-    """The error for an answer that is not 2xx: what the service said, and what to do about it."""
+    """Make the error of an answer that is not 2xx, with the service's message and a hint."""
     message, errors = _service_words(answer.body, _mask(call.prepared.body if call.prepared else b""))
     reference = call.prepared.reference if call.prepared else None
     cls = error_class(answer.status, message=message, reference=reference)
@@ -61,7 +61,7 @@ def status_error(call: Call, answer: HTTPResponse, now: datetime) -> APIStatusEr
 
 
 def is_definite(status: int) -> bool:
-    """Whether a status by itself says that the request was not carried out: any 4xx but 408."""
+    """Return whether a status proves that the request was not carried out: any 4xx but 408."""
     return 400 <= status < 500 and status != 408
 
 
@@ -82,7 +82,7 @@ def is_mistaken(retry_after: float | None) -> bool:
 
 
 def _hint(cls: type[APIStatusError], status: int, facts: Mapping[str, Any]) -> str | None:
-    """What to do next."""
+    """The advice at the end of the message."""
     if cls is DuplicateReference:
         return "a payout has this reference: client.payouts.find(reference) shows it"
     if cls is RateLimitedError:
@@ -95,7 +95,7 @@ def _hint(cls: type[APIStatusError], status: int, facts: Mapping[str, Any]) -> s
 def _effect(call: Call, status: int, cls: type[APIStatusError]) -> Effect:
     """The effect of a refused write: "none" after a clear 4xx, "unknown" after anything else.
 
-    Of the conflicts only the one over a reference is clear: the others may be about this very write.
+    Of the conflicts only that over a reference is clear: the others may be about this same write.
     """
     if not call.operation.creates:
         return "none"
@@ -109,7 +109,7 @@ def _joined(errors: Mapping[str, list[str]]) -> str:
 
 
 def _service_words(body: bytes, mask: Mask) -> tuple[str | None, dict[str, list[str]]]:
-    """The `message` and `errors` of an error body, personal data masked; nothing when it is not JSON."""
+    """Read `message` and `errors` of an error body, personal data masked; empty when it is not JSON."""
     tree = _object(body)
     message = tree.get("message")
     return mask(message) if isinstance(message, str) else None, _flattened(tree.get("errors"), mask)
@@ -125,9 +125,9 @@ def _object(body: bytes) -> dict[str, Any]:
 
 
 def _flattened(errors: Any, mask: Mask) -> dict[str, list[str]]:
-    """{field, dotted when nested: [texts]} of whatever shape came, in its order (gap P).
+    """Flatten `errors` of any shape to {field, dotted when nested: [texts]}, in order (gap P).
 
-    No recursion and a bound on the work: the answer may have been made to exhaust either.
+    Without recursion and with a bound on the work: a hostile answer may try to exhaust either.
     """
     found: dict[str, list[str]] = {}
     waiting: list[tuple[str, Any]] = [("", errors)]
@@ -149,11 +149,11 @@ def _inside(name: str, key: str) -> str:
 
 
 def _mask(request: bytes) -> Mask:
-    """What cleans the service's words: of keys, of account data by its form, of all that the request held."""
+    """Make the function that masks keys, account data and the request's own values in the service's text."""
     own = _own_pattern(_own_texts(_object(request)))
 
     def mask(text: str) -> str:
-        # cut again at the end, so that no half of a value escapes there; keys first, as they hold digits
+        # cut again at the end, so that no half of a value stays there; keys first, as they hold digits
         text = without_keys(text[:2000])
         return clean(re.sub(_PERSONAL, HIDDEN, own.sub(HIDDEN, text) if own else text))[:1000]
 
@@ -161,7 +161,7 @@ def _mask(request: bytes) -> Mask:
 
 
 def _own_texts(request: Mapping[str, Any]) -> set[str]:
-    """Every text of a request's instrument and customer, but for the instrument's type."""
+    """Collect the texts of a request's instrument and customer, except for the instrument's type."""
     found: set[str] = set()
     waiting = [request.get("instrument"), request.get("customer")]
     while waiting:
@@ -176,7 +176,7 @@ def _own_texts(request: Mapping[str, Any]) -> set[str]:
 
 
 def _own_pattern(texts: Iterable[str]) -> re.Pattern[str] | None:
-    """Finds the texts in any case; short ones as whole words, so that "Amo" does not spoil "amount"."""
+    """Make a pattern of the texts in any case; short ones match whole words ("Amo" is not in "amount")."""
     longest_first = sorted(texts, key=len, reverse=True)
     parts = [
         re.escape(text) if len(text) >= 8 else rf"(?<!\w){re.escape(text)}(?!\w)" for text in longest_first

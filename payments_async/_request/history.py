@@ -1,6 +1,6 @@
 """CallHistory: the attempts of one call, and its record or error at the end. Pure.
 
-An attempt's verdict is not the call's: a refusal after an attempt in doubt proves nothing about that one.
+An attempt's verdict is not the call's: a refusal proves nothing about an earlier attempt in doubt.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _STEPS: Mapping[str, str] = {
     "protocol": "check that the base URL is the service's",
     "closed": "end all calls before the client's `async with` block ends, or aclose() is called",
 }
-"""What to do about each kind of failure."""
+"""Advice for each kind of failure."""
 
 
 _attempt = maker(Attempt)
@@ -53,11 +53,11 @@ class CallHistory:
     def __init__(
         self, call: Call, started: float, deadline: float | None, clock: Callable[[], Timestamps]
     ) -> None:
-        """`clock` gives the moment on all our clocks; the other times are monotonic seconds."""
+        """`clock` returns the time on all our clocks; the other times are monotonic seconds."""
         self._clock = clock
         self.call = call
         self.deadline = None if deadline is None else started + deadline
-        """On the monotonic clock."""
+        """The call's deadline on the monotonic clock."""
         self.resumed = started
         """When the wait before the next attempt began."""
         self.attempts: list[Attempt] = []
@@ -65,15 +65,15 @@ class CallHistory:
         self.doubtful = 0
 
     def is_late(self, clock: Callable[[], float], after: float = 0.0) -> bool:
-        """Whether the deadline will have passed so many seconds from now."""
+        """Return whether the deadline will have passed `after` seconds from now."""
         return self.deadline is not None and clock() + after >= self.deadline
 
     def until(self, moment: float) -> float:
-        """That moment, or the deadline when it is earlier."""
+        """The earlier of a moment and the deadline."""
         return moment if self.deadline is None else min(moment, self.deadline)
 
     def note(self, result: AttemptResult, sent_at: float, ended: float) -> None:
-        """An attempt ended."""
+        """Note the end of an attempt."""
         attempts, verdict, waited = self.attempts, result.verdict, sent_at - self.resumed
         number, took = len(attempts) + 1, ended - sent_at
         attempts.append(_attempt(number, verdict, result.reason, result.status, waited, took))
@@ -83,11 +83,11 @@ class CallHistory:
 
     @property
     def unknown(self) -> bool:
-        """Whether the call may have made a record although no answer confirmed it."""
+        """True if the call may have made a record although no answer confirmed it."""
         return self.doubtful > 0 and self.call.operation.creates
 
     def cut_short(self, reason: str, *, sent: bool, sent_at: float, ended: float) -> None:
-        """Note an attempt that was given up before its answer came."""
+        """Note an attempt that was cancelled before its answer came."""
         self.note(AttemptResult("in_doubt" if sent else "not_sent", reason), sent_at, ended)
 
     def delivery(self, result: AttemptResult) -> Any:
@@ -103,7 +103,7 @@ class CallHistory:
         return value
 
     def conclusion(self, error: PaymentsError) -> PaymentsError:
-        """The error of the whole call, given the last attempt's."""
+        """Make the error of the whole call from the last attempt's."""
         last = self.attempts[-1].verdict if self.attempts else "not_sent"
         alone = last == "in_doubt" and self.doubtful == 1
         if not self.unknown or last == "executed" or (alone and _says_so(error)):
@@ -113,12 +113,12 @@ class CallHistory:
         return self.outcome_unknown(error)
 
     def _harmless(self) -> str:
-        """What is said of a call that is known to have made nothing."""
+        """The message of a call that is known to have made nothing."""
         unsent = all(attempt.verdict == "not_sent" for attempt in self.attempts)
         return "nothing was sent" if unsent else "nothing can have happened"
 
     def outcome_unknown(self, cause: Exception | None = None) -> OutcomeUnknown:
-        """The error of a call whose outcome is unknown, with all that `resolve` needs.
+        """Make the error of a call whose outcome is unknown, with all that `resolve` needs.
 
         The request may have been sent before, by another process or by `resolve`. So the key's protection is
         counted from when the request was made.
@@ -142,7 +142,7 @@ class CallHistory:
         return error
 
     def out_of_time(self, cause: PaymentsError | None = None) -> PaymentsError:
-        """The deadline passed."""
+        """Make the error of a call whose deadline passed."""
         if self.unknown:
             return self.outcome_unknown(cause)
         error = DeadlineExceeded(
@@ -153,7 +153,7 @@ class CallHistory:
         return self._signed(error)
 
     def _signed(self, error: PaymentsError) -> PaymentsError:
-        """The error with the facts of the call."""
+        """Add the facts of the call to an error."""
         error.operation = self.call.operation.name
         error.attempts = tuple(self.attempts)
         error.idempotency_key = self.call.prepared.idempotency_key if self.call.prepared else None
@@ -166,13 +166,13 @@ class CallHistory:
 
 
 def _says_so(error: PaymentsError) -> bool:
-    """Whether an error says by itself that its attempt's outcome is unknown."""
+    """Return whether an error means that its attempt's outcome is unknown."""
     if isinstance(error, ConflictError):
         return error.effect == "unknown" and not error.in_progress
     return isinstance(error, ResponseMismatch)
 
 
 def server_time(cause: BaseException | None) -> float | None:
-    """When an answer was given by the service's own `Date`, seconds since 1970; None where there is none."""
+    """Time of an answer by its `Date` header, seconds since 1970; None when there is none."""
     said = http_date(cause.headers.get("date", "")) if isinstance(cause, APIStatusError) else None
     return None if said is None else said.timestamp()

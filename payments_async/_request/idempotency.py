@@ -1,4 +1,4 @@
-"""Idempotency keys: where they come from and what they may look like (Limits, Idempotency)."""
+"""Makes, checks and remembers idempotency keys (Limits, Idempotency)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if hasattr(os, "register_at_fork"):  # pragma: no branch  # Windows has no fork
 
 
 def problem(key: object) -> str | None:
-    """What is wrong with a caller's key, or None."""
+    """The fault of a caller's key, or None."""
     if not isinstance(key, str):
         return f"must be text, not {type(key).__name__}"
     if not 8 <= len(key) <= 128:
@@ -60,18 +60,18 @@ class KeyMaker:
 
 
 class UsedKeys:
-    """Remembers which body a caller's own key was last used with, to refuse another one (gap R)."""
+    """Remembers the last body of each key that callers gave, to refuse another body (gap R)."""
 
     def __init__(self, size: int = 10_000) -> None:
         self._size = size
         self._seen: OrderedDict[str, tuple[float, bytes]] = OrderedDict()
 
     def first_used(self, key: str, now: float) -> float:
-        """When the key was first used here, monotonic seconds; now, when it was not."""
+        """Time of the key's first use here, monotonic seconds; `now` for an unused key."""
         return self._seen.get(key, (now, b""))[0]
 
     def conflict(self, key: str, body: bytes, now: float) -> bool:
-        """Whether the key is known with another body; if not, it is now known with this one."""
+        """Return whether the key was used with another body; if not, note it with this one."""
         digest = hashlib.blake2b(body, digest_size=16).digest()
         at, known = self._seen.get(key, (now, digest))
         if known != digest and now - at < _assumptions.KEY_LIFETIME:

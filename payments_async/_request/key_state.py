@@ -1,4 +1,4 @@
-"""What a secret key has in this process: its rate limits and its retry budget, shared by all its clients."""
+"""State of a secret key in this process: its rate limits and retry budget, shared by all its clients."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _BUDGETS: WeakKeyDictionary[KeyLimiter, RetryBudget] = WeakKeyDictionary()
 
 @attrs.frozen(eq=False, repr=False)
 class KeyState:
-    """The state of one key."""
+    """The rate limits and retry budget of one key."""
 
     limiter: KeyLimiter
     budget: RetryBudget
 
 
 class Keys:
-    """The keys one client has used, joined to what the process keeps of each."""
+    """The states of the keys that one client has used."""
 
     def __init__(self, limiters: LimiterRegistry, base_url: str, limits: RateLimits | None) -> None:
         self._limiters = limiters

@@ -1,6 +1,6 @@
-"""Events of a call, made only when a hook or a log handler takes them.
+"""Emits the events of a call, if a hook or a log handler takes them.
 
-The pipeline asks once per attempt whether anything takes them (`sent`, `ended`).
+The pipeline checks once per attempt whether one does (`sent`, `ended`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .history import CallHistory
 from .outcome import AttemptResult
 
 CANCELLED: Final = "was cancelled after it had been sent, and may have been carried out"
-"""The log's words for a write that was cancelled in doubt."""
+"""Log message of a write that was cancelled in doubt."""
 
 
 def _key(history: CallHistory) -> str | None:
@@ -23,13 +23,13 @@ def _key(history: CallHistory) -> str | None:
 
 
 def sent(emitter: Emitter, history: CallHistory) -> None:
-    """A request is about to go out."""
+    """Report that a request is about to be sent."""
     operation, number = history.call.operation, len(history.attempts) + 1
     emitter.emit(events.RequestSent(operation.name, number, operation.method, _key(history)))
 
 
 def ended(emitter: Emitter, history: CallHistory, result: AttemptResult) -> None:
-    """The last attempt has ended; a write may have got the stored answer of an earlier request."""
+    """Report the end of the last attempt, and a stored answer to an earlier request."""
     name, last = history.call.operation.name, history.attempts[-1]
     facts = (last.verdict, last.reason, last.status, last.elapsed)
     emitter.emit(events.AttemptEnded(name, last.number, *facts))
@@ -38,26 +38,26 @@ def ended(emitter: Emitter, history: CallHistory, result: AttemptResult) -> None
 
 
 def throttled(emitter: Emitter, history: CallHistory, waited: float) -> None:
-    """The next attempt waited so many seconds for its turn."""
+    """Report the seconds that the next attempt waited for the rate limit."""
     if emitter.enabled:
         emitter.emit(events.Throttled(history.call.operation.name, len(history.attempts) + 1, waited))
 
 
 def closed(emitter: Emitter, history: CallHistory, seconds: float) -> None:
-    """The last attempt's 429 closed its limiter; a long closure is logged even without a hook."""
+    """Report that a 429 closed the limiter; a long closure is logged even without a hook."""
     if emitter.enabled or seconds >= LONG:
         emitter.emit(events.GateClosed(history.call.operation.name, len(history.attempts), seconds))
 
 
 def retrying(emitter: Emitter, history: CallHistory, delay: float, reason: str) -> None:
-    """Another attempt follows in so many seconds."""
+    """Report that another attempt follows in `delay` seconds."""
     if emitter.enabled:
         name, number = history.call.operation.name, len(history.attempts)
         emitter.emit(events.RetryScheduled(name, number, delay, reason))
 
 
 def cancelled(emitter: Emitter, history: CallHistory) -> None:
-    """The call was cancelled; a write in doubt is logged even without a hook, as exceptions get lost."""
+    """Report a cancelled call; a write in doubt is logged even without a hook, as exceptions get lost."""
     if history.unknown:
         name = history.call.operation.name
         emitter.warn(f"{name} {CANCELLED}: its idempotency key is {_key(history)}")

@@ -1,4 +1,4 @@
-"""The verdict on one attempt, by its answer or its failure. Pure (Errors; gaps E, P, Q, S)."""
+"""Decides the verdict on one attempt from its answer or failure. Pure (Errors; gaps E, P, Q, S)."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ class AttemptResult:
     headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     body: bytes = attrs.field(default=b"", repr=False)
     again: bool = False
-    """Whether the same bytes with the same key are worth another try."""
+    """True if another attempt with the same bytes and key may succeed."""
     retry_after: float | None = None
-    """Seconds, when the service named them."""
+    """Seconds of the answer's `Retry-After`."""
 
 
 _FINAL: Final = frozenset({"tls", "closed"})
-"""Failures that another try would have again, or that the caller caused by closing the client."""
+"""Failures that another attempt would repeat, or that the caller caused by closing the client."""
 
 
 def read_failure(call: Call, failure: TransportError, *, sent: bool) -> AttemptResult:
-    """The result of an attempt without an answer."""
+    """Make the result of an attempt without an answer."""
     verdict: Verdict = "in_doubt" if sent else "not_sent"
     if failure.kind == "too_large":
         return AttemptResult(verdict, failure.kind, error=_oversized(call, failure))
@@ -67,7 +67,7 @@ def read_failure(call: Call, failure: TransportError, *, sent: bool) -> AttemptR
 
 
 def _oversized(call: Call, failure: TransportError) -> DecodeError:
-    """The error of an answer that is too large to be read, whatever its status."""
+    """Make the error of an answer that is too large to be read, whatever its status."""
     return DecodeError(
         f"{call.operation.name}: {failure.detail}; check that the base URL is the service's, or ask for less",
         record_id=None,
@@ -77,7 +77,7 @@ def _oversized(call: Call, failure: TransportError) -> DecodeError:
 
 
 def read_answer(call: Call, answer: HTTPResponse, now: Callable[[], datetime]) -> AttemptResult:
-    """The result of an attempt with an answer."""
+    """Make the result of an attempt with an answer."""
     if 200 <= answer.status < 300:
         return _read_success(call, answer)
     replayed = is_replayed(answer.headers)
@@ -98,7 +98,7 @@ def _is_retried(status: int) -> bool:
 
 
 def _refusal_verdict(status: int, error: APIStatusError, *, replayed: bool) -> Verdict:
-    """Only a definite 4xx says that nothing was done; a replayed failure is about an earlier attempt."""
+    """The verdict on a refusal: only a definite 4xx proves that nothing was done, unless it is replayed."""
     if not error_responses.is_definite(status) or (replayed and status in (409, 429)):
         return "in_doubt"
     return "in_doubt" if error.effect == "unknown" else "not_executed"
@@ -129,7 +129,7 @@ def _read_success(call: Call, answer: HTTPResponse) -> AttemptResult:
 
 
 def _as_expected(operation: Operation[Any], body: bytes) -> tuple[Any, Any] | None:
-    """The record and the message of a usual answer; None for one that needs the long way."""
+    """Read the record and the message of a usual answer; None for one that needs the slow path."""
     result, shape = operation.result, operation.shape
     if result is None or shape == "raw" or shape == "method_status":
         return None
@@ -141,12 +141,12 @@ def _as_expected(operation: Operation[Any], body: bytes) -> tuple[Any, Any] | No
         return found.data, found.message
     stands = found.pagination or models.Pagination()
     if stands.has_more_pages is None and stands.next_cursor is None:
-        return None  # a cursor of null differs from none at all: the long way tells them apart
+        return None  # a cursor of null differs from a missing one: the slow path distinguishes them
     return models.Page(found.data, stands), found.message
 
 
 def _done(call: Call, answer: HTTPResponse, value: Any, message: Any) -> AttemptResult:
-    """A success, if the record is the one that was asked for."""
+    """Make the result of a success, after checking that the record is the one asked for."""
     operation, prepared = call.operation, call.prepared
     error: ResponseMismatch | None = None
     if operation.echo is not None:
@@ -160,7 +160,7 @@ def _done(call: Call, answer: HTTPResponse, value: Any, message: Any) -> Attempt
 
 
 def _other_record(call: Call, echo: str, value: Any) -> ResponseMismatch | None:
-    """An error if the answer says that it is about another record than was asked for."""
+    """Make an error if the answer is about another record than the one asked for; else None."""
     found = getattr(value, echo)
     if found is None or found == call.record:
         return None
@@ -175,7 +175,7 @@ def _other_record(call: Call, echo: str, value: Any) -> ResponseMismatch | None:
 
 
 def _unreadable(call: Call, answer: HTTPResponse, record_id: str | None, problem: str) -> AttemptResult:
-    """A 2xx of a write proves something only by its record's id; without it, ask again with the same key."""
+    """Make the result of an unreadable 2xx. A write without its record's id is retried with the same key."""
     confirmed = call.operation.writes and record_id is not None
     happened = confirmed and call.operation.creates
     error = DecodeError(
@@ -191,16 +191,16 @@ def _unreadable(call: Call, answer: HTTPResponse, record_id: str | None, problem
 
 
 def _where(call: Call) -> str:
-    """How to find a record that was made; the interface shows no reading of one payout or payment."""
+    """Advice for finding the record; the interface has no reading of a single payout or payment."""
     if call.operation.result is Payout:
         return "find it by its reference, or in the list"
     return "find it in the list" if call.operation.result is models.PaymentIntent else "read it by its id"
 
 
 def _record_id(tree: Any, call: Call) -> str | None:
-    """The id of the record in a body, wherever this kind of answer keeps it; readable or not.
+    """Find the id of the record in a body, even when the record cannot be read.
 
-    None for a record with another reference than was asked for.
+    None for a record with another reference than the one asked for.
     """
     operation, asked = call.operation, call.prepared.reference if call.prepared else None
     data = tree.get("data", tree if operation.shape == "raw" else None) if isinstance(tree, dict) else None
@@ -217,7 +217,7 @@ def _id_in(record: Any) -> str | None:
 
 
 def _value(call: Call, tree: Any) -> Any:
-    """The record in a body. Raises Unreadable."""
+    """Read the record in a body. Raises Unreadable."""
     operation = call.operation
     if not isinstance(tree, dict) and operation.shape != "raw":
         raise decode.UnreadableJSON("not a JSON object")
@@ -248,7 +248,7 @@ def _raw(call: Call, tree: Any) -> Any:
 
 
 def _page(cls: type[Any], data: Any, pagination: Any) -> models.Page[Any]:
-    """A page; a record that cannot be read is left out, and the others are kept."""
+    """Read a page; a record that cannot be read goes to `unread`, and the others are kept."""
     if not isinstance(data, list):
         raise decode.UnreadableJSON("without its list")
     if len(data) > decode.MAX_RECORDS:
@@ -265,7 +265,7 @@ def _page(cls: type[Any], data: Any, pagination: Any) -> models.Page[Any]:
 
 
 def _agrees(value: Any, asked: Any) -> bool:
-    """Whether a record is plainly the one that was asked for; if not, `mismatch` decides."""
+    """Return whether a record is clearly the one asked for; if not, `mismatch` decides."""
     amount = _amount(value)
     return (
         asked is not None
@@ -277,7 +277,7 @@ def _agrees(value: Any, asked: Any) -> bool:
 
 
 def mismatch(prepared: PreparedRequest, value: Any) -> ResponseMismatch | None:
-    """An error if a record says that it is another one than was asked for."""
+    """Make an error if a record's fields differ from the request's; else None."""
     asked = decode.requested_fields(prepared.body)
     if _agrees(value, asked):
         return None
@@ -298,14 +298,14 @@ def mismatch(prepared: PreparedRequest, value: Any) -> ResponseMismatch | None:
 
 
 def _compared(value: Any) -> list[tuple[str, Any]]:
-    """The fields of a created record that its request has, too."""
+    """The fields of a created record that its request also has."""
     amount = _amount(value)
     fields = [("amount", amount.value), ("currency", amount.currency)] if amount else []
     return [*fields, ("reference", value.reference)] if isinstance(value, Payout) else fields
 
 
 def _amount(value: Any) -> Amount | None:
-    """A record's amount; of a checkout, which has none, its payment's."""
+    """The amount of a record; for a checkout, its payment's."""
     found = getattr(value, "amount", None)
     if found is None and _is_checkout(value):
         found = getattr(value.payment, "amount", None)
@@ -313,12 +313,12 @@ def _amount(value: Any) -> Amount | None:
 
 
 def _is_checkout(value: Any) -> bool:
-    """Asks for the name first: who makes no checkouts need not load their class."""
+    """Return whether a record is a checkout. Compares the name first, so as not to load the class."""
     return type(value).__name__ == "Checkout" and isinstance(value, models.Checkout)
 
 
 def _same(asked: Any, found: Any) -> bool:
-    """Equal, for numbers also when equal as IEEE doubles: services round."""
+    """Compare two values; numbers are also equal when equal as IEEE doubles, since services round."""
     if found == asked:
         return True
     if isinstance(found, Decimal) and isinstance(asked, int | Decimal):

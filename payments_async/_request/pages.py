@@ -1,4 +1,4 @@
-"""Reads the pages of a list, newest first: filters, page size, cursors, where the list ends (gaps A to D).
+"""Reads the pages of a list, newest first: filters, page size, cursors, end of the list (gaps A to D).
 
 Everything that reads a list reads it here: `list`, `iterate` and `find` of the resources, the waits, the
 batches and the webhook lookups.
@@ -22,7 +22,7 @@ from .prepare import READ_OPTIONS, Errors, count, reading, refuse_unknown, split
 
 R = TypeVar("R")
 LARGEST: Final = _assumptions.PAGE_SIZE[-1]
-"""Records on a page, where the service allows it."""
+"""The most records on a page."""
 REPEATED: Final = "the service gave the same cursor twice"
 
 
@@ -34,7 +34,7 @@ class RecordList(Generic[R]):
     names: Mapping[str, str]
 
     def named(self, name: str) -> Self:
-        """The same list, read by the method of this name: errors say so."""
+        """The same list with the name of another method, for errors."""
         return attrs.evolve(self, operation=attrs.evolve(self.operation, name=name))
 
 
@@ -43,7 +43,7 @@ PAYMENT_INTENTS: Final[RecordList[PaymentIntent]] = RecordList(INTENTS_LIST, _as
 
 
 async def read_page(pipeline: Pipeline, records: RecordList[R], arguments: Mapping[str, Any]) -> Page[R]:
-    """One page. `arguments`: filters, `page_size`, `cursor` and options of the call."""
+    """Read one page. `arguments`: filters, `page_size`, `cursor` and options of the call."""
     refuse_unknown(arguments, READ_OPTIONS.union(records.names), records.operation.name)
     given, options = split(arguments, READ_OPTIONS)
     query, errors = filters(records.names, given)
@@ -53,22 +53,22 @@ async def read_page(pipeline: Pipeline, records: RecordList[R], arguments: Mappi
 
 
 class ListPosition:
-    """Where a reading of a list stands: the next page, and what is known of the list's end (gap C)."""
+    """Position in a list: the next page, and whether the list has ended (gap C)."""
 
     def __init__(self, operation: str, cursor: str | None = None) -> None:
         self._operation = operation
         self.cursor = cursor
-        """Of the next page; None for the newest, and where none follows."""
+        """Cursor of the next page; None for the newest, and after the last."""
         self.pages = 0
         """Pages read so far."""
         self.unread = 0
-        """Records on them that could not be read."""
+        """Records on these pages that could not be read."""
         self.is_over = False
-        """Whether the list was read to its end."""
+        """True if the list was read to its end."""
         self._read: set[str | None] = set()
 
     def advance(self, page: Page[Any]) -> None:
-        """The next page was read."""
+        """Note that the next page was read."""
         self._read.add(self.cursor)
         self.pages += 1
         self.unread += len(page.unread)
@@ -81,7 +81,7 @@ class ListPosition:
 
     @property
     def problem(self) -> str | None:
-        """Why no page follows although the list has not come to its end; None while all is well."""
+        """The reason why no page follows although the list has not ended; None while there is none."""
         if self.is_over or not self.pages:
             return None
         if self.cursor is None:
@@ -89,12 +89,12 @@ class ListPosition:
         return REPEATED if self.is_repeated else None
 
     def check(self) -> None:
-        """Raise SearchIncomplete when the list cannot be read on."""
+        """Raise SearchIncomplete when the list cannot be read any further."""
         if self.problem is not None:
             raise self.incomplete(f"the list cannot be read to its end: {self.problem}")
 
     def incomplete(self, reason: str, cursor: str | None = None) -> SearchIncomplete:
-        """The error of a reading that has not come to the list's end; `cursor` leads on, if any does."""
+        """Make the error of a reading that did not reach the list's end; `cursor` continues it, if given."""
         message = f"{self._operation}: {reason}"
         return SearchIncomplete(message, pages=self.pages, cursor=cursor, operation=self._operation)
 
@@ -108,7 +108,7 @@ class ListReader(Generic[R]):
         self._size: int | None = LARGEST if large else None
 
     async def page(self, arguments: Mapping[str, Any], cursor: str | None = None) -> Page[R]:
-        """One page, as large as it may be. See `read_page` for `arguments`."""
+        """Read one page, as large as the service allows. See `read_page` for `arguments`."""
         size = {} if self._size is None else {"page_size": self._size}
         try:
             return await read_page(self._pipeline, self._records, {**arguments, **size, "cursor": cursor})
@@ -119,7 +119,7 @@ class ListReader(Generic[R]):
         return await self.page(arguments, cursor)
 
     async def pages(self, arguments: Mapping[str, Any], position: ListPosition) -> AsyncIterator[Page[R]]:
-        """Each page from a position on, read when it is asked for, until none follows.
+        """Yield each page from a position on, read when needed, until none follows.
 
         Raises SearchIncomplete where a cursor repeats.
         """
@@ -131,12 +131,12 @@ class ListReader(Generic[R]):
 
 
 def _refuses_page_size(error: UnprocessableError) -> bool:
-    """Whether the service refused the size of the pages, and not something else."""
+    """Return whether the service refused the size of the pages, and nothing else."""
     return _assumptions.PAYOUT_FILTERS["page_size"] in error.errors
 
 
 def filters(names: Mapping[str, str], given: Mapping[str, Any]) -> tuple[dict[str, str], Errors]:
-    """List filters as query pairs, and their faults (Endpoints, lists; gaps A, B, D)."""
+    """Convert list filters to query pairs, and check them (Endpoints, lists; gaps A, B, D)."""
     query: dict[str, str] = {}
     errors: Errors = {}
     for name, value in given.items():

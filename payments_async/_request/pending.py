@@ -1,4 +1,4 @@
-"""Requests under way, by idempotency key: a caller that sends one again joins it and gets its outcome.
+"""Requests under way, by idempotency key: a caller that sends the same one joins it and gets its outcome.
 
 One transaction has one retry loop at a time, across the clients, event loops and threads of the process
 (Errors, rule 1). A caller that gives up leaves the request to the next one that waits for it.
@@ -33,17 +33,17 @@ from .prepare import Call
 
 Run = Callable[[Call], Coroutine[Any, Any, Any]]
 Identity = tuple[str, str, str]
-"""Address, secret key's fingerprint, idempotency key: what the service knows a request by."""
+"""Address, secret key's fingerprint and idempotency key: a request's identity at the service."""
 
 _CHECK: Final = 30.0
-"""Seconds between two checks whether the event loop that sends a request still runs."""
+"""Seconds between two checks that the event loop that sends a request still runs."""
 _MOST_DOUBTS: Final = 10_000
 _lock = RLock()
-"""Held for moments. Re-entrant: a collected coroutine may end its request while its thread holds it."""
+"""Re-entrant: a garbage-collected coroutine may end its request while its own thread holds the lock."""
 
 
 Outcome = tuple[Literal["record", "error", "abandoned"], Any]
-"""How a request ended for the caller who sent it: with the record or error, or whether it left a doubt."""
+"""The end of a request for its sender: the record, the error, or whether its outcome is in doubt."""
 
 
 class PendingRequest:
@@ -55,29 +55,29 @@ class PendingRequest:
         self.call: Call = call
         self.identity: Identity = identity
         self.loop: AbstractEventLoop | None = _get_running_loop()
-        """Where it is sent; None for one that is driven by hand."""
+        """The event loop that sends the request; None outside of any."""
         self.outcome: Outcome | None = None
         self.waiting: list[Future[None]] | None = None
 
     def end(self, outcome: Outcome) -> None:
-        """Wake all callers that wait."""
+        """Set the outcome and wake all waiting callers."""
         self.outcome = outcome
         for future in self.waiting or ():
-            with suppress(RuntimeError):  # its loop is closed
+            with suppress(RuntimeError):  # the caller's loop is closed
                 future.get_loop().call_soon_threadsafe(_wake, future)
 
 
 class PendingRequests:
-    """The requests under way on one clock, and when requests were last left in doubt."""
+    """The requests under way on one clock, and the times of those left in doubt."""
 
     def __init__(self) -> None:
         self._requests: dict[Identity, PendingRequest] = {}
         self._doubts: OrderedDict[Identity, float] = OrderedDict()
         self._forgotten: float | None = None
-        """When the latest doubt was left among those that are no longer remembered."""
+        """Time of the latest request in doubt among those no longer remembered."""
 
     def enter(self, call: Call) -> tuple[PendingRequest, bool]:
-        """The request that is under way, or one of the caller's own; whether it is that.
+        """Join the request under way, or begin it; returns it, and whether the caller is to send it.
 
         Raises InvalidRequest where another body or path is under way with the key.
         """
@@ -93,7 +93,7 @@ class PendingRequests:
         return known, False
 
     def leave(self, request: PendingRequest, outcome: Outcome, now: float = 0.0) -> None:
-        """A request has ended; if that leaves a doubt, it is remembered from `now`, monotonic seconds."""
+        """End a request; one in doubt is remembered from `now`, monotonic seconds."""
         with _lock:
             if request.outcome is not None:
                 return
@@ -106,7 +106,7 @@ class PendingRequests:
     def give_up(
         self, request: PendingRequest, stopped: BaseException, now: float, *, doubtful: bool = False
     ) -> None:
-        """A request has ended without a record. `doubtful`: an earlier caller's tries may have made one."""
+        """End a request without a record. `doubtful`: an earlier caller's attempts may have made one."""
         if isinstance(stopped, PaymentsError) and not _is_callers_own(stopped):
             self.leave(request, ("error", stopped), now)
         else:
@@ -120,21 +120,21 @@ class PendingRequests:
             _, self._forgotten = self._doubts.popitem(last=False)
 
     def since_doubt(self, call: Call, now: float) -> float | None:
-        """At least how many seconds ago a repeat of it was left in doubt here; None when none was."""
+        """Least seconds since the same request was left in doubt here; None when it was not."""
         at = self._doubts.get(_identity(call), self._forgotten)
         return None if at is None else now - at
 
     def forget_parents(self) -> None:
-        """In a forked child: what is under way is the parent's."""
+        """Forget, in a forked child, the parent's requests."""
         self._requests = {}
 
 
 async def join(
     requests: PendingRequests, request: PendingRequest, runtime: Runtime, run: Run, history: CallHistory
 ) -> Any:
-    """The outcome of a request that is under way; one that is left to this caller is sent with `run`.
+    """Wait for a request under way and return its outcome; if its sender gives it up, send it with `run`.
 
-    `history`: the caller's own, which counts its deadline and makes its errors.
+    `history` is this caller's own, for its deadline and its errors.
     """
     call, doubtful, is_own = history.call, False, False
     while not is_own:
@@ -158,14 +158,14 @@ async def join(
 
 
 def _is_callers_own(stopped: BaseException) -> bool:
-    """Whether a caller's options, or the end of its client, ended its call: another caller may continue."""
+    """Return whether only the caller's own options or client ended its call, so that others may continue."""
     reason = stopped.__cause__ if isinstance(stopped, OutcomeUnknown) else stopped
     is_closed = isinstance(reason, APIConnectionError) and reason.kind == "closed"
     return is_closed or isinstance(reason, DeadlineExceeded | LimitReached)
 
 
 def _in_doubt(stopped: BaseException, history: CallHistory) -> BaseException:
-    """The error of a call after another caller's tries, which may have paid although this one was refused."""
+    """Make the error of a call after another caller's attempts, which may have been carried out."""
     if isinstance(stopped, PaymentsError) and stopped.effect == "none":
         return history.outcome_unknown(stopped)
     if isinstance(stopped, CancelledError) and not hasattr(stopped, "outcome"):
@@ -176,14 +176,14 @@ def _in_doubt(stopped: BaseException, history: CallHistory) -> BaseException:
 async def _wait(
     requests: PendingRequests, request: PendingRequest, runtime: Runtime, history: CallHistory
 ) -> Outcome:
-    """The outcome of a request that another caller sends. What ends the wait leaves a creation in doubt."""
+    """Wait for the outcome of another caller's request. When the wait ends early, a creation is in doubt."""
     try:
         while request.outcome is None:
             await _wait_once(request, runtime, history.until(runtime.monotonic() + _CHECK))
             if request.outcome is None and history.is_late(runtime.monotonic):
                 raise _late(history)
             stands = request.loop is None or not request.loop.is_running()
-            if request.outcome is None and stands:  # it is no longer being sent
+            if request.outcome is None and stands:  # the request is no longer being sent
                 requests.leave(request, ("abandoned", True), runtime.monotonic())
     except CancelledError as stopped:
         if history.call.operation.creates:
@@ -193,7 +193,7 @@ async def _wait(
 
 
 async def _wait_once(request: PendingRequest, runtime: Runtime, until: float) -> None:
-    """Return when the request has ended, or at that moment."""
+    """Return when the request has ended, or at `until`."""
     future = asyncio.get_running_loop().create_future()
     with _lock:
         if request.outcome is not None:
@@ -209,7 +209,7 @@ async def _wait_once(request: PendingRequest, runtime: Runtime, until: float) ->
 
 
 def _late(history: CallHistory) -> PaymentsError:
-    """The caller's deadline passed while another one's try was under way."""
+    """Make the error of a deadline that passed while another caller's attempt was under way."""
     error = history.out_of_time()
     return history.outcome_unknown(error) if history.call.operation.creates else error
 
@@ -220,7 +220,7 @@ def _wake(future: Future[None]) -> None:
 
 
 def _shared(how: str, value: Any) -> Any:
-    """Another caller's record or error as one's own: nothing that either changes is the other's."""
+    """Copy another caller's record or error, so that changes to one do not reach the other."""
     if how == "error":
         raise _copy(value)
     return deepcopy(value)
@@ -247,23 +247,23 @@ def _identity(call: Call) -> Identity:
 
 
 def _same(one: Call, other: Call) -> bool:
-    """Whether two requests under one key are one and the same to the service."""
+    """Return whether two requests under one key are the same to the service."""
     first, second = _prepared(one), _prepared(other)
     place = (one.operation.method, first.path)
     return place == (other.operation.method, second.path) and first.body == second.body
 
 
 def _is_alike(one: Call, other: Call) -> bool:
-    """Whether two calls read their answer as the same kind of record."""
+    """Return whether two calls read their answer as the same kind of record."""
     return one.operation == other.operation and one.operation.result is other.operation.result
 
 
 def of(runtime: Runtime) -> PendingRequests:
-    """The requests under way on a clock: of all clients of a process, but for those of tests."""
+    """The requests under way on a clock, which all clients of a process share, except in tests."""
     with _lock:
         try:
             return _BY_CLOCK.setdefault(runtime, PendingRequests())
-        except TypeError:  # it cannot be hashed, or referred to weakly
+        except TypeError:  # the clock cannot be hashed or weakly referenced
             return PendingRequests()
 
 

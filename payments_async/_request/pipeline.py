@@ -43,7 +43,7 @@ from .settings import Settings
 
 @attrs.define(eq=False)
 class Pipeline:
-    """Sends calls. Shared by all resources of a client and by its `with_options` siblings' transport."""
+    """Sends the calls of all resources of a client."""
 
     settings: Settings
     transport: Transport = attrs.field(repr=False)
@@ -52,12 +52,12 @@ class Pipeline:
     make_key: KeyMaker = attrs.field(repr=False)
     used_keys: UsedKeys = attrs.field(repr=False)
     session: str = attrs.field(repr=False)
-    """Names the process and its clock (`clocks.Timestamps`)."""
+    """Identifies the process and its clock (`clocks.Timestamps`)."""
     pending: PendingRequests = attrs.field(init=False, repr=False)
     """The requests under way on this client's clock."""
 
     async def run(self, call: Call) -> Any:
-        """The call's record. Raises the errors of `errors`, each with the call's effect."""
+        """Run a call; returns its record. Raises the errors of `errors`, each with the call's effect."""
         runtime, settings, emitter = self.runtime, self.settings, self.settings.emitter
         history = CallHistory(call, runtime.monotonic(), call.deadline or settings.deadline, self.moment)
         key: SecretKey | None = None
@@ -93,11 +93,11 @@ class Pipeline:
                 await self._sleep(history, delay)
 
     def send(self, call: Call, options: Mapping[str, Any]) -> Coroutine[Any, Any, Any]:
-        """Send a write just prepared. No other caller can know a key that the client made for it."""
+        """Send a write just prepared. A key that the client made is unknown to other callers."""
         return self.run_once(call) if options.get("idempotency_key") else self.run(call)
 
     async def run_once(self, call: Call) -> Any:
-        """Send a write whose idempotency key other callers may know: joins the same request if under way."""
+        """Send a write whose idempotency key other callers may know; joins the same request if under way."""
         requests = self.pending
         request, is_own = requests.enter(call)
         if not is_own:
@@ -123,7 +123,7 @@ class Pipeline:
         options: Mapping[str, Any],
         path: str | None = None,
     ) -> PreparedRequest:
-        """A write's bytes and key. Raises InvalidRequest, also for a key used with another body (gap R)."""
+        """Prepare a write. Raises InvalidRequest, also for a key used with another body (gap R)."""
         prepared = prepare(
             operation,
             request,
@@ -139,7 +139,7 @@ class Pipeline:
         return prepared
 
     def _with_known_key(self, prepared: PreparedRequest) -> PreparedRequest:
-        """A request under the caller's own key, which protects from when it was first used."""
+        """Date a request with the caller's own key from the key's first use: its protection began then."""
         key, now = prepared.idempotency_key, self.runtime.monotonic()
         first = self.used_keys.first_used(key, now)
         if self.used_keys.conflict(key, prepared.body, now):
@@ -155,10 +155,10 @@ class Pipeline:
             raise ConfigurationError(problem, operation=prepared.operation)
 
     def refuse_unprotected(self, prepared: PreparedRequest, *, rotated_key: bool) -> None:
-        """Raise ConfigurationError for a request whose idempotency key may not keep it from happening twice.
+        """Raise ConfigurationError for a request that could be carried out twice despite its idempotency key.
 
-        That is under another secret key, which may be another project's, and without a reference after the
-        key's time. A payout's reference protects it for ever (Endpoints, POST /payouts).
+        That can happen under another secret key, which may be another project's, and without a reference
+        after the key's lifetime. A payout's reference protects it for ever (Endpoints, POST /payouts).
         """
         if not isinstance(prepared, PreparedRequest):
             problem = f"send() takes a PreparedRequest, not {type(prepared).__name__}"
@@ -169,26 +169,27 @@ class Pipeline:
             raise ConfigurationError(problem, operation=prepared.operation)
 
     def made_it(self, prepared: PreparedRequest) -> bool:
-        """Whether a request was prepared under the secret key of now."""
+        """Return whether a request was prepared under the current secret key."""
         return prepared.key_fingerprint == self.settings.key().fingerprint
 
     def age(self, prepared: PreparedRequest) -> float:
-        """Seconds since a request was prepared, or its key first used."""
+        """Seconds since a request was prepared, or since its key was first used."""
         return (self.runtime.now() - prepared.created_at).total_seconds()
 
     def moment(self) -> Timestamps:
-        """Now, on our own clocks."""
+        """The present time on our own clocks."""
         return Timestamps(self.runtime.now().timestamp(), self.runtime.monotonic(), self.session)
 
     def limits_snapshot(self) -> dict[LimitClass, LimitSnapshot]:
-        """How much of each limit the key has used in this process."""
+        """The use of each rate limit by the key in this process."""
         limiter = self.keys.of(self.settings.key()).limiter
         return limiter.snapshot(self.runtime.monotonic())
 
     def _key(self, history: CallHistory, last: SecretKey | None) -> SecretKey:
-        """The key of the next attempt: a fresh one, but the last one again while its attempt is in doubt.
+        """The secret key of the next attempt: a new one, or the last one again while its attempt is in doubt.
 
-        Another key may not see the first one's idempotency store, and none at all must not hide the doubt.
+        Another key may not reach the first key's idempotency store, and a missing key must not hide the
+        doubt.
         """
         if last is not None and history.unknown:
             return last
@@ -198,7 +199,7 @@ class Pipeline:
         return key
 
     def _try_acquire(self, state: KeyState, history: CallHistory, now: float) -> Grants:
-        """The grant of nearly every call: one limiter with room, and no deadline. Empty in any other case."""
+        """Take the grant of the usual call: one limiter with room, and no deadline. Empty in other cases."""
         call = history.call
         limiters = state.limiter.limiters(call.limit, call.record, now)
         if len(limiters) > 1 or history.deadline is not None:
@@ -207,7 +208,7 @@ class Pipeline:
         return ((limiters[0], grant),) if grant else ()
 
     async def _acquire(self, state: KeyState, history: CallHistory) -> Grants:
-        """Pass the limiters of the call, narrow ones first; nothing passes after the deadline."""
+        """Pass the limiters of the call, narrow ones first, before the deadline."""
         call, grants, monotonic = history.call, [], self.runtime.monotonic
         try:
             for limiter in state.limiter.limiters(call.limit, call.record, monotonic()):
@@ -231,7 +232,7 @@ class Pipeline:
             try:
                 until = history.until(self.runtime.monotonic() + patience)
                 grant = await limiter.acquire(self.runtime, priority=history.call.priority, until=until)
-            except LimiterTimeout:  # the deadline, or a limiter that may have been closed for long meanwhile
+            except LimiterTimeout:  # the deadline passed, or the limiter was closed for long meanwhile
                 if history.is_late(self.runtime.monotonic):
                     raise history.out_of_time() from None
         notify.throttled(self.settings.emitter, history, self.runtime.monotonic() - now)
@@ -246,7 +247,7 @@ class Pipeline:
         started: float,
         request: HTTPRequest | None,
     ) -> None:
-        """Note an attempt's verdict, and report its end to the limiters it had passed."""
+        """Note an attempt's verdict, and end its grants."""
         ended = self.runtime.monotonic()
         history.note(result, started, ended)
         if result.status is None:
@@ -267,7 +268,7 @@ class Pipeline:
         started: float,
         request: HTTPRequest | None,
     ) -> None:
-        """Note an attempt that was cancelled or failed unexpectedly; it is in doubt if it was sent."""
+        """Note an attempt that was cancelled or failed unexpectedly: in doubt if it was sent."""
         ended, sent = self.runtime.monotonic(), is_sent(request)
         give_up(grants, ended, sent=sent)
         reason = "cancelled" if isinstance(stopped, CancelledError) else type(stopped).__name__

@@ -1,6 +1,6 @@
-"""Arguments to calls: everything that is checked and fixed before a request may leave. Pure.
+"""Makes calls from arguments, and checks them before anything is sent. Pure.
 
-A call's bytes and idempotency key are made here, once; every try sends these.
+A call's bytes and idempotency key are made here, once; every attempt sends the same.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Errors = dict[str, list[str]]
 
 @attrs.define(eq=False)
 class Call:
-    """One call, ready to go."""
+    """One call, ready to be sent."""
 
     operation: Operation[Any]
     path: str
@@ -39,7 +39,7 @@ class Call:
     record: str | None = None
     prepared: PreparedRequest | None = None
     request: Params | None = attrs.field(default=None, repr=False)
-    """What `prepared` has its bytes of, where this process just made them: the answer is held against it."""
+    """The object that `prepared` was encoded from, if this process made it; compared with the answer."""
     priority: Priority = "interactive"
     timeout: float | None = None
     deadline: float | None = None
@@ -57,7 +57,7 @@ def reading(
     errors: Errors | None = None,
     record: str | None = None,
 ) -> Call:
-    """A GET. Raises InvalidRequest with every fault of its arguments."""
+    """Make the call of a GET. Raises InvalidRequest with every fault of its arguments."""
     refuse_unknown(options, READ_OPTIONS, operation.name)
     faults = {**(errors or {}), **operations.id_problems(ids or {}), **_option_problems(options)}
     if faults:
@@ -85,9 +85,9 @@ def writing(
     priority: Priority = "interactive",
     request: Params | None = None,
 ) -> Call:
-    """A write that was prepared. Raises InvalidRequest for unusable options.
+    """Make the call of a prepared write. Raises InvalidRequest for unusable options.
 
-    `request` is what its bytes say, if it is at hand and nothing was added to it.
+    `request` is the object that was encoded, if known and nothing was added to it.
     """
     path, headers, limit = prepared.path, prepared.headers, limit or operation.limit
     if not options:
@@ -101,7 +101,7 @@ def writing(
 def with_params(
     operation: Operation[Any], json: object, params: Any, options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The options of a `client.request`, its `params` among them. Raises InvalidRequest."""
+    """The options of a `client.request`, including its `params`. Raises InvalidRequest."""
     refuse_unknown(options, WRITE_OPTIONS if operation.writes else READ_OPTIONS, "request")
     params, extra = {} if params is None else params, options.get("extra_query") or {}
     queries = {"params": params, "extra_query": extra}
@@ -122,14 +122,14 @@ READ_OPTIONS = SEND_OPTIONS | {"extra_headers", "extra_query"}
 WRITE_OPTIONS = READ_OPTIONS | {"idempotency_key", "extra_body"}
 PREPARE_OPTIONS = WRITE_OPTIONS - SEND_OPTIONS
 _WRITTEN = ("idempotency_key", "extra_body", "extra_query", "extra_headers")
-"""The options that become part of a write."""
+"""Options that become part of a write's request."""
 _NOTHING: tuple[Any, ...] = (None,) * len(_WRITTEN)
 
 
 def unlisted(
     method: object, path: object, result: type[Any] | None, limit: Limit | None
 ) -> tuple[Operation[Any], str | None]:
-    """The operation `client.request` makes of its arguments, and its record. Raises InvalidRequest."""
+    """The operation of a `client.request`, and the id for a per-record limit. Raises InvalidRequest."""
     faults: dict[str, list[str]] = {}
     if not isinstance(method, str) or method not in operations.METHODS:
         faults["method"] = [f"must be one of {', '.join(operations.METHODS)}"]
@@ -149,7 +149,7 @@ def unlisted(
 
 
 def split(arguments: Mapping[str, Any], options: frozenset[str]) -> tuple[Any, dict[str, Any]]:
-    """Keyword arguments as (a request's own, options)."""
+    """Split keyword arguments into (fields of the request, options)."""
     if options.isdisjoint(arguments):
         return arguments, {}
     own = {**arguments}
@@ -157,7 +157,7 @@ def split(arguments: Mapping[str, Any], options: frozenset[str]) -> tuple[Any, d
 
 
 def refuse_unknown(arguments: Mapping[str, Any], known: frozenset[str], method: str) -> None:
-    """Raise TypeError for a keyword argument that the method does not take, with the nearest it does."""
+    """Raise TypeError for an unknown keyword argument; the message suggests the nearest known one."""
     if known.issuperset(arguments):
         return
     name = min(arguments.keys() - known)
@@ -167,7 +167,7 @@ def refuse_unknown(arguments: Mapping[str, Any], known: frozenset[str], method: 
 
 
 def sending(options: Mapping[str, Any]) -> Any:
-    """The options that say how a call is sent."""
+    """The options for sending a call."""
     return {name: options[name] for name in SEND_OPTIONS if name in options}
 
 
@@ -182,7 +182,7 @@ def prepare(
     make_key: idempotency.KeyMaker,
     path: str | None = None,
 ) -> PreparedRequest:
-    """The exact bytes and idempotency key of a write, bound to an address and a secret key.
+    """Make the exact bytes and idempotency key of a write, bound to an address and a secret key.
 
     Raises InvalidRequest with every fault at once; nothing is sent.
     """
@@ -220,7 +220,7 @@ def _write_problems(options: Mapping[str, Any]) -> Errors:
 def _reference(
     operation: Operation[Any], request: Params | Mapping[str, Any] | None, extra: Mapping[str, Any] | None
 ) -> str | None:
-    """A payout's reference as its bytes have it, whichever argument it came by."""
+    """The reference in a payout's bytes, whichever argument it came from."""
     if operation.path != "/payouts" or operation.method != "POST":
         return None
     if extra and "reference" in extra:
@@ -265,10 +265,10 @@ def _number_problems(options: Mapping[str, Any]) -> Errors:
 
 
 def positive(value: object) -> bool:
-    """Whether a value is a finite number of seconds above zero."""
+    """Return whether a value is a finite number of seconds above zero."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
 
 
 def count(value: object) -> bool:
-    """Whether a value is a whole number, 0 or more."""
+    """Return whether a value is a whole number, 0 or more."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0

@@ -1,6 +1,6 @@
-"""Finds out what a write in doubt did: sends it again with the same key, or looks up its payout.
+"""Finds the outcome of a write in doubt: sends it again with the same key, or looks up its payout.
 
-The same bytes are sent with the same key while the key is trusted: 23 of its 24 hours. Later a payout is
+The same bytes are sent with the same key while the key protects: 23 of its 24 hours. Later a payout is
 looked up by its reference. A refusal proves that nothing happened only when the service replays it (then it
 was the first answer), or when the reference is in no page of the list 15 minutes after the last attempt.
 """
@@ -37,17 +37,17 @@ from .outcome import mismatch
 from .pipeline import Pipeline
 
 Find = Callable[..., Awaitable[Payout | None]]
-"""`payouts.find`."""
+"""Type of `payouts.find`."""
 
 _EARLIER = timedelta(days=1)
-"""Clocks may differ, and filters go by the day."""
+"""Margin for the date filter: clocks may differ, and filters are by the day."""
 _FINAL_WORDS = (DecodeError, ResponseMismatch, ConfigurationError)
 _ABOUT_THE_QUESTION = (AuthenticationError, PermissionDeniedError, RateLimitedError)
 """Refusals that say nothing about the write in doubt."""
 
 
 def _request_of(given: OutcomeUnknown | PreparedRequest) -> PreparedRequest:
-    """The write in doubt. Raises ConfigurationError when it is gone."""
+    """The write in doubt. Raises ConfigurationError for an error that lost it in a pickle."""
     prepared = given.prepared if isinstance(given, OutcomeUnknown) else given
     if isinstance(prepared, PreparedRequest):
         return prepared
@@ -65,7 +65,7 @@ class OutcomeResolver:
     _find: Find
 
     async def resolve(self, given: OutcomeUnknown | PreparedRequest) -> Any:
-        """The record; or the refusal, which then is certain; or OutcomeUnknown again."""
+        """Find the outcome: returns the record, raises the certain refusal, or OutcomeUnknown again."""
         prepared = _request_of(given)
         self._pipeline.refuse_foreign(prepared)
         began = self._pipeline.moment()
@@ -77,16 +77,16 @@ class OutcomeResolver:
             raise
         except CancelledError as stopped:
             outcome = getattr(stopped, "outcome", None) or self._unknown(prepared, None)
-            self._pass_on(given, age, began, outcome)  # it was in doubt before, and still is
+            self._pass_on(given, age, began, outcome)  # the write was in doubt before, and still is
             stopped.outcome = outcome  # type: ignore[attr-defined] # added to the exception
             raise
 
     def _pass_on(
         self, given: OutcomeUnknown | PreparedRequest, age: float, began: Timestamps, error: OutcomeUnknown
     ) -> None:
-        """A new error of the same doubt knows the age that the key has already shown.
+        """Copy the known age of the key to a new error about the same write.
 
-        Where its own tries are known to have made nothing, the doubt is as old as the one it was given.
+        When the new attempts are known to have made nothing, the time of the earlier doubt is kept.
         """
         verdicts = {attempt.verdict for attempt in error.attempts}
         if not verdicts or "in_doubt" in verdicts:
@@ -129,8 +129,8 @@ class OutcomeResolver:
     ) -> Any:
         """Find a payout by its reference.
 
-        `certain`: nothing of the request can be alive any more, so that a refusal is the last word on it, if
-        the list does not show the payout. It is then read back to `start`, by the service's own clock.
+        `certain`: no earlier attempt can still be in progress, so that a refusal is final if the list does
+        not show the payout. The list is then read back to `start`, by the service's own clock.
         """
         if prepared.reference is None:
             raise self._unknown(prepared, cause)
@@ -159,7 +159,7 @@ class OutcomeResolver:
 
 
 def _age(prepared: PreparedRequest, given: OutcomeUnknown | PreparedRequest, now: Timestamps) -> float:
-    """Seconds for which the request's key has been in use, at most."""
+    """The most seconds for which the request's key has been in use."""
     made = prepared.created_at.timestamp()
     if isinstance(given, OutcomeUnknown):
         return clocks.key_age(made, given._ended, given._in_use, now)
@@ -167,14 +167,14 @@ def _age(prepared: PreparedRequest, given: OutcomeUnknown | PreparedRequest, now
 
 
 def _can_be_dated(ended: Timestamps | None, now: Timestamps) -> bool:
-    """Whether a clock that cannot be set may tell how long ago a moment was."""
+    """Return whether a clock that cannot be set covers both moments."""
     return ended is not None and (ended.session == now.session or ended.server is not None)
 
 
 def _is_dead(given: OutcomeUnknown | PreparedRequest, now: Timestamps, since_doubt: float | None) -> bool:
-    """Whether no try before this one can still be at work. `since_doubt`: since the last repeat's here.
+    """Return whether no earlier attempt can still be running. `since_doubt`: seconds since the last one here.
 
-    Of a stored request it is not known when it was sent last: only a replayed refusal is certain.
+    The last sending of a stored request is not known: only a replayed refusal is certain.
     """
     ended = given._ended if isinstance(given, OutcomeUnknown) else None
     if ended is None or (since_doubt is not None and since_doubt <= _assumptions.ABANDONED_AFTER):
@@ -183,7 +183,7 @@ def _is_dead(given: OutcomeUnknown | PreparedRequest, now: Timestamps, since_dou
 
 
 def _start(given: Any, now: Timestamps) -> float | None:
-    """When the key was first used by the service's clock, which the list goes by; None if it did not say."""
+    """Time of the key's first use by the service's clock, which the list uses; None when not known."""
     ended: Timestamps = given._ended
     if ended.server is not None:
         return ended.server - float(given._in_use)
@@ -193,7 +193,7 @@ def _start(given: Any, now: Timestamps) -> float | None:
 
 
 def _matching(prepared: PreparedRequest, found: Payout) -> Payout:
-    """A payout with the same reference, unless it is another one. Raises ResponseMismatch."""
+    """Check a payout with the same reference. Raises ResponseMismatch when its other fields differ."""
     if other := mismatch(prepared, found):
         other.idempotency_key = prepared.idempotency_key
         raise other
@@ -201,14 +201,14 @@ def _matching(prepared: PreparedRequest, found: Payout) -> Payout:
 
 
 def _is_the_first_answer(error: PaymentsError) -> bool:
-    """A replayed refusal is what the service answered at first: nothing was done."""
+    """Return whether an error is a replayed refusal, the service's first answer: nothing was done."""
     if not isinstance(error, APIStatusError):
         return False
     return is_replayed(error.headers)
 
 
 def refuse_settled(given: object) -> None:
-    """Raise ConfigurationError for an exception that tells of no write in doubt, or that carries one."""
+    """Raise ConfigurationError for an exception that is not a write in doubt, or only carries one."""
     if isinstance(given, PaymentsError):
         problem = f"the error's effect is known ({given.effect})" if given.effect != "unknown" else None
     elif isinstance(given, BaseException):

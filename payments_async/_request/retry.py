@@ -1,4 +1,4 @@
-"""What follows a 429 or another failed attempt: how long the limiters close, whether and when to try again.
+"""Closes the limiters after a 429, and decides whether and when a failed attempt is retried.
 
 A 429 closes the rate limiters (`close_limiters`). The next attempt waits there, unless the caller does not
 want to wait so long (`refuse_long_wait`). Other failures are tried again after a back-off (`before_retry`),
@@ -18,11 +18,11 @@ from .outcome import AttemptResult
 from .settings import Settings
 
 BASE = 0.5
-"""Seconds: the bound of the first back-off, doubled for each next one."""
+"""Seconds: the most of the first back-off, doubled for each next one."""
 CAP = 8.0
-"""Seconds: the bound of any back-off."""
+"""Seconds: the most of any back-off."""
 JITTER = 1.0
-"""Seconds added to a `Retry-After` at most."""
+"""The most seconds added to a `Retry-After`."""
 
 
 def close_limiters(
@@ -43,7 +43,7 @@ def close_limiters(
 
 
 def refuse_long_wait(limiter: RateLimiter, history: CallHistory, settings: Settings, now: float) -> None:
-    """Raise LimitReached where the caller does not want to wait at a limiter, or not for so long."""
+    """Raise LimitReached when the caller does not want to wait at a limiter, or not this long."""
     name, closed = history.call.operation.name, limiter.snapshot(now).closed_for
     if closed > settings.max_retry_after + JITTER:
         reason = f"{name}: the service's 429 closed the rate limit for {closed:.3g} s"
@@ -70,7 +70,7 @@ def before_retry(
         raise history.conclusion(error)
     if history.is_late(runtime.monotonic):
         raise history.out_of_time(error)
-    limited = result.status == 429  # it waits at the limiter, which then opens for one request at a time
+    limited = result.status == 429  # the wait is at the limiter, which then opens for one request at a time
     if history.retries >= allowed or not (limited or budget.spend(result.reason)):
         raise history.conclusion(error)
     history.retries += 1
@@ -82,14 +82,14 @@ def before_retry(
 
 
 def _is_unwanted_wait(error: PaymentsError, settings: Settings) -> bool:
-    """Whether the caller, or the length of the wait, forbids waiting after a 429."""
+    """Return whether the caller's options forbid waiting after a 429, or waiting this long."""
     if not isinstance(error, RateLimitedError):
         return False
     return settings.on_limit == "raise" or (error.retry_after or 0.0) > settings.max_retry_after
 
 
 def backoff(retry: int, chance: float) -> float:
-    """Seconds before the retry of that number (1 is the first): exponential with full jitter."""
+    """Seconds before a retry (1 is the first): exponential with full jitter."""
     return chance * min(CAP, BASE * 2.0 ** min(retry - 1, 10))
 
 
@@ -101,7 +101,7 @@ def pause(retry: int, retry_after: float | None, chance: float) -> float:
 
 
 class RetryBudget:
-    """A key's allowance of retries, so that a failing service is not stormed.
+    """A key's budget of retries, so that a failing service is not flooded.
 
     500 tokens; a retry takes 5, one after a timeout 10; a success gives 1 back. A 429 costs nothing: the
     limiter it closes lets out one request at a time.
@@ -113,7 +113,7 @@ class RetryBudget:
         self.tokens: int = self.FULL
 
     def spend(self, reason: str) -> bool:
-        """Take the tokens of a retry after a failure of that kind; False when there are not enough."""
+        """Take the tokens of a retry after a failure of this kind; False when there are not enough."""
         price = 10 if reason == "timeout" else 5
         if self.tokens < price:
             return False
@@ -121,6 +121,6 @@ class RetryBudget:
         return True
 
     def earn(self) -> None:
-        """A call succeeded."""
+        """Give back a token after a successful call."""
         if self.tokens < self.FULL:
             self.tokens += 1

@@ -24,12 +24,12 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "transport": ("send", "aclose"),
     "runtime": ("monotonic", "now", "sleep", "call_later", "random", "token"),
 }
-"""The methods of the objects a client can be given (`_http.types.Transport`, `_runtime.Runtime`)."""
+"""Methods that the objects given to a client must have (`_http.types.Transport`, `_runtime.Runtime`)."""
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class Settings(ValueMixin):
-    """The options of a client, as its calls use them."""
+    """The checked options of a client."""
 
     base_url: str
     key: auth.KeySource = attrs.field(repr=False)
@@ -44,7 +44,7 @@ class Settings(ValueMixin):
 
 
 def variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """Our own variables only, and as `Secret`: the repr of the whole environment is full of them."""
+    """Select this package's environment variables, as `Secret`, so that tracebacks print none of them."""
     names = ("PAYMENTS_API_KEY", "PAYMENTS_BASE_URL", "PAYMENTS_RATE_SHARE")
     return {name: Secret(environ[name]) for name in names if environ.get(name)}
 
@@ -61,7 +61,7 @@ def settle(
     verified: bool = True,
     **numbers: Any,
 ) -> Settings:
-    """Checked settings; `verified` says whether the service has to prove who it is.
+    """Make settings from a client's options. `verified`: whether the service's certificate is verified.
 
     Raises ConfigurationError for the first option that cannot be used.
     """
@@ -82,7 +82,7 @@ def settle(
 
 
 def check_numbers(numbers: dict[str, Any]) -> dict[str, Any]:
-    """The options that are numbers, and `on_limit`, as they are. Raises ConfigurationError."""
+    """Check the options that are numbers, and `on_limit`. Raises ConfigurationError."""
     for name in ("timeout", "max_retry_after", "deadline", "connect_timeout"):
         boundless = name == "deadline" and numbers.get(name) is None
         if name in numbers and not boundless and not prepare.positive(numbers[name]):
@@ -98,7 +98,7 @@ def check_numbers(numbers: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_parts(*, ssl_context: object, insecure: object, **parts: object) -> None:
-    """The objects a client is made of, where given. Raises ConfigurationError."""
+    """Check the objects given to a client. Raises ConfigurationError."""
     if not isinstance(insecure, bool):
         raise ConfigurationError(f"insecure must be True or False, not {type(insecure).__name__}")
     if ssl_context is not None and not isinstance(ssl_context, ssl.SSLContext):
@@ -110,14 +110,14 @@ def check_parts(*, ssl_context: object, insecure: object, **parts: object) -> No
 
 
 def verifies(ssl_context: ssl.SSLContext | None) -> bool:
-    """Whether a certificate is asked for; aiohttp's own context does."""
+    """Return whether a TLS context verifies certificates; aiohttp's default does."""
     return ssl_context is None or ssl_context.verify_mode is not ssl.CERT_NONE
 
 
 def altered(
     settings: Settings, on_event: Callable[[Any], object] | None, numbers: Mapping[str, Any]
 ) -> Settings:
-    """The settings of a sibling: what is None stays. Raises ConfigurationError."""
+    """Make the settings of `with_options`: None keeps an option. Raises ConfigurationError."""
     changed = check_numbers({name: value for name, value in numbers.items() if value is not None})
     if on_event is not None:
         changed["emitter"] = emitter(on_event)
@@ -125,14 +125,14 @@ def altered(
 
 
 def emitter(on_event: Callable[[Any], object] | None) -> Emitter:
-    """The emitter of a client's events. Raises ConfigurationError."""
+    """Make the emitter of a client's events. Raises ConfigurationError."""
     if on_event is not None and not callable(on_event):
         raise ConfigurationError(f"on_event must be callable, not {type(on_event).__name__}")
     return Emitter(on_event)
 
 
 def user_agent(app_info: str | None) -> str:
-    """`User-Agent`: this package, Python, and what the application says of itself."""
+    """The `User-Agent`: this package, Python and `app_info`."""
     ours = f"payments-sdk/{__version__} python/{sys.version_info.major}.{sys.version_info.minor}"
     if app_info is None:
         return ours

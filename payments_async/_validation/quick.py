@@ -1,7 +1,7 @@
-"""A quick test of payouts, of which nearly all are in order. Pure.
+"""A quick check for payouts, nearly all of which are valid. Pure.
 
-Walking the tables of rules costs several times as much. A payout that fails the test may still be in order:
-then the tables decide. Written out field by field, because a loop costs twice as much.
+Checking by the tables of rules costs several times as much. A payout that fails the quick check may still be
+valid: then the tables decide. Written out field by field, because a loop costs twice as much.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SIMPLE = frozenset({int, bool, type(None)})
 
 
 def is_in_order(payout: PayoutRequest) -> bool:
-    """Whether a payout plainly breaks no rule."""
+    """Return whether a payout clearly breaks no rule."""
     amount, currency, method, reference = payout.amount, payout.currency, payout.method, payout.reference
     return (
         amount.__class__ is Decimal
@@ -60,7 +60,7 @@ def is_in_order(payout: PayoutRequest) -> bool:
 
 
 def _is_instrument(value: Any) -> bool:
-    """Texts only, with a type; the country has two letters."""
+    """Return whether a value is an instrument of texts only, with a type and a two-letter country."""
     return (
         type(value) is Instrument
         and (text := value.type).__class__ is str
@@ -96,7 +96,7 @@ def _is_customer(value: Any) -> bool:
 
 
 def _is_plain(pairs: Any, levels: int = 8) -> bool:
-    """Whether keys are ASCII text, and values texts, whole numbers, nothing, or pairs as plain."""
+    """Return whether keys are ASCII text, and values text, whole numbers, None, or pairs of the same."""
     if pairs.__class__ is not dict:
         return False
     for key, value in pairs.items():

@@ -1,6 +1,6 @@
-"""What a value of a request may be, one function a rule. Pure: a value in, what is wrong with it out.
+"""The rules for values of a request, one function each. Pure: takes a value, returns its fault or None.
 
-A text names the rule and the kind of the value, never the value: it may be an account.
+A message names the rule and the type of the value, never the value, which may be account data.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import attrs
 from .. import params
 
 Rule = Callable[[Any], str | None]
-"""What is wrong with a value, as the end of a sentence that starts with the field; None when nothing is."""
+"""Returns a value's fault, as the end of a sentence that starts with the field; None for a good value."""
 
-# Compiled by `re` when they are first asked: most requests never need one.
+# Compiled by `re` at their first use: most requests never need one.
 _STATEMENT = r"[\w\s.,-]*"
 _CONTROL = r"[\x00-\x1f\x7f-\x9f]"
 _UNSEEN = (
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
     "\U0001d159\U000e0100-\U000e01ef]"
 )
-"""What Python calls printable, and shows nothing: Default_Ignorable_Code_Point and two blank signs."""
+"""Invisible characters that Python calls printable: Default_Ignorable_Code_Point and two blanks."""
 _COLOR = r"#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8})"
 _MAX_DEPTH = 32
 _HARMLESS = r"(?a)(?=.*\d)[A-Za-z0-9_./#-]{1,40}"
@@ -53,24 +53,24 @@ _OURS = frozenset(
 
 
 def kind(value: object) -> str:
-    """A value's type, in words fit for a message."""
+    """A value's type, in words for a message."""
     return "nothing" if value is None else type(value).__name__
 
 
 def described(value: object) -> str:
-    """A value's type and, of a text, its length."""
+    """A value's type and, for a text, its length."""
     return f"text of {len(value)} characters" if isinstance(value, str) else kind(value)
 
 
 def is_identifier(text: str) -> bool:
-    """Whether a text is fit for a message: the name of a record, and no person's name or account."""
+    """Return whether a text may be in a message: the name of a record, not a person's name or account."""
     return sum(letter.isdigit() for letter in text) <= _MOST_DIGITS and bool(
         re.fullmatch(_HARMLESS, text, re.ASCII)
     )
 
 
 def is_unicode(value: str) -> bool:
-    """Whether UTF-8 can carry the text: no lone surrogates."""
+    """Return whether UTF-8 can encode a text: no lone surrogates."""
     try:
         return value.isascii() or bool(value.encode())
     except UnicodeEncodeError:
@@ -78,8 +78,8 @@ def is_unicode(value: str) -> bool:
 
 
 def is_empty(value: Any) -> bool:
-    """Whether nothing was given: None, no text, or an object of nothing else."""
-    cls: Any = type(value)  # what a value says of its class may be a mock's
+    """Return whether a value is empty: None, empty text, or an object with only such values."""
+    cls: Any = type(value)  # `value.__class__` may be a mock's
     if issubclass(cls, params.Params):
         return all(is_nothing(getattr(value, field.name)) for field in attrs.fields(cls))
     if isinstance(value, Mapping):
@@ -88,13 +88,13 @@ def is_empty(value: Any) -> bool:
 
 
 def is_nothing(value: Any) -> bool:
-    """Whether a value counts as left out."""
+    """Return whether a value counts as left out."""
     return value is None or bool(value == "")
 
 
 @attrs.frozen(eq=False, repr=False)
 class Text:
-    """A string of at most so many characters."""
+    """A string with a maximum length."""
 
     maximum: int | None = None
 
@@ -111,12 +111,12 @@ class Text:
 
 @attrs.frozen(eq=False, repr=False)
 class Matching:
-    """A string of a given form."""
+    """A string that matches a pattern."""
 
     form: str
     """A regular expression."""
     wanted: str
-    """In words."""
+    """The pattern in words."""
 
     def __call__(self, value: Any) -> str | None:
         """What is wrong with a value."""
@@ -129,7 +129,7 @@ class Matching:
 
 
 def amount(value: Any) -> str | None:
-    """Major units, exact, at least 1 (Endpoints, Shared body fields). No upper bound but a sane one."""
+    """Major units, exact, at least 1 (Endpoints, Shared body fields), with a limit on the digits."""
     if isinstance(value, float):
         return 'is a float, which is not exact: write Decimal("10.10"), an int or decimal text'
     if isinstance(value, str):
@@ -146,7 +146,7 @@ def amount(value: Any) -> str | None:
 
 
 def reference(value: Any) -> str | None:
-    """At most 191 characters that can be found again: not blank, on one line, and no other's likeness."""
+    """At most 191 characters that can be found again: not blank, on one line, no invisible characters."""
     if problem := Text(191)(value):
         return problem
     if not value.strip():
@@ -155,7 +155,7 @@ def reference(value: Any) -> str | None:
 
 
 def name_problem(name: str) -> str | None:
-    """Why a name could be taken for another one: blanks at its ends, or invisible characters."""
+    """The reason why a name could be confused with another: blanks at its ends, invisible characters."""
     if re.search(_CONTROL, name):
         return "holds a control character"
     if name != name.strip():
@@ -167,7 +167,7 @@ def name_problem(name: str) -> str | None:
 
 
 def is_unseen(letter: str) -> bool:
-    """Whether a character shows nothing, or nothing that is known: the ordinary space aside."""
+    """Return whether a character is invisible or unknown, other than the ordinary space."""
     return not letter.isprintable() or bool(re.match(_UNSEEN, letter))
 
 
@@ -187,14 +187,14 @@ def metadata(value: Any) -> str | None:
 
 
 def minutes(value: Any) -> str | None:
-    """A session's life, 30 to 1440 minutes."""
+    """A session's lifetime, 30 to 1440 minutes."""
     if not isinstance(value, int) or isinstance(value, bool):
         return f"must be a whole number of minutes, not {kind(value)}"
     return None if 30 <= value <= 1440 else "must be 30 to 1440 minutes"
 
 
 def timestamp(value: Any) -> str | None:
-    """An aware moment."""
+    """An aware datetime."""
     if not isinstance(value, datetime):
         return f"must be a datetime, not {kind(value)}"
     return None if value.utcoffset() is not None else "must say its time zone: use an aware datetime"
@@ -212,12 +212,12 @@ def boolean(value: Any) -> str | None:
 
 
 def json_object(value: Any) -> str | None:
-    """A mapping that JSON can carry unchanged."""
+    """A mapping that JSON can represent unchanged."""
     return json_problem(value) if isinstance(value, Mapping) else f"must be a mapping, not {kind(value)}"
 
 
 def json_problem(value: Any, path: str = "", depth: int = 0) -> str | None:
-    """Why a value cannot go into a JSON body exactly as it is, after the keys that lead there."""
+    """The reason why JSON cannot represent a value exactly, after the path of keys to it; None if it can."""
     problem: str | None = None
     if depth > _MAX_DEPTH:
         return f"is nested more than {_MAX_DEPTH} deep"
@@ -280,7 +280,7 @@ def not_both(country_code: object, phone: object) -> str | None:
 
 
 def other_class(value: object, cls: type, otherwise: str = "") -> str | None:
-    """Why an object of a caller's own subclass will not do: what it adds has no rule, and is not sent."""
+    """The reason to refuse a caller's own subclass: its additions have no rules and are not sent."""
     own = type(value)
     if own is cls or not issubclass(own, cls):
         return None
@@ -289,12 +289,12 @@ def other_class(value: object, cls: type, otherwise: str = "") -> str | None:
 
 @attrs.frozen(eq=False, repr=False)
 class Nested:
-    """A nested object: of its params class, whose own rules apply, or a mapping passed on as it is."""
+    """A nested object: of its params class, whose own rules apply, or a mapping that is sent unchanged."""
 
     cls: type[params.Params]
 
     def __call__(self, value: Any) -> str | None:
-        """What is wrong with a value that is not of the class itself."""
+        """Return the fault of a value that is not of the class itself."""
         if problem := other_class(value, self.cls, " or a mapping"):
             return problem
         if not isinstance(value, Mapping):

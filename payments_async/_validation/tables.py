@@ -1,4 +1,4 @@
-"""The interface's limits on requests, as tables of rules. Pure: a request in, its faults out."""
+"""The interface's limits on requests, as tables of rules. Pure: takes a request, returns its faults."""
 
 from __future__ import annotations
 
@@ -107,14 +107,14 @@ _NOTHING: frozenset[str] = frozenset()
 
 
 def check(request: params.Params, *, now: datetime) -> Errors:
-    """Every fault of a request, nested objects included, by dotted field name (Endpoints)."""
+    """Find every fault of a request, with nested objects, by dotted field name (Endpoints)."""
     if type(request) is params.PayoutRequest and is_in_order(request):
         return {}
     return faults(request, now=now)
 
 
 def faults(request: params.Params, *, now: datetime) -> Errors:
-    """The same by a walk through the tables."""
+    """Find the faults by the tables of rules."""
     if type(request) not in RULES:
         return {"request": [_foreign(request)]}
     errors: Errors = {}
@@ -127,7 +127,7 @@ def faults(request: params.Params, *, now: datetime) -> Errors:
 
 
 def _foreign(request: object) -> str:
-    """What to pass instead of an object of a class that is not ours."""
+    """Advice on the class to pass instead of an unknown one."""
     problems = (other_class(request, cls) for cls in RULES)
     return next(filter(None, problems), f"must be a class of params, not {kind(request)}")
 

@@ -1,4 +1,4 @@
-"""What the service returns: frozen records under the interface's own names."""
+"""The records that the service returns, frozen, under the interface's own names."""
 
 from __future__ import annotations
 

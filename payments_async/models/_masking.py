@@ -1,7 +1,7 @@
-"""What is shown of a text that came from outside: no secret key, no control character, no receiver's token.
+"""Masks secret keys, control characters and receivers' tokens in text from outside.
 
-Such a text is a cell of an input, an id, the service's own words. Pure. The sandbox has its own copy of the
-rule for addresses: it shares nothing with the client.
+Such a text is a cell of an input, an id or the service's message. Pure. The sandbox has its own copy of the
+rule for addresses: it shares no code with the client.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 
 HIDDEN = "***"
 
-# Compiled by `re` when they are first asked: most calls never need one.
+# Compiled by `re` at their first use: most calls never need one.
 _KEYS = r"(?i)sk_(live|sandbox)_[a-z0-9_-]+"
 _WORD = r"(?a)(?=.{1,20}\Z)(?:v\d{1,2}|[A-Za-z]+(?:[-_.][A-Za-z]+)*)"
-"""A segment of a path that somebody named; a token has digits, or is longer."""
+"""A segment of a path that is a word; a token has digits, or is longer."""
 
 
 class HiddenPairs(Mapping[str, Any]):
-    """Pairs that do not show themselves: tracebacks print reprs of locals, Sentry the items of mappings."""
+    """A mapping with a masked repr: tracebacks print local variables, Sentry the items of mappings."""
 
     __slots__ = ("_pairs",)
 
@@ -43,38 +43,38 @@ class HiddenPairs(Mapping[str, Any]):
 
 
 def hidden_pairs(value: Any) -> Any:
-    """A mapping as `HiddenPairs`; anything else as it is."""
+    """Wrap a mapping as `HiddenPairs`; returns anything else unchanged."""
     is_open = isinstance(value, Mapping) and not isinstance(value, HiddenPairs)
     return HiddenPairs(value) if is_open else value
 
 
 def clean(text: str) -> str:
-    """A text fit for a terminal, a log or a message: on one line, without keys, what controls it as escapes.
+    """Clean a text for a terminal, a log or a message: one line, keys masked, control characters escaped.
 
-    Escaped as in Python (`\\x1b`) are control characters, C1 and line ends included, and what has no shape
-    of its own: marks that turn the direction of writing, unassigned characters, lone surrogates.
+    Escaped as in Python (`\\x1b`) are control characters, C1 and line ends included, and invisible ones:
+    marks that change the direction of writing, unassigned characters, lone surrogates.
     """
     text = without_keys(text)
     return text if text.isprintable() else "".join(map(_visible, text))
 
 
 def clean_lines(text: str) -> str:
-    """The same for a text of several lines, which stay apart."""
+    """Clean a text of several lines, and keep the lines."""
     return "\n".join(map(clean, text.split("\n")))
 
 
 def without_keys(text: str) -> str:
-    """A text in which secret keys are masked but for their kind (Authentication)."""
+    """Mask the secret keys in a text, except for their prefix (Authentication)."""
     return re.sub(_KEYS, rf"sk_\1_{HIDDEN}", text) if "sk_" in text.lower() else text
 
 
 def body_without_keys(raw: bytes) -> bytes:
-    """The same for a body."""
+    """Mask the secret keys in a body."""
     return re.sub(_KEYS.encode(), rf"sk_\1_{HIDDEN}".encode(), raw)
 
 
 def is_visible(sign: str) -> bool:
-    """Whether a character shows itself and nothing else. Amounts hold a space that does not break."""
+    """Return whether a character is visible. Amounts contain a non-breaking space, which counts."""
     return sign.isprintable() or unicodedata.category(sign) == "Zs"
 
 
@@ -83,7 +83,7 @@ def _visible(sign: str) -> str:
 
 
 def address(url: str) -> str:
-    """A receiver's address: its host, and the plain words of its path; the rest may hold a token."""
+    """Mask a receiver's address: keep its host and the plain words of its path; the rest may be a token."""
     scheme, slashes, rest = url.partition("://")
     if not slashes:
         return url and HIDDEN
@@ -95,12 +95,12 @@ def address(url: str) -> str:
 
 
 def shown_address(url: object) -> str:
-    """The repr of a receiver's address, for a field that may hold none."""
+    """The masked repr of a receiver's address, for a field that may be None."""
     return repr(address(url) if isinstance(url, str) else url and HIDDEN)
 
 
 def _parted(rest: str) -> tuple[str, str, str]:
-    """What stands before the first `?` or `#`, that sign, and what follows."""
+    """Split at the first `?` or `#` into the text before, that character, and the text after."""
     found = re.search("[?#]", rest)
     return rest.partition(found[0]) if found else (rest, "", "")
 

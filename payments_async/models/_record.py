@@ -1,4 +1,4 @@
-"""Base class of records: unknown fields, the answer, plain and JSON forms, a masked repr."""
+"""Base class of records: unknown fields, the answer, conversion to dict and JSON, a masked repr."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ._response import ResponseInfo
 
 
 def masked(value: object) -> str:
-    """The repr of personal or account data: that it is there, never what it is."""
+    """The repr of personal or account data: whether it is set, never the value."""
     return "None" if value is None else "'***'"
 
 
 def _none_if_empty(extra: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Unknown fields; none at all are None, so that records without any are equal."""
+    """Convert empty unknown fields to None, so that records without any are equal."""
     return extra or None
 
 
@@ -39,12 +39,12 @@ class Record(ValueMixin):
 
     @property
     def extra(self) -> Mapping[str, Any]:
-        """Fields the service sent that this class does not name, and timestamps that could not be read."""
+        """Fields that this class does not have, and timestamps that could not be read."""
         return self._extra or {}
 
     @property
     def response(self) -> ResponseInfo | None:
-        """The answer this record came with; None on records inside other records and on ones you made."""
+        """The answer with this record; None on nested records and on records that you made."""
         return self._response
 
     def __repr__(self) -> str:
@@ -53,7 +53,7 @@ class Record(ValueMixin):
         return f"{type(self).__name__}({', '.join(parts)})"
 
     def to_dict(self) -> dict[str, Any]:
-        """The record under its wire names: Decimals and datetimes as they are, unknown fields included."""
+        """The record under its wire names: Decimals and datetimes unchanged, unknown fields included."""
         return {name: _plain(value) for name, value in _fields(self).items()}
 
     def to_json(self) -> str:
@@ -87,7 +87,7 @@ def _plain(value: Any) -> Any:
 
 
 def json_text(value: Any) -> str:
-    """JSON in which a Decimal is a number with all its digits (the standard module cannot do that)."""
+    """Write JSON with Decimals as numbers with all their digits (the standard module cannot)."""
     if isinstance(value, Record):
         return json_text(_wire_values(value))
     if isinstance(value, dict):
@@ -100,7 +100,7 @@ def json_text(value: Any) -> str:
 
 
 def _wire_values(record: Record) -> dict[str, Any]:
-    """The fields, with Decimals as text where the wire has text."""
+    """The fields, with Decimals as text where the service sends text."""
     fields = _fields(record)
     texts = {name: f"{fields[name]:f}" for name in record._decimal_texts if fields[name] is not None}
     return {**fields, **texts}

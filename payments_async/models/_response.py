@@ -1,4 +1,4 @@
-"""The answer that a record came with: status, headers, body, attempts. No part of the record's equality."""
+"""The answer to a record's request: status, headers, body, attempts. Not compared between records."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from .._attrs import ValueMixin
 from ._masking import body_without_keys, clean, without_keys
 
 Verdict = Literal["not_sent", "not_executed", "executed", "in_doubt"]
-"""What one attempt can have done: not sent · refused · carried out · unknown."""
+"""Effect of one attempt: not sent · refused · carried out · unknown."""
 
 
 @attrs.frozen(eq=False, repr=False)
 class Attempt(ValueMixin):
-    """One try at sending a request."""
+    """One attempt to send a request."""
 
     number: int
     """1 for the first."""
     verdict: Verdict
     reason: str
-    """What happened, in a few words: `200`, `timeout`, `reset`, `429`."""
+    """The result in a word: `200`, `timeout`, `reset`, `429`."""
     status: int | None = None
     """The HTTP status, when an answer came."""
     waited: float = 0.0
@@ -43,14 +43,14 @@ class RateLimit(ValueMixin):
 
 @attrs.frozen(eq=False)
 class ResponseInfo:
-    """The answer a record came with."""
+    """The answer to a record's request."""
 
     status: int
     """HTTP status."""
     headers: Mapping[str, str] = attrs.field(repr=False)
     """Header names compare without case."""
     attempts: tuple[Attempt, ...]
-    """Every try, the last one included."""
+    """Every attempt, the last one included."""
     idempotency_key: str | None = None
     """The key sent with a write, made by the client when the caller gave none (Limits, Idempotency)."""
     _message: str | None = attrs.field(default=None, repr=False, alias="message")
@@ -68,7 +68,7 @@ class ResponseInfo:
 
     @property
     def replayed(self) -> bool:
-        """Whether the service answered from its idempotency store (`X-Idempotent-Replayed`)."""
+        """True if the service returned its stored answer to the idempotency key (`X-Idempotent-Replayed`)."""
         return is_replayed(self.headers)
 
     @property
@@ -95,7 +95,7 @@ class ResponseInfo:
 
 
 def is_replayed(headers: Mapping[str, str]) -> bool:
-    """Whether an answer came from the service's idempotency store (Errors, rule 2).
+    """Return whether the service returned its stored answer to the idempotency key (Errors, rule 2).
 
     The headers compare without case, or are in lower case like those of an `APIStatusError`.
     """
@@ -103,7 +103,7 @@ def is_replayed(headers: Mapping[str, str]) -> bool:
 
 
 class _Headers(dict[str, str]):
-    """Headers after a pickle: plain, and still found without regard to case."""
+    """Headers after a pickle: a plain dict, whose names still compare without case."""
 
     def __init__(self, headers: Mapping[str, str]) -> None:
         super().__init__((name.lower(), value) for name, value in headers.items())
@@ -122,6 +122,6 @@ class _Headers(dict[str, str]):
 
 
 def _count(text: str | None) -> int | None:
-    """A header's count by ASCII rules; None when it is not one."""
+    """Read a whole number of ASCII digits from a header; None for anything else."""
     text = (text or "").strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None

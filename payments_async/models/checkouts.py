@@ -14,7 +14,7 @@ from .payments import PaymentIntent
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class Color(Record):
-    """One colour of the page, written two ways."""
+    """One colour of the page, in two notations."""
 
     hex: str | None = None
     rgb: str | None = None
@@ -30,12 +30,12 @@ class AppearanceColors(Record):
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class Appearance(Record):
-    """How the hosted page looks."""
+    """The design of the hosted page."""
 
     template: str | None = None
     color: AppearanceColors | None = None
     font: dict[str, Any] | None = attrs.field(default=None, hash=False)
-    """Inner fields are not shown (gap AB)."""
+    """Any fields: the interface does not show them (gap AB)."""
     border_style: str | None = None
     display_platform_badge: bool | None = None
     brand: str | None = None
@@ -57,7 +57,7 @@ class CheckoutSession(Record):
 
     id: str | None = None
     url: str | None = None
-    """Where to send the payer."""
+    """The page's address, to send the payer to."""
     restriction: SessionRestriction | None = None
     appearance: Appearance | None = None
     expires_at: datetime | None = None

@@ -48,7 +48,7 @@ class ExchangeRate(Record):
     from_currency: str | None = None
     to_currency: str | None = None
     expression: str | None = None
-    """The rate as people read it."""
+    """The rate as display text."""
 
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
@@ -91,17 +91,17 @@ class Gateway(Record):
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class FailureCode(Record):
-    """Why something failed, as a code (Resources, Failure). Codes are open strings; the repr masks texts."""
+    """The code of a failure (Resources, Failure). Codes are open strings; the repr masks texts."""
 
     value: str | None = None
     category: str | None = None
-    """See `FailureCategory`; absent in some attempt forms."""
+    """See `FailureCategory`; absent in some attempts."""
     message: str | None = attrs.field(default=None, repr=masked)
 
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class Failure(Record):
-    """Why an attempt or payout failed (Resources, Failure)."""
+    """The reason why an attempt or payout failed (Resources, Failure)."""
 
     code: FailureCode | None = None
     message: str | None = attrs.field(default=None, repr=masked)
@@ -119,20 +119,20 @@ class MethodStatus(Record):
     environment: str | None = None
     """`live` or `sandbox`."""
     window_minutes: int | None = None
-    """Minutes of operation that the status sums up."""
+    """Minutes of operation that the status summarises."""
     generated_at: datetime | None = None
     ttl_seconds: int | None = None
     """Seconds for which the answer may be kept."""
 
     @property
     def is_usable(self) -> bool:
-        """Whether the method is worth offering now (gap J)."""
+        """True if the method is worth offering now (gap J)."""
         return self.status in MethodHealth.USABLE
 
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class Inspection(Record):
-    """What the gateway itself says of an attempt or payout (live operation; gap U)."""
+    """The gateway's own information on an attempt or payout (live operation; gap U)."""
 
     gateway: str | None = None
     gateway_transaction_id: str | None = None

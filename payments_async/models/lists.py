@@ -30,15 +30,15 @@ class Pagination(Record):
 
 
 def proves_end(pagination: Pagination, *, is_empty: bool, names_next: bool) -> bool:
-    """Whether a page is surely the last of its list (gap C): the one place where that is decided.
+    """Return whether a page is certainly the last of its list (gap C); nothing else decides this.
 
-    The service says so by `has_more_pages`, else by a `next_cursor` that is null or empty. A page that says
-    neither proves no end, however short it is; one that holds nothing does.
+    The service says it by `has_more_pages`, or else by a `next_cursor` that is null or empty. A page with
+    neither does not prove the end, however short it is, unless it is empty.
 
     Args:
-        pagination: what the page says of its position.
-        is_empty: it holds no record, readable or not.
-        names_next: its answer has the key `next_cursor`, perhaps with null.
+        pagination: the page's own pagination object.
+        is_empty: the page has no record, readable or not.
+        names_next: the answer has the key `next_cursor`, perhaps with null.
     """
     if pagination.has_more_pages is not None:
         return not pagination.has_more_pages
@@ -47,34 +47,34 @@ def proves_end(pagination: Pagination, *, is_empty: bool, names_next: bool) -> b
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class Unread(ValueMixin):
-    """An item of a page that could not be read as its record: one odd field of one record, say."""
+    """An item of a page that could not be read as a record, such as for one field of a wrong type."""
 
     index: int
-    """Its place in the list as it came, from 0."""
+    """Position of the item on the page, from 0."""
     reason: str
-    """Which field is not what it should be, without its value."""
+    """The field that is wrong, without its value."""
     record_id: str | None = None
-    """The record's id, when that much could be read."""
+    """The record's id, if it could be read."""
     raw: Any = attrs.field(default=None, repr=masked, hash=False)
-    """The item as it came, any JSON; it may hold account data."""
+    """The item as received, any JSON; it may hold account data."""
 
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class Page(ValueMixin, Generic[T_co]):
-    """One page of a list, newest first. Iterate it, take its `len`, continue with `next_cursor`.
+    """One page of a list, newest first. It can be iterated and has a `len`; continue with `next_cursor`.
 
-    An item that cannot be read fails neither the page nor a walk over pages: it is in `unread` instead.
+    An item that cannot be read fails neither the page nor an iteration over pages: it is in `unread` instead.
     """
 
     items: tuple[T_co, ...] = ()
     pagination: Pagination = Pagination()
     response: ResponseInfo | None = attrs.field(default=None, eq=False, hash=False, repr=False)
-    """The answer this page came with."""
+    """The answer with this page."""
     unread: tuple[Unread, ...] = ()
-    """What the page held beside `items` and could not be read; empty while the service keeps to its forms."""
+    """Items of the page that could not be read; usually empty."""
     is_last: bool = attrs.field()
-    """Whether the list surely ends here. Where it is false and `next_cursor` is None, the service does not
-    say what follows, and what the list has not shown until then may still be in it."""
+    """True if the list certainly ends here. When it is false and `next_cursor` is None, the service does not
+    say what follows, and the list may have more records."""
 
     @is_last.default
     def _is_last(self) -> bool:
@@ -83,7 +83,7 @@ class Page(ValueMixin, Generic[T_co]):
 
     @property
     def next_cursor(self) -> str | None:
-        """Give it as `cursor=` for the next page; None on the last one, and where it is not given (gap C)."""
+        """The `cursor=` of the next page; None on the last page, and when the service gives none (gap C)."""
         if self.pagination.has_more_pages is False:
             return None
         return self.pagination.next_cursor or None

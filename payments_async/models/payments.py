@@ -1,4 +1,4 @@
-"""Payment intents, attempts and what can be refunded of them (Resources and their fields)."""
+"""Payment intents, attempts and refund availability (Resources and their fields)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ATTEMPT_UNSUCCESSFUL = PaymentAttemptStatus.FINAL - {PaymentAttemptStatus.COMPL
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class NextAction(Record):
-    """What the payer has to do next (Resources, Next action). The repr masks what may tell the payer."""
+    """The payer's next step (Resources, Next action). The repr masks data that may identify the payer."""
 
     type: str | None = None
     """See `NextActionType`; open."""
@@ -48,7 +48,7 @@ class NextAction(Record):
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class Failover(Record):
-    """Whether an attempt replaced one on another gateway (Resources, Failover)."""
+    """The replacement of an attempt on another gateway (Resources, Failover)."""
 
     is_failover: bool | None = None
     decision: Any = attrs.field(default=None, hash=False)
@@ -57,7 +57,7 @@ class Failover(Record):
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class PaymentAttempt(Record):
-    """One try at collecting a payment with one method (Resources, Payment attempt)."""
+    """One attempt to collect a payment with one method (Resources, Payment attempt)."""
 
     id: str | None = None
     method: Method | None = None
@@ -66,7 +66,7 @@ class PaymentAttempt(Record):
     """An object in lists, a plain number elsewhere."""
     correction_rate: Decimal | None = None
     status: str | None = None
-    """List form only; see `PaymentAttemptStatus`; open."""
+    """Set in lists only; see `PaymentAttemptStatus`; open."""
     gateway: Gateway | None = None
     next_action: NextAction | None = None
     failure: Failure | None = None
@@ -80,13 +80,13 @@ class PaymentAttempt(Record):
 
     @property
     def is_final(self) -> bool:
-        """Whether the attempt is over: timestamps first, then known statuses (gaps G, I)."""
+        """True if the attempt is over: by timestamps first, then by known statuses (gaps G, I)."""
         ended = self.completed_at or self.failed_at or self.expired_at
         return ended is not None or self.status in PaymentAttemptStatus.FINAL
 
     @property
     def is_successful(self) -> bool:
-        """Whether the attempt collected the money."""
+        """True if the attempt collected the money."""
         if self.failed_at or self.expired_at or self.status in _ATTEMPT_UNSUCCESSFUL:
             return False
         return self.completed_at is not None or self.status == PaymentAttemptStatus.COMPLETED
@@ -94,7 +94,7 @@ class PaymentAttempt(Record):
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class RefundsSummary(Record):
-    """Refunds of a payment in sum (Resources, Payment intent, `refunds_summary`)."""
+    """The total of a payment's refunds (Resources, Payment intent, `refunds_summary`)."""
 
     refunded_amount: Amount | None = None
     pending_amount: Amount | None = None
@@ -112,7 +112,7 @@ class MethodFilter(Record):
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class Restriction(Record):
-    """Which methods a payment may use (Resources, Payment intent, `restriction`; list form)."""
+    """The methods that a payment may use (Resources, Payment intent, `restriction`; in lists)."""
 
     payment_methods: MethodFilter | None = None
     payment_method_categories: MethodFilter | None = None
@@ -120,14 +120,14 @@ class Restriction(Record):
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class PaymentIntent(Record):
-    """A payment to collect (Resources, Payment intent). Which fields are set depends on the form."""
+    """A payment to collect (Resources, Payment intent). Lists and single reads set different fields."""
 
     id: str | None = None
     reference: str | None = None
     amount: Amount | None = None
     customer: Customer | None = None
     status: str | None = None
-    """List form only; see `PaymentIntentStatus`; open."""
+    """Set in lists only; see `PaymentIntentStatus`; open."""
     description: str | None = None
     return_url: str | None = None
     webhook_url: str | None = attrs.field(default=None, repr=shown_address)
@@ -145,13 +145,13 @@ class PaymentIntent(Record):
 
     @property
     def is_final(self) -> bool:
-        """Whether the payment is over: timestamps first, then known statuses (gaps F, I)."""
+        """True if the payment is over: by timestamps first, then by known statuses (gaps F, I)."""
         ended = self.completed_at or self.expired_at
         return ended is not None or self.status in PaymentIntentStatus.FINAL
 
     @property
     def is_successful(self) -> bool:
-        """Whether money was collected and not all of it given back."""
+        """True if money was collected and not all of it refunded."""
         if self.expired_at or self.status in _UNCOLLECTED:
             return False
         return self.completed_at is not None or self.status in _COLLECTED
@@ -159,7 +159,7 @@ class PaymentIntent(Record):
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class RefundAvailability(Record):
-    """What a payment can still be refunded for (Resources, Refund availability)."""
+    """The amount and kinds of refund still possible for a payment (Resources, Refund availability)."""
 
     is_refundable: bool | None = None
     refundable_amount: Amount | None = None
@@ -183,7 +183,7 @@ class RequeryState(Record):
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class RequeryAttempts(Record):
-    """How many attempts a requery looked at (gap T)."""
+    """Numbers of the attempts in a requery (gap T)."""
 
     count: int | None = None
     requeried: int | None = None
@@ -191,7 +191,7 @@ class RequeryAttempts(Record):
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class Requery(Record):
-    """What asking the gateways again changed (live operation; gap T)."""
+    """The result of asking the gateways again about a payment (live operation; gap T)."""
 
     id: str | None = None
     status: str | None = None

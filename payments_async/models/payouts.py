@@ -16,7 +16,7 @@ from .statuses import PayoutEnd, ends_shown
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class PayoutInstrument(Record):
-    """Where a payout went, as the service returns it. The repr masks whose account it is."""
+    """The receiving account, as the service returns it. The repr masks the owner and the account."""
 
     id: str | None = None
     type: str | None = None
@@ -61,7 +61,7 @@ class Payout(Record):
 
     @property
     def is_final(self) -> bool:
-        """Whether the payout will not change any more: a timestamp or a known status says so (gaps H, I).
+        """True if the payout will not change any more, by a timestamp or a known status (gaps H, I).
 
         A payout that contradicts itself is final too, such as a pending one with `completed_at`. A batch
         calls it unclear instead, and not ended (`bulk.protocol.payout_status.is_over`).
@@ -70,5 +70,5 @@ class Payout(Record):
 
     @property
     def is_successful(self) -> bool:
-        """Whether the money arrived, as far as the service says."""
+        """True if the money arrived, as far as the service says."""
         return ends_shown(self) - {PayoutEnd.OPEN} == {PayoutEnd.ARRIVED}

@@ -1,7 +1,8 @@
-"""Words of the service as open strings, and what says that a payout is final.
+"""Known statuses, types and codes of the service, and the final status of a payout.
 
-These are the known words; any other comes through as it is. Which words exist beyond the interface's examples
-is assumed (gaps F, G, H, J, K); see `docs/interface.md`. Finality counts timestamps as well (`ends_shown`).
+They are open strings: any other is passed on unchanged. Those beyond the interface's examples are assumed
+(gaps F, G, H, J, K); see `docs/interface.md`. A payout's final status depends on its timestamps as well
+(`ends_shown`).
 """
 
 from __future__ import annotations
@@ -54,13 +55,13 @@ class PayoutStatus:
 
 
 class PayoutEnd(StrEnum):
-    """How a payout has ended, as far as everything that is shown of it agrees."""
+    """The final status of a payout, if its status and its timestamps agree."""
 
     OPEN = "open"
     ARRIVED = "arrived"
     FAILED = "failed"
     UNCLEAR = "unclear"
-    """Its status and its timestamps say more than one of these: nothing is made of them."""
+    """The status and the timestamps contradict each other: no conclusion is drawn."""
 
 
 STATUS_ENDS: Final[Mapping[str, PayoutEnd]] = {
@@ -69,11 +70,11 @@ STATUS_ENDS: Final[Mapping[str, PayoutEnd]] = {
     **dict.fromkeys(PayoutStatus.FINAL, PayoutEnd.FAILED),
     PayoutStatus.COMPLETED: PayoutEnd.ARRIVED,
 }
-"""{known status: what it says}. A status that is not known says nothing (gap H)."""
+"""{known status: final status}. An unknown status says nothing (gap H)."""
 
 
 class ShownPayout(Protocol):
-    """What of a payout says how it has ended."""
+    """The fields of a payout that show its final status."""
 
     @property
     def status(self) -> str | None: ...
@@ -86,19 +87,19 @@ class ShownPayout(Protocol):
 
 
 def ends_shown(payout: ShownPayout) -> set[PayoutEnd]:
-    """What a payout's status and each of its timestamps say of its end (gaps H, I)."""
+    """The final statuses that a payout's status and each of its timestamps show (gaps H, I)."""
     by_status = STATUS_ENDS.get(payout.status or "")
     said = set[PayoutEnd]() if by_status is None else {by_status}
     if payout.failed_at is not None:
         said.add(PayoutEnd.FAILED)
-    # what went back had arrived before, so that its time of arrival says nothing
+    # a reversed payout arrived first, so that its time of arrival says nothing
     if payout.completed_at is not None and payout.status != PayoutStatus.REVERSED:
         said.add(PayoutEnd.ARRIVED)
     return said
 
 
 def ending_of(payout: ShownPayout) -> PayoutEnd:
-    """How a payout has ended, by all that is shown of it."""
+    """The final status of a payout, by its status and all its timestamps."""
     ends = ends_shown(payout)
     return PayoutEnd.UNCLEAR if len(ends) > 1 else ends.pop() if ends else PayoutEnd.OPEN
 

@@ -1,7 +1,7 @@
-"""What callers send: request objects under the interface's names (Endpoints).
+"""Request objects that callers send, under the interface's names (Endpoints).
 
-They are plain frozen values and check nothing by themselves: a request is checked whole, just before it
-would be sent, so that all its faults are reported together (`_validation`). None means "leave out".
+They are plain frozen values that check nothing: a request is checked whole, just before it would be sent, so
+that all its faults are reported together (`_validation`). None means "leave out".
 """
 
 from __future__ import annotations

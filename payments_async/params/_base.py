@@ -1,4 +1,4 @@
-"""What every request object has: pairs passed through, a masked repr."""
+"""Base class of request objects, with a masked repr."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .._attrs import ValueMixin
 from ..models._record import shown_fields
 
 Pairs = Mapping[str, Any]
-"""JSON pairs passed through as they are."""
+"""JSON pairs that are sent unchanged."""
 
 
 class Params(ValueMixin):

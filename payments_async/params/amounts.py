@@ -1,4 +1,4 @@
-"""Amounts of money that callers give: which types they may have, and how text becomes a `Decimal`."""
+"""Types of the amounts that callers give, and their conversion to `Decimal`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DECIMAL_SIGNS = frozenset("0123456789.+-eE")
 
 
 def decimal_if_readable(value: Any) -> Any:
-    """An int or plain decimal text as a Decimal; anything else as it is, for the validation to name."""
+    """Convert an int or plain decimal text to a Decimal; leave anything else for the validation."""
     if value.__class__ is Decimal:
         return value
     if isinstance(value, int) and not isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""The endpoint table: every operation of the interface, its path, its limit and what it answers.
+"""The endpoint table: every operation of the interface, its path, its limit and its result.
 
 To change a path, a method, a limit class or a result type, edit this table and nothing else.
 """
@@ -18,12 +18,12 @@ from .._attrs import ValueMixin
 R_co = TypeVar("R_co", covariant=True)
 
 Limit = Literal["write", "read", "diagnostic", "refund_availability"]
-"""Which limits a call counts against (Limits, Rate limits)."""
+"""The limit that a call counts against (Limits, Rate limits)."""
 Shape = Literal["record", "checkout", "page", "method_status", "raw"]
-"""Where an answer keeps its record: `data`, `data.checkout` and `data.payment`, a list, `data` and `meta`,
-or the whole body as it is."""
+"""Place of the record in an answer: `data`, `data.checkout` and `data.payment`, a list, `data` and `meta`,
+or the whole body."""
 
-# Compiled by `re` when they are first asked.
+# Compiled by `re` at their first use.
 _NO_SEGMENT = r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]"
 _COUNTRY = r"[A-Za-z]{2}"
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -46,9 +46,9 @@ class Operation(ValueMixin, Generic[R_co]):
     """The record class of an answer."""
     shape: Shape = "record"
     creates: bool = False
-    """Whether it makes a record, so that an attempt without an answer leaves its outcome unknown."""
+    """True if the operation makes a record, so that its outcome is unknown without an answer."""
     record: str | None = None
-    """The placeholder that names the record it is about: that of a per-record limit, or of `echo`."""
+    """The placeholder for the record's id, for a per-record limit or `echo`."""
     echo: str | None = None
     """The answer's field that repeats the id of `record`."""
 
@@ -60,7 +60,7 @@ class Operation(ValueMixin, Generic[R_co]):
 
     @property
     def writes(self) -> bool:
-        """Whether it carries an idempotency key."""
+        """True if the operation has an idempotency key."""
         return self.method != "GET"
 
 
@@ -171,7 +171,7 @@ OPERATIONS: Mapping[str, Operation[Any]] = {
 
 
 def id_problems(ids: Mapping[str, object]) -> dict[str, list[str]]:
-    """Faults of path parameters. Ids are opaque: whatever can be one segment of a path is sent (gap AC)."""
+    """Check path parameters. Ids are opaque: any text that can be one segment of a path is sent (gap AC)."""
     return {name: [problem] for name, value in ids.items() if (problem := _id_problem(name, value))}
 
 
@@ -185,12 +185,12 @@ def _id_problem(name: str, value: object) -> str | None:
 
 
 def is_segment(value: object) -> bool:
-    """Whether a value can be one segment of a path, percent-encoded."""
+    """Return whether a value can be one segment of a path, percent-encoded."""
     return isinstance(value, str) and value not in ("", ".", "..") and not re.search(_NO_SEGMENT, value)
 
 
 def path_with(path: str, query: Mapping[str, object]) -> str:
-    """A path with its query, percent-encoded; pairs whose value is None are left out."""
+    """Add a query to a path, percent-encoded; pairs whose value is None are left out."""
     pairs = [(name, _plain(value)) for name, value in query.items() if value is not None]
     return f"{path}?{urlencode(pairs, doseq=True)}" if pairs else path
 
@@ -201,7 +201,7 @@ def _plain(value: object) -> object:
 
 
 def record_of(method: str, path: str) -> tuple[Operation[Any] | None, str | None]:
-    """The listed operation that a method and path are, and the record a per-record limit counts for."""
+    """Find the operation of a method and path in the table, and the id for its per-record limit."""
     for operation in OPERATIONS.values():
         pattern = re.sub(_PLACEHOLDER, r"(?P<\1>[^/]+)", operation.path)
         match = re.fullmatch(pattern, path) if operation.method == method else None
@@ -211,12 +211,12 @@ def record_of(method: str, path: str) -> tuple[Operation[Any] | None, str | None
 
 
 def is_safe_path(path: str) -> bool:
-    """Whether a path of `client.request` has plain segments only, and none that climbs."""
+    """Return whether a path of `client.request` has plain segments only, and no `..`."""
     return re.fullmatch(_PATH, path) is not None and not re.search(_DOTS, path)
 
 
 def can_be_prepared(name: str, path: str) -> bool:
-    """Whether a prepared write can have this operation's name and this path, its query included."""
+    """Return whether a prepared write can have this operation name and this path, with its query."""
     plain, _, query = path.partition("?")
     if not re.fullmatch(_QUERY, query):
         return False
@@ -228,7 +228,7 @@ def can_be_prepared(name: str, path: str) -> bool:
 
 
 def _matches(operation: Operation[Any], path: str) -> bool:
-    """Whether a path is an operation's, with ids that can be in a path."""
+    """Return whether a path matches an operation, with valid ids."""
     pattern = re.sub(_PLACEHOLDER, r"(?P<\1>[^/]+)", operation.path)
     found = re.fullmatch(pattern, path)
     ids = {name: unquote(value) for name, value in found.groupdict().items()} if found else {}
@@ -236,13 +236,13 @@ def _matches(operation: Operation[Any], path: str) -> bool:
 
 
 def by_name(name: str) -> Operation[Any]:
-    """The operation of a prepared request: one of the table, or a custom `POST /path`."""
+    """Find the operation of a prepared request: one of the table, or a custom `POST /path`."""
     method, _, path = name.partition(" ")
     return OPERATIONS.get(name) or custom(method, path)
 
 
 def custom(method: str, path: str, result: type[Any] | None = None) -> Operation[Any]:
-    """An operation for `client.request`: a write makes something, unless the table knows that it does not."""
+    """Make an operation for `client.request`: a write creates a record unless the table says otherwise."""
     listed, _ = record_of(method, path)
     creates = method != "GET" and (listed is None or listed.creates)
     limit = default_limit(method, path)

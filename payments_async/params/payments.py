@@ -1,4 +1,4 @@
-"""What callers send to collect payments (Endpoints). Found in `params`."""
+"""Requests that collect payments (Endpoints). Public in `params`."""
 
 from __future__ import annotations
 

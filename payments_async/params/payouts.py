@@ -16,7 +16,7 @@ from .amounts import Money, decimal_if_readable
 
 @attrs.frozen(eq=False, repr=False)
 class CustomerInput(Params):
-    """A customer as sent (Endpoints, Shared request objects)."""
+    """A customer in a request (Endpoints, Shared request objects)."""
 
     email: str | None = attrs.field(default=None, repr=masked)
     first_name: str | None = attrs.field(default=None, repr=masked)
@@ -31,7 +31,7 @@ class CustomerInput(Params):
 
 @attrs.frozen(eq=False, repr=False)
 class Instrument(Params):
-    """Where a payout goes. Use `Instrument.phone`, `.bank_account` or `.crypto_address` (gap L)."""
+    """The receiving account of a payout: `Instrument.phone`, `.bank_account` or `.crypto_address` (gap L)."""
 
     type: str | None = None
     phone_number: str | None = attrs.field(default=None, repr=masked)
@@ -81,7 +81,7 @@ class Instrument(Params):
 
 @cache
 def _make_instrument() -> Callable[..., Instrument]:
-    """The constructor at a third of its price: every payout needs one. Compiled when it is first wanted."""
+    """Make a constructor at a third of the cost: every payout needs one. Compiled at its first use."""
     return maker(Instrument)
 
 
@@ -94,7 +94,7 @@ class PayoutRequest(Params):
     method: str
     instrument: Instrument | Pairs = attrs.field(repr=masked)
     reference: str | None = None
-    """Your own identifier, unique within the project: what makes a payout impossible to pay twice."""
+    """Your own identifier, unique within the project: it prevents a second payment of the same payout."""
     description: str | None = None
     customer: CustomerInput | Pairs | None = attrs.field(default=None, repr=masked)
     webhook_url: str | None = attrs.field(default=None, repr=shown_address)

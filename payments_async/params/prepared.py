@@ -20,7 +20,7 @@ _P = TypeVar("_P", bound="PreparedRequest")
 class PreparedRequest(ValueMixin):
     """A write, ready to be sent, now or by another process: the exact bytes and their idempotency key.
 
-    Sending it again within 24 hours is one and the same request to the service (Limits, Idempotency).
+    Sent again within 24 hours, it is the same request to the service (Limits, Idempotency).
     """
 
     operation: str
@@ -32,22 +32,22 @@ class PreparedRequest(ValueMixin):
     created_at: datetime
     base_url: str
     environment: str
-    """`live` or `sandbox`: it is only sent with a key of the same one."""
+    """`live` or `sandbox`: the request is only sent with a key of the same environment."""
     key_fingerprint: str
-    """Tells the secret key it was made for, without showing it: another project would pay it again."""
+    """Identifies the secret key that it was made for: under another project's key it would be paid again."""
     reference: str | None = None
     headers: Mapping[str, str] = attrs.field(factory=dict, repr=masked, hash=False)
     """The caller's `extra_headers`."""
 
     def to_json(self) -> str:
-        """Everything, as JSON text for an outbox. It holds account data: store it like the account data."""
+        """Write the request as JSON text for an outbox. It holds account data: store it accordingly."""
         fields = attrs.asdict(self, recurse=False)
         changed = {"body": self.body.decode(), "created_at": self.created_at.isoformat(), "version": 1}
         return json.dumps({**fields, **changed, "headers": dict(self.headers)})
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """What `to_json` wrote. Raises ValueError for anything else."""
+        """Read the text of `to_json`. Raises ValueError for anything else."""
         prepared = _stored(cls, text)
         del text  # it holds account data, and tracebacks print locals
         if prepared is None:
@@ -56,7 +56,7 @@ class PreparedRequest(ValueMixin):
 
 
 def _stored(cls: type[_P], text: str) -> _P | None:
-    """A request that was stored; None for any other text."""
+    """Read a stored request; None for any other text."""
     try:
         fields = json.loads(text)
         if fields.pop("version") != 1:

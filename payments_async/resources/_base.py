@@ -1,4 +1,4 @@
-"""What the resources share: preparing, sending, reading, walking pages."""
+"""Shared parts of the resources: preparing, sending, reading, iterating over pages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..params.operations import Operation, id_problems
 
 R = TypeVar("R")
 Sending = Coroutine[Any, Any, R]
-"""A call to be awaited at once: no coroutine of our own stands between it and the caller's."""
+"""A call to be awaited at once, with no coroutine in between."""
 
 _NO_OPTIONS: Any = {}
 _MAKERS: dict[type, Callable[..., Params]] = {}
@@ -34,7 +34,7 @@ def _fields(cls: Any) -> frozenset[str]:
 
 
 _own: Callable[[Any], frozenset[str]] = cache(_fields)
-"""A request's own arguments."""
+"""The names of a request's fields."""
 
 
 def _request(cls: type[Params], fields: Mapping[str, Any]) -> Params:
@@ -42,13 +42,13 @@ def _request(cls: type[Params], fields: Mapping[str, Any]) -> Params:
 
 
 def _maker(cls: type[Any]) -> Callable[..., Params]:
-    """Makes a request; a missing field is None until it is reported with the other faults."""
+    """Make a constructor of requests; a missing field is None until it is reported with the other faults."""
     needed = [field.alias for field in attrs.fields(cls) if field.default is attrs.NOTHING]
     return maker(cls, **dict.fromkeys(needed))
 
 
 def _refuse_unprepared(operation: Operation[Any], cls: type[Params], arguments: Mapping[str, Any]) -> None:
-    """Raise TypeError for an argument that is not of the preparing."""
+    """Raise TypeError for an argument that `prepare` does not take."""
     method = operation.name.replace("create", "prepare")
     for name in arguments.keys() & _calls.SEND_OPTIONS:
         problem = f"{method}() got an unexpected keyword argument {name!r}: it belongs to the sending"
@@ -58,14 +58,14 @@ def _refuse_unprepared(operation: Operation[Any], cls: type[Params], arguments: 
 
 @attrs.frozen(eq=False, repr=False)
 class ResourceClient:
-    """What a client's resources use of it, and `bulk` and `webhooks` beside the public methods."""
+    """The client's internal interface for its resources, `bulk` and `webhooks`."""
 
     pipeline: Pipeline
     waiting: Waiting
 
     @property
     def runtime(self) -> Runtime:
-        """Time and chance."""
+        """The client's source of time and randomness."""
         return self.pipeline.runtime
 
     @property
@@ -74,13 +74,13 @@ class ResourceClient:
         return self.pipeline.settings.base_url
 
     def key(self) -> SecretKey:
-        """The secret key of now."""
+        """The current secret key."""
         return self.pipeline.settings.key()
 
     def prepare(self, operation: Operation[Any], cls: type[Params], arguments: Any) -> PreparedRequest:
-        """A write's bytes and key. Raises InvalidRequest, also for a key last used with another body.
+        """Prepare a write. Raises InvalidRequest, also for a key last used with another body.
 
-        `arguments` are a call's own. When it fails they are emptied: tracebacks print locals.
+        On failure, `arguments` (the call's own dict) is emptied: tracebacks print local variables.
         """
         fields, options = arguments, _NO_OPTIONS
         try:
@@ -94,7 +94,7 @@ class ResourceClient:
             raise
 
     def create(self, operation: Operation[R], cls: type[Params], arguments: Any) -> Sending[R]:
-        """Prepare at once; send when awaited. `arguments` are treated as by `prepare`."""
+        """Prepare at once, send when awaited. See `prepare` for `arguments`."""
         fields, options = arguments, _NO_OPTIONS
         try:
             if not _own(cls).issuperset(arguments):
@@ -112,11 +112,11 @@ class ResourceClient:
     def read(
         self, operation: Operation[R], options: Mapping[str, Any], ids: Mapping[str, str] | None = None
     ) -> Sending[R]:
-        """One GET of one record."""
+        """Read one record."""
         return self.pipeline.run(_calls.reading(operation, options, ids))
 
     def post(self, operation: Operation[R], options: Mapping[str, Any], ids: Mapping[str, str]) -> Sending[R]:
-        """A POST without fields about one record."""
+        """Send a POST without fields about one record."""
         _calls.refuse_unknown(options, _calls.READ_OPTIONS, operation.name)
         if faults := id_problems(ids):
             raise InvalidRequest(faults, operation=operation.name)
@@ -125,11 +125,11 @@ class ResourceClient:
         return self.pipeline.run(_calls.writing(prepared, options, operation=operation, record=record))
 
     async def list(self, records: RecordList[R], arguments: Mapping[str, Any]) -> Page[R]:
-        """One page."""
+        """Read one page."""
         return await read_page(self.pipeline, records, arguments)
 
     async def iterate(self, records: RecordList[R], arguments: Mapping[str, Any]) -> AsyncIterator[R]:
-        """All items, page after page. Its errors name the resource's `iterate`."""
+        """Iterate over all items, page by page. Errors have the name of the resource's `iterate`."""
         records = records.named(records.operation.name.replace("list", "iterate"))
         name = records.operation.name
         _calls.refuse_unknown(arguments, _calls.READ_OPTIONS.union(records.names, ("max_items",)), name)
@@ -150,7 +150,7 @@ class ResourceClient:
                     return
 
     def reader(self, records: RecordList[R]) -> ListReader[R]:
-        """Reads a list in pages as large as the service allows."""
+        """Make a reader of a list, with pages as large as the service allows."""
         return ListReader(self.pipeline, records)
 
 

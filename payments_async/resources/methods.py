@@ -1,4 +1,4 @@
-"""Payment methods: how well they work now."""
+"""Payment methods and their current health."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class InProcessTransport:
         self._runtime = runtime
 
     async def send(self, request: HTTPRequest) -> HTTPResponse:
-        """The sandbox's answer. Raises TransportError when a fault prevents it."""
+        """Pass a request to the sandbox. Raises TransportError when a fault prevents the answer."""
         request.sent = True
         url = urlsplit(request.url)
         path = f"{url.path}?{url.query}" if url.query else url.path
@@ -38,7 +38,7 @@ class InProcessTransport:
         return HTTPResponse(answer.status, CIMultiDictProxy(CIMultiDict(answer.headers)), answer.body)
 
     async def _simulate(self, request: HTTPRequest, answer: SandboxAnswer) -> None:
-        """Simulate a fault. Returns when the answer arrives all the same."""
+        """Simulate a fault. Returns if the answer arrives nevertheless."""
         fault = answer.fault
         if isinstance(fault, Slow) and fault.seconds < request.timeout:
             await self._runtime.sleep(fault.seconds)
@@ -52,4 +52,4 @@ class InProcessTransport:
         raise TransportError(kind, detail)
 
     async def aclose(self) -> None:
-        """Nothing to close."""
+        """Do nothing: there are no connections."""

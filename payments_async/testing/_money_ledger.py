@@ -1,4 +1,4 @@
-"""The money ledger: what no program should do with money, found in its requests and in the books.
+"""The money ledger: finds faults in a program's handling of money, from its requests and the books.
 
     paid_again           a payout sent again under another identity while the first was in doubt, or two equal
                          ones without references to tell them apart
@@ -8,7 +8,7 @@
     collected_twice      two payments collected for one `entity_id`, or one by two attempts
 
 Two equal payouts under two references, the first of them answered, are two payouts, such as salaries.
-Pure: entries and books in, findings out.
+Pure: takes entries and books, returns findings.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ _SAME_PAYOUT: Final = ("amount", "currency", "method", "instrument")
 """Two payouts in which these are equal pay the same sum to one person, the same way."""
 
 _COLLECTED: Final = frozenset({"completed", "partially_refunded"})
-"""Payments whose money is here. One that was refunded in full was given back."""
+"""Statuses of payments whose money was collected and not refunded in full."""
 
 
 @attrs.frozen
 class Finding:
-    """Something that a program should not do with money."""
+    """A fault in a program's handling of money."""
 
     rule: str
-    """Its name in `RULES`."""
+    """Name of the rule in `RULES`."""
     text: str
-    """What happened, with the requests and references, and without account data."""
+    """The fault in words, with the requests and references, without account data."""
 
 
 @attrs.frozen
 class Evidence:
-    """A program's requests, and what the service's books have of them."""
+    """A program's requests, and their records in the service's books."""
 
     requests: Sequence[CreateRequest]
     payouts: Sequence[PayoutEntry]
@@ -60,7 +60,7 @@ def evidence(
     payouts: Sequence[PayoutEntry],
     payments: Sequence[PaymentEntry],
 ) -> Evidence:
-    """What the journal and the books have of some keys."""
+    """Collect the requests and records of some keys."""
     ended = frozenset(
         entry.item.id
         for entry in entries
@@ -70,7 +70,7 @@ def evidence(
 
 
 def findings(seen: Evidence) -> list[Finding]:
-    """Everything that is wrong, rule by rule."""
+    """Find every fault, rule by rule."""
     return [Finding(name, text) for name, rule in RULES.items() for text in rule(seen)]
 
 
@@ -149,7 +149,7 @@ def _collected_twice(seen: Evidence) -> Iterator[str]:
 
 
 def _had_answer(requests: Iterable[CreateRequest], first: CreateRequest, *, before: CreateRequest) -> bool:
-    """Whether the caller knew the outcome of `first` when it sent `before`."""
+    """Return whether the caller knew the outcome of `first` when it sent `before`."""
     if first.answered or first.key is None:
         return first.answered
     repeats = (each for each in requests if each.name == first.name and each.seq < before.seq)
@@ -161,7 +161,7 @@ def _name_of(request: CreateRequest) -> Hashable:
 
 
 def _groups(items: Iterable[T], key: Callable[[T], Hashable]) -> Iterator[list[T]]:
-    """The items that share a key with another, oldest first."""
+    """Group the items that share a key with another, oldest first."""
     found: defaultdict[Hashable, list[T]] = defaultdict(list)
     for item in items:
         found[key(item)].append(item)
@@ -192,4 +192,4 @@ REMEDIES: Final = {
     "reference_refused": "a reference that is taken has its payout: client.payouts.find(reference)",
     "collected_twice": "keep the order's first payment, and read it back before you make another",
 }
-"""What a program should do instead, by rule."""
+"""The right thing to do, by rule."""

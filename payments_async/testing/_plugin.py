@@ -52,7 +52,7 @@ def pytest_runtest_makereport(
 
 
 def _has_no_traceback(error: BaseException) -> bool:
-    """Whether pytest shows no traceback. With all frames hidden it would add a remark."""
+    """Return whether pytest shows no traceback. With all frames hidden it would add a remark."""
     return isinstance(error, pytest.fail.Exception) and not error.pytrace
 
 

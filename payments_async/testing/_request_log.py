@@ -1,4 +1,4 @@
-"""The requests of a test as lines, short and masked, the latest last."""
+"""Formats the requests of a test as lines, short and masked, the latest last."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from payments_async.sandbox.common.values import RequestRefused
 from ._requests import CREATIONS, shown
 
 LINES = 25
-"""The most requests that are shown."""
+"""The most requests in the log."""
 
 _WIDTH = 100
 _SHORT = 40
-"""Characters of an amount that are shown."""
+"""The most characters of an amount in the log."""
 
 _CODE = re.compile(r"[A-Z]{3}", re.ASCII)
-"""A currency. Any other text that a program sends is not shown."""
+"""A currency. Any other text in its place is left out."""
 
 
 def request_log(
     entries: Sequence[JournalEntry], tenants: Collection[str], named: Collection[str] = ()
 ) -> str:
-    """The requests of `tenants`, and those whose key was refused; empty when there were none.
+    """Format the requests of `tenants`, and those whose key was refused; empty when there were none.
 
     The latest ones, and before them those whose ids are `named` elsewhere in the report.
     """

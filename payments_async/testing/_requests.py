@@ -12,17 +12,17 @@ from payments_async.sandbox.common.masking import mask
 from payments_async.sandbox.common.values import RequestRefused
 
 _SHORT = 40
-"""Characters of a name that are shown."""
+"""The most characters of a name in a report."""
 
 CREATIONS = frozenset({"checkouts.create", "payment_intents.create", "payouts.create"})
 
 
 @attrs.frozen
 class CreateRequest:
-    """One request to create something, and what became of it."""
+    """One request to create a record, and its result."""
 
     seq: int
-    """Its place in the journal: a later request has a higher one."""
+    """Number in the journal: a later request has a higher one."""
     request_id: str
     operation: str
     tenant: str
@@ -31,11 +31,11 @@ class CreateRequest:
     body: Mapping[str, object] = attrs.field(repr=False)
     """The JSON of the request; empty when it was not an object."""
     key: str | None
-    """Its idempotency key."""
+    """Idempotency key of the request."""
     status: int
     replayed: bool
     disturbed: bool
-    """Whether a fault stood between the answer and the caller."""
+    """True if a fault kept the answer from the caller."""
 
     @property
     def name(self) -> tuple[str, str | None]:
@@ -44,16 +44,16 @@ class CreateRequest:
 
     @property
     def made(self) -> bool:
-        """Whether this request created a record, whether or not its caller had the answer."""
+        """True if the request created a record, even when the caller did not get the answer."""
         return 200 <= self.status < 300 and not self.replayed
 
     @property
     def answered(self) -> bool:
-        """Whether its caller had the answer that the record exists."""
+        """True if the caller got the answer that the record exists."""
         return 200 <= self.status < 300 and not self.disturbed
 
     def text(self, name: str) -> str | None:
-        """A member that is text, else None."""
+        """A field of the body that is text, else None."""
         value = self.body.get(name)
         return value if isinstance(value, str) else None
 
@@ -92,12 +92,12 @@ def _object(body: bytes) -> Mapping[str, object]:
 
 
 def comparable(value: object) -> object:
-    """A JSON value that can be compared and hashed; null counts as absent."""
+    """Convert a JSON value to one that can be compared and hashed; null counts as absent."""
     if isinstance(value, Mapping):
         return frozenset((name, comparable(item)) for name, item in value.items() if item is not None)
     return tuple(comparable(item) for item in value) if isinstance(value, list) else value
 
 
 def shown(name: str) -> str:
-    """A reference or an order's id for a report: short, quoted, account data masked."""
+    """Format a reference or an order's id for a report: short, quoted, account data masked."""
     return repr(str(mask(name))[:_SHORT])

@@ -1,4 +1,4 @@
-"""What one test sees of the shared sandbox: its keys, rules, books and log, and the clock."""
+"""The shared sandbox as one test uses it: its keys, rules, books and log, and the clock."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SandboxClock:
         return datetime.fromtimestamp(self._sandbox.clock.now(), UTC)
 
     def advance(self, by: float | timedelta) -> list[Change]:
-        """Skip ahead, in seconds or as a timedelta. Returns what became due on the way, in order.
+        """Skip ahead, in seconds or by a timedelta. Returns the changes that became due, in order.
 
         Raises ValueError when negative.
         """
@@ -65,7 +65,7 @@ class SandboxTenant:
         self.api_key: str = self.new_key()
         self.clock: SandboxClock = SandboxClock(service)
         self.books: Books = Books(service.changing, self._keys)
-        """What this tenant's keys created, whether or not the caller had the answers."""
+        """The records that this tenant's keys created, with or without an answer to the caller."""
 
     @property
     def base_url(self) -> str:
@@ -80,7 +80,7 @@ class SandboxTenant:
         return key
 
     def revoke_key(self, api_key: str, reason: str = "The API key was revoked.") -> None:
-        """Refuse one of its keys from now on: 401 with `reason`; see `Sandbox.revoke_key`."""
+        """Refuse one of the tenant's keys from now on: 401 with `reason`; see `Sandbox.revoke_key`."""
         self.service.revoke_key(api_key, reason)
 
     def on(self, operation: str, *, api_key: str | None = None, **match: object) -> Rule:
@@ -96,24 +96,24 @@ class SandboxTenant:
 
     @property
     def requests(self) -> list[LoggedRequest]:
-        """Its requests, oldest first."""
+        """The tenant's requests, oldest first."""
         return [request for request in self.service.requests if request.key in self._keys]
 
     @property
     def deliveries(self) -> list[Delivery]:
-        """The webhooks that were due for its records, oldest first."""
+        """The webhooks that were due for the tenant's records, oldest first."""
         ids = self._ids()
         return [delivery for delivery in self.service.deliveries if delivery.record_id in ids]
 
     @property
     def inbox(self) -> list[Delivery]:
-        """Deliveries that its records without a `webhook_url` would have caused, oldest first."""
+        """Deliveries that the tenant's records would have caused with a `webhook_url`, oldest first."""
         ids = self._ids()
         return [delivery for delivery in self.service.inbox if delivery.record_id in ids]
 
     @property
     def webhooks(self) -> list[Webhook]:
-        """Each delivery about its records with its state and its tries, oldest first."""
+        """Each delivery about the tenant's records, with its state and attempts, oldest first."""
         ids = self._ids()
         return [webhook for webhook in self.service.webhooks if webhook.record_id in ids]
 
@@ -130,7 +130,7 @@ class SandboxTenant:
         return self.service.forge(record_id, event, url=url)
 
     def entries(self, after: int = 0, limit: int | None = None) -> list[JournalEntry]:
-        """The journal's entries on its requests and records, oldest first, such as for `advise`.
+        """The journal's entries on the tenant's requests and records, oldest first, such as for `advise`.
 
         Only those after the number `after` and since this tenant was made; with `limit`, the newest ones.
         """
@@ -140,7 +140,7 @@ class SandboxTenant:
         return found if limit is None else found[max(len(found) - limit, 0) :]
 
     def advance(self, seconds: float) -> list[Change]:
-        """Skip ahead. Returns what became due on the way, for all tenants, in order."""
+        """Skip ahead. Returns the changes that became due, for all tenants, in order."""
         return self.service.advance(seconds)
 
     def pay(
@@ -152,7 +152,7 @@ class SandboxTenant:
         country: str | None = None,
         outcome: str | None = None,
     ) -> PaymentEntry:
-        """A simulated payer pays; see `Sandbox.pay`."""
+        """Pay as a simulated payer; see `Sandbox.pay`."""
         return self.service.pay(payment_id, method=method, phone=phone, country=country, outcome=outcome)
 
     def settle(self, record_id: str, outcome: str = "complete") -> None:
@@ -170,13 +170,13 @@ class SandboxTenant:
         return self.service.refund(payment_id, amount, pending=pending)
 
     def findings(self) -> list[Finding]:
-        """What no program should do with money, and was done since this tenant was made."""
+        """The faults in the handling of money since this tenant was made."""
         entries = self.service.entries(self._since)
         books = self.books
         return findings(evidence(entries, frozenset(self._keys), books.payouts(), books.payments()))
 
     def request_log(self) -> str:
-        """Its latest requests as lines, and those that `findings` name, with account data masked."""
+        """The tenant's latest requests as lines, and those that `findings` name, account data masked."""
         named = {word for finding in self.findings() for word in finding.text.split()}
         return request_log(self.service.entries(self._since), self._keys, named)
 
@@ -193,7 +193,7 @@ class SandboxTenant:
                 self.service.remove_rule(rule)
 
     def _ids(self) -> set[str]:
-        """The ids of its payouts, payments and attempts."""
+        """The ids of the tenant's payouts, payments and attempts."""
         with self.service.changing() as world:
             return {
                 record_id
@@ -208,7 +208,7 @@ class SandboxTenant:
 
 
 def _is_about(item: Item, keys: Collection[str], ids: Collection[str]) -> bool:
-    """Whether it is a request with one of these keys, or an event of one of these records."""
+    """Return whether an item is a request with one of the keys, or an event of one of the records."""
     if isinstance(item, LoggedExchange):
         return item.log.key in keys
     return (item.id if isinstance(item, Change) else getattr(item, "record_id", None)) in ids

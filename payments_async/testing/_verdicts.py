@@ -1,4 +1,4 @@
-"""The plugin's checks at the end of a test; failures are shown without the frames of this package."""
+"""The plugin's checks at the end of a test; hides this package's frames in failures."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _CONNECTION: Final = {"connect_timeout": 10.0, "max_connections": 256, "proxy": 
 def client_options(
     sandbox: SandboxTenant | Sandbox, runtime: SkippingRuntime, given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A client's options: the sandbox's, those that the test gives, and waits that take no time.
+    """Make a client's options: the sandbox's, the test's own, and waits that take no time.
 
-    A runtime or transport that the test gives is used as it is.
+    A runtime or transport of the test is used unchanged.
     """
     options: dict[str, Any] = {"api_key": sandbox.api_key, "base_url": sandbox.base_url, **given}
     if not {"runtime", "transport"} & set(given):
@@ -45,7 +45,7 @@ def service_of(sandbox: SandboxTenant | Sandbox) -> Sandbox:
 
 
 class Mark(Protocol):
-    """A pytest mark: what it was given."""
+    """A pytest mark and its arguments."""
 
     @property
     def args(self) -> tuple[Any, ...]: ...
@@ -54,7 +54,7 @@ class Mark(Protocol):
 
 
 def marker_problem(marks: Iterable[Mark]) -> str | None:
-    """What is wrong with the marker of a test, with the names of all rules; None when nothing is."""
+    """The fault of a test's marker, with the names of all rules; None when it is valid."""
     given = list(marks)
     known = f"the rules are {', '.join(RULES)}"
     names = [each for mark in given for each in mark.args]
@@ -66,7 +66,7 @@ def marker_problem(marks: Iterable[Mark]) -> str | None:
 
 
 def verdict(sandbox: SandboxTenant, allowed: Collection[str], *, passed: bool) -> str | None:
-    """Why the test fails all the same; None when it does not.
+    """The reason to fail a test that passed; None when there is none.
 
     Unused rules, and payments with the key of an ended test, fail only a test that passed.
     """
@@ -119,12 +119,12 @@ def _described(rule: Rule) -> str:
 
 _OURS: Final = frozenset({"payments_async", "payments_sync"})
 _MARK: Final = "__tracebackhide__"
-"""What pytest looks for among the locals and the globals of a frame."""
+"""The name by which pytest hides a frame, among its local and global variables."""
 
 
 @contextmanager
 def own_frames_hidden() -> Iterator[None]:
-    """Mark the modules of this package that are loaded, for as long as it is open."""
+    """Context manager: hides this package's frames from pytest tracebacks."""
     modules = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] in _OURS]
     marked = [vars(module) for module in modules if _MARK not in vars(module)]
     for names in marked:

@@ -6,12 +6,12 @@
     await client.payouts.create(..., reference="inv-7", webhook_url=receiver.url_for_payout("inv-7"))
     app.add_routes(routes(receiver))  # payments_async.webhooks.aiohttp
 
-A delivery's steps: `_receiver` admits it by its URL (`_tokens`), `_payload` reads the body as a hint,
+The steps of a delivery: `_receiver` checks its URL (`_tokens`), `_payload` reads the body as a hint,
 `_coalescing` joins it with other deliveries of the same URL, `_lookup` finds the record, `_deduplication`
-says whether its state is new, and then the handler is called. The other modules:
+checks whether its state is new, and then the handler is called. The other modules:
 
-    _values       what is handed over, what is answered
-    _page_queue   which page of the list is read next, and for whom
+    _values       deliveries for handlers, and responses
+    _page_queue   the queue of the list's pages to be read
     _urls         the URLs
     receiver      WebhookReceiver
     aiohttp       routes for aiohttp's web server

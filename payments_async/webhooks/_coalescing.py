@@ -1,4 +1,4 @@
-"""Joins the deliveries of a URL: one reading of the record and one handler call for all that wait.
+"""Joins the deliveries of a URL: one reading of the record and one handler call for all waiting ones.
 
     deliveries of one URL ── wait together ──▶ the record is read ──▶ one of them hands it to the handler,
                                                                      and the outcome answers the others
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from .._runtime import Runtime
 
 JITTER: Final = 0.04
-"""Up to this part longer, and a hundredth at least: clocks round."""
+"""Largest part of random extra time; a hundredth at least, as clocks round."""
 MOST_WAITING: Final = 16
-"""Deliveries of one URL that wait for the same reading."""
+"""The most deliveries of one URL that wait for the same reading."""
 MOST_URLS: Final = 10_000
-"""URLs whose deliveries wait at a time."""
+"""The most URLs whose deliveries wait at a time."""
 
 log = logging.getLogger("payments.webhooks")
 
@@ -60,14 +60,14 @@ class HandOver:
         self.answer: asyncio.Future[WebhookResponse] = loop.create_future()
 
     async def finish(self, handled: bool) -> WebhookResponse:
-        """Note whether the handler succeeded; returns the answer."""
+        """Note whether the handler succeeded; returns the response."""
         if self.verdict.done():  # the event loop has ended, or the reading was cancelled
             return FAILED
         self.verdict.set_result(handled)
         return await self.answer
 
     def abandon(self) -> None:
-        """The handler will not be called, or was cancelled."""
+        """Note that the handler will not be called, or was cancelled."""
         if not self.verdict.done():
             self.verdict.set_result(False)
 
@@ -84,7 +84,7 @@ class WaitingDelivery:
     future: asyncio.Future[Result] = attrs.field(factory=lambda: asyncio.get_running_loop().create_future())
 
     def resolve(self, result: Result) -> None:
-        """End its wait."""
+        """End the delivery's wait."""
         if not self.future.done():
             self.future.set_result(result)
 
@@ -99,7 +99,7 @@ class DeliveryCoalescer:
         self._waiting: dict[str, list[WaitingDelivery]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._due: dict[str, float] = {}
-        """When the record of a URL may be read again, if it was just read."""
+        """Time at which the record of a URL may be read again, if it was just read."""
 
     async def join(self, delivery: ReceivedDelivery, hint: PayloadHint) -> Result:
         """Wait for the next reading of this delivery's record."""
@@ -124,7 +124,7 @@ class DeliveryCoalescer:
                 waiting.remove(waiter)
 
     def _refusal(self, token: str) -> float:
-        """Seconds after which the service is to try again; 0 when the delivery can wait here."""
+        """Seconds after which the service should try again; 0 when the delivery can wait here."""
         now = self._runtime.monotonic()
         while self._due and self._due[oldest := next(iter(self._due))] <= now:
             del self._due[oldest]
@@ -200,9 +200,9 @@ class DeliveryCoalescer:
         return found
 
     async def _hand_over(self, record: Trusted, own: list[WaitingDelivery]) -> None:
-        """Have one waiting delivery hand the record to the handler; the outcome answers all of them."""
+        """Let one waiting delivery call the handler with the record; the result answers all of them."""
         chosen = next((each for each in own if not each.future.done()), None)
-        if chosen is None:  # all callers have gone: the service will try again
+        if chosen is None:  # all callers were cancelled: the service will try again
             return
         delivery = chosen.delivery
         claims = delivery.claims

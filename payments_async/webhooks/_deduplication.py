@@ -1,4 +1,4 @@
-"""Remembers which states of which records a handler has seen."""
+"""Remembers the states of records that a handler has seen."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ KEPT: Final = 10_000
 
 
 class SeenStore(Protocol):
-    """Remembers which states were handled; several processes may share one.
+    """Remembers the states that were handled; several processes may share one store.
 
     Both methods may be plain or coroutine functions. When one raises, the service tries again. A state is at
     most 700 characters of ASCII, and a week of them is enough.
     """
 
     def seen(self, state: str) -> bool | Awaitable[bool]:
-        """Whether this state of a record was handled."""
+        """Return whether this state of a record was handled."""
 
     def add(self, state: str) -> Awaitable[None] | None:
         """Remember that this state was handled."""
@@ -32,12 +32,12 @@ class MemoryStore:
     """Remembers the latest states handled in this process, 10,000 by default."""
 
     def __init__(self, most: int = KEPT) -> None:
-        """Keep so many states at most."""
+        """Keep at most `most` states."""
         self._most = most
         self._states: OrderedDict[str, None] = OrderedDict()
 
     def seen(self, state: str) -> bool:
-        """Whether this state of a record was handled."""
+        """Return whether this state of a record was handled."""
         return state in self._states
 
     def add(self, state: str) -> None:
@@ -51,12 +51,12 @@ class MemoryStore:
 
 
 async def awaited(value: T | Awaitable[T]) -> T:
-    """A function's result, awaited if it was a coroutine function."""
+    """Return a function's result, awaited if it is awaitable."""
     return await value if inspect.isawaitable(value) else value
 
 
 def state_of(record: Trusted) -> str:
-    """A record's state as text: a handler sees the record again when it differs.
+    """A record's state as text: the handler gets the record again when the text differs.
 
     It has the status, which of the ends have a time (forms may lack the status, gap I), and for a payment the
     active attempt and its status.

@@ -1,4 +1,4 @@
-"""Reads a delivery's body, bounded in size and time. It is unsigned: only a hint which record to read."""
+"""Reads a delivery's body, bounded in size and time. The body is unsigned, so it is only a hint."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EVENT: Final = re.compile(r"[ -~]{1,128}")
 
 @attrs.frozen
 class PayloadHint:
-    """What a delivery says it is about."""
+    """The record and event that a delivery names."""
 
     record_id: str | None = None
     """The record's id; None when it names none that could be one."""
@@ -32,7 +32,7 @@ class PayloadHint:
 
 
 def read_hint(kind: Kind, headers: Mapping[str, str], body: bytes) -> PayloadHint:
-    """The hint in a body, and where that says nothing, in the headers (gap X). Never raises."""
+    """Read the hint in a body or else in the headers (gap X). Never raises."""
     tree = _tree(body)
     named = {lowered: value for name, value in headers.items() if (lowered := name.lower()).startswith("x-")}
     event = _word(_EVENT, tree.get("event")) or _word(_EVENT, named.get("x-payment-event"))
@@ -71,7 +71,7 @@ LONGEST: Final = 10.0
 
 
 async def read_body(body: bytes | AsyncIterable[bytes], runtime: Runtime) -> bytes | WebhookResponse:
-    """The whole body, or what to answer when it is too large or too slow."""
+    """Read the whole body, or return the response to one that is too large or too slow."""
     if isinstance(body, bytes):
         return whole([body])
     task = asyncio.ensure_future(_gathered(body))
@@ -88,7 +88,7 @@ async def read_body(body: bytes | AsyncIterable[bytes], runtime: Runtime) -> byt
 
 
 def whole(chunks: Iterable[bytes]) -> bytes | WebhookResponse:
-    """The same for a body whose chunks are at hand."""
+    """Join the chunks of a body that has already arrived, or return the response to one too large."""
     parts = bytearray()
     for chunk in chunks:
         parts += chunk

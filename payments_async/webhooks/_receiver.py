@@ -1,4 +1,4 @@
-"""What the awaited and the blocking receiver share: URLs, admission, one coalescer for each event loop.
+"""Shared base of the awaited and the blocking receiver: URLs, admission, one coalescer for each event loop.
 
 No delivery is answered 200 before the handler has taken the record's state. So each state is handled at least
 once, as long as the service tries again after a 500 or 503.
@@ -45,7 +45,7 @@ class DeliveryReceiver:
     ) -> None:
         self._client = client
         self.runtime: Runtime = client._internal.runtime
-        """The client's time and chance."""
+        """The client's source of time and randomness."""
         self._signer = Signer(secrets)
         self.base_url = _checked(base_url)
         self._store = store
@@ -55,7 +55,7 @@ class DeliveryReceiver:
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, DeliveryCoalescer] = WeakKeyDictionary()
 
     def url(self, kind: Kind, reference: str, expires_in: float) -> str:
-        """A new URL. Raises InvalidRequest."""
+        """Make a new URL. Raises InvalidRequest."""
         operation = f"webhooks.url_for_{kind}"
         if faults := _faults(reference, expires_in):
             raise InvalidRequest(faults, operation=operation)
@@ -70,7 +70,7 @@ class DeliveryReceiver:
         return url
 
     def admit(self, method: str, path: str, kinds: Collection[Kind]) -> ReceivedDelivery | None:
-        """The delivery, if its path ends in a valid token of ours; costs one or two HMACs."""
+        """Admit a delivery whose path ends in a valid token of ours; costs one or two HMACs."""
         if method.upper() not in _METHODS or len(path) > LONGEST_URL:
             return None
         token, now = path.rpartition("/")[2], self.runtime.now()
@@ -78,7 +78,7 @@ class DeliveryReceiver:
         return None if claims is None or claims.kind not in kinds else ReceivedDelivery(token, claims, now)
 
     async def take(self, delivery: ReceivedDelivery, headers: Mapping[str, str], body: bytes) -> Result:
-        """The answer to an admitted delivery, or its record for the handler."""
+        """Process an admitted delivery; returns the response, or the record for the handler."""
         hint = read_hint(delivery.claims.kind, headers, body)
         if hint.is_foreign:
             return REFUSED
@@ -95,7 +95,7 @@ class DeliveryReceiver:
 
 
 def _checked(base_url: object) -> str:
-    """The address below which URLs are made. Raises ConfigurationError."""
+    """Check the address below which URLs are made. Raises ConfigurationError."""
     base_url = hidden(base_url)
     if problem := _problem(base_url):
         raise ConfigurationError(f"base_url must be {problem}")
@@ -103,7 +103,7 @@ def _checked(base_url: object) -> str:
 
 
 def _problem(base_url: object) -> str | None:
-    """What the address is not. Apart from its caller: the parts of an address may show a password."""
+    """The fault of a base URL. A function of its own: the parts of an address may hold a password."""
     if not isinstance(base_url, str) or not re.fullmatch(r"[!-~]+", base_url):
         return "plain ASCII text without white space: https://…/hooks"
     try:

@@ -1,11 +1,11 @@
-"""What a minted URL says, and the proof that we said it. Pure: secrets and times come in as arguments.
+"""Makes and verifies the signed tokens of webhook URLs. Pure: secrets and times are arguments.
 
 A token is the base64url text, without padding, of
 
     version 1 · kind 1 · made at 4 · valid until 4 · nonce 8 · reference 1 to 764 · HMAC-SHA256 32
 
-bytes. Nothing of it is looked at before the HMAC was found right, and a token has one spelling only: whatever
-differs from what was made in one bit is refused.
+bytes. A token is parsed only after its HMAC was verified, and has one spelling only: a token that differs
+from the original in one bit is refused.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LONGEST_TOKEN: Final = 1086
 """Characters of a token whose reference has 191 characters of four bytes."""
 
 _PURPOSE: Final = b"payments-sdk webhook url\0"
-"""So that no other use of the same secret can make one of our tokens."""
+"""Part of the HMAC's input, so that no other use of the same secret can make a token."""
 _HEAD: Final = struct.Struct(">BBII8s")
 _VERSION: Final = 1
 _MAC: Final = 32
@@ -40,7 +40,7 @@ _ALPHABET: Final = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
 @attrs.frozen
 class TokenClaims:
-    """What a token says; times are whole seconds since 1970, UTC."""
+    """The content of a token; times are whole seconds since 1970, UTC."""
 
     kind: Kind
     reference: str
@@ -48,11 +48,11 @@ class TokenClaims:
     expires_at: int
     """The first second in which it is no longer valid."""
     nonce: bytes = attrs.field(repr=False)
-    """Eight bytes that make each URL one of its own."""
+    """Eight random bytes that make each URL unique."""
 
 
 class SealedSecrets:
-    """Secrets on their way to the `Signer`: frames that a traceback shows hold this instead of them."""
+    """Wraps secrets on their way to the `Signer`, so that tracebacks with local variables show none."""
 
     __slots__ = ("given",)
 
@@ -63,7 +63,7 @@ class SealedSecrets:
         return "<webhook secrets>"
 
     def problem(self) -> str | None:
-        """Why they are of no use; None when they are fit."""
+        """The fault of the secrets; None when they are valid."""
         given = self.given()
         if not isinstance(given, list | tuple) or not 1 <= len(given) <= 2:
             return "secrets must be a list of one or two: the first makes URLs, both are accepted"
@@ -84,7 +84,7 @@ class Signer:
     __slots__ = ("_macs",)
 
     def __init__(self, sealed: SealedSecrets) -> None:
-        """Take the secrets. Raises ConfigurationError, which shows nothing of them."""
+        """Take the secrets. Raises ConfigurationError, whose message shows nothing of them."""
         if problem := sealed.problem():
             raise ConfigurationError(problem)
         self._macs: list[Callable[[bytes], bytes]] = [
@@ -96,7 +96,7 @@ class Signer:
         return self._macs[0](message)
 
     def verifies(self, message: bytes, mac: bytes) -> bool:
-        """Whether it is the HMAC under one of them; takes the same time whichever it is, or none."""
+        """Verify an HMAC under any of the secrets, in constant time."""
         right = False
         for made in self._macs:
             right |= compare_digest(made(message), mac)
@@ -115,14 +115,14 @@ def _keyed(secret: str | bytes) -> Callable[[bytes], bytes]:
 
 
 def make(signer: Signer, claims: TokenClaims) -> str:
-    """The token that says so. The reference has 1 to 191 characters that UTF-8 can write."""
+    """Make a token. The reference has 1 to 191 characters that UTF-8 can encode."""
     head = _HEAD.pack(_VERSION, _KINDS.index(claims.kind), claims.made_at, claims.expires_at, claims.nonce)
     said = head + claims.reference.encode()
     return _text(said + signer.sign(said))
 
 
 def read(signer: Signer, token: str, now: float) -> TokenClaims | None:
-    """What a token says, if we said it and it is still valid; whatever else it is, None."""
+    """Read a token; None unless its HMAC is right and it is still valid."""
     if len(token) > LONGEST_TOKEN or not _ALPHABET.fullmatch(token) or len(token) % 4 == 1:
         return None
     raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))

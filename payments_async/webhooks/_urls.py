@@ -1,4 +1,4 @@
-"""UrlMaker: the URLs of both receivers, and the handler of each kind."""
+"""Makes the URLs of both receivers, and finds the handler of each kind."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class UrlMaker:
         return self._deliveries.base_url
 
     def url_for_payout(self, reference: str, *, expires_in: float = MONTH) -> str:
-        """A new URL for the payout that you are about to create; give it as `webhook_url=`.
+        """Make a new URL for the payout that you are about to create; pass it as `webhook_url=`.
 
-        Make one for each payout, when you create or prepare it, and send the same one with every retry: it is
-        a part of the request. The record has to be made within a day.
+        Make a URL for each payout, when you create or prepare it, and send the same URL with every retry: it
+        is a part of the request. The payout has to be created within a day.
 
         Args:
             reference: the payout's `reference`, 1 to 191 characters.
@@ -45,7 +45,7 @@ class UrlMaker:
         return self._deliveries.url(_served("payout", self._handlers), reference, expires_in)
 
     def url_for_payment(self, reference: str, *, expires_in: float = MONTH) -> str:
-        """A new URL for the payment intent that you are about to create; as `url_for_payout`.
+        """Make a new URL for the payment intent that you are about to create; see `url_for_payout`.
 
         Args:
             reference: your own name for the payment, such as the order's: the handler gets it back.
@@ -58,7 +58,7 @@ class UrlMaker:
         return self._deliveries.url(_served("payment", self._handlers), reference, expires_in)
 
     def url_for_checkout(self, reference: str, *, expires_in: float = MONTH) -> str:
-        """A new URL for the checkout that you are about to create; as `url_for_payment`.
+        """Make a new URL for the checkout that you are about to create; see `url_for_payment`.
 
         The record that the handler is given is the checkout's payment.
 
@@ -75,12 +75,12 @@ class UrlMaker:
     def __repr__(self) -> str:
         try:
             return f"<{type(self).__name__} of {', '.join(self._handlers)} at {self.base_url}>"
-        except AttributeError:  # its constructor failed, and a traceback shows its locals
+        except AttributeError:  # the constructor failed, and its traceback prints local variables
             return f"<{type(self).__name__}, unfinished>"
 
 
 def handlers(on_payout: PayoutHandler | None, on_payment: PaymentHandler | None) -> Handlers:
-    """The handler of each kind. Raises ConfigurationError."""
+    """Map each kind to its handler. Raises ConfigurationError."""
     if on_payout is None and on_payment is None:
         raise ConfigurationError("a webhook receiver needs on_payout, on_payment or both")
     given: dict[Kind, Callable[[Any], object] | None]
@@ -91,7 +91,7 @@ def handlers(on_payout: PayoutHandler | None, on_payment: PaymentHandler | None)
 
 
 def _served(kind: Kind, by: Handlers) -> Kind:
-    """The kind, if it has a handler. Raises ConfigurationError."""
+    """Check that a kind has a handler. Raises ConfigurationError."""
     if kind not in by:
         wanted = "on_payout" if kind == "payout" else "on_payment"
         raise ConfigurationError(f"this webhook receiver has no {wanted}: deliveries would have no handler")

@@ -10,10 +10,10 @@ from .receiver import WebhookReceiver
 
 
 def routes(receiver: WebhookReceiver, prefix: str | None = None) -> list[web.RouteDef]:
-    """The routes of a receiver, for `web.Application.add_routes`.
+    """Make the routes of a receiver, for `web.Application.add_routes`.
 
     Args:
-        receiver: what takes the deliveries.
+        receiver: takes the deliveries.
         prefix: the path they arrive at; that of the receiver's `base_url` when absent. It differs where the
             application is mounted below another, or behind a proxy that takes a part off.
     """

@@ -1,4 +1,4 @@
-"""WebhookReceiver: makes webhook URLs, and reads the record that a delivery to one is about."""
+"""Makes webhook URLs, and reads the record that a delivery to such a URL is about."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ class WebhookReceiver(UrlMaker):
             base_url: the public address of your deployment, such as https://shop.example/hooks.
             on_payout: called with each new state of a payout, a plain or a coroutine function. When it
                 raises, the delivery is answered 500 and the service tries again: it may see a state twice.
-            on_payment: the same for payments and checkouts.
-            seen: remembers which states were handled; the latest 10,000 of this process when absent.
+            on_payment: called likewise for payments and checkouts.
+            seen: remembers the states that were handled; the latest 10,000 of this process when absent.
             max_pages: pages of 100 that are read at most to find a record.
 
         Raises:
             ConfigurationError: an option cannot be used; the message shows nothing of a secret.
         """
         sealed, base_url = SealedSecrets(secrets), hidden(base_url)
-        del secrets  # a traceback that shows locals shows none
+        del secrets  # tracebacks print local variables
         self._handlers = handlers(on_payout, on_payment)
         self._deliveries = DeliveryReceiver(client, sealed, base_url, seen or MemoryStore(), max_pages)
         self._tasks: set[asyncio.Task[WebhookResponse]] = set()

@@ -1,5 +1,5 @@
 # From payments_async/resources/methods.py; change that, then run: python -m tools.mirror
-"""Payment methods: how well they work now."""
+"""Payment methods and their current health."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class WebhookReceiver(UrlMaker):
             on_payout: called with each new state of a payout. When it raises, the delivery is answered 500
                 and the service tries again: it may see a state twice.
             on_payment: the same for payments and checkouts.
-            seen: remembers which states were handled, called in other threads; the latest 10,000 of this
+            seen: remembers the states that were handled, called in other threads; the latest 10,000 of this
                 process when absent.
             max_pages: pages of 100 that are read at most to find a record.
 
@@ -59,7 +59,7 @@ class WebhookReceiver(UrlMaker):
             ConfigurationError: an option cannot be used; the message shows nothing of a secret.
         """
         sealed, base_url = SealedSecrets(secrets), hidden(base_url)
-        del secrets  # a traceback that shows locals shows none
+        del secrets  # tracebacks print local variables
         self._bridge = client._bridge
         self._handlers = handlers(on_payout, on_payment)
         store = MemoryStore() if seen is None else _ThreadedStore(seen)
@@ -116,7 +116,7 @@ class _ThreadedStore:
         self._store = store
 
     async def seen(self, state: str) -> bool:
-        """Whether this state of a record was handled."""
+        """Return whether this state of a record was handled."""
         return await _called(self._store.seen, state)
 
     async def add(self, state: str) -> None:

@@ -10,7 +10,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def is_entered(owner: ast.ClassDef) -> bool:
-    """Whether it is open only between `__aenter__` and `__aexit__`."""
+    """Return whether a class is open only between `__aenter__` and `__aexit__`."""
     names = [getattr(node, "name", None) for node in owner.body]
     return "__aenter__" in names and "aclose" not in names
 

@@ -40,7 +40,7 @@ class EventCounts:
 
 @attrs.frozen
 class SendResult:
-    """What one client did."""
+    """The work of one client, measured."""
 
     checkout: Checkout
     """As read back after the payer paid."""
@@ -58,11 +58,11 @@ class Disturbance:
     reference: str
     fault: str
     tries: Sequence[str]
-    """How each attempt ended: `reset`, `201`."""
+    """The result of each attempt: `reset`, `201`."""
     replayed: bool
-    """Whether the last answer came from the service's idempotency store."""
+    """True if the last answer was the service's stored one."""
     booked: int
-    """How often the books have it."""
+    """Number of times that the books have the payout."""
 
 
 @attrs.frozen

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from payments_sync import Payments
 
 PRICE: Final = Decimal("25.50")
-"""What the simulated payer pays, major units."""
+"""Amount that the simulated payer pays, major units."""
 TASKS: Final = 64
 THREADS: Final = 16
 

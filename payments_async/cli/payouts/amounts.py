@@ -68,7 +68,7 @@ def parsed(texts: Iterable[str]) -> dict[str, Decimal]:
 
 
 def difference(given: Money, totals: Money) -> str | None:
-    """How what was confirmed differs from the batch's total; None when it is equal to the last digit."""
+    """The difference between the confirmed and the batch's total; None when they are equal."""
     for currency in sorted({*given, *totals}):
         if currency not in totals:
             return f"{currency} was confirmed, and the batch has no {currency}"
@@ -103,7 +103,7 @@ class Confirmation:
         return json.dumps({"version": 1, **attrs.asdict(self), "totals": plain_sums(self.totals)})
 
     def is_same_as(self, text: str) -> bool:
-        """Whether `text` is the JSON of this same confirmation."""
+        """Return whether `text` is the JSON of this same confirmation."""
         try:
             return bool(json.loads(text) == json.loads(self.to_json()))
         except ValueError:

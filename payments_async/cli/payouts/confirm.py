@@ -27,12 +27,12 @@ _FORMS: Final = "1200.50 or 1,200.50, with the currency in front or without"
 
 @attrs.frozen
 class ConfirmOptions:
-    """Whether and how a total is confirmed."""
+    """Options for confirming a total."""
 
     given: Sequence[str]
     """The texts of `--confirm-total`."""
     is_live: bool
-    """Whether the key pays real money."""
+    """True if the key pays real money."""
     attended: Callable[[], AbstractContextManager[None]]
     """The context to be in while a person types."""
     ask: Ask | None
@@ -40,7 +40,7 @@ class ConfirmOptions:
 
 
 def is_live(api_key: str) -> bool:
-    """Whether a key pays real money (Authentication)."""
+    """Return whether a key pays real money (Authentication)."""
     return api_key.startswith("sk_live_")
 
 
@@ -56,7 +56,7 @@ def _ask(text: str) -> str:
 
 
 def confirm(wanted: Confirmation, rows: int, ledger: str, asking: ConfirmOptions) -> str | None:
-    """Have a batch's total confirmed. Returns how it was; None when it need not be.
+    """Ask for the confirmation of a batch's total. Returns its kind; None when none is needed.
 
     A batch that was confirmed once needs no second time, unless its rows, its total or the key changed.
 

@@ -1,4 +1,4 @@
-"""Messages of the payouts commands: why a command stopped, and what to do next. Pure."""
+"""Messages of the payouts commands: the reason of a stop, and the next step. Pure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def after_run(
     failed: int = 0,
     clean: bool | None = None,
 ) -> list[str]:
-    """What to know and do at the end of work that ended with this exit code; empty when all is well.
+    """Advice at the end of work with this exit code; empty when none is needed.
 
     `clean`: whether the service's list agrees with the ledger, where they were compared.
     """

@@ -164,7 +164,7 @@ class BarView:
 
 
 def _is_followed(figures: BatchFigures) -> bool:
-    """Whether every row is decided, and the run waits for payouts to end."""
+    """Return whether every row is decided, and the run waits for payouts to be final."""
     return figures.ended is not None and figures.done == figures.rows
 
 

@@ -35,14 +35,14 @@ _SHOWN = 20
 
 @attrs.frozen
 class Certified:
-    """What became of the certificate of a complete batch."""
+    """The result of certifying a complete batch."""
 
     path: str | None
-    """Where it was written; None when it was not."""
+    """Path of the written certificate; None when there is none."""
     code: Exit
-    """How the command ends when every row was created: 0 only with a clean certificate."""
+    """Exit code when every row was created: 0 only with a clean certificate."""
     reason: str | None = None
-    """Why there is none."""
+    """The reason for having no certificate."""
 
     def applied_to(self, report: BatchReport) -> BatchReport:
         """The report of a run that also had to certify. Refused rows take precedence."""
