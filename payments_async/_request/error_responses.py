@@ -77,7 +77,7 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
 
 
 def is_mistaken(retry_after: float | None) -> bool:
-    """Whether a `Retry-After` asks for longer than the service can mean."""
+    """Return whether a `Retry-After` is longer than the service can mean."""
     return retry_after is not None and retry_after > LONGEST_CLOSURE
 
 

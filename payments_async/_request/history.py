@@ -59,7 +59,7 @@ class CallHistory:
         self.deadline = None if deadline is None else started + deadline
         """The call's deadline on the monotonic clock."""
         self.resumed = started
-        """When the wait before the next attempt began."""
+        """Time at which the wait before the next attempt began."""
         self.attempts: list[Attempt] = []
         self.retries = 0
         self.doubtful = 0

@@ -93,7 +93,7 @@ def read_answer(call: Call, answer: HTTPResponse, now: Callable[[], datetime]) -
 
 
 def _is_retried(status: int) -> bool:
-    """Whether an answer with this status is worth another try with the same bytes and key (gap Q)."""
+    """Return whether a retry with the same bytes and key may succeed after this status (gap Q)."""
     return status == 429 or (status >= 500 and status not in _assumptions.NEVER_RETRIED)
 
 

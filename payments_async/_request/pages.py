@@ -76,7 +76,7 @@ class ListPosition:
 
     @property
     def is_repeated(self) -> bool:
-        """Whether the next page was read before: the list leads round in a circle."""
+        """True if the next page was read before: the list's cursors form a circle."""
         return self.cursor is not None and self.cursor in self._read
 
     @property

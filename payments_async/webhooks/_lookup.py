@@ -74,7 +74,7 @@ class Lookup:
         """Requests made so far."""
         self._task: asyncio.Task[None] | None = None
         self._rested_at = float("-inf")
-        """When the rests for all pages read so far are over."""
+        """Time at which the intervals for all pages read so far are over."""
         self._positions = Positions()
 
     def wait(self, want: WantedRecord) -> float:
@@ -189,7 +189,7 @@ class Lookup:
 
 
 def _oldest(page: Page[Any]) -> float | None:
-    """When its last record was created; None where it does not say so (gap AC)."""
+    """Creation time of the page's last record; None when it has none (gap AC)."""
     created_at = page.items[-1].created_at if page.items else None
     return None if created_at is None else created_at.timestamp()
 

@@ -31,7 +31,7 @@ _RUNS: Final = 3
 
 @attrs.frozen
 class Position:
-    """Where the next lookup of a URL begins."""
+    """The pages at which the next lookup of a URL begins."""
 
     found: str | None = None
     """The cursor of the page on which the record was."""
@@ -69,9 +69,9 @@ class _PageRun:
     age: int
     """The order of their beginnings: the oldest is 0."""
     is_own: bool = False
-    """Whether this lookup began it."""
+    """True if this lookup began the run."""
     is_earlier: bool = False
-    """Whether the cursor is an earlier lookup's."""
+    """True if the cursor is an earlier lookup's."""
     read: frozenset[str | None] = frozenset()
     """The cursors of the pages that it has read in this lookup."""
 
@@ -92,7 +92,7 @@ class PageWalk:
         self._kept = max(1, min(_RUNS, most - 1))
         self._second: str | None = None
         self.problem: str | None = None
-        """Why a run ended before the list's end, if one did."""
+        """The reason why a run ended before the list's end, if one did."""
         earlier = position.runs if position.found is None else (position.found,)
         self._runs = deque(_PageRun(cursor, age, is_earlier=True) for age, cursor in enumerate(earlier))
         if not self._is_known:
@@ -105,22 +105,22 @@ class PageWalk:
 
     @property
     def is_earlier(self) -> bool:
-        """Whether the cursor is an earlier lookup's: the service may no longer take it."""
+        """True if the cursor is an earlier lookup's, which the service may no longer accept."""
         return self._runs[0].is_earlier
 
     @property
     def is_over(self) -> bool:
-        """Whether everything was read, or as much as one lookup may."""
+        """True if everything was read, or as much as one lookup may read."""
         return not self._runs or self.pages >= self._most
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether pages are left for the next lookup."""
+        """True if pages are left for the next lookup."""
         return bool(self._runs)
 
     @property
     def position(self) -> Position:
-        """Where the next lookup begins if this one has found nothing."""
+        """The position for the next lookup if this one finds nothing."""
         if self._is_known:
             return UNKNOWN
         by_age = sorted(self._runs, key=lambda run: run.age)
@@ -209,7 +209,7 @@ class LookupInProgress:
     since: int
     """Requests made before it began: their pages may be older than the delivery."""
     until: float
-    """When it ends, found or not."""
+    """Time at which the lookup ends, found or not."""
     future: asyncio.Future[LookupResult] = attrs.field(
         factory=lambda: asyncio.get_running_loop().create_future()
     )
@@ -230,7 +230,7 @@ class PageQueue:
         self._was_newest = False
 
     def __bool__(self) -> bool:
-        """Whether any lookup waits."""
+        """Return whether any lookup waits."""
         return bool(self._newest or self._others)
 
     def enter(self, lookup: LookupInProgress) -> None:
@@ -241,7 +241,7 @@ class PageQueue:
         self.queue(lookup)
 
     def queue(self, lookup: LookupInProgress) -> None:
-        """Have a lookup wait for its next page, behind the pages that others wait for."""
+        """Queue a lookup for its next page, behind the pages that others wait for."""
         self._lane_of(lookup.page).setdefault(lookup.page, []).append(lookup)
 
     def next(self) -> list[LookupInProgress]:
@@ -251,7 +251,7 @@ class PageQueue:
         return [lookup for lookup in lookups if not lookup.future.done()]
 
     def ahead_of(self, page: PageOf) -> int:
-        """How many other pages are read before it."""
+        """Number of other pages to be read before this one."""
         line = self._lane_of(page)
         return len(line) - (page in line)
 

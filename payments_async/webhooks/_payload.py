@@ -28,7 +28,7 @@ class PayloadHint:
     event: str | None = None
     """An open word (gap W)."""
     is_foreign: bool = False
-    """Whether it names a record of another kind than the URL's, and none of its own."""
+    """True if the delivery names only a record of another kind than the URL's."""
 
 
 def read_hint(kind: Kind, headers: Mapping[str, str], body: bytes) -> PayloadHint:

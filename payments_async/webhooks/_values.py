@@ -29,7 +29,7 @@ class TrustedDelivery(Generic[R_co]):
     event: str | None
     """The event that the delivery names, or None. Unsigned: for logs, never for a decision (gap W)."""
     received_at: datetime
-    """When the delivery arrived, UTC."""
+    """Time of the delivery's arrival, UTC."""
 
 
 @attrs.frozen

@@ -100,7 +100,7 @@ class PaymentIntents:
     def refund_availability(
         self, payment_intent_id: str, **options: Unpack[arguments.ReadOptions]
     ) -> models.RefundAvailability:
-        """What can still be refunded of a payment; at most 100 reads a minute (gap Z).
+        """The refund still possible for a payment; at most 100 reads a minute (gap Z).
 
         Endpoints, GET /payment/intents/{paymentIntentId}/refunds/availability.
 

@@ -88,7 +88,7 @@ def bulk(package: Module) -> str:
 
 
 def _names(package: Module, home: str, modules: str) -> dict[str, str]:
-    """What of the template says where names come from: those of the module `home` are the package's own."""
+    """The template's table of names and modules: those of the module `home` are the package's own."""
     homes, source = package.constant("_HOMES"), package.name
     ours = [blocking(name) for name in homes[home]]
     shared = sorted({name for names in homes.values() for name in names} - {*homes[home]}, key=_order)

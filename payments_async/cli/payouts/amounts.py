@@ -27,7 +27,7 @@ _TYPED: Final = re.compile(r"\s*([A-Za-z]{3,10})\s+(\S+)\s*")
 
 
 def total_of(amounts: Iterable[Decimal]) -> Decimal:
-    """Their sum, to the last digit: a total that is typed back must not be rounded."""
+    """Add amounts exactly: a total that is typed back must not be rounded."""
     return reduce(_EXACT.add, amounts, Decimal(0))
 
 
@@ -90,7 +90,7 @@ def flags(totals: Money) -> str:
 
 @attrs.frozen
 class Confirmation:
-    """What was confirmed."""
+    """A confirmed batch and total."""
 
     batch_id: str
     input_hash: str

@@ -23,7 +23,7 @@ _SHOWN = 20
 
 
 async def status(ledger: str, context: CommandContext) -> Exit:
-    """Where the batch stands: from the ledger, or from the status file of the run that holds it."""
+    """Show a batch's status: from the ledger, or from the status file of the run that holds it."""
     try:
         async with PayoutBatch.open(ledger) as batch:
             report = batch.status()

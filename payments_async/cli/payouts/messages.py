@@ -149,7 +149,7 @@ _WAYS_OUT: Final[dict[type[LedgerError], str]] = {
         "wait for it to end, or stop it (it can be resumed); `payments payouts status` shows where it is"
     ),
 }
-"""What to do about errors whose own message names arguments instead of options."""
+"""Advice on errors whose own message names arguments instead of options."""
 
 _SHOWN: Final = 10
 _PLACE: Final = ("line", "number", "column", "reason")
@@ -228,6 +228,6 @@ def _edited(error: LedgerOfAnotherInput) -> str:
 
 
 def after_edits(differences: Sequence[InputDifference]) -> str:
-    """What to do about a file that was edited, given the first differences."""
+    """Advice on a file that was edited, given the first differences."""
     can_be_taken = not differences or any(difference.is_acceptable for difference in differences)
     return _TAKE if can_be_taken else _CANNOT

@@ -150,7 +150,7 @@ def _show_differences(report: ImportReport, context: CommandContext) -> None:
 
 
 def _confirm(batch: PayoutBatch, order: RunOptions, context: CommandContext) -> None:
-    """Have the total of a live batch confirmed. Raises CommandEnded when it is not."""
+    """Ask for the confirmation of a live batch's total. Raises CommandEnded without it."""
     report = batch.status()
     figures = figures_of(report)
     input_hash = read_status(order.ledger_path).get("input_hash")
@@ -196,11 +196,11 @@ async def _run(
 
 @attrs.define
 class RunProgress:
-    """The progress of a run: rows until all are decided, then how the payouts end."""
+    """The progress of a run: rows until all are decided, then payouts until all are final."""
 
     wait_final: float | None
     decided: float | None = None
-    """When every row was decided, by the monotonic clock; None before that."""
+    """Time at which every row was decided, by the monotonic clock; None before that."""
 
     def update(self, progress: Progress, view: ProgressView, batch: PayoutBatch) -> None:
         """Show what the latest commit changed."""

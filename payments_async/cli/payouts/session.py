@@ -44,7 +44,7 @@ _NAMES: Final = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
 
 @attrs.define(eq=False)
 class Interrupts:
-    """What SIGTERM and Ctrl-C do to a task."""
+    """Handles SIGTERM and Ctrl-C for a task."""
 
     _task: asyncio.Task[object]
     _loop: asyncio.AbstractEventLoop
@@ -74,7 +74,7 @@ class Interrupts:
             self._task.cancel()
 
     def caught(self) -> bool:
-        """Whether a signal caused the cancellation that was just caught. If so, end the cancellation."""
+        """Return whether a signal caused the caught cancellation. If so, end the cancellation."""
         return self._is_cut and self._task.uncancel() == 0
 
     @contextmanager
@@ -95,7 +95,7 @@ class Interrupts:
             self._loop.add_signal_handler(number, self.on_signal, name)
 
     def close(self) -> None:
-        """Stop handling them. A second call does nothing."""
+        """Stop handling the signals. A second call does nothing."""
         for number in _NAMES:
             self._loop.remove_signal_handler(number)
 
@@ -125,7 +125,7 @@ _UNSURE: Final = (LedgerBroken, LedgerDamaged, LedgerGone, LedgerReadOnly)
 
 @attrs.frozen
 class CommandContext:
-    """What a command shows its results on, and what can stop it."""
+    """A command's output, and its signals."""
 
     console: Console
     show: Show
@@ -144,7 +144,7 @@ class CommandContext:
             yield bar
 
     def spinner(self, text: str) -> AbstractContextManager[object]:
-        """Something that takes a while, and has no figures to show."""
+        """A spinner for work without figures."""
         if self.as_json or not self.console.is_terminal:
             return nullcontext()
         return self.console.status(f"{text}…", spinner="dots")
@@ -202,7 +202,7 @@ async def _ended_with_a_message(
 
 
 def _stopper(interrupts: Interrupts) -> Callable[[], None]:
-    """What to do when the reader of the output leaves, as `head` does: stop in order, as after SIGTERM."""
+    """Make the function for a reader that leaves, as `head` does: it stops in order, as SIGTERM does."""
     loop = asyncio.get_running_loop()
 
     def left() -> None:
@@ -213,7 +213,7 @@ def _stopper(interrupts: Interrupts) -> Callable[[], None]:
 
 
 def _for_operators(error: CommandEnded | PaymentsError) -> CommandEnded | PaymentsError:
-    """The error with a message for operators, which names options instead of arguments."""
+    """Rewrite an error's message for operators, with options instead of arguments."""
     if isinstance(error, BulkError):
         return CommandEnded(message_of(error), Exit.USAGE)
     if isinstance(error, APIStatusError | APIConnectionError) and refuses_access(error):
@@ -266,7 +266,7 @@ async def open_client(base_url: str | None, *, concurrency: int = 0) -> AsyncIte
 
 
 def _is_unknown(record: LogRecord) -> bool:
-    """Whether a warning is shown. Rows that a second signal cuts off need none: the ledger has them."""
+    """Filter warnings: rows that a second signal cuts off need none, as the ledger has them."""
     return CANCELLED not in record.getMessage()
 
 
@@ -322,7 +322,7 @@ def updater(view: ProgressView) -> Callable[[Progress], None]:
 
 
 def print_next_steps(steps: Iterable[str]) -> None:
-    """Print what to know and do on stderr, a line for each."""
+    """Print advice on stderr, a line for each."""
     for sentence in steps:
         print(f"payments: {clean(sentence)}", file=sys.stderr)
 

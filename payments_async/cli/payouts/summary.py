@@ -25,7 +25,7 @@ _MINUTE: Final = 60.0
 
 @attrs.frozen
 class ArrivedCounts:
-    """How the created payouts ended, as far as the ledger knows, in rows."""
+    """Final statuses of the created payouts, as far as the ledger knows, in rows."""
 
     arrived: int
     failed: int
@@ -34,7 +34,7 @@ class ArrivedCounts:
 
     @property
     def over(self) -> int:
-        """Payouts that have ended."""
+        """Payouts that are final."""
         return self.arrived + self.failed
 
 
@@ -50,7 +50,7 @@ class BatchFigures:
     ended: ArrivedCounts | None = None
     """None where it was not counted."""
     activity: Mapping[str, Any] | None = None
-    """What the run does, by the names of `bulk.Activity`; None without a run."""
+    """The run's activity, by the names of `bulk.Activity`; None without a run."""
 
     @classmethod
     def of(
@@ -76,7 +76,7 @@ class BatchFigures:
 
     @property
     def is_untouched(self) -> bool:
-        """Whether no row was ever sent."""
+        """True if no row was ever sent."""
         return self.rows == self.counts["new"] + self.counts["cancelled"]
 
     def sum_of(self, currency: str, *states: str) -> Decimal:
@@ -101,7 +101,7 @@ class BatchFigures:
 
 @attrs.define
 class Speed:
-    """How fast rows are decided: per second over the last 15 seconds, and within the last minute."""
+    """The speed of deciding rows: per second over the last 15 seconds, and within the last minute."""
 
     _recent: deque[tuple[float, int]] = attrs.field(factory=deque)
     _minute: deque[tuple[float, int]] = attrs.field(factory=deque)
@@ -204,7 +204,7 @@ def state_table(figures: BatchFigures) -> Padding:
 
 
 def _ended(figures: BatchFigures) -> list[tuple[str, int, str]]:
-    """How the created payouts ended: name, rows, style."""
+    """Final statuses of the created payouts: name, rows, style."""
     ended = figures.ended
     if ended is None or not figures.counts["created"]:
         return []

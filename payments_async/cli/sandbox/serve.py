@@ -50,12 +50,12 @@ def open_sandbox(options: ServeOptions, *, preferred: int | None = None) -> Iter
 
 
 def environment(sandbox: Sandbox) -> dict[str, str]:
-    """The variables that lead clients to it (Authentication)."""
+    """The environment variables with the sandbox's address and key (Authentication)."""
     return {"PAYMENTS_BASE_URL": sandbox.base_url, "PAYMENTS_API_KEY": sandbox.api_key}
 
 
 def inspector_of(sandbox: Sandbox) -> str:
-    """The address of its inspector, for a browser."""
+    """The address of the sandbox's inspector, for a browser."""
     return sandbox.origin + INSPECTOR
 
 
@@ -105,7 +105,7 @@ def serve(options: ServeOptions, *, as_json: bool) -> Exit:
 def print_address(
     variables: Mapping[str, str], inspector: str, options: ServeOptions, *, as_json: bool
 ) -> None:
-    """Print where the service is, at once, for a program that waits for it on a pipe."""
+    """Print the service's address, unbuffered, for a program that waits for it on a pipe."""
     base_url, api_key = variables["PAYMENTS_BASE_URL"], variables["PAYMENTS_API_KEY"]
     if as_json:
         facts = {"base_url": base_url, "api_key": api_key, "inspector": inspector, "profile": options.profile}

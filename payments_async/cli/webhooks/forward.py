@@ -25,7 +25,7 @@ _MAX_ANSWER: Final = 1024 * 1024
 
 @attrs.frozen
 class ForwardAddress:
-    """An address that has been checked."""
+    """A checked address."""
 
     scheme: str
     host: str
@@ -34,7 +34,7 @@ class ForwardAddress:
 
 
 def read_address(url: str, what: str, example: str = "http://127.0.0.1:8000/webhooks") -> ForwardAddress:
-    """The parts of an address; ConfigurationError, with an example, when it is not http://host/path."""
+    """Parse an address; ConfigurationError, with an example, when it is not http://host/path."""
     wrong = f"{what} must be an address such as {example}"
     if not url.isascii() or not url.isprintable() or " " in url:
         raise ConfigurationError(wrong)
@@ -50,7 +50,7 @@ def read_address(url: str, what: str, example: str = "http://127.0.0.1:8000/webh
 
 
 def post(address: ForwardAddress, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
-    """Status and body of the answer; OSError when there is none."""
+    """Send a POST; returns the answer's status and body. Raises OSError when there is none."""
     kind = HTTPSConnection if address.scheme == "https" else HTTPConnection
     connection = kind(address.host, address.port, timeout=TIMEOUT)
     try:
@@ -68,7 +68,7 @@ _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 
 def resend(webhook_id: str, sandbox: str | None, *, as_json: bool) -> Exit:
-    """Have a delivery sent again. ConfigurationError for an unusable sandbox address or delivery name."""
+    """Resend a delivery. ConfigurationError for an unusable sandbox address or delivery name."""
     if _ID.fullmatch(webhook_id) is None:
         raise ConfigurationError("a delivery is named as the sandbox names it, such as wh_00000001")
     base = sandbox or os.environ.get("PAYMENTS_BASE_URL") or DEFAULT_SANDBOX

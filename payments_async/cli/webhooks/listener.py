@@ -31,7 +31,7 @@ LISTENER: Final = "X-Sandbox-Listener"
 """In an answer: the delivery was only printed. The sandbox's Advisor then expects no action on it."""
 
 DELIVERY: Final = "x-sandbox-delivery"
-"""The sandbox's own name of a delivery, for `payments webhooks resend`."""
+"""Header with the sandbox's name of a delivery, for `payments webhooks resend`."""
 
 _HINT: Final = b"Webhooks arrive here, by POST.\n"
 
@@ -54,7 +54,7 @@ class Receiver(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """What to pass as webhook_url."""
+        """The address to pass as webhook_url."""
         return f"http://{HOST}:{self.server_port}/"
 
     def handle_error(self, request: object, client_address: object) -> None:

@@ -1,4 +1,4 @@
-"""What is shown of a delivery: the words that say what happened. Anything else is masked."""
+"""Masks a delivery for printing, except for the words about its event."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ShownDelivery:
 
 
 def read_delivery(body: bytes) -> ShownDelivery:
-    """What a body claims; empty texts where it claims nothing."""
+    """The claims of a body; empty texts for those that it lacks."""
     try:
         tree: Any = json.loads(body, parse_float=Figure)
     except (ValueError, RecursionError):
