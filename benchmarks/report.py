@@ -53,7 +53,7 @@ HIGHLIGHTS = (
     (
         "blocking",
         "a second over requests.Session, 1 thread,",
-        "blocking calls a second, one thread (requests = 1; more is better)",
+        "blocking calls a second, one thread (the library `requests` = 1; more is better)",
     ),
     ("blocking", "a second over requests.Session, 32 threads,", "… 32 threads"),
     (
@@ -64,7 +64,7 @@ HIGHLIGHTS = (
     (
         "limiter",
         "share of 60,000",
-        "share of 60,000 writes a minute that one process sends, no 429 (more is better)",
+        "how much of the limit, 60,000 writes a minute, one process uses without a 429 (more is better)",
     ),
     (
         "bulk",

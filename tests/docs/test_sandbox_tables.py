@@ -14,8 +14,8 @@ from payments_async.sandbox.common import magic_numbers
 from payments_async.sandbox.common.magic_numbers import MAGIC
 from payments_async.sandbox.common.profiles import PROFILES
 from payments_async.sandbox.common.scenario_words import _HOOKS
+from payments_async.sandbox.records.emit_webhook import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
 from payments_async.sandbox.records.payout_json import FAILURE_CATEGORIES, failure_for
-from payments_async.sandbox.records.webhook_deliveries import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
 from payments_async.sandbox.webhooks.webhook import OFFSETS
 from tests.docs.pages import PAGES, ROOT, first_cells, options_named, options_of, page, rows, section, slug
 

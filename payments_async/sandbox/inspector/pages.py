@@ -20,7 +20,7 @@ from ..common.scenario_words import WORDS
 from ..common.values import LoggedRequest
 from ..control_api import clock, records
 from ..control_api.json_views import body_view, exchange_view, rule_view
-from ..records.webhook_deliveries import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
+from ..records.emit_webhook import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
 from . import cards
 from .activity import STATUSES, contains, has_status, newest
 from .log_lines import KINDS, RecordNames, delivered, lines, shows

@@ -11,6 +11,7 @@ from ..common.json import JsonObject
 from ..common.money import plain
 from ..common.scenario_words import HookWords, ScenarioOutcome
 from ..common.values import Change
+from .emit_webhook import emit_webhook, forged_payload, is_forged, payment_payload
 from .payout_json import failure_for
 from .payouts import customer_of, object_or_null, text_or_null
 from .records import (
@@ -24,7 +25,6 @@ from .records import (
     RefundRecord,
 )
 from .tenants import Tenant
-from .webhook_deliveries import emit_webhook, forged_payload, is_forged, payment_payload
 from .world import World
 
 SESSION_MINUTES = 60

@@ -8,10 +8,7 @@ from ..common.json import JsonObject
 from ..common.money import plain
 from ..common.scenario_words import HookWords, ScenarioOutcome
 from ..common.values import Change, RequestRefused
-from .payout_json import customer_form, failure_for, instrument_form
-from .records import PAYOUT_STATES, PayoutRecord, Plan
-from .tenants import Tenant
-from .webhook_deliveries import (
+from .emit_webhook import (
     CREATED,
     Payload,
     created_payload,
@@ -20,6 +17,9 @@ from .webhook_deliveries import (
     is_forged,
     payout_payload,
 )
+from .payout_json import customer_form, failure_for, instrument_form
+from .records import PAYOUT_STATES, PayoutRecord, Plan
+from .tenants import Tenant
 from .world import World
 
 PROCESSING_SHARE = 0.4

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 
 from ..common.clock import Clock
 from ..common.values import Delivery
+from ..records.emit_webhook import emit_webhook, forged_payload, webhook_body
 from ..records.records import PaymentRecord, PayoutRecord
-from ..records.webhook_deliveries import emit_webhook, forged_payload, webhook_body
 from ..records.world import World
 from .outbox import Outbox
 from .webhook import Webhook

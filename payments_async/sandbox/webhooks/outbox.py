@@ -1,5 +1,6 @@
 """The webhooks of one sandbox: those that are due or under way, and those without a receiver.
 
+Each is made, and its body written, in `records/emit_webhook.py`.
 Not safe for threads by itself: the sandbox's lock is held around every call.
 """
 

@@ -16,7 +16,7 @@ import aiohttp
 import attrs
 from yarl import URL
 
-from ..records.webhook_deliveries import headers_for
+from ..records.emit_webhook import headers_for
 from . import Webhook, WebhookTry
 from .address_guard import DeliveryAddress, NotSent, check_addresses, read_target
 
