@@ -55,7 +55,7 @@ class PollSchedule:
     """The schedule of one list's readings. Times are monotonic seconds."""
 
     def __init__(self) -> None:
-        self.read_at = float("-inf")
+        self.read_at: float = float("-inf")
         """End of the last reading."""
         self._unchanged = self._pages = 0
         self._chance = 0.0

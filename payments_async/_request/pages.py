@@ -57,13 +57,13 @@ class ListPosition:
 
     def __init__(self, operation: str, cursor: str | None = None) -> None:
         self._operation = operation
-        self.cursor = cursor
+        self.cursor: str | None = cursor
         """Cursor of the next page; None for the newest, and after the last."""
-        self.pages = 0
+        self.pages: int = 0
         """Pages read so far."""
-        self.unread = 0
+        self.unread: int = 0
         """Records on these pages that could not be read."""
-        self.is_over = False
+        self.is_over: bool = False
         """True if the list was read to its end."""
         self._read: set[str | None] = set()
 

@@ -97,29 +97,29 @@ class Line:
         body = wire.asked(request.body)
         fields = body.fields
         reference = fields["reference"]
-        request = Request(
+        creation = Request(
             request.headers["X-Idempotency-Key"],
             reference,
             body,
             (fields.get("metadata") or {}).get(PROOF_KEY),
             (self._ledger, body.row, wire.generation_of(reference)),
         )
-        self._watched.sending(request)
+        self._watched.sending(creation)
         waiter: asyncio.Future[AttemptReply] = self._loop.create_future()
-        self._put_on_line(request, waiter)
+        self._put_on_line(creation, waiter)
         timers = [self._service.later(request.timeout, _wake, waiter, "timeout")]
         if self._bad(_RESET):
             timers.append(self._service.later(2 * self._random(), _wake, waiter, "reset"))
         try:
             reply: Any = await waiter
         finally:
-            self._watched.ended(request)
+            self._watched.ended(creation)
             for timer in timers:
                 timer.cancel()
         if isinstance(reply, str):
             self._note(f"line: {reply}")
             _fail(reply)  # type: ignore[arg-type] # one of the two above
-        return self._said(request, reply)
+        return self._said(creation, reply)
 
     def _put_on_line(self, request: Request, waiter: asyncio.Future[AttemptReply]) -> None:
         service = self._service
