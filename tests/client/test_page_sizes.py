@@ -21,6 +21,8 @@ FIELDS: dict[str, Any] = {
     "method": "mtn_bj",
     "instrument": Instrument.phone("+22990000000", "BJ"),
 }
+BULK = pytest.mark.parametrize("surface", ["async"], indirect=True)
+"""Bulk's engine has one surface."""
 
 
 @pytest.fixture
@@ -30,8 +32,8 @@ def world(connect: Connect) -> Iterator[Watched]:
         yield Watched(sandbox, connect)
 
 
-def asked(world: Watched) -> list[tuple[bool, int]]:
-    """Of each look at the list: whether it named a size, and the answer's status."""
+def requested(world: Watched) -> list[tuple[bool, int]]:
+    """For each request of the list: whether it named a size, and the answer's status."""
     return [("per_page" in each.path, each.status) for each in world.sandbox.requests if each.method == "GET"]
 
 
@@ -39,7 +41,7 @@ async def test_a_find_walks_in_the_services_own_pages(world: Watched) -> None:
     client = world.client()
     made = [await client.payouts.create(**FIELDS, reference=f"r-{number}") for number in range(7)]
     assert (await client.payouts.find("r-0")).id == made[0].id
-    assert asked(world) == [(True, 422), (False, 200), (False, 200)]
+    assert requested(world) == [(True, 422), (False, 200), (False, 200)]
 
 
 async def test_a_wait_asks_for_a_size_once_only(world: Watched) -> None:
@@ -48,47 +50,42 @@ async def test_a_wait_asks_for_a_size_once_only(world: Watched) -> None:
         **FIELDS, reference="r-0", metadata={"sandbox_scenario": "complete after=60s"}
     )
     assert (await client.payouts.wait(made.id, deadline=3600.0)).is_successful
-    assert asked(world)[0] == (True, 422)
-    assert set(asked(world)[1:]) == {(False, 200)}
+    assert requested(world)[0] == (True, 422)
+    assert set(requested(world)[1:]) == {(False, 200)}
 
 
-async def test_a_size_that_the_caller_names_is_his_own_affair(world: Watched) -> None:
+async def test_a_size_that_the_caller_names_is_sent_as_it_is(world: Watched) -> None:
     with pytest.raises(UnprocessableError, match="per_page"):
         await world.client().payouts.list(page_size=100)
-    assert asked(world) == [(True, 422)]
+    assert requested(world) == [(True, 422)]
 
 
-async def test_any_other_refusal_is_told(world: Watched) -> None:
+async def test_any_other_refusal_is_raised(world: Watched) -> None:
     client = world.client()
     made = await client.payouts.create(**FIELDS, reference="r-0")
     world.sandbox.on("payouts.list").respond("http:422", times=None)
     for reading in (client.payouts.find("r-0"), client.payouts.wait(made.id, deadline=60.0)):
         with pytest.raises(UnprocessableError):
             await reading
-    assert asked(world) == [(True, 422)] * 2
+    assert requested(world) == [(True, 422)] * 2
 
 
-async def test_any_other_refusal_is_told_in_bulk(world: Watched, surface: str) -> None:
-    if surface == "sync":
-        pytest.skip("bulk's engine has one surface")
+@BULK
+async def test_any_other_refusal_is_raised_in_bulk(world: Watched) -> None:
     world.sandbox.on("payouts.list").respond("http:422", times=None)
     with pytest.raises(UnprocessableError):
         await Service(world.client()).page()
 
 
-async def test_readings_at_the_same_time_all_take_the_services_own_pages(
-    world: Watched, surface: str
-) -> None:
-    if surface == "sync":
-        pytest.skip("bulk's engine has one surface")
+@BULK
+async def test_readings_at_the_same_time_all_take_the_services_own_pages(world: Watched) -> None:
     service = Service(world.client())
     await asyncio.gather(service.page(), service.page())
-    assert asked(world) == [(True, 422)] * 2 + [(False, 200)] * 2
+    assert requested(world) == [(True, 422)] * 2 + [(False, 200)] * 2
 
 
-async def test_bulk_reads_in_the_services_own_pages(world: Watched, surface: str) -> None:
-    if surface == "sync":
-        pytest.skip("bulk's engine has one surface")
+@BULK
+async def test_bulk_reads_in_the_services_own_pages(world: Watched) -> None:
     client = world.client()
     for number in range(7):
         await client.payouts.create(**FIELDS, reference=f"r-{number}")
@@ -97,12 +94,4 @@ async def test_bulk_reads_in_the_services_own_pages(world: Watched, surface: str
     rest = await service.page(first.next_cursor)
     assert [len(first.items), len(rest.items)] == [5, 2]
     await service.greet()
-    assert asked(world) == [(True, 422), (False, 200), (False, 200), (True, 200)]
-
-
-async def test_readings_at_the_same_time_find_out_together(world: Watched, surface: str) -> None:
-    if surface == "sync":
-        pytest.skip("bulk's engine has one surface")
-    service = Service(world.client())
-    await asyncio.gather(service.page(), service.page())
-    assert sorted(asked(world)) == [(False, 200), (False, 200), (True, 422), (True, 422)]
+    assert requested(world) == [(True, 422), (False, 200), (False, 200), (True, 200)]
