@@ -139,19 +139,20 @@ class DeliveryCoalescer:
         """Read the record until no delivery waits."""
         batch: list[WaitingDelivery] = []
         try:
-            while waiting:
-                delay = self._due.get(token, 0.0) - self._runtime.monotonic()
-                if delay > PATIENCE:  # the last lookup made many requests
-                    _resolve_all(waiting, busy(delay))
-                    break
+            while waiting and (delay := self._delay(token)) <= PATIENCE:
                 if delay > 0:
                     await self._runtime.sleep(delay)
                 batch, waiting[:] = list(waiting), []
                 if batch:
                     await self._answer(await self._look(token, batch), batch)
+            _resolve_all(waiting, busy(self._delay(token)))  # the last lookup made many requests
         finally:
             del self._waiting[token]
             _resolve_all([*batch, *waiting], FAILED)
+
+    def _delay(self, token: str) -> float:
+        """Seconds until the record of a URL may be read again; negative if it may be read now."""
+        return self._due.get(token, 0.0) - self._runtime.monotonic()
 
     async def _answer(self, found: LookupResult | WebhookResponse, waiters: list[WaitingDelivery]) -> None:
         """Answer each delivery, after the handler was called if the record's state is new."""

@@ -51,25 +51,19 @@ async def test_what_comes_during_a_look_is_served_by_the_next_one(connect: Conne
     assert [status for _, status in paid.states] == ["pending", "completed"]
 
 
-async def test_a_delivery_during_a_look_of_many_requests_is_told_to_come_again_and_does_not_wait(
+async def test_a_delivery_during_a_lookup_of_many_requests_is_refused_when_that_ends(
     connect: Connect,
 ) -> None:
-    late: list[asyncio.Task[WebhookResponse]] = []
-    loop, fail = asyncio.get_running_loop(), lost()
-
-    def read(request: Any) -> Any:
-        if not late:
-            loop.call_soon_threadsafe(lambda: late.append(loop.create_task(hook.arrive())))
-        return fail(request)
-
-    hook = Hook(connect, Handler(), read)
-    assert (await hook.arrive()).status == 503
-    requests, ended = hook.reads, hook.now
-    assert requests > 1
-    turned_away = await late[0]
-    assert turned_away.status == 503
-    assert 5 * requests < int(turned_away.headers["Retry-After"]) <= 5 * requests + 2
-    assert (hook.reads, hook.now) == (requests, ended)
+    hook = Hook(connect, Handler(), lost())
+    with hook.standing_still():
+        first = asyncio.create_task(hook.arrive())
+        await until(lambda: hook.reads == 1)
+        late = asyncio.create_task(hook.arrive())
+        await until(lambda: hook.waiting == 1)
+    assert ((await first).status, (await late).status) == (503, 503)
+    assert hook.reads > 1
+    assert 5 * hook.reads < int((await late).headers["Retry-After"]) <= 5 * hook.reads + 2
+    assert hook.now < 5.0, "it did not wait"
 
 
 async def test_repeats_of_a_known_state_are_answered_and_not_handed_over(connect: Connect) -> None:
