@@ -52,16 +52,16 @@ def profiled(base_url: str, times: int) -> str:
     from payments_sync import Payments  # not above: `stock` must come before it
 
     client = Payments(KEY, base_url=base_url, limits=UNPACED)
-    line, caller, loop = client._bridge._line(), cProfile.Profile(), cProfile.Profile()
+    queue, caller, loop = client._bridge._queue(), cProfile.Profile(), cProfile.Profile()
 
     def calls() -> None:
         for _ in range(times):
             client.payouts.create(**arguments())
 
     client.payouts.create(**arguments())
-    line.tell(loop.enable)
+    queue.call_soon(loop.enable)
     caller.runcall(calls)
-    line.tell(loop.disable)
+    queue.call_soon(loop.disable)
     client.close()
     return f"In the caller's thread\n{functions(caller)}\nIn the loop's thread\n{functions(loop)}"
 
