@@ -15,6 +15,7 @@ from payments_async import client as _opening
 from payments_async._rate_limit.registry import LimiterRegistry
 from payments_async.sandbox import Sandbox, VirtualClock
 from tests.support.canary import CANARY_KEY
+from tests.support.servers import PostgresServer, ValkeyServer, postgres_server, valkey_server
 from tests.support.surfaces import make_client
 from tests.support.watched import WatchedSandbox
 
@@ -40,6 +41,27 @@ BASE_URL = "http://127.0.0.1:9/v1"
 def _limits_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """A 429 that one test was given closes no gate for the next, though both use the same key."""
     monkeypatch.setattr(_opening, "PROCESS", LimiterRegistry())
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server, one for the session."""
+    with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture
+def database(postgres: PostgresServer) -> Iterator[str]:
+    """The address of an empty database of the test's own."""
+    with postgres.database() as name:
+        yield postgres.url(name)
+
+
+@pytest.fixture(scope="session")
+def valkey() -> Iterator[ValkeyServer]:
+    """A Valkey server, one for the session."""
+    with valkey_server() as server:
+        yield server
 
 
 @pytest.fixture(params=["async", "sync"])

@@ -1,0 +1,145 @@
+"""Ledgers in PostgreSQL for tests: planned batches, workers, and ways to make the server fail."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import attrs
+import psycopg
+
+from payments_async._runtime import SYSTEM, Runtime
+from payments_async.bulk.ledger.postgresql.driver.database import Database
+from payments_async.bulk.ledger.postgresql.leased import LeasedChunks
+from payments_async.bulk.ledger.postgresql.leases import Lease, Worker, grant
+from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
+from payments_async.bulk.protocol.records import LedgerRow, NewRow, RowOutcome
+from payments_async.bulk.protocol.row_state import confirm
+from payments_async.bulk.protocol.stop_rules import Account, StopRules
+from tests.support.ledgers import BINDING, Clock, imported, new_row, new_rows
+
+ACCOUNT = Account(BINDING.environment, BINDING.base_url, BINDING.key_fingerprint)
+
+
+def worker(number: int = 1, **changes: Any) -> Worker:
+    """One of several workers."""
+    made = Worker(bytes([number]) * 16, f"host-{number}", os.getpid(), "0", 2, ACCOUNT)
+    return attrs.evolve(made, **changes)
+
+
+@contextlib.asynccontextmanager
+async def connected(url: str, runtime: Runtime = SYSTEM, **options: Any) -> AsyncIterator[Database]:
+    """Context of an open database."""
+    database = await Database.open(url, runtime, **options)
+    try:
+        yield database
+    finally:
+        await database.close()
+
+
+@contextlib.asynccontextmanager
+async def batch(
+    url: str,
+    rows: int | Iterable[NewRow] = 5,
+    *,
+    rules: StopRules | None = StopRules(),  # noqa: B008 - frozen
+    **options: Any,
+) -> AsyncIterator[PostgresLedger]:
+    """Context of a batch that was imported and, with `rules`, planned."""
+    async with connected(url, **options) as database:
+        ledger = await unimported(database)
+        await imported(ledger, new_rows(rows) if isinstance(rows, int) else rows)
+        if rules is not None:
+            await ledger.plan(rules)
+        yield ledger
+
+
+async def unimported(database: Database) -> PostgresLedger:
+    """The ledger of a batch that need not be there."""
+    options: Any = {"clock": Clock(), "create": True, "must_exist": False}
+    return await PostgresLedger.open(database, BINDING.batch_id, **options)
+
+
+async def leased(database: Database, number: int = 1, **asked: Any) -> tuple[LeasedChunks, list[Lease]]:
+    """The chunks of a new lease of a worker."""
+    leases = await grant(database, worker(number), **asked)
+    return await LeasedChunks.holding(database, leases, clock=Clock(f"worker-{number}")), leases
+
+
+def spread(*counts: int) -> Iterator[NewRow]:
+    """Rows of several chunks, so many of each."""
+    return (
+        new_row(500 * chunk + number) for chunk, count in enumerate(counts) for number in range(1, count + 1)
+    )
+
+
+def paid(row: LedgerRow) -> RowOutcome:
+    """The row's payout is made."""
+    return RowOutcome(row.number, confirm(row.known, f"po_{row.number}"), "PENDING")
+
+
+def run(url: str, *statements: str | tuple[str, Sequence[Any]]) -> list[tuple[Any, ...]]:
+    """Run statements on a connection of its own. Returns what the last one finds."""
+    found: list[tuple[Any, ...]] = []
+    with psycopg.connect(url, autocommit=True) as connection:
+        for each in statements:
+            sql, values = (each, None) if isinstance(each, str) else each
+            cursor = connection.execute(sql.encode(), values)
+            found = cursor.fetchall() if cursor.description else []
+    return found
+
+
+def name_of(url: str) -> str:
+    """The database's name."""
+    return urlsplit(url).path.removeprefix("/")
+
+
+def expire_leases(url: str) -> None:
+    """Let all leases run out."""
+    run(url, "UPDATE payments.chunks SET expires = clock_timestamp() - interval '1 s'")
+
+
+def fail(url: str, code: str, *, times: int = 1, table: str = "entries", secret: str = "") -> None:
+    """Let the next inserts into a table fail with this SQLSTATE, with a secret in every part of the error."""
+    run(
+        url,
+        "DROP SEQUENCE IF EXISTS public.faults CASCADE",
+        "CREATE SEQUENCE public.faults",
+        "CREATE OR REPLACE FUNCTION public.fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        f"IF nextval('public.faults') <= {times} THEN RAISE EXCEPTION '{secret}' USING "
+        f"ERRCODE = '{code}', DETAIL = '{secret}', HINT = '{secret}'; END IF; RETURN NEW; END $$",
+        f"CREATE OR REPLACE TRIGGER faults BEFORE INSERT ON payments.{table} "
+        "FOR EACH ROW EXECUTE FUNCTION public.fail()",
+    )
+
+
+@contextlib.contextmanager
+def held_commits(
+    url: str, table: str = "entries", event: str = "INSERT"
+) -> Iterator[psycopg.Connection[Any]]:
+    """Context in which a COMMIT of changes of a table waits. The connection lets it go on."""
+    run(
+        url,
+        "CREATE FUNCTION public.hold() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        "PERFORM pg_advisory_xact_lock(7); RETURN NULL; END $$",
+        f"CREATE CONSTRAINT TRIGGER held AFTER {event} ON payments.{table} DEFERRABLE INITIALLY DEFERRED "
+        "FOR EACH ROW EXECUTE FUNCTION public.hold()",
+    )
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("SELECT pg_advisory_lock(7)")
+        yield connection
+
+
+async def waits_for_lock(connection: psycopg.Connection[Any], *, count: int = 1) -> int:
+    """Wait until so many other sessions wait for a lock. Returns the process of the first of them."""
+    waiting = (
+        "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
+        "AND datname = current_database() AND pid <> pg_backend_pid() ORDER BY query_start"
+    )
+    while len(found := connection.execute(waiting).fetchall()) < count:  # noqa: ASYNC110 - a server's
+        await asyncio.sleep(0.005)
+    return int(found[0][0])

@@ -1,0 +1,141 @@
+"""A limit store in memory, on simulated time: the pure rule, a network that takes a while, and outages."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Self
+
+import pytest
+
+from payments_async import AsyncPayments
+from payments_async._rate_limit import borrower as borrowing
+from payments_async._rate_limit import store as rules
+from payments_async._rate_limit.borrower import Borrower
+from payments_async._rate_limit.store import Ask, Reservation, Row, State, StoreUnavailable
+from payments_async._runtime import Runtime
+from tests.support.canary import CANARY_KEY
+from tests.support.simulated import SimulatedRuntime
+
+ADDRESS = "redis://127.0.0.1:9/0"
+
+
+class StoreServer:
+    """What the processes of a fleet share. `wall` is its clock, ahead of everybody's by half an hour."""
+
+    def __init__(self, runtime: Runtime, *, delay: float = 0.001) -> None:
+        self.runtime = runtime
+        self.delay = delay
+        """Seconds for each direction."""
+        self.rows: dict[Row, State] = {}
+        self.asked: list[tuple[Row, Ask]] = []
+        self.answers: list[Reservation] = []
+        self.down: str | None = None
+        """`cut`: nothing passes; `refused`: no connection; None: it works."""
+        self.fault: Exception | None = None
+        """Raised in place of the next answers."""
+        self.open = 0
+        """Connections that are open."""
+        self.tried = 0
+        """Messages that were sent to it."""
+        self.fails_to_close = False
+
+    @property
+    def wall(self) -> float:
+        """The store's clock."""
+        return self.runtime.monotonic() + 1_800.0
+
+    def empty(self) -> None:
+        """Forget everything, as after a restart."""
+        self.rows.clear()
+
+
+class MemoryStore:
+    """One process's connection to a `StoreServer`."""
+
+    def __init__(self, server: StoreServer) -> None:
+        self._server = server
+        self._is_open = False
+
+    async def reserve(self, row: Row, ask: Ask) -> Reservation:
+        """The rule."""
+        server = self._server
+        await self._pass()
+        server.asked.append((row, ask))
+        server.rows[row], answer = rules.reserve(server.rows.get(row), ask, server.wall)
+        server.answers.append(answer)
+        await server.runtime.sleep(server.delay)
+        return answer
+
+    async def close_after_429(self, row: Row, seconds: float, *, pause: float = 0.0) -> None:
+        """The rule."""
+        await self._pass()
+        if (state := self._server.rows.get(row)) is not None:
+            self._server.rows[row] = rules.close_after_429(state, seconds, pause, self._server.wall)
+
+    async def end_probe(self, row: Row, probe: float, *, answered: bool) -> None:
+        """The rule."""
+        await self._pass()
+        if (state := self._server.rows.get(row)) is not None:
+            self._server.rows[row] = rules.end_probe(state, probe, answered=answered)
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        self._server.open -= self._is_open
+        self._is_open = False
+        if self._server.fails_to_close:
+            raise StoreUnavailable("the limit store at 127.0.0.1:9 is gone")
+
+    async def _pass(self) -> None:
+        server = self._server
+        if not self._is_open:
+            self._is_open = True
+            server.open += 1
+        server.tried += 1
+        await server.runtime.sleep(server.delay if server.down != "cut" else 1.0)
+        if server.down is not None:
+            raise StoreUnavailable(f"the limit store at 127.0.0.1:9 cannot be reached ({server.down})")
+        if server.fault is not None:
+            raise server.fault
+
+
+def share_on_one_loop(patch: pytest.MonkeyPatch, server: StoreServer) -> set[asyncio.Task[None]]:
+    """Have borrowers run as tasks of the running loop, and use this store. Returns the tasks that run."""
+    tasks: set[asyncio.Task[None]] = set()
+
+    def start(borrower: Borrower) -> None:
+        task = asyncio.get_running_loop().create_task(borrower.serve())
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    patch.setattr(borrowing, "start", start)
+    patch.setattr(borrowing, "open_store", lambda address: MemoryStore(server))
+    return tasks
+
+
+class Fleet:
+    """Clients of one key, each as in a process of its own, on one simulated loop."""
+
+    def __init__(
+        self, transport: Any, *, processes: int = 1, delay: float = 0.001, seed: int = 1, **options: Any
+    ) -> None:
+        self.runtime = SimulatedRuntime(seed)
+        self.server = StoreServer(self.runtime, delay=delay)
+        self._patch = pytest.MonkeyPatch()
+        self._options = {"limit_store": ADDRESS, "runtime": self.runtime, "transport": transport, **options}
+        self.clients = [self.client() for _ in range(processes)]
+
+    def client(self, **options: Any) -> AsyncPayments:
+        """Another process."""
+        return AsyncPayments(CANARY_KEY, base_url="http://127.0.0.1:9/v1", **{**self._options, **options})
+
+    async def __aenter__(self) -> Self:
+        self.tasks = share_on_one_loop(self._patch, self.server)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close all; whatever borrows has ended then, and closed its connections."""
+        for client in self.clients:
+            await client.aclose()
+        await self.runtime.sleep(2.0)
+        self._patch.undo()
+        assert self.server.open == 0

