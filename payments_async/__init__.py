@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .errors import IdempotencyConflict as IdempotencyConflict
     from .errors import InvalidRequest as InvalidRequest
     from .errors import LimitReached as LimitReached
+    from .errors import LimitStoreUnavailable as LimitStoreUnavailable
     from .errors import NotFoundError as NotFoundError
     from .errors import OutcomeUnknown as OutcomeUnknown
     from .errors import PaymentsError as PaymentsError
@@ -103,6 +104,7 @@ _HOMES = {
         "IdempotencyConflict",
         "InvalidRequest",
         "LimitReached",
+        "LimitStoreUnavailable",
         "NotFoundError",
         "OutcomeUnknown",
         "PaymentsError",

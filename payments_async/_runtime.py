@@ -8,10 +8,12 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final, Protocol
 
 from .errors import ConfigurationError
@@ -29,6 +31,9 @@ class Runtime(Protocol):
 
     def monotonic(self) -> float:
         """Seconds on a clock that never goes back."""
+
+    def boottime(self) -> float | None:
+        """Seconds on a clock that also counts while the machine is suspended; None where there is none."""
 
     def now(self) -> datetime:
         """The wall clock, aware, UTC."""
@@ -54,6 +59,7 @@ class SystemRuntime:
 
     def __init__(self) -> None:
         self.monotonic = time.monotonic
+        self.boottime = clock_with_suspension(sys.platform)
         self.random = random.SystemRandom().random  # without a state that forked children would share
 
     def now(self) -> datetime:
@@ -81,6 +87,13 @@ def event_loop() -> asyncio.AbstractEventLoop:
         "no event loop of asyncio runs here: await AsyncPayments under asyncio.run() or an asyncio server, "
         "not under trio; elsewhere, such as in a thread of trio's, use payments_sync.Payments"
     )
+
+
+def clock_with_suspension(platform: str) -> Callable[[], float | None]:
+    """Find a platform's clock that counts suspension; Windows has none that Python can read."""
+    names = {"linux": "CLOCK_BOOTTIME", "darwin": "CLOCK_MONOTONIC"}
+    clock = getattr(time, names.get(platform, ""), None)
+    return partial(time.clock_gettime, clock) if clock is not None else lambda: None
 
 
 SYSTEM = SystemRuntime()

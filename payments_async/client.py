@@ -18,7 +18,7 @@ from ._rate_limit.registry import PROCESS, LimiterRegistry
 from ._request import prepare
 from ._request.auth import hidden
 from ._request.idempotency import KeyMaker, UsedKeys
-from ._request.key_state import Keys
+from ._request.key_state import Keys, store_use
 from ._request.pipeline import Pipeline
 from ._request.resolve import OutcomeResolver, refuse_settled
 from ._request.settings import Settings, altered, check_numbers, check_parts, settle, variables, verifies
@@ -27,7 +27,7 @@ from .arguments import WriteOptions
 from .errors import OutcomeUnknown
 from .events import Event
 from .models._masking import hidden_pairs
-from .params import PreparedRequest, operations
+from .params import PreparedRequest
 from .resources._base import ResourceClient
 from .resources.checkouts import AsyncCheckouts
 from .resources.methods import AsyncMethods
@@ -43,7 +43,7 @@ def opened(settings: Settings, runtime: Runtime, transport: Transport) -> Pipeli
     is_system = runtime is SYSTEM
     limiters = PROCESS if is_system else LimiterRegistry(runtime.monotonic)
     session = SESSION if is_system else f"{SESSION}-{next(_clocks)}"
-    keys = Keys(limiters, settings.base_url, settings.limits)
+    keys = Keys(limiters, settings.base_url, settings.limits, store_use(settings, runtime))
     return Pipeline(settings, transport, runtime, keys, KeyMaker(runtime), UsedKeys(), session)
 
 
@@ -69,6 +69,8 @@ class AsyncPayments:
         deadline: float | None = None,
         max_retries: int = 2,
         limits: RateLimits | None = None,
+        limit_store: str | None = None,
+        expected_workers: int | None = None,
         on_limit: Literal["wait", "raise"] = "wait",
         max_retry_after: float = 120.0,
         max_connections: int = 256,
@@ -93,6 +95,12 @@ class AsyncPayments:
             max_retries: attempts after the first.
             limits: requests a minute; None for the service's limits, or those the key already has in this
                 process. `PAYMENTS_RATE_SHARE` (a fraction) divides them among processes.
+            limit_store: address of a PostgreSQL database or a Redis or Valkey server, through which all
+                processes that use the key share its limits: `postgresql://`, `redis://` or `rediss://`;
+                `PAYMENTS_LIMIT_STORE` when absent.
+            expected_workers: number of those processes. While the store cannot be reached, each takes its
+                part of 97 % of the limits; without a number, calls wait. `PAYMENTS_EXPECTED_WORKERS` when
+                absent.
             on_limit: wait for the rate limit, or raise LimitReached.
             max_retry_after: seconds; a longer `Retry-After` raises at once.
             max_connections: connections open at a time.
@@ -108,6 +116,7 @@ class AsyncPayments:
             ConfigurationError: an option cannot be used; the message says why, never showing the key.
         """
         api_key, base_url, proxy = hidden(api_key), hidden(base_url), hidden(proxy)
+        limit_store = hidden(limit_store)
         check_numbers({"connect_timeout": connect_timeout, "max_connections": max_connections})
         check_parts(ssl_context=ssl_context, insecure=insecure, transport=transport, runtime=runtime)
         settings = settle(
@@ -116,6 +125,8 @@ class AsyncPayments:
             base_url=base_url,
             environment=environment,
             limits=limits,
+            limit_store=limit_store,
+            expected_workers=expected_workers,
             app_info=app_info,
             on_event=on_event,
             verified=insecure or verifies(ssl_context),
@@ -271,9 +282,7 @@ class AsyncPayments:
         """
         self._pipeline.refuse_unprotected(prepared, rotated_key=rotated_key)
         options = {"max_retries": max_retries, "timeout": timeout, "deadline": deadline}
-        operation = operations.by_name(prepared.operation)
-        call = prepare.writing(prepared, options, operation=operation, priority=priority)
-        return await self._pipeline.run_once(call)
+        return await self._internal.send(prepared, options, priority=priority)
 
     async def resolve(self, outcome: OutcomeUnknown | PreparedRequest) -> Any:
         """Find out what became of a write in doubt.
@@ -306,6 +315,7 @@ class AsyncPayments:
 
         The client opens new connections if it is used again.
         """
+        self._pipeline.keys.close()
         await self._pipeline.transport.aclose()
 
     async def __aenter__(self) -> Self:

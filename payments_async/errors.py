@@ -8,6 +8,7 @@ PaymentsError                      .effect: "none" | "happened" | "unknown"
 ├─ OutcomeUnknown                  a write was sent and no definite answer came: client.resolve(error)
 ├─ DeadlineExceeded                the caller's deadline ended a read, or a write before it was sent
 ├─ LimitReached                    on_limit="raise": our own limiter would have waited    nothing sent
+│  └─ LimitStoreUnavailable        a bulk call, and no limit store to share the limit through
 ├─ SearchIncomplete                a bounded look-up ended before the end of the list
 ├─ APIStatusError                  the service answered and refused
 │  ├─ BadRequestError 400   AuthenticationError 401   PermissionDeniedError 403   NotFoundError 404
@@ -257,6 +258,7 @@ __all__ = [
     "IdempotencyConflict",
     "InvalidRequest",
     "LimitReached",
+    "LimitStoreUnavailable",
     "NotFoundError",
     "OutcomeUnknown",
     "PaymentsError",
@@ -347,6 +349,10 @@ class LimitReached(PaymentsError):
         super().__init__(message, **facts)
         self.retry_after = retry_after
         """Seconds after which a new call can succeed."""
+
+
+class LimitStoreUnavailable(LimitReached):
+    """The limit store could not be reached for a minute, and bulk calls need it. Nothing was sent."""
 
 
 class SearchIncomplete(PaymentsError):

@@ -30,6 +30,8 @@ __all__ = [
     "Emitter",
     "Event",
     "GateClosed",
+    "LimitStoreFound",
+    "LimitStoreLost",
     "Listener",
     "Replayed",
     "RequestSent",
@@ -81,6 +83,24 @@ class GateClosed(Event):
     """A 429 closed the rate limiter of its class or record."""
 
     seconds: float
+
+
+@attrs.frozen(eq=False, repr=False)
+class LimitStoreLost(Event):
+    """The limit store cannot be reached. The first call that waits says so, once for each outage."""
+
+    reason: str
+    """What happened, without the store's password."""
+    limit: int | None
+    """Requests a minute to which this process keeps meanwhile; None when calls wait for the store."""
+
+
+@attrs.frozen(eq=False, repr=False)
+class LimitStoreFound(Event):
+    """The limit store can be reached again, as the first call that waits says."""
+
+    lasted: float
+    """Seconds."""
 
 
 @attrs.frozen(eq=False, repr=False)

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from payments_async import InvalidRequest as InvalidRequest
     from payments_async import LimitReached as LimitReached
     from payments_async import LimitSnapshot as LimitSnapshot
+    from payments_async import LimitStoreUnavailable as LimitStoreUnavailable
     from payments_async import Method as Method
     from payments_async import MethodHealth as MethodHealth
     from payments_async import MethodStatus as MethodStatus

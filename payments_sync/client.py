@@ -46,6 +46,8 @@ class Payments:
         deadline: float | None = None,
         max_retries: int = 2,
         limits: RateLimits | None = None,
+        limit_store: str | None = None,
+        expected_workers: int | None = None,
         on_limit: Literal["wait", "raise"] = "wait",
         max_retry_after: float = 120.0,
         max_connections: int = 256,
@@ -70,6 +72,12 @@ class Payments:
             max_retries: attempts after the first.
             limits: requests a minute; None for the service's limits, or those the key already has in this
                 process. `PAYMENTS_RATE_SHARE` (a fraction) divides them among processes.
+            limit_store: address of a PostgreSQL database or a Redis or Valkey server, through which all
+                processes that use the key share its limits: `postgresql://`, `redis://` or `rediss://`;
+                `PAYMENTS_LIMIT_STORE` when absent.
+            expected_workers: number of those processes. While the store cannot be reached, each takes its
+                part of 97 % of the limits; without a number, calls wait. `PAYMENTS_EXPECTED_WORKERS` when
+                absent.
             on_limit: wait for the rate limit, or raise LimitReached.
             max_retry_after: seconds; a longer `Retry-After` raises at once.
             max_connections: connections open at a time.
@@ -85,6 +93,7 @@ class Payments:
             ConfigurationError: an option cannot be used; the message says why, never showing the key.
         """
         api_key, base_url, proxy = hidden(api_key), hidden(base_url), hidden(proxy)
+        limit_store = hidden(limit_store)
         twin = AsyncPayments(
             api_key,
             base_url=base_url,
@@ -94,6 +103,8 @@ class Payments:
             deadline=deadline,
             max_retries=max_retries,
             limits=limits,
+            limit_store=limit_store,
+            expected_workers=expected_workers,
             on_limit=on_limit,
             max_retry_after=max_retry_after,
             max_connections=max_connections,

@@ -17,6 +17,7 @@ from payments_async.errors import Effect as Effect
 from payments_async.errors import IdempotencyConflict as IdempotencyConflict
 from payments_async.errors import InvalidRequest as InvalidRequest
 from payments_async.errors import LimitReached as LimitReached
+from payments_async.errors import LimitStoreUnavailable as LimitStoreUnavailable
 from payments_async.errors import NotFoundError as NotFoundError
 from payments_async.errors import OutcomeUnknown as OutcomeUnknown
 from payments_async.errors import PaymentsError as PaymentsError

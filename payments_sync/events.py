@@ -7,6 +7,8 @@ from payments_async.events import CallCancelled as CallCancelled
 from payments_async.events import Emitter as Emitter
 from payments_async.events import Event as Event
 from payments_async.events import GateClosed as GateClosed
+from payments_async.events import LimitStoreFound as LimitStoreFound
+from payments_async.events import LimitStoreLost as LimitStoreLost
 from payments_async.events import Listener as Listener
 from payments_async.events import Replayed as Replayed
 from payments_async.events import RequestSent as RequestSent

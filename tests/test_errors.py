@@ -60,6 +60,7 @@ EXAMPLES: dict[str, PaymentsError] = {
     ),
     "DeadlineExceeded": errors.DeadlineExceeded("said", **FACTS),
     "LimitReached": errors.LimitReached("said", retry_after=1.5, **FACTS),
+    "LimitStoreUnavailable": errors.LimitStoreUnavailable("said", retry_after=1.0, **FACTS),
     "SearchIncomplete": errors.SearchIncomplete("said", pages=3, cursor="c", **FACTS),
     "RateLimitedError": errors.RateLimitedError("said", retry_after=2.0, limit=60, remaining=0, **STATUS),
     "DecodeError": errors.DecodeError("said", record_id="po_1", body=SECRET.encode(), **FACTS),

@@ -33,7 +33,7 @@ from payments_async._http.body import read_answer
 from payments_async._http.connections import IdleConnections, abort, check_fresh, receive_less
 from payments_async._http.head import serialize
 from payments_async._http.session import SessionSender, is_patched
-from payments_async._http.types import HTTPRequest, HTTPResponse
+from payments_async._http.types import HTTPRequest, HTTPResponse, withheld
 
 _SMALL: Final = 32 * 1024
 """Bytes that aiohttp reads without pausing the connection."""
@@ -59,7 +59,12 @@ class DirectSender:
             if ready is None:
                 check_fresh(protocol)
                 receive_less(protocol.transport)
-            _write(protocol, serialize(url, request), request)
+            _expect_answer(protocol, request)
+            written = serialize(url, request)
+            if request.may_send is not None and request.is_withheld:  # the usual request pays for no call
+                connection.release()  # before it is closed below
+                raise withheld()
+            _write(protocol, written, request)
             message, content = await protocol.read()
             while 100 <= message.code < 200 and message.code != 101:  # informational
                 message, content = await protocol.read()
@@ -83,14 +88,15 @@ class DirectSender:
         return await connector.connect(_destination(url), [], self._session.timeout)
 
 
-def _write(protocol: ResponseHandler, message: bytes, request: HTTPRequest) -> None:
-    """Prepare for the answer, mark the request as sent, write. After a slow large body, close the connection.
-
-    The parser is a new one each time, so that bytes that came without a request are forgotten.
-    """
+def _expect_answer(protocol: ResponseHandler, request: HTTPRequest) -> None:
+    """Make a new parser for the answer, so that bytes that came without a request are forgotten."""
     protocol.set_response_params(
         skip_payload=request.method == "HEAD", read_until_eof=True, auto_decompress=False
     )
+
+
+def _write(protocol: ResponseHandler, message: bytes, request: HTTPRequest) -> None:
+    """Mark the request as sent, and write it. After a slow large body, close the connection."""
     transport = protocol.transport
     assert transport is not None
     request.sent, request.connection = True, transport

@@ -29,7 +29,7 @@ from yarl import URL
 from payments_async._http.body import read_answer
 from payments_async._http.connections import abort, check_fresh, receive_less
 from payments_async._http.head import BODILESS
-from payments_async._http.types import HTTPRequest, HTTPResponse
+from payments_async._http.types import HTTPRequest, HTTPResponse, withheld
 
 _AUTOMATIC: Final = ("Accept", "Accept-Encoding", "User-Agent")
 """Headers that aiohttp adds when they are missing, besides the content type."""
@@ -76,6 +76,8 @@ class SessionSender:
     ) -> HTTPResponse:
         """Send a request and read its answer of at most `limit` bytes."""
         if is_replaced() or not _ASKS_REQUESTS_TO_SEND:
+            if request.is_withheld:
+                raise withheld()
             request.sent = True  # a replacement of aiohttp does not say when it sends
         token = _PENDING.set(_PendingRequest(request))
         try:
@@ -127,6 +129,9 @@ class SessionRequest(ClientRequest):
         pending.request.connection = conn.transport
         check_fresh(conn.protocol)
         receive_less(conn.transport)
+        if pending.request.is_withheld:
+            conn.release()  # before aiohttp closes it
+            raise withheld()
         pending.request.sent = True
         return await super().send(conn)
 

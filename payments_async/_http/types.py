@@ -6,12 +6,14 @@ aiohttp's, or the in-process one of `payments_async.testing`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol, SupportsIndex
 
 import attrs
 
-FailureKind = Literal["pool", "dns", "connect", "tls", "timeout", "reset", "protocol", "too_large", "closed"]
+FailureKind = Literal[
+    "pool", "dns", "connect", "tls", "timeout", "reset", "protocol", "too_large", "closed", "withheld"
+]
 
 
 class Secret(str):
@@ -47,6 +49,13 @@ class HTTPRequest:
     sent: bool = False
     connection: Connection | None = attrs.field(default=None, repr=False)
     """The connection that carried the request; None when the transport does not say."""
+    may_send: Callable[[], bool] | None = attrs.field(default=None, repr=False)
+    """Asked right before the first byte is sent; must not raise. False: the attempt fails as `withheld`."""
+
+    @property
+    def is_withheld(self) -> bool:
+        """True if the request must not be sent now."""
+        return self.may_send is not None and not self.may_send()
 
 
 @attrs.define(eq=False)
@@ -65,6 +74,11 @@ class TransportError(Exception):
         super().__init__(f"{kind}: {detail}")
         self.kind: FailureKind = kind
         self.detail = detail
+
+
+def withheld() -> TransportError:
+    """Make the failure of a request that must not be sent (`HTTPRequest.may_send`)."""
+    return TransportError("withheld", "the permission to send it had ended")
 
 
 class Transport(Protocol):

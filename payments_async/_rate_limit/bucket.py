@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .limits import LONGEST_CLOSURE, LimitSnapshot
+from .limits import LONGEST_CLOSURE, LimitSnapshot, Priority
 
 WINDOW: Final = 60.0
 """Seconds over which the service counts (`docs/interface.md`, Rate limits)."""
@@ -73,13 +73,17 @@ class TokenBucket:
 
     def resize(self, limit: int, capacity: int) -> None:
         """Change the limits; requests that count already still count."""
-        self.limit = limit
+        self.limit: int = limit
         self._capacity = capacity
         self._step = WINDOW / limit
         self._tolerance = (capacity - 0.99) * self._step  # the hundredth absorbs rounding only
 
-    def take(self, now: float) -> int:
-        """Take a grant for one request that is sent now, or `NONE`: see `wait`."""
+    def empty(self, now: float) -> None:
+        """Forget what is saved up."""
+        self._full_at = now + self._capacity * self._step
+
+    def take(self, now: float, priority: Priority | None = None) -> int:
+        """Take a grant for one request that is sent now, or `NONE`: see `wait`. Priorities are equal."""
         shut = self._shut
         if shut and (now < self._opens or now < self._probe_until):
             return NONE
@@ -138,7 +142,11 @@ class TokenBucket:
         self._opens = max(self._opens, now + seconds)
         self._probe_until = 0.0
 
-    def wait(self, now: float) -> float:
+    def is_probe(self, grant: int) -> bool:
+        """Return whether a grant is a closing's probe."""
+        return grant > ORDINARY
+
+    def wait(self, now: float, priority: Priority = "interactive") -> float:
         """Seconds until `take` can grant; 0.0 when it would grant now."""
         delay = max(self._full_at - now - self._tolerance, 0.0)
         if not self._has_room(now):

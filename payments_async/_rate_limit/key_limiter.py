@@ -8,12 +8,14 @@ was the class's probe. Limiters of records are forgotten when they are idle and 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from .bucket import ORDINARY, WINDOW, TokenBucket
+from .bucket import WINDOW, TokenBucket
 from .limiter import RateLimiter
 from .limits import BucketClass, LimitClass, LimitSnapshot, RateLimits
+from .store import Row
+from .store_limiter import Fleet, StoreLimiter
 
 CLASSES: Final[tuple[LimitClass, ...]] = ("write", "read", "diagnostic", "refund_availability")
 SWEEP_FROM: Final = 256
@@ -90,14 +92,21 @@ class RecordLimiters:
 class KeyLimiter:
     """All limiters of one secret key at one service address. Thread-safe, shared by every event loop."""
 
-    def __init__(self, limits: RateLimits | None = None) -> None:
-        """`None` means the service's own limits, until a client asks for others."""
+    def __init__(self, limits: RateLimits | None = None, place: tuple[str, str] = ("", "")) -> None:
+        """`limits`: None means the service's own, until a client asks for others.
+
+        `place`: the service's normalised address and the key's fingerprint.
+        """
         self.limits: RateLimits = limits or RateLimits()
         """The limits in force, requests a minute."""
+        self.fleet: Fleet | None = None
+        """The processes that share the limits through a store; None without one."""
+        self._place = place
         self._asked_for = limits is not None
         self._warned = False
         self._lock = threading.Lock()
         self._records = RecordLimiters(self.limits)
+        self._classes: dict[LimitClass, RateLimiter]
         self._make_limiters()
 
     def limiters(self, kind: LimitClass, record: str | None, now: float) -> tuple[RateLimiter, ...]:
@@ -119,7 +128,7 @@ class KeyLimiter:
         closed_for = narrow.close_after_429(grant, now, seconds, mistaken=mistaken)
         for limiter, grant in rest:
             live = limiter is self._classes["diagnostic"]
-            if (live and self._records.refuses_others(narrow, now, closed_for)) or grant > ORDINARY:
+            if (live and self._records.refuses_others(narrow, now, closed_for)) or limiter.is_probe(grant):
                 limiter.close_after_429(grant, now, seconds, mistaken=mistaken)
             else:
                 limiter.release(grant, now)
@@ -138,6 +147,19 @@ class KeyLimiter:
             self._warned = self._warned or differs
         return warn
 
+    def share(self, fleet: Fleet, now: float) -> None:
+        """Take permits from a store from now on. Of several clients' fleets the cautious figures hold.
+
+        What was sent in the last minute still counts. Raises ConfigurationError for another store.
+        """
+        with self._lock:
+            if self.fleet is None:
+                self.fleet = fleet
+                self._make_limiters({kind: state.used for kind, state in self.snapshot(now).items()}, now)
+            else:
+                self.fleet.join(fleet)
+                self._resize(self.limits)
+
     def idle(self, now: float) -> bool:
         """Return whether no caller waits and nothing counts, so that a new limiter would behave the same."""
         return all(limiter.idle(now) for limiter in (*self._classes.values(), *self._records.all()))
@@ -154,8 +176,14 @@ class KeyLimiter:
         self._records.forked()
         self._make_limiters()
 
-    def _make_limiters(self) -> None:
-        self._classes = {kind: make_limiter(self.limits, kind) for kind in CLASSES}
+    def _make_limiters(self, sent: Mapping[LimitClass, int] | None = None, now: float = 0.0) -> None:
+        """Make the limiters of the classes. `sent`: requests of the last minute that others counted."""
+        fleet, until = self.fleet, now + WINDOW
+        if fleet is None:
+            self._classes = {kind: make_limiter(self.limits, kind) for kind in CLASSES}
+        else:
+            rows = [(Row(*self._place, kind), (until, (sent or {}).get(kind, 0))) for kind in CLASSES]
+            self._classes = {row.kind: StoreLimiter(fleet, row, self.limits, before) for row, before in rows}
         self._ways: dict[LimitClass, tuple[RateLimiter, ...]] = {
             kind: (self._classes[kind],) for kind in CLASSES
         }

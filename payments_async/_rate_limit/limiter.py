@@ -19,8 +19,8 @@ from typing import Final
 
 from .._runtime import Runtime
 from .bucket import NONE, TokenBucket
-from .limits import LimitSnapshot
-from .waiters import ASKED, NEVER, LoopWaiters, Priority, Waiter, WaitQueue, running_loop
+from .limits import LimitSnapshot, Outage, Priority
+from .waiters import ASKED, NEVER, LoopWaiters, Waiter, WaitQueue, running_loop
 
 TICK: Final = 0.002
 """Least seconds of a timer: a finer one would lose rate to its own overhead; bursts make up for it."""
@@ -41,10 +41,23 @@ class RateLimiter:
 
     __slots__ = ("_bucket", "_lock", "_queue")
 
+    lag: float = 0.0
+    """Seconds that a caller who does not want to wait waits all the same, for a store to answer."""
+
     def __init__(self, bucket: TokenBucket) -> None:
         self._bucket = bucket
         self._queue = WaitQueue()
         self._lock = threading.RLock()
+
+    @property
+    def outage(self) -> Outage | None:
+        """Why the limiter's store cannot be reached; None while it can, and without one."""
+        return None
+
+    @property
+    def part(self) -> int | None:
+        """Requests a minute to which this process keeps in an outage; None when calls wait."""
+        return None
 
     def try_acquire(self, now: float) -> int:
         """Take a grant; 0 when the caller would have to wait, or others wait already."""
@@ -110,6 +123,10 @@ class RateLimiter:
             self._bucket.resize(limit, capacity)
             self._call_all()
 
+    def is_probe(self, grant: int) -> bool:
+        """Return whether a grant is the probe after a closing."""
+        return self._bucket.is_probe(grant)
+
     def wait(self, now: float) -> float:
         """Seconds until the bucket can grant, leaving the queue aside."""
         with self._lock:
@@ -134,9 +151,9 @@ class RateLimiter:
         """Give grants in the order of the queue while there is room; schedule a check for the others."""
         running = running_loop()
         while (waiter := self._queue.first()) is not None:
-            waiter.grant = self._bucket.take(now)
+            waiter.grant = self._bucket.take(now, waiter.priority)
             if not waiter.grant:
-                self._schedule_check(now, running)
+                self._schedule_check(now, running, waiter.priority)
                 return
             self._queue.leave(waiter)
             if waiter.group.loop is running:
@@ -159,9 +176,11 @@ class RateLimiter:
                 self._bucket.put_back(waiter.grant)
                 self._call_all()
 
-    def _schedule_check(self, now: float, running: asyncio.AbstractEventLoop | None) -> None:
+    def _schedule_check(
+        self, now: float, running: asyncio.AbstractEventLoop | None, priority: Priority
+    ) -> None:
         """Set every loop with waiters to check when the next grant is due or a waiter's time runs out."""
-        due = now + max(self._bucket.wait(now), TICK)
+        due = now + max(self._bucket.wait(now, priority), TICK)
         for group in tuple(self._queue.groups.values()):
             when = min(due, group.deadline)
             if group.loop is not running:

@@ -20,6 +20,9 @@ LimitClass = Literal["write", "read", "diagnostic", "refund_availability"]
 BucketClass = Literal["write", "read", "diagnostic", "refund_availability", "record"]
 """Kinds of buckets: the classes, and "record" for each attempt, intent or payout."""
 
+Priority = Literal["interactive", "bulk"]
+"""Bulk calls wait behind interactive ones."""
+
 SMALL_BURST: Final = 12
 """Least capacity of a bucket, even above one second's worth, so that twelve reads need no pacing."""
 
@@ -56,6 +59,12 @@ class RateLimits(ValueMixin):
 
     None: one second's worth, and at least twelve. No burst can make a minute hold more than its limit.
     """
+    _is_share: bool = attrs.field(default=False, init=False, eq=False, repr=False)
+
+    @property
+    def is_share(self) -> bool:
+        """True for a process's part of the limits (`share`)."""
+        return self._is_share
 
     def of(self, kind: BucketClass) -> int:
         """The limit of one class in requests a minute."""
@@ -73,15 +82,15 @@ class RateLimits(ValueMixin):
         `fraction` lies in (0, 1], else `ConfigurationError`; `RateLimits().share(1 / 8)` suits eight workers.
         """
         ratio = _ratio(fraction)
-        shares = {name: max(1, int(figure * ratio)) for name, figure in _figures(self).items()}
-        return attrs.evolve(self, **shares)
+        parts = {name: max(1, int(figure * ratio)) for name, figure in _figures(self).items()}
+        return _made(parts, is_share=True)
 
     def lower_of(self, other: RateLimits) -> RateLimits:
         """The lower limit of each class; the burst of the limits with the smaller capacity for writes."""
         mine, others = _figures(self), _figures(other)
         lower = {name: min(mine[name], others[name]) for name in _FIELDS.values()}
         lower_burst = min(self, other, key=lambda limits: limits.capacity("write")).burst
-        return RateLimits(**lower, burst=lower_burst)
+        return _made({**lower, "burst": lower_burst}, is_share=self.is_share or other.is_share)
 
 
 _FIELDS: Final[dict[BucketClass, str]] = {
@@ -93,9 +102,15 @@ _FIELDS: Final[dict[BucketClass, str]] = {
 }
 
 
+def _made(figures: dict[str, Any], *, is_share: bool) -> RateLimits:
+    limits = RateLimits(**figures)
+    object.__setattr__(limits, "_is_share", is_share)
+    return limits
+
+
 def _figures(limits: RateLimits) -> dict[str, int]:
     """The limits that are set, by field."""
-    figures: dict[str, Any] = attrs.asdict(limits)
+    figures = {name: getattr(limits, name) for name in (*_FIELDS.values(), "burst")}
     return {name: figure for name, figure in figures.items() if figure is not None}
 
 
@@ -103,6 +118,18 @@ def _ratio(fraction: object) -> Fraction:
     if not isinstance(fraction, int | float | Fraction) or not 0 < fraction <= 1:
         raise ConfigurationError(f"a share of the limits lies above 0 and up to 1, not {fraction!r}")
     return Fraction(fraction).limit_denominator(1_000_000)  # 0.7 means 7/10, not the nearest double
+
+
+@attrs.frozen(eq=False)
+class Outage:
+    """A time in which the store of a fleet's limit cannot be reached."""
+
+    since: float
+    """Monotonic seconds."""
+    reason: str
+    """What happened, without the store's password."""
+    is_refusal: bool = False
+    """True if the store was reached, and cannot be used as it is set up."""
 
 
 @attrs.frozen(eq=False, repr=False)

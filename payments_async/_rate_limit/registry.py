@@ -10,13 +10,24 @@ import weakref
 from collections.abc import Callable
 from typing import Final
 
+import attrs
+
 from .._http.addresses import normal
-from .._runtime import SYSTEM
+from .._http.types import Secret
+from .._runtime import SYSTEM, Runtime
+from ..errors import ConfigurationError
+from .borrower import Borrower
 from .key_limiter import KeyLimiter
 from .limits import RateLimits
+from .store_limiter import Fleet
 
 SWEEP_FROM: Final = 64
 """Number of keys from which idle ones are dropped; next at twice the number that stayed."""
+
+NO_SHARE: Final = (
+    "a limit store shares the whole limits among all processes: use no RateLimits.share() and no "
+    "PAYMENTS_RATE_SHARE together with it"
+)
 
 _Place = tuple[str, str]
 """A normalised address and a key's fingerprint."""
@@ -24,11 +35,26 @@ _Place = tuple[str, str]
 _OURS: Final = frozenset({"payments_async", "payments_sync"})
 
 
+@attrs.frozen(kw_only=True)
+class StoreUse:
+    """A client's use of a limit store."""
+
+    address: Secret
+    workers: int | None
+    """Processes of the fleet, if known."""
+    timeout: float
+    """Seconds of an attempt."""
+    runtime: Runtime
+    is_default: bool = False
+    """True if the key's limiter keeps another store that it has."""
+
+
 class LimiterRegistry:
     """One `KeyLimiter` for each service address and secret key, shared by all clients of a process.
 
     A limiter stays while a client holds it or anything in it still counts; after that a client gets a new
-    one. A forked child starts with new limiters: use `RateLimits.share` for processes that share a key.
+    one. A forked child starts with new limiters: processes that share a key need a store, or
+    `RateLimits.share`.
     """
 
     def __init__(self, clock: Callable[[], float] = SYSTEM.monotonic) -> None:
@@ -36,22 +62,32 @@ class LimiterRegistry:
         self._clock = clock
         self._known: weakref.WeakValueDictionary[_Place, KeyLimiter] = weakref.WeakValueDictionary()
         self._kept: dict[_Place, KeyLimiter] = {}
+        self._borrowers: weakref.WeakValueDictionary[str, Borrower] = weakref.WeakValueDictionary()
         self._sweep_at = SWEEP_FROM
         self._lock = threading.Lock()
         _registries.add(self)
 
-    def join(self, address: str, fingerprint: str, limits: RateLimits | None = None) -> KeyLimiter:
+    def join(
+        self,
+        address: str,
+        fingerprint: str,
+        limits: RateLimits | None = None,
+        store: StoreUse | None = None,
+    ) -> KeyLimiter:
         """The key's limiter. Limits of None accept its own; different limits give the lower and a warning.
 
-        The one RuntimeWarning points at the code that called this package.
+        The one RuntimeWarning points at the code that called this package. With a store, the limiter takes
+        permits from it, for all its clients. Raises ConfigurationError for two stores, and for one together
+        with a share of the limits.
         """
         place = normal(address), fingerprint
         with self._lock:
             limiter = self._find(place)
             if limiter is None:
                 self._sweep()
-                limiter = self._known[place] = KeyLimiter()
+                limiter = self._known[place] = KeyLimiter(place=place)
             self._kept[place] = limiter
+            self._share(limiter, limits, store)
         if limits is not None and limiter.agree(limits):
             warnings.warn(
                 "clients of one key ask for different rate limits; the lower figure of each class holds",
@@ -69,6 +105,17 @@ class LimiterRegistry:
         self._lock = threading.Lock()
         for limiter in self._known.values():
             limiter.forked()
+
+    def _share(self, limiter: KeyLimiter, limits: RateLimits | None, store: StoreUse | None) -> None:
+        """Have a limiter use a client's store, unless it keeps its own."""
+        has_store = store is not None or limiter.fleet is not None
+        if has_store and (limits or limiter.limits).is_share:
+            raise ConfigurationError(NO_SHARE)
+        if store is None or (store.is_default and limiter.fleet is not None):
+            return
+        borrower = self._borrowers.get(store.address) or Borrower(store.address, store.runtime)
+        self._borrowers[store.address] = borrower
+        limiter.share(Fleet(borrower, store.workers, store.timeout), self._clock())
 
     def _find(self, place: _Place) -> KeyLimiter | None:
         """Find a limiter. An idle one without a client is dropped, since its limits were that client's."""

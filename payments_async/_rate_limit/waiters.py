@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final, Literal
+from typing import Final
 
 from .._runtime import Runtime, Timer, event_loop
+from .limits import Priority
 
-Priority = Literal["interactive", "bulk"]
 NEVER: Final = float("inf")
 ASKED: Final = float("-inf")
 

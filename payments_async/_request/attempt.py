@@ -25,7 +25,8 @@ def make_request(
         timeout = min(timeout, max(deadline - now, 0.001))
     headers = _headers(call, settings, key)
     body = None if call.prepared is None else call.prepared.body
-    return HTTPRequest(call.operation.method, settings.base_url + call.path, headers, body, timeout)
+    url = settings.base_url + call.path
+    return HTTPRequest(call.operation.method, url, headers, body, timeout, may_send=call.may_send)
 
 
 def is_sent(request: HTTPRequest | None) -> bool:

@@ -37,6 +37,7 @@ _STEPS: Mapping[str, str] = {
     "reset": "try again later",
     "protocol": "check that the base URL is the service's",
     "closed": "end all calls before the client's `async with` block ends, or aclose() is called",
+    "withheld": "send it only while you may",
 }
 """Advice for each kind of failure."""
 

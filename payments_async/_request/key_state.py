@@ -7,10 +7,12 @@ from weakref import WeakKeyDictionary
 import attrs
 
 from .._rate_limit.key_limiter import KeyLimiter
-from .._rate_limit.limits import RateLimits
-from .._rate_limit.registry import LimiterRegistry
+from .._rate_limit.limits import Outage, RateLimits
+from .._rate_limit.registry import LimiterRegistry, StoreUse
+from .._runtime import Runtime
 from .auth import SecretKey
 from .retry import RetryBudget
+from .settings import Settings
 
 _BUDGETS: WeakKeyDictionary[KeyLimiter, RetryBudget] = WeakKeyDictionary()
 
@@ -23,21 +25,51 @@ class KeyState:
     budget: RetryBudget
 
 
+def store_use(settings: Settings, runtime: Runtime, *, is_default: bool = False) -> StoreUse | None:
+    """How a client uses its limit store, if it has one. `is_default`: unless its key has another."""
+    if settings.limit_store is None:
+        return None
+    return StoreUse(
+        address=settings.limit_store,
+        workers=settings.expected_workers,
+        timeout=settings.timeout,
+        runtime=runtime,
+        is_default=is_default,
+    )
+
+
 class Keys:
     """The states of the keys that one client has used."""
 
-    def __init__(self, limiters: LimiterRegistry, base_url: str, limits: RateLimits | None) -> None:
+    def __init__(
+        self, limiters: LimiterRegistry, base_url: str, limits: RateLimits | None, store: StoreUse | None
+    ) -> None:
         self._limiters = limiters
         self._base_url = base_url
         self._limits = limits
+        self._store = store
         self._states: dict[str, KeyState] = {}
+        self.known_outage: Outage | None = None
+        """The outage of the limit store that this client's hook was told of."""
 
     def of(self, key: SecretKey) -> KeyState:
         """The state of a key."""
         return self._states.get(key.fingerprint) or self._join(key.fingerprint)
 
+    def use_store(self, store: StoreUse | None) -> None:
+        """Share the limits through a store from now on, unless the client has one."""
+        if self._store is None:
+            self._store = store
+            self._states.clear()
+
+    def close(self) -> None:
+        """End the thread that borrows permits, as soon as nobody waits for them; a later call starts one."""
+        for state in self._states.values():
+            if state.limiter.fleet is not None:
+                state.limiter.fleet.lender.end()
+
     def _join(self, fingerprint: str) -> KeyState:
-        limiter = self._limiters.join(self._base_url, fingerprint, self._limits)
+        limiter = self._limiters.join(self._base_url, fingerprint, self._limits, self._store)
         state = KeyState(limiter, _BUDGETS.setdefault(limiter, RetryBudget()))
         if len(self._states) >= 16:  # keys that were rotated away
             self._states.clear()

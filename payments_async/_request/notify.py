@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from .. import events
+from .._rate_limit.limits import Outage
 from ..events import LONG, Emitter
 from ..models._response import is_replayed
 from .history import CallHistory
@@ -47,6 +48,20 @@ def closed(emitter: Emitter, history: CallHistory, seconds: float) -> None:
     """Report that a 429 closed the limiter; a long closure is logged even without a hook."""
     if emitter.enabled or seconds >= LONG:
         emitter.emit(events.GateClosed(history.call.operation.name, len(history.attempts), seconds))
+
+
+def store_lost(emitter: Emitter, history: CallHistory, outage: Outage, limit: int | None) -> None:
+    """Report that the limit store cannot be reached, and the limit that holds meanwhile."""
+    if emitter.enabled:
+        name, number = history.call.operation.name, len(history.attempts) + 1
+        emitter.emit(events.LimitStoreLost(name, number, outage.reason, limit))
+
+
+def store_found(emitter: Emitter, history: CallHistory, lasted: float) -> None:
+    """Report that the limit store can be reached again, after so many seconds."""
+    if emitter.enabled:
+        name, number = history.call.operation.name, len(history.attempts) + 1
+        emitter.emit(events.LimitStoreFound(name, number, lasted))
 
 
 def retrying(emitter: Emitter, history: CallHistory, delay: float, reason: str) -> None:

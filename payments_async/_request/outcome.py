@@ -48,8 +48,8 @@ class AttemptResult:
     """Seconds of the answer's `Retry-After`."""
 
 
-_FINAL: Final = frozenset({"tls", "closed"})
-"""Failures that another attempt would repeat, or that the caller caused by closing the client."""
+_FINAL: Final = frozenset({"tls", "closed", "withheld"})
+"""Failures that another attempt would repeat, or that the caller caused."""
 
 
 def read_failure(call: Call, failure: TransportError, *, sent: bool) -> AttemptResult:

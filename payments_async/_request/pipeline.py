@@ -37,7 +37,7 @@ from .outcome import AttemptResult, read_answer, read_failure
 from .pending import PendingRequests, join
 from .pending import of as pending_of
 from .prepare import Call, prepare
-from .retry import before_retry, close_limiters, refuse_long_wait
+from .retry import before_retry, close_limiters, refuse_long_wait, wait_until
 from .settings import Settings
 
 
@@ -224,19 +224,34 @@ class Pipeline:
         return grants
 
     async def _wait_for_slot(self, limiter: RateLimiter, history: CallHistory) -> int:
-        now = self.runtime.monotonic()
+        since = self.runtime.monotonic()
         grant = 0
         while not grant:
-            refuse_long_wait(limiter, history, self.settings, self.runtime.monotonic())
-            patience = max(self.settings.max_retry_after, 60.0)
+            now = self.runtime.monotonic()
+            self._note_outage(limiter, history)
+            refuse_long_wait(limiter, history, self.settings, now, waited=now - since)
             try:
-                until = history.until(self.runtime.monotonic() + patience)
+                until = history.until(wait_until(limiter, self.settings, since, now))
                 grant = await limiter.acquire(self.runtime, priority=history.call.priority, until=until)
-            except LimiterTimeout:  # the deadline passed, or the limiter was closed for long meanwhile
+            except (
+                LimiterTimeout
+            ):  # the deadline passed, or the limiter was closed meanwhile, or lost its store
                 if history.is_late(self.runtime.monotonic):
                     raise history.out_of_time() from None
-        notify.throttled(self.settings.emitter, history, self.runtime.monotonic() - now)
+        notify.throttled(self.settings.emitter, history, self.runtime.monotonic() - since)
         return grant
+
+    def _note_outage(self, limiter: RateLimiter, history: CallHistory) -> None:
+        """Report an outage of the limit store, or its end, if the hook was not told of it yet."""
+        known, outage, emitter = self.keys.known_outage, limiter.outage, self.settings.emitter
+        if outage is known:
+            return
+        self.keys.known_outage = outage
+        if outage is not None:
+            notify.store_lost(emitter, history, outage, limiter.part)
+        else:
+            assert known is not None
+            notify.store_found(emitter, history, self.runtime.monotonic() - known.since)
 
     def _record_attempt(
         self,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Literal
 
@@ -44,6 +44,8 @@ class Call:
     timeout: float | None = None
     deadline: float | None = None
     max_retries: int | None = None
+    may_send: Callable[[], bool] | None = attrs.field(default=None, repr=False)
+    """Asked right before the first byte of each attempt; False withholds it."""
 
 
 _prepared = maker(PreparedRequest)

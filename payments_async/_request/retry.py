@@ -10,7 +10,13 @@ from __future__ import annotations
 from .._rate_limit.key_limiter import Grants, KeyLimiter
 from .._rate_limit.limiter import RateLimiter
 from .._runtime import Runtime
-from ..errors import LimitReached, PaymentsError, RateLimitedError
+from ..errors import (
+    ConfigurationError,
+    LimitReached,
+    LimitStoreUnavailable,
+    PaymentsError,
+    RateLimitedError,
+)
 from . import notify
 from .error_responses import is_mistaken
 from .history import CallHistory
@@ -23,6 +29,8 @@ CAP = 8.0
 """Seconds: the most of any back-off."""
 JITTER = 1.0
 """The most seconds added to a `Retry-After`."""
+OUTAGE_PATIENCE = 60.0
+"""Seconds for which bulk calls wait for a limit store that cannot be reached."""
 
 
 def close_limiters(
@@ -42,17 +50,49 @@ def close_limiters(
     notify.closed(settings.emitter, history, seconds)
 
 
-def refuse_long_wait(limiter: RateLimiter, history: CallHistory, settings: Settings, now: float) -> None:
-    """Raise LimitReached when the caller does not want to wait at a limiter, or not this long."""
+def refuse_long_wait(
+    limiter: RateLimiter, history: CallHistory, settings: Settings, now: float, *, waited: float
+) -> None:
+    """Raise LimitReached when the caller does not want to wait at a limiter, or not this long.
+
+    `waited`: seconds. A limiter's store has time to answer first; raises ConfigurationError for one that
+    cannot be used.
+    """
+    asked = waited >= limiter.lag
+    _refuse_outage(limiter, history, settings, now, asked=asked)
     name, closed = history.call.operation.name, limiter.snapshot(now).closed_for
     if closed > settings.max_retry_after + JITTER:
         reason = f"{name}: the service's 429 closed the rate limit for {closed:.3g} s"
         error = LimitReached(f"{reason}; this try was not sent", retry_after=closed)
         raise history.conclusion(error)
-    if settings.on_limit == "raise":
+    if settings.on_limit == "raise" and (asked or closed):
         wait = limiter.wait(now)
         reason = f"{name}: the rate limit has no room for {wait:.3g} s"
         raise history.conclusion(LimitReached(f"{reason}; this try was not sent", retry_after=wait))
+
+
+def _refuse_outage(
+    limiter: RateLimiter, history: CallHistory, settings: Settings, now: float, *, asked: bool
+) -> None:
+    """Raise when the limiter's store is refused, or bulk calls have waited for it long enough."""
+    outage, name = limiter.outage, history.call.operation.name
+    if outage is None:
+        return
+    if outage.is_refusal:
+        raise history.conclusion(ConfigurationError(f"{name}: {outage.reason}"))
+    fails_closed = settings.fails_closed or history.call.priority == "bulk"
+    if fails_closed and asked and now - outage.since >= OUTAGE_PATIENCE:
+        error = LimitStoreUnavailable(
+            f"{name}: {outage.reason}; bulk calls need it, and this try was not sent", retry_after=1.0
+        )
+        raise history.conclusion(error)
+
+
+def wait_until(limiter: RateLimiter, settings: Settings, since: float, now: float) -> float:
+    """Time until which a caller, there since `since`, waits before it looks at a limiter's state again."""
+    if settings.on_limit == "raise":
+        return since + limiter.lag
+    return now + max(settings.max_retry_after, 60.0)
 
 
 def before_retry(

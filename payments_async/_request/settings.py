@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 import sys
 from collections.abc import Callable, Mapping
@@ -13,6 +14,8 @@ import attrs
 from .._attrs import ValueMixin
 from .._http.types import Secret
 from .._rate_limit.limits import RateLimits
+from .._rate_limit.registry import NO_SHARE
+from .._rate_limit.store_opening import open_store
 from .._version import __version__
 from ..errors import ConfigurationError
 from ..events import Emitter
@@ -36,16 +39,23 @@ class Settings(ValueMixin):
     emitter: Emitter = attrs.field(repr=False)
     user_agent: str
     limits: RateLimits | None
+    limit_store: Secret | None = attrs.field(repr=False)
+    expected_workers: int | None
     timeout: float
     deadline: float | None
     max_retries: int
     max_retry_after: float
     on_limit: OnLimit
+    fails_closed: bool = False
+    """True for a bulk run: calls end when the limit store cannot be reached for long."""
 
 
 def variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Select this package's environment variables, as `Secret`, so that tracebacks print none of them."""
-    names = ("PAYMENTS_API_KEY", "PAYMENTS_BASE_URL", "PAYMENTS_RATE_SHARE")
+    names = (
+        *("PAYMENTS_API_KEY", "PAYMENTS_BASE_URL", "PAYMENTS_RATE_SHARE"),
+        *("PAYMENTS_LIMIT_STORE", "PAYMENTS_EXPECTED_WORKERS"),
+    )
     return {name: Secret(environ[name]) for name in names if environ.get(name)}
 
 
@@ -56,6 +66,8 @@ def settle(
     base_url: str | None,
     environment: str | None,
     limits: RateLimits | None,
+    limit_store: str | None,
+    expected_workers: int | None,
     app_info: str | None,
     on_event: Callable[[Any], object] | None,
     verified: bool = True,
@@ -71,12 +83,18 @@ def settle(
         raise ConfigurationError(f"{auth.NO_KEY}; {auth.NO_BASE_URL}")
     address = auth.check_base_url(given)
     source = auth.key_source(key, environment, address, verified=verified)
+    shared = _limits(limits, environ.get("PAYMENTS_RATE_SHARE"))
+    store = environ.get("PAYMENTS_LIMIT_STORE") if limit_store is None else limit_store
+    if store is not None:
+        store = check_store(store, shared)
     return Settings(
         base_url=address,
         key=source,
         emitter=emitter(on_event),
         user_agent=user_agent(app_info),
-        limits=_limits(limits, environ.get("PAYMENTS_RATE_SHARE")),
+        limits=shared,
+        limit_store=store,
+        expected_workers=_expected_workers(expected_workers, environ.get("PAYMENTS_EXPECTED_WORKERS")),
         **check_numbers(numbers),
     )
 
@@ -139,6 +157,30 @@ def user_agent(app_info: str | None) -> str:
     if not isinstance(app_info, str) or not app_info.isascii() or not app_info.isprintable():
         raise ConfigurationError("app_info must be printable ASCII text such as 'shop/1.2'")
     return f"{ours} {app_info}"
+
+
+def check_store(address: object, limits: RateLimits | None) -> Secret:
+    """Check a limit store's address. Raises ConfigurationError, which does not show it."""
+    if not isinstance(address, str):
+        raise ConfigurationError(f"limit_store must be an address, not {type(address).__name__}")
+    if limits is not None and limits.is_share:
+        raise ConfigurationError(NO_SHARE)
+    secret = Secret(address)
+    open_store(secret)  # its address is right, and its library is there
+    return secret
+
+
+def _expected_workers(given: int | None, variable: str | None) -> int | None:
+    """The number of processes that share a limit store. Raises ConfigurationError."""
+    if given is not None:
+        if not prepare.count(given) or not given:
+            raise ConfigurationError("expected_workers must be a whole number, 1 or more")
+        return given
+    if not variable:
+        return None
+    if not re.fullmatch("[0-9]{1,9}", variable) or not int(variable):
+        raise ConfigurationError("PAYMENTS_EXPECTED_WORKERS must be a whole number, 1 or more")
+    return int(variable)
 
 
 def _limits(limits: RateLimits | None, share: str | None) -> RateLimits | None:

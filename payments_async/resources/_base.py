@@ -12,14 +12,16 @@ from .._attrs import maker
 from .._polling.waiter import Waiting
 from .._request import prepare as _calls
 from .._request.auth import SecretKey
+from .._request.key_state import store_use
 from .._request.pages import ListPosition, ListReader, RecordList, read_page
 from .._request.pipeline import Pipeline
+from .._request.settings import check_store
 from .._runtime import Runtime
 from .._validation import rules
 from ..errors import InvalidRequest
 from ..models import Page
 from ..params import Params, PreparedRequest
-from ..params.operations import Operation, id_problems
+from ..params.operations import Operation, by_name, id_problems
 
 R = TypeVar("R")
 Sending = Coroutine[Any, Any, R]
@@ -77,6 +79,20 @@ class ResourceClient:
         """The current secret key."""
         return self.pipeline.settings.key()
 
+    def use_limit_store(self, address: str) -> None:
+        """Share the key's limits through this store, unless the client or the key has one already.
+
+        Raises ConfigurationError, also for limits that are a share.
+        """
+        pipeline, settings = self.pipeline, self.pipeline.settings
+        settings = attrs.evolve(settings, limit_store=check_store(address, settings.limits))
+        pipeline.keys.use_store(store_use(settings, pipeline.runtime, is_default=True))
+        pipeline.keys.of(self.key())
+
+    def fail_closed(self) -> None:
+        """End this client's calls when the limit store cannot be reached for long: for a bulk run."""
+        self.pipeline.settings = attrs.evolve(self.pipeline.settings, fails_closed=True)
+
     def prepare(self, operation: Operation[Any], cls: type[Params], arguments: Any) -> PreparedRequest:
         """Prepare a write. Raises InvalidRequest, also for a key last used with another body.
 
@@ -108,6 +124,26 @@ class ResourceClient:
             for given in (arguments, fields, options):
                 given.clear()
             raise
+
+    def send(
+        self,
+        prepared: PreparedRequest,
+        options: Mapping[str, Any],
+        *,
+        priority: _calls.Priority,
+        may_send: Callable[[], bool] | None = None,
+    ) -> Sending[Any]:
+        """Send a prepared write.
+
+        `may_send` is asked right before the first byte. A write with one joins no other caller's, whose
+        permission may end earlier.
+        """
+        operation = by_name(prepared.operation)
+        call = _calls.writing(prepared, options, operation=operation, priority=priority)
+        if may_send is None:
+            return self.pipeline.run_once(call)
+        call.may_send = may_send
+        return self.pipeline.run(call)
 
     def read(
         self, operation: Operation[R], options: Mapping[str, Any], ids: Mapping[str, str] | None = None

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from payments_async._http.types import FailureKind, HTTPRequest, HTTPResponse, TransportError
+from payments_async._http.types import FailureKind, HTTPRequest, HTTPResponse, TransportError, withheld
 from payments_async._runtime import SYSTEM, Runtime
 from payments_async.sandbox import Answer as SandboxAnswer
 from payments_async.sandbox import Hang, Sandbox, Slow
@@ -29,6 +29,8 @@ class InProcessTransport:
 
     async def send(self, request: HTTPRequest) -> HTTPResponse:
         """Pass a request to the sandbox. Raises TransportError when a fault prevents the answer."""
+        if request.is_withheld:
+            raise withheld()
         request.sent = True
         url = urlsplit(request.url)
         path = f"{url.path}?{url.query}" if url.query else url.path

@@ -61,6 +61,10 @@ class SkippingRuntime:
         """The sandbox's time in seconds; it never goes back."""
         return self._sandbox.clock.now()
 
+    def boottime(self) -> float | None:
+        """The same: a sandbox is never suspended."""
+        return self._sandbox.clock.now()
+
     def now(self) -> datetime:
         """The sandbox's time, UTC."""
         return datetime.fromtimestamp(self._sandbox.clock.now(), UTC)

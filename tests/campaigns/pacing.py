@@ -39,7 +39,7 @@ class Service:
     async def send(self, request: HTTPRequest) -> HTTPResponse:
         """Take a while, and count somewhere within it."""
         request.sent = True
-        took, now = self._latency(), asyncio.get_running_loop().time()
+        took, now = self.latency(), asyncio.get_running_loop().time()
         self.counted.append(self._chance.uniform(now, now + took))
         await asyncio.sleep(took)
         return self._answer
@@ -47,7 +47,8 @@ class Service:
     async def aclose(self) -> None:
         """Nothing is open."""
 
-    def _latency(self) -> float:
+    def latency(self) -> float:
+        """Seconds that an answer takes."""
         spike = self._chance.uniform(0.2, 2.0) if self._chance.random() < 0.005 else 0.0
         return self._chance.uniform(0.02, 0.2) + self._chance.expovariate(10.0) + spike
 
@@ -114,11 +115,11 @@ async def _saturate(service: Service, limit: int, seconds: float, seed: int) -> 
             callers.create_task(call_without_pause())
 
 
-def fullest_sliding(moments: Sequence[float]) -> int:
+def fullest_sliding(moments: Sequence[float], seconds: float = 60.0) -> int:
     """The most requests in any sixty seconds, wherever they begin."""
     most = oldest = 0
     for newest, moment in enumerate(moments):
-        while moments[oldest] <= moment - 60.0:
+        while moments[oldest] <= moment - seconds:
             oldest += 1
         most = max(most, newest - oldest + 1)
     return most

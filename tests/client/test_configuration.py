@@ -287,6 +287,7 @@ async def test_a_callable_gives_the_key_of_each_request(
         (KEY, "live", "the key is a sandbox key"),
         ("sk_live_abc", None, "a live key goes over https only"),
     ],
+    ids=["empty", "line end", "none", "other environment", "not https"],  # no listing shows the key
 )
 async def test_a_callables_key_is_checked_each_time(
     connect: Callable[..., Any], given: Any, environment: Any, told: str

@@ -96,7 +96,7 @@ def test_a_failure_is_in_doubt_exactly_when_something_was_sent(name: str, sent: 
         found = read_failure(CALLS[name], TransportError(kind, "why"), sent=sent)
         assert found.verdict == ("in_doubt" if sent else "not_sent")
         assert found.reason == kind
-        assert found.again == (kind not in ("tls", "too_large", "closed"))
+        assert found.again == (kind not in ("tls", "too_large", "closed", "withheld"))
         assert type(found.error) is wanted.get(kind, errors.APIConnectionError)
         assert getattr(found.error, "kind", "too_large") == kind
 

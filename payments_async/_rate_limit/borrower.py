@@ -1,0 +1,272 @@
+"""Borrows permits from a store, for all rate limiters of this process that use it.
+
+It has a thread and an event loop of its own, so that callers on any loop or thread share one connection.
+The thread starts when a caller first finds no permit. It ends when a client that uses it is closed, after a
+minute without callers, and with the process; the next caller starts another.
+
+While the store cannot be reached it is tried once a second, and no limiter asks for anything meanwhile. A
+forked child borrows for itself: what it inherits is never used and never finalized.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+from weakref import WeakSet
+
+from .._http.types import Secret
+from .._runtime import Runtime
+from ..errors import ConfigurationError
+from ..events import logger
+from .limits import Outage
+from .permit_bucket import RETRY
+from .store import LimitStore, StoreUnavailable
+from .store_limiter import StoreLimiter
+from .store_opening import open_store
+from .waiters import NEVER
+
+LINGER: Final = 60.0
+"""Seconds without callers after which the thread ends."""
+FAREWELL: Final = 2.0
+"""The most seconds for which the end of the process waits for a thread."""
+
+
+class Borrower:
+    """One store's thread: starts it, wakes it, ends it.
+
+    Thread-safe without a lock: callers hold a limiter's, and the garbage collector may end a call, and so
+    take another limiter's, at any moment.
+    """
+
+    worker: str
+    """Random name of this process, in the store."""
+    _loop: asyncio.AbstractEventLoop | None
+    _task: asyncio.Task[None] | None
+    _wake: asyncio.Event
+    _thread: threading.Thread | None
+
+    def __init__(self, address: Secret, runtime: Runtime) -> None:
+        """`address`: the store's, a URL."""
+        self.address = address
+        self.runtime = runtime
+        self.outage: Outage | None = None
+        """Why the store cannot be reached."""
+        self.was_reached: bool = False
+        self._begin_anew()
+        _borrowers.add(self)
+
+    def call(self, limiter: StoreLimiter) -> None:
+        """Look at a limiter soon; from any thread."""
+        self._called.append(limiter)
+        if self._claim():
+            self._is_ending = False
+            start(self)
+        else:
+            self._tell(self._wake.set)
+
+    def end(self) -> None:
+        """End the thread as soon as no caller waits."""
+        self._is_ending = True
+        self._tell(self._wake.set)
+
+    def stop(self) -> None:
+        """End the thread, at the end of the process."""
+        if self._task is not None:
+            self._tell(self._task.cancel)
+        if self._thread is not None:
+            self._thread.join(FAREWELL)
+
+    def _claim(self) -> bool:
+        """Take the right to run a thread; False while one runs."""
+        try:
+            return self._right.pop()
+        except IndexError:
+            return False
+
+    def _tell(self, call: Callable[[], object]) -> None:
+        """Call this on the thread's loop. Before the loop runs, it will look by itself."""
+        if (loop := self._loop) is not None:
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(call)
+
+    def start_thread(self) -> None:
+        """Start the thread. Its loop waits by a selector, as psycopg needs on every platform."""
+        self._thread = threading.Thread(target=self._run, name="payments-limits", daemon=True)
+        self._thread.start()
+
+    def forked(self) -> None:
+        """Begin anew in a forked child. The parent's are kept, so that they are never finalized here."""
+        _INHERITED.append((self._loop, self._task, self._wake, self._thread))
+        self.outage = None
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self.worker = self.runtime.token(8).hex()
+        self._called: deque[StoreLimiter] = deque()
+        self._right = deque([True])  # while no thread runs
+        self._is_ending = False
+        self._loop = self._task = self._thread = None
+        self._wake = asyncio.Event()
+
+    def _run(self) -> None:
+        with (
+            suppress(asyncio.CancelledError),
+            asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner,
+        ):
+            runner.run(self.serve())
+
+    async def serve(self) -> None:
+        """Ask the store for what limiters need, until nobody needs anything."""
+        session, is_over = StoreSession(self), False
+        self._wake = asyncio.Event()
+        try:
+            while not is_over:
+                self._task, self._loop = asyncio.current_task(), asyncio.get_running_loop()
+                self._wake.clear()
+                while self._called:
+                    session.limiters.add(self._called.popleft())
+                await self._rest(await session.ask_all())
+                is_over = self._is_over(session)
+        finally:
+            if not is_over:
+                self._give_way(session)
+            await session.close()
+
+    def _is_over(self, session: StoreSession) -> bool:
+        if session.has_waiters or not (self._is_ending or session.is_idle(LINGER)):
+            return False
+        self._give_way(session)
+        return not (self._called and self._claim())  # whoever called just now may have found a thread running
+
+    def _give_way(self, session: StoreSession) -> None:
+        """Let the next caller start another thread, and ask anew."""
+        session.dismiss()
+        self.outage = self._loop = self._task = None
+        self._right.append(True)
+
+    async def _rest(self, until: float) -> None:
+        """Wait until then, or a call; without a time, until nobody has called for long."""
+        seconds = until - self.runtime.monotonic()
+        timer = self.runtime.call_later(
+            max(min(seconds, LINGER), 0.0), self._wake.set, background=seconds > LINGER
+        )
+        try:
+            await self._wake.wait()
+        finally:
+            timer.cancel()
+
+
+class StoreSession:
+    """Asks a store for what limiters need, while a borrower's thread runs; on its loop."""
+
+    def __init__(self, borrower: Borrower) -> None:
+        self._borrower = borrower
+        self._monotonic = borrower.runtime.monotonic
+        self._store: LimitStore | None = None
+        self._used = self._retry_at = self._monotonic()
+        self.limiters: set[StoreLimiter] = set()
+        """Those that need something now or soon."""
+
+    @property
+    def has_waiters(self) -> bool:
+        """True if a caller waits at one of the limiters."""
+        return any(limiter.has_waiters for limiter in self.limiters)
+
+    def is_idle(self, seconds: float) -> bool:
+        """True if the store has answered nobody for so long."""
+        return self._monotonic() - self._used >= seconds
+
+    async def ask_all(self) -> float:
+        """Ask for each limiter that is due. Returns the time of the next."""
+        following = NEVER
+        if self._borrower.outage is not None:
+            now = self._monotonic()
+            for limiter in self.limiters:
+                limiter.lose(now)
+            if now < self._retry_at:
+                return self._retry_at
+        for limiter in tuple(self.limiters):
+            if limiter.plan(now := self._monotonic()) <= now and not await self._ask(limiter):
+                return self._retry_at
+            due = limiter.plan(self._monotonic())
+            if due == NEVER:
+                self.limiters.discard(limiter)
+            following = min(following, due)
+        return following
+
+    def dismiss(self) -> None:
+        """Let go of all limiters; they call again."""
+        for limiter in self.limiters:
+            limiter.dismiss()
+        self.limiters.clear()
+
+    async def close(self) -> None:
+        """Close the connection."""
+        if self._store is not None:
+            with suppress(StoreUnavailable):
+                await self._store.aclose()
+
+    async def _ask(self, limiter: StoreLimiter) -> bool:
+        """Report and ask for one limiter; False when the store cannot be reached."""
+        try:
+            store = self._store = self._store or open_store(self._borrower.address)
+            await limiter.report(store, self._monotonic())
+            asked = self._monotonic()
+            if (ask := limiter.ask(asked)) is not None:
+                answer = await store.reserve(limiter.row, ask)
+                limiter.lend(answer, ask, asked, self._monotonic())
+        except ConfigurationError as error:
+            self._lose(str(error), refusal=not self._borrower.was_reached)
+        except StoreUnavailable as error:
+            self._lose(str(error))
+        except Exception as fault:  # ours; without the thread all callers would wait for ever
+            self._lose(f"{type(fault).__name__} while it was asked")
+        else:
+            self._find()
+            return True
+        return False
+
+    def _lose(self, reason: str, *, refusal: bool = False) -> None:
+        now, outage = self._monotonic(), self._borrower.outage
+        self._retry_at = now + RETRY
+        if outage is None or refusal > outage.is_refusal:
+            self._borrower.outage = Outage(now if outage is None else outage.since, reason, refusal)
+            logger.warning("the limit store cannot be used: %s", reason)
+        for limiter in self.limiters:
+            limiter.lose(now, again=True)
+
+    def _find(self) -> None:
+        outage, self._borrower.outage = self._borrower.outage, None
+        self._borrower.was_reached, self._used = True, self._monotonic()
+        if outage is not None:
+            logger.info("the limit store is back after %.0f s", self._used - outage.since)
+
+
+def start(borrower: Borrower) -> None:
+    """Start a borrower; where time is simulated, there is no thread for it."""
+    borrower.start_thread()
+
+
+def _after_fork() -> None:
+    for borrower in _borrowers:
+        borrower.forked()
+
+
+def _at_exit() -> None:
+    for borrower in tuple(_borrowers):
+        borrower.stop()
+
+
+_INHERITED: Final[list[object]] = []
+"""What the parent's threads use."""
+_borrowers: Final[WeakSet[Borrower]] = WeakSet()
+
+atexit.register(_at_exit)
+if hasattr(os, "register_at_fork"):  # pragma: no branch  # Windows has no fork
+    os.register_at_fork(after_in_child=_after_fork)

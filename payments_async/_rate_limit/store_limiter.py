@@ -1,0 +1,172 @@
+"""Rate limiter of one class whose permits come from a store, and what its borrower does with it.
+
+`Lender` is the interface of the borrower to limiters. The borrower calls the methods below "For the borrower"
+on its own thread.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Final, Protocol
+
+import attrs
+
+from ..errors import ConfigurationError
+from .limiter import RateLimiter
+from .limits import Outage, RateLimits
+from .permit_bucket import LAG, PermitBucket, Wish
+from .store import Ask, LimitStore, Reservation, Row
+from .waiters import ASKED, NEVER
+
+AFTER_ATTEMPT: Final = 5.0
+"""Seconds after an attempt's timeout in which its request may still be counted."""
+
+
+class Lender(Protocol):
+    """What a limiter needs of its borrower."""
+
+    worker: str
+    """Random name of this process."""
+    outage: Outage | None
+    """Why the store cannot be reached."""
+
+    def call(self, limiter: StoreLimiter) -> None:
+        """Look at a limiter soon; from any thread."""
+
+    def end(self) -> None:
+        """End its thread as soon as no caller waits."""
+
+
+@attrs.define(eq=False)
+class Fleet:
+    """What a process knows of those that share its limits through a store."""
+
+    lender: Lender
+    workers: int | None
+    """Number of processes, if known: each takes its part while the store cannot be reached."""
+    timeout: float
+    """Longest seconds of an attempt."""
+
+    def join(self, other: Fleet) -> None:
+        """Take the cautious figures of both. Raises ConfigurationError for another store."""
+        if other.lender is not self.lender:
+            raise ConfigurationError(
+                "the clients of one key in one process use different limit stores: give them one address"
+            )
+        self.workers = max(self.workers or 0, other.workers or 0) or None
+        self.timeout = max(self.timeout, other.timeout)
+
+
+class StoreLimiter(RateLimiter):
+    """Lets requests through while a store lends permits."""
+
+    __slots__ = ("_fleet", "_permits", "row")
+
+    lag: float = LAG
+
+    def __init__(self, fleet: Fleet, row: Row, limits: RateLimits, before: tuple[float, int]) -> None:
+        """`before`: until when so many requests, sent without the store, may still count."""
+        sizes = limits.of(row.kind), limits.capacity(row.kind)
+        self._permits = PermitBucket(*sizes, self._call_lender, workers=fleet.workers, lingering=before)
+        super().__init__(self._permits)
+        self._fleet = fleet
+        self.row: Row = row
+
+    @property
+    def outage(self) -> Outage | None:
+        """Why the store cannot be reached."""
+        return self._fleet.lender.outage
+
+    @property
+    def part(self) -> int | None:
+        """Requests a minute to which this process keeps in an outage; None when calls wait."""
+        return self._permits.part
+
+    def resize(self, limit: int, capacity: int) -> None:
+        """Change the limits, and the number of processes as the fleet now knows it."""
+        self._permits.workers = self._fleet.workers
+        super().resize(limit, capacity)
+
+    # For the borrower
+
+    @property
+    def has_waiters(self) -> bool:
+        """True if a caller waits."""
+        with self._lock:
+            return self._queue.first() is not None
+
+    def plan(self, now: float) -> float:
+        """When to ask next; `NEVER` while nothing is needed."""
+        with self._lock:
+            permits = self._permits
+            if permits.is_lost:
+                permits.planned = ASKED
+                return now
+            wish = self._wish(now)
+            is_news = permits.closing is not None or permits.ended_probe is not None
+            permits.planned = now if is_news else NEVER if wish is None else wish.due
+            return permits.planned
+
+    def dismiss(self) -> None:
+        """Forget the plan: the next caller without a permit calls the borrower."""
+        with self._lock:
+            self._permits.planned = NEVER
+
+    async def report(self, store: LimitStore, now: float) -> None:
+        """Tell the store of a 429, or of a probe's end. Raises `StoreUnavailable`, ConfigurationError."""
+        permits = self._permits
+        with self._lock:
+            closing, ended, permits.ended_probe = permits.closing, permits.ended_probe, None
+        if closing is not None:
+            opens, pause = closing
+            if opens > now:
+                await store.close_after_429(self.row, opens - now, pause=pause)
+            with self._lock:
+                if permits.closing == closing:
+                    permits.closing = None
+        if ended is not None:
+            await store.end_probe(self.row, ended[0], answered=ended[1])
+
+    def ask(self, now: float) -> Ask | None:
+        """What to ask the store for now; None when nothing is due. In an outage it is asked in any case."""
+        with self._lock:
+            wish = self._wish(now)
+            if self._permits.is_lost:
+                wish = wish or Wish(now, 0, interactive=True)
+            elif wish is None or wish.due > now:
+                return None
+            self._permits.planned = ASKED
+            last, then = self._permits.last
+            return Ask(
+                worker=self._fleet.lender.worker,
+                limit=self._permits.limit,
+                wanted=wish.wanted,
+                held=self._permits.held(now),
+                lifetime=self._fleet.timeout + AFTER_ATTEMPT,
+                interactive=wish.interactive,
+                last=last,
+                ago=now - then,
+            )
+
+    def lend(self, answer: Reservation, ask: Ask, asked: float, now: float) -> None:
+        """Pass on the store's answer."""
+        with self._lock:
+            self._permits.lend(answer, ask, asked, now)
+            self._call_all()
+
+    def lose(self, now: float, *, again: bool = False) -> None:
+        """The store cannot be reached (`again`: still not). Callers who wait look at why, and come back."""
+        with self._lock:
+            if again or not self._permits.is_lost:
+                self._permits.lose(now)
+                for waiter in (*self._queue.interactive, *self._queue.bulk):
+                    self._queue.leave(waiter)
+                    with suppress(RuntimeError):  # its loop was closed meanwhile
+                        waiter.group.loop.call_soon_threadsafe(waiter.wake)
+
+    def _call_lender(self) -> None:
+        self._fleet.lender.call(self)
+
+    def _wish(self, now: float) -> Wish | None:
+        self._queue.first()  # leaves out the callers of loops that have ended
+        return self._permits.wish(now, len(self._queue.interactive), len(self._queue.bulk))

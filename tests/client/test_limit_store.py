@@ -1,0 +1,409 @@
+"""One limit for several processes: the options, and clients of both surfaces on real stores."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import uvloop
+
+from payments_async import AsyncPayments, ConfigurationError, RateLimits
+from payments_async._rate_limit import borrower as borrowing
+from payments_async._rate_limit.registry import LimiterRegistry
+from payments_async.events import LimitStoreFound, LimitStoreLost
+from payments_async.sandbox import Sandbox
+from payments_sync import Payments
+from tests.conftest import BASE_URL, KEY
+from tests.support.canary import NEEDLE, shown_by, told_by
+from tests.support.jumping import JumpingRuntime
+from tests.support.limit_stores import ADDRESS
+from tests.support.servers import CutProxy, ValkeyServer
+from tests.support.surfaces import make_client
+from tests.sync.scenes import payout, run
+
+Connect = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PAYMENTS_LIMIT_STORE", "PAYMENTS_EXPECTED_WORKERS", "PAYMENTS_RATE_SHARE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def make(surface: str, **options: Any) -> Any:
+    """A client that sends nothing."""
+    return make_client(surface, KEY, base_url=BASE_URL, **{"runtime": JumpingRuntime(), **options})
+
+
+def borrowers() -> list[threading.Thread]:
+    """The threads that borrow permits."""
+    return [thread for thread in threading.enumerate() if thread.name == "payments-limits"]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for what another thread does."""
+    while not condition():  # noqa: ASYNC110 - nothing tells
+        await asyncio.sleep(0.005)
+
+
+# --- Options ---
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"limit_store": "mysql://127.0.0.1/limits"}, "limit_store must be an address like"),
+        ({"limit_store": ""}, "limit_store must be an address like"),
+        ({"limit_store": 7}, "limit_store must be an address, not int"),
+        ({"limit_store": "redis://127.0.0.1:port/0"}, "cannot be read"),
+        (
+            {"limit_store": ADDRESS, "expected_workers": 0},
+            "expected_workers must be a whole number, 1 or more",
+        ),
+        ({"expected_workers": -1}, "expected_workers must be"),
+        ({"expected_workers": 1.5}, "expected_workers must be"),
+        ({"expected_workers": True}, "expected_workers must be"),
+        ({"limit_store": ADDRESS, "limits": RateLimits().share(0.5)}, "use no RateLimits.share"),
+    ],
+)
+def test_an_option_that_cannot_be_used_is_refused(surface: str, options: Any, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        make(surface, **options)
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({"PAYMENTS_LIMIT_STORE": "mysql://127.0.0.1/limits"}, "limit_store must be an address like"),
+        ({"PAYMENTS_LIMIT_STORE": ADDRESS, "PAYMENTS_RATE_SHARE": "1/2"}, "PAYMENTS_RATE_SHARE"),
+        *(
+            ({"PAYMENTS_EXPECTED_WORKERS": bad}, "PAYMENTS_EXPECTED_WORKERS must be a whole number")
+            for bad in ("0", "-1", "four", "1.5", "٣", "9" * 5_000)
+        ),
+    ],
+)
+def test_a_variable_that_cannot_be_used_is_refused(
+    surface: str, variables: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationError, match=said):
+        make(surface)
+
+
+def test_variables_stand_in_for_the_options(surface: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAYMENTS_LIMIT_STORE", ADDRESS)
+    monkeypatch.setenv("PAYMENTS_EXPECTED_WORKERS", "4")
+    make(surface)
+    with pytest.raises(ConfigurationError, match="must be an address"):
+        make(surface, limit_store="")
+    with pytest.raises(ConfigurationError, match="expected_workers"):
+        make(surface, expected_workers=0)
+
+
+@pytest.mark.parametrize(
+    ("library", "address", "extra"),
+    [("redis", ADDRESS, "redis"), ("psycopg", "postgresql://127.0.0.1/limits", "machines")],
+)
+def test_a_missing_library_is_told_with_its_extra(
+    surface: str, library: str, address: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [*sys.modules]:
+        if name.partition(".")[0] == library or name.startswith("payments_async._rate_limit.store_"):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ConfigurationError, match=f"install payments-sdk with its extra '{extra}'"):
+        make(surface, limit_store=address)
+
+
+CHANGES = {
+    "none": ("", ""),
+    "postgresql": ("redis:", "postgresql:"),
+    "scheme": ("redis:", "mysql:"),
+    "port": (":9", ":x"),
+    "option": ("redis:", "postgresql://h?none=%&"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_the_stores_password_is_in_no_repr_message_or_traceback(
+    surface: str, change: tuple[str, str]
+) -> None:
+    address = f"redis://user:{NEEDLE}@127.0.0.1:9/0".replace(*change)
+    try:
+        client = make(surface, limit_store=address)
+    except ConfigurationError as error:
+        shown = told_by(error) + shown_by(error)
+    else:
+        inner = client if surface == "async" else client._blocking._async
+        shown = f"{client!r} {inner._pipeline.settings!r} {vars(inner._pipeline.keys)!r}"
+    assert NEEDLE not in shown
+
+
+# --- Clients of one key in one process ---
+
+
+def joined(limiters: LimiterRegistry, monkeypatch: pytest.MonkeyPatch) -> Callable[..., AsyncPayments]:
+    """Makes clients that share a registry, and send nothing."""
+    monkeypatch.setattr("payments_async.client.PROCESS", limiters)
+
+    def client(**options: Any) -> AsyncPayments:
+        return AsyncPayments(KEY, base_url=BASE_URL, **options)
+
+    return client
+
+
+@pytest.fixture
+def client(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AsyncPayments]:
+    """Makes clients of one process."""
+    return joined(LimiterRegistry(), monkeypatch)
+
+
+def fleet_of(client: AsyncPayments) -> Any:
+    """What the client's key knows of its fleet."""
+    return client._pipeline.keys.of(client._internal.key()).limiter.fleet
+
+
+def test_they_share_one_store_whoever_brings_it(client: Callable[..., AsyncPayments]) -> None:
+    first, second = client(), client(limit_store=ADDRESS)
+    assert fleet_of(first) is fleet_of(second) is not None
+    assert fleet_of(client()) is fleet_of(second)
+
+
+def test_two_stores_for_one_key_are_refused(client: Callable[..., AsyncPayments]) -> None:
+    one = client(limit_store=ADDRESS)
+    with pytest.raises(ConfigurationError, match="different limit stores"):
+        client(limit_store=ADDRESS.replace("/0", "/1"))
+    assert fleet_of(one).lender.address == ADDRESS
+
+
+def test_the_cautious_figures_of_both_hold(client: Callable[..., AsyncPayments]) -> None:
+    one = client(limit_store=ADDRESS, expected_workers=4, timeout=10.0)
+    assert (fleet_of(one).workers, fleet_of(one).timeout) == (4, 10.0)
+    client(limit_store=ADDRESS, timeout=50.0)
+    client(limit_store=ADDRESS, expected_workers=8, timeout=5.0)
+    assert (fleet_of(one).workers, fleet_of(one).timeout) == (8, 50.0)
+    client(limit_store=ADDRESS, expected_workers=2)
+    assert fleet_of(one).workers == 8
+
+
+def test_a_part_of_the_limits_and_a_store_are_refused_in_two_clients_too(
+    client: Callable[..., AsyncPayments],
+) -> None:
+    part = RateLimits().share(0.5)
+    shared = client(limit_store=ADDRESS)
+    with pytest.raises(ConfigurationError, match="share"):
+        client(limits=part)
+    assert shared.limits_snapshot()["write"].limit == 60_000
+
+
+def test_a_store_for_a_key_of_which_a_client_has_a_part_is_refused(
+    client: Callable[..., AsyncPayments],
+) -> None:
+    kept = client(limits=RateLimits().share(0.5))
+    with pytest.raises(ConfigurationError, match="share"):
+        client(limit_store=ADDRESS)
+    del kept
+
+
+def test_a_bulk_worker_brings_its_ledgers_database_unless_there_is_another_store(
+    client: Callable[..., AsyncPayments],
+) -> None:
+    database = "postgresql://127.0.0.1/ledger"
+    worker = client()
+    worker._internal.use_limit_store(database)
+    assert fleet_of(worker).lender.address == database
+    worker._internal.use_limit_store(ADDRESS)
+    assert fleet_of(worker).lender.address == database
+
+
+def test_a_bulk_worker_with_a_store_keeps_it(client: Callable[..., AsyncPayments]) -> None:
+    told = client(limit_store=ADDRESS)
+    told._internal.use_limit_store("postgresql://127.0.0.1/ledger")
+    other = client()
+    other._internal.use_limit_store("postgresql://127.0.0.1/ledger")
+    assert fleet_of(told).lender.address == fleet_of(other).lender.address == ADDRESS
+
+
+def test_a_bulk_worker_with_a_part_of_the_limits_is_refused(client: Callable[..., AsyncPayments]) -> None:
+    worker = client(limits=RateLimits().share(0.5))
+    with pytest.raises(ConfigurationError, match="share"):
+        worker._internal.use_limit_store("postgresql://127.0.0.1/ledger")
+    with pytest.raises(ConfigurationError, match="must be an address like"):
+        client()._internal.use_limit_store("ledger.db")
+
+
+# --- Real stores ---
+
+
+@pytest.fixture(params=["valkey", "postgresql"])
+def store(request: pytest.FixtureRequest) -> str:
+    """The address of a store."""
+    if request.param == "postgresql":
+        return str(request.getfixturevalue("database"))
+    valkey: ValkeyServer = request.getfixturevalue("valkey")
+    return valkey.url(database=1)
+
+
+async def test_calls_take_their_permits_from_the_store(
+    connect: Connect, sandbox: Sandbox, store: str
+) -> None:
+    client = connect(sandbox, limit_store=store)
+    await asyncio.gather(*(client.payouts.create(**payout(f"r-{number}")) for number in range(30)))
+    snapshot = client.limits_snapshot()["write"]
+    assert (snapshot.limit, snapshot.used) == (60_000, 30)
+    assert len(borrowers()) == 1
+    await client.aclose()
+    await until(lambda: not borrowers())
+    await client.payouts.create(**payout("again"))
+    await client.aclose()
+    await until(lambda: not borrowers())
+
+
+async def test_an_outage_and_its_end(sandbox: Sandbox, valkey: ValkeyServer) -> None:
+    heard: list[Any] = []
+    with CutProxy(valkey.address) as proxy:
+        store = valkey.url(port=proxy.port)
+        client = AsyncPayments(
+            sandbox.api_key,
+            base_url=sandbox.base_url,
+            limit_store=store,
+            expected_workers=1,
+            on_event=heard.append,
+        )
+        await client.payouts.create(**payout("before"))
+        proxy.cut(reset=True)
+        while not any(isinstance(event, LimitStoreLost) for event in heard):
+            await client.payouts.create(**payout())
+        proxy.heal()
+        while not any(isinstance(event, LimitStoreFound) for event in heard):
+            await client.payouts.create(**payout())
+        await client.aclose()
+    lost = next(event for event in heard if isinstance(event, LimitStoreLost))
+    assert lost.limit == 58_200
+    assert f"127.0.0.1:{proxy.port}" in lost.reason
+    await until(lambda: not borrowers())
+
+
+async def test_the_thread_ends_with_the_process_though_a_call_waits(sandbox: Sandbox) -> None:
+    async with AsyncPayments(sandbox.api_key, base_url=sandbox.base_url, limit_store=ADDRESS) as client:
+        waiting = asyncio.create_task(client.payouts.create(**payout()))
+        await until(lambda: bool(borrowers()))
+        await asyncio.to_thread(borrowing._at_exit)
+        assert not borrowers()
+        waiting.cancel()
+
+
+def test_threads_and_event_loops_share_one_borrower(sandbox: Sandbox, valkey: ValkeyServer) -> None:
+    """An async client on two loops, uvloop's and asyncio's, and a blocking one, at once."""
+    store = valkey.url(database=2)
+    blocking = Payments(sandbox.api_key, base_url=sandbox.base_url, limit_store=store)
+    client = AsyncPayments(sandbox.api_key, base_url=sandbox.base_url, limit_store=store)
+
+    async def calls(name: str) -> None:
+        for turn in range(3):
+            await asyncio.gather(*(client.payouts.create(**payout(f"{name}-{turn}-{n}")) for n in range(5)))
+        await client.aclose()
+
+    def on_uvloop() -> None:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(calls("uvloop"))
+
+    def blocked() -> None:
+        for number in range(15):
+            blocking.payouts.create(**payout(f"sync-{number}"))
+
+    threads = [
+        threading.Thread(target=work) for work in (on_uvloop, lambda: asyncio.run(calls("plain")), blocked)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(sandbox.requests) == 45
+    assert client.limits_snapshot()["write"].used == 45
+    blocking.close()
+    for thread in borrowers():
+        thread.join()
+
+
+SERVICE = """
+import asyncio, os, sys, threading
+from payments_async import AsyncPayments
+from payments_async.sandbox import Sandbox
+from payments_sync import Payments
+from tests.sync.scenes import payout
+
+# The service is a process of its own: a fork does not carry its thread along.
+reading, writing = os.pipe()
+service = os.fork()
+if service == 0:
+    with Sandbox() as sandbox:
+        os.write(writing, f"{sandbox.api_key} {sandbox.base_url}".encode())
+        threading.Event().wait(25.0)
+    os._exit(0)
+key, base_url = os.read(reading, 1000).decode().split()
+
+def names():
+    return sorted(thread.name for thread in threading.enumerate())
+"""
+END = """
+os.kill(service, 9)
+os.waitpid(service, 0)
+"""
+
+
+def test_a_process_ends_in_peace_though_nothing_was_closed(valkey: ValkeyServer) -> None:
+    """Of two clients, one has called, and one waits for a store that is gone."""
+    script = f"""{SERVICE}
+import logging
+logging.getLogger("payments").setLevel(logging.ERROR)
+client = Payments(key, base_url=base_url, limit_store={valkey.url()!r})
+client.payouts.create(**payout("r-1"))
+other = Payments(key + "x", base_url=base_url, limit_store={ADDRESS!r})
+threading.excepthook = lambda arguments: None  # the call is cancelled
+threading.Thread(target=other.payouts.create, kwargs=payout("r-2"), daemon=True).start()
+while names().count("payments-limits") < 2:
+    pass
+print("ends")
+"""
+    assert run(script + END) == "ends\n"
+
+
+def test_a_forked_child_borrows_for_itself(store: str) -> None:
+    script = f"""{SERVICE}
+from payments_async._rate_limit.registry import PROCESS
+blocking = Payments(key, base_url=base_url, limit_store={store!r})
+client = AsyncPayments(key, base_url=base_url, limit_store={store!r})
+
+def worker():
+    (limiter,) = PROCESS._known.values()
+    return limiter.fleet.lender.worker
+
+async def calls(name):
+    await asyncio.gather(*(client.payouts.create(**payout(f"{{name}}-{{n}}")) for n in range(5)))
+    await client.aclose()
+
+blocking.payouts.create(**payout("before"))
+mine, children = worker(), []
+for name in ("one", "other"):
+    pid = os.fork()
+    if pid == 0:
+        assert worker() != mine
+        print(blocking.limits_snapshot()["write"].used)
+        asyncio.run(calls(name))
+        blocking.payouts.create(**payout(name))
+        print(blocking.limits_snapshot()["write"].used, flush=True)
+        sys.exit(0)
+    children.append(pid)
+    blocking.payouts.create(**payout(f"parent-{{name}}"))
+print([os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children])
+blocking.payouts.create(**payout("after"))
+assert worker() == mine
+blocking.close()
+"""
+    assert sorted(run(script + END).split()) == ["0", "0", "0]", "6", "6", "[0,"]

@@ -1,0 +1,574 @@
+"""Processes that share one limit, in simulated time: what callers see, and what an outage of the store is."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, cast
+
+import pytest
+
+from payments_async import (
+    AsyncPayments,
+    ConfigurationError,
+    DeadlineExceeded,
+    LimitReached,
+    LimitStoreUnavailable,
+    RateLimitedError,
+    RateLimits,
+    events,
+)
+from payments_async._http.types import HTTPRequest, HTTPResponse, Secret
+from payments_async._rate_limit import borrower as borrowing
+from payments_async._rate_limit.borrower import LINGER, Borrower, StoreSession
+from payments_async._rate_limit.key_limiter import make_limiter
+from payments_async._rate_limit.store import Ask
+from payments_async._rate_limit.store_limiter import StoreLimiter
+from tests.campaigns.pacing import ARGUMENTS, Service
+from tests.support.limit_stores import ADDRESS, Fleet
+from tests.support.motion import payout_answer, refusal
+from tests.support.scripted import ScriptedTransport, Step
+from tests.support.simulated import SimulatedRuntime, run_simulated
+
+CREATED = payout_answer(reference=None)
+
+
+def simulated(main: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+    """A test that runs on simulated time."""
+
+    def test() -> None:
+        run_simulated(main())
+
+    test.__name__, test.__doc__ = main.__name__, main.__doc__
+    return test
+
+
+def fleet(*script: Step, processes: int = 1, **options: Any) -> Fleet:
+    """Processes of a service that says what the script says."""
+    return Fleet(ScriptedTransport(*(script or (CREATED,))), processes=processes, **options)
+
+
+async def create(client: AsyncPayments, number: int = 1) -> None:
+    """So many payouts at once."""
+    await asyncio.gather(*(client.payouts.create(**ARGUMENTS) for _ in range(number)))
+
+
+def wanted(asked: list[tuple[Any, Ask]]) -> list[int]:
+    return [ask.wanted for _, ask in asked]
+
+
+# --- In good times ---
+
+
+@simulated
+async def test_callers_get_what_the_store_lends_and_one_question_serves_all_who_wait() -> None:
+    async with fleet() as world:
+        await create(world.clients[0], 40)
+        assert wanted(world.server.asked) == [40]
+        row, ask = world.server.asked[0]
+        assert (row.address, row.kind) == ("http://127.0.0.1:9/v1", "write")
+        assert (ask.limit, ask.lifetime, ask.interactive) == (60_000, 35.0, True)
+        assert "canary" not in row.fingerprint.lower()
+
+
+@simulated
+async def test_a_call_that_finds_a_permit_does_not_wait() -> None:
+    async with fleet() as world:
+        client = world.clients[0]
+        await create(client, 40)
+        await create(client, 1)
+        asked = len(world.server.asked)
+        before = world.runtime.monotonic()
+        await create(client, 5)
+        assert world.runtime.monotonic() == before
+        assert len(world.server.asked) == asked
+
+
+@simulated
+async def test_each_class_has_permits_of_its_own() -> None:
+    async with fleet(CREATED, refusal(404)) as world:
+        client = world.clients[0]
+        await create(client)
+        for call in (client.payouts.list, lambda: client.payment_intents.refund_availability("pi_1")):
+            with pytest.raises(Exception, match="404"):
+                await call()
+        kinds = [row.kind for row, _ in world.server.asked]
+        assert kinds == ["write", "read", "refund_availability", "read"]
+
+
+@simulated
+async def test_limits_of_one_record_stay_with_the_process() -> None:
+    async with fleet(payout_answer(200, id=None)) as world:
+        await asyncio.gather(*(world.clients[0].payouts.sync("po_1") for _ in range(12)))
+        assert world.runtime.monotonic() < 1.0
+        await world.clients[0].payouts.sync("po_1")
+        assert world.runtime.monotonic() >= 60.0
+
+
+@simulated
+async def test_the_connection_ends_with_the_client_and_the_next_call_opens_another() -> None:
+    async with fleet() as world:
+        client = world.clients[0]
+        await create(client)
+        assert world.server.open == 1
+        await client.aclose()
+        await world.runtime.sleep(0.1)
+        assert world.server.open == 0
+        await create(client)
+        assert world.server.open == 1
+
+
+@simulated
+async def test_it_ends_after_a_minute_without_callers() -> None:
+    async with fleet() as world:
+        await create(world.clients[0])
+        await world.runtime.sleep(LINGER - 1.0)
+        assert world.server.open == 1
+        await world.runtime.sleep(2.0)
+        assert world.server.open == 0
+        await create(world.clients[0])
+
+
+@simulated
+async def test_a_client_that_is_closed_while_calls_wait_serves_them_first() -> None:
+    async with fleet(processes=2, limits=RateLimits(writes=60)) as world:
+        waiting = [asyncio.create_task(create(world.clients[0])) for _ in range(3)]
+        await world.runtime.sleep(0.5)
+        await world.clients[0].aclose()
+        await asyncio.gather(*waiting)
+        await world.runtime.sleep(0.1)
+        assert world.server.open == 0
+
+
+@simulated
+async def test_a_caller_who_does_not_wait_is_refused_when_the_store_has_nothing_to_lend() -> None:
+    async with fleet(on_limit="raise", limits=RateLimits(writes=60)) as world:
+        client = world.clients[0]
+        await world.runtime.sleep(1.0)
+        with pytest.raises(LimitReached):  # a new row owes a burst
+            await create(client)
+        await world.runtime.sleep(5.0)
+        await create(client)
+        with pytest.raises(LimitReached) as caught:
+            await create(client)
+        assert not isinstance(caught.value, LimitStoreUnavailable)
+        assert 0.0 < caught.value.retry_after < 2.0
+
+
+@simulated
+async def test_callers_whose_time_is_up_leave() -> None:
+    async with fleet(limits=RateLimits(writes=60)) as world:
+        with pytest.raises(DeadlineExceeded):
+            await world.clients[0].payouts.create(**ARGUMENTS, deadline=0.1)
+
+
+@simulated
+async def test_clients_of_one_key_in_one_process_share_what_is_lent() -> None:
+    async with fleet() as world:
+        client = world.clients[0]
+        await create(client)
+        sibling = client.with_options(max_retries=0)
+        await create(sibling)
+        assert sibling.limits_snapshot()["write"].used == 2
+        assert len({ask.worker for _, ask in world.server.asked}) == 1
+
+
+@simulated
+async def test_processes_have_names_of_their_own() -> None:
+    async with fleet(processes=2) as world:
+        for client in world.clients:
+            await create(client)
+        assert len({ask.worker for _, ask in world.server.asked}) == 2
+
+
+# --- Priorities ---
+
+
+@simulated
+async def test_bulk_calls_of_one_process_stand_behind_interactive_ones_of_another() -> None:
+    service = Service(1)
+    async with Fleet(service, processes=2, limits=RateLimits(writes=6_000)) as world:
+        bulk, web = world.clients
+        prepared = [bulk.payouts.prepare(**ARGUMENTS) for _ in range(600)]
+        work = [asyncio.create_task(bulk.send(each, priority="bulk")) for each in prepared]
+        await world.runtime.sleep(1.0)
+        waits = []
+        for _ in range(20):
+            before = world.runtime.monotonic()
+            await create(web)
+            waits.append(world.runtime.monotonic() - before)
+        assert sum(waits) / 20 < 0.35, "a fifth of that is the service's own time"
+        await asyncio.gather(*work)
+        kinds = {ask.interactive for _, ask in world.server.asked}
+        assert kinds == {True, False}
+
+
+# --- After a 429 ---
+
+
+class Refusing:
+    """A service that refuses so many requests, and notes who came when. `takes` are the seconds of each."""
+
+    def __init__(self, refused: int, *takes: float) -> None:
+        self.left = refused
+        self.takes = list(takes)
+        self.retry_after = "10"
+        self.came: list[float] = []
+
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
+        request.sent = True
+        self.came.append(asyncio.get_running_loop().time())
+        self.left -= 1
+        is_refused = self.left >= 0
+        await asyncio.sleep(self.takes.pop(0) if self.takes else 0.5)
+        return refusal(429, {"Retry-After": self.retry_after}) if is_refused else CREATED
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+@simulated
+async def test_a_429_closes_the_class_for_every_process_and_one_probe_goes_for_all() -> None:
+    service = Refusing(2)  # the first request, and the first probe
+    async with Fleet(service, processes=3) as world:
+        await create(world.clients[0])
+        await asyncio.gather(*(create(client, 5) for client in world.clients))
+        first, probe, second, *others = service.came
+        assert probe - first >= 10.5
+        assert second - probe >= 10.5
+        assert min(others) >= second + 0.5, "only after the probe's answer"
+        assert len(others) == 15
+
+
+@simulated
+async def test_a_probe_that_is_cancelled_is_replaced() -> None:
+    service = Refusing(1)
+    async with Fleet(service, processes=2, max_retries=0) as world:
+        with pytest.raises(RateLimitedError):
+            await create(world.clients[0])
+        probe = asyncio.create_task(create(world.clients[1]))
+        while len(service.came) < 2:
+            await world.runtime.sleep(0.1)
+        probe.cancel()
+        before = world.runtime.monotonic()
+        await create(world.clients[0])
+        assert world.runtime.monotonic() - before < 2.0
+
+
+@simulated
+async def test_a_429_that_comes_while_another_is_told_is_told_too() -> None:
+    service = Refusing(2, 0.5, 0.6)
+    async with Fleet(service, delay=0.2, max_retries=0) as world:
+        for outcome in await asyncio.gather(
+            *(create(world.clients[0]) for _ in range(2)), return_exceptions=True
+        ):
+            assert isinstance(outcome, RateLimitedError)
+        before = world.runtime.monotonic()
+        await create(world.clients[0])
+        assert world.runtime.monotonic() - before >= 10.0
+
+
+# --- Without the store ---
+
+
+@simulated
+async def test_with_the_number_of_processes_calls_go_on_at_this_ones_part() -> None:
+    async with fleet(expected_workers=4) as world:
+        client = world.clients[0]
+        world.server.down = "cut"
+        await create(client, 1_000)
+        assert world.runtime.monotonic() == pytest.approx(1.0 + 1_000 / (14_550 / 60), abs=0.1)
+        assert client.limits_snapshot()["write"].limit == 14_550
+
+
+@simulated
+async def test_without_it_calls_wait_within_their_deadline() -> None:
+    async with fleet() as world:
+        client = world.clients[0]
+        world.server.down = "refused"
+        with pytest.raises(DeadlineExceeded) as caught:
+            await client.payouts.create(**ARGUMENTS, deadline=20.0)
+        assert world.runtime.monotonic() == pytest.approx(20.0)
+        assert (caught.value.effect, caught.value.attempts) == ("none", ())
+        waiting = asyncio.create_task(create(client, 5))
+        await world.runtime.sleep(500.0)
+        assert not waiting.done()
+        world.server.down = None
+        await waiting
+        assert world.runtime.monotonic() < 523.0
+
+
+@simulated
+async def test_a_caller_who_does_not_wait_is_refused_soon() -> None:
+    async with fleet(on_limit="raise") as world:
+        world.server.down = "cut"
+        with pytest.raises(LimitReached) as caught:
+            await create(world.clients[0])
+        assert world.runtime.monotonic() == pytest.approx(0.25)
+        await world.runtime.sleep(2.0)
+        with pytest.raises(LimitReached) as caught:
+            await create(world.clients[0])
+        assert caught.value.retry_after == 1.0
+
+
+@simulated
+async def test_a_caller_who_does_not_wait_goes_at_the_processs_part() -> None:
+    async with fleet(on_limit="raise", expected_workers=1) as world:
+        world.server.down = "refused"
+        await create(world.clients[0])
+
+
+@simulated
+async def test_the_store_is_tried_once_a_second_for_all_classes_together() -> None:
+    async with fleet(expected_workers=4) as world:
+        client, server = world.clients[0], world.server
+        server.down = "refused"
+        await asyncio.gather(create(client), client.payouts.list(), return_exceptions=True)
+        await asyncio.gather(client.payouts.sync("po_1"), return_exceptions=True)
+        tried = server.tried
+        await world.runtime.sleep(10.0)
+        assert 9 <= server.tried - tried <= 10
+        server.down = None
+        await world.runtime.sleep(1.5)
+        assert sorted(row.kind for row, _ in server.asked) == ["diagnostic", "read", "write"]
+
+
+@simulated
+async def test_bulk_calls_wait_a_minute_and_then_fail_closed() -> None:
+    async with fleet(expected_workers=4) as world:
+        client = world.clients[0]
+        await create(client)
+        prepared = client.payouts.prepare(**ARGUMENTS)
+        world.server.down = "refused"
+        await world.runtime.sleep(2.0)
+        with pytest.raises(LimitStoreUnavailable, match="cannot be reached") as caught:
+            await client.send(prepared, priority="bulk")
+        assert 60.0 <= world.runtime.monotonic() <= 63.0
+        assert (caught.value.effect, caught.value.attempts) == ("none", ())
+        assert isinstance(caught.value, LimitReached)
+
+
+@simulated
+async def test_a_bulk_call_outlasts_a_shorter_outage() -> None:
+    async with fleet(expected_workers=4) as world:
+        client = world.clients[0]
+        world.server.down = "refused"
+        sending = asyncio.create_task(client.send(client.payouts.prepare(**ARGUMENTS), priority="bulk"))
+        await world.runtime.sleep(45.0)
+        world.server.down = None
+        assert (await sending).id == "po_1"
+
+
+@simulated
+async def test_every_call_of_a_client_that_fails_closed_does() -> None:
+    async with fleet() as world:
+        client = world.clients[0].with_options()
+        client._internal.fail_closed()
+        world.server.down = "refused"
+        other = asyncio.create_task(create(world.clients[0]))
+        with pytest.raises(LimitStoreUnavailable):
+            await create(client)
+        assert 60.0 <= world.runtime.monotonic() <= 62.0
+        assert not other.done()
+        world.server.down = None
+        await other
+
+
+@simulated
+async def test_an_outage_is_told_once_to_each_hook_and_so_is_its_end() -> None:
+    heard: list[Any] = []
+    async with fleet(expected_workers=4, on_event=heard.append) as world:
+        client, server = world.clients[0], world.server
+        await create(client, 5)
+        for _ in range(2):
+            server.down = "refused"
+            await world.runtime.sleep(2.0)
+            await create(client, 5)
+            await create(client, 5)
+            server.down = None
+            await world.runtime.sleep(30.0)
+            await create(client, 5)
+    told = [event for event in heard if isinstance(event, events.LimitStoreLost | events.LimitStoreFound)]
+    assert [type(event).__name__ for event in told] == ["LimitStoreLost", "LimitStoreFound"] * 2
+    lost, found = told[:2]
+    assert (lost.operation, lost.attempt, lost.limit) == ("payouts.create", 1, 14_550)
+    assert "refused" in lost.reason
+    assert 0.0 < found.lasted < 40.0
+
+
+@simulated
+async def test_a_client_without_a_hook_is_told_nothing() -> None:
+    async with fleet(expected_workers=4) as world:
+        world.server.down = "refused"
+        await create(world.clients[0], 5)
+        world.server.down = None
+        await world.runtime.sleep(2.0)
+        await create(world.clients[0], 5)
+
+
+def test_the_log_has_one_warning_of_an_outage(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with fleet(expected_workers=4) as world:
+            world.server.down = "refused"
+            for _ in range(5):
+                await create(world.clients[0])
+                await world.runtime.sleep(5.0)
+            world.server.down = None
+            await world.runtime.sleep(2.0)
+            await create(world.clients[0])
+
+    with caplog.at_level(logging.INFO, logger="payments"):
+        run_simulated(main())
+    said = [record for record in caplog.records if "store" in record.getMessage()]
+    assert [record.levelname for record in said] == ["WARNING", "INFO"]
+    assert "back after" in said[1].getMessage()
+
+
+@simulated
+async def test_a_store_that_refuses_from_the_start_is_a_mistake_in_the_configuration() -> None:
+    async with fleet(expected_workers=4) as world:
+        world.server.fault = ConfigurationError("the limit store refuses the password")
+        with pytest.raises(
+            ConfigurationError, match=r"payouts\.create: the limit store refuses the password"
+        ):
+            await world.clients[0].payouts.create(**ARGUMENTS)
+            await create(world.clients[0])
+        world.server.fault = None
+        await world.runtime.sleep(2.0)
+        await create(world.clients[0])
+
+
+@simulated
+async def test_a_store_that_refuses_later_is_as_one_that_is_gone() -> None:
+    async with fleet(expected_workers=4) as world:
+        await create(world.clients[0])
+        world.server.fault = ConfigurationError("the limit store refuses the password")
+        await world.runtime.sleep(2.0)
+        await create(world.clients[0])
+
+
+@simulated
+async def test_an_outage_that_turns_out_to_be_a_refusal_becomes_one() -> None:
+    async with fleet() as world:
+        world.server.down = "refused"
+        waiting = asyncio.create_task(create(world.clients[0]))
+        await world.runtime.sleep(2.0)
+        world.server.down = None
+        world.server.fault = ConfigurationError("the limit store refuses the password")
+        with pytest.raises(ConfigurationError):
+            await waiting
+
+
+@simulated
+async def test_a_fault_in_a_store_is_an_outage_and_ends_nothing() -> None:
+    async with fleet(expected_workers=4) as world:
+        world.server.fault = ZeroDivisionError("a secret")
+        await create(world.clients[0])
+        world.server.fault = None
+        await world.runtime.sleep(5.0)
+        await create(world.clients[0], 5)
+
+
+@simulated
+async def test_a_429_during_an_outage_closes_the_row_when_the_store_is_back() -> None:
+    service = Refusing(0)
+    async with Fleet(service, processes=2, expected_workers=2, max_retries=0) as world:
+        first, second = world.clients
+        await create(second)
+        service.left = 1
+        world.server.down = "refused"
+        with pytest.raises(RateLimitedError):
+            await create(first)
+        world.server.down = None
+        await world.runtime.sleep(2.0)
+        before = world.runtime.monotonic()
+        await create(second)
+        assert world.runtime.monotonic() - before > 6.0
+
+
+@simulated
+async def test_a_429_whose_time_is_over_when_the_store_is_back_closes_nothing() -> None:
+    service = Refusing(1)
+    service.retry_after = "1"
+    async with Fleet(service, expected_workers=2, max_retries=0) as world:
+        client, server = world.clients[0], world.server
+        server.down = "refused"
+        with pytest.raises(RateLimitedError):
+            await create(client)
+        await world.runtime.sleep(5.0)
+        server.down = None
+        await world.runtime.sleep(2.0)
+        before = world.runtime.monotonic()
+        await create(client)
+        assert world.runtime.monotonic() - before < 1.0
+
+
+@simulated
+async def test_a_thread_that_ended_during_an_outage_is_started_by_the_next_call() -> None:
+    async with fleet(expected_workers=4) as world:
+        client, server = world.clients[0], world.server
+        server.down = "refused"
+        await create(client)
+        await client.aclose()
+        await world.runtime.sleep(2.0)
+        tried = server.tried
+        await world.runtime.sleep(10.0)
+        assert server.tried == tried
+        server.down = None
+        await create(client)
+        await world.runtime.sleep(1.0)
+        assert len(server.asked) == 1
+
+
+@simulated
+async def test_what_a_forked_child_inherits_is_not_used() -> None:
+    async with fleet() as world:
+        client = world.clients[0]
+        await create(client, 5)
+        (task,) = world.tasks
+        borrowing._at_exit()  # there is no thread to wait for
+        await asyncio.wait([task])
+        client._pipeline.keys.of(client._internal.key()).limiter.forked()
+        borrowing._after_fork()
+        assert client.limits_snapshot()["write"].used == 0
+        await create(client, 3)
+        assert client.limits_snapshot()["write"].used == 3
+        assert len({ask.worker for _, ask in world.server.asked}) == 2
+
+
+@simulated
+async def test_a_thread_that_has_nothing_to_do_opens_no_connection() -> None:
+    async with fleet() as world:
+        key = world.clients[0]._pipeline.keys.of(world.clients[0]._internal.key()).limiter
+        (limiter,) = key.limiters("write", None, 0.0)
+        key.fleet.lender.call(limiter)
+        await world.runtime.sleep(1.0)
+        assert world.server.tried == 0
+
+
+@simulated
+async def test_a_thread_that_is_about_to_end_serves_who_called_last() -> None:
+    borrower = Borrower(Secret(ADDRESS), SimulatedRuntime())
+    assert borrower._claim()
+    borrower.end()
+    session = StoreSession(borrower)
+    borrower._called.append(cast(StoreLimiter, object()))
+    assert not borrower._is_over(session)
+    borrower._called.clear()
+    assert borrower._is_over(session)
+
+
+def test_a_limiter_without_a_store_has_no_outage_and_no_part() -> None:
+    limiter = make_limiter(RateLimits(), "write")
+    assert (limiter.outage, limiter.part, limiter.lag) == (None, None, 0.0)
+
+
+@simulated
+async def test_the_last_connection_may_fail_to_close() -> None:
+    async with fleet() as world:
+        await create(world.clients[0])
+        world.server.fails_to_close = True
+        await world.clients[0].aclose()
+        await world.runtime.sleep(1.0)
+        await create(world.clients[0])

@@ -1,0 +1,298 @@
+"""Stores that cannot be used, or not now: what is raised, what helps, and that no password is shown."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import pytest_asyncio
+import redis.asyncio
+
+from payments_async import ConfigurationError
+from payments_async._rate_limit import store_postgresql, store_redis
+from payments_async._rate_limit.store import Ask, LimitStore, Row, StoreUnavailable
+from payments_async._rate_limit.store_opening import open_store
+from tests.support.servers import (
+    PASSWORD,
+    CutProxy,
+    PostgresServer,
+    ValkeyServer,
+    free_port,
+    valkey_server,
+)
+
+ROW = Row("https://api.example/v1", "3f9a", "write")
+ASK = Ask(worker="worker", limit=60_000, wanted=1, held=0, lifetime=35.0)
+KEY = "payments:limit:{https://api.example/v1 3f9a write}"
+
+Open = Callable[[str], LimitStore]
+
+
+@pytest_asyncio.fixture
+async def opened() -> AsyncIterator[Open]:
+    """Opens stores, and closes them afterwards."""
+    stores: list[LimitStore] = []
+
+    def open_it(url: str) -> LimitStore:
+        stores.append(open_store(url))
+        return stores[-1]
+
+    yield open_it
+    for each in stores:
+        await each.aclose()
+        await each.aclose()
+
+
+async def refused(limits: LimitStore, kind: type[Exception] = StoreUnavailable) -> str:
+    """What a reservation is refused with."""
+    with pytest.raises(kind) as caught:
+        await limits.reserve(ROW, ASK)
+    assert PASSWORD not in str(caught.value)
+    assert caught.value.__cause__ is None
+    return str(caught.value)
+
+
+async def granted(limits: LimitStore) -> int:
+    return (await limits.reserve(ROW, ASK)).granted
+
+
+# Addresses
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"mysql://root:{PASSWORD}@127.0.0.1/db",
+        f"{PASSWORD}",
+        "",
+        f"postgresql://postgres:{PASSWORD}@[::1/db",
+        f"redis://:{PASSWORD}@127.0.0.1:port/0",
+        f"redis://:{PASSWORD}@127.0.0.1/0?socket_timeout=soon",
+    ],
+)
+def test_an_address_of_no_store_is_refused_and_not_shown(url: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"address") as caught:
+        open_store(url)
+    assert PASSWORD not in str(caught.value)
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    ("url", "module", "extra"),
+    [
+        ("postgres://127.0.0.1/db", "store_postgresql", "machines"),
+        ("rediss://127.0.0.1", "store_redis", "redis"),
+    ],
+)
+def test_a_missing_library_is_named(
+    url: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, f"payments_async._rate_limit.{module}", None)
+    with pytest.raises(ConfigurationError, match=f"extra '{extra}'"):
+        open_store(url)
+
+
+# Either server
+
+
+@pytest.fixture(params=["postgresql", "valkey"])
+def proxied(request: pytest.FixtureRequest) -> Iterator[tuple[str, CutProxy]]:
+    """A server's address through a proxy."""
+    if request.param == "postgresql":
+        server: Any = request.getfixturevalue("postgres")
+        name = server.make_database()
+        with CutProxy(server.address) as proxy:
+            yield server.url(name, port=proxy.port), proxy
+    else:
+        server = request.getfixturevalue("valkey")
+        with CutProxy(server.address) as proxy:
+            yield server.url(port=proxy.port), proxy
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fifth of a second for each round trip."""
+    monkeypatch.setattr(store_postgresql, "PATIENCE", 0.2)
+    monkeypatch.setattr(store_postgresql, "CONNECTING", 0.2)
+    monkeypatch.setitem(store_redis._OPTIONS, "socket_timeout", 0.2)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("reset", [False, True])
+async def test_a_store_that_is_cut_off_is_used_again_afterwards(
+    proxied: tuple[str, CutProxy], reset: bool, opened: Open
+) -> None:
+    url, proxy = proxied
+    limits = opened(url)
+    assert await granted(limits) == 1
+    proxy.cut(reset=reset)
+    for _ in range(2):
+        assert "cannot be reached, or did not answer in time" in await refused(limits)
+    proxy.heal()
+    assert await granted(limits) == 1
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "redis"])
+async def test_a_store_that_is_not_there(scheme: str, opened: Open) -> None:
+    port = free_port()
+    limits = opened(f"{scheme}://user:{PASSWORD}@127.0.0.1:{port}/0")
+    assert f"the limit store at 127.0.0.1:{port} cannot be reached" in await refused(limits)
+
+
+async def test_a_caller_who_is_cancelled_leaves_the_store_usable(
+    proxied: tuple[str, CutProxy], opened: Open
+) -> None:
+    url, proxy = proxied
+    limits = opened(url)
+    await granted(limits)
+    proxy.cut()
+    asking = asyncio.ensure_future(limits.reserve(ROW, ASK))
+    done, _ = await asyncio.wait({asking}, timeout=0.05)
+    assert not done
+    asking.cancel()
+    proxy.heal()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert await granted(limits) == 1
+
+
+# PostgreSQL
+
+
+async def test_an_old_postgresql_is_refused(
+    database: str, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_postgresql, "OLDEST", 990_000)
+    assert "is older than PostgreSQL 99" in await refused(opened(database), ConfigurationError)
+
+
+async def test_missing_rights_are_named(postgres: PostgresServer, opened: Open) -> None:
+    name = postgres.make_database()
+    postgres.query(name, "CREATE ROLE guest LOGIN")
+    limits = opened(postgres.url(name, user="guest"))
+    assert "GRANT USAGE, CREATE ON SCHEMA payments" in await refused(limits, ConfigurationError)
+    postgres.query(name, "CREATE SCHEMA payments")
+    postgres.query(name, "GRANT USAGE, CREATE ON SCHEMA payments TO guest")
+    assert await granted(limits) == 1
+
+
+async def test_a_table_of_another_version_is_refused(
+    postgres: PostgresServer, database: str, opened: Open
+) -> None:
+    with psycopg.connect(database, autocommit=True) as control:
+        control.execute("CREATE SCHEMA payments")
+        control.execute("CREATE TABLE payments.limits (address text, fingerprint text, kind text)")
+    assert "another version" in await refused(opened(database), ConfigurationError)
+
+
+async def test_a_lost_table_is_made_again(database: str, opened: Open) -> None:
+    limits = opened(database)
+    assert await granted(limits) == 1
+    with psycopg.connect(database, autocommit=True) as control:
+        control.execute("DROP TABLE payments.limits")
+    assert "42P01" in await refused(limits)
+    assert await granted(limits) == 1
+
+
+async def test_the_table_is_not_written_to_the_log_that_replicas_follow(database: str, opened: Open) -> None:
+    await granted(opened(database))
+    with psycopg.connect(database) as control:
+        found = control.execute("SELECT relpersistence FROM pg_class WHERE oid = 'payments.limits'::regclass")
+        assert found.fetchone() == ("u",)
+
+
+async def test_a_pooler_that_changes_sessions_is_served_without_prepared_statements(
+    database: str, opened: Open
+) -> None:
+    limits: Any = opened(database)
+    for _ in range(2):
+        assert await granted(limits) == 1
+        # as if the next transaction were given another session
+        await limits._connection.execute("DO $$ BEGIN EXECUTE 'DEALLOCATE ALL'; END $$", prepare=False)
+    before = limits._connection
+    assert await granted(limits) == 1
+    assert limits._connection is before
+
+
+# Valkey
+
+
+@pytest_asyncio.fixture
+async def control(valkey: ValkeyServer) -> AsyncIterator[Any]:
+    """A connection of the test's own to an empty server."""
+    client = redis.asyncio.Redis.from_url(valkey.url())
+    await client.flushall()
+    yield client
+    await client.flushall()
+    await client.aclose()
+
+
+async def test_something_else_in_the_key_is_refused(control: Any, valkey: ValkeyServer, opened: Open) -> None:
+    await control.set(KEY, "mine")
+    assert KEY in await refused(opened(valkey.url()), ConfigurationError)
+
+
+async def test_a_script_that_the_server_forgot_is_sent_again(
+    control: Any, valkey: ValkeyServer, opened: Open
+) -> None:
+    limits = opened(valkey.url())
+    assert await granted(limits) == 1
+    await control.script_flush()
+    assert await granted(limits) == 1
+
+
+@pytest.mark.parametrize(
+    "rights", ["+info -eval -evalsha", "-info +eval +evalsha", "+info +eval +evalsha -hset"]
+)
+async def test_forbidden_commands_are_named(
+    rights: str, control: Any, valkey: ValkeyServer, opened: Open
+) -> None:
+    await control.execute_command(
+        "ACL", "SETUSER", "guest", "reset", "on", f">{PASSWORD}", "~*", "+@all", *rights.split()
+    )
+    limits = opened(f"redis://guest:{PASSWORD}@127.0.0.1:{valkey.port}/0")
+    assert "allow its user INFO, EVAL and EVALSHA" in await refused(limits, ConfigurationError)
+    await control.execute_command("ACL", "DELUSER", "guest")
+
+
+async def test_a_wrong_password_is_refused(control: Any, valkey: ValkeyServer, opened: Open) -> None:
+    limits = opened(f"redis://nobody:{PASSWORD}@127.0.0.1:{valkey.port}/0")
+    assert "refuses the user or the password" in await refused(limits, ConfigurationError)
+
+
+async def test_a_server_that_takes_no_changes_is_unavailable(
+    control: Any, valkey: ValkeyServer, opened: Open
+) -> None:
+    limits = opened(valkey.url())
+    await control.execute_command("REPLICAOF", "127.0.0.1", str(free_port()))
+    try:
+        await refused(limits)
+    finally:
+        await control.execute_command("REPLICAOF", "NO", "ONE")
+    assert await granted(limits) == 1
+
+
+async def test_a_server_that_evicts_keys_is_warned_of(opened: Open) -> None:
+    with valkey_server("--maxmemory-policy", "allkeys-lru") as server:
+        limits = opened(server.url())
+        with pytest.warns(RuntimeWarning, match="maxmemory-policy allkeys-lru"):
+            await granted(limits)
+        assert await granted(limits) == 1  # warned of once
+
+
+async def test_a_cluster_is_used_by_the_hash_tag(opened: Open, tmp_path: Path) -> None:
+    with valkey_server("--cluster-enabled", "yes", "--cluster-config-file", f"{tmp_path}/nodes") as server:
+        client = redis.asyncio.Redis.from_url(server.url())
+        await client.execute_command("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
+        while b"cluster_state:ok" not in await client.execute_command("CLUSTER", "INFO"):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        await client.aclose()
+        limits = opened(server.url())
+        assert await granted(limits) == 1
+        await limits.close_after_429(ROW, 30.0)
+        assert (await limits.reserve(ROW, ASK)).closed_for > 29.0
