@@ -38,9 +38,11 @@ if TYPE_CHECKING:
     from .protocol.payout_status import RowFate as RowFate
     from .protocol.records import CheckReport as CheckReport
     from .protocol.records import InputDifference as InputDifference
+    from .protocol.recovery import Command as Command
     from .protocol.row_state import RowState as RowState
     from .reconcile.certificate import Audit as Audit
     from .reconcile.certificate import Certificate as Certificate
+    from .reconcile.recover import RecoveryReport as RecoveryReport
     from .reconcile.retry_failed import LeftRow as LeftRow
     from .reconcile.retry_failed import RetryReport as RetryReport
 
@@ -53,6 +55,8 @@ _HOMES = {
     "_report": ("BatchReport", "ImportReport", "Progress"),
     "engine.recorder": ("OutcomesUnrecorded",),
     "protocol.records": ("CheckReport", "InputDifference"),
+    "protocol.recovery": ("Command",),
+    "reconcile.recover": ("RecoveryReport",),
     "reconcile.retry_failed": ("LeftRow", "RetryReport"),
     "protocol.row_state": ("RowState",),
     "batch": ("PayoutBatch",),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -12,6 +14,8 @@ from .errors import BulkError
 
 STATUS_SUFFIX: Final = ".status.json"
 _LEDGER_SUFFIXES: Final = ("", ".lock", STATUS_SUFFIX, ".ballast", "-wal", "-shm", "-journal")
+_ODD: Final = re.compile(r"[^A-Za-z0-9._-]+")
+_LONGEST_NAME: Final = 60
 
 
 class AtomicFile:
@@ -58,3 +62,9 @@ def refuse_ledger_files(target: str | os.PathLike[str], ledger: str) -> None:
     """Raise BulkError when `target` is the ledger at this path, or a file that belongs to it."""
     if os.path.realpath(target) in {os.path.realpath(ledger + suffix) for suffix in _LEDGER_SUFFIXES}:
         raise BulkError(f"{os.fspath(target)}: is the ledger's own file; choose another path")
+
+
+def file_name(batch_id: str) -> str:
+    """Make a batch's name the name of a file; one with other signs than letters and digits gets a hash."""
+    plain = _ODD.sub("-", batch_id).strip(".-")[:_LONGEST_NAME] or "batch"
+    return plain if plain == batch_id else f"{plain}-{hashlib.sha256(batch_id.encode()).hexdigest()[:8]}"

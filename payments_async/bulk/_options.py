@@ -16,12 +16,8 @@ _LONGEST: Final = 191
 """Characters of a batch's name at most, as for a row's."""
 
 
-def stop_rules(
-    max_amount: Money | None, max_rows: int | None, max_failure_rate: float | None, concurrency: int
-) -> StopRules:
+def stop_rules(max_amount: Money | None, max_rows: int | None, max_failure_rate: float | None) -> StopRules:
     """Make the rules that end a run early. Raises BulkError for an invalid option."""
-    if not _is_whole(concurrency, 1):
-        raise BulkError("concurrency must be a whole number, 1 or more")
     if max_rows is not None and not _is_whole(max_rows, 0):
         raise BulkError("max_rows must be a whole number, 0 or more")
     if max_failure_rate is not None and not _is_number(max_failure_rate, 0, 1):
@@ -30,6 +26,12 @@ def stop_rules(
     if most is not None and (not isinstance(most, Decimal) or not most.is_finite() or most < 0):
         raise BulkError("max_amount must be exact, and 0 or more: a Decimal, a whole number or decimal text")
     return StopRules(most, max_rows, max_failure_rate)
+
+
+def require_count(name: str, value: object) -> None:
+    """Raise BulkError for anything but a whole number of 1 or more."""
+    if not _is_whole(value, 1):
+        raise BulkError(f"{name} must be a whole number, 1 or more")
 
 
 def require_seconds(name: str, value: object, *, allows_none: bool = False) -> None:

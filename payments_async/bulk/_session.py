@@ -7,20 +7,23 @@ import logging
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
+from unicodedata import normalize
 
-from .._runtime import SYSTEM
+import attrs
+
+from .._request.auth import hidden
+from .._runtime import SYSTEM, Runtime
 from ..client import AsyncPayments
-from . import _status_file
+from ..errors import PaymentsError
 from ._activity import Activity
+from ._options import require_batch_id
 from ._report import Progress, progress_of
 from .engine.service import Service
 from .errors import BulkError
+from .ledger.ledger import Ledger, SharedLedger
 from .protocol.clocks import Timestamps
 from .protocol.stop_rules import Account
-
-if TYPE_CHECKING:
-    from .ledger.ledger import Ledger
 
 _log = logging.getLogger("payments_async")
 _STATUS_EVERY: Final = 1.0
@@ -33,51 +36,92 @@ OnProgress = Callable[[Progress], object]
 class BatchSession:
     """One batch, between opening and closing."""
 
-    def __init__(self, path: str | os.PathLike[str], client: AsyncPayments | None, *, create: bool) -> None:
-        self._path, self._create = os.fspath(path), create and client is not None
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        client: AsyncPayments | None,
+        *,
+        create: bool,
+        batch_id: str | None = None,
+        exposed: bool = False,
+    ) -> None:
+        text = os.fspath(path)
+        self.address: str = hidden(text) if "://" in text else text
+        """The path or the address of the ledger, as it was given: it may hold a password."""
+        self.client: AsyncPayments | None = client
+        self.exposed: bool = exposed
+        """True if a database on another host needs no proof of its name."""
+        self._create = create and client is not None
+        self.batch_id: str | None = batch_id
+        """The batch's name as it was given, which is `load`'s default."""
         self._service = None if client is None else Service(client)
         self._reader_session = None if client is not None else SYSTEM.token(8).hex()
         self._ledger: Ledger | None = None
         self._written = -_STATUS_EVERY
-        self._discarded = False
         self.activity: Callable[[], Activity | None] = lambda: None
         """Gives the present activity."""
 
     async def open(self) -> None:
-        """Open and lock the ledger. Raises LedgerError."""
-        self._ledger = await self._open(create=self._create, read_only=self._service is None)
+        """Open the ledger, and lock it if it is a file. Raises LedgerError, BulkError."""
+        ledger = await self._open(create=self._create, read_only=self._service is None)
+        try:
+            self._require_batch(ledger)
+        except BaseException:
+            await ledger.close()
+            raise
+        if self.client is not None and isinstance(ledger, SharedLedger):
+            self._service = Service(self.client, ledger.now)
+        self._ledger = ledger
 
-    async def _open(self, *, create: bool = False, read_only: bool) -> Ledger:
+    def _require_batch(self, ledger: Ledger) -> None:
+        """Refuse a file that holds another batch than the one that was asked for."""
+        from .ledger_errors import LedgerOfAnotherBatch
+
+        if self.batch_id is None or ledger.is_empty:
+            return
+        recorded, given = ledger.header.binding.batch_id, normalize("NFC", self.batch_id)
+        if normalize("NFC", recorded) != given:
+            raise LedgerOfAnotherBatch(ledger.path, recorded=recorded, given=given)
+
+    async def _open(self, *, create: bool = False, must_exist: bool = True, read_only: bool) -> Ledger:
         """Open the ledger. Waits for a process that only reads it, but not for one that works on it."""
-        from .ledger.ledger import Ledger
+        from .ledger.opening import open_ledger
         from .ledger_errors import LedgerLocked
 
-        runtime = SYSTEM if self._service is None else self._service.runtime
+        require_batch_id(self.batch_id)
+        runtime = self.runtime
         until = runtime.monotonic() + _READER_WAIT
         while True:
             try:
-                return await Ledger.open(self._path, clock=self.moment, create=create, read_only=read_only)
+                return await open_ledger(
+                    self.address,
+                    batch_id=None if self.batch_id is None else normalize("NFC", self.batch_id),
+                    clock=self.moment,
+                    runtime=runtime,
+                    create=create,
+                    must_exist=must_exist,
+                    read_only=read_only,
+                    exposed=self.exposed,
+                )
             except LedgerLocked as locked:
                 if not locked.read_only or runtime.monotonic() >= until:
                     raise
             await runtime.sleep(_READER_POLL)
 
-    async def discard(self) -> None:
-        """Remove the ledger and its status file at the close. Raises LedgerRefused."""
-        await self.ledger.discard()
-        self._discarded = True
+    @property
+    def runtime(self) -> Runtime:
+        """Time and chance: the client's, or without a client this machine's."""
+        return SYSTEM if self._service is None else self._service.runtime
 
     async def close(self) -> None:
         """Close the ledger."""
-        if self._discarded:
-            _status_file.StatusFile.of(self.ledger.path).remove()
         await self.ledger.close()
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[Ledger | None]:
-        """Context for reading the ledger, opened if it is not open; None when it holds no batch."""
+        """Context for reading the ledger, opened if it is not open; None when there is none."""
         if self._ledger is not None:
-            yield None if self._ledger.is_empty else self._ledger
+            yield self._ledger
             return
         async with contextlib.AsyncExitStack() as stack:
             yield await self._opened_for_reading(stack)
@@ -86,7 +130,7 @@ class BatchSession:
         from .ledger_errors import LedgerMissing
 
         try:
-            return await stack.enter_async_context(await self._open(read_only=True))
+            return await stack.enter_async_context(await self._open(must_exist=False, read_only=True))
         except LedgerMissing:  # there is no ledger, or its import did not finish
             return None
 
@@ -109,12 +153,18 @@ class BatchSession:
     @property
     def path(self) -> str:
         """The ledger's path, even if there is no ledger yet."""
-        return self._path if self._ledger is None else self._ledger.path
+        return self.address if self._ledger is None else self._ledger.path
 
     @property
     def place(self) -> Account | None:
         """The account that the client pays from; None without a client."""
         return None if self._service is None else self._service.place
+
+    async def learn_time(self) -> None:
+        """Learn the service's time for the import into a database: a recovery reads the list from then on."""
+        if isinstance(self.ledger, SharedLedger) and self.ledger.is_empty:
+            with contextlib.suppress(PaymentsError):  # then a recovery reads the whole list
+                await self.service.greet()
 
     def moment(self) -> Timestamps:
         """Read the time: on the client's clocks, or without a client on this machine's."""
@@ -143,14 +193,6 @@ class BatchSession:
                 _log.warning("on_progress raised %s; the run continues", type(error).__name__)
 
     def write_status(self, *, running: bool) -> None:
-        """Rewrite the status file beside the ledger."""
-        ledger = self.ledger
-        said = _status_file.report(
-            ledger.totals,
-            ledger.header.binding,
-            pid=os.getpid(),
-            at=self.moment().wall,
-            running=running,
-            activity=self.activity(),
-        )
-        _status_file.StatusFile.of(ledger.path).write(said)
+        """Show the figures and the activity to other processes."""
+        activity = self.activity()
+        self.ledger.publish(None if activity is None else attrs.asdict(activity), running=running)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .protocol.records import CheckReport
     from .protocol.row_state import RowState
     from .reconcile.certificate import Certificate
+    from .reconcile.recover import RecoveryReport
     from .reconcile.retry_failed import RetryReport
 
 
@@ -38,25 +39,42 @@ class PayoutBatch:
     """One batch and its ledger, which records every row: `async with PayoutBatch.open(path, client)`."""
 
     def __init__(
-        self, path: str | os.PathLike[str], client: AsyncPayments | None = None, *, create: bool = True
+        self,
+        path: str | os.PathLike[str],
+        client: AsyncPayments | None = None,
+        *,
+        create: bool = True,
+        batch_id: str | None = None,
+        insecure_database: bool = False,
     ) -> None:
         """Use `open`."""
-        self._session = BatchSession(path, client, create=create)
+        self._session = BatchSession(
+            path, client, create=create, batch_id=batch_id, exposed=insecure_database
+        )
         self._work = BatchRunner(self._session)
 
     @classmethod
     def open(
-        cls, path: str | os.PathLike[str], client: AsyncPayments | None = None, *, create: bool = True
+        cls,
+        path: str | os.PathLike[str],
+        client: AsyncPayments | None = None,
+        *,
+        create: bool = True,
+        batch_id: str | None = None,
+        insecure_database: bool = False,
     ) -> Self:
-        """A batch whose ledger is opened, and locked, by `async with`.
+        """A batch whose ledger is opened by `async with`, and locked if it is a file.
 
         Args:
-            path: the ledger: a file on a local disk, made (mode 0600) when it is not there.
+            path: the ledger: a file on a local disk, made (mode 0600) when it is not there, or a database of
+                many batches, `postgresql://user@host/database`, which many machines may work on together.
             client: pays; its rate limits pace the batch, behind interactive calls. It stays open. Without
                 one the batch can only be read: methods that need the service raise BulkError.
             create: whether a missing ledger is made; never without a client.
+            batch_id: the batch's name. It finds the batch in a database, and `load` gives it to a new one.
+            insecure_database: allow a database on another host without `sslmode=verify-full`.
         """
-        return cls(path, client, create=create)
+        return cls(path, client, create=create, batch_id=batch_id, insecure_database=insecure_database)
 
     async def __aenter__(self) -> Self:
         await self._session.open()
@@ -92,13 +110,14 @@ class PayoutBatch:
             SourceUnreadable: the input cannot be read.
             BatchIdRequired: a live key, and neither the batch nor all of its rows have a name.
             LedgerOfAnotherInput: the input was edited since, or is another; it names the rows.
-            InputPaidElsewhere: a ledger beside this one has the same input as another batch.
+            InputPaidElsewhere: a ledger beside this one, or its database, has the input as another batch.
             LedgerError: see `bulk.ledger_errors`.
         """
         from .loading import load as _loading
 
-        settings = _loading.settings_of(options)
+        settings = _loading.settings_of(options, self._session.batch_id)
         rows = _loading.source_of(source, strict_amounts=settings.strict_amounts)
+        await self._session.learn_time()
         report = await _loading.load(self._ledger, self._service.place, rows, settings)
         self._session.write_status(running=self._work.under_way)
         return report
@@ -118,10 +137,12 @@ class PayoutBatch:
         """
         from .loading import load as _loading
 
-        settings = _loading.settings_of(options)
+        settings = _loading.settings_of(options, self._session.batch_id)
         rows = _loading.source_of(source, strict_amounts=settings.strict_amounts)
-        async with self._session.reading() as ledger:
-            return await _loading.preview(self._session.path, ledger, self._session.place, rows, settings)
+        session = self._session
+        _loading.refuse_rejects(settings.rejects, session.path, rows)
+        async with session.reading() as ledger:
+            return await _loading.preview(session.path, ledger, session.place, rows, settings)
 
     async def run(
         self,
@@ -162,13 +183,71 @@ class PayoutBatch:
         """
         from .engine.engine import Pace
 
-        rules = _options.stop_rules(max_amount, max_rows, max_failure_rate, concurrency)
+        _options.require_count("concurrency", concurrency)
+        rules = _options.stop_rules(max_amount, max_rows, max_failure_rate)
         _options.require_seconds("patience", patience, allows_none=True)
         _options.require_seconds("drain", drain, allows_none=True)
         if wait_final is not None:
             _options.require_seconds("wait_final", wait_final)
         pace = Pace(concurrency=concurrency, rules=rules, patience=patience, drain=drain)
         return await self._work.run(pace, wait_final, on_progress)
+
+    async def plan(
+        self,
+        *,
+        max_amount: Money | None = None,
+        max_rows: int | None = None,
+        max_failure_rate: float | None = None,
+        lossy_standby: bool = False,
+    ) -> BatchReport:
+        """Let workers begin to pay a batch in a database, under these rules. Sends nothing itself.
+
+        Until then no worker takes a row: look at the sums of `load`, then call this or `run`, which does the
+        same. It can be called again, to change the rules.
+
+        Args:
+            max_amount: take no row that would bring a currency over this, in major units.
+            max_rows: take no more rows than this, those of earlier runs included.
+            max_failure_rate: 0 to 1; take no more rows once more than this share has failed.
+            lossy_standby: accept, once for the batch, a standby that may lose the last commits (`recover`).
+
+        Raises:
+            BulkError: the ledger is a file, which has one process at a time: `run` pays.
+            LedgerMismatch: see `run`.
+            LedgerError: see `bulk.ledger_errors`.
+        """
+        rules = _options.stop_rules(max_amount, max_rows, max_failure_rate)
+        return await self._work.plan(rules, lossy_standby=lossy_standby)
+
+    async def pause(self, reason: str = "paused") -> BatchReport:
+        """Let no worker begin another row, on any machine, within 5 seconds. Rows under way are finished.
+
+        Raises:
+            BulkError: the ledger is a file: `stop` ends its one run.
+            LedgerError: see `bulk.ledger_errors`.
+        """
+        return await self._work.pause(reason)
+
+    async def resume(self) -> BatchReport:
+        """End a pause: workers go on. Without a pause nothing is changed.
+
+        Raises:
+            BulkError: the ledger is a file: `run` resumes it.
+            LedgerError: see `bulk.ledger_errors`.
+        """
+        return await self._work.resume()
+
+    async def cancel_rest(self) -> BatchReport:
+        """Cancel every row that was not sent yet. It cannot be undone; rows under way are finished.
+
+        Workers may be paying meanwhile: a row is either cancelled or sent.
+
+        Raises:
+            BulkError: the ledger is a file: load the input without the rows, with `accept_edits`.
+            LedgerRefused: commits were lost, and it is not known yet which rows were sent: `recover` first.
+            LedgerError: see `bulk.ledger_errors`.
+        """
+        return await self._work.cancel_rest()
 
     async def follow(
         self, seconds: float, on_progress: Callable[[Progress], object] | None = None
@@ -236,6 +315,33 @@ class PayoutBatch:
         """
         return await self._work.retry_failed(rows, rejected=rejected, dry_run=dry_run)
 
+    async def recover(
+        self,
+        on_progress: Callable[[Progress], object] | None = None,
+        *,
+        commands_complete: bool = False,
+        by_hand: bool = False,
+    ) -> RecoveryReport:
+        """Recover a batch whose database has lost commits, by a fail-over or a restored backup.
+
+        Such a batch is suspect: no row is sent. The service's list is read from a day before the import, and
+        what it shows is recorded. The report has the commands that the ledger still knows: repeat what is
+        missing, after a reading has proven what was lost (`RecoveryReport.wait`); then confirm.
+
+        Args:
+            on_progress: called after each page of the list, and at least every five seconds; it cannot
+                break the work.
+            commands_complete: no command of yours is missing: let the batch go on.
+            by_hand: commits were lost although nothing shows it, as after a restored disk image.
+
+        Raises:
+            BulkError: the ledger is a file.
+            LedgerMismatch: see `run`.
+            LedgerError: see `bulk.ledger_errors`.
+            PaymentsError: the list cannot be read whole; all facts read until then are recorded.
+        """
+        return await self._work.recover(on_progress, commands_complete=commands_complete, by_hand=by_hand)
+
     def stop(self, reason: str = "stopped") -> None:
         """End the running work early. A run finishes its rows and takes no new ones; it can be run again.
 
@@ -278,7 +384,7 @@ class PayoutBatch:
         Raises:
             LedgerRefused: a row was sent, or cancelled: the ledger is the record of that.
         """
-        await self._session.discard()
+        await self._ledger.discard()
 
     async def check(self) -> CheckReport:
         """Check all of the ledger: its structure, its chain, every row and sum.
@@ -287,9 +393,26 @@ class PayoutBatch:
         """
         return await self._ledger.check()
 
+    def chunks(self) -> int | None:
+        """Count the chunks of a batch in a database, for `bulk.workers.run_chunk`; None for a file.
+
+        Raises LedgerMissing before anything was loaded.
+        """
+        return self._work.chunks
+
     def status(self) -> BatchReport:
-        """Make the batch's report, as of the last commit. Raises LedgerMissing before anything was loaded."""
+        """Make the batch's report, as of the last commit. Raises LedgerMissing before anything was loaded.
+
+        What other processes have changed in a database since is not in it: see `refresh`.
+        """
         return self._work.report()
+
+    async def refresh(self) -> BatchReport:
+        """Read the figures anew, as other processes may have changed them, and make the batch's report.
+
+        Raises LedgerMissing before anything was loaded.
+        """
+        return await self._work.refreshed()
 
     async def certify(self, on_progress: Callable[[Progress], object] | None = None) -> Certificate:
         """Check the ledger, and compare it with the service's list row by row.

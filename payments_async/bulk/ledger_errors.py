@@ -9,16 +9,22 @@ BulkError
    ├─ LedgerReadOnly               the file or its folder cannot be written
    ├─ LedgerLocked                 another run works on it; .pid .since
    ├─ LedgerNewer                  written by a newer version; .found .known
+   ├─ LedgerOlder                  a database's tables are of an older version; .found .known
+   ├─ DatabaseUnfit                the database cannot hold a ledger, or not safely
+   ├─ RightsMissing                the database's user lacks rights; .grants
    ├─ LedgerMismatch               begun for something else; .recorded .given
    │  ├─ LedgerOfAnotherBatch          LedgerOfAnotherEnvironment
    │  ├─ LedgerOfAnotherAddress        LedgerOfAnotherKey
    │  └─ LedgerOfAnotherInput          .differences .total
-   ├─ InputPaidElsewhere           the same input is another batch in a ledger beside it; .batch_id .ledger
+   ├─ InputPaidElsewhere           the input is another batch, beside it or in its database; .batch_id .ledger
    ├─ LedgerDuplicates             two rows of the input with one key or reference; .duplicates
    ├─ LedgerRefused                a row's state does not allow the change; .number .reason
+   │  └─ BatchExists                   it holds a batch, and was asked to import one
    ├─ LedgerClosed                 the batch was left, or its ledger discarded
    ├─ LedgerFull                   the disk is full, nothing was recorded
    ├─ LedgerGone                   the file was deleted or replaced while in use
+   ├─ LedgerUnavailable            the database cannot be reached, or takes no changes now
+   ├─ LeaseLost                    another worker has the rows, or nobody may send any now
    ├─ LedgerBroken                 the disk failed: open again and check
    └─ LedgerDamaged                not as it was written; .findings
 """
@@ -27,7 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from .errors import BulkError
 
@@ -110,6 +116,37 @@ class LedgerNewer(LedgerError):
         """The schema version of the ledger."""
         self.known = known
         """The highest schema version that this package can read."""
+
+
+class LedgerOlder(LedgerError):
+    """The database's tables are of an older version of this package: `.found`, `.known`."""
+
+    way_out = "let an owner of the tables run `payments payouts ledger upgrade`"
+
+    def __init__(self, path: str, *, found: int, known: int) -> None:
+        super().__init__(path, f"its tables are number {found}, and this version works with {known}")
+        self.found = found
+        """The version of the tables."""
+        self.known = known
+        """The version that this package works with."""
+
+
+class DatabaseUnfit(LedgerError):
+    """The database cannot hold a ledger, or not safely: its version, a standby, a pooler, no encryption."""
+
+    way_out = "nothing was written; `payments payouts ledger check` says more"
+
+
+class RightsMissing(LedgerError):
+    """The database's user lacks rights that this needs: `.grants`."""
+
+    way_out = "let an owner of the tables grant them; `payments payouts ledger check` shows the statements"
+
+    def __init__(self, path: str, grants: Sequence[str]) -> None:
+        text = "; ".join(grants)
+        super().__init__(path, "the database's user lacks rights" + (f": {text}" if text else ""))
+        self.grants: tuple[str, ...] = tuple(grants)
+        """The SQL statements that give them; empty when it is not known which."""
 
 
 class LedgerMismatch(LedgerError):
@@ -198,7 +235,7 @@ class LedgerOfAnotherInput(LedgerMismatch):
 
 
 class InputPaidElsewhere(LedgerError):
-    """A ledger beside this one has the same input as another batch: `.batch_id`, `.ledger`.
+    """A ledger beside this one, or its database, has the same input as another batch: `.batch_id`, `.ledger`.
 
     Its rows have other references there, so the service would take them for other payouts.
     """
@@ -208,16 +245,17 @@ class InputPaidElsewhere(LedgerError):
         "pay_again=True"
     )
 
-    def __init__(self, path: str, *, batch_id: str, ledger: str) -> None:
+    def __init__(self, path: str, *, batch_id: str, ledger: str | None = None) -> None:
+        where = "the database" if ledger is None else f"{ledger}, beside it,"
         super().__init__(
             path,
-            f"{ledger}, beside it, has the same input as batch {batch_id}; under another batch id the "
-            "references differ, and rows could be paid again",
+            f"{where} has the same input as batch {batch_id}; under another batch id the references differ, "
+            "and rows could be paid again",
         )
         self.batch_id = batch_id
         """The other batch."""
         self.ledger = ledger
-        """The name of the other ledger's file, in the same folder."""
+        """The name of the other ledger's file, in the same folder; None for a batch in the same database."""
 
 
 class LedgerDuplicates(LedgerError):
@@ -248,6 +286,13 @@ class LedgerRefused(LedgerError):
         """The reason for the refusal."""
 
 
+class BatchExists(LedgerRefused):
+    """The ledger holds a batch already, and a ledger holds one: perhaps another process has imported it."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, None, "it holds a batch already, and a ledger holds one")
+
+
 class LedgerClosed(LedgerError):
     """The ledger was closed when its batch was left, or is discarded. Earlier records are kept."""
 
@@ -269,6 +314,22 @@ class LedgerGone(LedgerError):
         "put the file back and run again; without it a new ledger finds what is paid, as long as batch id "
         "and row keys stay the same"
     )
+
+
+class LedgerUnavailable(LedgerError):
+    """The database cannot be reached or takes no changes, for a minute by now. Earlier records are kept."""
+
+    way_out = "see to the database and run again; every row is as it was recorded last"
+
+
+class LeaseLost(LedgerError):
+    """The rows are another worker's by now, or nobody may send any of the batch. Nothing was sent."""
+
+    way_out = "nothing was changed; whoever holds the rows goes on with them"
+
+
+NO_INTENT: Final = (LedgerFull, LedgerGone, LedgerUnavailable, LeaseLost)
+"""Errors of an intent that was not recorded: no new row is begun, and those being sent are finished."""
 
 
 class LedgerBroken(LedgerError):

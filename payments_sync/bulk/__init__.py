@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from payments_async.bulk import BulkError as BulkError
     from payments_async.bulk import Certificate as Certificate
     from payments_async.bulk import CheckReport as CheckReport
+    from payments_async.bulk import Command as Command
     from payments_async.bulk import ExportReport as ExportReport
     from payments_async.bulk import ImportReport as ImportReport
     from payments_async.bulk import InputDifference as InputDifference
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from payments_async.bulk import OutcomesUnrecorded as OutcomesUnrecorded
     from payments_async.bulk import Progress as Progress
     from payments_async.bulk import ReadingOptions as ReadingOptions
+    from payments_async.bulk import RecoveryReport as RecoveryReport
     from payments_async.bulk import RetryReport as RetryReport
     from payments_async.bulk import RowFate as RowFate
     from payments_async.bulk import RowState as RowState

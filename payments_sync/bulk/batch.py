@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from payments_async.bulk.protocol.records import CheckReport
     from payments_async.bulk.protocol.row_state import RowState
     from payments_async.bulk.reconcile.certificate import Certificate
+    from payments_async.bulk.reconcile.recover import RecoveryReport
     from payments_async.bulk.reconcile.retry_failed import RetryReport
 
 
@@ -37,25 +38,46 @@ class PayoutBatch:
     """One batch and its ledger, which records every row: `with PayoutBatch.open(path, client)`."""
 
     def __init__(
-        self, path: str | os.PathLike[str], client: Payments | None = None, *, create: bool = True
+        self,
+        path: str | os.PathLike[str],
+        client: Payments | None = None,
+        *,
+        create: bool = True,
+        batch_id: str | None = None,
+        insecure_database: bool = False,
     ) -> None:
         """Use `open`."""
-        twin = AsyncPayoutBatch(path, None if client is None else client._async, create=create)
+        twin = AsyncPayoutBatch(
+            path,
+            None if client is None else client._async,
+            create=create,
+            batch_id=batch_id,
+            insecure_database=insecure_database,
+        )
         self._async, self._bridge = twin, BatchBridge(twin, None if client is None else client._bridge)
 
     @classmethod
     def open(
-        cls, path: str | os.PathLike[str], client: Payments | None = None, *, create: bool = True
+        cls,
+        path: str | os.PathLike[str],
+        client: Payments | None = None,
+        *,
+        create: bool = True,
+        batch_id: str | None = None,
+        insecure_database: bool = False,
     ) -> Self:
-        """A batch whose ledger is opened, and locked, by `with`.
+        """A batch whose ledger is opened by `with`, and locked if it is a file.
 
         Args:
-            path: the ledger: a file on a local disk, made (mode 0600) when it is not there.
+            path: the ledger: a file on a local disk, made (mode 0600) when it is not there, or a database of
+                many batches, `postgresql://user@host/database`, which many machines may work on together.
             client: pays; its rate limits pace the batch, behind interactive calls. It stays open. Without
                 one the batch can only be read: methods that need the service raise BulkError.
             create: whether a missing ledger is made; never without a client.
+            batch_id: the batch's name. It finds the batch in a database, and `load` gives it to a new one.
+            insecure_database: allow a database on another host without `sslmode=verify-full`.
         """
-        return cls(path, client, create=create)
+        return cls(path, client, create=create, batch_id=batch_id, insecure_database=insecure_database)
 
     def __enter__(self) -> Self:
         self._bridge.open()
@@ -78,7 +100,7 @@ class PayoutBatch:
             SourceUnreadable: the input cannot be read.
             BatchIdRequired: a live key, and neither the batch nor all of its rows have a name.
             LedgerOfAnotherInput: the input was edited since, or is another; it names the rows.
-            InputPaidElsewhere: a ledger beside this one has the same input as another batch.
+            InputPaidElsewhere: a ledger beside this one, or its database, has the input as another batch.
             LedgerError: see `bulk.ledger_errors`.
         """
         return self._bridge.call_with_rows(self._async.load, source, **options)
@@ -148,6 +170,68 @@ class PayoutBatch:
             wait_final=wait_final,
         )
 
+    def plan(
+        self,
+        *,
+        max_amount: Money | None = None,
+        max_rows: int | None = None,
+        max_failure_rate: float | None = None,
+        lossy_standby: bool = False,
+    ) -> BatchReport:
+        """Let workers begin to pay a batch in a database, under these rules. Sends nothing itself.
+
+        Until then no worker takes a row: look at the sums of `load`, then call this or `run`, which does the
+        same. It can be called again, to change the rules.
+
+        Args:
+            max_amount: take no row that would bring a currency over this, in major units.
+            max_rows: take no more rows than this, those of earlier runs included.
+            max_failure_rate: 0 to 1; take no more rows once more than this share has failed.
+            lossy_standby: accept, once for the batch, a standby that may lose the last commits (`recover`).
+
+        Raises:
+            BulkError: the ledger is a file, which has one process at a time: `run` pays.
+            LedgerMismatch: see `run`.
+            LedgerError: see `bulk.ledger_errors`.
+        """
+        return self._bridge.call(
+            self._async.plan,
+            max_amount=max_amount,
+            max_rows=max_rows,
+            max_failure_rate=max_failure_rate,
+            lossy_standby=lossy_standby,
+        )
+
+    def pause(self, reason: str = "paused") -> BatchReport:
+        """Let no worker begin another row, on any machine, within 5 seconds. Rows under way are finished.
+
+        Raises:
+            BulkError: the ledger is a file: `stop` ends its one run.
+            LedgerError: see `bulk.ledger_errors`.
+        """
+        return self._bridge.call(self._async.pause, reason)
+
+    def resume(self) -> BatchReport:
+        """End a pause: workers go on. Without a pause nothing is changed.
+
+        Raises:
+            BulkError: the ledger is a file: `run` resumes it.
+            LedgerError: see `bulk.ledger_errors`.
+        """
+        return self._bridge.call(self._async.resume)
+
+    def cancel_rest(self) -> BatchReport:
+        """Cancel every row that was not sent yet. It cannot be undone; rows under way are finished.
+
+        Workers may be paying meanwhile: a row is either cancelled or sent.
+
+        Raises:
+            BulkError: the ledger is a file: load the input without the rows, with `accept_edits`.
+            LedgerRefused: commits were lost, and it is not known yet which rows were sent: `recover` first.
+            LedgerError: see `bulk.ledger_errors`.
+        """
+        return self._bridge.call(self._async.cancel_rest)
+
     def follow(
         self, seconds: float, on_progress: Callable[[Progress], object] | None = None
     ) -> BatchReport:
@@ -213,6 +297,38 @@ class PayoutBatch:
         """
         return self._bridge.call(self._async.retry_failed, rows=rows, rejected=rejected, dry_run=dry_run)
 
+    def recover(
+        self,
+        on_progress: Callable[[Progress], object] | None = None,
+        *,
+        commands_complete: bool = False,
+        by_hand: bool = False,
+    ) -> RecoveryReport:
+        """Recover a batch whose database has lost commits, by a fail-over or a restored backup.
+
+        Such a batch is suspect: no row is sent. The service's list is read from a day before the import, and
+        what it shows is recorded. The report has the commands that the ledger still knows: repeat what is
+        missing, after a reading has proven what was lost (`RecoveryReport.wait`); then confirm.
+
+        Args:
+            on_progress: called after each page of the list, and at least every five seconds; it cannot
+                break the work.
+            commands_complete: no command of yours is missing: let the batch go on.
+            by_hand: commits were lost although nothing shows it, as after a restored disk image.
+
+        Raises:
+            BulkError: the ledger is a file.
+            LedgerMismatch: see `run`.
+            LedgerError: see `bulk.ledger_errors`.
+            PaymentsError: the list cannot be read whole; all facts read until then are recorded.
+        """
+        return self._bridge.call(
+            self._async.recover,
+            on_progress,
+            commands_complete=commands_complete,
+            by_hand=by_hand,
+        )
+
     def stop(self, reason: str = "stopped") -> None:
         """End the running work early. A run finishes its rows and takes no new ones; it can be run again.
 
@@ -268,9 +384,26 @@ class PayoutBatch:
         """
         return self._bridge.call(self._async.check)
 
+    def chunks(self) -> int | None:
+        """Count the chunks of a batch in a database, for `bulk.workers.run_chunk`; None for a file.
+
+        Raises LedgerMissing before anything was loaded.
+        """
+        return self._async.chunks()
+
     def status(self) -> BatchReport:
-        """Make the batch's report, as of the last commit. Raises LedgerMissing before anything was loaded."""
+        """Make the batch's report, as of the last commit. Raises LedgerMissing before anything was loaded.
+
+        What other processes have changed in a database since is not in it: see `refresh`.
+        """
         return self._async.status()
+
+    def refresh(self) -> BatchReport:
+        """Read the figures anew, as other processes may have changed them, and make the batch's report.
+
+        Raises LedgerMissing before anything was loaded.
+        """
+        return self._bridge.call(self._async.refresh)
 
     def certify(self, on_progress: Callable[[Progress], object] | None = None) -> Certificate:
         """Check the ledger, and compare it with the service's list row by row.

@@ -1,7 +1,11 @@
 # From payments_async/bulk/ledger_errors.py; change that, then run: python -m tools.mirror
 """The same objects as in `payments_async.bulk.ledger_errors`."""
 
+from payments_async.bulk.ledger_errors import NO_INTENT as NO_INTENT
+from payments_async.bulk.ledger_errors import BatchExists as BatchExists
+from payments_async.bulk.ledger_errors import DatabaseUnfit as DatabaseUnfit
 from payments_async.bulk.ledger_errors import InputPaidElsewhere as InputPaidElsewhere
+from payments_async.bulk.ledger_errors import LeaseLost as LeaseLost
 from payments_async.bulk.ledger_errors import LedgerBroken as LedgerBroken
 from payments_async.bulk.ledger_errors import LedgerClosed as LedgerClosed
 from payments_async.bulk.ledger_errors import LedgerDamaged as LedgerDamaged
@@ -20,6 +24,9 @@ from payments_async.bulk.ledger_errors import LedgerOfAnotherBatch as LedgerOfAn
 from payments_async.bulk.ledger_errors import LedgerOfAnotherEnvironment as LedgerOfAnotherEnvironment
 from payments_async.bulk.ledger_errors import LedgerOfAnotherInput as LedgerOfAnotherInput
 from payments_async.bulk.ledger_errors import LedgerOfAnotherKey as LedgerOfAnotherKey
+from payments_async.bulk.ledger_errors import LedgerOlder as LedgerOlder
 from payments_async.bulk.ledger_errors import LedgerOnNetwork as LedgerOnNetwork
 from payments_async.bulk.ledger_errors import LedgerReadOnly as LedgerReadOnly
 from payments_async.bulk.ledger_errors import LedgerRefused as LedgerRefused
+from payments_async.bulk.ledger_errors import LedgerUnavailable as LedgerUnavailable
+from payments_async.bulk.ledger_errors import RightsMissing as RightsMissing

@@ -29,8 +29,16 @@ def service() -> Sandbox:
     return Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off())
 
 
+@pytest.fixture
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+    """Where the ledger of a batch is: the file `tmp_path / "l"`, or under `EITHER` a database too."""
+    if getattr(request, "param", "sqlite") == "sqlite":
+        return tmp_path / "l"
+    return str(request.getfixturevalue("database"))
+
+
 @pytest_asyncio.fixture
-async def batch(desk: Desk, service: Sandbox, tmp_path: Path) -> AsyncIterator[Any]:
-    """An open batch at `tmp_path / "l"` whose client pays at the `service`."""
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+async def batch(desk: Desk, service: Sandbox, place: Path | str) -> AsyncIterator[Any]:
+    """An open batch at `place` whose client pays at the `service`."""
+    async with desk.client(service) as client, desk.open(place, client) as batch:
         yield batch

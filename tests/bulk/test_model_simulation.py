@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from tests.simulation.ablation import ABLATIONS
-from tests.simulation.campaign import SEEDS, breaches_without, run_campaign
+from tests.simulation.campaign import EVENTS, SEEDS, breaches_without, run_campaign
 from tests.simulation.loop import Deadlock, SimulatedLoop
 from tests.simulation.schedule import run_schedule
 
@@ -23,7 +23,7 @@ def new_loop(seed: object = 0) -> SimulatedLoop:
 def test_no_schedule_pays_twice_or_loses_a_row_and_every_event_happens() -> None:
     campaign = run_campaign(range(400))
     assert campaign.breaches == {}
-    assert campaign.rare == {}
+    assert campaign.rare(EVENTS) == {}
 
 
 SELDOM = {

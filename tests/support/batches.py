@@ -21,7 +21,8 @@ from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import HTTPRequest, HTTPResponse, Transport
 from payments_async._runtime import SYSTEM
 from payments_async.bulk import BatchReport, PayoutBatch, RowState
-from payments_async.bulk.ledger.connection import LedgerConnection
+from payments_async.bulk.ledger.postgresql.driver.database import Database
+from payments_async.bulk.ledger.sqlite.connection import LedgerConnection
 from payments_async.bulk.protocol.records import LedgerRow
 from payments_async.sandbox import Sandbox
 from payments_async.testing import IN_PROCESS, InProcessTransport
@@ -87,9 +88,13 @@ class SteadyRuntime(JumpingRuntime):
 
     at_work: ClassVar[set[object]] = set()
     """One mark for each piece of work of a ledger that is under way."""
+    ended: ClassVar[int] = 0
+    """How many pieces of such work have ended."""
+    _seen = 0
 
     def _jump(self, loop: asyncio.AbstractEventLoop, moves: int) -> None:
-        if SteadyRuntime.at_work:
+        if SteadyRuntime.at_work or self._seen != SteadyRuntime.ended:  # what has just ended wakes others
+            self._seen = SteadyRuntime.ended
             self._armed.discard(loop)
             self._arm(loop)
         else:
@@ -99,19 +104,23 @@ class SteadyRuntime(JumpingRuntime):
 @contextmanager
 def steady_ledgers() -> Iterator[None]:
     """Let what ledgers do take no time on any `SteadyRuntime`."""
-    transact = LedgerConnection.transact
     # a set of its own: work that a simulated crash left behind ends whenever its frames are collected
     at_work = SteadyRuntime.at_work = set()
 
-    async def counted(self: LedgerConnection, *args: Any) -> Any:
-        at_work.add(mark := object())
-        try:
-            return await transact(self, *args)
-        finally:
-            at_work.discard(mark)
+    def counting(work: Callable[..., Any]) -> Callable[..., Any]:
+        async def counted(*args: Any, **options: Any) -> Any:
+            at_work.add(mark := object())
+            try:
+                return await work(*args, **options)
+            finally:
+                at_work.discard(mark)
+                SteadyRuntime.ended += 1
+
+        return counted
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(LedgerConnection, "transact", counted)
+        for owner, name in ((LedgerConnection, "transact"), (Database, "_attempt"), (Database, "_connect")):
+            patch.setattr(owner, name, counting(getattr(owner, name)))
         yield
 
 
@@ -142,9 +151,19 @@ def runtime_of(client: AsyncPayments) -> Any:
     return client._pipeline.runtime
 
 
-async def paid(path: Path, client: AsyncPayments, rows: Sequence[Item], **options: Any) -> BatchReport:
+def name_of(place: Path | str) -> str | None:
+    """The name by which a test opens a batch; None for one in a file, which needs none."""
+    return "batch" if isinstance(place, str) else None
+
+
+def open_at(place: Path | str, client: AsyncPayments | None = None) -> PayoutBatch:
+    """The batch of a test at a place, a file or a database."""
+    return PayoutBatch.open(place, client, batch_id=name_of(place))
+
+
+async def paid(path: Path | str, client: AsyncPayments, rows: Sequence[Item], **options: Any) -> BatchReport:
     """Open, load and run a batch once."""
-    async with PayoutBatch.open(path, client) as batch:
+    async with open_at(path, client) as batch:
         await batch.load(rows)
         return await batch.run(**options)
 

@@ -16,7 +16,7 @@ import attrs
 from payments_async.bulk import BatchReport
 from payments_async.bulk.protocol.records import LedgerRow
 from payments_async.sandbox import Sandbox
-from tests.support.batches import Item, calling, ledger_rows
+from tests.support.batches import Item, calling, ledger_rows, name_of
 from tests.support.surfaces import make_batch, make_client
 
 
@@ -34,13 +34,13 @@ class Desk:
         """A client of another place."""
         return make_client(self.surface, api_key, base_url=base_url)
 
-    def open(self, path: Path, client: Any = None, **options: Any) -> Any:
+    def open(self, path: Path | str, client: Any = None, **options: Any) -> Any:
         """A batch, to be entered."""
         return make_batch(self.surface, path, client, **options)
 
-    async def paid(self, path: Path, client: Any, rows: Sequence[Item], **options: Any) -> BatchReport:
+    async def paid(self, path: Path | str, client: Any, rows: Sequence[Item], **options: Any) -> BatchReport:
         """Open, load and run a batch once."""
-        async with self.open(path, client) as batch:
+        async with self.open(path, client, batch_id=name_of(path)) as batch:
             await batch.load(rows)
             report: BatchReport = await batch.run(**options)
             return report

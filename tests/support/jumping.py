@@ -60,6 +60,9 @@ class JumpingRuntime:
     def monotonic(self) -> float:
         return self._elapsed
 
+    def boottime(self) -> float:
+        return self._elapsed
+
     def now(self) -> datetime:
         return self._start + timedelta(seconds=self._elapsed)
 

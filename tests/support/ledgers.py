@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
-from payments_async.bulk.ledger import journal
-from payments_async.bulk.ledger import rows as _store
-from payments_async.bulk.ledger.journal import Change, LedgerState
 from payments_async.bulk.ledger.ledger import Ledger
-from payments_async.bulk.protocol import transitions
+from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk.protocol.clocks import Timestamps
 from payments_async.bulk.protocol.identifiers import body_hash
 from payments_async.bulk.protocol.records import Binding, Claim, Header, LedgerRow, NewRow, RowOutcome
@@ -60,9 +55,9 @@ def new_rows(count: int) -> Iterator[NewRow]:
     return (new_row(number) for number in range(1, count + 1))
 
 
-async def begun(path: Path, count: int = 5, clock: Clock | None = None) -> Ledger:
+async def begun(path: Path, count: int = 5, clock: Clock | None = None) -> SqliteLedger:
     """An open ledger with so many new rows."""
-    ledger = await Ledger.open(path, clock=clock or Clock(), create=True)
+    ledger = await SqliteLedger.open(path, clock=clock or Clock(), create=True)
     try:
         await imported(ledger, new_rows(count))
     except BaseException:
@@ -87,17 +82,9 @@ async def row_of(ledger: Ledger, key: str) -> LedgerRow:
     return row
 
 
-async def call_off(ledger: Ledger, wanted: Iterable[int]) -> None:
-    """Call these rows off, as edits of an input do. Raises IllegalTransition; then nothing was changed."""
-
-    async def work(db: AsyncConnection, standing: LedgerState, at: Timestamps) -> LedgerState:
-        async def plan(db: AsyncConnection, entry: int) -> list[Change]:
-            found = (await _store.numbered(db, wanted)).values()
-            return [(stored, transitions.cancelled(stored.row, entry)) for stored in found]
-
-        return (await journal.commit(db, standing, "cancel", at, plan))[0]
-
-    await ledger.edit(work)
+async def call_off(ledger: Ledger, wanted: Collection[int]) -> None:
+    """Call these rows off, as edits of an input do. Raises LedgerRefused; then nothing was changed."""
+    await ledger.edit(lambda edits: edits.cancel(wanted))
 
 
 def created(row: LedgerRow, **facts: Any) -> RowOutcome:

@@ -52,6 +52,9 @@ class SimulatedRuntime:
     def monotonic(self) -> float:
         return asyncio.get_running_loop().time()
 
+    def boottime(self) -> float:
+        return self.monotonic()
+
     def now(self) -> datetime:
         return EPOCH + timedelta(seconds=self.monotonic())
 

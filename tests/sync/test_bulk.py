@@ -443,6 +443,19 @@ def test_once_forked_a_batch_refuses_and_leaves_the_parents_loop_alone(
         queue.closed = False
 
 
+def test_a_batch_in_a_database_is_planned_paused_and_paid(client: Payments, database: str) -> None:
+    with PayoutBatch.open(database, client, batch_id="june") as batch:
+        assert batch.load(items(3)).is_new
+        assert batch.plan(max_rows=2).stopped is None
+        assert batch.pause("lunch").stopped == "paused: lunch"
+        assert batch.resume().stopped is None
+        assert batch.run(max_rows=2).counts[RowState.CREATED] == 2
+        assert batch.run().exit_code == 0
+        assert batch.reconcile().is_clean
+    with PayoutBatch.open(database, batch_id="june") as batch:
+        assert batch.refresh().complete
+
+
 def test_an_input_is_previewed_without_opening(client: Payments, ledger: Path) -> None:
     batch = PayoutBatch.open(ledger, client)
     assert batch.preview(Shop(lambda: iter(items(3)))).rows == 3

@@ -51,6 +51,7 @@ def _assembled(owner: ast.ClassDef, method: Function, twin: str, given: list[str
     """The methods of a client alone: how it is made, closed, and made again with other options."""
     if method.name == "__init__":
         yield "api_key, base_url, proxy = hidden(api_key), hidden(base_url), hidden(proxy)"
+        yield "limit_store = hidden(limit_store)"
         yield _call(f"twin = {owner.name}", given)
         yield "self._assemble(twin, Bridge(twin.aclose))"
     elif method.name == "aclose":

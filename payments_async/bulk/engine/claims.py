@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from decimal import Decimal
 
 from ..ledger.ledger import Ledger
-from ..ledger_errors import LedgerFull, LedgerGone
+from ..ledger_errors import NO_INTENT
 from ..protocol.clocks import age
 from ..protocol.records import Claim, LedgerRow, Resend
 from ..protocol.row_state import RowState
@@ -83,10 +83,10 @@ class RowClaims:
 
     async def _again(self, rows: Sequence[LedgerRow]) -> Claim:
         """Record intents for the rows that may be posted again; leave the others to the list."""
-        moments = await self._ledger.moments(rows)
+        times = await self._ledger.intent_times(rows)
         resends = []
         for row in rows:
-            made = age(moments[row.key_intent or 0], self._service.moment(), self._service.started)
+            made = age(times[row.number].key, self._service.moment(), self._service.started)
             if at_start(row.state, made, same_bytes=same_bytes(row)) is Action.SEND_AGAIN:
                 resends.append(Resend(row.number))
             else:
@@ -96,7 +96,7 @@ class RowClaims:
     async def _intend(self, resends: Sequence[Resend]) -> Claim | None:
         try:
             return await self._ledger.resend(resends) if resends else None
-        except (LedgerFull, LedgerGone) as error:
+        except NO_INTENT as error:
             self._stopping.drain(str(error))
             return None
 
@@ -110,7 +110,7 @@ class RowClaims:
             return None
         try:
             claim = await self._ledger.claim(limit)
-        except (LedgerFull, LedgerGone) as error:
+        except NO_INTENT as error:
             self._stopping.drain(str(error))
             return None
         return claim if claim.rows else None

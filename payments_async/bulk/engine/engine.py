@@ -13,7 +13,7 @@ from ..._runtime import Timer
 from ...errors import PaymentsError
 from .._activity import Doing, Waits
 from ..ledger.ledger import Ledger
-from ..ledger_errors import LedgerFull, LedgerGone
+from ..ledger_errors import NO_INTENT
 from ..protocol.records import Claim
 from ..protocol.responses import FATAL, refuses_access, why
 from ..protocol.stop_rules import Stop, StopRules
@@ -172,7 +172,7 @@ class Engine:
             async def claim() -> Claim | None:
                 try:
                     return None if self._stopping.draining else await anext(claims, None)
-                except (LedgerFull, LedgerGone) as error:
+                except NO_INTENT as error:
                     self._stopping.drain(str(error))
                     return None
 

@@ -7,7 +7,7 @@ those rows again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import attrs
@@ -16,18 +16,19 @@ from ...models import Payout
 from ...models._masking import clean
 from ..ledger.ledger import Ledger
 from ..protocol.generations import earlier_references, parted
-from ..protocol.payout_status import contradiction, facts_of, mirrored, settled
-from ..protocol.records import LedgerRow
+from ..protocol.payout_status import contradiction, facts_of, mirrored
+from ..protocol.records import LedgerRow, RowOutcome
 from ..protocol.row_set import RowSet
 
 
 class LaterGenerations:
-    """Collects payouts of later generations, page by page, in words."""
+    """Collects payouts of later generations, page by page."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._latest: int | None = None
-        self._shown: dict[int, dict[str, str]] = {}
+        self.shown: dict[int, dict[str, Payout]] = {}
+        """{row number: {reference: its later payout}}, of all pages so far."""
 
     async def take(self, page: Iterable[Payout]) -> list[tuple[LedgerRow, str]]:
         """Read a page. Returns rows with later payouts that no page showed before, with one of them each."""
@@ -43,20 +44,26 @@ class LaterGenerations:
         return [(row, words) for row, payout in pairs if (words := self._note(row, payout))]
 
     def of(self, row: LedgerRow) -> tuple[str, ...]:
-        """List a row's later payouts found so far."""
-        return tuple(self._shown.get(row.number, {}).values())
+        """Describe a row's later payouts found so far."""
+        return tuple(map(_described, self.shown.get(row.number, {}).values()))
 
     def _note(self, row: LedgerRow, payout: Payout) -> str | None:
         reference = payout.reference or ""
-        shown = self._shown.setdefault(row.number, {})
+        shown = self.shown.setdefault(row.number, {})
         if reference in shown:
             return None  # a list that grows while it is read may show a payout on two pages
-        shown[reference] = f"{facts_of(payout)} under its ~g{parted(reference)[1]}"
-        return shown[reference]
+        shown[reference] = payout
+        return _described(payout)
+
+
+def _described(payout: Payout) -> str:
+    return f"{facts_of(payout)} under its ~g{parted(payout.reference or '')[1]}"
 
 
 _log = logging.getLogger("payments_async")
 _MOST_FINDINGS: Final = 100
+Settle = Callable[[LedgerRow, Payout, Sequence[str]], RowOutcome | None]
+"""Settles a row by its payout on the list, given its later payouts in words; None when it stays open."""
 
 
 @attrs.frozen
@@ -73,11 +80,12 @@ class ListedRow:
 class Mirror:
     """Records the payouts of list pages in the ledger, in the memory of one page and one bit a row."""
 
-    def __init__(self, ledger: Ledger, *, settles: bool = False) -> None:
-        """`settles`: also settle rows in doubt. Only while no other task sends them."""
-        self._ledger, self._settles = ledger, settles
+    def __init__(self, ledger: Ledger, settle: Settle | None = None) -> None:
+        """`settle`: also settle rows that are open. Only while no other task sends them."""
+        self._ledger, self._settle = ledger, settle
         self._contradicted = RowSet()
-        self._later = LaterGenerations(ledger)
+        self.later: LaterGenerations = LaterGenerations(ledger)
+        """Payouts of later generations, if rows are settled."""
         self.contradictions: int = 0
         """Rows whose payout was final and is now shown with another status."""
         self.findings: list[str] = []
@@ -85,8 +93,8 @@ class Mirror:
 
     async def take(self, page: Sequence[Payout]) -> list[ListedRow]:
         """Record what a page shows of the batch's rows, all in one commit. Raises LedgerError."""
-        if self._settles:
-            await self._later.take(page)  # newest first: later generations come before, or on the same page
+        if self._settle is not None:
+            await self.later.take(page)  # newest first: later generations come before, or on the same page
         payouts = {payout.reference: payout for payout in page if payout.reference is not None}
         rows = await self._ledger.by_references(payouts)
         outcomes = []
@@ -94,8 +102,8 @@ class Mirror:
             payout = payouts[row.reference]
             self._note_contradiction(row, payout)
             outcome = mirrored(row, payout)
-            if outcome is None and self._settles:
-                outcome = settled(row, payout, self._later.of(row))
+            if outcome is None and self._settle is not None:
+                outcome = self._settle(row, payout, self.later.of(row))
             if outcome is not None:
                 outcomes.append(outcome)
         changed = {row.number: row for row in (await self._ledger.record(outcomes) if outcomes else ())}

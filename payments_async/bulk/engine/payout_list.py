@@ -52,13 +52,13 @@ class PayoutList:
         return page.items
 
 
-async def pages(service: Service) -> AsyncIterator[Sequence[Payout]]:
-    """Read the whole list, a page at a time.
+async def pages(service: Service, filters: Filters | None = None) -> AsyncIterator[Sequence[Payout]]:
+    """Read the whole list, or the part of it that the filters choose, a page at a time.
 
     Raises PaymentsError when it cannot be read to its end, or shows a payout that cannot be read: it could be
     any that the list seems to lack.
     """
-    walk = PayoutList(service)
+    walk = PayoutList(service, filters)
     while not walk.is_over:
         yield await walk.page()
     if walk.unread:

@@ -37,7 +37,10 @@ class OutcomesUnrecorded(BulkError):
 
     def to_json(self) -> str:
         """Encode the outcomes as JSON text, to be kept elsewhere."""
-        return json.dumps([attrs.asdict(outcome) for outcome in self.outcomes])
+        fields = attrs.filters.exclude(
+            "body_hash"
+        )  # with the rest known, an account could be guessed from it
+        return json.dumps([attrs.asdict(outcome, filter=fields) for outcome in self.outcomes])
 
 
 class Recorder:

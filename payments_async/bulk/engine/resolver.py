@@ -44,14 +44,14 @@ class _Scope:
     """True if the earliest possible creation time is known for all rows."""
     values: dict[str, set[str]] = attrs.field(factory=lambda: {"currency": set(), "method": set()})
 
-    def add(self, row: LedgerRow, doubt: UnresolvedRow, moments: Mapping[int, Timestamps]) -> None:
+    def add(self, row: LedgerRow, doubt: UnresolvedRow, first_intent: Timestamps) -> None:
         """Extend the scope to one more row."""
         self.rows += 1
         self.wanted.add(row.number)
         self.everywhere |= doubt.everywhere
         for name, values in self.values.items():
             values.add(getattr(row, name))
-        start = scan_start(moments[row.first_intent or 0])
+        start = scan_start(first_intent)
         if start is None:
             self.is_dated = False
         else:
@@ -127,9 +127,9 @@ class Resolver:
     async def _scope(self, taken: UnresolvedBatch) -> _Scope:
         scope = _Scope()
         async for group in self._open(taken):
-            moments = await self._ledger.moments(row for row, _ in group)
+            times = await self._ledger.intent_times(row for row, _ in group)
             for row, doubt in group:
-                scope.add(row, doubt, moments)
+                scope.add(row, doubt, times[row.number].first)
         return scope
 
     async def _open(
@@ -157,17 +157,20 @@ class Resolver:
 
     async def _settle(self, row: LedgerRow, payout: Payout, later: Sequence[str]) -> None:
         """Settle a row by the payout that the list shows under its reference."""
-        learned = settled(row, payout, later) or RowOutcome(row.number, row_state.doubt(row.known))
-        await self._recorder.put(learned)
+        learned = settled(row, payout, later)
+        if learned is None:
+            await self._record(row, row_state.doubt(row.known))
+        else:
+            await self._recorder.put(learned)
 
     async def _absent(self, taken: UnresolvedBatch, scanned: _Scanned) -> AsyncGenerator[Claim, None]:
         """Apply the rules to the rows that the scan did not show."""
         async for group in self._open(taken):
             absent = [(row, doubt) for row, doubt in group if row.number not in scanned.found]
-            moments = await self._ledger.moments(row for row, _ in absent)
+            times = await self._ledger.intent_times(row for row, _ in absent)
             resends = []
             for row, doubt in absent:
-                resolution = self._resolution(row, doubt, scanned, moments[row.last_intent or 0])
+                resolution = self._resolution(row, doubt, scanned, times[row.number].last)
                 if resolution.step is NextStep.NEXT_EPOCH:
                     resends.append(self._next_epoch(row, resolution))
                 else:
@@ -208,8 +211,8 @@ class Resolver:
             case _:
                 await self._record(row, row_state.doubt(row.known))
 
-    async def _record(self, row: LedgerRow, known: row_state.RowKnowledge, code: str | None = None) -> None:
-        await self._recorder.put(RowOutcome(row.number, known, failure_code=code))
+    async def _record(self, row: LedgerRow, known: row_state.RowKnowledge) -> None:
+        await self._recorder.put(RowOutcome(row.number, known, body_hash=row.body_hash))
 
     def _next_epoch(self, row: LedgerRow, resolution: Resolution) -> Resend:
         binding, known = self._ledger.header.binding, row.known

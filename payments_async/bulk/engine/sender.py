@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-import attrs
-
 from ..._request.retry import RetryBudget
-from ...errors import ConfigurationError
+from ...errors import ConfigurationError, LimitStoreUnavailable
 from ..ledger.ledger import Ledger
-from ..ledger_errors import LedgerFull, LedgerGone
+from ..ledger_errors import NO_INTENT
 from ..protocol import row_state
 from ..protocol.attempts import (
     STEPS,
@@ -39,6 +37,7 @@ _LONG: Final = 10.0
 """Seconds: a failing post that took longer is the row's last before other rows go first."""
 _MARGIN: Final = 30.0
 """Seconds before an intent expires in which no post is begun."""
+LEASE_LOST: Final = "this process may no longer send the rows of its chunk: its lease was lost or has expired"
 _OUTAGE: Final = 30.0
 """About how many seconds lie between the posts of a row while the whole service fails."""
 
@@ -110,23 +109,26 @@ class Sender:
 
     async def _post(self, row: LedgerRow, seconds: float) -> Posted | None:
         try:
-            return await self._service.post(row, seconds)
-        except ConfigurationError as error:
+            return await self._service.post(row, seconds, self._ledger.may_send(row))
+        except (ConfigurationError, LimitStoreUnavailable) as error:
             self._stopping.halt(str(error))
             return None
 
     async def _renew(self, row: LedgerRow, *, doubt: bool) -> tuple[LedgerRow, Timestamps] | None:
-        """Record a new intent in place of one that is too old; None when that is not possible now."""
-        made = (await self._ledger.moments([row]))[row.key_intent or 0]
+        """Record a new intent in place of one that is too old; None when it cannot be recorded now.
+
+        Nor when the row was decided meanwhile, by another process.
+        """
+        made = (await self._ledger.intent_times([row]))[row.number].key
         if at_start(row.state, self._age(made)) is Action.RESOLVE:
             await self._give_up(row, UnresolvedRow(row.number))
             return None
         try:
             claim = await self._ledger.resend([Resend(row.number, absent=not doubt)])
-        except (LedgerFull, LedgerGone) as error:  # this row stays in flight, and the others are finished
+        except NO_INTENT as error:  # this row stays in flight, and the others are finished
             self._stopping.drain(str(error))
             return None
-        return claim.rows[0], claim.at
+        return (claim.rows[0], claim.at) if claim.rows else None
 
     def _is_outage(self, posted: Posted) -> bool:
         """True if so many posts fail that this one should not count against its row.
@@ -148,13 +150,10 @@ class Sender:
         reply, known = posted.reply, row.known
         if step is Step.CONFIRM:
             made = row_state.confirm(known, reply.payout_id)
-            learned = RowOutcome(row.number, made, posted.status, posted.final, failure_code=posted.failure)
-            await self._recorder.put(learned)
+            facts = (posted.status, posted.final, posted.failure, None)
+            await self._recorder.put(RowOutcome(row.number, made, *facts, row.body_hash))
         elif step is Step.REJECT:
-            refused = RowOutcome(row.number, row_state.refuse(known))
-            await self._recorder.put(
-                attrs.evolve(refused, failure_code=posted.code, failure_message=posted.message)
-            )
+            await self._recorder.put(_unsuccessful(row, row_state.refuse(known), posted))
         elif step is Step.LATER:
             await self._in_doubt(row, posted)
             self._backoff.add(row.number)
@@ -165,6 +164,8 @@ class Sender:
             )
         elif step is Step.HOLD:
             self._stopping.drain(f"the service cannot be reached ({posted.code})")
+        elif step is Step.HALT_LEASE:
+            self._stopping.halt(LEASE_LOST)
         else:
             self._stopping.halt(why_of(posted.code), Stop.NO_ACCESS)
 
@@ -174,10 +175,13 @@ class Sender:
         self._resolver.add(doubt)
 
     async def _in_doubt(self, row: LedgerRow, posted: Posted | None) -> None:
-        outcome = RowOutcome(row.number, row_state.doubt(row.known))
-        if posted is not None:
-            outcome = attrs.evolve(outcome, failure_code=posted.code, failure_message=posted.message)
-        await self._recorder.put(outcome)
+        await self._recorder.put(_unsuccessful(row, row_state.doubt(row.known), posted))
+
+
+def _unsuccessful(row: LedgerRow, known: row_state.RowKnowledge, posted: Posted | None) -> RowOutcome:
+    """Make the outcome of a row that was refused, or whose post is in doubt."""
+    code, message = (None, None) if posted is None else (posted.code, posted.message)
+    return RowOutcome(row.number, known, failure_code=code, failure_message=message, body_hash=row.body_hash)
 
 
 def _with_margin(held: ElapsedRange) -> ElapsedRange:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
@@ -12,7 +12,7 @@ from ..._request.pages import PAYOUTS
 from ..._runtime import Runtime
 from ...arguments import PayoutPreparation
 from ...client import AsyncPayments
-from ...errors import ConfigurationError, PaymentsError
+from ...errors import ConfigurationError, LimitStoreUnavailable, PaymentsError
 from ...models import Page, Payout
 from ...params import Instrument, PreparedRequest
 from ..protocol.clocks import Timestamps
@@ -32,12 +32,15 @@ _PATTERN: Final[PayoutPreparation] = {
 class Service:
     """One client's view of the service, for one run of the program."""
 
-    def __init__(self, client: AsyncPayments) -> None:
+    def __init__(self, client: AsyncPayments, wall: Callable[[], float] | None = None) -> None:
+        """`wall`: seconds since 1970, when another clock than the client's decides, as a database's does."""
         self._client = client.with_options(on_limit="wait")
         self._internal = self._client._internal
+        self._internal.fail_closed()
         self._list = self._internal.reader(PAYOUTS)
         self.runtime: Runtime = self._internal.runtime
         """The client's time and chance."""
+        self._wall = wall or (lambda: self.runtime.now().timestamp())
         self._session = self.runtime.token(8).hex()
         self._began = self.runtime.monotonic()
         self._heard: tuple[float, float] | None = None
@@ -57,14 +60,20 @@ class Service:
         """Read the time on every clock; the service's is its last `Date`, advanced by our own clock."""
         elapsed = self.runtime.monotonic() - self._began
         server = None if self._heard is None else self._heard[0] + elapsed - self._heard[1]
-        return Timestamps(self.runtime.now().timestamp(), elapsed, self._session, server)
+        return Timestamps(self._wall(), elapsed, self._session, server)
 
-    async def post(self, row: LedgerRow, seconds: float) -> Posted:
-        """Send a row's bytes once; nothing is sent after `seconds`. Raises ConfigurationError."""
+    async def post(
+        self, row: LedgerRow, seconds: float, may_send: Callable[[], bool] | None = None
+    ) -> Posted:
+        """Send a row's bytes once. Nothing is sent after `seconds`, or once `may_send` says no.
+
+        Raises ConfigurationError, LimitStoreUnavailable.
+        """
+        options = {"max_retries": 0, "deadline": seconds}
         try:
             prepared = self._prepared(row)
-            payout = await self._client.send(prepared, priority="bulk", max_retries=0, deadline=seconds)
-        except ConfigurationError:
+            payout = await self._internal.send(prepared, options, priority="bulk", may_send=may_send)
+        except (ConfigurationError, LimitStoreUnavailable):
             raise
         except PaymentsError as error:
             self._update_clock(headers_of(error))

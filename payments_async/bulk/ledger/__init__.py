@@ -1,5 +1,1 @@
-"""The durable ledger of a batch."""
-
-from .ledger import Ledger
-
-__all__ = ["Ledger"]
+"""The durable ledger of a batch: the rows, and everything that is known of each."""

@@ -1,213 +1,337 @@
-"""The ledger of a batch: everything known of each row, on the disk before anything is sent.
+"""The interface of a ledger: everything known of each row of a batch, stored before anything is sent.
 
-    async with await Ledger.open("may.ledger", clock=clock, create=True) as ledger:
-        await ledger.import_rows(binding, rows)
-        claim = await ledger.claim(200)             # on the disk: these may be sent
-        ...
-        await ledger.record(outcomes)
+    claim = await ledger.claim(200)             # stored: these may be sent
+    ...
+    await ledger.record(outcomes)
 
 An intent is committed before anything is sent, so that a run that dies leaves every row it may have sent
-IN_FLIGHT. Outcomes only add knowledge. Every commit adds to a hash chain (`hash_chain`), keeps the totals
-and is synced to the disk. Rows come out in pages: a million of them take the memory of a few hundred.
+IN_FLIGHT. Outcomes only add knowledge. Every commit adds to a hash chain (`hash_chain`) and keeps the totals.
+Rows come out in pages: a million of them take the memory of a few hundred.
 
-Importing this imports SQLAlchemy, which takes half a second: import it where a ledger is opened.
+A backend stores it: `sqlite/` in a file, for one process; `postgresql/` in a database, for many. `opening`
+chooses by the address. What needs a ledger takes this interface, and imports no backend.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Awaitable, Callable, Collection, Iterable
-from functools import partial
-from typing import Concatenate, ParamSpec
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+from typing import Any, Self
 
-from sqlalchemy import or_
-from sqlalchemy.ext.asyncio import AsyncConnection
-
-from ... import __version__
-from ..ledger_errors import LedgerRefused
-from ..protocol import transitions
-from ..protocol.clocks import Timestamps
-from ..protocol.records import Binding, Claim, Header, LedgerRow, NewRow, Resend, RowOutcome
-from ..protocol.row_state import IllegalTransition, RowState
-from . import journal
-from . import rows as _store
-from .connection import Purpose
-from .importing import load
-from .journal import Change, LedgerState, Plan
-from .lock import HighWater
-from .reader import LedgerReader
-from .rows import StoredRow
-from .schema import RETRIED, ROWS
-
-P = ParamSpec("P")
-Edit = Callable[[AsyncConnection, LedgerState, Timestamps], Awaitable[LedgerState]]
-"""Makes commits on top of a state, all at one moment. Returns the state after the last of them."""
+from ..ledger_errors import InputPaidElsewhere, LedgerGone
+from ..protocol.records import (
+    Awaited,
+    Binding,
+    CheckReport,
+    Claim,
+    Ends,
+    Header,
+    IntentTimes,
+    LedgerRow,
+    NewRow,
+    Resend,
+    RowOutcome,
+    StateTotals,
+)
+from ..protocol.recovery import LossState
+from ..protocol.row_state import RowState
+from ..protocol.stop_rules import StopRules
+from .bindings import require
 
 
-class Ledger(LedgerReader):
-    """One batch's ledger, open and locked. Every method may raise a LedgerError; see `ledger_errors`."""
+class Edits(ABC):
+    """Edits of a batch in one transaction: committed together, or not at all. Valid within `Ledger.edit`.
 
+    What a method reads holds what this transaction has changed.
+    """
+
+    @abstractmethod
+    async def by_keys(self, keys: Collection[str]) -> list[LedgerRow]:
+        """Read the rows with one of these keys, at most a thousand keys."""
+
+    @abstractmethod
+    def rows(self) -> AsyncIterator[LedgerRow]:
+        """Read all rows in the order of their numbers, a page at a time."""
+
+    @abstractmethod
+    async def correct(self, replacements: Collection[NewRow]) -> None:
+        """Give rows another body, as `Ledger.correct` does. Raises LedgerRefused."""
+
+    @abstractmethod
+    async def cancel(self, numbers: Collection[int]) -> None:
+        """Cancel rows that were never sent. Raises LedgerRefused for another state."""
+
+    @abstractmethod
+    async def rebind(self, binding: Binding) -> None:
+        """Record that the ledger now belongs to another key or input; its totals are summed anew."""
+
+
+class Ledger(ABC):
+    """One batch's ledger, open. Every method may raise a LedgerError; see `ledger_errors`."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Wait for a running commit and close. A second call does nothing."""
+
+    # Facts, as of the last commit that is known here
+
+    @property
+    @abstractmethod
+    def path(self) -> str:
+        """Where the ledger is, for messages: a file's absolute path, or an address without its password."""
+
+    @property
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """True if nothing was imported yet."""
+
+    @property
+    @abstractmethod
+    def header(self) -> Header:
+        """The ledger's facts about its batch. Raises LedgerMissing before the import."""
+
+    @property
+    @abstractmethod
+    def totals(self) -> StateTotals:
+        """Rows and sums by state and currency. Raises LedgerMissing before the import."""
+
+    @property
+    def gone(self) -> str | None:
+        """Describe what happened to the ledger when it is no longer the one that was opened; else None."""
+        return None
+
+    @property
+    def unproven(self) -> str | None:
+        """Say that commits were lost, and that no reading of the list has proven yet what; else None."""
+        return None
+
+    def require_there(self) -> None:
+        """Raise LedgerGone when the ledger is no longer the one that was opened: commits would be lost."""
+        if gone := self.gone:
+            raise LedgerGone(self.path, gone)
+
+    def require(self, binding: Binding, *, other_key: bool = False, other_input: bool = False) -> None:
+        """Check that this run fits the ledger's batch, environment, base URL, key and input.
+
+        `other_key` and `other_input` allow these to differ, once that was proven safe. Raises the
+        LedgerMismatch that fits.
+        """
+        allowed = {"key_fingerprint": other_key, "input_hash": other_input}
+        require(self.path, self.header.binding, binding, {name for name, may in allowed.items() if may})
+
+    @abstractmethod
+    async def refresh(self) -> None:
+        """Read `header` and `totals` anew, as other processes may have changed them."""
+
+    def publish(self, activity: Mapping[str, Any] | None, *, running: bool) -> None:
+        """Show the figures and the present activity to processes that cannot read the ledger meanwhile."""
+        return
+
+    # The batch as a whole
+
+    @abstractmethod
     async def import_rows(self, binding: Binding, rows: AsyncIterable[NewRow]) -> Header:
         """Import all rows in one transaction, in rising order of their numbers; then the batch can begin.
 
-        Raises LedgerDuplicates naming rows that share a key or a reference, and whatever `rows` raises.
-        Nothing is imported then. A cancelled import is rolled back and the ledger unusable
-        until it is opened again.
+        Raises BatchExists when there is a batch already, LedgerDuplicates naming rows that share a key or a
+        reference, and whatever `rows` raises. Nothing is imported then, nor when the import is cancelled.
         """
-        if not self.is_empty:
-            raise LedgerRefused(self.path, None, "it holds a batch already, and a ledger holds one")
-        at = self._clock()
 
-        async def work(db: AsyncConnection) -> None:
-            state = await load(db, self.path, binding, rows, at=at, client_version=__version__)
-            self._after_commit(state)
+    @abstractmethod
+    async def paid_elsewhere(self, binding: Binding) -> InputPaidElsewhere | None:
+        """Find the same input as another batch, in the other ledgers of the folder or of the database.
 
-        await self._handle.transact(work, Purpose.IMPORT)
-        await self._handle.in_write_ahead_log()
-        return self.header
+        The same batch id gives the same references, which the service pays once; another environment moves
+        other money (`""`: any environment).
+        """
 
+    @abstractmethod
     async def rebind(self, binding: Binding) -> None:
-        """Record that the ledger now belongs to another key or input file. The batch stays the same."""
-        self.require(binding, other_key=True, other_input=True)
-        at = self._clock()
+        """Record that the ledger now belongs to another key or input. The batch stays the same."""
 
-        async def work(db: AsyncConnection) -> None:
-            self._after_commit(await journal.rebind(db, self._current, binding, at))
+    @abstractmethod
+    async def edit(self, work: Callable[[Edits], Awaitable[None]], *, dry: bool = False) -> None:
+        """Carry out edits as one transaction: all of them, or none. `dry`: `work` only reads.
 
-        await self._handle.transact(work, Purpose.OUTCOME)
+        Raises whatever `work` raises; nothing is changed then, nor when the edit is cancelled.
+        `work` runs once.
+        """
 
+    @abstractmethod
     async def discard(self) -> None:
-        """Remove the file once it is closed. Raises LedgerRefused when a row was ever claimed for sending."""
-        used = or_(ROWS.c.first_intent.is_not(None), ROWS.c.state != RowState.NEW, RETRIED)
-        if await self._found(_store.reading(used, limit=1)):
-            raise LedgerRefused(self.path, None, "its rows were sent or cancelled: it is the record of that")
-        self._handle.remove_when_closed()
+        """Remove the batch, at the latest when the ledger is closed.
 
-    async def edit(self, work: Edit, *, dry: bool = False) -> None:
-        """Carry out commits as one transaction: all of them, or none. `dry`: `work` makes no commit.
-
-        Raises whatever `work` raises; nothing is changed then. A cancelled edit is rolled back and
-        the ledger unusable until it is opened again.
+        Raises LedgerRefused when a row was ever claimed or cancelled: the ledger is the record of that.
         """
-        at = self._clock()
 
-        async def edited(db: AsyncConnection) -> None:
-            self._after_commit(await work(db, self._current, at))
+    @abstractmethod
+    async def check(self) -> CheckReport:
+        """Check all of the ledger: its structure, chain, rows and sums. What is wrong is in `.findings`."""
 
-        await self._handle.transact(edited, Purpose.READ if dry else Purpose.IMPORT)
+    # Rows that are sent
 
+    @abstractmethod
     async def claim(self, limit: int) -> Claim:
-        """Mark up to `limit` NEW rows IN_FLIGHT. Returned only once the intent is on the disk.
+        """Mark up to `limit` NEW rows IN_FLIGHT. Returned only once the intent is stored.
 
-        Raises LedgerFull or LedgerGone when the intent, or later its outcome, cannot be recorded.
+        Raises one of `ledger_errors.NO_INTENT` when the intent, or later its outcome, cannot be recorded.
         """
 
-        async def plan(db: AsyncConnection, entry: int) -> list[Change]:
-            found = await _store.unclaimed(db, limit)
-            return [(stored, transitions.claimed(stored.row, entry)) for stored in found]
-
-        return await self._intend("claim", plan)
-
+    @abstractmethod
     async def resend(self, resends: Iterable[Resend]) -> Claim:
-        """Record intents to post unfinished rows again. Returned only once they are on the disk.
+        """Record intents to post unfinished rows again. Returned only once they are stored.
 
-        Raises LedgerRefused when one of them is decided already; then none is recorded.
+        Rows that were decided meanwhile, as by a `reconcile` of another process, are left out. Raises one of
+        `ledger_errors.NO_INTENT`, as `claim` does.
         """
-        wanted = {resend.number: resend for resend in resends}
 
-        async def plan(db: AsyncConnection, entry: int) -> list[Change]:
-            return [
-                (each, self._allowed(transitions.resent, each.row, wanted[each.row.number], entry))
-                for each in await self._stored(db, wanted)
-            ]
+    def may_send(self, row: LedgerRow) -> Callable[[], bool] | None:
+        """The question to ask right before the first byte of a claimed row is sent; None: always yes."""
+        return None
 
-        return await self._intend("resend", plan)
-
-    async def _intend(self, kind: str, plan: Plan) -> Claim:
-        at = self._clock()
-        return Claim(await self._commit(kind, plan, Purpose.INTENT, at), at)
-
+    @abstractmethod
     async def record(self, outcomes: Iterable[RowOutcome]) -> tuple[LedgerRow, ...]:
         """Record outcomes, all in one commit. Returns the changed rows.
 
-        An outcome that knows less than the ledger changes nothing. On a full disk the reserve is freed first;
-        LedgerFull means that these outcomes are not recorded and must be kept elsewhere.
+        An outcome that knows less than the ledger changes nothing. LedgerFull means that these outcomes are
+        not recorded and must be kept elsewhere.
         """
-        learned = list(outcomes)
 
-        async def plan(db: AsyncConnection, entry: int) -> list[Change]:
-            found = await self._stored(db, {outcome.number for outcome in learned})
-            after = {each.row.number: each.row for each in found}
-            for outcome in learned:
-                row = after[outcome.number]
-                after[outcome.number] = transitions.recorded(row, outcome, entry) or row
-            pairs = [(each, after[each.row.number]) for each in found]
-            return [(each, row) for each, row in pairs if row is not each.row]
-
-        return await self._commit("record", plan, Purpose.OUTCOME)
-
+    @abstractmethod
     async def correct(self, replacements: Iterable[NewRow]) -> tuple[LedgerRow, ...]:
         """Give rejected rows (or new ones) another body: same reference, new key; they are NEW again.
 
         Raises LedgerRefused, and changes nothing, when a row is in another state or the reference differs.
         """
-        return await self._replace("correct", replacements, transitions.corrected)
 
+    @abstractmethod
     async def next_generation(self, replacements: Iterable[NewRow]) -> tuple[LedgerRow, ...]:
         """Make rows new whose payout has finally failed (`final` is recorded): new references.
 
         The caller has just confirmed with the service that each has failed. Raises LedgerRefused,
         and changes nothing, when a row is in another state or its reference is not a new one.
         """
-        return await self._replace("retry", replacements, transitions.retried)
 
-    async def _replace(
-        self, kind: str, replacements: Iterable[NewRow], move: Callable[[LedgerRow, NewRow, int], LedgerRow]
-    ) -> tuple[LedgerRow, ...]:
-        wanted = {new.number: new for new in replacements}
+    # Reading
 
-        async def plan(db: AsyncConnection, entry: int) -> list[Change]:
-            return [
-                (each, self._allowed(move, each.row, wanted[each.row.number], entry))
-                for each in await self._stored(db, wanted)
-            ]
+    @abstractmethod
+    async def first(self) -> LedgerRow:
+        """Read the row with the lowest number. Raises LedgerMissing before the import."""
 
-        return await self._commit(kind, plan, Purpose.OUTCOME)
+    @abstractmethod
+    async def last(self, state: RowState) -> LedgerRow | None:
+        """Read the row with the highest number in a state."""
 
-    async def _stored(self, db: AsyncConnection, numbers: Collection[int]) -> list[StoredRow]:
-        found = await _store.numbered(db, numbers)
-        for number in numbers:
-            if number not in found:
-                raise LedgerRefused(self.path, number, "is not there")
-        return list(found.values())
+    @abstractmethod
+    async def numbered(self, numbers: Iterable[int]) -> dict[int, LedgerRow]:
+        """Read rows by number: {number: row}, without those that do not exist."""
 
-    def _allowed(
-        self,
-        move: Callable[Concatenate[LedgerRow, P], LedgerRow],
-        row: LedgerRow,
-        *args: P.args,
-        **kw: P.kwargs,
-    ) -> LedgerRow:
-        try:
-            return move(row, *args, **kw)
-        except (IllegalTransition, transitions.TransitionRefused) as error:
-            reason = str(error)
-        raise LedgerRefused(self.path, row.number, reason)
+    @abstractmethod
+    async def by_references(self, references: Iterable[str]) -> list[LedgerRow]:
+        """Read the rows with one of these references, at most as many as a page of the list has."""
 
-    async def _commit(
-        self, kind: str, plan: Plan, purpose: Purpose, at: Timestamps | None = None
-    ) -> tuple[LedgerRow, ...]:
-        moment = at or self._clock()
+    @abstractmethod
+    async def intent_times(self, rows: Iterable[LedgerRow]) -> Mapping[int, IntentTimes]:
+        """{row number: times of its intents}, without rows that have none under their present key."""
 
-        async def work(db: AsyncConnection) -> tuple[LedgerRow, ...]:
-            state, rows = await journal.commit(db, self._current, kind, moment, plan)
-            self._after_commit(state)
-            return rows
+    @abstractmethod
+    def rows(self, state: RowState | None = None) -> AsyncIterator[LedgerRow]:
+        """Read all rows, or those in a state, in the order of their numbers, a page at a time."""
 
-        return await self._handle.transact(work, purpose)
+    @abstractmethod
+    def unfinished(self) -> AsyncIterator[LedgerRow]:
+        """Read rows as an earlier run left them, IN_FLIGHT ones first, then IN_DOUBT; none changed since."""
 
-    def _after_commit(self, state: LedgerState) -> None:
-        self._handle.after = partial(self._set_state, state)
+    @abstractmethod
+    def failed(self) -> AsyncIterator[LedgerRow]:
+        """Read the CREATED rows whose payouts have failed, as far as the ledger knows."""
 
-    def _set_state(self, state: LedgerState) -> None:
-        self._state, head = state, state.head
-        self._handle.lock.note(HighWater(state.header.binding.batch_id, head.number, head.hash.hex()))
+    @abstractmethod
+    async def awaited(self) -> Awaited:
+        """Count the CREATED rows whose payouts are not final, and find when the first was begun."""
+
+    @abstractmethod
+    async def ends(self) -> Ends:
+        """Count the final statuses of CREATED rows' payouts, as far as the ledger knows."""
+
+    @abstractmethod
+    async def latest_generation(self) -> int:
+        """The highest generation of all rows."""
+
+
+class SharedLedger(Ledger):
+    """A ledger in a database, which any number of processes use at the same time.
+
+    `header` and `totals` are as of the last commit here, or the last `refresh`.
+    """
+
+    @property
+    @abstractmethod
+    def held(self) -> str | None:
+        """Why no process may send a row now, in words: not planned, paused, suspect. None when they may."""
+
+    @property
+    @abstractmethod
+    def stopped(self) -> str | None:
+        """Why the stop rules let no further new row be taken; None while they do."""
+
+    @property
+    @abstractmethod
+    def chunks(self) -> int:
+        """How many chunks the batch has. Raises LedgerMissing before the import."""
+
+    @abstractmethod
+    def now(self) -> float:
+        """Seconds since 1970 on the database's clock, which decides."""
+
+    @abstractmethod
+    async def plan(self, rules: StopRules, *, lossy_standby: bool = False) -> None:
+        """Set the stop rules of the whole batch. Before the first time no process takes one of its rows.
+
+        `lossy_standby`: accept, once for the batch, a standby that may lose the last commits. Raises
+        LedgerRefused when there is such a standby and it was not accepted.
+        """
+
+    @abstractmethod
+    async def pause(self, reason: str) -> None:
+        """Let no process begin to send a row, effective within 5 seconds. A paused batch stays so."""
+
+    @abstractmethod
+    async def resume(self) -> None:
+        """End a pause. Does nothing without one. Raises LedgerRefused for a suspect batch."""
+
+    @abstractmethod
+    async def cancel_rest(self) -> None:
+        """Cancel every row that is still new, while other processes may be sending others.
+
+        Raises LedgerRefused while it is not known which commits were lost.
+        """
+
+    @abstractmethod
+    async def begin_recovery(self, *, by_hand: bool) -> LossState | None:
+        """Begin or go on with a recovery; None when no commits were lost.
+
+        `by_hand`: commits were lost, even though nothing shows it.
+        """
+
+    @abstractmethod
+    async def adopt(self, payouts: Iterable[tuple[NewRow, RowOutcome]]) -> tuple[LedgerRow, ...]:
+        """Make good lost retries: each row's next generation, and its outcome. Raises LedgerRefused."""
+
+    @abstractmethod
+    async def end_recovery(self, state: LossState, *, confirmed: bool, proven: bool) -> None:
+        """Record what a recovery has found.
+
+        Args:
+            state: what `begin_recovery` returned.
+            confirmed: the operator says that no command is missing: rows may be sent again.
+            proven: a whole reading of the list has shown what was lost, and that no more can be.
+
+        Raises LedgerUnavailable when more commits were lost meanwhile.
+        """

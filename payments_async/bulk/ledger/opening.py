@@ -1,81 +1,99 @@
-"""The first transaction on a ledger: creates its tables, or checks that the old ones may be used."""
+"""Opens a ledger by its address: the path of a file, or `postgresql://…` and the name of a batch.
+
+A backend, and with it SQLAlchemy or psycopg, is imported only where it is used.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Final
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import inspect
-from sqlalchemy.ext.asyncio import AsyncConnection
-from sqlalchemy.schema import CreateTable
-
-from ..._http.addresses import same_service
-from ..ledger_errors import (
-    LedgerDamaged,
-    LedgerMismatch,
-    LedgerNewer,
-    LedgerOfAnotherAddress,
-    LedgerOfAnotherBatch,
-    LedgerOfAnotherEnvironment,
-    LedgerOfAnotherInput,
-    LedgerOfAnotherKey,
-)
+from ..._runtime import Runtime
+from ..._version import with_extra
+from ..errors import BulkError
+from ..ledger_errors import InputPaidElsewhere
+from ..protocol.clocks import Timestamps
 from ..protocol.records import Binding
-from . import check as _check
-from . import journal, sqlite
-from .journal import LedgerState
-from .lock import HighWater
-from .schema import HEADER, SCHEMA, TABLES
+from .ledger import Ledger
+
+if TYPE_CHECKING:
+    from .postgresql.driver.database import Database
+    from .postgresql.ledger import PostgresLedger
+
+_DATABASE: Final = re.compile(r"postgres(?:ql)?://")
+_ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
-async def opened(
-    db: AsyncConnection, path: str, mark: HighWater | None, *, check: bool = True
-) -> LedgerState | None:
-    """Read the ledger's state after its last commit. Without a batch, create its tables and return None.
+def is_database(path: str) -> bool:
+    """True if a ledger's address is that of a database. Raises BulkError for one of an unknown kind."""
+    if _DATABASE.match(path):
+        return True
+    if unknown := _ADDRESS.match(path):
+        raise BulkError(
+            f"a ledger is a file on a local disk or postgresql://user@host:port/database, not {unknown[1]}://…"
+        )
+    return False
 
-    `check`: have SQLite check the file's structure first. Raises LedgerNewer or LedgerDamaged.
+
+async def open_ledger(
+    path: str,
+    *,
+    batch_id: str | None,
+    clock: Callable[[], Timestamps],
+    runtime: Runtime,
+    create: bool = False,
+    must_exist: bool = True,
+    read_only: bool = False,
+    exposed: bool = False,
+) -> Ledger:
+    """Open the ledger at an address.
+
+    Args:
+        path: a file's path, or a database's address.
+        batch_id: the batch in a database; None for one that gets its name with its import.
+        clock: gives the moment of each commit; its `session` names this run.
+        runtime: time and chance.
+        create: make what is missing; a batch of a database is then empty until its import.
+        must_exist: without `create`: refuse a batch that is not in the database.
+        read_only: open a file for a moment, to read it.
+        exposed: allow a database on another host without `sslmode=verify-full`.
+
+    Raises LedgerError, BulkError for an address that is none, and ImportError without the extra.
     """
-    if check and (faults := await sqlite.faults(db, quick=True)):
-        raise LedgerDamaged(path, faults)
-    if not await db.run_sync(lambda sync: inspect(sync).has_table(HEADER.name)):
-        _refuse_emptied(path, mark)
-        await sqlite.mark(db)
-        for table in TABLES:  # without indexes: they are made after the rows
-            await db.execute(CreateTable(table))
-        return None
-    form = await journal.schema(db)
-    if form is not None and form > SCHEMA:
-        raise LedgerNewer(path, found=form, known=SCHEMA)
-    ended = await _check.end(db, mark)
-    if ended is None:
-        if await journal.entries(db, limit=1):
-            raise LedgerDamaged(path, ["the header is missing"])
-        _refuse_emptied(path, mark)
-        return None
-    state, findings = ended
-    if findings:
-        raise LedgerDamaged(path, findings)
-    return state
+    if not is_database(path):
+        from .sqlite.ledger import SqliteLedger
+
+        return await SqliteLedger.open(path, clock=clock, create=create, read_only=read_only)
+    may_be_missing = create or not must_exist
+    if batch_id is None and not may_be_missing:
+        raise BulkError("a database has many batches: name one by batch_id=")
+    database_type, ledger_type = _postgresql()
+    database = await database_type.open(path, runtime, exposed=exposed)
+    try:
+        return await ledger_type.open(
+            database, batch_id, clock=clock, create=create, must_exist=not may_be_missing
+        )
+    except BaseException:
+        await database.close()
+        raise
 
 
-def _refuse_emptied(path: str, mark: HighWater | None) -> None:
-    if mark is not None:
-        raise LedgerDamaged(path, [_check.emptied(mark)])
+def _postgresql() -> tuple[type[Database], type[PostgresLedger]]:
+    try:
+        from .postgresql.driver.database import Database
+        from .postgresql.ledger import PostgresLedger
+    except ImportError as missing:
+        needed = f"a ledger in PostgreSQL needs {missing.name}: {with_extra('machines')}"
+        raise ImportError(needed) from missing
+    return Database, PostgresLedger
 
 
-_MISMATCHES: Final[tuple[tuple[str, type[LedgerMismatch]], ...]] = (
-    ("environment", LedgerOfAnotherEnvironment),
-    ("base_url", LedgerOfAnotherAddress),
-    ("batch_id", LedgerOfAnotherBatch),
-    ("key_fingerprint", LedgerOfAnotherKey),
-    ("input_hash", LedgerOfAnotherInput),
-)
+def paid_beside(path: str, binding: Binding) -> InputPaidElsewhere | None:
+    """Find the same input as another batch where no ledger could be opened: beside a file that is not there.
 
+    A database without tables has no batch either.
+    """
+    from .sqlite.status_file import paid_elsewhere
 
-def require(path: str, recorded: Binding, given: Binding, allowed: Collection[str] = ()) -> None:
-    """Raise the LedgerMismatch of the first fact that differs and is not in `allowed`."""
-    for name, error in _MISMATCHES:
-        before, now = getattr(recorded, name), getattr(given, name)
-        same = same_service(before, now) if name == "base_url" else before == now
-        if not same and name not in allowed:
-            raise error(path, recorded=before, given=now)
+    return None if is_database(path) else paid_elsewhere(path, binding)

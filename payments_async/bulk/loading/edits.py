@@ -6,27 +6,19 @@ the input are looked up in the ledger; the ledger's other rows were removed from
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from unicodedata import normalize
 
 import attrs
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from ..._codec import decode
 from ..errors import SourceUnreadable
-from ..ledger import journal
-from ..ledger import rows as _store
-from ..ledger.journal import LedgerState
-from ..ledger.ledger import Ledger
-from ..ledger.rows import StoredRow
-from ..ledger.schema import ROWS
+from ..ledger.ledger import Edits, Ledger
 from ..ledger_errors import LedgerOfAnotherInput
-from ..protocol import transitions
-from ..protocol.clocks import Timestamps
 from ..protocol.identifiers import PROOF_KEY
-from ..protocol.records import Binding, InputDifference, LedgerRow
+from ..protocol.records import Binding, InputDifference, LedgerRow, NewRow
 from ..protocol.row_set import RowSet
 from ..protocol.row_state import RowState
 from ..sources import Row
@@ -36,8 +28,7 @@ from .rows import RowIdentifiers
 
 _GROUP: Final = 500
 _MOST: Final = 20
-_Move = Callable[[LedgerRow, int], LedgerRow]
-_Moves = list[tuple[StoredRow, _Move]]
+T = TypeVar("T")
 
 
 @attrs.define
@@ -59,43 +50,43 @@ class Comparison:
     _seen: RowSet = attrs.field(factory=RowSet, repr=False)
     """Rows of the ledger that the input has."""
 
-    async def apply(self, db: AsyncConnection, state: LedgerState, at: Timestamps) -> LedgerState:
-        """Compare row by row, and commit the edits that are accepted."""
-        async with aclosing(_groups(self._reading)) as groups:
+    async def apply(self, edits: Edits) -> None:
+        """Compare row by row, and carry out the edits that are accepted."""
+        async with aclosing(_groups(self._reading.rows())) as groups:
             async for group in groups:
-                corrections = await self._corrections(db, group)
+                corrections = await self._corrections(edits, group)
                 self.corrected += len(corrections)
-                state = await _commit(db, state, "correct", at, corrections)
-        number = -1
-        while page := await _store.rows(db, _store.reading(ROWS.c.number > number, limit=_GROUP)):
-            number = page[-1].row.number
-            gone: _Moves = [(each, transitions.cancelled) for each in page if self._cancels(each.row)]
-            self.cancelled += len(gone)
-            state = await _commit(db, state, "cancel", at, gone)
-        return state
+                if corrections:
+                    await edits.correct(corrections)
+        async with aclosing(_groups(edits.rows())) as pages:
+            async for page in pages:
+                gone = [row.number for row in page if self._cancels(row)]
+                self.cancelled += len(gone)
+                if gone:
+                    await edits.cancel(gone)
 
-    async def _corrections(self, db: AsyncConnection, group: list[Row]) -> _Moves:
-        found = await _by_key(db, group)
-        moves: _Moves = []
+    async def _corrections(self, edits: Edits, group: list[Row]) -> list[NewRow]:
+        found = await _by_key(edits, group)
+        corrections = []
         for row in group:
             stored = found.get(row.row_key)
-            if stored is None or stored.row.state is RowState.CANCELLED:
-                self._accepts(differences.added(row, None if stored is None else stored.row.state))
+            if stored is None or stored.state is RowState.CANCELLED:
+                self._accepts(differences.added(row, None if stored is None else stored.state))
                 continue
-            self._seen.add(stored.row.number)
-            if move := self._correction(row, stored.row):
-                moves.append((stored, move))
-        return moves
+            self._seen.add(stored.number)
+            if new := self._correction(row, stored):
+                corrections.append(new)
+        return corrections
 
-    def _correction(self, row: Row, stored: LedgerRow) -> _Move | None:
-        """The change of a row; None when it stays as it is."""
+    def _correction(self, row: Row, stored: LedgerRow) -> NewRow | None:
+        """The new content of a row; None when it stays as it is."""
         new = self._identifiers.correction(row, stored)
         fields = differences.differing_fields(stored, new)
         if not self._identifiers.keeps_reference(row, stored):
             fields = tuple(sorted({*fields, "reference"}))
         if not fields or not self._accepts(differences.changed(row, fields, stored.state)):
             return None
-        return lambda row, entry: transitions.corrected(row, new, entry)
+        return new
 
     def _cancels(self, row: LedgerRow) -> bool:
         if row.number in self._seen or row.state is RowState.CANCELLED:
@@ -137,47 +128,36 @@ async def accepted(
     """
     comparison = Comparison(accept, reading, identifiers)
 
-    async def work(db: AsyncConnection, state: LedgerState, at: Timestamps) -> LedgerState:
-        after = await comparison.apply(db, state, at)
+    async def work(edits: Edits) -> None:
+        await comparison.apply(edits)
         if reading.fingerprint != binding.input_hash:
             raise SourceUnreadable(reading.source.name, CHANGED)
         if comparison.total:
             raise LedgerOfAnotherInput(
                 ledger.path,
-                recorded=state.header.binding.input_hash,
+                recorded=ledger.header.binding.input_hash,
                 given=binding.input_hash,
                 differences=comparison.first,
                 total=comparison.total,
             )
-        return await journal.rebind(db, after, binding, at)
+        await edits.rebind(binding)
 
     await ledger.edit(work)
     return comparison
 
 
-async def _groups(reading: SourceReader) -> AsyncGenerator[list[Row], None]:
-    group: list[Row] = []
-    async with aclosing(reading.rows()) as rows:
-        async for row in rows:
-            group.append(row)
-            if len(group) == _GROUP:
-                yield group
-                group = []
+async def _groups(items: AsyncIterator[T]) -> AsyncGenerator[list[T], None]:
+    group: list[T] = []
+    async for item in items:
+        group.append(item)
+        if len(group) == _GROUP:
+            yield group
+            group = []
     if group:
         yield group
 
 
-async def _by_key(db: AsyncConnection, group: list[Row]) -> dict[str, StoredRow]:
+async def _by_key(edits: Edits, group: list[Row]) -> dict[str, LedgerRow]:
     """{a row's key: the ledger's row}. Ledgers of earlier releases have keys exactly as in the file."""
     keys = [form for row in group for form in {row.row_key, normalize("NFD", row.row_key)}]
-    stored = await _store.rows(db, _store.reading(ROWS.c.row_key.in_(keys)))
-    return {normalize("NFC", each.row.row_key): each for each in stored}
-
-
-async def _commit(
-    db: AsyncConnection, state: LedgerState, kind: str, at: Timestamps, moves: _Moves
-) -> LedgerState:
-    async def plan(_: AsyncConnection, entry: int) -> list[journal.Change]:
-        return [(stored, move(stored.row, entry)) for stored, move in moves]
-
-    return (await journal.commit(db, state, kind, at, plan))[0]
+    return {normalize("NFC", each.row_key): each for each in await edits.by_keys(keys)}

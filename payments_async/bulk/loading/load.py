@@ -1,6 +1,6 @@
 """Loads an input into the ledger: reads it once to check it, and once to import it.
 
-Refuses an input that another ledger in the same folder holds: its rows could be paid twice, under other
+Refuses an input that is another batch too, beside this ledger: its rows could be paid twice, under other
 references.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
 from contextlib import aclosing
 from difflib import get_close_matches
 from typing import Any, Final
@@ -16,13 +16,13 @@ from unicodedata import normalize
 
 import attrs
 
-from .._files import STATUS_SUFFIX, refuse_ledger_files
+from .._files import refuse_ledger_files
 from .._options import require_batch_id
 from .._report import ImportReport
-from .._status_file import StatusFile
 from ..errors import BulkError, SourceUnreadable
 from ..ledger.ledger import Ledger
-from ..ledger_errors import InputPaidElsewhere
+from ..ledger.opening import paid_beside
+from ..ledger_errors import BatchExists
 from ..protocol.records import Binding, NewRow
 from ..protocol.stop_rules import Account
 from ..protocol.totals import payable
@@ -31,38 +31,6 @@ from . import edits
 from .reader import CHANGED, SourceReader
 from .rows import RowIdentifiers
 from .survey import accepted, survey
-
-
-def ledger_beside(ledger: str, binding: Binding) -> InputPaidElsewhere | None:
-    """Find another ledger, in the folder of `ledger`, that holds the same input; None when there is none.
-
-    Only status files are read; unreadable or foreign ones are ignored. The same
-    batch id gives the same references, which the service pays once; another environment moves other
-    money (`""`: any environment).
-    """
-    for path, status in _status_files_beside(ledger):
-        same = status.get("input_hash") == binding.input_hash
-        here = not binding.environment or status.get("environment") in (None, binding.environment)
-        other = status.get("batch_id")
-        if same and here and isinstance(other, str) and other != binding.batch_id:
-            name = os.path.basename(path).removesuffix(STATUS_SUFFIX)
-            return InputPaidElsewhere(ledger, batch_id=other, ledger=name)
-    return None
-
-
-def _status_files_beside(ledger: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    own = StatusFile.of(ledger).path
-    try:
-        with os.scandir(os.path.dirname(os.path.abspath(ledger))) as entries:
-            files = sorted(
-                each.path for each in entries if each.is_file() and each.name.endswith(STATUS_SUFFIX)
-            )
-    except OSError:  # a folder that may not be listed
-        return
-    for path in files:
-        if path != own and (status := StatusFile(path).read()) is not None:
-            yield path, status
-
 
 Input = Source | str | os.PathLike[str] | Iterable[Item] | AsyncIterable[Item]
 """A source, a file's path, or payouts themselves."""
@@ -97,15 +65,23 @@ class LoadSettings:
         return recorded if self.named(recorded) == normalize("NFC", recorded) else self.named(recorded)
 
 
-def settings_of(options: Mapping[str, Any]) -> LoadSettings:
-    """Make settings from options. Raises TypeError for an unknown option, and BulkError."""
+def settings_of(options: Mapping[str, Any], batch_id: str | None = None) -> LoadSettings:
+    """Make settings from options; `batch_id` is the name that the batch was opened by.
+
+    Raises TypeError for an unknown option, and BulkError.
+    """
     known = attrs.fields_dict(LoadSettings)
     for name in options:
         if name not in known:
             near = get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(sorted(known))}"
             raise TypeError(f"there is no option {name!r} for reading an input; {hint}")
-    return LoadSettings(**options)
+    settings = LoadSettings(**options)
+    if settings.batch_id is None:
+        return attrs.evolve(settings, batch_id=batch_id)
+    if batch_id is not None and settings.named("") != normalize("NFC", batch_id):
+        raise BulkError(f"the batch was opened as {batch_id}, and its input is given as {settings.batch_id}")
+    return settings
 
 
 def source_of(given: Input, *, strict_amounts: bool) -> Source:
@@ -146,10 +122,19 @@ async def load(ledger: Ledger, place: Account, source: Source, settings: LoadSet
     """
     refuse_rejects(settings.rejects, ledger.path, source)
     stat = stat_of(source)
-    if not ledger.is_empty:
-        return await _known(ledger, require_place(ledger, place, settings), source, settings, stat, dry=False)
+    if ledger.is_empty:
+        try:
+            return await _imported(ledger, place, source, settings, stat)
+        except BatchExists:  # another process has just imported it
+            await ledger.refresh()
+    return await _known(ledger, require_place(ledger, place, settings), source, settings, stat, dry=False)
+
+
+async def _imported(
+    ledger: Ledger, place: Account, source: Source, settings: LoadSettings, stat: str
+) -> ImportReport:
     identifiers, reading, binding = await _new(source, place, settings, stat)
-    warnings = [*_paid_again(ledger, binding, settings), *reading.warnings]
+    warnings = [*await _paid_again(ledger, binding, settings), *reading.warnings]
     header = await ledger.import_rows(binding, _rows(source, identifiers, binding.input_hash))
     totals, skipped = dict(header.totals), reading.faults.rows
     return ImportReport(binding.batch_id, header.rows, totals, True, skipped, tuple(warnings))
@@ -160,17 +145,16 @@ async def preview(
 ) -> ImportReport:
     """Make the report that `load` would give for the ledger at `path`. Imports nothing, sends nothing.
 
-    `ledger` is that ledger when it holds a batch; rows that differ there are in the report. Raises as `load`
-    does otherwise.
+    `ledger` is None when there is none there; rows that differ in it are in the report. Raises as `load` does
+    otherwise.
     """
-    refuse_rejects(settings.rejects, path, source)
     stat = stat_of(source)
-    if ledger is not None:
+    if ledger is not None and not ledger.is_empty:
         recorded = ledger.header.binding
         here = place or Account(recorded.environment, recorded.base_url, recorded.key_fingerprint)
         return await _known(ledger, require_place(ledger, here, settings), source, settings, stat, dry=True)
     _, reading, binding = await _new(source, place or Account("", "", ""), settings, stat)
-    elsewhere = ledger_beside(path, binding)
+    elsewhere = paid_beside(path, binding) if ledger is None else await ledger.paid_elsewhere(binding)
     warnings = [] if elsewhere is None else [elsewhere.problem]
     warnings += reading.warnings
     if place is None and settings.batch_id is None and reading.unnamed:
@@ -198,9 +182,9 @@ def must_name(place: Account, batch_id: str | None) -> bool:
     return place.environment == "live" and batch_id is None
 
 
-def _paid_again(ledger: Ledger, binding: Binding, settings: LoadSettings) -> list[str]:
+async def _paid_again(ledger: Ledger, binding: Binding, settings: LoadSettings) -> list[str]:
     """Warn of an input that is also another batch. Raises InputPaidElsewhere unless `pay_again` is set."""
-    elsewhere = ledger_beside(ledger.path, binding)
+    elsewhere = await ledger.paid_elsewhere(binding)
     if elsewhere is None:
         return []
     if not settings.pay_again:
@@ -260,7 +244,7 @@ async def _compared(ledger: Ledger, reading: SourceReader, identifiers: RowIdent
 async def _edited(
     ledger: Ledger, source: Source, settings: LoadSettings, identifiers: RowIdentifiers, binding: Binding
 ) -> ImportReport:
-    again = _paid_again(ledger, binding, settings) if settings.accept_edits else []
+    again = await _paid_again(ledger, binding, settings) if settings.accept_edits else []
     reading = SourceReader(source, identifiers)
     made = await edits.accepted(ledger, reading, identifiers, binding, accept=settings.accept_edits)
     changed = made.corrected + made.cancelled

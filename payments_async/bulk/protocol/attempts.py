@@ -55,6 +55,8 @@ class AttemptReply:
     payout_id: str = ""
     untrusted: bool = False
     """True if the server failed to prove its name (TLS)."""
+    withheld: bool = False
+    """True if the permission to send had ended: nothing was sent."""
 
 
 class Kind(StrEnum):
@@ -74,6 +76,7 @@ class Kind(StrEnum):
     FAILED = "failed"
     SILENT = "silent"
     UNSENT = "unsent"
+    WITHHELD = "withheld"
 
 
 class Step(StrEnum):
@@ -93,6 +96,7 @@ class Step(StrEnum):
     """Read the list."""
     HALT_CREDENTIALS = "halt: credentials"
     HALT_ADDRESS = "halt: address"
+    HALT_LEASE = "halt: lease"
 
 
 _REPLIED_KINDS: Final[Mapping[int, Kind]] = {
@@ -126,6 +130,7 @@ STEPS: Final[Mapping[Kind, Step]] = {
     Kind.FAILED: Step.AGAIN,
     Kind.SILENT: Step.AGAIN,
     Kind.UNSENT: Step.AGAIN,
+    Kind.WITHHELD: Step.HALT_LEASE,
 }
 """The step after each result, while nothing else is in doubt and tries are left."""
 
@@ -134,6 +139,8 @@ def kind_of(reply: AttemptReply) -> Kind:
     """Classify the result of an attempt."""
     if reply.untrusted:
         return Kind.UNTRUSTED
+    if reply.withheld:
+        return Kind.WITHHELD
     status = reply.status
     if status is None:
         return Kind.UNSENT if reply.verdict == "not_sent" else Kind.SILENT

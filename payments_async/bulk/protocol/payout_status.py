@@ -79,7 +79,9 @@ def mirrored(row: LedgerRow, payout: Payout) -> RowOutcome | None:
     known = row.service_status, row.final, row.failure_code if failure else None
     if status is None or known == (status, is_over(payout), failure):
         return None
-    return RowOutcome(row.number, row.known, status, is_over(payout), failure_code=failure)
+    return RowOutcome(
+        row.number, row.known, status, is_over(payout), failure_code=failure, body_hash=row.body_hash
+    )
 
 
 def contradiction(row: LedgerRow, payout: Payout) -> str | None:
@@ -104,13 +106,18 @@ def settled(row: LedgerRow, payout: Payout, later: Sequence[str] = ()) -> RowOut
         made = row_state.confirm(row.known, payout.id)
         failure = failure_of(payout)
         later_payouts = _found(later) if failure and later else None
-        return RowOutcome(row.number, made, status_of(payout), is_over(payout), failure, later_payouts)
+        facts = (status_of(payout), is_over(payout), failure, later_payouts)
+        return RowOutcome(row.number, made, *facts, row.body_hash)
     if matched is Match.UNCLEAR:
         return None
     contradicted = row_state.contradict(row.known)
     code = OTHER_CONTENT if matched is Match.OTHER_BODY else OTHER_PAYOUT
     return RowOutcome(
-        row.number, contradicted, failure_code=code, failure_message=_found([facts_of(payout), *later])
+        row.number,
+        contradicted,
+        failure_code=code,
+        failure_message=_found([facts_of(payout), *later]),
+        body_hash=row.body_hash,
     )
 
 

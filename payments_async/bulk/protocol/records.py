@@ -126,6 +126,8 @@ class RowOutcome:
     """True if `service_status` is final: one that is not final never replaces it."""
     failure_code: str | None = None
     failure_message: str | None = None
+    body_hash: str | None = attrs.field(default=None, repr=False)
+    """The body that it is about: it is no outcome of a row that has another; None if that is known to fit."""
 
 
 @attrs.frozen
@@ -146,6 +148,18 @@ class Claim:
     rows: tuple[LedgerRow, ...]
     at: Timestamps
     """The time when the intent was recorded."""
+
+
+@attrs.frozen
+class IntentTimes:
+    """The times when a row's intents were recorded."""
+
+    first: Timestamps
+    """The first intent of this generation: nothing was sent before."""
+    key: Timestamps
+    """The first intent under the present idempotency key."""
+    last: Timestamps
+    """The latest intent."""
 
 
 StateTotals = Mapping[tuple[RowState, str], tuple[int, Decimal]]

@@ -70,13 +70,15 @@ def failed(error: PaymentsError, reference: str) -> Posted:
     attempt = error.attempts[-1]
     cause = error.__cause__ if isinstance(error, OutcomeUnknown) else error
     record, payout_id = _record(cause, reference)
+    failure = cause.kind if isinstance(cause, APIConnectionError) else None
     reply = AttemptReply(
         attempt.status,
         attempt.verdict,
         replayed=is_replayed(headers_of(error)),
         record=record,
         payout_id=payout_id,
-        untrusted=isinstance(cause, APIConnectionError) and cause.kind == "tls" and error.effect == "none",
+        untrusted=failure == "tls" and error.effect == "none",
+        withheld=failure == "withheld",
     )
     code = attempt.reason if attempt.status is None else f"HTTP {attempt.status}"
     return Posted(reply, code=code, message=_words(cause), took=attempt.elapsed)

@@ -87,6 +87,10 @@ class IllegalTransition(ValueError):
         self.change = change
 
 
+LOST_INTENTS: Final = 1 << 12
+"""Intents that a ledger may lack of one row after it lost commits: more than are made in weeks."""
+
+
 @attrs.frozen
 class RowKnowledge:
     """One account of a row. Counters only grow within a generation."""
@@ -162,6 +166,16 @@ def correct(known: RowKnowledge) -> RowKnowledge:
     A row in flight or in doubt keeps its body until its outcome is known.
     """
     return attrs.evolve(known, state=_changed(known, RowChange.CORRECT), revision=known.revision + 1)
+
+
+def after_loss(known: RowKnowledge, losses: int) -> RowKnowledge:
+    """Count the intents that a ledger may lack of a row, after it lost commits so often; none is cleared.
+
+    A refusal that comes home from one of them then ranks below, and a later refusal is not final by itself.
+    Idempotent.
+    """
+    uncounted = max(0, losses - known.intents // LOST_INTENTS)
+    return attrs.evolve(known, intents=known.intents + uncounted * LOST_INTENTS)
 
 
 def retry(known: RowKnowledge, *, finally_failed: bool) -> RowKnowledge:

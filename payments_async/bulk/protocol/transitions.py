@@ -12,7 +12,7 @@ import attrs
 
 from . import row_state
 from .records import LedgerRow, NewRow, Resend, RowOutcome
-from .row_state import RowKnowledge
+from .row_state import RowKnowledge, RowState
 
 
 class TransitionRefused(Exception):
@@ -43,11 +43,30 @@ def _intended(row: LedgerRow, known: RowKnowledge, entry: int) -> LedgerRow:
     return _standing(row, known, _facts_of(row), (first, key, entry), entry)
 
 
+def doubted(row: LedgerRow, losses: int) -> LedgerRow:
+    """Doubt that a new row was never sent, as its ledger lost commits so often; others stay as they are."""
+    if not losses or row.state is not RowState.NEW:
+        return row
+    return attrs.evolve(row, known=row_state.after_loss(row.known, losses))
+
+
+def perhaps_resent(row: LedgerRow, losses: int, entry: int) -> LedgerRow | None:
+    """Count the lost intents of a row in doubt, the last one as late as now; None if that is recorded."""
+    known = row_state.after_loss(row.known, losses)
+    if known == row.known:
+        return None
+    intents = (row.first_intent, row.key_intent, entry)
+    return _standing(row, known, _facts_of(row), intents, entry)
+
+
 def recorded(row: LedgerRow, outcome: RowOutcome, entry: int) -> LedgerRow | None:
     """Add new facts to a row; None when they change nothing.
 
-    The facts come from the account that is believed: an overruled outcome adds none.
+    The facts come from the account that is believed: an overruled outcome adds none. An outcome of another
+    generation or body adds none either: a ledger that lost commits gives both a second time.
     """
+    if outcome.known.generation != row.known.generation or outcome.body_hash not in (None, row.body_hash):
+        return None
     known, before = row_state.merge(row.known, outcome.known), _facts_of(row)
     facts = _facts(row, outcome) if _is_account(outcome.known, known) else before
     if known == row.known and facts == before:

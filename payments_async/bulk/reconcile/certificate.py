@@ -225,6 +225,7 @@ async def certify(ledger: Ledger, service: Service) -> Certificate:
     """Check the ledger and compare the list. Raises PaymentsError when the list cannot be read to its end."""
     check = await ledger.check()
     audit = await Auditor(ledger, service).audit()
+    await ledger.refresh()
     header = ledger.header
     binding = header.binding
     return Certificate(
@@ -234,6 +235,6 @@ async def certify(ledger: Ledger, service: Service) -> Certificate:
         binding.key_fingerprint,
         binding.input_hash,
         service.moment().wall,
-        check.with_finding(ledger.gone),  # it may have been lost while the list was read
+        check.with_finding(ledger.gone).with_finding(ledger.unproven),  # while the list was read, perhaps
         audit,
     )

@@ -12,7 +12,7 @@ from ..engine.payout_list import pages
 from ..engine.service import Service
 from ..ledger.ledger import Ledger
 from ..protocol.generations import later_references
-from ..protocol.payout_status import described, failure_of
+from ..protocol.payout_status import described, failure_of, settled
 from .certificate import Certificate, certify
 
 
@@ -21,7 +21,7 @@ async def reconcile(ledger: Ledger, service: Service, on_commit: Callable[[], ob
 
     Raises PaymentsError when the list cannot be read to its end; all facts read until then are recorded.
     """
-    mirror = Mirror(ledger, settles=True)
+    mirror = Mirror(ledger, settled)
     latest = await ledger.latest_generation()
     async for page in pages(service):
         shown = await mirror.take(page)

@@ -18,9 +18,9 @@ from payments_async.bulk.engine.doubt_queue import BackOff, UnresolvedQueue, Unr
 from payments_async.bulk.engine.recorder import Recorder
 from payments_async.bulk.engine.resolver import Resolver
 from payments_async.bulk.engine.stopping import Stopping
-from payments_async.bulk.ledger.ledger import Ledger
+from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk.protocol.clocks import INTENT_LIFETIME, Timestamps
-from payments_async.bulk.protocol.records import LedgerRow, RowOutcome
+from payments_async.bulk.protocol.records import IntentTimes, LedgerRow, RowOutcome
 from payments_async.bulk.protocol.row_state import RowState, doubt
 from payments_async.bulk.protocol.rows_in_doubt import post_again_after
 from payments_async.bulk.protocol.stop_rules import StopRules
@@ -101,7 +101,7 @@ class Records:
         self.asked.append([*numbers])
         return {}
 
-    async def moments(self, _: object) -> dict[int, Timestamps]:
+    async def intent_times(self, _: object) -> dict[int, IntentTimes]:
         return {}
 
     async def unfinished(self) -> AsyncIterator[LedgerRow]:
@@ -152,7 +152,7 @@ class Listing:
         return Page()
 
 
-async def doubtful(path: Path, listing: Any) -> tuple[Ledger, Resolver, Stopping, Recorder]:
+async def doubtful(path: Path, listing: Any) -> tuple[SqliteLedger, Resolver, Stopping, Recorder]:
     """A ledger with many rows in doubt, and who resolves them."""
     ledger, stopping = await begun(path, COUNT, Clock()), Stopping(listing.runtime)
     recorder = Recorder(ledger, listing.runtime)

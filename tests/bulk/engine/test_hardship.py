@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,10 @@ import pytest
 
 from payments_async.bulk import LedgerError, OutcomesUnrecorded, PayoutBatch, RowState
 from payments_async.bulk.engine import recorder
-from payments_async.bulk.ledger.ledger import Ledger
-from payments_async.bulk.ledger_errors import LedgerBroken, LedgerFull, LedgerGone
+from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
+from payments_async.bulk.ledger_errors import NO_INTENT, LedgerBroken, LedgerFull
+from payments_async.bulk.protocol.records import Claim, Resend, RowOutcome
+from payments_async.bulk.protocol.row_state import confirm
 from payments_async.sandbox import Sandbox
 from tests.support.batches import (
     alter,
@@ -41,19 +43,37 @@ async def test_an_intent_that_grew_old_is_recorded_again(service: Sandbox, tmp_p
     assert not any(request.operation == "payouts.list" for request in service.requests[1:])
 
 
-@pytest.mark.parametrize("error", [LedgerFull("l", "is full"), LedgerGone("l", "is gone")])
+@pytest.mark.parametrize("error", [error("l", "is not there") for error in NO_INTENT])
 async def test_without_room_for_a_renewed_intent_the_others_are_finished(
     service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: LedgerError
 ) -> None:
     service.on("payouts.create", description="row 1").respond("429:110", times=4)
     async with in_process(service) as client:
         with monkeypatch.context() as patch:
-            patch.setattr(Ledger, "resend", _raising(error))
+            patch.setattr(SqliteLedger, "resend", _raising(error))
             report = await paid(tmp_path / "l", client, items(2), concurrency=2)
         assert (report.exit_code, report.stopped) == (75, str(error))
         report = await paid(tmp_path / "l", client, items(2))
     assert report.exit_code == 0
     assert_true(report, service, items(2))
+
+
+async def test_a_row_that_another_process_settled_is_not_sent_under_a_new_intent(
+    service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.on("payouts.create", description="row 1").respond("429:110", times=4)
+    resend = SqliteLedger.resend
+
+    async def settled_before(ledger: SqliteLedger, resends: Iterable[Resend]) -> Claim:
+        row = (await ledger.numbered([1]))[1]
+        if row.state is RowState.IN_FLIGHT:
+            await ledger.record([RowOutcome(1, confirm(row.known, "po_9"))])
+        return await resend(ledger, resends)
+
+    monkeypatch.setattr(SqliteLedger, "resend", settled_before)
+    async with in_process(service) as client:
+        report = await paid(tmp_path / "l", client, items(2), concurrency=1)
+    assert (report.exit_code, len(service.books.payouts())) == (0, 1)
 
 
 @pytest.mark.parametrize("made", [True, False])
@@ -103,14 +123,14 @@ async def test_outcomes_that_cannot_be_recorded_are_handed_over_and_learned_agai
 ) -> None:
     async with in_process(service) as client:
         with monkeypatch.context() as patch, pytest.raises(OutcomesUnrecorded) as caught:
-            patch.setattr(Ledger, "record", _raising(LedgerFull("l", "the disk is full")))
-            await paid(tmp_path / "l", client, items(200), concurrency=3)
+            patch.setattr(SqliteLedger, "record", _raising(LedgerFull("l", "the disk is full")))
+            await paid(tmp_path / "l", client, items(500), concurrency=3)
         handed = json.loads(caught.value.to_json())
-        assert len(handed) == len(caught.value.outcomes) == len(service.books.payouts()) < 200
+        assert len(handed) == len(caught.value.outcomes) == len(service.books.payouts()) < 500
         assert {outcome["known"]["state"] for outcome in handed} == {"CREATED"}
-        report = await paid(tmp_path / "l", client, items(200))
+        report = await paid(tmp_path / "l", client, items(500))
     assert report.exit_code == 0
-    assert_true(report, service, items(200))
+    assert_true(report, service, items(500))
 
 
 def _raising(error: Exception) -> Callable[..., Any]:
@@ -130,7 +150,7 @@ async def test_many_waiting_outcomes_hold_back_new_ones(
     assert report.exit_code == 0
 
 
-@pytest.mark.parametrize("error", [LedgerFull("l", "is full"), LedgerGone("l", "is gone")])
+@pytest.mark.parametrize("error", [error("l", "is not there") for error in NO_INTENT])
 async def test_without_room_for_an_intent_nothing_is_sent(
     service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: LedgerError
 ) -> None:
@@ -138,13 +158,13 @@ async def test_without_room_for_an_intent_nothing_is_sent(
     rows = items(5)
     async with in_process(service) as client:
         with monkeypatch.context() as patch:
-            patch.setattr(Ledger, "claim", _raising(error))
+            patch.setattr(SqliteLedger, "claim", _raising(error))
             report = await paid(tmp_path / "l", client, rows)
         assert (report.exit_code, report.stopped) == (75, str(error))
         assert report.counts[RowState.NEW] == 5
         await paid(tmp_path / "l", client, rows)
         with monkeypatch.context() as patch:
-            patch.setattr(Ledger, "resend", _raising(error))
+            patch.setattr(SqliteLedger, "resend", _raising(error))
             report = await paid(tmp_path / "l", client, rows)
         assert (report.exit_code, report.stopped) == (75, str(error))
         report = await paid(tmp_path / "l", client, rows)
@@ -158,7 +178,7 @@ async def test_without_room_for_the_next_keys_intent_the_row_waits_for_another_r
     service.on("payouts.create").respond("http:409")
     async with in_process(service) as client:
         with monkeypatch.context() as patch:
-            patch.setattr(Ledger, "resend", _raising(LedgerFull("l", "is full")))
+            patch.setattr(SqliteLedger, "resend", _raising(LedgerFull("l", "is full")))
             report = await paid(tmp_path / "l", client, items(1))
         assert (report.exit_code, report.stopped) == (3, str(LedgerFull("l", "is full")))
         assert (await paid(tmp_path / "l", client, items(1))).exit_code == 0
@@ -167,15 +187,15 @@ async def test_without_room_for_the_next_keys_intent_the_row_waits_for_another_r
 async def test_a_ledger_that_breaks_ends_the_run(
     service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    claim, calls = Ledger.claim, []
+    claim, calls = SqliteLedger.claim, []
 
-    async def breaking(self: Ledger, limit: int) -> Any:
+    async def breaking(self: SqliteLedger, limit: int) -> Any:
         calls.append(limit)
         if len(calls) == 3:
             raise LedgerBroken("l", "the disk failed")
         return await claim(self, limit)
 
-    monkeypatch.setattr(Ledger, "claim", breaking)
+    monkeypatch.setattr(SqliteLedger, "claim", breaking)
     async with in_process(service) as client:
         with pytest.raises(LedgerBroken):
             await paid(tmp_path / "l", client, items(50), concurrency=2)

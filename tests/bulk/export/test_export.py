@@ -24,9 +24,10 @@ from payments_async.bulk.ledger_errors import LedgerMissing
 from payments_async.bulk.protocol.records import LedgerRow
 from payments_async.bulk.sources.rejects import unescaped
 from payments_async.sandbox import Sandbox
-from tests.support.batches import item, items
+from tests.support.batches import item, items, name_of
 from tests.support.desks import Desk
 from tests.support.payout_files import PHONE, csv_file
+from tests.support.places import EITHER, Place
 
 BANK = Instrument.bank_account("0123456789", "058", "NG", account_name="Awa Diallo")
 ROWS = [
@@ -37,13 +38,13 @@ ROWS = [
 
 
 @pytest.fixture
-def exported(desk: Desk, service: Sandbox, tmp_path: Path) -> Any:
+def exported(desk: Desk, service: Sandbox, place: Place, tmp_path: Path) -> Any:
     """Pays rows and exports them without a client: the file, the ledger's rows, the report."""
 
     async def export(name: str, rows: Any = ROWS, **options: Any) -> tuple[Path, list[LedgerRow], Any]:
         async with desk.client(service) as client:
-            await desk.paid(tmp_path / "l", client, rows)
-        async with desk.open(tmp_path / "l") as batch:
+            await desk.paid(place, client, rows)
+        async with desk.open(place, batch_id=name_of(place)) as batch:
             report = await batch.export(tmp_path / name, **options)
             return tmp_path / name, await desk.rows(batch), report
 
@@ -57,6 +58,7 @@ def cells(path: Path) -> list[dict[str, str]]:
     return [dict(zip(header, map(unescaped, line), strict=True)) for line in lines]
 
 
+@EITHER
 async def test_a_csv_says_of_each_row_what_became_of_it(exported: Any, service: Sandbox) -> None:
     service.on("payouts.create", description="row 3").respond("http:422")
     path, rows, report = await exported("out.csv")
@@ -155,6 +157,7 @@ async def test_only_rows_of_the_asked_states(
         assert json.loads((tmp_path / name).read_text()) == []
 
 
+@EITHER
 async def test_many_pages_and_many_metadata_names(
     batch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,8 @@ from tests.support.one_surface import surface as surface
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Where the ledger of a test lies."""
-    return tmp_path / "ledger"
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+    """Where the ledger of a test lies: a file, or with `postgresql` a database of the test's own."""
+    if getattr(request, "param", "sqlite") == "sqlite":
+        return tmp_path / "ledger"
+    return str(request.getfixturevalue("database"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import tempfile
 from collections.abc import Mapping
 from decimal import Decimal
@@ -25,9 +26,11 @@ from payments_async.bulk.protocol.row_state import confirm, contradict, doubt, r
 from payments_async.bulk.protocol.stop_rules import Account
 from payments_async.bulk.sources import IterableSource, Row
 from tests.support.batches import Item, item
-from tests.support.ledgers import Clock, all_rows, begun
+from tests.support.ledgers import Clock, all_rows
+from tests.support.places import Place, begun, chain_of, opened, planned
 
 _S = RowState
+NAMES = itertools.count(1)
 PLACE = Account("sandbox", "https://api.example.test/v1", "key-1")
 OUTCOMES = {
     _S.CREATED: lambda known: confirm(known, "po_1"),
@@ -91,35 +94,48 @@ STORIES = st.integers(1, 6).flatmap(
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_edits_are_taken_over_whole_or_not_at_all(story: Story) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(_played(Path(folder) / "ledger", story))
+        asyncio.run(_played(Path(folder) / "ledger", story, "story"))
 
 
-async def _played(path: Path, story: Story) -> None:
-    async with await Ledger.open(path, clock=Clock(), create=True) as ledger:
-        await _load(ledger, [item(number) for number in range(1, len(story.edits) + 1)])
+@given(STORIES)
+@settings(
+    max_examples=5,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+def test_in_a_database_too(database: str, story: Story) -> None:
+    asyncio.run(_played(database, story, f"story-{next(NAMES)}"))
+
+
+async def _played(place: Place, story: Story, name: str) -> None:
+    async with await opened(place, create=True, batch_id=name) as ledger:
+        await _load(ledger, name, [item(number) for number in range(1, len(story.edits) + 1)])
+        await planned(ledger)
+    async with await opened(place, batch_id=name) as ledger:
         await _send(ledger, story.sent)
         before = {row.number: row for row in await all_rows(ledger)}
         assert {number: row.state for number, row in before.items()} == story.states
-        head = ledger.head
+        chain = await chain_of(ledger)
         if refused := story.refused():
             with pytest.raises(LedgerOfAnotherInput) as caught:
-                await _load(ledger, story.edited(), accept_edits=True)
+                await _load(ledger, name, story.edited(), accept_edits=True)
             assert caught.value.total == refused
             assert {row.number: row for row in await all_rows(ledger)} == before
-            assert ledger.head == head
+            assert await chain_of(ledger) == chain
             return
-        report = await _load(ledger, story.edited(), accept_edits=True)
+        report = await _load(ledger, name, story.edited(), accept_edits=True)
         edits = [edit for edit in story.edits if edit not in ("kept", "removed")]
         assert (report.corrected, report.cancelled) == (len(edits), story.edits.count("removed"))
         await _assert_taken_over(ledger, story, before)
-    async with await Ledger.open(path, clock=Clock("second")) as ledger:
-        head = ledger.head
-        await _load(ledger, story.edited(), accept_edits=True)
-        assert ledger.head == head
+    async with await opened(place, Clock("second"), batch_id=name) as ledger:
+        chain = await chain_of(ledger)
+        await _load(ledger, name, story.edited(), accept_edits=True)
+        assert await chain_of(ledger) == chain
 
 
-async def _load(ledger: Ledger, rows: list[Item], *, accept_edits: bool = False) -> ImportReport:
-    return await load.load(ledger, PLACE, IterableSource(rows), LoadSettings(accept_edits=accept_edits))
+async def _load(ledger: Ledger, name: str, rows: list[Item], *, accept_edits: bool = False) -> ImportReport:
+    wishes = LoadSettings(batch_id=name, accept_edits=accept_edits, pay_again=True)
+    return await load.load(ledger, PLACE, IterableSource(rows), wishes)
 
 
 async def _send(ledger: Ledger, states: list[RowState]) -> None:

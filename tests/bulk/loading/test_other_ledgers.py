@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from payments_async.bulk import InputPaidElsewhere
+from payments_async.bulk.ledger.sqlite.status_file import paid_elsewhere
 from payments_async.bulk.ledger_errors import LedgerMissing
-from payments_async.bulk.loading.load import ledger_beside
 from payments_async.sandbox import Sandbox
 from tests.support.batches import items
 from tests.support.desks import Desk
@@ -75,7 +75,7 @@ def _status(folder: Path, name: str, **changes: object) -> None:
 )
 def test_status_files_of_something_else_say_nothing(tmp_path: Path, changes: dict[str, object]) -> None:
     _status(tmp_path, "june", **changes)
-    assert ledger_beside(str(tmp_path / "l"), BINDING) is None
+    assert paid_elsewhere(str(tmp_path / "l"), BINDING) is None
 
 
 def test_status_files_that_cannot_be_read_say_nothing(tmp_path: Path) -> None:
@@ -86,9 +86,9 @@ def test_status_files_that_cannot_be_read_say_nothing(tmp_path: Path) -> None:
     (tmp_path / "bytes.status.json").write_bytes(b"\xff\xfe")
     os.mkfifo(tmp_path / "pipe.status.json")
     _status(tmp_path, "l")  # its own
-    assert ledger_beside(str(tmp_path / "l"), BINDING) is None
-    assert ledger_beside(str(tmp_path / "nowhere" / "l"), BINDING) is None
+    assert paid_elsewhere(str(tmp_path / "l"), BINDING) is None
+    assert paid_elsewhere(str(tmp_path / "nowhere" / "l"), BINDING) is None
     _status(tmp_path, "old", environment=None)
-    found = ledger_beside(str(tmp_path / "l"), BINDING)
+    found = paid_elsewhere(str(tmp_path / "l"), BINDING)
     assert found is not None
     assert found.ledger == "old"

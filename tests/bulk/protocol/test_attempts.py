@@ -36,6 +36,7 @@ REPLIES = {
     Kind.FAILED: AttemptReply(503),
     Kind.SILENT: AttemptReply(),
     Kind.UNSENT: AttemptReply(verdict="not_sent"),
+    Kind.WITHHELD: AttemptReply(verdict="not_sent", withheld=True),
 }
 STATUSES = {
     Kind.REFUSED: (400, 402, 406, 411, 413, 415, 422, 428, 451, 499),

@@ -60,7 +60,10 @@ def test_a_later_intent_that_was_settled_before_is_counted_and_says_nothing_of_t
     assert after == attrs.evolve(row, known=attrs.evolve(row.known, intents=2), changed_in=9)
 
 
-@given(ACCOUNTS, ACCOUNTS)
+FIRST_GENERATION = ACCOUNTS.map(lambda known: attrs.evolve(known, generation=0))
+
+
+@given(FIRST_GENERATION, FIRST_GENERATION)
 def test_a_row_then_knows_what_both_know(known: RowKnowledge, learned: RowKnowledge) -> None:
     row = row_with(known)
     after = transitions.recorded(row, RowOutcome(1, learned), 9)

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from payments_async.bulk import BulkError, PayoutBatch, RowState
-from payments_async.bulk.ledger.ledger import Ledger
+from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk.ledger_errors import LedgerDamaged
 from payments_async.bulk.protocol.records import Ends
 from payments_async.sandbox import Sandbox
-from tests.support.batches import alter, items, ledger_rows, over_socket, paid, runtime_of
+from tests.support.batches import alter, items, ledger_rows, open_at, over_socket, paid, runtime_of
+from tests.support.places import EITHER, Place
 from tests.support.spoiled import spoiling
 
 
@@ -36,11 +37,12 @@ async def test_a_run_can_wait_until_every_payout_has_arrived(service: Sandbox, t
     assert (report.finals, report.failed, report.awaited) == ({"completed": 3}, 0, 0)
 
 
+@EITHER
 async def test_a_payout_that_failed_is_reported_and_the_exit_code_says_so(
-    service: Sandbox, tmp_path: Path
+    service: Sandbox, place: Place
 ) -> None:
     ends(service, "fail:RECIPIENT_ERROR", 2)
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+    async with over_socket(service) as client, open_at(place, client) as batch:
         await batch.load(items(3))
         plain = await batch.run()
         assert (plain.exit_code, plain.failed, plain.awaited) == (0, 0, 3)
@@ -53,14 +55,14 @@ async def test_a_payout_that_failed_is_reported_and_the_exit_code_says_so(
             "failed",
             "RECIPIENT_ERROR",
         )
-    async with PayoutBatch.open(tmp_path / "l") as batch:
+    async with open_at(place) as batch:
         assert batch.status().failed == 1
 
 
-async def test_many_payouts_share_the_pages_of_one_list(service: Sandbox, tmp_path: Path) -> None:
+async def test_many_payouts_share_the_pages_of_one_list(service: Sandbox, place: Place) -> None:
     ends(service, "complete after=600s")
     async with over_socket(service) as client:
-        report = await paid(tmp_path / "l", client, items(250), wait_final=900.0)
+        report = await paid(place, client, items(250), wait_final=900.0)
         waited = sum(runtime_of(client).slept)
     assert report.finals == {"completed": 250}
     assert lists(service) < 60  # of three pages each, at growing intervals
@@ -159,11 +161,12 @@ async def test_a_key_that_is_refused_ends_the_following_at_once(service: Sandbox
     assert "401" in str(report.stopped)
 
 
+@EITHER
 async def test_following_goes_on_after_a_restart_with_what_is_not_final(
-    service: Sandbox, tmp_path: Path
+    service: Sandbox, place: Place
 ) -> None:
     ends(service, "complete after=900s", 1)
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+    async with over_socket(service) as client, open_at(place, client) as batch:
         await batch.load(items(5))
         await batch.run()
         walks = 0
@@ -177,7 +180,7 @@ async def test_following_goes_on_after_a_restart_with_what_is_not_final(
         following = asyncio.ensure_future(batch.follow(3600.0, cancel))
         with pytest.raises(asyncio.CancelledError):
             await following
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+    async with over_socket(service) as client, open_at(place, client) as batch:
         assert batch.status().finals == {"completed": 4}
         assert (await batch._ledger.awaited()).rows == 1
         report = await batch.follow(3600.0)
@@ -265,11 +268,11 @@ async def test_a_ledger_whose_payouts_cannot_be_counted_is_not_left_locked(
     async with over_socket(service) as client:
         await paid(tmp_path / "l", client, items(1))
 
-    async def refuse(_: Ledger) -> Ends:
+    async def refuse(_: SqliteLedger) -> Ends:
         raise LedgerDamaged(str(tmp_path / "l"), ["an index cannot be read"])
 
     with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "ends", refuse)
+        patch.setattr(SqliteLedger, "ends", refuse)
         with pytest.raises(LedgerDamaged):
             await PayoutBatch.open(tmp_path / "l").__aenter__()
     async with PayoutBatch.open(tmp_path / "l") as batch:

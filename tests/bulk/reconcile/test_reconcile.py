@@ -21,10 +21,12 @@ from tests.support.batches import (
     item,
     items,
     ledger_rows,
+    open_at,
     over_socket,
     paid,
     runtime_of,
 )
+from tests.support.places import EITHER, Place
 from tests.support.spoiled import circling, spoiling
 
 
@@ -50,14 +52,15 @@ async def create(service: Sandbox, reference: str, **changes: Any) -> None:
         await client.payouts.create(reference=reference, **{**fields, **changes})
 
 
+@EITHER
 async def test_rows_left_in_flight_are_settled_by_the_list_and_the_others_stay(
-    service: Sandbox, tmp_path: Path
+    service: Sandbox, place: Place
 ) -> None:
     rows = [item(1), item(2), item(3, reference="theirs"), item(4, reference="odd"), item(5)]
     for number in (1, 3, 4):
         service.on("payouts.create", description=f"row {number}").respond("lost_response", times=None)
     service.on("payouts.create", description="row 2").respond("lost_request", times=None)
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+    async with over_socket(service) as client, open_at(place, client) as batch:
         await create(service, "theirs")
         await create(service, "odd", metadata={PROOF_KEY: "9.unknown"})
         await batch.load(rows)
@@ -99,10 +102,11 @@ async def test_what_a_killed_run_left_is_settled(service: Sandbox, tmp_path: Pat
     assert len(service.books.payouts()) == 3
 
 
-async def test_statuses_are_mirrored_and_a_clean_batch_is_certified(service: Sandbox, tmp_path: Path) -> None:
+@EITHER
+async def test_statuses_are_mirrored_and_a_clean_batch_is_certified(service: Sandbox, place: Place) -> None:
     service.on("payouts.create", description="row 7").outcome("fail:RECIPIENT_ERROR")
     told: list[Any] = []
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+    async with over_socket(service) as client, open_at(place, client) as batch:
         await batch.load(items(150))
         await batch.run()
         service.advance(60.0)
@@ -118,10 +122,10 @@ async def test_statuses_are_mirrored_and_a_clean_batch_is_certified(service: San
 
 
 async def test_a_list_that_cannot_be_read_to_its_end_certifies_nothing_and_costs_nothing(
-    service: Sandbox, tmp_path: Path
+    service: Sandbox, place: Place
 ) -> None:
     client = over_socket(service, max_retries=0)
-    async with client, PayoutBatch.open(tmp_path / "l", client) as batch:
+    async with client, open_at(place, client) as batch:
         await batch.load(items(150))
         await batch.run()
         service.advance(60.0)
@@ -153,11 +157,12 @@ async def test_a_list_that_goes_in_circles_certifies_nothing(service: Sandbox, t
             await batch.reconcile()
 
 
-async def test_the_ledger_of_another_project_is_not_reconciled(service: Sandbox, tmp_path: Path) -> None:
+@EITHER
+async def test_the_ledger_of_another_project_is_not_reconciled(service: Sandbox, place: Place) -> None:
     async with in_process(service) as client:
-        await paid(tmp_path / "l", client, items(2))
+        await paid(place, client, items(2))
     client = in_process(service, api_key=service.new_key())
-    async with client, PayoutBatch.open(tmp_path / "l", client) as batch:
+    async with client, open_at(place, client) as batch:
         with pytest.raises(LedgerOfAnotherKey):
             await batch.reconcile()
 

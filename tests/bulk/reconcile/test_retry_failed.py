@@ -14,7 +14,8 @@ from payments_async.bulk import BulkError, PayoutBatch, RowState
 from payments_async.bulk.protocol.identifiers import PROOF_KEY, Proof
 from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox
-from tests.support.batches import alter, item, items, ledger_rows, over_socket, runtime_of
+from tests.support.batches import alter, item, items, ledger_rows, open_at, over_socket, runtime_of
+from tests.support.places import EITHER, Place
 from tests.support.spoiled import spoiling
 
 
@@ -32,12 +33,13 @@ def pay_out(service: Sandbox, place: int, status: str = "completed") -> None:
     payout.completed_at = payout.created_at if status == "completed" else None
 
 
+@EITHER
 async def test_a_failed_payout_is_paid_anew_twice_and_everything_stays_true(
-    service: Sandbox, tmp_path: Path
+    service: Sandbox, place: Place
 ) -> None:
     fails(service, 2, times=2)
     rows = [item(1), item(2, reference="salary-2", metadata={"team": "north"}), item(3)]
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+    async with over_socket(service) as client, open_at(place, client) as batch:
         await batch.load(rows)
         for generation in (1, 2):
             assert (await batch.run(wait_final=60.0)).failed == 1
@@ -63,10 +65,11 @@ async def test_a_failed_payout_is_paid_anew_twice_and_everything_stays_true(
     assert len(service.books.payouts()) == 5
 
 
-async def test_the_new_request_is_the_old_one_but_for_its_names(service: Sandbox, tmp_path: Path) -> None:
+@EITHER
+async def test_the_new_request_is_the_old_one_but_for_its_names(service: Sandbox, place: Place) -> None:
     fails(service, 1, 2, 3)
     rows = [item(1, metadata={"a": 1}), item(2), item(3, amount=Decimal("3.10"), description="row 3")]
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+    async with over_socket(service) as client, open_at(place, client) as batch:
         await batch.load(rows)
         await batch.run(wait_final=60.0)
         before = await ledger_rows(batch)
@@ -99,11 +102,12 @@ async def test_without_proofs_there_is_none_in_the_new_request(service: Sandbox,
         assert (await batch.certify()).is_clean
 
 
+@EITHER
 async def test_a_payout_that_failed_unseen_is_found_by_the_retry_itself(
-    service: Sandbox, tmp_path: Path
+    service: Sandbox, place: Place
 ) -> None:
     fails(service, 2)
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+    async with over_socket(service) as client, open_at(place, client) as batch:
         await batch.load(items(150))
         await batch.run()
         service.advance(60.0)
@@ -130,11 +134,12 @@ async def test_a_payout_that_completes_between_listing_and_retrying_is_not_paid_
     assert len(service.books.payouts()) == 4
 
 
+@EITHER
 async def test_a_failed_payout_that_comes_to_life_after_its_retry_is_reported(
-    service: Sandbox, tmp_path: Path
+    service: Sandbox, place: Place
 ) -> None:
     fails(service, 1, times=2)
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+    async with over_socket(service) as client, open_at(place, client) as batch:
         await batch.load(items(2))
         await batch.run(wait_final=60.0)
         await batch.retry_failed()
@@ -151,9 +156,10 @@ async def test_a_failed_payout_that_comes_to_life_after_its_retry_is_reported(
     assert "was retried, and the list shows completed" in certificate.audit.findings[0]
 
 
-async def test_rows_can_be_named_and_others_are_left_alone(service: Sandbox, tmp_path: Path) -> None:
+@EITHER
+async def test_rows_can_be_named_and_others_are_left_alone(service: Sandbox, place: Place) -> None:
     fails(service, 1, 2, 3)
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+    async with over_socket(service) as client, open_at(place, client) as batch:
         await batch.load(items(4))
         await batch.run(wait_final=60.0)
         report = await batch.retry_failed(rows=[4, 2])
@@ -174,12 +180,13 @@ async def test_a_dry_run_only_says_which(service: Sandbox, tmp_path: Path) -> No
         assert (await batch.run()).complete
 
 
+@EITHER
 async def test_rows_that_cannot_have_failed_are_refused_before_anything_is_changed(
-    service: Sandbox, tmp_path: Path
+    service: Sandbox, place: Place
 ) -> None:
     fails(service, 1)
     service.on("payouts.create", description="row 2").respond("http:409", times=None)
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+    async with over_socket(service) as client, open_at(place, client) as batch:
         await batch.load(items(2))
         await batch.run(patience=1.0)
         service.advance(60.0)
@@ -259,11 +266,12 @@ async def test_a_list_that_fails_midway_leaves_each_row_retried_once_or_not_yet(
     assert len(service.books.payouts()) == 152
 
 
+@EITHER
 async def test_a_row_in_doubt_of_a_later_generation_is_settled_as_any_other(
-    service: Sandbox, tmp_path: Path
+    service: Sandbox, place: Place
 ) -> None:
     fails(service, 1)
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+    async with over_socket(service) as client, open_at(place, client) as batch:
         await batch.load(items(1))
         await batch.run(wait_final=60.0)
         await batch.retry_failed()
@@ -291,9 +299,11 @@ async def test_a_row_cannot_be_retried_from_two_ledgers_to_two_payouts(
     assert [entry.status for entry in service.books.payouts()] == ["failed", "completed"]
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("place", "seed"), [("sqlite", 1), ("sqlite", 2), ("sqlite", 3), ("postgresql", 2)], indirect=["place"]
+)
 async def test_through_faults_of_every_kind_each_row_arrives_once(
-    service: Sandbox, tmp_path: Path, seed: int
+    service: Sandbox, place: Place, seed: int
 ) -> None:
     chance = random.Random(seed)
     failures = {number: chance.choice((0, 0, 1, 2, 3)) for number in range(1, 31)}
@@ -304,10 +314,10 @@ async def test_through_faults_of_every_kind_each_row_arrives_once(
                 rule.respond(kind, times=1, after=chance.randrange(4))
         if times:
             rule.outcome("fail:RECIPIENT_ERROR", times=times)
-    for place in range(2, 40, 3):
-        service.on("payouts.list").respond(chance.choice(("http:503", "reset", "bad_json")), after=place)
+    for after in range(2, 40, 3):
+        service.on("payouts.list").respond(chance.choice(("http:503", "reset", "bad_json")), after=after)
     for _ in range(40):
-        async with over_socket(service, seed) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        async with over_socket(service, seed) as client, open_at(place, client) as batch:
             try:
                 await batch.load(items(30))
                 report = await batch.run(wait_final=600.0)
@@ -317,7 +327,7 @@ async def test_through_faults_of_every_kind_each_row_arrives_once(
             except PaymentsError:
                 pass  # the list could not be read to its end: once more, from the start
     service.clear_rules()
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+    async with over_socket(service) as client, open_at(place, client) as batch:
         assert (await batch.reconcile()).is_clean
     entries = service.books.payouts()
     stems = Counter((str(entry.reference).partition("~g")[0], entry.status) for entry in entries)

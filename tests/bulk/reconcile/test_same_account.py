@@ -11,7 +11,7 @@ import pytest
 
 import payments_async.bulk as bulk
 from payments_async.bulk import OutcomesUnrecorded, RowState
-from payments_async.bulk.ledger.ledger import Ledger
+from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk.ledger_errors import (
     LedgerFull,
     LedgerOfAnotherAddress,
@@ -19,8 +19,9 @@ from payments_async.bulk.ledger_errors import (
     LedgerOfAnotherKey,
 )
 from payments_async.sandbox import Sandbox, SandboxLimits
-from tests.support.batches import items
+from tests.support.batches import items, name_of
 from tests.support.desks import Desk
+from tests.support.places import EITHER, Place
 from tests.support.watched import WatchedSandbox
 
 
@@ -32,17 +33,18 @@ def test_public_names_are_there_and_no_others() -> None:
         bulk.Nonsense  # noqa: B018 - reading it is the test
 
 
+@EITHER
 async def test_the_ledger_stays_with_its_environment_and_address(
-    desk: Desk, service: Sandbox, tmp_path: Path
+    desk: Desk, service: Sandbox, place: Place
 ) -> None:
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+    async with desk.client(service) as client, desk.open(place, client, batch_id=name_of(place)) as batch:
         await batch.load(items(2))
     clients = [
         (desk.other_client("sk_live_x", base_url="https://localhost/v1"), LedgerOfAnotherEnvironment),
         (desk.other_client(service.api_key, base_url="http://localhost:9/v1"), LedgerOfAnotherAddress),
     ]
     for other, error in clients:
-        async with other, desk.open(tmp_path / "l", other) as batch:
+        async with other, desk.open(place, other, batch_id=name_of(place)) as batch:
             with pytest.raises(error):
                 await batch.run()
             with pytest.raises(error):
@@ -63,25 +65,27 @@ async def test_the_ledger_goes_on_however_its_address_is_written(
     assert len(service.books.payouts()) == 3
 
 
+@EITHER
 async def test_another_key_goes_on_before_anything_was_sent(
-    desk: Desk, service: Sandbox, tmp_path: Path
+    desk: Desk, service: Sandbox, place: Place
 ) -> None:
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+    async with desk.client(service) as client, desk.open(place, client, batch_id=name_of(place)) as batch:
         await batch.load(items(2))
     async with desk.client(service, api_key=service.new_key()) as client:
-        assert (await desk.paid(tmp_path / "l", client, items(2))).exit_code == 0
+        assert (await desk.paid(place, client, items(2))).exit_code == 0
 
 
-async def test_a_replaced_key_goes_on_once_it_sees_the_ledgers_payouts(desk: Desk, tmp_path: Path) -> None:
+@EITHER
+async def test_a_replaced_key_goes_on_once_it_sees_the_ledgers_payouts(desk: Desk, place: Place) -> None:
     service = WatchedSandbox(limits=SandboxLimits.off())
     service.admit("sk_sandbox_rotated")
     async with desk.client(service) as client:
-        await desk.paid(tmp_path / "l", client, items(5), max_rows=2)
+        await desk.paid(place, client, items(5), max_rows=2)
     async with desk.client(service, api_key=service.new_key()) as client:
         with pytest.raises(LedgerOfAnotherKey):
-            await desk.paid(tmp_path / "l", client, items(5))
+            await desk.paid(place, client, items(5))
     async with desk.client(service, api_key="sk_sandbox_rotated") as client:
-        report = await desk.paid(tmp_path / "l", client, items(5))
+        report = await desk.paid(place, client, items(5))
     assert report.exit_code == 0
     assert len({entry.id for entry in service.books.payouts()}) == 5
 
@@ -97,19 +101,20 @@ async def test_another_key_is_refused_while_nothing_can_prove_its_project(
             await desk.paid(tmp_path / "l", client, items(2))
 
 
+@EITHER
 @pytest.mark.parametrize("refused", [1, 2])
 async def test_another_key_goes_on_where_nothing_was_created(
-    desk: Desk, service: Sandbox, tmp_path: Path, refused: int
+    desk: Desk, service: Sandbox, place: Place, refused: int
 ) -> None:
     rows = items(3)
     service.on("payouts.create").respond("http:422", times=refused)
     async with desk.client(service) as client:
-        await desk.paid(tmp_path / "l", client, rows, max_rows=refused, concurrency=1)
-        async with desk.open(tmp_path / "l", client) as batch:
+        await desk.paid(place, client, rows, max_rows=refused, concurrency=1)
+        async with desk.open(place, client, batch_id=name_of(place)) as batch:
             await batch.load(rows[:-1], accept_edits=True, batch_id=batch.status().batch_id)
             assert batch.status().counts[RowState.CANCELLED] == 1
     async with desk.client(service, api_key=service.new_key()) as client:
-        report = await desk.paid(tmp_path / "l", client, rows[:-1])
+        report = await desk.paid(place, client, rows[:-1])
     assert (report.counts[RowState.CREATED], report.counts[RowState.REJECTED]) == (2 - refused, refused)
 
 
@@ -120,7 +125,7 @@ async def test_a_replaced_key_goes_on_once_it_sees_a_payout_that_was_not_recorde
     service.admit("sk_sandbox_rotated")
     async with desk.client(service) as client:
         with monkeypatch.context() as killed:
-            killed.setattr(Ledger, "record", _unrecorded)
+            killed.setattr(SqliteLedger, "record", _unrecorded)
             with pytest.raises(OutcomesUnrecorded):
                 await desk.paid(tmp_path / "l", client, items(3))
     assert len({entry.id for entry in service.books.payouts()}) == 3
@@ -132,7 +137,7 @@ async def test_a_replaced_key_goes_on_once_it_sees_a_payout_that_was_not_recorde
     assert len({entry.id for entry in service.books.payouts()}) == 3
 
 
-async def _unrecorded(ledger: Ledger, _: Any) -> None:
+async def _unrecorded(ledger: SqliteLedger, _: Any) -> None:
     raise LedgerFull(ledger.path, "is full")
 
 

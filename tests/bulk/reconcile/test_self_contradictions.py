@@ -9,7 +9,8 @@ import pytest
 from payments_async import AsyncPayments, Instrument
 from payments_async.bulk import PayoutBatch
 from payments_async.sandbox import Sandbox
-from tests.support.batches import item, items, ledger_rows, over_socket
+from tests.support.batches import item, items, ledger_rows, open_at, over_socket
+from tests.support.places import EITHER, Place
 
 
 def show(service: Sandbox, place: int, status: str | None, *, completed: bool, failed: bool) -> None:
@@ -20,14 +21,15 @@ def show(service: Sandbox, place: int, status: str | None, *, completed: bool, f
     payout.failed_at = payout.created_at if failed else None
 
 
+@EITHER
 @pytest.mark.parametrize(
     ("status", "completed"),
     [("completed", True), ("completed", False), ("processing", False), ("failed", True)],
 )
 async def test_a_payout_that_arrived_and_is_shown_as_failed_too_is_not_paid_a_second_time(
-    service: Sandbox, tmp_path: Path, status: str, completed: bool
+    service: Sandbox, place: Place, status: str, completed: bool
 ) -> None:
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+    async with over_socket(service) as client, open_at(place, client) as batch:
         await batch.load(items(2))
         await batch.run()
         service.advance(60.0)

@@ -1,0 +1,1 @@
+"""The connection to PostgreSQL: addresses, transactions, error codes, arrays as parameters."""

@@ -1,0 +1,90 @@
+"""Addresses of databases: parsing, the part that messages may show, and the rule for encryption."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+from psycopg import Error
+from psycopg.conninfo import conninfo_to_dict
+
+from ....errors import BulkError
+
+_SHOWN: Final = re.compile(r"[A-Za-z0-9_.:,/\[\]-]{0,200}", re.ASCII)
+_PORTS: Final = re.compile(r"[0-9,]*", re.ASCII)
+_LOCAL: Final = frozenset({"", "localhost", "127.0.0.1", "::1"})
+_SESSION: Final[Mapping[str, Any]] = {
+    "application_name": "payments-sdk",
+    "client_encoding": "utf8",
+    "connect_timeout": 10,
+    "keepalives_idle": 5,
+    "keepalives_interval": 3,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
+"""Settings of a connection that the address may replace."""
+_ENVIRONMENT: Final = {
+    "host": "PGHOST",
+    "hostaddr": "PGHOSTADDR",
+    "port": "PGPORT",
+    "dbname": "PGDATABASE",
+    "sslmode": "PGSSLMODE",
+}
+"""The variables from which libpq takes what an address leaves open."""
+
+
+@attrs.frozen
+class Address:
+    """The address of a database."""
+
+    label: str
+    """Scheme, host, port and name of the database, for messages."""
+    exposure: str | None
+    """Why others could read or change what is sent to this address; None when they cannot."""
+    parameters: Mapping[str, Any] = attrs.field(repr=False)
+    """libpq's parameters, the password among them."""
+
+    @classmethod
+    def of(cls, url: str) -> Address:
+        """Parse `postgresql://…`. What it leaves open comes from libpq's environment variables.
+
+        Raises BulkError, without showing the address, when it cannot be parsed.
+        """
+        try:
+            given = conninfo_to_dict(url)
+        except Error:
+            given = None
+        if given is None or not _PORTS.fullmatch(_text(given, "port")):
+            raise BulkError(
+                "the database's address cannot be read: write postgresql://user@host:port/database, with "
+                "special characters of user and password percent-encoded"
+            )
+        parameters = {**_SESSION, **given}
+        if "," in _text(parameters, "host"):
+            parameters.setdefault("target_session_attrs", "read-write")
+        known = {**{name: os.environ.get(place) for name, place in _ENVIRONMENT.items()}, **given}
+        return cls(_label(known), exposure(known), parameters)
+
+
+def exposure(parameters: Mapping[str, Any]) -> str | None:
+    """Describe why others could read or change what is sent with these parameters; None when they cannot."""
+    hosts = _text(parameters, "hostaddr") or _text(parameters, "host")
+    if all(host in _LOCAL or host.startswith(("/", "@")) for host in hosts.split(",")):
+        return None
+    if parameters.get("sslmode") == "verify-full":
+        return None
+    return "it is on another host, and sslmode=verify-full is not set"
+
+
+def _text(parameters: Mapping[str, Any], name: str) -> str:
+    return str(parameters.get(name) or "")
+
+
+def _label(parameters: Mapping[str, Any]) -> str:
+    host = _text(parameters, "host") or _text(parameters, "hostaddr") or "localhost"
+    port, name = _text(parameters, "port").strip(",") or "5432", _text(parameters, "dbname")
+    host, name = (part if _SHOWN.fullmatch(part) else "***" for part in (host, name))  # a password, perhaps
+    return f"postgresql://{host}:{port}/{name}"

@@ -1,0 +1,400 @@
+"""One connection to a database: one transaction at a time, finished even if its caller is cancelled.
+
+    rows, more = await database.read((SQL, values), (SQL, values))      # one round trip
+    found = await database.commit(work, committed)                      # a transaction
+
+What fails for a passing reason is repeated on a new connection, for a minute. A connection that is lost
+during COMMIT leaves open whether it took place: `committed` then finds out, under the locks that the lost
+session may still hold. Errors carry codes and our words, never the server's, which may show a row.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NoReturn, Self, TypeVar
+
+import attrs
+from psycopg import AsyncConnection, Error
+from psycopg.pq import TransactionStatus
+
+from ....._runtime import Runtime
+from ....ledger_errors import DatabaseUnfit, LedgerClosed, LedgerUnavailable
+from .address import Address, exposure
+from .failures import DatabaseFailure, FailureKind, diagnosed, error_of
+from .session import Connection, DatabaseClock, Rows, Server, Statement, cut, is_shared, refusal, sent, set_up
+
+T = TypeVar("T")
+PATIENCE: Final = 60.0
+"""Seconds in which work that fails for a passing reason is repeated."""
+BUSY: Final = 10
+"""How many times as long work is repeated that others' work holds up: the database is there."""
+ANSWER: Final = 40.0
+"""Seconds in which a transaction has to end; then its connection is cut."""
+_CONNECT: Final = 10
+"""Seconds for a new connection, where the address sets no bound."""
+_NO_ANSWER: Final = DatabaseFailure(FailureKind.LOST, "no answer")
+_FIRST_REST, _LONGEST_REST = 0.1, 2.0
+_BEGIN: Final[Statement] = ("BEGIN ISOLATION LEVEL READ COMMITTED", ())
+_BEGIN_READING: Final[Statement] = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", ())
+# a time-out during COMMIT would end the wait for a standby, and look like success
+_COMMIT: Final[tuple[Statement, ...]] = (("SET LOCAL statement_timeout = 0", ()), ("COMMIT", ()))
+
+
+class Transaction:
+    """Statements of one transaction. Writes wait, to be sent with the next read or the commit."""
+
+    def __init__(self, connection: Connection, *, limited: bool = True, begin: Statement = _BEGIN) -> None:
+        """`limited`: each statement has to end within 30 seconds."""
+        self.connection = connection
+        self._waiting: list[Statement] = [begin]
+        if not limited:
+            self._waiting.append(("SET LOCAL statement_timeout = 0", ()))
+            self._waiting.append(("SET LOCAL idle_in_transaction_session_timeout = 0", ()))
+
+    async def read(self, *statements: Statement) -> list[Rows]:
+        """Send all statements in one round trip, and return what each finds."""
+        waiting, self._waiting = self._waiting, []
+        return (await sent(self.connection, [*waiting, *statements]))[len(waiting) :]
+
+    def write(self, statement: Statement) -> None:
+        """Send a statement with the next read or the commit."""
+        self._waiting.append(statement)
+
+    async def copy(self, statement: str, data: bytes) -> None:
+        """Run one `COPY … FROM STDIN` with these bytes."""
+        if self._waiting:
+            await self.read()
+        async with self.connection.cursor() as cursor, cursor.copy(statement.encode()) as copy:
+            await copy.write(data)
+
+    async def commit(self) -> None:
+        """Send what waits, and commit."""
+        await sent(self.connection, [*self._waiting, *_COMMIT])
+
+
+Work = Callable[[Transaction], Awaitable[T]]
+"""The work of a transaction. It may run again, so it must keep nothing of a run that failed."""
+
+
+@attrs.frozen
+class _Unknown:
+    """A transaction whose connection was lost during COMMIT."""
+
+    result: Any
+    failure: DatabaseFailure
+
+
+_Attempt = Callable[[Connection, _Unknown | None], Awaitable[T | _Unknown]]
+"""An attempt at work, given the last one's result when it is not known if that was committed."""
+
+
+class Database:
+    """A database, through one connection that is made again when it is lost."""
+
+    def __init__(self, address: Address, runtime: Runtime, *, patience: float, answer: float) -> None:
+        """Use `open`."""
+        self.address: Address = address
+        self.runtime: Runtime = runtime
+        self.clock: DatabaseClock = DatabaseClock(runtime)
+        self.patience = patience
+        """Seconds in which work that fails for a passing reason is repeated."""
+        self._answer = answer
+        self.connections: int = 0
+        """How often it was connected to."""
+        self._connection: Connection | None = None
+        self._server: Server | None = None
+        self._turn = asyncio.Lock()
+        self._running: set[asyncio.Future[Any]] = set()
+        self._closed = False
+
+    @classmethod
+    async def open(
+        cls,
+        url: str,
+        runtime: Runtime,
+        *,
+        exposed: bool = False,
+        patience: float = PATIENCE,
+        answer: float = ANSWER,
+    ) -> Self:
+        """Connect to `postgresql://…`.
+
+        Args:
+            url: the address; what it leaves open comes from libpq's environment variables.
+            runtime: time and chance.
+            exposed: allow another host without `sslmode=verify-full`.
+            patience: seconds in which work is repeated that fails for a passing reason; ten times as long
+                when others' work holds it up.
+            answer: seconds in which a transaction has to end; then its connection is cut.
+
+        Raises BulkError, DatabaseUnfit, or LedgerUnavailable.
+        """
+        database = cls(Address.of(url), runtime, patience=patience, answer=answer)
+        database._require_private(database.address.exposure, exposed=exposed)
+        connection = await database._connect()
+        try:
+            await database._require_fit(connection, exposed=exposed)
+        except BaseException:
+            await database.close()
+            raise
+        return database
+
+    def _require_private(self, exposure: str | None, *, exposed: bool) -> None:
+        if not exposed and exposure is not None:
+            raise DatabaseUnfit(self.label, exposure)
+
+    async def _require_fit(self, connection: Connection | DatabaseFailure, *, exposed: bool) -> None:
+        if self._server is not None and (unfit := self._server.unfit):
+            raise DatabaseUnfit(self.label, unfit)
+        if isinstance(connection, DatabaseFailure):
+            raise error_of(self.label, connection)
+        found = connection.info.get_parameters()  # with what a service file added
+        self._require_private(exposure(found), exposed=exposed)
+        if self.server.is_pooled and await is_shared(connection, self.address.parameters):
+            raise DatabaseUnfit(
+                self.label, "a pooler gives each transaction another session: use its session mode, or none"
+            )
+
+    def __repr__(self) -> str:
+        return f"Database({self.label!r})"
+
+    @property
+    def label(self) -> str:
+        """The address, for messages: without user and password."""
+        return self.address.label
+
+    @property
+    def server(self) -> Server:
+        """The server, as found when it was last connected to."""
+        assert self._server is not None  # `open` connects
+        return self._server
+
+    # Work
+
+    async def read(self, *statements: Statement) -> list[Rows]:
+        """Read with all statements in one round trip, each for itself. Raises LedgerError."""
+
+        async def reading(connection: Connection, before: _Unknown | None) -> list[Rows]:
+            return await sent(connection, statements)
+
+        return await self._finished(self._repeated(reading))
+
+    async def commit(self, work: Work[T], committed: Work[bool] | None = None) -> T:
+        """Run `work` in a transaction and commit it. Raises LedgerError.
+
+        Args:
+            work: it may run several times.
+            committed: finds out, at the beginning of a new transaction, whether the last run of `work` was
+                committed, when that is not known. Without it `work` is simply repeated.
+        """
+
+        async def attempt(connection: Connection, before: _Unknown | None) -> T | _Unknown:
+            return await self._transact(Transaction(connection), work, committed, before)
+
+        return await self._finished(self._repeated(attempt))
+
+    async def snapshot(self, work: Work[T]) -> T:
+        """Run `work`, which reads, on one unchanging view of the database. Raises LedgerError."""
+
+        async def attempt(connection: Connection, before: _Unknown | None) -> T | _Unknown:
+            reading = Transaction(connection, begin=_BEGIN_READING)
+            return await self._transact(reading, work, None, before)
+
+        return await self._finished(self._repeated(attempt))
+
+    async def once(self, work: Work[T], committed: Work[bool]) -> T:
+        """Run `work` in a transaction, once, for as long as it takes. A cancelled caller rolls it back.
+
+        Raises LedgerError: LedgerUnavailable too when nothing was committed because the connection was lost.
+        """
+
+        async def attempt(connection: Connection) -> T | _Unknown:
+            return await self._transact(Transaction(connection, limited=False), work, committed, None)
+
+        async with self._turn:
+            done = await self._attempt(attempt)
+        if isinstance(done, _Unknown):
+            return await self._finished(self._settled(done, committed))
+        if isinstance(done, DatabaseFailure):
+            raise error_of(self.label, done)
+        return done
+
+    async def _settled(self, unknown: _Unknown, committed: Work[bool]) -> Any:
+        async def attempt(connection: Connection, before: _Unknown | None) -> Any:
+            return await self._transact(Transaction(connection), self._refuse_repeat, committed, unknown)
+
+        return await self._repeated(attempt)
+
+    async def _refuse_repeat(self, _: Transaction) -> NoReturn:
+        raise LedgerUnavailable(self.label, "the connection was lost, and nothing was changed")
+
+    async def close(self) -> None:
+        """Wait for a running transaction and disconnect. A second call does nothing."""
+        if not self._closed:
+            self._closed = True
+            await self._finished(self._close())
+
+    async def _close(self) -> None:
+        async with self._turn:
+            await self._drop()
+
+    async def _finished(self, work: Awaitable[T]) -> T:
+        """Run work to its end even when the caller is cancelled."""
+        running = asyncio.ensure_future(work)
+        self._running.add(running)
+        running.add_done_callback(self._running.discard)
+        running.add_done_callback(_looked_at)
+        return await asyncio.shield(running)
+
+    async def _repeated(self, attempt: Callable[[Connection, _Unknown | None], Awaitable[T | _Unknown]]) -> T:
+        rests, unknown = _Rests(self.runtime, self.patience), list[_Unknown | None]((None,))
+        async with self._turn:
+            while True:
+                done = await self._attempt(lambda connection: attempt(connection, unknown[-1]), self._answer)
+                if isinstance(done, _Unknown):
+                    unknown.append(done)
+                    done = done.failure
+                if not isinstance(done, DatabaseFailure):
+                    return done
+                if not done.may_pass or not await rests.rest(done.kind):
+                    raise error_of(self.label, done)
+
+    async def _attempt(
+        self, work: Callable[[Connection], Awaitable[T]], seconds: float | None = None
+    ) -> T | DatabaseFailure:
+        """Run work on a connection, which is cut after `seconds`. A failed transaction is rolled back."""
+        if self._closed:
+            raise LedgerClosed(self.label, "is closed")
+        connection = self._connection or await self._connect()
+        if isinstance(connection, DatabaseFailure):
+            return connection
+        timer = None if seconds is None else self.runtime.call_later(seconds, lambda: cut(connection))
+        try:
+            return await work(connection)
+        except Error as error:
+            failure = diagnosed(error, is_closed=connection.closed)
+        except asyncio.CancelledError:  # in the middle of a statement, perhaps
+            await self._drop()
+            raise
+        except BaseException:
+            await self._roll_back(connection)
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+        if failure.kind is FailureKind.LOST:
+            await self._drop()
+        await self._roll_back(connection)
+        return failure
+
+    async def _transact(
+        self, transaction: Transaction, work: Work[T], committed: Work[bool] | None, before: _Unknown | None
+    ) -> T | _Unknown:
+        if before is not None and committed is not None and await committed(transaction):
+            result: T = before.result
+            await transaction.commit()
+            return result
+        result = await work(transaction)
+        try:
+            await _uncancelled(transaction.commit())
+        except Error as error:
+            failure = diagnosed(error, is_closed=transaction.connection.closed)
+            if failure.kind is not FailureKind.LOST:
+                raise
+        else:
+            return result
+        await self._drop()
+        return _Unknown(result, failure)
+
+    async def _roll_back(self, connection: Connection) -> None:
+        if connection.closed or connection.info.transaction_status is TransactionStatus.IDLE:
+            return
+        try:
+            await connection.execute("ROLLBACK")
+        except Error:
+            await self._drop()
+
+    # The connection
+
+    async def _connect(self) -> Connection | DatabaseFailure:
+        """Connect and set up the session. Returns the connection, or what failed."""
+        parameters = {**self.address.parameters, "connect_timeout": self._connect_timeout}
+        try:
+            connection: Connection = await AsyncConnection.connect(autocommit=True, **parameters)
+        except Error as error:
+            return DatabaseFailure(FailureKind.LOST, refusal(error))
+        failure: DatabaseFailure | None = _NO_ANSWER
+        timer = self.runtime.call_later(self._answer, lambda: cut(connection))
+        try:
+            failure = await self._set_up(connection)
+        finally:
+            timer.cancel()
+            if failure is not None:
+                await connection.close()
+        if failure is not None:
+            return failure
+        self._connection = connection
+        self.connections += 1
+        return connection
+
+    async def _set_up(self, connection: Connection) -> DatabaseFailure | None:
+        """Set up a new session. Returns why it cannot be used."""
+        try:
+            self._server, now = await set_up(connection)
+        except Error as error:
+            return diagnosed(error, is_closed=True)
+        self.clock.note(now)
+        return DatabaseFailure(FailureKind.LOST, "a standby") if self._server.is_standby else None
+
+    @property
+    def _connect_timeout(self) -> int:
+        """Whole seconds for a new connection: no more than for an answer, or than the address says."""
+        given = int(self.address.parameters.get("connect_timeout") or 0) or _CONNECT
+        return max(2, min(given, math.ceil(self._answer)))
+
+    async def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(Error):
+                await connection.close()
+
+
+class _Rests:
+    """Pauses between attempts, longer each time, until the time for them is over."""
+
+    def __init__(self, runtime: Runtime, seconds: float) -> None:
+        self._runtime, self._seconds = runtime, seconds
+        self._began: float | None = None
+        self._next = _FIRST_REST
+
+    async def rest(self, kind: FailureKind) -> bool:
+        """Pause. Returns False when the time for failures of this kind is over, counted from the first."""
+        now = self._runtime.monotonic()
+        self._began = now if self._began is None else self._began
+        until = self._began + self._seconds * (BUSY if kind is FailureKind.REPEAT else 1)
+        pause, self._next = self._next * (0.5 + self._runtime.random()), min(2 * self._next, _LONGEST_REST)
+        if now + pause > until:
+            return False
+        await self._runtime.sleep(pause)
+        return True
+
+
+def _looked_at(work: asyncio.Future[Any]) -> None:
+    """Look at the error of work that has ended: its caller may be gone."""
+    with contextlib.suppress(asyncio.CancelledError):
+        work.exception()
+
+
+async def _uncancelled(work: Awaitable[None]) -> None:
+    """Wait for work to end, and only then be cancelled."""
+    running = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait([running])
+    except asyncio.CancelledError:
+        await asyncio.wait([running])
+        running.exception()  # it was looked at
+        raise
+    running.result()

@@ -1,0 +1,176 @@
+"""Finds out whether a batch has lost commits, by a fail-over or a restored backup, and marks it suspect.
+
+Each session knows the store that it works on, and each batch the one of its last commit. Where they differ,
+work stops (`StoreChanged`) and `judge` decides: the new store is recorded, or the batch is suspect. All its
+leases are void then, and no intent is recorded until the operator has recovered it (`recovering`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Final
+
+import attrs
+
+from ...protocol.recovery import Loss, OwnCommits, Standbys, Store, loss_of
+from . import chunks as _chunks
+from .batches import Clock, commit, noted
+from .chunks import HERE, WHOLE, Batch, Entered, Locked
+from .driver import arrays
+from .driver.database import Database, Transaction
+from .driver.session import Rows, Statement
+
+STANDBYS: Final[Statement] = (
+    "SELECT coalesce(s.sync_state, 'hidden'), current_setting('synchronous_commit') "
+    "FROM pg_stat_replication s LEFT JOIN pg_replication_slots r ON r.active_pid = s.pid "
+    "WHERE coalesce(r.slot_type, 'physical') = 'physical' AND coalesce(s.state, 'streaming') = 'streaming'",
+    (),
+)
+"""Finds whatever receives this server's commits, but for backups and readers of single tables."""
+_WAITS: Final = frozenset({"on", "remote_apply"})
+_SYNCHRONOUS: Final = frozenset({"sync", "quorum"})
+_STORE: Final = (
+    "SELECT b.store, b.tables, b.tableoid::bigint, current_setting('payments.store'), b.standbys, b.losses "
+    "FROM payments.batches b WHERE b.batch = %s"
+)
+_OWN: Final = (
+    "SELECT count(*), count(e.hash) FROM unnest(%s, %s, %s) AS u(chunk, number, hash) "
+    "LEFT JOIN payments.entries e "
+    "ON e.batch = %s AND e.chunk = u.chunk AND e.number = u.number AND e.hash = u.hash"
+)
+_MOVE: Final = (
+    "UPDATE payments.batches SET store = current_setting('payments.store'), tables = tableoid::bigint "
+    "WHERE batch = %s"
+)
+_SUSPECT: Final = (
+    "UPDATE payments.batches SET state = 'suspect', reason = %s, losses = losses + 1, lost_in = %s, "
+    "resumes_as = CASE state WHEN 'suspect' THEN resumes_as WHEN 'closed' THEN 'open' ELSE state END "
+    "WHERE batch = %s"
+)
+_VOID: Final = (
+    "UPDATE payments.chunks SET lease = NULL, holder = NULL, expires = NULL "
+    "WHERE batch = %s AND lease IS NOT NULL"
+)
+
+
+LOSSY: Final = (
+    "the database has a standby that gets commits asynchronously: a fail-over may lose the last. Make it "
+    "synchronous (synchronous_standby_names; `GRANT pg_monitor` if this user cannot see that it is), or "
+    "accept that once (--lossy-standby, lossy_standby=True)"
+)
+UNPROVEN: Final = (
+    "commits were lost, and no reading of the service's list has proven which: `payments payouts recover`, "
+    "which says when that can be"
+)
+
+
+class StoreChanged(Exception):
+    """The batch's last commit went to another store than this session's: `judge` it and repeat the work."""
+
+
+async def standbys(database: Database) -> Standbys:
+    """Find out what receives the server's commits. Raises LedgerError."""
+    (found,) = await database.read(STANDBYS)
+    return standbys_of(found)
+
+
+def standbys_of(found: Rows) -> Standbys:
+    """Judge what `STANDBYS` found."""
+    if not found:
+        return Standbys.NONE
+    is_safe = all(state in _SYNCHRONOUS and commits in _WAITS for state, commits in found)
+    return Standbys.SYNCHRONOUS if is_safe else Standbys.ASYNCHRONOUS
+
+
+def observed(found: Standbys, batches: Iterable[int]) -> Statement:
+    """Make the statement that records which standbys were seen. An asynchronous one stays on record."""
+    return (
+        f"UPDATE payments.batches b SET standbys = %s WHERE b.batch = ANY(%s) AND {HERE} "
+        "AND b.standbys <> %s AND b.standbys <> 'asynchronous'",
+        (found.value, arrays.int8s(sorted(batches)), found.value),
+    )
+
+
+@attrs.define
+class Heads:
+    """The last entries of chains that this process has made. Those of before a known loss do not count."""
+
+    losses: int = 0
+    """How often the batch had lost commits when they were made."""
+    ends: dict[int, tuple[int, bytes]] = attrs.field(factory=dict)
+    """{chunk: (number, hash)}."""
+    connection: int = 1
+    """The connection, counted, on which they were made or looked for last."""
+
+    def are_unchecked(self, database: Database) -> bool:
+        """True if these were not looked for since the database was connected to."""
+        return bool(self.ends) and self.connection != database.connections
+
+    def keep(self, entered: Iterable[Entered], *, losses: int, connection: int) -> None:
+        """Keep the entries of a commit."""
+        if losses != self.losses:
+            self.losses = losses
+            self.ends.clear()
+        if not self.ends:
+            self.connection = connection
+        self.ends.update({each.chunk.number: (each.entry.number, each.entry.hash) for each in entered})
+
+
+async def judge(database: Database, batch: Batch, clock: Clock, heads: Heads | None = None) -> Loss | None:
+    """Compare the stores and the process's own commits, and record what follows.
+
+    That is nothing, the new store, or that the batch is suspect. Raises LedgerError.
+    """
+    decided: list[Loss | None] = []
+    heads = heads or Heads()
+
+    async def work(transaction: Transaction) -> Entered | None:
+        heads.connection = database.connections
+        locking = _chunks.locking(batch.batch, [WHOLE])
+        locked, found, own = await transaction.read(locking, (_STORE, (batch.batch,)), _own(batch, heads))
+        before, here, standby, losses = _read(found)
+        decided[:] = [loss_of(before, here, standby, _found(own, heads, losses))]
+        if decided[0] is not None:
+            text = _text(before, here, decided[0].name)
+            return mark(transaction, batch, Locked.of(locked), clock, decided[0], text)
+        if before == here:
+            return None
+        transaction.write((_MOVE, (batch.batch,)))
+        return noted(transaction, batch, Locked.of(locked), clock, "server", _text(before, here))
+
+    await commit(database, batch, work)
+    return decided[0]
+
+
+def _read(found: Rows) -> tuple[Store, Store, Standbys, int]:
+    """Read the store of the batch's last commit, this session's, the standbys of then and the losses."""
+    ((store, tables, tables_here, here, standby, losses),) = found
+    return Store.read(store, tables), Store.read(here, tables_here), Standbys(standby), losses
+
+
+def _own(batch: Batch, heads: Heads) -> Statement:
+    numbers, hashes = [number for number, _ in heads.ends.values()], [each for _, each in heads.ends.values()]
+    return _OWN, (arrays.int4s(list(heads.ends)), arrays.int4s(numbers), arrays.blobs(hashes), batch.batch)
+
+
+def _found(own: Rows, heads: Heads, losses: int) -> OwnCommits:
+    ((asked, there),) = own
+    if not asked or losses != heads.losses:
+        return OwnCommits.NONE
+    return OwnCommits.THERE if there == asked else OwnCommits.MISSING
+
+
+def _text(before: Store, here: Store, loss: str | None = None) -> str:
+    return json.dumps({"loss": loss, "from": attrs.asdict(before), "to": attrs.asdict(here)})
+
+
+def mark(
+    transaction: Transaction, batch: Batch, locked: Locked, clock: Clock, loss: Loss, text: str
+) -> Entered:
+    """Mark a locked batch as suspect: its leases are void, and it has one loss more."""
+    entered = noted(transaction, batch, locked, clock, "loss", text)
+    transaction.write((_MOVE, (batch.batch,)))
+    transaction.write((_SUSPECT, (loss.value, entered.entry.number, batch.batch)))
+    transaction.write((_VOID, (batch.batch,)))
+    return entered

@@ -1,0 +1,103 @@
+"""The chunks that a worker holds, as a ledger: the engine runs over it as over a file."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Self
+
+from ...ledger_errors import LeaseLost, LedgerMissing
+from ...protocol.clocks import Timestamps
+from ...protocol.records import Claim, LedgerRow, Resend
+from ...protocol.row_state import RowState
+from .driver import arrays
+from .driver.database import Database
+from .figures import Figures
+from .leases import Lease
+from .ledger import UNFINISHED, PostgresLedger
+
+
+class LeasedChunks(PostgresLedger):
+    """Chunks of one batch, each under a lease. It sends their rows, and counts no others in `totals`.
+
+    It records outcomes of any row of the batch.
+    """
+
+    def __init__(
+        self, database: Database, batch_id: str, clock: Callable[[], Timestamps], leases: Sequence[Lease]
+    ) -> None:
+        """Use `holding`."""
+        super().__init__(database, batch_id, clock)
+        self._leases = {lease.chunk: lease for lease in leases}
+        self._claimed: dict[int, int] = {}
+        """{chunk: the highest number of its rows that was claimed}."""
+
+    @classmethod
+    async def holding(
+        cls, database: Database, leases: Sequence[Lease], *, clock: Callable[[], Timestamps]
+    ) -> Self:
+        """Open the chunks of these leases, all of one batch. The database stays open.
+
+        Raises LedgerMissing, and LedgerError.
+        """
+        ledger = cls(database, leases[0].batch_id, clock, leases)
+        await ledger.refresh()
+        if ledger.is_empty:
+            raise LedgerMissing(ledger.path, "the batch is no longer there")
+        return ledger
+
+    async def close(self) -> None:
+        """Do nothing: other chunks' ledgers use the database too."""
+
+    async def _all_figures(self) -> dict[int, Figures]:
+        held = arrays.int4s(sorted(self._leases))
+        chunks = await self._reader.chunks("AND c.chunk = ANY(%s) AND c.chunk > 0", held)
+        return {chunk.number: chunk.figures for chunk in chunks}
+
+    def may_send(self, row: LedgerRow) -> Callable[[], bool] | None:
+        """The question to ask right before the first byte of a claimed row is sent."""
+        return self._leases[self.facts.batch.chunk_of(row.number)].holds
+
+    async def claim(self, limit: int) -> Claim:
+        """Mark up to `limit` NEW rows of one held chunk IN_FLIGHT. Raises one of `NO_INTENT`."""
+        for chunk, lease in self._leases.items():
+            if not self._figures[chunk].count(RowState.NEW):
+                continue
+            after = self._claimed.get(chunk, 0)
+            with self._noting_loss():
+                commit = await self._committer.claim(chunk, lease.id, after=after, limit=limit)
+            rows = self._took(commit)
+            if rows:
+                self._claimed[chunk] = rows[-1].number
+                return Claim(rows, commit.at)
+        return Claim((), self._clock())
+
+    async def resend(self, resends: Iterable[Resend]) -> Claim:
+        """Record intents to post unfinished rows of held chunks again. Raises one of `NO_INTENT`."""
+        leases = {chunk: lease.id for chunk, lease in self._leases.items()}
+        with self._noting_loss():
+            commit = await self._committer.resend(resends, leases)
+        return Claim(self._took(commit), commit.at)
+
+    @contextmanager
+    def _noting_loss(self) -> Iterator[None]:
+        """Context of an intent. When it is refused, no request begins under these leases any more."""
+        try:
+            yield
+        except LeaseLost:
+            for lease in self._leases.values():
+                lease.is_lost = True
+            raise
+
+    async def unfinished(self) -> AsyncIterator[LedgerRow]:
+        """Read rows as earlier holders left them, IN_FLIGHT ones first, then IN_DOUBT; none changed since."""
+        held = arrays.int4s(sorted(self._leases))
+        chunks = await self._reader.chunks("AND c.chunk = ANY(%s)", held)
+        for state in UNFINISHED:
+            for chunk in chunks:
+                begun_in = self._leases[chunk.number].begun_in
+                found = self._reader.of_chunk(
+                    chunk, "s.state = %s AND s.changed_in <= %s", state.value, begun_in
+                )
+                async for row in found:
+                    yield row

@@ -1,0 +1,277 @@
+"""Makes the tables, and checks that a database can hold a ledger and a user may work with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Final
+
+import attrs
+
+from .... import __version__
+from ...._rate_limit.store_postgresql import TABLE as LIMITS_TABLE
+from ...ledger_errors import LedgerMissing, LedgerNewer, LedgerOlder, RightsMissing
+from .driver.database import Database, Transaction
+from .driver.session import Statement
+from .schema import SCHEMA, TABLES, UPGRADES
+
+
+class Role(StrEnum):
+    """What a database's user does with a ledger."""
+
+    READER = "reader"
+    """Reads the figures of batches, and no row."""
+    WORKER = "worker"
+    PLANNER = "planner"
+    """Imports, edits and discards batches, and works on them."""
+
+
+_ALL: Final = ("SELECT", "INSERT", "UPDATE", "DELETE")
+_ROWS: Final = ("SELECT", "INSERT", "UPDATE")
+_RIGHTS: Final[Mapping[Role, Mapping[str, Sequence[str]]]] = {
+    Role.READER: {
+        "": ("USAGE",),
+        "meta": ("SELECT",),
+        "batches": ("SELECT",),
+        "chunks": ("SELECT",),
+        "workers": ("SELECT",),
+    },
+    Role.WORKER: {
+        "": ("USAGE",),
+        "meta": ("SELECT",),
+        "batches": ("SELECT", "UPDATE"),
+        "chunks": ("SELECT", "UPDATE"),
+        "entries": ("SELECT", "INSERT"),
+        "workers": _ALL,
+        "limits": _ROWS,
+    },
+    Role.PLANNER: {
+        "": ("USAGE", "CREATE"),
+        "meta": ("SELECT",),
+        **dict.fromkeys(("batches", "chunks", "entries", "workers"), _ALL),
+        "limits": _ROWS,
+    },
+}
+"""{role: {table, "" for the schema: rights}}. Rights on a batch's rows follow those on chunks."""
+_TABLE: Final = (
+    "SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+    "WHERE n.nspname = 'payments' AND c.relname = "
+)
+_CLOSED_TABLES: Final[Statement] = (
+    "SELECT quote_ident(c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+    "WHERE n.nspname = 'payments' AND c.relname ~ '^row(s|_states)_[0-9a-f]{16}$' AND NOT ("
+    + " AND ".join(f"has_table_privilege(c.oid, '{right}')" for right in _ROWS)
+    + ") ORDER BY 1",
+    (),
+)
+_THERE: Final[Statement] = (f"SELECT EXISTS ({_TABLE}'meta')", ())  # needs no right on the schema
+_VERSION: Final[Statement] = ("SELECT version FROM payments.meta", ())
+_NAMES: Final[Statement] = ("SELECT quote_ident(current_user), quote_ident(current_database())", ())
+_MAY_CREATE: Final[Statement] = ("SELECT has_database_privilege(current_database(), 'CREATE')", ())
+# two processes that find no tables must not both make them
+_LOCK: Final[Statement] = ("SELECT pg_advisory_xact_lock(hashtextextended('payments.tables', 0))", ())
+_MADE: Final = "INSERT INTO payments.meta (version, made_by) VALUES (%s, %s)"
+_RAISED: Final = "UPDATE payments.meta SET version = %s, made_by = %s, made_at = clock_timestamp()"
+
+
+async def require_tables(database: Database, *, create: bool) -> None:
+    """Require the tables of this version; with `create` they are made when there are none.
+
+    Raises LedgerMissing, LedgerNewer, LedgerOlder or RightsMissing.
+    """
+    version = await tables_version(database)
+    if version is None and not create:
+        raise LedgerMissing(database.label, "holds no ledger's tables")
+    if version is None:
+        await make_tables(database)
+        version = await tables_version(database) or 0
+    if version > SCHEMA:
+        raise LedgerNewer(database.label, found=version, known=SCHEMA)
+    if version < SCHEMA:
+        raise LedgerOlder(database.label, found=version, known=SCHEMA)
+
+
+async def tables_version(database: Database) -> int | None:
+    """Read the version of a database's tables; None when there are none. Raises RightsMissing."""
+    (((there,),),) = await database.read(_THERE)
+    if not there:
+        return None
+    await require_rights(database, Role.READER)
+    (((version,),),) = await database.read(_VERSION)
+    return int(version)
+
+
+async def make_tables(database: Database) -> bool:
+    """Make the tables unless they are there. Returns whether they were made. Raises RightsMissing."""
+    ((there,),), ((may_create,),), ((user, name),) = await database.read(_THERE, _MAY_CREATE, _NAMES)
+    if there:
+        return False
+    if not may_create:
+        raise RightsMissing(database.label, [f"GRANT CREATE ON DATABASE {name} TO {user}"])
+    return await database.commit(_make)
+
+
+async def _make(transaction: Transaction) -> bool:
+    _, ((there,),) = await transaction.read(_LOCK, _THERE)
+    if not there:
+        for statement in (*TABLES, LIMITS_TABLE):
+            transaction.write((statement, ()))
+        transaction.write((_MADE, (SCHEMA, __version__)))
+    return not there
+
+
+async def upgrade(database: Database) -> int:
+    """Bring tables of an older version to this one's form, while nobody works with them.
+
+    Returns the version they had. Raises LedgerMissing, LedgerNewer, or RightsMissing.
+    """
+
+    async def work(transaction: Transaction) -> int:
+        _, ((version,),) = await transaction.read(_LOCK, _VERSION)
+        for number in range(version, SCHEMA):
+            for statement in UPGRADES[number]:
+                transaction.write((statement, ()))
+        if version < SCHEMA:
+            transaction.write((_RAISED, (SCHEMA, __version__)))
+        return int(version)
+
+    found = await tables_version(database)
+    if found is None:
+        raise LedgerMissing(database.label, "holds no ledger's tables")
+    if found > SCHEMA:
+        raise LedgerNewer(database.label, found=found, known=SCHEMA)
+    return await database.commit(work)
+
+
+# Rights
+
+
+def grants(role: Role, user: str, *, lacking: Mapping[str, Sequence[str]] | None = None) -> Iterator[str]:
+    """Make the statements that give a user the rights of a role, or the `lacking` ones."""
+    for table, rights in (_RIGHTS[role] if lacking is None else lacking).items():
+        what = f"payments.{table}" if table else "SCHEMA payments"
+        yield f"GRANT {', '.join(rights)} ON {what} TO {user}"
+
+
+async def missing_rights(database: Database, role: Role) -> tuple[str, ...]:
+    """List the statements that give the database's user the rights of a role that it lacks."""
+    wanted = [(table, right) for table, rights in _RIGHTS[role].items() for right in rights]
+    names, *found = await database.read(_NAMES, *(_has(*each) for each in wanted))
+    lacking: dict[str, list[str]] = {}
+    for (table, right), ((has,),) in zip(wanted, found, strict=True):
+        if not has:
+            lacking.setdefault(table, []).append(right)
+    return tuple(grants(role, names[0][0], lacking=lacking))
+
+
+async def missing_row_rights(database: Database) -> tuple[str, ...]:
+    """List the statements that give the user rights on the rows of batches that were imported without it."""
+    (((user, _),), tables) = await database.read(_NAMES, _CLOSED_TABLES)
+    return tuple(f"GRANT {', '.join(_ROWS)} ON payments.{table} TO {user}" for (table,) in tables)
+
+
+def _has(table: str, right: str) -> Statement:
+    # by number: to name them needs a right
+    if not table:
+        return "SELECT has_schema_privilege(oid, %s) FROM pg_namespace WHERE nspname = 'payments'", (right,)
+    return f"SELECT has_table_privilege(({_TABLE}%s), %s)", (table, right)
+
+
+async def require_rights(database: Database, role: Role) -> None:
+    """Raise RightsMissing when the database's user lacks rights of a role."""
+    if lacking := await missing_rights(database, role):
+        raise RightsMissing(database.label, lacking)
+
+
+# Inspection
+
+_SETTINGS: Final = (
+    "fsync",
+    "full_page_writes",
+    "synchronous_commit",
+    "synchronous_standby_names",
+    "max_connections",
+    "statement_timeout",
+    "transaction_timeout",
+    "default_transaction_read_only",
+)
+_STATE: Final[Statement] = (
+    "SELECT extract(epoch FROM clock_timestamp())::float8, current_setting('server_version'), "
+    "current_setting('transaction_read_only') = 'on'",
+    (),
+)
+_READ_SETTINGS: Final = "SELECT name, reset_val FROM pg_settings WHERE name = ANY(%s) ORDER BY name"
+_CLOCK_OFF: Final = 2.0
+"""Seconds of difference between two machines' clocks that are worth a warning."""
+
+
+@attrs.frozen
+class DatabaseReport:
+    """What an inspection found of a database."""
+
+    label: str
+    """The address, without user and password."""
+    server_version: str
+    tables: int | None
+    """The version of the ledger's tables; None when there are none."""
+    is_encrypted: bool
+    clock_ahead: float
+    """Seconds by which its clock is ahead of this machine's."""
+    settings: Mapping[str, str]
+    """Settings of the server, as new sessions have them."""
+    grants: tuple[str, ...]
+    """Statements that give the user the rights that it lacks."""
+    problems: tuple[str, ...]
+    """Why it cannot be used as it is; empty when it can."""
+    warnings: tuple[str, ...]
+
+
+async def inspect(database: Database, role: Role = Role.PLANNER) -> DatabaseReport:
+    """Inspect a database that could be connected to: tables, rights of the user, clock, settings.
+
+    Changes nothing. Raises LedgerError.
+    """
+    asked = database.runtime.now().timestamp()
+    state, names, may_create, there, settings = await database.read(
+        _STATE, _NAMES, _MAY_CREATE, _THERE, (_READ_SETTINGS, (list(_SETTINGS),))
+    )
+    took = database.runtime.now().timestamp() - asked
+    now, version, read_only = state[0]
+    (user, name), tables, lacking = names[0], None, tuple[str, ...]()
+    if there[0][0]:
+        lacking = await missing_rights(database, role)
+        lacking += () if role is Role.READER else await missing_row_rights(database)
+        tables = await tables_version(database) if not await missing_rights(database, Role.READER) else None
+    elif not may_create[0][0]:
+        lacking = (f"GRANT CREATE ON DATABASE {name} TO {user}",)
+    found: dict[str, str] = dict(settings)
+    return DatabaseReport(
+        label=database.label,
+        server_version=version,
+        tables=tables,
+        is_encrypted=database.server.is_encrypted,
+        clock_ahead=round(now - asked - took / 2, 3),
+        settings=found,
+        grants=lacking,
+        problems=tuple(_problems(tables, lacking, read_only=read_only)),
+        warnings=tuple(_warnings(found, now - asked - took / 2)),
+    )
+
+
+def _problems(tables: int | None, lacking: Sequence[str], *, read_only: bool) -> Iterator[str]:
+    if read_only:
+        yield "it takes no changes: it is read-only"
+    if tables is not None and tables != SCHEMA:
+        yield f"its tables are number {tables}, and this version works with {SCHEMA}"
+    if lacking:
+        yield "its user lacks rights"
+
+
+def _warnings(settings: Mapping[str, str], ahead: float) -> Iterator[str]:
+    for name in ("fsync", "full_page_writes"):
+        if settings.get(name) == "off":
+            yield f"{name} is off: after a power cut the ledger may be damaged"
+    if settings.get("synchronous_commit") == "off":
+        yield "synchronous_commit is off for this user: sessions of the ledger turn it on"
+    if abs(ahead) > _CLOCK_OFF:
+        yield f"its clock differs from this machine's by {ahead:+.1f} s; the database's decides"

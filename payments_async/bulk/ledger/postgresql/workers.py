@@ -1,0 +1,87 @@
+"""The workers of a database, as they last reported (`leases.renew`). Needs no right to read rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import attrs
+
+from ...ledger_errors import LedgerRefused
+from .driver.database import Database
+from .driver.session import Statement
+
+_LISTED: Final = (
+    "SELECT encode(w.id, 'hex'), w.host, w.pid, w.version, w.slots, w.rows, "
+    "coalesce(w.pace, 0), w.drain, "
+    "extract(epoch FROM clock_timestamp() - w.started)::float8, "
+    "extract(epoch FROM clock_timestamp() - w.last_seen)::float8, "
+    "ARRAY(SELECT b.batch_id FROM {held}), ARRAY(SELECT c.chunk FROM {held}) "
+    "FROM payments.workers w WHERE encode(w.id, 'hex') LIKE %s ORDER BY w.started, w.id"
+).format(
+    held="payments.chunks c JOIN payments.batches b ON b.batch = c.batch WHERE c.holder = w.id "
+    "AND c.expires > clock_timestamp() ORDER BY b.batch_id, c.chunk"
+)
+_DRAIN: Final = "UPDATE payments.workers SET drain = true WHERE encode(id, 'hex') = %s"
+_LEAVE: Final = (
+    "DELETE FROM payments.workers WHERE id = %s OR last_seen < clock_timestamp() - interval '7 days'"
+)
+
+
+@attrs.frozen
+class ListedWorker:
+    """A worker, as it last reported."""
+
+    id: str
+    host: str
+    pid: int
+    version: str
+    """That of the package."""
+    slots: int
+    """How many chunks it works on at a time."""
+    rows: int
+    """Rows that it has decided."""
+    per_minute: float
+    """Rows a minute lately."""
+    is_draining: bool
+    """True if an operator wants it to end."""
+    up: float
+    """Seconds since it started."""
+    silent: float
+    """Seconds since it last reported. After `leases.LEASE` it holds nothing any more."""
+    holding: tuple[tuple[str, int], ...] = attrs.field(kw_only=True)
+    """(batch, chunk) of each lease that it holds; chunk 0 is the batch itself, which is being closed."""
+
+
+async def listed(database: Database, prefix: str = "") -> list[ListedWorker]:
+    """List workers, the oldest first; `prefix`: only those whose ids begin so. Raises LedgerError."""
+    (found,) = await database.read(_listing(prefix))
+    return [_worker(values) for values in found]
+
+
+def _worker(values: Sequence[Any]) -> ListedWorker:
+    return ListedWorker(*values[:10], holding=tuple(zip(values[10], values[11], strict=True)))
+
+
+def _listing(prefix: str) -> Statement:
+    plain = prefix.lower()
+    return _LISTED, (f"{plain}%" if plain.isalnum() or not plain else "-",)
+
+
+async def drain(database: Database, prefix: str) -> ListedWorker:
+    """Let a worker take no new chunk and end, within seconds. `prefix`: its id, or how it begins.
+
+    Raises LedgerRefused unless it names exactly one worker.
+    """
+    found = await listed(database, prefix) if prefix else []
+    if len(found) != 1:
+        raise LedgerRefused(
+            database.label, None, f"{len(found) or 'no'} workers have ids that begin with {prefix!r}"
+        )
+    await database.read((_DRAIN, (found[0].id,)))
+    return found[0]
+
+
+async def leave(database: Database, worker: bytes) -> None:
+    """Remove a worker that ends, and those that have not reported for a week. Raises LedgerError."""
+    await database.read((_LEAVE, (worker,)))

@@ -1,0 +1,1 @@
+"""The ledger in a SQLite file, for one process on one machine."""

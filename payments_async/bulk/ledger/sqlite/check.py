@@ -1,0 +1,188 @@
+"""Checks that a ledger is as it was written: its last commit at each opening, all of it on request."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from ...protocol import totals as _totals
+from ...protocol.identifiers import body_hash
+from ...protocol.records import CheckReport, Header
+from ...protocol.row_state import rank
+from ...protocol.totals import Sums
+from .. import hash_chain
+from ..hash_chain import ChainEntry
+from . import driver, journal
+from . import rows as _store
+from .journal import LedgerState
+from .lock import HighWater
+from .rows import StoredRow, UnreadableRow
+from .schema import ENTRIES, ROWS
+
+_SEGMENT: Final = 16
+_PAGE: Final = 500
+_MOST_FINDINGS: Final = 100
+
+
+async def end(db: AsyncConnection, mark: HighWater | None) -> tuple[LedgerState, list[str]] | None:
+    """Read the ledger's state after its last commit, and what is wrong with it; None before the import.
+
+    Reads the same little whatever the ledger's size. Raises Unreadable.
+    """
+    read = await journal.header(db)
+    if read is None:
+        return None
+    header, described_in, (number, digest) = read
+    last = await _last_entry(db)
+    found = await _segment(db, header, last.number)
+    if (last.number, last.hash) != (number, digest):
+        found.append(f"the chain ends with entry {last.number}, not with the one that the header names")
+    totals = await journal.totals(db)
+    if sum(rows for rows, _ in totals.values()) != header.rows:
+        found.append("the totals do not count as many rows as were imported")
+    found += await _header_findings(db, header, described_in)
+    found += await _mark_findings(db, header, last.number, mark)
+    return LedgerState(header, last, totals), found or await _outline_findings(db, last)
+
+
+def emptied(mark: HighWater) -> str:
+    """The finding for a ledger that holds no batch although its lock file records one."""
+    return (
+        f"holds nothing, while its .lock says that entry {mark.entry} of batch {mark.batch_id} was committed"
+    )
+
+
+async def _last_entry(db: AsyncConnection) -> ChainEntry:
+    last = select(func.max(ENTRIES.c.number)).scalar_subquery()
+    found = await journal.entries(db, ENTRIES.c.number == last, limit=1)
+    if not found:
+        raise UnreadableRow("the chain is empty")
+    return found[0]
+
+
+async def _segment(db: AsyncConnection, header: Header, last: int) -> list[str]:
+    start = max(1, last - _SEGMENT)
+    entries = await journal.entries(
+        db, ENTRIES.c.number >= start, ENTRIES.c.number <= last, limit=_SEGMENT + 1
+    )
+    if start == 1:
+        return hash_chain.breaks(None, entries, header.binding.batch_id)
+    return hash_chain.breaks(entries[0], entries[1:], header.binding.batch_id)
+
+
+async def _header_findings(db: AsyncConnection, header: Header, described_in: int) -> list[str]:
+    entries = await journal.entries(db, ENTRIES.c.number == described_in, limit=1)
+    same = entries and entries[0].changes == journal.facts(header)
+    return [] if same else ["the header is not as it was written"]
+
+
+async def _outline_findings(db: AsyncConnection, entry: ChainEntry) -> list[str]:
+    """Check that the rows that the last commit changed are as it left them. Returns what is wrong."""
+    if entry.kind in ("import", "header"):
+        return []
+    outlines = {outline[0]: outline for outline in json.loads(entry.changes)}
+    rows = await _store.numbered(db, outlines)
+    return [
+        f"row {number} is not as it was written"
+        for number, outline in outlines.items()
+        if number not in rows or hash_chain.outline(rows[number].row) != outline or _differs(rows[number])
+    ]
+
+
+def _differs(stored: StoredRow) -> bool:
+    return hash_chain.row_digest(stored.row) != stored.digest or rank(stored.row.known) != stored.rank
+
+
+async def _mark_findings(db: AsyncConnection, header: Header, last: int, mark: HighWater | None) -> list[str]:
+    """Compare the ledger with the commit that its lock file records. Returns what is wrong."""
+    if mark is None or mark.batch_id != header.binding.batch_id:
+        return []
+    if mark.entry > last:
+        return [
+            f"it ends with entry {last}, and entry {mark.entry} was committed: "
+            "its -wal file was removed or cut short, or an older copy was put in its place"
+        ]
+    (same,) = await journal.entries(db, ENTRIES.c.number == mark.entry, limit=1) or (None,)
+    if same is None or same.hash.hex() != mark.head:
+        return [f"entry {mark.entry} of the chain is another than the one that was committed"]
+    return []
+
+
+class _Findings(list[str]):
+    """Collects the first hundred findings; more would be of no use."""
+
+    def add(self, *found: str) -> None:
+        self.extend(found[: _MOST_FINDINGS - len(self)])
+
+
+async def everything(db: AsyncConnection, expected: LedgerState) -> CheckReport:
+    """Check all of the ledger: the file's own structure, the chain, every row and every sum.
+
+    Takes memory for one page of rows. Raises Unreadable when not even the last commit can be read.
+    """
+    state, wrong = await end(db, None) or (None, [])
+    if state != expected:
+        raise UnreadableRow("the end of the ledger is not what this run committed last")
+    header, last = expected.header, expected.head
+    found = _Findings(wrong)
+    found.add(*await driver.faults(db))
+    entries = await _whole_chain(db, header.binding.batch_id, found)
+    rows, sums, digest = await _all_rows(db, found)
+    if digest != last.rows_digest:
+        found.add("the rows do not add up to what the chain says of them")
+    if rows != header.rows:
+        found.add(f"{header.rows} rows were imported, {rows} are there")
+    found.add(*_totals.disagreements(expected.totals, sums.totals))
+    return CheckReport(rows, entries, last.hash.hex(), tuple(dict.fromkeys(found)))
+
+
+async def _whole_chain(db: AsyncConnection, batch_id: str, found: _Findings) -> int:
+    previous: ChainEntry | None = None
+    count = 0
+    while page := await journal.entries(
+        db, ENTRIES.c.number > (previous.number if previous else 0), limit=64
+    ):
+        found.add(*hash_chain.breaks(previous, page, batch_id))
+        previous = page[-1]
+        count += len(page)
+    return count
+
+
+async def _all_rows(db: AsyncConnection, found: _Findings) -> tuple[int, Sums, bytes]:
+    sums, digest, count, last = Sums(), bytes(32), 0, -1
+    while page := await _page(db, last):
+        count += len(page)
+        last = page[-1][0]
+        for stored in _readable_rows(page, found):
+            sums.add(stored.row.state, stored.row.currency, stored.row.amount)
+            digest = hash_chain.moved(digest, (), (hash_chain.row_digest(stored.row),))
+    return count, sums, digest
+
+
+async def _page(db: AsyncConnection, after: int) -> list[Any]:
+    statement = select(ROWS).where(ROWS.c.number > after).order_by(ROWS.c.number).limit(_PAGE)
+    with _store.readable(f"a row after number {after}"):
+        return list(await db.execute(statement))
+
+
+def _readable_rows(page: Iterable[Any], found: _Findings) -> Iterator[StoredRow]:
+    for values in page:
+        try:
+            with _store.readable(f"row {values[0]}"):
+                stored = _store.stored(values)
+                found.add(*_row_findings(stored))
+        except UnreadableRow as error:
+            found.add(str(error))
+        else:
+            yield stored
+
+
+def _row_findings(stored: StoredRow) -> list[str]:
+    row = stored.row
+    if _differs(stored):
+        return [f"row {row.number} is not as it was written"]
+    return [] if body_hash(row.body) == row.body_hash else [f"the body of row {row.number} is another"]

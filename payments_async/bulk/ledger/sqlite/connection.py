@@ -1,0 +1,269 @@
+"""An open ledger: lock, connection, one transaction at a time, and the errors for failures of SQLite."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Awaitable, Callable
+from enum import Enum, auto
+from typing import Any, Final, NoReturn, TypeVar
+
+import attrs
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from ...ledger_errors import (
+    LedgerBroken,
+    LedgerClosed,
+    LedgerDamaged,
+    LedgerError,
+    LedgerFull,
+    LedgerGone,
+    LedgerLocked,
+    LedgerMissing,
+    LedgerReadOnly,
+    LedgerRefused,
+)
+from . import driver
+from .check import emptied
+from .file import DiskReserve, FileWatch, needs_check, prepare, refuse_remote, remove
+from .lock import LedgerLock
+from .rows import UnreadableRow
+
+
+@attrs.frozen
+class TransactionFailure:
+    """A transaction failed."""
+
+    kind: str
+    """The kind of failure, from `driver.diagnosed`."""
+    finding: str = ""
+    """The damage, when the ledger is damaged."""
+
+
+def error_of(path: str, failure: TransactionFailure) -> LedgerError:
+    """Make the error to raise for a failure."""
+    if failure.kind == driver.DAMAGED:
+        return LedgerDamaged(path, [failure.finding])
+    if failure.kind == driver.BUSY:
+        return LedgerLocked(path, pid=None, since=None)
+    if failure.kind == driver.TAKEN:
+        return LedgerRefused(path, None, "a reference that should be new belongs to another row")
+    kind, problem = _ERRORS[failure.kind]
+    return kind(path, problem)
+
+
+_ERRORS: Final[dict[str, tuple[type[LedgerError], str]]] = {
+    driver.FULL: (LedgerFull, "the disk is full"),
+    driver.READ_ONLY: (LedgerReadOnly, "cannot be written"),
+    driver.BROKEN: (LedgerBroken, "the disk failed, or a commit was broken off"),
+}
+
+
+T = TypeVar("T")
+Work = Callable[[AsyncConnection], Awaitable[T]]
+"""The work of a transaction. It may run twice, so it must keep nothing of a run that failed."""
+
+RESERVE_SIZE: Final = 4 << 20
+"""Bytes kept free for outcomes: more than the write-ahead log grows to before it is reused."""
+
+
+class Purpose(Enum):
+    """The purpose of a transaction: it decides the checks before, and what is done when the disk is full."""
+
+    READ = auto()
+    INTENT = auto()
+    """Something will be sent after it: not begun unless there is room to record the outcome too."""
+    IMPORT = auto()
+    """All or nothing: rolled back when the caller is cancelled."""
+    OUTCOME = auto()
+    """Something has already happened: the disk reserve is freed for it when needed."""
+
+
+@attrs.define(eq=False)
+class LedgerConnection:
+    """An open ledger file. It is unusable once a failure has left its state unknown."""
+
+    path: str
+    lock: LedgerLock
+    made: bool
+    """True if this opening created the file."""
+    needs_check: bool
+    """True if SQLite has to check the file's structure before it is used."""
+    after: Callable[[], None] | None = None
+    """A callback, set within a transaction: called after the commit, even when the caller was cancelled."""
+    _engine: AsyncEngine = attrs.field(kw_only=True)
+    _connection: AsyncConnection = attrs.field(kw_only=True)
+    _reserve: DiskReserve = attrs.field(kw_only=True)
+    _watch: FileWatch = attrs.field(kw_only=True)
+    _turn: asyncio.Lock = attrs.field(factory=asyncio.Lock)
+    _running: set[asyncio.Future[Any]] = attrs.field(factory=set)
+    _failure: TransactionFailure | None = None
+    _closed: bool = False
+    _is_to_be_removed: bool = False
+
+    @property
+    def gone(self) -> str | None:
+        """Describe what happened to the files when they are no longer those that were opened; else None."""
+        path = self._watch.gone()
+        return None if path is None else f"{path} was deleted, moved or replaced"
+
+    async def transact(self, work: Work[T], purpose: Purpose = Purpose.READ) -> T:
+        """Run `work` in a transaction of its own, and finish it even when the caller is cancelled.
+
+        Raises the LedgerError that fits; a failed transaction was rolled back.
+        """
+        if purpose is Purpose.IMPORT:
+            return await self._in_turn(work, purpose)
+        running = asyncio.ensure_future(self._in_turn(work, purpose))
+        self._running.add(running)
+        running.add_done_callback(self._running.discard)
+        return await asyncio.shield(running)
+
+    async def in_write_ahead_log(self) -> None:
+        """Switch to the write-ahead log, which makes commits fast. Raises LedgerError."""
+        async with self._turn:
+            done = await self._guarded(driver.use_write_ahead_log(self._connection))
+            if isinstance(done, TransactionFailure):
+                self._give_up(done)
+
+    def remove_when_closed(self) -> None:
+        """Remove the file once it is closed: nothing of its batch was ever sent."""
+        self._is_to_be_removed = True
+
+    async def close(self) -> None:
+        """Wait for a running transaction, close the file and release the lock. A second call does nothing."""
+        if not self._closed:
+            self._closed = True
+            await asyncio.shield(asyncio.ensure_future(self._close()))
+
+    async def _close(self) -> None:
+        async with self._turn:
+            gone = self.gone
+            try:
+                with contextlib.suppress(*driver.FAILURES):  # a broken disk; earlier commits are safe
+                    await self._connection.close()
+                await self._engine.dispose()
+                self._reserve.drop()
+                if self._is_to_be_removed and self._failure is None and not gone:
+                    self.lock.note(None)  # the lock file stays, as always
+                    remove(self.path)
+            finally:
+                self.lock.release()
+
+    async def _in_turn(self, work: Work[T], purpose: Purpose) -> T:
+        async with self._turn:
+            self._refuse_unusable(purpose)
+            done = await self._attempt(work)
+            if isinstance(done, TransactionFailure) and self._makes_room(done, purpose):
+                done = await self._attempt(work)
+            if isinstance(done, TransactionFailure):
+                self._give_up(done)
+            return done
+
+    def _refuse_unusable(self, purpose: Purpose) -> None:
+        if self._closed:
+            raise LedgerClosed(self.path, "is closed")
+        if self._failure is not None:
+            self._give_up(self._failure)
+        if self._is_to_be_removed and purpose is not Purpose.READ:
+            raise LedgerClosed(self.path, "was discarded, and is removed when the batch is left")
+        if purpose in (Purpose.INTENT, Purpose.IMPORT):
+            if gone := self.gone:
+                raise LedgerGone(self.path, gone)
+            if not self._reserve.ready():
+                raise LedgerFull(self.path, "no room is left on the disk for the outcomes of what is sent")
+
+    def _makes_room(self, failure: TransactionFailure, purpose: Purpose) -> bool:
+        return failure.kind == driver.FULL and purpose is Purpose.OUTCOME and self._reserve.drop()
+
+    async def _attempt(self, work: Work[T]) -> T | TransactionFailure:
+        self.after = None
+        done = await self._guarded(self._transaction(work))
+        if isinstance(done, TransactionFailure):
+            undone = await self._guarded(driver.roll_back(self._connection))
+            return TransactionFailure(driver.BROKEN) if isinstance(undone, TransactionFailure) else done
+        if self.after is not None:
+            self.after()
+        return done
+
+    async def _transaction(self, work: Work[T]) -> T:
+        async with self._connection.begin():
+            return await work(self._connection)
+
+    async def _guarded(self, action: Awaitable[T]) -> T | TransactionFailure:
+        try:
+            return await action
+        except driver.FAILURES as error:
+            return TransactionFailure(*driver.diagnosed(error))
+        except UnreadableRow as error:
+            return TransactionFailure(driver.DAMAGED, str(error))
+        except asyncio.CancelledError:
+            self._failure = TransactionFailure(
+                driver.BROKEN
+            )  # the loop ends, so it is unknown if this was committed
+            raise
+
+    def _give_up(self, failure: TransactionFailure) -> NoReturn:
+        if failure.kind in (driver.DAMAGED, driver.BROKEN):
+            self._failure = failure
+        raise error_of(self.path, failure)
+
+
+async def open_handle(
+    path: str, *, create: bool, pid: int, since: float, read_only: bool = False
+) -> LedgerConnection:
+    """Lock the ledger at `path` and open it; `create` makes the file when there is none.
+
+    `read_only` is written into the lock, for a process that finds the ledger locked. Raises LedgerMissing,
+    LedgerOnNetwork, LedgerReadOnly, LedgerLocked, LedgerExposed, LedgerForeign or LedgerDamaged; then nothing
+    stays open.
+    """
+    path = _located(path, create=create)
+    lock = LedgerLock.acquire(path, pid=pid, since=since, read_only=read_only)
+    try:
+        made = _prepared(path, lock)
+        return await _connected(path, lock, made=made, check=not made and needs_check(path))
+    except BaseException:
+        lock.release()
+        raise
+
+
+def _located(path: str, *, create: bool) -> str:
+    path = os.path.realpath(path)  # one file under two names is one ledger
+    if not create and not os.path.exists(path):
+        raise LedgerMissing(path, "is not there")
+    refuse_remote(path)
+    return path
+
+
+def _prepared(path: str, lock: LedgerLock) -> bool:
+    """Prepare the locked file. Returns True if it was created.
+
+    Not before: closing a handle to a file ends the locks that SQLite has on it in this process.
+    """
+    if not os.path.lexists(path):
+        lock.note(None)  # its record is of a removed ledger: clear it before the new one exists
+    made = prepare(path)
+    if lock.mark is not None and not os.path.getsize(path):  # otherwise SQLite would remove its log
+        raise LedgerDamaged(path, [emptied(lock.mark)])
+    return made
+
+
+async def _connected(path: str, lock: LedgerLock, *, made: bool, check: bool) -> LedgerConnection:
+    engine = driver.engine_for(path)
+    connection = engine.connect()
+    try:
+        await connection.start()
+        await driver.settle(connection)
+    except driver.FAILURES as error:
+        failure = TransactionFailure(*driver.diagnosed(error))
+    else:
+        reserve, watch = DiskReserve(f"{path}.ballast", RESERVE_SIZE), FileWatch((path, f"{path}-wal"))
+        watch.gone()  # remember the files that were opened
+        return LedgerConnection(
+            path, lock, made, check, engine=engine, connection=connection, reserve=reserve, watch=watch
+        )
+    await connection.close()
+    await engine.dispose()
+    raise error_of(path, failure)

@@ -1,0 +1,64 @@
+"""The edits of a batch, within one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection
+from typing import Final
+
+import attrs
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from ...protocol import transitions
+from ...protocol.clocks import Timestamps
+from ...protocol.records import Binding, LedgerRow, NewRow
+from ..ledger import Edits
+from . import changes, journal
+from . import rows as _store
+from .journal import LedgerState, Plan
+from .schema import ROWS
+
+_PAGE: Final = 500
+
+
+@attrs.define
+class SqliteEdits(Edits):
+    """The edits of one transaction, all at one moment. `state` is the ledger's after the last of them."""
+
+    state: LedgerState
+    _db: AsyncConnection
+    _path: str
+    _at: Timestamps
+
+    async def by_keys(self, keys: Collection[str]) -> list[LedgerRow]:
+        """Read the rows with one of these keys."""
+        found = await _store.rows(self._db, _store.reading(ROWS.c.row_key.in_(keys)))
+        return [each.row for each in found]
+
+    async def rows(self) -> AsyncIterator[LedgerRow]:
+        """Read all rows in the order of their numbers."""
+        last = -1
+        while page := await _store.rows(self._db, _store.reading(ROWS.c.number > last, limit=_PAGE)):
+            for each in page:
+                yield each.row
+            last = page[-1].row.number
+
+    async def correct(self, replacements: Collection[NewRow]) -> None:
+        """Give rows another body."""
+        wanted = {new.number: new for new in replacements}
+        await self._commit("correct", changes.moves(self._path, wanted, transitions.corrected))
+
+    async def cancel(self, numbers: Collection[int]) -> None:
+        """Cancel rows that were never sent."""
+        wanted = dict.fromkeys(numbers)
+        await self._commit("cancel", changes.moves(self._path, wanted, _cancelled))
+
+    async def rebind(self, binding: Binding) -> None:
+        """Record another binding."""
+        self.state = await journal.rebind(self._db, self.state, binding, self._at)
+
+    async def _commit(self, kind: str, plan: Plan) -> None:
+        self.state, _ = await journal.commit(self._db, self.state, kind, self._at, plan)
+
+
+def _cancelled(row: LedgerRow, _: None, entry: int) -> LedgerRow:
+    return transitions.cancelled(row, entry)

@@ -1,0 +1,240 @@
+"""The reading half of an open ledger in a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from typing import Any, Self
+
+from sqlalchemy import ColumnElement, Executable, Select, func, select
+
+from ...ledger_errors import InputPaidElsewhere, LedgerDamaged, LedgerMissing
+from ...protocol.clocks import Timestamps
+from ...protocol.records import (
+    Awaited,
+    Binding,
+    CheckReport,
+    Ends,
+    Header,
+    IntentTimes,
+    LedgerRow,
+    StateTotals,
+)
+from ...protocol.row_state import RowState
+from ..ledger import Ledger
+from . import check as _check
+from . import opening, status_file
+from . import rows as _store
+from .connection import LedgerConnection, open_handle
+from .journal import LedgerState
+from .rows import StoredRow
+from .schema import ENDED, ENTRIES, FOLLOWED, RETRIED, ROWS
+from .status_file import StatusFile
+
+_PAGE = 500
+_ORDER = (RowState.IN_FLIGHT, RowState.IN_DOUBT)
+
+
+class LedgerReader(Ledger):
+    """Opens, closes and reads a ledger."""
+
+    def __init__(self, handle: LedgerConnection, clock: Callable[[], Timestamps]) -> None:
+        """Use `open`."""
+        self._handle = handle
+        self._clock = clock
+        self._state: LedgerState | None = None
+        self._discarded = False
+
+    @classmethod
+    async def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        clock: Callable[[], Timestamps],
+        create: bool = False,
+        read_only: bool = False,
+    ) -> Self:
+        """Open and lock the ledger at `path`, and check that its last commit is as it was written.
+
+        With `create`, a missing file is made (mode 0600), and one that holds no batch yet is used. `clock`
+        gives the moment of each entry; its `session` names this run. `read_only`: for a moment, to read it.
+        """
+        pid, since = os.getpid(), clock().wall
+        handle = await open_handle(os.fspath(path), create=create, pid=pid, since=since, read_only=read_only)
+        ledger = cls(handle, clock)
+        try:
+            await ledger._begin(create=create)
+        except BaseException:
+            await handle.close()
+            raise
+        return ledger
+
+    async def _begin(self, *, create: bool) -> None:
+        handle = self._handle
+        self._state = await handle.transact(
+            lambda db: opening.opened(db, handle.path, handle.lock.mark, check=handle.needs_check)
+        )
+        if self._state is not None:
+            await handle.in_write_ahead_log()
+        elif not create:
+            raise LedgerMissing(handle.path, "holds no batch: its import did not end")
+
+    async def close(self) -> None:
+        """Wait for a running commit, close and unlock the file. One made now, without a batch, is removed."""
+        if self._handle.made and self.is_empty:
+            self._handle.remove_when_closed()
+        if self._discarded:
+            StatusFile.of(self.path).remove()
+        await self._handle.close()
+
+    @property
+    def path(self) -> str:
+        """The ledger's file, absolute."""
+        return self._handle.path
+
+    @property
+    def gone(self) -> str | None:
+        """Describe what happened to the file when it is no longer the one that was opened; else None."""
+        return self._handle.gone
+
+    @property
+    def is_empty(self) -> bool:
+        """True if nothing was imported yet."""
+        return self._state is None
+
+    @property
+    def header(self) -> Header:
+        """The ledger's facts about its batch. Raises LedgerMissing before the import."""
+        return self._current.header
+
+    @property
+    def head(self) -> tuple[int, str]:
+        """The last entry of the chain: its number, and its hash in hexadecimal. Raises LedgerMissing too."""
+        head = self._current.head
+        return head.number, head.hash.hex()
+
+    @property
+    def totals(self) -> StateTotals:
+        """Rows and sums by state and currency, as of the last commit. Raises LedgerMissing too."""
+        return self._current.totals
+
+    @property
+    def _current(self) -> LedgerState:
+        if self._state is None:
+            raise LedgerMissing(self.path, "holds no batch yet: `load` comes first")
+        return self._state
+
+    async def refresh(self) -> None:
+        """Do nothing: no other process can change the file meanwhile."""
+
+    async def paid_elsewhere(self, binding: Binding) -> InputPaidElsewhere | None:
+        """Find another ledger, in the same folder, that holds the same input, by its status file."""
+        return status_file.paid_elsewhere(self.path, binding)
+
+    def publish(self, activity: Mapping[str, Any] | None, *, running: bool) -> None:
+        """Rewrite the status file beside the ledger."""
+        at, binding = self._clock().wall, self.header.binding
+        facts = status_file.report(
+            self.totals, binding, pid=os.getpid(), at=at, running=running, activity=activity
+        )
+        StatusFile.of(self.path).write(facts)
+
+    async def first(self) -> LedgerRow:
+        """Read the row with the lowest number. Raises LedgerMissing before the import."""
+        self.header  # noqa: B018 - a ledger with a header has rows
+        return (await self._found(_store.reading(limit=1)))[0].row
+
+    async def last(self, state: RowState) -> LedgerRow | None:
+        """Read the row with the highest number in a state."""
+        newest_first = _store.reading(ROWS.c.state == state).order_by(None).order_by(ROWS.c.number.desc())
+        found = await self._found(newest_first.limit(1))
+        return found[0].row if found else None
+
+    async def by_references(self, references: Iterable[str]) -> list[LedgerRow]:
+        """Read the rows with one of these references, at most as many as a page of the list has."""
+        found = await self._found(_store.reading(ROWS.c.reference.in_(set(references))))
+        return [each.row for each in found]
+
+    async def _found(self, statement: Select[Any]) -> list[StoredRow]:
+        return await self._handle.transact(lambda db: _store.rows(db, statement))
+
+    async def intent_times(self, rows: Iterable[LedgerRow]) -> Mapping[int, IntentTimes]:
+        """{row number: times of its intents}, without rows that have none under their present key."""
+        intents = {row.number: (row.first_intent, row.key_intent, row.last_intent) for row in rows}
+        entries = {entry for each in intents.values() for entry in each if entry is not None}
+        at = await self._handle.transact(lambda db: _store.moments(db, entries))
+        return {
+            number: IntentTimes(at[first], at[key], at[last])
+            for number, (first, key, last) in intents.items()
+            if first is not None and key is not None and last is not None
+        }
+
+    async def rows(self, state: RowState | None = None) -> AsyncIterator[LedgerRow]:
+        """Read all rows, or those in a state, in the order of their numbers, a page at a time."""
+        conditions = () if state is None else (ROWS.c.state == state,)
+        async for row in self._pages(*conditions):
+            yield row
+
+    async def unfinished(self) -> AsyncIterator[LedgerRow]:
+        """Read rows as an earlier run left them, IN_FLIGHT ones first, then IN_DOUBT; none changed since."""
+        until, _ = self.head
+        for state in _ORDER:
+            async for row in self._pages(ROWS.c.state == state, ROWS.c.changed_in <= until):
+                yield row
+
+    async def failed(self) -> AsyncIterator[LedgerRow]:
+        """Read the CREATED rows whose payouts have failed, as far as the ledger knows."""
+        async for row in self._pages(_store.FAILED):
+            yield row
+
+    async def numbered(self, numbers: Iterable[int]) -> dict[int, LedgerRow]:
+        """Read rows by number: {number: row}, without those that do not exist."""
+        found = await self._handle.transact(lambda db: _store.numbered(db, numbers))
+        return {number: each.row for number, each in found.items()}
+
+    async def awaited(self) -> Awaited:
+        """Count the CREATED rows whose payouts are not final, and find when the first was begun."""
+        entries = select(ROWS.c.first_intent).where(FOLLOWED).distinct()
+        begun = select(func.min(ENTRIES.c.server), func.count() == func.count(ENTRIES.c.server))
+        rows, *_ = await self._first(select(func.count()).where(FOLLOWED))
+        since, known = await self._first(begun.where(ENTRIES.c.number.in_(entries)))
+        return Awaited(rows, since if known else None)
+
+    async def ends(self) -> Ends:
+        """Count the final statuses of CREATED rows' payouts, as far as the ledger knows."""
+        counts = select(ROWS.c.service_status, func.count()).where(ENDED)
+        finals = await self._handle.transact(
+            lambda db: _store.found(db, counts.group_by(ROWS.c.service_status))
+        )
+        failed, *_ = await self._first(select(func.count()).where(_store.FAILED))
+        return Ends({str(status): rows for status, rows in finals}, failed)
+
+    async def latest_generation(self) -> int:
+        """The highest generation of all rows."""
+        (found,) = await self._first(select(func.max(ROWS.c.generation)).where(RETRIED))
+        return found or 0
+
+    async def _first(self, statement: Executable) -> Sequence[Any]:
+        return (await self._handle.transact(lambda db: _store.found(db, statement)))[0]
+
+    async def _pages(self, *conditions: ColumnElement[bool]) -> AsyncIterator[LedgerRow]:
+        last, more = -1, True
+        while more:
+            statement = _store.reading(*conditions, ROWS.c.number > last, limit=_PAGE)
+            page = await self._found(statement)
+            for each in page:
+                yield each.row
+            more = len(page) == _PAGE
+            last = page[-1].row.number if page else last
+
+    async def check(self) -> CheckReport:
+        """Check all of the ledger: SQLite's structure, chain, rows and sums.
+
+        A few seconds for 100,000 rows; nothing else is done meanwhile. What is wrong is in `.findings`.
+        """
+        state = self._current
+        try:
+            report = await self._handle.transact(lambda db: _check.everything(db, state))
+        except LedgerDamaged as error:
+            report = CheckReport(0, 0, "", error.findings)  # so damaged that it could not be read through
+        return report.with_finding(self.gone)  # a deleted file can still be read and checked to its end

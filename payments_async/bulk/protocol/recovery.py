@@ -1,0 +1,190 @@
+"""What follows when a database lost commits, by a fail-over or a restored backup. Pure (bulk.md, A1, A4, A5).
+
+Such a ledger knows less than is true. A row that it calls new may have been sent, and an edit, a
+cancellation or a retry may be missing. The reference still prevents a second payment. So that no verdict is
+false either:
+
+* the store is compared with the one that the batch's last commit went to (`loss_of`);
+* intents that may be lost are counted, none of them cleared (`transitions.doubted`, `perhaps_resent`);
+* what the service's list shows is believed, whatever the ledger says (`settled_after_loss`, `next_payout`);
+* that the list does not show a payout counts once no lost request can still make it (`proof_due`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Final
+
+import attrs
+
+from ..._assumptions import ABANDONED_AFTER, LIST_SETTLES
+from ...models import Payout
+from . import row_state, transitions
+from .clocks import INTENT_LIFETIME, Timestamps, age
+from .generations import next_generation, parted
+from .matching import Match, compare
+from .payout_status import has_failed, settled
+from .records import Binding, LedgerRow, NewRow, RowOutcome
+from .row_state import RowState
+
+
+@attrs.frozen
+class Store:
+    """A database, and the line of history that it continues."""
+
+    system: int | None
+    """The identifier that the server's data got when it was made; None where it is hidden."""
+    timeline: int | None
+    """Each promotion of a standby begins the next one; None where it is hidden."""
+    started: str | None = None
+    """The time when the server started, only where the timeline is hidden."""
+    tables: int = 0
+    """The number of the table of batches: a restored dump has another."""
+
+    @property
+    def text(self) -> str:
+        """All but `tables`, as JSON text."""
+        return json.dumps([self.system, self.timeline, self.started])
+
+    @classmethod
+    def read(cls, text: str, tables: int) -> Store:
+        """Parse what `text` wrote."""
+        system, timeline, started = json.loads(text)
+        return cls(system, timeline, started, tables)
+
+
+@attrs.frozen
+class Command:
+    """One of the operator's commands, as a ledger recorded it."""
+
+    kind: str
+    """`import`, `plan`, `pause`, `resume`, `correct`, `cancel`, `retry`, …"""
+    at: float
+    """Seconds since 1970, by the database's clock."""
+    rows: int
+    """How many rows it changed."""
+
+
+@attrs.frozen
+class LossState:
+    """What a ledger may lack, and what it knows that may be compared with one's own memory."""
+
+    reason: str
+    """Why commits may be lost, in words."""
+    is_suspect: bool
+    """True if no row may be sent until the operator confirms that no command is missing."""
+    lost: Timestamps | None
+    """A moment at which no commit could be lost any more; None once a reading has shown what was lost."""
+    losses: int
+    """How often commits were lost."""
+    imported: Timestamps
+    """The moment of the import."""
+    commands: tuple[Command, ...]
+    """The commands that the ledger knows, in their order."""
+
+
+class Standbys(StrEnum):
+    """What receives a server's commits."""
+
+    NONE = "none"
+    SYNCHRONOUS = "synchronous"
+    """Each commit is on a standby before it is acknowledged."""
+    ASYNCHRONOUS = "asynchronous"
+    """A standby may lack the last commits, or it is not shown whether it does."""
+
+
+class OwnCommits(StrEnum):
+    """Whether a database has the last commits of the process that asks."""
+
+    NONE = "none"
+    """The process has made none."""
+    THERE = "there"
+    MISSING = "missing"
+
+
+class Loss(StrEnum):
+    """The reason to believe that a ledger has lost commits."""
+
+    COMMITS = "commits that were made are missing from it"
+    RESTORED = "it was restored from a dump, or is on another server"
+    STANDBY = "a standby that may lack commits has become the primary"
+    RESTORED_LOG = "its server was restored from an archive, or an unknown standby has become the primary"
+    UNKNOWN = "its server was restarted or replaced, and does not show whether commits are lost"
+    BY_HAND = "the operator says so"
+
+
+def loss_of(recorded: Store, found: Store, standbys: Standbys, own: OwnCommits) -> Loss | None:
+    """Judge whether the batch has lost commits; None when it surely has not.
+
+    `recorded`: the store of the batch's last commit. `standbys`: those that were seen then. `own`: what the
+    asking process finds of its own last commits.
+    """
+    if own is OwnCommits.MISSING:
+        return Loss.COMMITS
+    if found.tables != recorded.tables or _differ(found.system, recorded.system):
+        return Loss.RESTORED
+    if found.timeline is None or recorded.timeline is None:
+        return Loss.UNKNOWN if found.started != recorded.started else None
+    if found.timeline == recorded.timeline:
+        return None
+    return _LOSSES[standbys]
+
+
+_LOSSES: Final = {
+    Standbys.SYNCHRONOUS: None,
+    Standbys.ASYNCHRONOUS: Loss.STANDBY,
+    Standbys.NONE: Loss.RESTORED_LOG,
+}
+"""What a new timeline means. That a process finds its own commits says nothing of others' later ones."""
+
+
+def _differ(found: int | None, recorded: int | None) -> bool:
+    return found is not None and recorded is not None and found != recorded
+
+
+_LESS_KNOWN: Final = (RowState.NEW, RowState.REJECTED, RowState.IN_FLIGHT, RowState.IN_DOUBT)
+"""States of rows that may have been sent since, for all the ledger knows."""
+
+
+def settled_after_loss(row: LedgerRow, payout: Payout, later: Sequence[str] = ()) -> RowOutcome | None:
+    """Settle a row whose reference the list shows, even one that is new or rejected by the ledger.
+
+    None when the payout leaves the row undecided. `later`: what the list shows of its later payouts.
+    """
+    if row.state not in _LESS_KNOWN:
+        return None
+    known = attrs.evolve(row_state.after_loss(row.known, 1), state=RowState.IN_FLIGHT)
+    return settled(attrs.evolve(row, known=known), payout, later)
+
+
+def next_payout(row: LedgerRow, payout: Payout, binding: Binding) -> tuple[NewRow, RowOutcome] | None:
+    """Make a row's next generation from its payout on the list: the retry that began it was lost.
+
+    None unless the row's own payout has finally failed, and this one is its next in every detail.
+    """
+    _, generation = parted(payout.reference or "")
+    if not has_failed(row) or generation != row.known.generation + 1:
+        return None
+    try:
+        new = next_generation(row, binding)
+    except ValueError:  # its reference would be too long: it has no next payout
+        return None
+    after = transitions.retried(row, new, row.changed_in)
+    if new.reference != payout.reference or compare(after, payout) is not Match.EQUAL:
+        return None
+    outcome = settled_after_loss(after, payout)
+    return None if outcome is None else (new, outcome)
+
+
+PROOF_AFTER: Final = INTENT_LIFETIME + ABANDONED_AFTER + LIST_SETTLES
+"""Seconds after a loss before a reading of the list can prove that a lost request made no payout."""
+
+
+def proof_due(lost: Timestamps, now: Timestamps, seen: Timestamps | None = None) -> float:
+    """Seconds until a whole reading of the list proves the absence of lost payouts; 0 if it does now.
+
+    `lost`: a moment at which no commit could be lost any more. `seen`: a moment of this session after it.
+    """
+    return max(0.0, PROOF_AFTER - age(lost, now, seen).at_least)

@@ -1,0 +1,21 @@
+"""Workers: processes, on any number of machines, that pay the batches of one database together.
+
+    worker = PayoutWorker("postgresql://…", client)
+    loop.add_signal_handler(signal.SIGTERM, worker.stop)
+    report = await worker.run()
+
+A worker holds leases of chunks of rows. Leases keep workers apart; what makes a second payment impossible is
+each payout's `reference`. `run_chunk` works on one chunk, for a scheduler that you already have.
+"""
+
+from __future__ import annotations
+
+from .payout_worker import PayoutWorker as PayoutWorker
+from .payout_worker import run_chunk as run_chunk
+from .payout_worker import work as work
+from .reports import ChunkReport as ChunkReport
+from .reports import RunEnd as RunEnd
+from .reports import WorkerProgress as WorkerProgress
+from .reports import WorkerReport as WorkerReport
+
+__all__ = ["ChunkReport", "PayoutWorker", "RunEnd", "WorkerProgress", "WorkerReport", "run_chunk", "work"]

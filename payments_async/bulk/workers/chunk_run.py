@@ -1,0 +1,121 @@
+"""Work under leases: one run of the engine over leased chunks, whose leases are kept meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+import attrs
+
+from ...client import AsyncPayments
+from .._activity import Doing, Waits
+from ..engine.engine import Engine
+from ..engine.recorder import OutcomesUnrecorded
+from ..engine.service import Service
+from ..engine.stopping import Stopping
+from ..ledger.ledger import Ledger
+from ..ledger.postgresql import leases
+from ..ledger.postgresql.driver.database import Database
+from ..ledger.postgresql.leased import LeasedChunks
+from ..ledger.postgresql.leases import Lease, Work
+from ..ledger_errors import LedgerUnavailable
+from ..protocol.row_state import RowState
+from ..protocol.stop_rules import Totals
+from .keeper import Hold, LeaseKeeper
+from .planning import LOOK_AGAIN, end_of
+from .reports import ChunkReport
+from .settings import WorkerSettings
+
+_DECIDED: Final = (RowState.CREATED, RowState.REJECTED, RowState.CONFLICT)
+
+
+@attrs.frozen
+class LeaseHolder:
+    """A process that works under leases, and what it needs for that."""
+
+    client: AsyncPayments
+    worker: leases.Worker
+    keeper: LeaseKeeper
+    database: Database
+
+    @asynccontextmanager
+    async def holding(
+        self, held: Sequence[Lease], on_halt: Callable[[str], object], look_after: float | None
+    ) -> AsyncIterator[Hold]:
+        """Context of work under leases, which are renewed meanwhile and given back afterwards."""
+        with self.keeper.held(held, on_halt) as hold:
+            try:
+                yield hold
+            except (LedgerUnavailable, OutcomesUnrecorded):  # without the database they end by themselves
+                raise
+            except BaseException:
+                await self.give_back(held, look_after)
+                raise
+            await self.give_back(held, look_after)
+
+    async def give_back(self, held: Sequence[Lease], look_after: float | None) -> None:
+        """End leases; `look_after`: seconds until the chunks are due for a look. Raises LedgerError."""
+        await leases.give_back(self.database, self.worker, held, look_after=look_after)
+
+
+class ChunkRun:
+    """One run of the engine over leased chunks."""
+
+    def __init__(
+        self,
+        holder: LeaseHolder,
+        held: Sequence[Lease],
+        stopping: Stopping,
+        kind: Work,
+        settings: WorkerSettings,
+        on_commit: Callable[[], object],
+    ) -> None:
+        self._holder, self._held = holder, held
+        self.stopping: Stopping = stopping
+        self._kind, self._settings, self._on_commit = kind, settings, on_commit
+        self._ledger: Ledger | None = None
+        self._engine: Engine | None = None
+        self._before = 0
+        self.holding: tuple[tuple[str, int], ...] = tuple((each.batch_id, each.chunk) for each in held)
+        """(batch, chunk) of each lease."""
+
+    @property
+    def rows(self) -> int:
+        """Rows that this run decided."""
+        return 0 if self._ledger is None else _decided(self._ledger) - self._before
+
+    @property
+    def doing(self) -> Doing:
+        """The present activity: `waiting` while only rows in doubt are left, and these wait."""
+        return "paying" if self._engine is None else self._engine.doing
+
+    @property
+    def waits(self) -> Waits:
+        """The number of rows in doubt that wait."""
+        return Waits() if self._engine is None else self._engine.waits
+
+    @property
+    def next_post(self) -> float | None:
+        """The time of the next post of a waiting row, on the runtime's monotonic clock; None without one."""
+        return None if self._engine is None else self._engine.next_post
+
+    async def run(self) -> ChunkReport:
+        """Pay what can be paid now. Raises LedgerError and OutcomesUnrecorded."""
+        holder, stopping = self._holder, self.stopping
+        look_after = LOOK_AGAIN if self._kind is Work.LOOK else None
+        async with holder.holding(self._held, stopping.halt, look_after) as hold:
+            # begun after the grant: all that earlier holders recorded was past by then
+            service = Service(holder.client, holder.database.clock.now)
+            ledger = await LeasedChunks.holding(holder.database, self._held, clock=service.moment)
+            self._ledger, self._before = ledger, _decided(ledger)
+            pace = self._settings.pace(looks=self._kind is Work.LOOK)
+            self._engine = Engine(ledger, service, pace, stopping, self._on_commit)
+            await self._engine.run()
+            end = end_of(stopping.reason, hold.halt, self._held)  # before the leases are given back
+        chunks = tuple(lease.chunk for lease in self._held)
+        return ChunkReport(self._held[0].batch_id, chunks, end, stopping.reason, stopping.kind, self.rows)
+
+
+def _decided(ledger: Ledger) -> int:
+    return Totals.of(ledger.totals).count(*_DECIDED)

@@ -1,0 +1,89 @@
+"""Closes a batch all of whose rows are decided: compares it with the service's list, then seals it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from ...errors import PaymentsError
+from .._activity import Doing, Waits
+from ..engine.service import Service
+from ..engine.stopping import Stopping
+from ..ledger.postgresql import batches
+from ..ledger.postgresql.leases import Lease
+from ..ledger.postgresql.ledger import PostgresLedger
+from ..ledger_errors import LedgerError
+from ..protocol.responses import refuses_access
+from ..protocol.stop_rules import Stop
+from ..reconcile.certificate import Certificate, certify
+from .chunk_run import LeaseHolder
+from .planning import end_of
+from .reports import ChunkReport
+
+_AGAIN: Final = 60.0
+"""Seconds until a closing that failed is tried again."""
+
+
+class BatchClosing:
+    """The closing of one batch, under the lease of its chunk 0."""
+
+    rows: Final = 0
+    """It decides no row."""
+    doing: Doing = "certifying"
+    waits: Final = Waits()
+    next_post: Final = None
+
+    def __init__(self, holder: LeaseHolder, lease: Lease, stopping: Stopping, *, audits: bool) -> None:
+        """`audits`: compare the batch with the service's list first."""
+        self._holder, self._lease, self._audits = holder, lease, audits
+        self.stopping: Stopping = stopping
+        self.holding: tuple[tuple[str, int], ...] = ((lease.batch_id, lease.chunk),)
+        """(batch, chunk) of its lease."""
+
+    async def run(self) -> ChunkReport:
+        """Close the batch. Raises LedgerError."""
+        stopping, lease = self.stopping, self._lease
+        async with self._holder.holding([lease], stopping.halt, _AGAIN) as hold:
+            closing = asyncio.ensure_future(self._close())
+            stopping.on_drain = closing.cancel
+            if stopping.draining:  # pragma: no cover - drained between its grant and here
+                closing.cancel()
+            try:
+                await asyncio.wait([closing])
+            finally:
+                closing.cancel()
+            self._take(closing)
+            end = end_of(stopping.reason, hold.halt, [lease])  # before the lease is given back
+            if closing.cancelled():  # another worker may close it at once
+                await self._holder.give_back([lease], None)
+        return ChunkReport(lease.batch_id, (lease.chunk,), end, stopping.reason, stopping.kind)
+
+    def _take(self, closing: asyncio.Task[None]) -> None:
+        """Take the result. A list that cannot be read stops the closing."""
+        if closing.cancelled():
+            return
+        error = closing.exception()
+        if isinstance(error, PaymentsError) and not isinstance(error, LedgerError):
+            self.stopping.halt(str(error), Stop.NO_ACCESS if refuses_access(error) else Stop.TEMPORARY)
+        else:
+            closing.result()
+
+    async def _close(self) -> None:
+        holder = self._holder
+        service = Service(holder.client, holder.database.clock.now)
+        ledger = await PostgresLedger.open(holder.database, self._lease.batch_id, clock=service.moment)
+        facts = summary(await certify(ledger, service)) if self._audits else {}
+        await batches.close(holder.database, ledger.facts.batch, service.moment, facts)
+
+
+def summary(certificate: Certificate) -> dict[str, object]:
+    """The facts of a certificate that the batch's chain keeps."""
+    audit = certificate.audit
+    return {
+        "clean": certificate.is_clean,
+        "findings": len(certificate.findings),
+        "seen": audit.seen,
+        "missing": audit.missing,
+        "differing": audit.differing,
+        "uncompared": audit.uncompared,
+    }

@@ -1,0 +1,134 @@
+"""`PayoutWorker`, `work` and `run_chunk`: workers, as programs start them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Unpack
+
+from ..._request.auth import hidden
+from ..._version import with_extra
+from ...client import AsyncPayments
+from .. import _options
+from ..engine.stopping import Stopping
+from ..errors import BulkError
+from ..ledger.opening import is_database
+from .reports import ChunkReport, WorkerReport
+from .settings import WorkerOptions, WorkerSettings
+
+if TYPE_CHECKING:
+    from .session import WorkerSession
+
+
+class PayoutWorker:
+    """Pays the planned batches of a database, beside any number of other workers.
+
+    worker = PayoutWorker("postgresql://…", client)
+    loop.add_signal_handler(signal.SIGTERM, worker.stop)
+    report = await worker.run()
+    """
+
+    def __init__(self, url: str, client: AsyncPayments, **options: Unpack[WorkerOptions]) -> None:
+        """Check the options; nothing is connected.
+
+        Args:
+            url: the database, `postgresql://user@host/name`.
+            client: pays, and stays open. Its rate limit should be the fleet's (`limit_store`).
+            options: see `WorkerOptions`.
+
+        Raises:
+            BulkError: an option is invalid, or this is not the address of a database.
+        """
+        self._url, self._client = _address(url), client
+        self._settings = WorkerSettings(**options)
+        self._stopping = Stopping(client._internal.runtime)
+
+    def stop(self, reason: str = "stopped") -> None:
+        """End in order: take no new chunk, finish the rows under way, give the leases back.
+
+        Call this on the worker's own event loop, from a signal handler for instance.
+        """
+        self._stopping.drain(reason)
+
+    async def run(self) -> WorkerReport:
+        """Work until `stop`, until an operator drains this worker, or until nothing is left to do.
+
+        It waits for a lost service, and for a lost database a minute. Cancelled, it leaves rows in flight,
+        which another worker takes up when the leases have ended.
+
+        Raises:
+            LedgerError: the database cannot be used; see `bulk.ledger_errors`.
+            OutcomesUnrecorded: outcomes could be recorded neither in the database nor in a file.
+            BulkError: this machine has no clock that counts while it is suspended.
+        """
+        from .worker import WorkerRun
+
+        session = _session(self._url, self._client, self._settings)
+        return await WorkerRun(self._client, session, self._settings, self._stopping).run()
+
+
+async def work(url: str, client: AsyncPayments, **options: Unpack[WorkerOptions]) -> WorkerReport:
+    """Work on the batches of a database: `PayoutWorker(url, client, **options).run()`."""
+    return await PayoutWorker(url, client, **options).run()
+
+
+async def run_chunk(
+    ledger: str,
+    client: AsyncPayments,
+    batch_id: str,
+    chunk: int,
+    *,
+    concurrency: int = 192,
+    drain: float = 30.0,
+    insecure_database: bool = False,
+) -> ChunkReport:
+    """Work on one chunk of a planned batch, unless another process does. It can be called at any time.
+
+    For a scheduler that you already have: let it call this for every chunk of a batch, and again for those
+    that did not end as `DONE`. Rows in doubt, and the closing of the batch, are left to a worker (such as
+    `work` with `until_idle`) or to `PayoutBatch.run`.
+
+    Args:
+        ledger: the database, `postgresql://user@host/name`.
+        client: pays, and stays open.
+        batch_id: the batch.
+        chunk: the chunk's number, from 1.
+        concurrency: rows sent at a time.
+        drain: seconds in which rows being sent may finish when an operator drains the process.
+        insecure_database: allow a database on another host without `sslmode=verify-full`.
+
+    Raises:
+        LedgerError: the batch is not there, or the database cannot be used; see `bulk.ledger_errors`.
+        OutcomesUnrecorded: outcomes could not be recorded; the chunk's next run learns them again.
+        BulkError: an argument is invalid.
+    """
+    url = _address(ledger)
+    settings = WorkerSettings(
+        slots=1,
+        batch_id=batch_id,
+        concurrency=concurrency,
+        drain=drain,
+        insecure_database=insecure_database,
+    )
+    _options.require_count("chunk", chunk)
+    session = _session(url, client, settings)
+    from .single_chunk import run_single
+
+    return await run_single(client, session, settings, batch_id, chunk)
+
+
+def _address(url: str) -> str:
+    """Check the address of a database, and hide it from tracebacks. Raises BulkError."""
+    url = hidden(url)
+    if not isinstance(url, str) or not is_database(url):
+        raise BulkError(
+            "workers share a ledger in a database, postgresql://user@host/name; one in a file has one "
+            "process, which PayoutBatch.run is for"
+        )
+    return url
+
+
+def _session(url: str, client: AsyncPayments, settings: WorkerSettings) -> WorkerSession:
+    try:
+        from .session import WorkerSession
+    except ImportError as missing:
+        raise ImportError(f"workers need {missing.name}: {with_extra('machines')}") from missing
+    return WorkerSession(client, url, settings)

@@ -1,0 +1,71 @@
+"""Reports of workers: how the work on a chunk ended, and how a worker did."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import attrs
+
+from ..protocol.stop_rules import Stop
+
+
+class RunEnd(StrEnum):
+    """The possible ends of work under leases."""
+
+    DONE = "done"
+    """Nothing is left that can be done now. Rows in doubt may wait for a look at the service's list."""
+    UNAVAILABLE = "unavailable"
+    """No lease was to be had: another worker has the rows, or there is nothing to do with them now."""
+    LOST = "lost"
+    """A lease was lost, or ended before it could be renewed. Another worker goes on."""
+    PAUSED = "paused"
+    """The batch is paused, or suspect, or closed."""
+    STOPPED = "stopped"
+    """This process was stopped, or cannot pay now."""
+
+
+@attrs.frozen
+class ChunkReport:
+    """How the work on a chunk ended."""
+
+    batch_id: str
+    chunks: tuple[int, ...]
+    """The numbers of the chunks."""
+    end: RunEnd
+    reason: str | None = None
+    """Why it ended early; None when it did not."""
+    stop: Stop = Stop.TEMPORARY
+    """What has to change before it can go on, when `end` is `STOPPED`."""
+    rows: int = 0
+    """Rows that it decided: created, rejected or in conflict."""
+
+
+@attrs.frozen
+class WorkerProgress:
+    """What a worker is doing."""
+
+    worker: str
+    """Its id."""
+    rows: int
+    """Rows that it has decided: created, rejected or in conflict."""
+    holding: tuple[tuple[str, int], ...]
+    """(batch, chunk) of each lease that it holds; chunk 0 is a batch that is being closed."""
+
+
+@attrs.frozen
+class WorkerReport:
+    """What a worker has done, and why it ended."""
+
+    worker: str
+    """Its id."""
+    rows: int
+    """Rows that it decided: created, rejected or in conflict."""
+    chunks: int
+    """Chunks that it worked on."""
+    stopped: str | None = None
+    """Why it ended; None when nothing was left to do."""
+    exit_code: int = 0
+    """0 stopped in order, or nothing left to do · 2 the service refuses the key, or is not at this address ·
+    75 the database or the service was lost: start it again."""
+    unrecorded: tuple[str, ...] = ()
+    """Files with outcomes that could not be recorded: the next worker learns them again."""

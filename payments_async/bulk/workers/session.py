@@ -1,0 +1,114 @@
+"""A worker's identity, its connections to the database, and the keeper of its leases."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
+from typing import Final
+
+from ... import __version__
+from ..._runtime import Runtime
+from ...client import AsyncPayments
+from ..engine.service import Service
+from ..errors import BulkError
+from ..ledger.postgresql import leases, workers
+from ..ledger.postgresql.driver import database as _driver
+from ..ledger.postgresql.driver.database import Database
+from ..ledger.postgresql.leases import Lease, Renewal
+from ..ledger.postgresql.setup import require_tables
+from ..ledger_errors import LedgerError
+from .chunk_run import LeaseHolder
+from .keeper import LeaseKeeper
+from .settings import WorkerSettings
+
+RENEWAL_ANSWER: Final = 4.0
+"""Seconds in which the database has to answer a renewal."""
+
+
+class WorkerSession:
+    """A worker, from its first connection to its last."""
+
+    def __init__(self, client: AsyncPayments, url: str, settings: WorkerSettings) -> None:
+        self._client, self._url, self._exposed = client, url, settings.insecure_database
+        service = Service(client)
+        self.runtime: Runtime = service.runtime
+        """The client's time and chance."""
+        self.worker: leases.Worker = leases.Worker(
+            id=self.runtime.token(16),
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            version=__version__,
+            slots=settings.slots,
+            account=service.place,
+        )
+        """Who asks for leases."""
+        self.rows: Callable[[], int] = lambda: 0
+        """Counts the rows that this worker has decided."""
+        self.on_renewal: Callable[[Renewal], object] = bool
+        """Called after each renewal, with what was learned."""
+        self.on_failure: Callable[[], object] = bool
+        """Called when leases are no longer renewed."""
+        self._keeper: LeaseKeeper | None = None
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[Database]:
+        """Context of a registered worker, with the connection on which it renews its leases.
+
+        Raises LedgerError when the database cannot be used, and BulkError on a machine without the clock
+        that leases need.
+        """
+        if self.runtime.boottime() is None:
+            raise BulkError(
+                "this machine has no clock that counts while it is suspended, so it could go on under leases "
+                "that have ended: let workers run on Linux or macOS"
+            )
+        async with AsyncExitStack() as stack:
+            connecting = self._connected(patience=0.0, answer=RENEWAL_ANSWER)
+            database = await stack.enter_async_context(connecting)
+            await require_tables(database, create=False)
+            stack.push_async_callback(self._leave, database)
+            keeper = LeaseKeeper(self.runtime, partial(self._renew, database), self._renewed, self._failed)
+            self._keeper = await stack.enter_async_context(keeper)
+            yield database
+
+    @asynccontextmanager
+    async def holder(self) -> AsyncIterator[LeaseHolder]:
+        """Context of a connection for work under leases. Raises LedgerError."""
+        assert self._keeper is not None  # within `opened`
+        async with self._connected() as database:
+            yield LeaseHolder(self._client, self.worker, self._keeper, database)
+
+    @asynccontextmanager
+    async def _connected(
+        self, *, patience: float | None = None, answer: float | None = None
+    ) -> AsyncIterator[Database]:
+        patience = _driver.PATIENCE if patience is None else patience
+        answer = _driver.ANSWER if answer is None else answer
+        database = await Database.open(
+            self._url,
+            self.runtime,
+            exposed=self._exposed,
+            patience=_driver.PATIENCE if patience is None else patience,
+            answer=answer,
+        )
+        try:
+            yield database
+        finally:
+            await database.close()
+
+    async def _renew(self, database: Database, held: Sequence[Lease]) -> Renewal:
+        return await leases.renew(database, self.worker, held, rows=self.rows())
+
+    def _renewed(self, renewal: Renewal) -> None:
+        self.on_renewal(renewal)
+
+    def _failed(self) -> None:
+        self.on_failure()
+
+    async def _leave(self, database: Database) -> None:
+        if self._keeper is not None and self._keeper.is_answered:
+            with suppress(LedgerError):
+                await workers.leave(database, self.worker.id)

@@ -1,0 +1,243 @@
+"""One run of a worker: takes leases of chunks, works under them, and takes the next."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from ...client import AsyncPayments
+from .._activity import Doing, Waits
+from ..engine.recorder import OutcomesUnrecorded
+from ..engine.service import Service
+from ..engine.stopping import Stopping
+from ..ledger.postgresql import batches, leases
+from ..ledger.postgresql.chunks import Batch
+from ..ledger.postgresql.driver.database import Database
+from ..ledger.postgresql.leases import Lease, Renewal, Work
+from ..ledger_errors import LedgerError, LedgerMissing, LedgerUnavailable, RightsMissing
+from ..protocol.stop_rules import Stop
+from . import planning
+from .chunk_run import ChunkRun, LeaseHolder
+from .closing import BatchClosing
+from .key_proof import KeyProver
+from .planning import is_under_way, rest_after, worker_code
+from .reports import ChunkReport, RunEnd, WorkerProgress, WorkerReport
+from .session import WorkerSession
+from .settings import WorkerSettings
+from .unrecorded import OutcomesFolder
+
+_SEND: Final = (Work.SEND,)
+_REST: Final = (Work.LOOK, Work.CLOSE)
+"""Work that has a slot of its own, so that rows in doubt that wait hold back no new ones."""
+_ROUNDS: Final = 2
+
+
+class WorkerRun:
+    """One run of a worker."""
+
+    def __init__(
+        self,
+        client: AsyncPayments,
+        session: WorkerSession,
+        settings: WorkerSettings,
+        stopping: Stopping,
+        *,
+        on_commit: Callable[[], object] = bool,
+    ) -> None:
+        """`on_commit`: called after each commit of outcomes."""
+        self._client, self._session, self._settings, self._stopping = client, session, settings, stopping
+        self._on_commit = on_commit
+        self._id = session.worker.id.hex()
+        self._active: list[ChunkRun | BatchClosing] = []
+        self._rows = self._chunks = self._failures = 0
+        self._idle: dict[object, int] = {}
+        """{slot: how often in a row it found nothing to do}, since a piece of work ended."""
+        self._is_over = False
+        self._rests_until = 0.0
+        self._has_failed = False
+        folder = None if settings.folder is None else Path(settings.folder)
+        self._unrecorded = OutcomesFolder(folder, self._id[:8])
+        self._prover = KeyProver(client, session.worker.account)
+
+    # Facts
+
+    @property
+    def doing(self) -> Doing:
+        """The present activity: `waiting` while only rows in doubt are left, and these wait."""
+        return "waiting" if {run.doing for run in self._active} == {"waiting"} else "paying"
+
+    @property
+    def waits(self) -> Waits:
+        """The number of rows in doubt that wait."""
+        waits = [run.waits for run in self._active]
+        return Waits(sum(each.again for each in waits), sum(each.looked_for for each in waits))
+
+    @property
+    def next_post(self) -> float | None:
+        """The time of the next post of a waiting row, on the runtime's monotonic clock; None without one."""
+        return min((run.next_post for run in self._active if run.next_post is not None), default=None)
+
+    @property
+    def rows(self) -> int:
+        """Rows decided so far."""
+        return self._rows + sum(run.rows for run in self._active)
+
+    # The run
+
+    async def run(self) -> WorkerReport:
+        """Work until there is nothing to do, or the worker is stopped. Raises LedgerError and BulkError."""
+        session = self._session
+        session.rows, session.on_renewal = lambda: self.rows, self._renewed
+        session.on_failure = lambda: self._stopping.drain("its leases can no longer be renewed")
+        self._stopping.on_drain = self._drain
+        async with session.opened() as database:
+            batch = await self._scope(database)
+            kinds = [_SEND] * self._settings.slots + [_REST]
+            await _all([self._slot(batch, each) for each in kinds])
+        self._unrecorded.require_written()
+        return self._report()
+
+    async def _scope(self, database: Database) -> int | None:
+        """The number of the only batch to work on; None for all. Raises LedgerMissing."""
+        name = self._settings.batch_id
+        if name is None:
+            return None
+        for found in await batches.listed(database, name):
+            return found.facts.batch.batch
+        raise LedgerMissing(f"{database.label}, batch {name}", "there is no such batch")
+
+    def _drain(self) -> None:
+        for run in self._active:
+            run.stopping.drain(str(self._stopping.reason))
+
+    def _renewed(self, renewal: Renewal) -> None:
+        if renewal.drain:
+            self._stopping.drain("drained by an operator")
+        holding = tuple(place for run in self._active for place in run.holding)
+        with suppress(Exception):  # a callback cannot break the work
+            self._settings.on_progress(WorkerProgress(self._id, self.rows, holding))
+
+    def _report(self) -> WorkerReport:
+        stopping = self._stopping
+        code = worker_code(stopping.kind if stopping.draining else None, failed=self._has_failed)
+        unrecorded = tuple(self._unrecorded.written)
+        return WorkerReport(self._id, self._rows, self._chunks, stopping.reason, code, unrecorded)
+
+    # A slot
+
+    async def _slot(self, batch: int | None, kinds: Sequence[Work]) -> None:
+        """Do one piece of work after the other, on a connection of its own."""
+        me = object()
+        try:
+            async with self._session.holder() as holder:
+                while not (self._stopping.draining or self._is_over):
+                    if not await self._next(holder, batch, kinds):
+                        self._idle[me] = self._idle.get(me, 0) + 1
+                        self._is_over = self._is_over or await self._is_idle(holder.database)
+                        await self._stopping.rest(planning.POLL, deep=True)
+        except LedgerUnavailable as error:
+            self._fail(str(error))
+        except BaseException:
+            self._stopping.drain("a part of the worker failed")
+            raise
+
+    async def _next(self, holder: LeaseHolder, batch: int | None, kinds: Sequence[Work]) -> bool:
+        """Do the next piece of work; False when there is none."""
+        if holder.database.runtime.monotonic() < self._rests_until:
+            return False
+        for kind in kinds:
+            held = await leases.grant(holder.database, self._session.worker, kind=kind, batch=batch)
+            if held:
+                await self._do(holder, kind, held)
+                return True
+        return await self._prover.prove(holder.database, batch)
+
+    async def _is_idle(self, database: Database) -> bool:
+        """True if nothing is left to do, not even for another worker, which may die.
+
+        A chunk that another process has locked for a moment looks like none: each slot asks twice.
+        """
+        if not self._settings.until_idle or self._active:
+            return False
+        if len(self._idle) <= self._settings.slots or min(self._idle.values()) < _ROUNDS:
+            return False
+        listed = await batches.listed(database, self._settings.batch_id)
+        ours = [each for each in listed if self._prover.is_ours(each.facts)]
+        return not any(
+            is_under_way(each.figures.totals, leased=each.chunks_leased, stopped=each.facts.stopped)
+            for each in ours
+        )
+
+    async def _do(self, holder: LeaseHolder, kind: Work, held: Sequence[Lease]) -> None:
+        """Work under leases, and act on how that ended."""
+        run = self._run_of(holder, kind, held)
+        if self._stopping.draining:
+            run.stopping.drain(str(self._stopping.reason))
+        self._active.append(run)
+        try:
+            report = await run.run()
+        except OutcomesUnrecorded as error:
+            self._unrecorded.write(held[0].batch_id, error)
+            self._fail(str(error))
+        except LedgerUnavailable as error:
+            self._fail(str(error))
+        except RightsMissing as error:  # pragma: no cover - of this worker's user; tested as a process
+            self._stopping.drain(str(error), Stop.NO_ACCESS)
+        except LedgerError as error:
+            await self._pause(holder, held[0], str(error))
+        else:
+            await self._take(holder, held[0], report)
+        finally:
+            self._rows += run.rows
+            self._active.remove(run)
+            self._idle.clear()
+
+    def _run_of(self, holder: LeaseHolder, kind: Work, held: Sequence[Lease]) -> ChunkRun | BatchClosing:
+        stopping = Stopping(holder.database.runtime)
+        if kind is Work.CLOSE:
+            return BatchClosing(holder, held[0], stopping, audits=self._settings.audits)
+        return ChunkRun(holder, held, stopping, kind, self._settings, self._on_commit)
+
+    async def _take(self, holder: LeaseHolder, lease: Lease, report: ChunkReport) -> None:
+        """Decide how to go on after a piece of work."""
+        self._chunks += 1
+        reason = str(report.reason)
+        if report.end is not RunEnd.STOPPED or self._stopping.draining:
+            self._failures = 0
+        elif report.stop is Stop.RULE:
+            await self._pause(holder, lease, reason)
+        elif report.stop is Stop.NO_ACCESS:
+            self._stopping.drain(reason, Stop.NO_ACCESS)
+        elif self._settings.until_idle:
+            self._fail(reason)
+        else:
+            self._failures += 1
+            self._rests_until = holder.database.runtime.monotonic() + rest_after(self._failures)
+
+    async def _pause(self, holder: LeaseHolder, lease: Lease, reason: str) -> None:
+        """Pause a batch that cannot be worked on, for an operator to see to; other batches go on."""
+        database = holder.database
+        batch = Batch(lease.batch, lease.batch_id, lease.last - lease.first + 1)
+        await batches.pause(database, batch, Service(self._client, database.clock.now).moment, reason)
+
+    def _fail(self, reason: str) -> None:
+        """End because the database or the service is lost."""
+        self._has_failed = True
+        self._stopping.drain(reason)
+
+
+async def _all(slots: Sequence[Coroutine[Any, Any, None]]) -> None:
+    """Run all to their ends; then raise what one of them raised. Cancelled, it cancels them."""
+    tasks = [asyncio.ensure_future(slot) for slot in slots]
+    try:
+        await asyncio.wait(tasks)
+    except asyncio.CancelledError:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        raise
+    for task in tasks:
+        task.result()

@@ -1,0 +1,112 @@
+"""The check: it finds whatever was changed by another hand, wherever that is."""
+
+from __future__ import annotations
+
+import pytest
+
+from payments_async.bulk.ledger.postgresql import chunks
+from payments_async.bulk.ledger.postgresql.check import checked
+from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
+from payments_async.bulk.ledger_errors import LedgerDamaged
+from payments_async.bulk.protocol.row_state import RowState
+from tests.support.databases import batch, leased, run, spread
+from tests.support.ledgers import created, rejected
+
+
+async def worked_on(ledger: PostgresLedger) -> None:
+    """Pay some rows of the first of two chunks."""
+    chunk, _ = await leased(ledger.database)
+    rows = (await chunk.claim(10)).rows
+    await chunk.record([*map(created, rows[:5]), *map(rejected, rows[5:8])])
+
+
+TAMPERED = [
+    ("UPDATE {rows} SET amount = '1.00' WHERE number = 3", "chunk 1: row 3 is not as it was written"),
+    ("UPDATE {rows} SET body = 'x' WHERE number = 3", "chunk 1: the body of row 3 is another"),
+    ("UPDATE {rows} SET amount = 'many' WHERE number = 3", "chunk 1: row 3 cannot be read"),
+    ("UPDATE {states} SET state = 'NEW' WHERE number = 3", "chunk 1: row 3 is not as it was written"),
+    ("UPDATE {states} SET rank = rank + 1 WHERE number = 505", "chunk 2: row 505 is not as it was written"),
+    ("DELETE FROM {states} WHERE number = 505", "30 rows were imported, 29 are there"),
+    ("DELETE FROM {rows} WHERE number = 505", "chunk 2: NEW XOF: 10 rows of 101.00 are recorded, 9 of"),
+    ("DELETE FROM {states} WHERE number = 505", "chunk 2: the rows do not add up to what the chain says"),
+    ("UPDATE payments.entries SET changes = '[]' WHERE kind = 'record'", "entry 4 of the chain is not as it"),
+    (
+        "UPDATE payments.entries SET lease = 'x' WHERE kind = 'claim'",
+        "chunk 1: entry 3 of the chain is not as",
+    ),
+    ("UPDATE payments.entries SET wall = wall + 1 WHERE kind = 'plan'", "entry 2 of the chain is not as it"),
+    ("DELETE FROM payments.entries WHERE kind = 'claim'", "chunk 1: entry 3 of the chain is missing"),
+    ("DELETE FROM payments.entries WHERE kind = 'record'", "chunk 1: the chain does not end with entry 4"),
+    ("DELETE FROM payments.entries WHERE chunk = 2", "chunk 2: the chain does not end with entry 1"),
+    ("UPDATE payments.chunks SET head = 'x' WHERE chunk = 1", "chunk 1: the chain does not end with entry 4"),
+    ("UPDATE payments.chunks SET digest = 'x' WHERE chunk = 1", "chunk 1: the rows do not add up"),
+    (
+        "UPDATE payments.chunks SET unsent = 1 WHERE chunk = 1",
+        "chunk 1: its counts are not those of its rows",
+    ),
+    ("UPDATE payments.chunks SET finals = '[]' WHERE chunk = 1", "chunk 1: it is missing, or cannot be read"),
+    (
+        "UPDATE payments.chunks SET totals = '{{}}' WHERE chunk = 1",
+        "chunk 1: CREATED XOF: 0 rows of 0 are rec",
+    ),
+    ("DELETE FROM payments.chunks WHERE chunk = 2", "chunk 2: it is missing, or cannot be read"),
+    ("DELETE FROM payments.chunks WHERE chunk = 0", "it is missing, or cannot be read"),
+    ("UPDATE payments.batches SET rows = 31", "31 rows were imported, 30 are there"),
+    ("UPDATE payments.batches SET chunks = 3", "it was made of 3 chunks, 2 are there"),
+    ("UPDATE payments.batches SET input_hash = 'x'", "the header is not as it was written"),
+    ("UPDATE payments.batches SET totals = '{{'", "a batch cannot be read"),
+    ("DELETE FROM payments.batches", "the header is missing"),
+]
+
+
+@pytest.mark.parametrize(("statement", "finding"), TAMPERED)
+async def test_a_change_by_another_hand_is_found(database: str, statement: str, finding: str) -> None:
+    async with batch(database, spread(20, 10)) as ledger:
+        await worked_on(ledger)
+        whole = await ledger.check()
+        assert whole.findings == ()
+        number = ledger.facts.batch.batch
+        names = {"rows": f"payments.rows_{number:016x}", "states": f"payments.row_states_{number:016x}"}
+        run(database, statement.format(**names))
+        report = await ledger.check()
+        assert any(finding in found for found in report.findings), report.findings
+
+
+async def test_a_report_has_a_root_that_any_change_moves(database: str) -> None:
+    async with batch(database, spread(20, 10)) as ledger:
+        first = await ledger.check()
+        assert (first.rows, first.entries, len(first.head)) == (30, 4, 64)
+        await worked_on(ledger)
+        found: list[chunks.Chunk] = []
+        second = await checked(ledger.database, "batch-1", found.append)
+        assert second.head != first.head
+        assert [chunk.number for chunk in found] == [1, 2]
+        root = chunks.Root()
+        for chunk in found:
+            root.add(chunk)
+        assert root.hex == second.head
+
+
+async def test_no_more_than_a_hundred_findings_are_kept(database: str) -> None:
+    async with batch(database, 600) as ledger:
+        run(database, f"UPDATE payments.row_states_{ledger.facts.batch.batch:016x} SET rank = 1")
+        assert len((await ledger.check()).findings) <= 102
+
+
+async def test_what_cannot_be_read_is_damage(database: str) -> None:
+    async with batch(database, 3) as ledger:
+        number = ledger.facts.batch.batch
+        chunk, _ = await leased(ledger.database)
+        (row, *_) = (await chunk.claim(3)).rows
+        run(database, "DELETE FROM payments.entries WHERE kind = 'claim'")
+        with pytest.raises(LedgerDamaged, match="the time of an intent cannot be read"):
+            await ledger.intent_times([row])
+        run(database, f"UPDATE payments.rows_{number:016x} SET amount = 'x'")
+        with pytest.raises(LedgerDamaged, match="some row cannot be read"):
+            await ledger.first()
+        with pytest.raises(LedgerDamaged, match="some row cannot be read"):
+            await ledger.record([created(row)])
+        run(database, "DELETE FROM payments.chunks")
+        with pytest.raises(LedgerDamaged, match="a chunk cannot be read"):
+            await ledger.record([created(row)])
+        assert await ledger.last(RowState.IN_FLIGHT) is None

@@ -1,0 +1,338 @@
+"""Connecting: addresses without secrets, what a server must be, poolers, clocks, and arrays as parameters."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import struct
+from collections.abc import AsyncIterator, Callable
+from types import SimpleNamespace
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from payments_async._runtime import SYSTEM, SystemRuntime
+from payments_async.bulk.errors import BulkError
+from payments_async.bulk.ledger.postgresql.driver import arrays
+from payments_async.bulk.ledger.postgresql.driver.address import Address
+from payments_async.bulk.ledger.postgresql.driver.database import Database
+from payments_async.bulk.ledger.postgresql.driver.failures import FailureKind, diagnosed
+from payments_async.bulk.ledger.postgresql.driver.session import DatabaseClock, Server, refusal
+from payments_async.bulk.ledger_errors import DatabaseUnfit, LedgerUnavailable
+from payments_async.bulk.protocol.recovery import Store
+from tests.support.databases import connected, run
+from tests.support.servers import PASSWORD, PostgresServer
+
+
+@pytest.mark.parametrize(
+    ("url", "label"),
+    [
+        ("postgresql://u:p@db.test:5433/june", "postgresql://db.test:5433/june"),
+        ("postgresql:///june?host=/run/postgresql", "postgresql:///run/postgresql:5432/june"),
+        ("postgresql://a.test,b.test/june", "postgresql://a.test,b.test:5432/june"),
+        ("postgresql://u@/june", "postgresql://localhost:5432/june"),
+        ("postgresql://u:pass@word@db.test/june", "postgresql://***:5432/june"),
+    ],
+)
+def test_a_label_shows_where_a_database_is_and_no_secret(url: str, label: str) -> None:
+    address = Address.of(url)
+    assert address.label == label
+    assert "pass" not in repr(address)
+
+
+@pytest.mark.parametrize("url", ["postgresql://u:s3cret@db.test:port/x", "postgresql://u:s3cret@[::1/x"])
+def test_an_address_that_cannot_be_read_is_not_shown(url: str) -> None:
+    with pytest.raises(BulkError, match="percent-encoded") as caught:
+        Address.of(url)
+    assert "s3cret" not in f"{caught.value!r} {caught.value.__context__!r} {caught.value.__cause__!r}"
+
+
+@pytest.mark.parametrize(
+    ("url", "is_private"),
+    [
+        ("postgresql://127.0.0.1/x", True),
+        ("postgresql://localhost,[::1]/x", True),
+        ("postgresql:///x?host=/run/postgresql", True),
+        ("postgresql://db.test/x?sslmode=verify-full", True),
+        ("postgresql://db.test/x", False),
+        ("postgresql://db.test/x?sslmode=require", False),
+        ("postgresql://localhost,db.test/x", False),
+        ("postgresql://localhost/x?hostaddr=192.0.2.1", False),
+    ],
+)
+def test_another_host_needs_a_checked_certificate(url: str, is_private: bool) -> None:
+    assert (Address.of(url).exposure is None) == is_private
+
+
+async def test_a_database_on_another_host_is_refused_before_it_is_connected_to() -> None:
+    with pytest.raises(DatabaseUnfit, match="sslmode=verify-full is not set"):
+        await Database.open("postgresql://192.0.2.1/x", SYSTEM)
+
+
+def test_what_an_address_leaves_open_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGHOST", "db.test")
+    monkeypatch.setenv("PGSSLMODE", "verify-full")
+    address = Address.of("postgresql:///june")
+    assert address.label == "postgresql://db.test:5432/june"
+    assert address.exposure is None
+    assert Address.of("postgresql:///june?host=a,b").parameters["target_session_attrs"] == "read-write"
+
+
+async def test_a_host_from_a_service_file_is_looked_at_too(
+    database: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = database.rpartition("/")[2]
+    port = database.rpartition(":")[2].partition("/")[0]
+    file = tmp_path / "services"
+    file.write_text(
+        f"[ledger]\nhost=somewhere.test\nhostaddr=127.0.0.1\nport={port}\ndbname={name}\nuser=postgres\n"
+    )
+    monkeypatch.setenv("PGSERVICEFILE", str(file))
+    async with connected("postgresql://?service=ledger") as opened:
+        assert await opened.read(("SELECT 1", ())) == [[(1,)]]
+
+
+async def test_a_server_that_cannot_be_reached_or_refuses_is_said_without_its_words(
+    postgres: PostgresServer,
+) -> None:
+    for url in (postgres.url("nothing"), postgres.url(user="nobody"), "postgresql://x:y@127.0.0.1:9/z"):
+        with pytest.raises(LedgerUnavailable) as caught:
+            await Database.open(url, SYSTEM)
+        assert "no answer, or it refused the user or the database's name" in str(caught.value)
+        assert PASSWORD not in str(caught.value)
+        assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    ("wants", "said"),
+    [
+        ({"needs_password": True}, "it asks for a password: see PGPASSFILE"),
+        ({"used_password": True}, "it refused the user, the password or the database's name"),
+    ],
+)
+def test_a_refused_password_is_told_from_a_missing_one(wants: dict[str, bool], said: str) -> None:
+    pgconn: Any = SimpleNamespace(**{"needs_password": False, "used_password": False, **wants})
+    assert refusal(psycopg.OperationalError(pgconn=pgconn)) == said
+
+
+@pytest.mark.parametrize(
+    ("error", "is_closed", "kind"),
+    [
+        (psycopg.OperationalError(), True, FailureKind.LOST),
+        (psycopg.InterfaceError(), False, FailureKind.BROKEN),
+        (psycopg.DataError(), False, FailureKind.UNSTORABLE),
+    ],
+)
+def test_errors_without_a_code_are_told_apart(
+    error: psycopg.Error, is_closed: bool, kind: FailureKind
+) -> None:
+    assert diagnosed(error, is_closed=is_closed).kind is kind
+
+
+def server(**changes: Any) -> Server:
+    """A server that can hold a ledger."""
+    store = Store(system=1, timeline=1, started=None)
+    facts = {"version": 180004, "is_standby": False, "encoding": "UTF8", "is_encrypted": True}
+    return Server(**{**facts, "is_pooled": False, "store": store, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "unfit"),
+    [
+        ({}, None),
+        ({"version": 130012}, "it is PostgreSQL 13, and 14 or later is needed"),
+        ({"is_standby": True}, "it is a standby, which takes no changes"),
+        ({"encoding": "SQL_ASCII"}, "its encoding is SQL_ASCII, and UTF8 is needed"),
+    ],
+)
+def test_a_server_must_be_a_primary_of_version_14_or_later_in_utf8(changes: Any, unfit: str | None) -> None:
+    assert server(**changes).unfit == unfit
+
+
+async def test_an_unfit_server_is_refused(postgres: PostgresServer) -> None:
+    name = f"ascii_{postgres.port}"
+    postgres.query(
+        "postgres",
+        f"CREATE DATABASE {name} ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0",
+    )
+    with pytest.raises(DatabaseUnfit, match="SQL_ASCII"):
+        await Database.open(postgres.url(name), SYSTEM)
+
+
+# A pooler, reduced to what can be told of one
+
+
+class Pooler:
+    """Gives a server's sessions to its clients: for as long as they stay, or for a transaction each."""
+
+    def __init__(self, target: tuple[str, int], *, by_transaction: bool) -> None:
+        self._target, self._by_transaction = target, by_transaction
+        self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+        self._hello = b""
+        self._open: list[asyncio.StreamWriter] = []
+
+    @contextlib.asynccontextmanager
+    async def listening(self) -> AsyncIterator[int]:
+        """Context of the pooler. Yields its port."""
+        listener = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        try:
+            yield listener.sockets[0].getsockname()[1]
+        finally:
+            listener.close()
+            for writer in self._open:
+                writer.transport.abort()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open.append(writer)
+        with contextlib.suppress(asyncio.IncompleteReadError, asyncio.CancelledError, OSError):
+            hello = await self._greeting(reader, writer)
+            if not self._by_transaction:
+                session = await self._session(hello)
+                writer.write(self._hello)
+                while message := await _message(reader):
+                    await self._exchange(session, message, reader, writer)
+            if not self._hello:
+                self._idle.append(await self._session(hello))
+            writer.write(self._hello)
+            while message := await _message(reader):
+                if message[:1] == b"H":
+                    continue  # psycopg asks for answers that it has
+                session = self._idle.pop() if self._idle else await self._session(hello)
+                while await self._exchange(session, message, reader, writer) != b"I":
+                    message = await _message(reader)
+                self._idle.append(session)
+
+    async def _greeting(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        while True:
+            size = await reader.readexactly(4)
+            rest = await reader.readexactly(struct.unpack(">i", size)[0] - 4)
+            if len(rest) > 4:
+                return size + rest
+            writer.write(b"N")  # no encryption
+
+    async def _session(self, hello: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await asyncio.open_connection(*self._target)
+        self._open.append(writer)
+        writer.write(hello)
+        greeting = b""
+        while True:
+            message = await _message(reader)
+            kind = message[:1]
+            # a pooler makes up the process that a client may cancel
+            greeting += b"K" + message[1:5] + struct.pack(">ii", 1, 2) if kind == b"K" else message
+            if kind == b"Z":
+                self._hello = greeting
+                return reader, writer
+
+    async def _exchange(
+        self,
+        session: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+        message: bytes,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> bytes:
+        """Pass on what a client sends up to its sync, and the answers. Returns the transaction's state."""
+        while True:
+            session[1].write(message)
+            if message[:1] in (b"S", b"Q"):
+                break
+            message = await _message(reader)
+        while True:
+            answer = await _message(session[0])
+            writer.write(answer)
+            if answer[:1] == b"Z":
+                return answer[-1:]
+
+
+async def _message(reader: asyncio.StreamReader) -> bytes:
+    head = await reader.readexactly(5)
+    return head + await reader.readexactly(struct.unpack(">i", head[1:])[0] - 4)
+
+
+@pytest.mark.parametrize("by_transaction", [True, False])
+async def test_a_pooler_of_transactions_is_refused_and_one_of_sessions_is_not(
+    database: str, postgres: PostgresServer, by_transaction: bool
+) -> None:
+    async with Pooler(postgres.address, by_transaction=by_transaction).listening() as port:
+        url = database.replace(f":{postgres.port}/", f":{port}/") + "?gssencmode=disable&sslmode=disable"
+        if by_transaction:
+            with pytest.raises(DatabaseUnfit, match="a pooler gives each transaction another session"):
+                await Database.open(url, SYSTEM)
+        else:
+            async with connected(url) as opened:
+                assert opened.server.is_pooled
+
+
+# Clocks
+
+
+class Stepped(SystemRuntime):
+    """A machine whose clocks are moved by hand."""
+
+    def __init__(self, *, counts_suspension: bool = True) -> None:
+        super().__init__()
+        self.ticks = 50.0
+        self.suspended = 0.0
+        self.monotonic = lambda: self.ticks
+        self.boottime: Callable[[], float | None] = lambda: (
+            self.ticks + self.suspended if counts_suspension else None
+        )
+
+
+def test_the_databases_clock_is_carried_on_by_one_that_counts_suspension() -> None:
+    runtime = Stepped()
+    clock = DatabaseClock(runtime)
+    assert abs(clock.now() - runtime.now().timestamp()) < 5.0
+    clock.note(1000.0)
+    runtime.ticks += 2.0
+    assert clock.now() == 1002.0
+    runtime.suspended += 3600.0
+    assert clock.now() == 4602.0
+
+
+def test_without_such_a_clock_the_monotonic_one_has_to_do() -> None:
+    runtime = Stepped(counts_suspension=False)
+    clock = DatabaseClock(runtime)
+    clock.note(1000.0)
+    runtime.ticks += 2.0
+    assert clock.now() == 1002.0
+
+
+async def test_the_databases_clock_is_read_when_it_is_connected_to(database: str) -> None:
+    async with connected(database) as opened:
+        ((there,),) = run(database, "SELECT extract(epoch FROM clock_timestamp())::float8")
+        assert abs(opened.clock.now() - there) < 5.0
+
+
+# Arrays
+
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
+PACKED: list[tuple[str, Callable[[Any], arrays.PackedArray], st.SearchStrategy[Any]]] = [
+    ("smallint", arrays.int2s, st.integers(-(2**15), 2**15 - 1)),
+    ("integer", arrays.int4s, st.integers(-(2**31), 2**31 - 1)),
+    ("bigint", arrays.int8s, st.integers(-(2**63), 2**63 - 1)),
+    ("double precision", arrays.float8s, st.floats(allow_nan=False)),
+    ("boolean", arrays.bools, st.booleans()),
+    ("text", arrays.texts, texts),
+    ("bytea", arrays.blobs, st.binary(max_size=20)),
+]
+
+
+async def test_arrays_arrive_as_they_were_packed(database: str) -> None:
+    examples: list[list[Any]] = []
+
+    @given(st.tuples(*(st.lists(st.none() | values, max_size=5) for _, _, values in PACKED)))
+    @settings(max_examples=30, database=None)
+    def collect(lists: tuple[Any, ...]) -> None:
+        examples.append(list(lists))
+
+    collect()
+    async with connected(database) as opened:
+        sql = f"SELECT {', '.join(f'%s::{kind}[]' for kind, _, _ in PACKED)}"
+        for lists in examples:
+            packed = [pack(each) for (_, pack, _), each in zip(PACKED, lists, strict=True)]
+            (((*found,),),) = await opened.read((sql, packed))
+            assert found == lists

@@ -1,0 +1,286 @@
+"""After a fail-over or a restore: lost commits are noticed before the next intent, nothing false follows."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from payments_async._runtime import SYSTEM
+from payments_async.bulk.ledger.opening import open_ledger
+from payments_async.bulk.ledger.postgresql.driver.database import Database
+from payments_async.bulk.ledger.postgresql.failover import standbys
+from payments_async.bulk.ledger.postgresql.leased import LeasedChunks
+from payments_async.bulk.ledger.postgresql.leases import Lease, Worker, grant, renew
+from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
+from payments_async.bulk.ledger_errors import LeaseLost, LedgerRefused, LedgerUnavailable
+from payments_async.bulk.protocol.records import Claim, RowOutcome
+from payments_async.bulk.protocol.recovery import Loss, Standbys, Store
+from payments_async.bulk.protocol.row_state import LOST_INTENTS, RowKnowledge, RowState
+from payments_async.bulk.protocol.stop_rules import Account, StopRules
+from tests.support.failover import restored, server_pair
+from tests.support.ledgers import BINDING, Clock, created, imported, new_row, new_rows, rejected
+from tests.support.servers import PostgresServer
+
+S = RowState
+WORKER = Worker(
+    bytes(16), "host", 1, "0", 2, Account(BINDING.environment, BINDING.base_url, BINDING.key_fingerprint)
+)
+
+
+@asynccontextmanager
+async def opened(url: str, rows: int = 0) -> AsyncIterator[PostgresLedger]:
+    """The batch in a database; with `rows` it is imported and planned."""
+    ledger = await open_ledger(url, batch_id="batch-1", clock=Clock(), runtime=SYSTEM, create=bool(rows))
+    assert isinstance(ledger, PostgresLedger)
+    async with ledger:
+        if rows:
+            await imported(ledger, new_rows(rows))
+            await ledger.plan(StopRules())
+        yield ledger
+
+
+async def held(ledger: PostgresLedger) -> tuple[LeasedChunks, Lease]:
+    """A chunk of the batch under a lease."""
+    (lease,) = await grant(ledger.database, WORKER)
+    return await LeasedChunks.holding(ledger.database, [lease], clock=Clock("worker")), lease
+
+
+async def recovered(ledger: PostgresLedger, *, proven: bool = False, confirmed: bool = True) -> None:
+    """Recover a batch whose list shows nothing."""
+    state = await ledger.begin_recovery(by_hand=False)
+    assert state is not None
+    await ledger.end_recovery(state, confirmed=confirmed, proven=proven)
+
+
+def numbers(claim: Claim) -> list[int]:
+    """The rows of a claim."""
+    return [row.number for row in claim.rows]
+
+
+async def kinds(ledger: PostgresLedger) -> list[str]:
+    """What the chain of the batch itself records."""
+    sql = "SELECT kind FROM payments.entries WHERE chunk = 0 ORDER BY number"
+    (found,) = await ledger.database.read((sql, ()))
+    return [kind for (kind,) in found]
+
+
+async def tamper(ledger: PostgresLedger, sql: str, *values: object) -> None:
+    """Change tables behind the ledger's back."""
+    await ledger.database.read((sql, values))
+
+
+async def move(ledger: PostgresLedger, *, standby: Standbys = Standbys.NONE) -> None:
+    """Let the batch have its last commits on the timeline before this one."""
+    store = ledger.database.server.store
+    before = Store(store.system, (store.timeline or 0) - 1).text
+    await tamper(ledger, "UPDATE payments.batches SET store = %s, standbys = %s", before, standby.value)
+
+
+# A standby that lacks commits
+
+
+async def test_lost_intents_outcomes_and_a_retry_are_noticed_before_the_next_intent() -> None:
+    with server_pair() as pair:
+        url = pair.url(pair.primary.make_database())
+        async with opened(url, rows=20) as ledger:
+            assert await standbys(ledger.database) is Standbys.ASYNCHRONOUS
+            chunk, lease = await held(ledger)
+            first = (await chunk.claim(5)).rows
+            await chunk.record([created(row) for row in first[:3]])
+            await chunk.record([created(row, service_status="failed", final=True) for row in first[3:4]])
+            pair.part()
+            second = (await chunk.claim(5)).rows
+            await chunk.record([created(second[0]), rejected(second[1])])
+            retried = new_row(4, reference="reference-4~g1", idempotency_key="another")
+            await ledger.next_generation([retried])
+            pair.fail_over()
+
+            with pytest.raises(LeaseLost, match="the batch is suspect: commits that were made are missing"):
+                await chunk.claim(5)
+            assert (await renew(ledger.database, WORKER, [lease])).lost == (lease,)
+            assert not lease.holds()
+            assert await grant(ledger.database, WORKER) == []
+            await ledger.refresh()
+            assert ledger.held == f"suspect: {Loss.COMMITS.value}"
+            assert {state: rows for (state, _), (rows, _) in ledger.totals.items()} == {
+                S.NEW: 15,
+                S.IN_FLIGHT: 1,
+                S.CREATED: 4,
+            }
+            with pytest.raises(LedgerRefused, match="recover it first"):
+                await ledger.resume()
+
+            # what workers bring home later counts if it is settled, and if it is of the row as it is now
+            of_the_retry = RowOutcome(4, RowKnowledge(S.CREATED, generation=1, intents=1, payout_id="po_x"))
+            late = await ledger.record([created(second[2]), rejected(second[1]), of_the_retry])
+            assert [(row.number, row.state) for row in late] == [(8, S.CREATED)]
+
+            state = await ledger.begin_recovery(by_hand=False)
+            assert state is not None
+            assert (state.is_suspect, state.losses, state.reason) == (True, 1, Loss.COMMITS.value)
+            assert [command.kind for command in state.commands] == ["import", "plan"]
+            assert state.commands[0].rows == 20
+            await ledger.end_recovery(state, confirmed=True, proven=False)
+            assert ledger.held is None
+            assert ledger.unproven is not None
+            with pytest.raises(LedgerRefused, match="no reading of the service's list has proven which"):
+                await ledger.next_generation([retried])
+
+            # rows that may have been sent are refused for good only once their absence is proven
+            with pytest.raises(LeaseLost, match="is another worker's by now, or ended"):
+                await chunk.claim(5)
+            chunk, lease = await held(ledger)
+            (open_row,) = [row async for row in chunk.unfinished()]
+            assert (open_row.number, open_row.known.intents) == (5, 1 + LOST_INTENTS)
+            claim = await chunk.claim(3)
+            assert numbers(claim) == [6, 7, 9]
+            assert all(row.known.was_doubtful for row in claim.rows)
+            times = await chunk.intent_times(claim.rows)
+            assert {each.first for each in times.values()} == {state.imported}
+            assert (await chunk.awaited()).since == state.imported.server
+
+            await recovered(ledger, proven=True, confirmed=False)
+            assert ledger.unproven is None
+            assert await ledger.begin_recovery(by_hand=False) is None
+            (tenth,) = (await chunk.claim(1)).rows
+            assert (tenth.number, tenth.known.intents) == (10, 1)
+            assert (await ledger.next_generation([retried]))[0].known.generation == 1
+            assert await kinds(ledger) == ["import", "plan", "loss", "recover", "recover", "retry"]
+            assert (await ledger.check()).findings == ()
+
+
+async def test_a_lossy_standby_is_accepted_once_and_a_synchronous_one_asks_nothing() -> None:
+    with server_pair() as pair:
+        async with opened(pair.url(pair.primary.make_database()), rows=1) as ledger:
+            await tamper(ledger, "UPDATE payments.batches SET environment = 'live'")
+            await ledger.refresh()
+            with pytest.raises(LedgerRefused, match=r"a fail-over may lose the last.*--lossy-standby"):
+                await ledger.plan(StopRules())
+            await ledger.plan(StopRules(), lossy_standby=True)
+            await ledger.plan(StopRules(max_rows=1))
+        pair.primary.query("postgres", "CREATE ROLE plain LOGIN")
+        plain = await Database.open(pair.primary.url(user="plain"), SYSTEM)
+        url = pair.url(pair.primary.make_database())
+        pair.synchronise()
+        assert await standbys(plain) is Standbys.ASYNCHRONOUS  # for all that it can see
+        await plain.close()
+        async with opened(url, rows=20) as ledger:
+            assert await standbys(ledger.database) is Standbys.SYNCHRONOUS
+            chunk, lease = await held(ledger)
+            assert numbers(await chunk.claim(5)) == [1, 2, 3, 4, 5]
+            pair.fail_over()
+            assert numbers(await chunk.claim(5)) == [6, 7, 8, 9, 10]
+            assert (await renew(ledger.database, WORKER, [lease])).lost == ()
+            await ledger.refresh()
+            assert (ledger.held, ledger.unproven) == (None, None)
+            assert await kinds(ledger) == ["import", "plan", "server"]
+
+
+# What a server shows of itself
+
+
+async def test_a_restored_dump_is_another_ledger(postgres: PostgresServer, database: str) -> None:
+    async with opened(database, rows=5) as ledger:
+        chunk, _ = await held(ledger)
+        await chunk.claim(2)
+        name = restored(postgres, database.rpartition("/")[2])
+    async with opened(postgres.url(name)) as ledger:
+        assert await grant(ledger.database, WORKER) == []
+        await ledger.refresh()
+        assert ledger.held == f"suspect: {Loss.RESTORED.value}"
+        await recovered(ledger)
+        chunk, _ = await held(ledger)
+        assert numbers(await chunk.claim(9)) == [3, 4, 5]
+
+
+async def test_a_new_timeline_without_a_known_standby_may_lack_commits_of_others(database: str) -> None:
+    async with opened(database, rows=9) as ledger:
+        chunk, _ = await held(ledger)
+        await chunk.claim(2)
+        await move(ledger)
+        assert await grant(ledger.database, WORKER) == []
+        with pytest.raises(LeaseLost, match="suspect"):
+            await chunk.claim(2)
+        await ledger.refresh()
+        assert ledger.held == f"suspect: {Loss.RESTORED_LOG.value}"
+
+
+async def test_a_renewal_of_a_synchronous_standby_costs_nothing(database: str) -> None:
+    async with opened(database, rows=9) as ledger:
+        _, lease = await held(ledger)
+        await move(ledger, standby=Standbys.SYNCHRONOUS)
+        assert (await renew(ledger.database, WORKER, [lease])).lost == ()
+        assert lease.holds()
+        assert await kinds(ledger) == ["import", "plan", "server"]
+
+
+async def test_a_renewal_notices_a_lossy_standby(database: str) -> None:
+    async with opened(database, rows=9) as ledger:
+        _, lease = await held(ledger)
+        await move(ledger, standby=Standbys.ASYNCHRONOUS)
+        renewal = await renew(ledger.database, WORKER, [lease])
+        assert (renewal.lost, list(renewal.held.values())) == ((lease,), [f"suspect: {Loss.STANDBY.value}"])
+        assert not lease.holds()
+
+
+@pytest.mark.parametrize("state", ["open", "paused", "imported", "closed"])
+async def test_after_the_recovery_a_batch_is_as_it_was_but_never_closed(database: str, state: str) -> None:
+    async with opened(database, rows=3) as ledger:
+        await tamper(ledger, "UPDATE payments.batches SET state = %s", state)
+        await move(ledger, standby=Standbys.ASYNCHRONOUS)
+        for _ in range(2):
+            await move(ledger, standby=Standbys.ASYNCHRONOUS)
+            await ledger.record([])
+            await ledger.begin_recovery(by_hand=False)
+        await recovered(ledger)
+        (((found, losses),),) = await ledger.database.read(("SELECT state, losses FROM payments.batches", ()))
+        assert (found, losses) == ("open" if state == "closed" else state, 2)
+
+
+async def test_an_older_disk_image_shows_by_the_commits_of_a_worker_that_survived(database: str) -> None:
+    async with opened(database, rows=9) as ledger:
+        chunk, _ = await held(ledger)
+        await chunk.claim(2)
+        await tamper(ledger, "DELETE FROM payments.entries WHERE kind = 'claim'")
+        for _ in range(2):  # it is one loss, however often the worker looks
+            await ledger.database._drop()
+            with pytest.raises(LeaseLost, match=f"suspect: {Loss.COMMITS.value}"):
+                await chunk.claim(2)
+        assert (await kinds(ledger)).count("loss") == 1
+
+
+async def test_what_a_server_hides_is_replaced_by_the_time_of_its_start(
+    postgres: PostgresServer, database: str
+) -> None:
+    name = database.rpartition("/")[2]
+    postgres.query(name, "REVOKE EXECUTE ON FUNCTION pg_control_system(), pg_current_wal_lsn() FROM PUBLIC")
+    ((started,),) = postgres.query(name, "SELECT pg_postmaster_start_time()::text")
+    postgres.query(name, f"CREATE ROLE {name} LOGIN")
+    try:
+        plain = await Database.open(postgres.url(name, user=name), SYSTEM)
+        await plain.close()
+        assert plain.server.store == Store(None, None, started)
+    finally:
+        postgres.query(name, f"DROP ROLE {name}")
+
+
+async def test_a_recovery_ends_only_the_loss_that_it_began_with(database: str) -> None:
+    async with opened(database, rows=3) as ledger:
+        state = await ledger.begin_recovery(by_hand=True)
+        assert state is not None
+        assert (state.reason, state.is_suspect) == (Loss.BY_HAND.value, True)
+        await move(ledger, standby=Standbys.ASYNCHRONOUS)
+        assert await ledger.begin_recovery(by_hand=False) is not None
+        with pytest.raises(LedgerUnavailable, match="recover again"):
+            await ledger.end_recovery(state, confirmed=True, proven=True)
+        await ledger.refresh()
+        assert ledger.held is not None
+
+
+async def test_a_batch_that_may_have_been_sent_is_not_discarded(database: str) -> None:
+    async with opened(database, rows=3) as ledger:
+        await ledger.begin_recovery(by_hand=True)
+        with pytest.raises(LedgerRefused, match="it is the record of that"):
+            await ledger.discard()

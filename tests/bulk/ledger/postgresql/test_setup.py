@@ -1,0 +1,202 @@
+"""Tables and rights: made once, by whoever may; what is missing is said as SQL; what is unfit is reported."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+
+from payments_async.bulk.ledger.postgresql import schema, setup
+from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
+from payments_async.bulk.ledger.postgresql.setup import Role
+from payments_async.bulk.ledger_errors import (
+    LedgerMissing,
+    LedgerNewer,
+    LedgerOlder,
+    RightsMissing,
+)
+from payments_async.bulk.protocol.row_state import RowState
+from tests.support.databases import batch, connected, leased, run, unimported
+from tests.support.ledgers import Clock, counts, created, imported, new_rows
+from tests.support.servers import PostgresServer, postgres_server
+
+USER = "clerk"
+
+
+@pytest.fixture
+def clerk(database: str) -> Iterator[str]:
+    """The database's address for a user without rights."""
+    run(database, f"CREATE ROLE {USER} LOGIN")
+    yield database.replace("postgres:", f"{USER}:")
+    writable = "SET default_transaction_read_only = off"
+    run(database, writable, f"DROP OWNED BY {USER}", f"DROP ROLE {USER}")
+
+
+async def test_tables_are_made_once_by_processes_that_begin_at_the_same_time(database: str) -> None:
+    async with connected(database) as one, connected(database) as two:
+        made = await asyncio.gather(setup.make_tables(one), setup.make_tables(two))
+        assert sorted(made) == [False, True]
+        assert await setup.tables_version(one) == schema.SCHEMA
+        assert not await setup.make_tables(one)
+    assert run(database, "SELECT count(*) FROM payments.meta") == [(1,)]
+
+
+async def test_a_database_without_tables_holds_no_batch(database: str) -> None:
+    async with connected(database) as opened:
+        with pytest.raises(LedgerMissing, match="holds no ledger's tables"):
+            await PostgresLedger.open(opened, "batch-1", clock=Clock())
+        with pytest.raises(LedgerMissing, match="holds no ledger's tables"):
+            await setup.upgrade(opened)
+        await setup.make_tables(opened)
+        with pytest.raises(LedgerMissing, match="there is no such batch"):
+            await PostgresLedger.open(opened, "batch-1", clock=Clock())
+
+
+async def test_a_user_who_may_not_make_tables_is_told_the_right(clerk: str) -> None:
+    async with connected(clerk) as opened:
+        with pytest.raises(RightsMissing) as caught:
+            await unimported(opened)
+        name = urlsplit(clerk).path.removeprefix("/")
+        assert caught.value.grants == (f"GRANT CREATE ON DATABASE {name} TO clerk",)
+
+
+async def test_missing_rights_are_said_as_sql_and_are_enough(database: str, clerk: str) -> None:
+    async with connected(database) as opened:
+        await setup.make_tables(opened)
+    async with connected(clerk) as opened:
+        with pytest.raises(RightsMissing) as caught:
+            await PostgresLedger.open(opened, "batch-1", clock=Clock())
+        assert caught.value.grants[0] == "GRANT USAGE ON SCHEMA payments TO clerk"
+        assert "GRANT SELECT ON payments.batches TO clerk" in str(caught.value)
+        run(database, *caught.value.grants)
+        with pytest.raises(RightsMissing) as caught:
+            await unimported(opened)
+        assert "GRANT CREATE ON SCHEMA payments TO clerk" in caught.value.grants
+        run(database, *caught.value.grants)
+        ledger = await unimported(opened)
+        await imported(ledger, new_rows(3))
+        assert counts(ledger) == {"NEW": 3}
+
+
+async def test_a_worker_needs_less_than_a_planner(database: str, clerk: str) -> None:
+    async with batch(database, 3) as ledger, connected(clerk) as opened:
+        run(database, *setup.grants(Role.READER, USER))
+        with pytest.raises(RightsMissing):
+            await setup.require_rights(opened, Role.WORKER)
+        run(database, *setup.grants(Role.WORKER, USER))
+        await setup.require_rights(opened, Role.WORKER)
+        table = f"payments.row{{}}_{ledger.facts.batch.batch:016x}"
+        for each in ("s", "_states"):  # the batch was imported before the grant
+            run(database, f"GRANT SELECT, INSERT, UPDATE ON {table.format(each)} TO {USER}")
+        chunk, _ = await leased(opened)
+        await chunk.record(map(created, (await chunk.claim(3)).rows))
+        assert counts(chunk) == {"CREATED": 3}
+        with pytest.raises(RightsMissing, match="GRANT CREATE ON SCHEMA payments TO clerk"):
+            await setup.require_rights(opened, Role.PLANNER)
+
+
+async def test_a_right_that_is_missing_in_the_middle_is_named_by_its_code(database: str, clerk: str) -> None:
+    async with batch(database, 3), connected(clerk) as opened:
+        run(database, *setup.grants(Role.READER, USER))
+        status = await PostgresLedger.open(opened, "batch-1", clock=Clock())
+        assert counts(status) == {"NEW": 3}
+        with pytest.raises(RightsMissing, match="lacks rights; let an owner"):
+            await status.first()
+
+
+async def test_tables_of_another_version_are_refused(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with batch(database, 3) as ledger:
+        run(database, "UPDATE payments.meta SET version = 7")
+        for work in (setup.require_tables(ledger.database, create=True), setup.upgrade(ledger.database)):
+            with pytest.raises(LedgerNewer) as caught:
+                await work
+            assert (caught.value.found, caught.value.known) == (7, schema.SCHEMA)
+        run(database, "UPDATE payments.meta SET version = 1")
+        monkeypatch.setattr(setup, "SCHEMA", 3)
+        with pytest.raises(LedgerOlder, match=r"ledger upgrade.*") as older:
+            await setup.require_tables(ledger.database, create=True)
+        assert (older.value.found, older.value.known) == (1, 3)
+        steps = {
+            1: ("ALTER TABLE payments.batches ADD COLUMN note text",),
+            2: ("UPDATE payments.batches SET note = 'two'",),
+        }
+        monkeypatch.setattr(setup, "UPGRADES", steps)
+        assert await setup.upgrade(ledger.database) == 1
+        assert await setup.upgrade(ledger.database) == 3
+        assert run(database, "SELECT note FROM payments.batches") == [("two",)]
+
+
+async def test_an_inspection_finds_nothing_wrong_with_a_good_database(database: str) -> None:
+    async with connected(database) as opened:
+        before = await setup.inspect(opened)
+        assert (before.tables, before.grants, before.problems) == (None, (), ())
+        await setup.make_tables(opened)
+        report = await setup.inspect(opened)
+        assert (report.tables, report.grants, report.problems) == (schema.SCHEMA, (), ())
+        assert report.label == opened.label
+        assert report.server_version.startswith("18.")
+        assert not report.is_encrypted
+        assert abs(report.clock_ahead) < 2.0
+        assert report.settings["max_connections"] == "100"
+        assert report.warnings == ("fsync is off: after a power cut the ledger may be damaged",)  # in tests
+
+
+async def test_an_inspection_reports_what_is_wrong(database: str, clerk: str) -> None:
+    name = urlsplit(database).path.removeprefix("/")
+    async with connected(clerk) as opened:
+        assert (await setup.inspect(opened)).grants == (f"GRANT CREATE ON DATABASE {name} TO clerk",)
+        async with connected(database) as owned:
+            await setup.make_tables(owned)
+        lacking = await setup.inspect(opened)
+        assert (lacking.tables, lacking.problems) == (None, ("its user lacks rights",))
+        assert "GRANT USAGE, CREATE ON SCHEMA payments TO clerk" in lacking.grants
+    run(
+        database,
+        "UPDATE payments.meta SET version = 7",
+        f'ALTER DATABASE "{name}" SET default_transaction_read_only = on',
+        f'ALTER DATABASE "{name}" SET synchronous_commit = off',
+    )
+    async with connected(database) as opened:
+        opened.runtime = _Slow(opened.runtime)  # type: ignore[assignment]
+        report = await setup.inspect(opened)
+        assert report.problems == (
+            "it takes no changes: it is read-only",
+            f"its tables are number 7, and this version works with {schema.SCHEMA}",
+        )
+        assert "synchronous_commit is off for this user: sessions of the ledger turn it on" in report.warnings
+        assert "its clock differs from this machine's by +3600.0 s; the database's decides" in report.warnings
+
+
+class _Slow:
+    """A machine whose clock is an hour slow."""
+
+    def __init__(self, runtime: object) -> None:
+        self._runtime = runtime
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._runtime, name)
+
+    def now(self) -> object:
+        from datetime import timedelta
+
+        return self._runtime.now() - timedelta(hours=1)  # type: ignore[attr-defined]
+
+
+async def test_an_older_server_does_as_well() -> None:
+    with postgres_server(version=16) as server:
+        await _pays(server)
+
+
+async def _pays(server: PostgresServer) -> None:
+    async with batch(server.url(server.make_database()), 700) as ledger:
+        assert ledger.database.server.version // 10_000 == 16
+        for _ in range(2):
+            chunk, _ = await leased(ledger.database)
+            while rows := (await chunk.claim(300)).rows:
+                await chunk.record(map(created, rows))
+        await ledger.refresh()
+        assert ledger.totals[RowState.CREATED, "XOF"][0] == 700
+        assert (await ledger.check()).findings == ()
+        assert (await setup.inspect(ledger.database)).server_version.startswith("16.")

@@ -1,0 +1,340 @@
+"""Transactions: repeated when that helps, finished when their caller is gone, and errors without content."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+
+from payments_async._runtime import SYSTEM
+from payments_async.bulk.ledger.ledger import Edits
+from payments_async.bulk.ledger.postgresql import commits
+from payments_async.bulk.ledger.postgresql.driver import session
+from payments_async.bulk.ledger.postgresql.driver.database import Database, Transaction
+from payments_async.bulk.ledger.postgresql.failover import StoreChanged
+from payments_async.bulk.ledger_errors import (
+    DatabaseUnfit,
+    LedgerBroken,
+    LedgerClosed,
+    LedgerDamaged,
+    LedgerError,
+    LedgerFull,
+    LedgerRefused,
+    LedgerUnavailable,
+    RightsMissing,
+)
+from payments_async.bulk.protocol.row_state import RowState
+from tests.support.databases import (
+    batch,
+    connected,
+    fail,
+    held_commits,
+    leased,
+    paid,
+    run,
+    waits_for_lock,
+)
+from tests.support.ledgers import numbers
+from tests.support.servers import CutProxy, PostgresServer
+
+SECRET = "account-data-CANARY"
+
+
+async def nothing_committed(transaction: Transaction) -> bool:
+    """Never asked."""
+    raise AssertionError
+
+
+@pytest.mark.parametrize("code", ["40001", "40P01", "55P03", "57014", "57P01", "25006", "53200", "08006"])
+async def test_a_failure_that_may_pass_is_repeated(database: str, code: str) -> None:
+    async with batch(database) as ledger:
+        chunks, _ = await leased(ledger.database)
+        fail(database, code, times=2)
+        claim = await chunks.claim(3)
+        assert numbers(claim) == [1, 2, 3]
+        assert (await ledger.check()).findings == ()
+    assert run(database, "SELECT last_value FROM public.faults") == [(3,)]
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        ("53100", LedgerFull),
+        ("42501", RightsMissing),
+        ("42P01", LedgerDamaged),
+        ("XX001", LedgerDamaged),
+        ("58030", LedgerBroken),
+        ("P0001", LedgerBroken),
+        ("22021", LedgerRefused),
+        ("23505", LedgerRefused),
+    ],
+)
+async def test_other_failures_are_raised_in_our_words_alone(
+    database: str, code: str, error: type[LedgerError]
+) -> None:
+    async with batch(database) as ledger:
+        chunks, _ = await leased(ledger.database)
+        fail(database, code, secret=SECRET)
+        with pytest.raises(error) as caught:
+            await chunks.claim(3)
+        assert SECRET not in f"{caught.value!s} {caught.value!r} {vars(caught.value)}"
+        assert caught.value.__cause__ is None
+        assert caught.value.__context__ is None
+        assert numbers(await chunks.claim(3)) == [1, 2, 3]
+
+
+async def test_a_failure_that_does_not_pass_is_raised_after_a_while(database: str) -> None:
+    async with batch(database, patience=0.1) as ledger:
+        chunks, _ = await leased(ledger.database)
+        fail(database, "40001", times=1000)
+        with pytest.raises(LedgerUnavailable, match=r"takes too long, or its work was broken off \(40001\)"):
+            await chunks.claim(3)
+
+
+async def test_a_store_that_is_another_each_time_is_given_up(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def judged(*_: object) -> None:
+        """Find nothing lost."""
+
+    async def changed() -> None:
+        raise StoreChanged
+
+    monkeypatch.setattr(commits, "judge", judged)
+    async with batch(database, patience=0.0) as ledger:
+        with pytest.raises(LedgerUnavailable, match="lost again and again"):
+            await ledger._committer.judged(changed)
+
+
+async def test_a_lost_connection_is_made_again(database: str) -> None:
+    async with batch(database) as ledger:
+        run(database, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+        assert len(await ledger.numbered([1, 2])) == 2
+        assert ledger.database.connections == 2
+
+
+async def test_a_server_that_is_restarted_is_waited_for(database: str, postgres: PostgresServer) -> None:
+    async with batch(database) as ledger:
+        postgres.stop()
+        reading = asyncio.ensure_future(ledger.numbered([1, 2]))
+        await asyncio.sleep(0)
+        postgres.start()
+        assert len(await reading) == 2
+
+
+async def test_a_session_that_does_not_answer_is_cut_and_its_work_repeated(database: str) -> None:
+    async with batch(database, patience=0.4, answer=0.1) as ledger:
+        chunks, _ = await leased(ledger.database)
+        with psycopg.connect(database) as other:
+            other.execute("SELECT FROM payments.chunks FOR UPDATE")
+            with pytest.raises(LedgerUnavailable, match="no answer"):
+                await chunks.claim(3)
+        assert numbers(await chunks.claim(3)) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+async def test_a_commit_without_an_answer_takes_place_once(
+    database: str, postgres: PostgresServer, is_committed: bool
+) -> None:
+    with CutProxy(postgres.address) as proxy:
+        url = database.replace(f":{postgres.port}/", f":{proxy.port}/")
+        async with batch(url) as ledger:
+            chunks, _ = await leased(ledger.database)
+            with held_commits(database) as other:
+                claiming = asyncio.ensure_future(chunks.claim(3))
+                session = await waits_for_lock(other)
+                if is_committed:
+                    proxy.heal()  # cuts the connection: the session goes on to its end
+                    await waits_for_lock(other, count=2)  # a new one asks how it ended
+                else:
+                    other.execute("SELECT pg_terminate_backend(%s)", (session,))
+                other.execute("SELECT pg_advisory_unlock(7)")
+                claim = await claiming
+            assert numbers(claim) == [1, 2, 3]
+            assert [row.known.intents for row in claim.rows] == [1, 1, 1]
+            assert (await ledger.check()).findings == ()
+            entries = run(database, "SELECT kind FROM payments.entries WHERE chunk = 1 ORDER BY number")
+            assert entries == [("import",), ("lease",), ("claim",)]
+            await chunks.record([paid(row) for row in claim.rows])
+
+
+async def test_a_commit_is_finished_when_its_caller_is_cancelled(database: str) -> None:
+    async with batch(database) as ledger:
+        chunks, _ = await leased(ledger.database)
+        with held_commits(database) as other:
+            claiming = asyncio.ensure_future(chunks.claim(3))
+            await waits_for_lock(other)
+            claiming.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await claiming
+            other.execute("SELECT pg_advisory_unlock(7)")
+            await ledger.refresh()
+            assert ledger.totals[RowState.IN_FLIGHT, "XOF"][0] == 3
+
+
+async def test_an_edit_is_rolled_back_when_its_caller_is_cancelled(database: str) -> None:
+    async with connected(database) as opened:
+        begun = asyncio.Event()
+
+        async def work(transaction: Transaction) -> None:
+            await transaction.read(("CREATE TABLE public.made (number int)", ()))
+            begun.set()
+            await transaction.read(("SELECT pg_sleep(50)", ()))
+
+        working = asyncio.ensure_future(opened.once(work, nothing_committed))
+        await begun.wait()
+        working.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await working
+        assert await opened.read(("SELECT to_regclass('public.made')", ())) == [[(None,)]]
+
+
+async def test_an_edit_that_is_cancelled_at_its_commit_may_have_taken_place(database: str) -> None:
+    async with batch(database) as ledger:
+        with held_commits(database) as other:
+            editing = asyncio.ensure_future(ledger.edit(lambda edits: edits.cancel([2])))
+            await waits_for_lock(other)
+            editing.cancel()
+            await asyncio.sleep(0)
+            other.execute("SELECT pg_advisory_unlock(7)")
+            with pytest.raises(asyncio.CancelledError):
+                await editing
+        assert (await ledger.numbered([2]))[2].state is RowState.CANCELLED
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+async def test_an_edit_without_an_answer_to_its_commit_is_not_repeated(
+    database: str, postgres: PostgresServer, is_committed: bool
+) -> None:
+    with CutProxy(postgres.address) as proxy:
+        url = database.replace(f":{postgres.port}/", f":{proxy.port}/")
+        async with batch(url) as ledger:
+            with held_commits(database) as other:
+                editing = asyncio.ensure_future(ledger.edit(lambda edits: edits.cancel([2])))
+                session = await waits_for_lock(other)
+                if is_committed:
+                    proxy.heal()
+                    await waits_for_lock(other, count=2)
+                    other.execute("SELECT pg_advisory_unlock(7)")
+                    await editing
+                else:
+                    other.execute("SELECT pg_terminate_backend(%s)", (session,))
+                    with pytest.raises(
+                        LedgerUnavailable, match="connection was lost, and nothing was changed"
+                    ):
+                        await editing
+            expected = RowState.CANCELLED if is_committed else RowState.NEW
+            assert (await ledger.numbered([2]))[2].state is expected
+
+
+async def test_an_edit_whose_connection_is_lost_before_its_commit_is_not_repeated(database: str) -> None:
+    async with batch(database) as ledger:
+        fail(database, "57P01")
+
+        async def work(edits: Edits) -> None:
+            await edits.cancel([2])
+            await edits.by_keys(["row-1"])
+
+        with pytest.raises(LedgerUnavailable, match="57P01"):
+            await ledger.edit(work)
+        assert (await ledger.numbered([2]))[2].state is RowState.NEW
+
+
+async def test_what_the_work_raises_leaves_nothing_behind(database: str) -> None:
+    async with connected(database) as opened:
+
+        async def work(transaction: Transaction) -> None:
+            await transaction.read(("CREATE TABLE public.made (number int)", ()))
+            raise KeyError("ours")
+
+        async def early(transaction: Transaction) -> None:
+            raise KeyError("before anything was sent")
+
+        for each in (work, early):
+            with pytest.raises(KeyError):
+                await opened.commit(each)
+        assert await opened.read(("SELECT to_regclass('public.made')", ())) == [[(None,)]]
+
+
+async def test_a_connection_lost_while_rolling_back_is_made_again(database: str) -> None:
+    async with connected(database) as opened:
+
+        async def work(transaction: Transaction) -> None:
+            ((pid,),), *_ = await transaction.read(("SELECT pg_backend_pid()", ()))
+            run(database, ("SELECT pg_terminate_backend(%s, 10000)", (pid,)))
+            raise KeyError("ours")
+
+        with pytest.raises(KeyError):
+            await opened.commit(work)
+        assert await opened.read(("SELECT 1", ())) == [[(1,)]]
+
+
+async def test_no_time_limit_ends_a_commit(database: str) -> None:
+    """It would end the wait for a standby, and look like success."""
+    run(
+        database,
+        "CREATE TABLE public.seen (setting text)",
+        "CREATE FUNCTION public.note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        "INSERT INTO public.seen VALUES (current_setting('statement_timeout')); RETURN NULL; END $$",
+        "CREATE TABLE public.made (number int)",
+        "CREATE CONSTRAINT TRIGGER noted AFTER INSERT ON public.made DEFERRABLE INITIALLY DEFERRED "
+        "FOR EACH ROW EXECUTE FUNCTION public.note()",
+    )
+    async with connected(database) as opened:
+
+        async def work(transaction: Transaction) -> None:
+            transaction.write(("INSERT INTO public.made VALUES (1)", ()))
+
+        await opened.commit(work)
+        assert await opened.read(("SHOW statement_timeout", ())) == [[("30s",)]]
+    assert run(database, "SELECT * FROM public.seen") == [("0",)]
+
+
+async def test_commits_wait_for_the_disk_even_where_the_database_does_not(database: str) -> None:
+    name = urlsplit(database).path.removeprefix("/")
+    run(database, f'ALTER DATABASE "{name}" SET synchronous_commit = off')
+    async with connected(database) as opened:
+        assert await opened.read(("SHOW synchronous_commit", ())) == [[("on",)]]
+
+
+async def test_a_session_says_who_it_is_and_keeps_utc(database: str) -> None:
+    async with connected(database) as opened:
+        names = ("application_name", "timezone", "search_path", "idle_in_transaction_session_timeout")
+        found = await opened.read(*((f"SHOW {name}", ()) for name in names))
+        assert [value for ((value,),) in found] == ["payments-sdk", "UTC", "pg_catalog", "30s"]
+
+
+async def test_nothing_is_done_once_it_is_closed(database: str) -> None:
+    async with connected(database) as opened:
+        await opened.close()
+        await opened.close()
+        with pytest.raises(LedgerClosed):
+            await opened.read(("SELECT 1", ()))
+        with pytest.raises(LedgerClosed):
+            await opened.once(Any, nothing_committed)
+
+
+async def test_a_standby_in_the_primarys_place_is_waited_out(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with connected(database, patience=1.0) as opened:
+        pretended = session._STATE.replace("pg_is_in_recovery()", "true")
+        monkeypatch.setattr(session, "_STATE", pretended)
+        run(database, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+        with pytest.raises(LedgerUnavailable, match="a standby"):
+            await opened.read(("SELECT 1", ()))
+        with pytest.raises(DatabaseUnfit, match="it is a standby"):
+            await Database.open(database, SYSTEM)
+
+
+async def test_a_session_that_cannot_be_set_up_is_closed(database: str) -> None:
+    setting = "pg_catalog.set_config(text, text, boolean)"
+    run(database, "CREATE ROLE stranger LOGIN", f"REVOKE EXECUTE ON FUNCTION {setting} FROM PUBLIC")
+    try:
+        with pytest.raises(RightsMissing):
+            await Database.open(database.replace("postgres:", "stranger:"), SYSTEM)
+    finally:
+        run(database, "DROP ROLE stranger")

@@ -1,0 +1,45 @@
+"""Importing into a file: in little memory, and exact texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from payments_async.bulk.ledger.sqlite import importing
+from tests.support.ledgers import begun, tampering
+
+
+async def test_indexes_are_sorted_in_little_memory_and_the_cache_is_as_large_as_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite sorts in as much memory as the cache has, beside it: together they would be twice as much."""
+    index, during = importing._index, list[int]()
+
+    async def watched(db: AsyncConnection, path: str) -> None:
+        during.append(await _cache(db))
+        await index(db, path)
+
+    async def look(db: AsyncConnection) -> None:
+        during.append(await _cache(db))
+
+    monkeypatch.setattr(importing, "_index", watched)
+    async with await begun(tmp_path / "ledger") as ledger:
+        await ledger._handle.transact(look)
+    sorting, after = during
+    assert (-sorting, -after) == (4096, 16384)
+
+
+async def _cache(db: AsyncConnection) -> int:
+    return int((await db.exec_driver_sql("PRAGMA cache_size")).scalar_one())
+
+
+async def test_amounts_and_keys_stay_text_in_the_file(path: Path) -> None:
+    await (await begun(path, 1)).close()
+    with tampering(path) as tables:
+        kinds = tables.execute(
+            "SELECT typeof(amount), typeof(row_key), typeof(reference) FROM rows"
+        ).fetchall()
+        assert kinds == [("text", "text", "text")]
+        assert tables.execute("SELECT typeof(amount), amount FROM totals").fetchall() == [("text", "10.10")]

@@ -1,0 +1,101 @@
+"""The status file: whole at every moment, the owner's alone, no row in it."""
+
+from __future__ import annotations
+
+import json
+import os
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from payments_async.bulk.ledger.sqlite.status_file import StatusFile, report
+from payments_async.bulk.protocol.records import StateTotals
+from payments_async.bulk.protocol.row_state import RowState
+from payments_async.bulk.protocol.totals import EXACT, Sums, as_text, by_currency, disagreements
+from tests.support.ledgers import BINDING
+
+TOTALS: StateTotals = {
+    (RowState.NEW, "XOF"): (2, Decimal("20.20")),
+    (RowState.CREATED, "XOF"): (1, Decimal("1E+2")),
+    (RowState.CREATED, "GHS"): (3, Decimal("0.3")),
+}
+
+
+def test_the_report_counts_every_state_and_sums_every_currency() -> None:
+    said = report(TOTALS, BINDING, pid=7, at=5.5, running=True)
+    assert said == {
+        "version": 1,
+        "batch_id": "batch-1",
+        "environment": "sandbox",
+        "input_hash": "input-1",
+        "pid": 7,
+        "at": 5.5,
+        "running": True,
+        "activity": None,
+        "rows": {**{state.value: 0 for state in RowState}, "NEW": 2, "CREATED": 4},
+        "amounts": {"XOF": {"NEW": "20.20", "CREATED": "100"}, "GHS": {"CREATED": "0.3"}},
+    }
+
+
+def test_what_is_written_is_read_and_the_owners_alone(tmp_path: Path, path: Path) -> None:
+    status = StatusFile.of(str(path))
+    assert status.read() is None
+    before = os.umask(0)
+    try:
+        assert status.write(report(TOTALS, BINDING, pid=7, at=5.5, running=True))
+    finally:
+        os.umask(before)
+    assert status.read() == report(TOTALS, BINDING, pid=7, at=5.5, running=True)
+    assert os.listdir(tmp_path) == ["ledger.status.json"]
+    assert (tmp_path / "ledger.status.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_reader_sees_the_old_file_or_the_new_one_and_no_half(tmp_path: Path) -> None:
+    status = StatusFile.of(str(tmp_path / "ledger"))
+    (tmp_path / "ledger.status.json.part").write_text("left by a killed run")
+    status.write({"version": 1, "n": 1})
+    with open(status.path, encoding="utf-8") as opened:
+        status.write({"version": 1, "n": 2})
+        assert json.load(opened)["n"] == 1
+    assert status.read() == {"version": 1, "n": 2}
+
+
+def test_a_status_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
+    assert not StatusFile(str(tmp_path / "nowhere" / "status")).write({})
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"version": 2}', b"\xff"])
+def test_a_status_that_is_something_else_says_nothing(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "status").write_bytes(content)
+    assert StatusFile(str(tmp_path / "status")).read() is None
+
+
+def test_amounts_are_plain_digits() -> None:
+    assert [as_text(Decimal(each)) for each in ("10.10", "1E+2", "0.000000001")] == [
+        "10.10",
+        "100",
+        "0.000000001",
+    ]
+
+
+def test_sums_are_exact_or_refused() -> None:
+    sums = Sums()
+    sums.add(RowState.NEW, "XOF", Decimal("1E+30"))
+    sums.add(RowState.NEW, "XOF", Decimal("1E-40"))
+    sums.remove(RowState.NEW, "XOF", Decimal("1E+30"))
+    assert sums.totals == {(RowState.NEW, "XOF"): (1, Decimal("1E-40"))}
+    with pytest.raises(ArithmeticError):
+        EXACT.add(Decimal("1E+300"), Decimal(1))
+
+
+def test_currencies_are_summed_over_all_states() -> None:
+    assert by_currency(TOTALS) == {"XOF": Decimal("120.20"), "GHS": Decimal("0.3")}
+
+
+def test_totals_that_differ_are_reported() -> None:
+    assert disagreements(TOTALS, TOTALS) == []
+    fewer = {place: total for place, total in TOTALS.items() if place[1] == "XOF"}
+    told = "CREATED GHS: 3 rows of 0.3 are recorded, 0 of 0 are there"
+    assert disagreements(TOTALS, fewer) == [told]
+    assert disagreements(fewer, TOTALS) == ["CREATED GHS: 0 rows of 0 are recorded, 3 of 0.3 are there"]

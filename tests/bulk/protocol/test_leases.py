@@ -1,0 +1,52 @@
+"""Leases: when they end, for whom, and what they permit."""
+
+from __future__ import annotations
+
+import pytest
+
+from payments_async.bulk.protocol.leases import (
+    LEASE,
+    MARGIN,
+    RENEW_EVERY,
+    BatchState,
+    IntentBlock,
+    intent_block,
+    may_grant,
+    may_send,
+    own_end,
+)
+
+MINE, OTHER = b"m" * 16, b"o" * 16
+
+
+def test_a_worker_stops_before_its_lease_can_be_granted_to_another() -> None:
+    asked = granted = 1000.0  # on two clocks; the ledger cannot grant before it is asked
+    assert granted + LEASE - own_end(asked) == MARGIN
+    assert may_send(own_end(asked), asked + LEASE - MARGIN - 0.001)
+    assert not may_send(own_end(asked), asked + LEASE - MARGIN)
+
+
+def test_one_renewal_may_fail() -> None:
+    assert own_end(0.0) > 3 * RENEW_EVERY
+
+
+@pytest.mark.parametrize(("expires", "free"), [(None, True), (99.9, True), (100.0, True), (100.1, False)])
+def test_a_chunk_is_free_without_a_lease_or_after_it(expires: float | None, free: bool) -> None:
+    assert may_grant(expires, 100.0) is free
+
+
+@pytest.mark.parametrize(
+    ("granted", "state", "block"),
+    [
+        (MINE, BatchState.OPEN, None),
+        (OTHER, BatchState.OPEN, IntentBlock.LOST),
+        (None, BatchState.OPEN, IntentBlock.LOST),
+        (MINE, BatchState.PAUSED, IntentBlock.STOPPED),
+        (MINE, BatchState.SUSPECT, IntentBlock.STOPPED),
+        (MINE, BatchState.CLOSED, IntentBlock.STOPPED),
+    ],
+)
+def test_an_intent_needs_the_chunks_lease_and_an_open_batch(
+    granted: bytes | None, state: BatchState, block: IntentBlock | None
+) -> None:
+    assert intent_block(granted, MINE, state) is block

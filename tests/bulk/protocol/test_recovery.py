@@ -1,0 +1,248 @@
+"""What a ledger that lost commits may still believe, and how it learns what it lacks."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payments_async.bulk.protocol import row_state, transitions
+from payments_async.bulk.protocol.clocks import Timestamps
+from payments_async.bulk.protocol.generations import next_generation
+from payments_async.bulk.protocol.identifiers import Identity
+from payments_async.bulk.protocol.matching import expected
+from payments_async.bulk.protocol.payout_status import OTHER_CONTENT, OTHER_PAYOUT
+from payments_async.bulk.protocol.records import LedgerRow, NewRow, RowOutcome
+from payments_async.bulk.protocol.recovery import (
+    PROOF_AFTER,
+    Loss,
+    OwnCommits,
+    Standbys,
+    Store,
+    loss_of,
+    next_payout,
+    proof_due,
+    settled_after_loss,
+)
+from payments_async.bulk.protocol.row_state import LOST_INTENTS, RowKnowledge, RowState, after_loss, merge
+from payments_async.models import Amount, Payout
+from tests.bulk.protocol.test_generations import BINDING
+from tests.bulk.protocol.test_generations import row as failed_row
+from tests.bulk.protocol.test_row_state import ACCOUNTS
+
+S = RowState
+HERE = Store(system=7, timeline=1, tables=16_386)
+PROMOTED = attrs.evolve(HERE, timeline=2)
+HIDDEN = Store(system=None, timeline=None, started="noon", tables=16_386)
+
+
+@pytest.mark.parametrize(
+    ("found", "standbys", "own", "loss"),
+    [
+        (HERE, Standbys.ASYNCHRONOUS, OwnCommits.THERE, None),
+        (HERE, Standbys.ASYNCHRONOUS, OwnCommits.NONE, None),
+        (HERE, Standbys.NONE, OwnCommits.MISSING, Loss.COMMITS),
+        (PROMOTED, Standbys.SYNCHRONOUS, OwnCommits.MISSING, Loss.COMMITS),
+        (attrs.evolve(HERE, system=8), Standbys.SYNCHRONOUS, OwnCommits.THERE, Loss.RESTORED),
+        (attrs.evolve(HERE, tables=17_000), Standbys.NONE, OwnCommits.THERE, Loss.RESTORED),
+        (PROMOTED, Standbys.ASYNCHRONOUS, OwnCommits.THERE, Loss.STANDBY),
+        (PROMOTED, Standbys.SYNCHRONOUS, OwnCommits.NONE, None),
+        (PROMOTED, Standbys.SYNCHRONOUS, OwnCommits.THERE, None),
+        (PROMOTED, Standbys.NONE, OwnCommits.THERE, Loss.RESTORED_LOG),
+        (PROMOTED, Standbys.NONE, OwnCommits.NONE, Loss.RESTORED_LOG),
+    ],
+)
+def test_what_has_changed_decides_whether_commits_are_lost(
+    found: Store, standbys: Standbys, own: OwnCommits, loss: Loss | None
+) -> None:
+    assert loss_of(HERE, found, standbys, own) is loss
+
+
+@pytest.mark.parametrize("standbys", Standbys)
+def test_where_the_timeline_is_hidden_each_restart_counts_as_a_loss(standbys: Standbys) -> None:
+    assert loss_of(HIDDEN, HIDDEN, standbys, OwnCommits.NONE) is None
+    for recorded, found in ((HIDDEN, attrs.evolve(HIDDEN, started="one")), (HERE, HIDDEN), (HIDDEN, HERE)):
+        assert loss_of(recorded, found, standbys, OwnCommits.THERE) is Loss.UNKNOWN
+
+
+# Intents that may be lost
+
+
+@given(ACCOUNTS, st.integers(0, 3))
+def test_lost_intents_are_counted_once_for_each_loss(known: RowKnowledge, losses: int) -> None:
+    counted = after_loss(known, losses)
+    assert counted.intents >= losses * LOST_INTENTS
+    assert after_loss(counted, losses) == counted == attrs.evolve(known, intents=counted.intents)
+    assert after_loss(after_loss(known, losses), losses + 1) == after_loss(known, losses + 1)
+
+
+def row_with(known: RowKnowledge, **changes: Any) -> LedgerRow:
+    """A row of which that is known, without facts."""
+    row = attrs.evolve(failed_row(), known=known, service_status=None, final=False)
+    return attrs.evolve(row, **changes)
+
+
+def test_a_new_row_that_may_have_been_sent_is_refused_for_good_only_once_its_absence_is_proven() -> None:
+    claimed = transitions.claimed(transitions.doubted(row_with(RowKnowledge()), 1), 9)
+    assert claimed.known.was_doubtful
+    assert (claimed.state, claimed.first_intent) == (S.IN_FLIGHT, 9)
+    proven = row_state.intend(row_state.doubt(claimed.known), absent=True)
+    assert not proven.was_doubtful
+
+
+def test_a_ledger_that_lost_nothing_doubts_no_new_row_and_a_decided_row_is_never_doubted() -> None:
+    new, cancelled = row_with(RowKnowledge()), row_with(RowKnowledge(S.CANCELLED))
+    assert transitions.doubted(new, 0) is new
+    assert transitions.doubted(cancelled, 2) is cancelled
+
+
+@pytest.mark.parametrize("state", [S.IN_FLIGHT, S.IN_DOUBT])
+def test_an_open_row_was_perhaps_sent_until_now_which_is_recorded_once(state: RowState) -> None:
+    row = row_with(RowKnowledge(state, intents=1), first_intent=2, key_intent=2, last_intent=3)
+    after = transitions.perhaps_resent(row, 1, 9)
+    assert after is not None
+    assert (after.state, after.known.intents, after.known.cleared) == (state, 1 + LOST_INTENTS, 0)
+    assert (after.first_intent, after.key_intent, after.last_intent, after.changed_in) == (2, 2, 9, 9)
+    assert transitions.perhaps_resent(after, 1, 12) is None
+
+
+# Outcomes that workers bring home from before
+
+
+@given(ACCOUNTS, st.integers(1, 3))
+def test_of_a_new_row_after_a_loss_only_what_is_settled_counts(learned: RowKnowledge, losses: int) -> None:
+    row = transitions.doubted(row_with(RowKnowledge(generation=learned.generation)), losses)
+    after = transitions.recorded(row, RowOutcome(7, learned, body_hash=row.body_hash), 9)
+    if learned.state in (S.CREATED, S.CONFLICT):
+        assert after is not None
+        assert (after.state, after.known.payout_id) == (learned.state, learned.payout_id)
+        assert after.known.intents == row.known.intents
+    else:
+        assert after is None
+
+
+@given(st.lists(ACCOUNTS, max_size=4))
+def test_the_order_in_which_they_come_home_does_not_matter(learned: list[RowKnowledge]) -> None:
+    ends = set()
+    for order in itertools.permutations(learned):
+        row = transitions.doubted(row_with(RowKnowledge()), 1)
+        for each in order:
+            row = transitions.recorded(row, RowOutcome(7, each), 9) or row
+        ends.add(row.known)
+    assert len(ends) == 1
+
+
+@pytest.mark.parametrize("generation", [0, 2])
+def test_an_outcome_of_another_generation_is_never_merged(generation: int) -> None:
+    row = row_with(RowKnowledge(S.IN_FLIGHT, generation=1, intents=1))
+    learned = RowKnowledge(S.CREATED, generation=generation, intents=1, payout_id="po_9")
+    assert transitions.recorded(row, RowOutcome(7, learned, "completed", final=True), 9) is None
+
+
+@pytest.mark.parametrize("state", [S.CREATED, S.REJECTED])
+def test_an_outcome_of_another_body_under_the_same_revision_is_never_merged(state: RowState) -> None:
+    row = row_with(RowKnowledge(revision=1))
+    learned = RowKnowledge(state, revision=1, intents=1, cleared=1)
+    assert transitions.recorded(row, RowOutcome(7, learned, body_hash="of a lost correction"), 9) is None
+    assert transitions.recorded(row, RowOutcome(7, learned, body_hash=row.body_hash), 9) is not None
+
+
+# What the list shows
+
+
+def payout(row: LedgerRow | NewRow, **changes: Any) -> Payout:
+    """The payout that a row asks for, as the list shows it."""
+    proof = expected(row_with(RowKnowledge(), body=row.body)).proof
+    assert proof is not None
+    fields: dict[str, Any] = {
+        "id": "po_9",
+        "reference": row.reference,
+        "amount": Amount(value=row.amount, currency=row.currency),
+        "status": "pending",
+        "metadata": {"payments_sdk": proof.text},
+    }
+    return Payout(**{**fields, **changes})
+
+
+@pytest.mark.parametrize("state", [S.NEW, S.REJECTED, S.IN_FLIGHT, S.IN_DOUBT])
+def test_a_row_that_the_list_shows_was_made_whatever_its_ledger_says(state: RowState) -> None:
+    row = row_with(RowKnowledge(state, intents=1, cleared=1))
+    outcome = settled_after_loss(row, payout(row))
+    assert outcome is not None
+    after = transitions.recorded(row, outcome, 9)
+    assert after is not None
+    assert (after.state, after.known.payout_id, after.service_status) == (S.CREATED, "po_9", "pending")
+    assert after.known == merge(row.known, outcome.known)
+
+
+def test_a_row_whose_correction_was_lost_is_in_conflict_with_its_payout() -> None:
+    row = row_with(RowKnowledge(S.REJECTED, intents=1, cleared=1))
+    other = Amount(value=row.amount + 1, currency=row.currency)
+    outcome = settled_after_loss(row, payout(row, amount=other))
+    assert outcome is not None
+    assert (outcome.known.state, outcome.failure_code) == (S.CONFLICT, OTHER_CONTENT)
+
+
+def test_a_payout_of_somebody_else_is_a_conflict_and_one_that_says_nothing_decides_nothing() -> None:
+    row = row_with(RowKnowledge())
+    foreign = settled_after_loss(row, payout(row, metadata={}))
+    assert foreign is not None
+    assert (foreign.known.state, foreign.failure_code) == (S.CONFLICT, OTHER_PAYOUT)
+    assert settled_after_loss(row, payout(row, metadata={"payments_sdk": "2.later"})) is None
+
+
+@pytest.mark.parametrize("state", [S.CREATED, S.CONFLICT, S.CANCELLED])
+def test_what_is_decided_for_good_stays(state: RowState) -> None:
+    row = row_with(RowKnowledge(state, intents=1))
+    assert settled_after_loss(row, payout(row)) is None
+
+
+def test_a_lost_retry_is_made_good_from_the_payout_that_it_led_to() -> None:
+    row = failed_row()
+    new = next_generation(row, BINDING)
+    shown = payout(new, status="completed")
+    found = next_payout(row, shown, BINDING)
+    assert found is not None
+    assert found[0] == new
+    retried = transitions.retried(row, found[0], 8)
+    after = transitions.recorded(retried, found[1], 9)
+    assert after is not None
+    assert (after.state, after.known.generation, after.reference) == (S.CREATED, 1, row.reference + "~g1")
+    assert (after.known.payout_id, after.service_status, after.final) == ("po_9", "completed", True)
+
+
+def test_only_the_next_payout_of_a_row_that_failed_replaces_it() -> None:
+    row = failed_row()
+    new = next_generation(row, BINDING)
+    other = Identity("sandbox", "july", "seven", 1).proof("content").text
+    later = attrs.evolve(new, reference=f"{row.reference}~g2")
+    too_long = attrs.evolve(row, reference="r" * 190)
+    assert next_payout(attrs.evolve(row, final=False), payout(new), BINDING) is None
+    assert next_payout(row, payout(later), BINDING) is None
+    assert next_payout(row, payout(row), BINDING) is None
+    assert next_payout(row, payout(new, metadata={"payments_sdk": other}), BINDING) is None
+    assert next_payout(row, payout(new, reference=f"{row.reference}x~g1"), BINDING) is None
+    assert next_payout(too_long, payout(new, reference="r" * 190 + "~g1"), BINDING) is None
+    assert next_payout(row, payout(new, id=None), BINDING) is None
+
+
+# Time
+
+
+@pytest.mark.parametrize(("passed", "left"), [(0.0, 2_100.0), (60.0, 2_040.0), (2_100.0, 0.0), (9e9, 0.0)])
+def test_a_reading_proves_absence_once_no_lost_request_can_make_a_payout(passed: float, left: float) -> None:
+    assert PROOF_AFTER == 2_100.0
+    lost = Timestamps(1e9, 5.0, "earlier", 2e9)
+    assert proof_due(lost, Timestamps(0.0, 9.0, "later", 2e9 + passed)) == left
+    within = attrs.evolve(lost, monotonic=5.0 + passed, server=None)
+    assert proof_due(lost, within) == left
+
+
+def test_a_wall_clock_proves_nothing() -> None:
+    lost, now = Timestamps(1e9, 5.0, "earlier"), Timestamps(2e9, 9.0, "later")
+    assert proof_due(lost, now) == PROOF_AFTER
+    assert proof_due(lost, now, attrs.evolve(now, monotonic=2.0)) == PROOF_AFTER - 7.0

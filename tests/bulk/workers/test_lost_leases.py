@@ -1,0 +1,103 @@
+"""Workers that are cut off from the database: when they stop to send, and what becomes of outcomes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from payments_async._http.types import HTTPRequest, HTTPResponse
+from payments_async._runtime import SYSTEM
+from payments_async.bulk import RowState
+from payments_async.bulk.ledger.postgresql.driver import database as driver
+from payments_async.bulk.protocol import leases
+from payments_async.testing import InProcessTransport
+from tests.support.batches import item
+from tests.support.fleet import Fleet, books, posts, until
+from tests.support.servers import CutProxy, PostgresServer
+
+
+class Noted(InProcessTransport):
+    """Notes when each creation was sent, and of which row."""
+
+    def __init__(self, sandbox: Any) -> None:
+        super().__init__(sandbox)
+        self.sent: list[tuple[float, str]] = []
+
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
+        if request.method == "POST" and not request.is_withheld:
+            assert request.body is not None
+            self.sent.append((SYSTEM.monotonic(), json.loads(request.body)["description"]))
+        return await super().send(request)
+
+
+@pytest.fixture
+def proxy(postgres: PostgresServer) -> Iterator[CutProxy]:
+    with CutProxy(postgres.address) as proxy:
+        yield proxy
+
+
+def behind(fleet: Fleet, postgres: PostgresServer, proxy: CutProxy) -> str:
+    return postgres.url(fleet.url.rpartition("/")[2], port=proxy.port)
+
+
+async def test_a_worker_without_its_database_stops_in_time_and_writes_what_it_learned(
+    fleet: Fleet, postgres: PostgresServer, proxy: CutProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "PATIENCE", 0.2)
+    monkeypatch.setattr(driver, "ANSWER", 1.0)
+    batch = await fleet.planned(40)
+    fleet.sandbox.on("payouts.create").respond("slow:100ms", times=None)
+    transport = Noted(fleet.sandbox)
+    cut_off = await fleet.worker(
+        client=await fleet.client(transport=transport),
+        url=behind(fleet, postgres, proxy),
+        folder=tmp_path,
+        concurrency=2,
+        slots=1,
+    )
+    task = fleet.started(cut_off)
+    await until(lambda: posts(fleet.sandbox) >= 6)
+    proxy.cut()
+    at = SYSTEM.monotonic()
+    other = asyncio.ensure_future(fleet.run())
+    report = await task
+    assert report.exit_code == 75
+    assert "cannot be reached" in str(report.stopped)
+    last = max(moment for moment, _ in transport.sent)
+    assert last <= at + leases.LEASE - leases.MARGIN
+    (path,) = report.unrecorded
+    learned = json.loads(Path(path).read_text())
+    assert Path(path).parent == tmp_path
+    assert {outcome["known"]["state"] for outcome in learned} == {"CREATED"}
+    await other
+    assert (await batch.refresh()).counts[RowState.CREATED] == len(books(fleet.sandbox)) == 40
+    assert (await batch.check()).findings == ()
+
+
+async def test_an_outcome_that_comes_home_after_the_lease_was_lost_is_merged(
+    fleet: Fleet, postgres: PostgresServer, proxy: CutProxy
+) -> None:
+    first = fleet.sandbox.on("payouts.create", description="row 1")
+    first.respond("slow:3s", times=1).respond("http:503", times=None, after=1)
+    batch = await fleet.planned([item(1)])
+    transport = Noted(fleet.sandbox)
+    options = {"client": await fleet.client(transport=transport), "url": behind(fleet, postgres, proxy)}
+    fleet.started(await fleet.worker(**options, until_idle=False))
+    await until(lambda: posts(fleet.sandbox) == 1)
+    proxy.cut()
+    other = fleet.started(await fleet.worker(patience=0.0))
+    await until(lambda: len(fleet.entries("lease")) == 2)
+    proxy.heal()
+    await until(lambda: fleet.entries("record"))
+    (_, number, _, _), *_ = fleet.entries("record")
+    assert [entry[:2] < (1, number) for entry in fleet.entries("lease")] == [True, True]
+    assert (await batch.refresh()).counts[RowState.CREATED] == len(books(fleet.sandbox)) == 1
+    await other
+    assert (await batch.refresh()).counts[RowState.CREATED] == 1  # the other one knows less
+    assert len(transport.sent) == 1
+    assert (await batch.certify()).is_clean

@@ -1,0 +1,279 @@
+"""A service that fails, a key that is refused or replaced, a damaged ledger: what a worker does then."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from payments_async.bulk import BulkError, OutcomesUnrecorded, RowState
+from payments_async.bulk.ledger.postgresql import leases as granting
+from payments_async.bulk.ledger.postgresql.leased import LeasedChunks
+from payments_async.bulk.ledger_errors import LedgerFull, LedgerMissing, LedgerUnavailable
+from payments_async.bulk.workers import ChunkReport, PayoutWorker, WorkerProgress, work
+from payments_async.bulk.workers.chunk_run import ChunkRun
+from tests.support.fleet import Fleet, books, posts, until
+
+
+async def test_a_lost_service_is_waited_for_without_holding_chunks(fleet: Fleet) -> None:
+    batch = await fleet.planned(10)
+    down = fleet.sandbox.on("payouts.list").respond("reset", times=None)
+    task = fleet.started(await fleet.worker(until_idle=False, concurrency=2))
+    await until(lambda: len(fleet.entries("ended")) > 1)
+    await until(lambda: not fleet.held)
+    assert (posts(fleet.sandbox), task.done()) == (0, False)
+    fleet.sandbox.remove_rule(down)
+    await until(lambda: len(books(fleet.sandbox)) == 10)
+    assert (await batch.refresh()).balanced
+
+
+async def test_a_worker_that_ends_when_idle_does_not_wait_for_a_lost_service(fleet: Fleet) -> None:
+    await fleet.planned(10)
+    fleet.sandbox.on("payouts.list").respond("reset", times=None)
+    report = await fleet.run()
+    assert (report.exit_code, report.rows, fleet.held) == (75, 0, set())
+    assert "no answer" in str(report.stopped)
+
+
+async def test_a_refused_key_ends_the_worker_and_harms_no_batch(fleet: Fleet) -> None:
+    await fleet.planned(10)
+    fleet.sandbox.on("payouts.create").respond("http:401", times=None)
+    report = await fleet.run(until_idle=False)
+    assert (report.exit_code, report.rows) == (2, 0)
+    assert "refused the API key" in str(report.stopped)
+    fleet.sandbox.clear_rules()
+    assert (await fleet.run()).rows == len(books(fleet.sandbox)) == 10
+
+
+async def test_rows_in_doubt_are_looked_at_once_their_chunks_are_done(fleet: Fleet) -> None:
+    rule = fleet.sandbox.on("payouts.create", description="row 7")
+    rule.respond("lost_response", times=1).respond("http:503", times=3, after=1)
+    batch = await fleet.planned(60)
+    assert (await fleet.run()).exit_code == 0
+    assert (await batch.refresh()).counts[RowState.CREATED] == len(books(fleet.sandbox)) == 60
+    kinds = [json.loads(changes)["for"] for _, _, _, changes in fleet.entries("lease")]
+    assert (kinds.count("send"), kinds.count("look"), kinds.count("close")) == (2, 1, 1)
+
+
+async def test_rows_that_stay_in_doubt_are_left_for_later_and_the_worker_ends(fleet: Fleet) -> None:
+    rule = fleet.sandbox.on("payouts.create", description="row 7")
+    rule.respond("lost_request", times=1).respond("http:409", times=None, after=1)
+    batch = await fleet.planned(20)
+    assert (await fleet.run(patience=0.0)).exit_code == 0
+    report = await batch.refresh()
+    assert (report.counts[RowState.IN_DOUBT], report.exit_code) == (1, 3)
+    assert fleet.query("SELECT look_at > clock_timestamp() FROM payments.chunks WHERE chunk = 1") == [(True,)]
+    assert (await fleet.run(patience=0.0)).chunks == 0  # not yet
+
+
+async def test_a_worker_waits_for_the_chunk_of_one_that_may_die(fleet: Fleet) -> None:
+    await fleet.planned(10)
+    fleet.sandbox.on("payouts.create").respond("slow:200ms", times=None)
+    doomed = fleet.started(await fleet.worker(concurrency=1, slots=1))
+    await until(lambda: posts(fleet.sandbox) > 1)
+    patient = fleet.started(await fleet.worker())
+    await asyncio.sleep(0.2)
+    assert not patient.done()
+    doomed.cancel()
+    assert (await patient).exit_code == 0
+    assert len(books(fleet.sandbox)) == 10
+
+
+async def test_another_key_pays_what_was_never_sent_and_no_batch_of_another_project(fleet: Fleet) -> None:
+    await fleet.planned(60, "june", max_rows=10)
+    await fleet.run()
+    july = await fleet.planned(5, "july")
+    await (await fleet.opened("june")).plan()  # the rest may be paid, by whoever sees the first rows
+    client = await fleet.client(api_key=fleet.sandbox.new_key())
+    report = await fleet.run(client=client)
+    assert (report.exit_code, report.rows) == (0, 5)
+    assert (await july.refresh()).complete
+    keys = fleet.query("SELECT batch_id, cardinality(keys) FROM payments.batches ORDER BY batch_id")
+    assert keys == [("july", 2), ("june", 1)]
+
+
+async def test_a_key_that_cannot_be_proven_now_is_asked_for_again(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fleet.planned(5)
+    monkeypatch.setattr("payments_async.bulk.workers.key_proof.EVERY", 0.0)
+    fleet.sandbox.on("payouts.list").respond("http:503", times=1)
+    assert (await fleet.run()).rows == 5
+
+
+async def test_a_damaged_batch_is_paused_and_others_go_on(fleet: Fleet) -> None:
+    june, july = await fleet.planned(10, "june"), await fleet.planned(11, "july")
+    (batch,) = fleet.query("SELECT batch FROM payments.batches WHERE batch_id = 'june'")[0]
+    fleet.query(f"UPDATE payments.rows_{batch:016x} SET body_hash = 'other' WHERE number = 3")
+    assert (await fleet.run()).exit_code == 0
+    assert (await july.refresh()).complete
+    report = await june.refresh()
+    assert str(report.stopped).startswith("paused: ")
+    assert "the ledger is damaged" in str(report.stopped)
+
+
+async def test_a_chunk_that_cannot_be_read_pauses_its_batch(fleet: Fleet) -> None:
+    june = await fleet.planned(10, "june")
+    (batch,) = fleet.query("SELECT batch FROM payments.batches")[0]
+    fleet.query(f"UPDATE payments.rows_{batch:016x} SET amount = 'x' WHERE number = 3")
+    report = await fleet.run()
+    assert (report.rows, report.exit_code, fleet.held) == (0, 0, set())
+    assert str((await june.refresh()).stopped).startswith("paused: ")
+
+
+async def test_a_batch_is_not_closed_while_the_list_cannot_be_read(fleet: Fleet) -> None:
+    await fleet.planned(10)
+    good = fleet.sandbox.on("payouts.list").respond("http:503", times=None, after=1)
+    report = await fleet.run()
+    assert (report.rows, report.exit_code) == (10, 75)
+    assert fleet.query("SELECT state FROM payments.batches") == [("open",)]
+    assert fleet.query("SELECT look_at > clock_timestamp() FROM payments.chunks WHERE chunk = 0") == [(True,)]
+    fleet.sandbox.remove_rule(good)
+    fleet.query("UPDATE payments.chunks SET look_at = NULL")
+    assert (await fleet.run()).exit_code == 0
+    assert fleet.query("SELECT state FROM payments.batches") == [("closed",)]
+
+
+async def test_a_closing_is_broken_off_when_the_worker_is_stopped(fleet: Fleet) -> None:
+    await fleet.planned(10)
+    fleet.sandbox.on("payouts.list").respond("slow:20s", times=None, after=1)
+    worker = await fleet.worker(until_idle=False)
+    task = fleet.started(worker)
+    await until(lambda: fleet.held == {0})
+    worker.stop()
+    assert (await task).exit_code == 0
+    assert fleet.held == set()
+    assert fleet.query("SELECT state FROM payments.batches") == [("open",)]
+
+
+async def test_outcomes_that_can_be_written_nowhere_are_raised(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = await fleet.planned(10)
+    folder = tmp_path / "gone"
+    folder.mkdir()
+
+    async def full(self: LeasedChunks, outcomes: Any) -> Any:
+        raise LedgerFull(self.path, "the database's disk is full")
+
+    worker = await fleet.worker(folder=folder)
+    folder.rmdir()
+    with monkeypatch.context() as patch, pytest.raises(OutcomesUnrecorded) as caught:
+        patch.setattr(LeasedChunks, "record", full)
+        await worker.run()
+    assert len(caught.value.outcomes) == len(books(fleet.sandbox)) > 0
+    assert (await fleet.run()).exit_code == 0
+    assert (await batch.refresh()).counts[RowState.CREATED] == len(books(fleet.sandbox)) == 10
+
+
+async def test_without_tables_there_is_nothing_to_work_on(fleet: Fleet) -> None:
+    with pytest.raises(LedgerMissing, match="holds no ledger's tables"):
+        await work(fleet.url, await fleet.client())
+
+
+async def test_a_batch_that_is_not_there_is_an_error(fleet: Fleet) -> None:
+    await fleet.planned(1)
+    with pytest.raises(LedgerMissing, match="july: there is no such batch"):
+        await work(fleet.url, await fleet.client(), batch_id="july")
+
+
+async def test_only_the_named_batch_is_worked_on(fleet: Fleet) -> None:
+    await fleet.planned(10, "june")
+    july = await fleet.planned(5, "july")
+    assert (await fleet.run(batch_id="july")).rows == len(books(fleet.sandbox)) == 5
+    assert (await july.refresh()).complete
+
+
+async def test_without_a_clock_that_counts_suspension_a_worker_takes_no_lease(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fleet.planned(1)
+    client = await fleet.client()
+    monkeypatch.setattr(client._internal.runtime, "boottime", lambda: None)
+    with pytest.raises(BulkError, match="no clock that counts while it is suspended"):
+        await work(fleet.url, client)
+
+
+async def test_progress_names_the_chunks_that_are_held_and_cannot_break_the_work(fleet: Fleet) -> None:
+    await fleet.planned(60)
+    fleet.sandbox.on("payouts.create").respond("slow:100ms", times=None)
+    seen: list[WorkerProgress] = []
+
+    def note(progress: WorkerProgress) -> None:
+        seen.append(progress)
+        raise ValueError
+
+    report = await fleet.run(on_progress=note, concurrency=8)
+    assert {place for progress in seen for place in progress.holding} >= {("june", 1), ("june", 2)}
+    assert [progress.rows for progress in seen] == sorted(progress.rows for progress in seen)
+    assert {progress.worker for progress in seen} == {report.worker}
+
+
+@pytest.mark.parametrize(("where", "name"), [("renew", "leases"), ("grant", "a part")])
+async def test_a_fault_of_ours_ends_the_worker_and_is_raised(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, where: str, name: str
+) -> None:
+    await fleet.planned(60)
+    found, calls = getattr(granting, where), []
+
+    async def broken(*args: Any, **options: Any) -> Any:
+        calls.append(args)
+        if len(calls) > 3:
+            raise ZeroDivisionError
+        return await found(*args, **options)
+
+    fleet.sandbox.on("payouts.create").respond("slow:100ms", times=None)
+    monkeypatch.setattr(granting, where, broken)
+    with pytest.raises(ZeroDivisionError):
+        await fleet.run(concurrency=4, until_idle=False)
+    monkeypatch.undo()
+    await until(lambda: not fleet.held)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"slots": 0}, "slots must be a whole number, 1 or more"),
+        ({"concurrency": 0}, "concurrency must be a whole number, 1 or more"),
+        ({"patience": -1}, "patience must be a number of seconds"),
+        ({"drain": float("inf")}, "drain must be a number of seconds"),
+        ({"batch_id": "x\n"}, "batch_id must be of printable characters"),
+        ({"folder": "/nowhere"}, "folder: /nowhere is not a folder"),
+    ],
+)
+async def test_options_are_checked_at_once(fleet: Fleet, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(BulkError, match=words):
+        PayoutWorker(fleet.url, await fleet.client(), **options)
+
+
+async def test_a_cancelled_worker_leaves_rows_to_others(fleet: Fleet) -> None:
+    await fleet.planned(30)
+    fleet.sandbox.on("payouts.create").respond("slow:100ms", times=None)
+    task = fleet.started(await fleet.worker(concurrency=4))
+    await until(lambda: posts(fleet.sandbox) > 4)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (await fleet.run()).exit_code == 0
+    assert len(books(fleet.sandbox)) == 30
+
+
+async def test_a_missing_extra_is_named(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "payments_async.bulk.workers.session", None)
+    with pytest.raises(ImportError, match="install payments-sdk with its extra 'machines'"):
+        await work(fleet.url, await fleet.client())
+
+
+async def test_a_database_that_stays_away_ends_the_worker(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lost(_: ChunkRun) -> ChunkReport:
+        raise LedgerUnavailable("the database", "cannot be reached")
+
+    await fleet.planned(3)
+    monkeypatch.setattr(ChunkRun, "run", lost)
+    assert (await fleet.run()).exit_code == 75

@@ -1,0 +1,83 @@
+"""Ledgers of both kinds from one test body: in a file, and in a database with leases of all its rows.
+
+A test takes the `path` fixture of `tests/bulk/ledger/` under `BOTH`, or the `place` or `batch` fixture of
+`tests/bulk/` under `EITHER`: it runs with a file and with a database.
+"""
+
+from __future__ import annotations
+
+import os
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from payments_async._runtime import SYSTEM
+from payments_async.bulk.ledger.ledger import Ledger
+from payments_async.bulk.ledger.opening import open_ledger
+from payments_async.bulk.ledger.postgresql.leased import LeasedChunks
+from payments_async.bulk.ledger.postgresql.leases import Lease, Work, Worker, give_back, grant
+from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
+from payments_async.bulk.protocol.row_state import RowState
+from payments_async.bulk.protocol.stop_rules import Account, StopRules
+from tests.support.ledgers import BINDING, Clock, imported, new_rows
+
+Place = Path | str
+EITHER: Final = pytest.mark.parametrize("place", ["sqlite", "postgresql"], indirect=True)
+BOTH: Final = pytest.mark.parametrize("path", ["sqlite", "postgresql"], indirect=True)
+_ACCOUNT: Final = Account(BINDING.environment, BINDING.base_url, BINDING.key_fingerprint)
+WORKER: Final = Worker(bytes(16), "host", 1, "0", 1, _ACCOUNT)
+
+
+async def opened(
+    place: Place, clock: Clock | None = None, *, create: bool = False, batch_id: str = BINDING.batch_id
+) -> Ledger:
+    """The ledger at a place: a file, or a batch of a database, with leases of its rows."""
+    options: Any = {"clock": clock or Clock(), "runtime": SYSTEM, "create": create}
+    ledger = await open_ledger(os.fspath(place), batch_id=batch_id, **options)
+    is_shared = isinstance(ledger, PostgresLedger) and not ledger.is_empty
+    return await AllChunks.of(ledger) if is_shared else ledger
+
+
+async def begun(place: Place, count: int = 5, clock: Clock | None = None) -> Ledger:
+    """The ledger at a place, with so many new rows; those of a database are planned, and leased."""
+    clock = clock or Clock()
+    async with await opened(place, clock, create=True) as ledger:
+        await imported(ledger, new_rows(count))
+        await planned(ledger)
+    return await opened(place, clock)
+
+
+async def planned(ledger: Ledger) -> None:
+    """Let the rows of a batch be leased, where that is needed."""
+    if isinstance(ledger, PostgresLedger):
+        await ledger.plan(StopRules())
+
+
+class AllChunks(LeasedChunks):
+    """The chunks of a batch. Closing it gives back the leases and closes the database."""
+
+    @classmethod
+    async def of(cls, ledger: PostgresLedger) -> PostgresLedger:
+        """Lease all chunks with rows to send or in doubt; the ledger itself when there is none."""
+        leases, batch = list[Lease](), ledger.facts.batch.batch
+        for kind in (Work.SEND, Work.LOOK):
+            while granted := await grant(ledger.database, WORKER, kind=kind, batch=batch):
+                leases += granted
+        return await cls.holding(ledger.database, leases, clock=ledger._clock) if leases else ledger
+
+    async def close(self) -> None:
+        await give_back(self.database, WORKER, self._leases.values())
+        await self.database.close()
+
+
+async def chain_of(ledger: Ledger) -> tuple[int, str]:
+    """How many entries the ledger's chains have, and a hash over all of them."""
+    report = await ledger.check()
+    return report.entries, report.head
+
+
+def total_of(ledger: Ledger, state: RowState, currency: str = "XOF") -> tuple[int, Decimal]:
+    """The number and the sum of a state's rows, which a ledger may leave out when there are none."""
+    return ledger.totals.get((state, currency), (0, Decimal(0)))

@@ -1,0 +1,101 @@
+"""A worker in a process of its own, for tests that kill it, stop it or cut it off.
+
+    python -m tests.support.worker_process '{"url": …}'
+
+Its options come as JSON; the API key from the environment. When a request is about to be written, the time,
+the lease and the row are noted in `notes`, a line each, right before the first byte. `ablate` leaves out a
+rule, to see that it is needed: `last_check`, `expiry`, `fencing`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from payments_async import AsyncPayments, RateLimits
+from payments_async._http import direct
+from payments_async._http.types import HTTPRequest
+from payments_async.bulk.ledger.postgresql.commits import Committer
+from payments_async.bulk.ledger.postgresql.leases import Lease
+from payments_async.bulk.ledger_errors import LedgerUnavailable
+from payments_async.bulk.protocol import leases
+from payments_async.bulk.workers import PayoutWorker
+from payments_async.bulk.workers.keeper import LeaseKeeper
+
+
+def note_writes(path: str) -> None:
+    """Note each creation right before its first byte is written."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    write = direct._write
+
+    def noted(protocol: Any, message: bytes, request: HTTPRequest) -> None:
+        lease = getattr(request.may_send, "__self__", None)
+        if isinstance(lease, Lease):
+            line = f"{time.monotonic()} {lease.id.hex()} {lease.chunk}\n"
+            os.write(file, line.encode())
+        write(protocol, message, request)
+
+    direct._write = noted
+
+
+def ablate(rule: str) -> None:
+    """Leave out a rule."""
+    if rule == "last_check":
+        HTTPRequest.is_withheld = False  # type: ignore[assignment,method-assign] # instead of the property
+    elif rule == "expiry":
+        LeaseKeeper._expire = lambda self: None  # type: ignore[method-assign]
+    elif rule == "fencing":
+        Committer._require_lease = lambda self, locked, leases: None  # type: ignore[method-assign]
+    else:
+        raise ValueError(rule)
+
+
+@attrs.frozen(kw_only=True)
+class ProcessOptions:
+    """What the process is told."""
+
+    url: str
+    base_url: str
+    notes: str
+    worker: dict[str, Any]
+    """Options of `PayoutWorker`."""
+    lease: float = leases.LEASE
+    margin: float = leases.MARGIN
+    renew_every: float = leases.RENEW_EVERY
+    ablate: tuple[str, ...] = ()
+    writes: int = 60_000
+    """Payouts a minute, so that rows wait for the rate limit under their leases."""
+
+
+async def main(options: ProcessOptions) -> int:
+    """Work until SIGTERM, or until nothing is left to do; the exit code."""
+    note_writes(options.notes)
+    for rule in options.ablate:
+        ablate(rule)
+    leases.LEASE, leases.MARGIN = options.lease, options.margin  # type: ignore[misc]
+    leases.RENEW_EVERY = options.renew_every  # type: ignore[misc]
+    limits = RateLimits(writes=options.writes)
+    async with AsyncPayments(
+        os.environ["PAYMENTS_API_KEY"], base_url=options.base_url, limits=limits
+    ) as client:
+        worker = PayoutWorker(options.url, client, **options.worker)
+        stop: Callable[[], None] = worker.stop
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
+        try:
+            report = await worker.run()
+        except LedgerUnavailable:  # cut off when it began
+            return 75
+    print(json.dumps(attrs.asdict(report)), flush=True)
+    return report.exit_code
+
+
+if __name__ == "__main__":
+    raise SystemExit(asyncio.run(main(ProcessOptions(**json.loads(sys.argv[1])))))
