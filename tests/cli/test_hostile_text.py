@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from payments_async.bulk.sources import RowFault
+from payments_async.bulk.workers import planning
 from payments_async.cli import main
 from payments_async.cli._app import make_app
 from payments_async.cli._exit_codes import Exit
@@ -24,6 +25,7 @@ from payments_async.sandbox.common.values import Request
 from payments_async.testing._request_log import request_log
 from tests.sandbox.raw_requests import Api
 from tests.support.payout_command import PHONE, Here, environment_of, payouts_file
+from tests.support.servers import PostgresServer
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x9b2J\r\n\u2028payments: all 3 rows were paid\u202e\u2066\u200b\x85\x7f"
 """Clears a screen, names a window, adds lines, turns the direction of writing."""
@@ -89,6 +91,19 @@ COMMAND_LINES = {
         ["retry-failed", "june.csv.ledger"],
     ],
 }
+NAMED = ("--batch-id", "june")
+IN_A_DATABASE = {
+    "batches": [["batches"], ["batches", f"postgresql://{HOSTILE}"]],
+    "workers": [["workers"]],
+    "status": [["status", *NAMED], ["status", "--batch-id", HOSTILE]],
+    "pause": [["pause", *NAMED, "--reason", HOSTILE], ["pause", "--batch-id", HOSTILE]],
+    "resume": [["resume", *NAMED], ["resume", *NAMED]],
+    "drain": [["drain", "00"], ["drain", HOSTILE]],
+    "recover": [["recover", *NAMED], ["recover", *NAMED, "--by-hand"]],
+    "cancel-rest": [["cancel-rest", *NAMED], ["cancel-rest", "--batch-id", HOSTILE]],
+    "worker": [["worker", "--until-idle", *NAMED], ["worker", "--until-idle", "--batch-id", HOSTILE]],
+    "ledger": [["ledger", name, *more] for name in ("init", "upgrade", "check") for more in ([], [HOSTILE])],
+}
 ELSEWHERE = {
     "demo": "prints its own plan, at a sandbox of its own",
     "webhooks listen": "test_what_a_delivery_claims_is_harmless",
@@ -103,7 +118,8 @@ def test_every_command_is_walked() -> None:
     families = [name for name in app if not name.startswith("-")]
     names = {f"{family} {name}" for family in families for name in app[family] if not name.startswith("-")}
     names |= {family for family in families if app[family].default_command}
-    assert names == {f"payouts {name}" for name in COMMAND_LINES} | ELSEWHERE.keys()
+    walked = {f"payouts {name}" for name in {*COMMAND_LINES, *IN_A_DATABASE}}
+    assert names == walked | ELSEWHERE.keys()
 
 
 @pytest.mark.parametrize("name", COMMAND_LINES)
@@ -125,6 +141,33 @@ def test_hostile_cells_and_ids_are_printed_as_escapes(here: Here, name: str) -> 
     exported = here.folder / "out.csv"
     if exported.exists():
         assert_harmless(exported.read_bytes().decode().replace("\r\n", "\n"))
+
+
+def test_what_a_database_holds_and_an_operator_says_is_printed_as_escapes(
+    here: Here, postgres: PostgresServer, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAYMENTS_LEDGER", database)
+    monkeypatch.setenv("PAYMENTS_RATE_SHARE", "1")
+    monkeypatch.setattr(planning, "POLL", 0.02)
+    payouts_file(here.folder, 3)
+    for name in ("june", HOSTILE.strip()):
+        here("run", "june.csv", "--batch-id", name, "--detach", "--pay-again")
+    name = database.rpartition("/")[2]
+    postgres.query(name, "UPDATE payments.batches SET reason = %s, stopped = %s", HOSTILE, HOSTILE)
+    postgres.query(
+        name,
+        "INSERT INTO payments.workers VALUES (%s, %s, 7, %s, 2, now(), now(), 3, 4, false)",
+        *(bytes(16), HOSTILE, HOSTILE),
+    )
+    shown = ""
+    for lines in IN_A_DATABASE.values():
+        for argv in lines:
+            for options in ([], ["--json"]):
+                said = here(*argv, *options)
+                assert "Traceback" not in said.err
+                assert_harmless(said.out + said.err)
+                shown += said.out + said.err
+    assert shown.count("owned") > 10
 
 
 @pytest.mark.parametrize("ending", ["json", "jsonl"])

@@ -48,6 +48,11 @@ def test_help_names_every_command(argv: list[str], capsys: pytest.CaptureFixture
     [
         ["demo"],
         *(["payouts", name] for name in ("run", "status", "check", "export", "reconcile", "retry-failed")),
+        *(
+            ["payouts", name]
+            for name in ("worker", "batches", "workers", "pause", "resume", "drain", "recover")
+        ),
+        *(["payouts", "cancel-rest"], ["payouts", "ledger", "init"], ["payouts", "ledger", "check"]),
     ],
 )
 def test_help_has_one_paragraph_of_exit_codes(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,9 +13,9 @@ from rich.console import Console
 from payments_async.cli._output import JsonLines
 from payments_async.cli.payouts import messages
 from payments_async.cli.payouts.amounts import Confirmation, difference, flags, parsed
+from payments_async.cli.payouts.ledger_address import LedgerAddress
 from payments_async.cli.payouts.options import amount_of, delimiter_of, seconds_of, share_of, shortest
 from payments_async.cli.payouts.progress import BarView, JsonLinesView
-from payments_async.cli.payouts.session import title_of
 from payments_async.cli.payouts.summary import (
     ArrivedCounts,
     BatchFigures,
@@ -24,6 +24,7 @@ from payments_async.cli.payouts.summary import (
     duration_text,
     rate_text,
     state_table,
+    title_of,
 )
 
 
@@ -131,7 +132,9 @@ def test_durations_are_written_for_people() -> None:
 
 def test_each_exit_code_says_what_to_do_next() -> None:
     def printed(code: int, stopped: str | None = None, *, failed: int = 0, **counts: int) -> str:
-        return " ".join(messages.after_run(figures(**counts), code, stopped, "a b.ledger", failed=failed))
+        return " ".join(
+            messages.after_run(figures(**counts), code, stopped, LedgerAddress("a b.ledger"), failed=failed)
+        )
 
     assert printed(0, created=5) == ""
     failed = printed(0, failed=1)
@@ -149,14 +152,14 @@ def test_each_exit_code_says_what_to_do_next() -> None:
     refused = printed(2, "the service refused the key", new=3, in_flight=2)
     assert "2 rows under way" in refused
     assert refused.endswith("Fix that and run the same command again to resume; nothing is paid twice.")
-    unclear = messages.after_run(figures(created=1), 1, None, "l", clean=False)
+    unclear = messages.after_run(figures(created=1), 1, None, LedgerAddress("l"), clean=False)
     assert "does not confirm" in " ".join(unclear)
 
 
 @pytest.mark.parametrize(("awaited", "printed"), [(1, "1 payout is"), (2000, "2,000 payouts are"), (0, None)])
 def test_created_payouts_are_said_not_to_have_arrived(awaited: int, printed: str | None) -> None:
     some = attrs.evolve(figures(created=2500), ended=ArrivedCounts(2500 - awaited, 0, awaited))
-    said = messages.after_run(some, 0, None, "june.csv.ledger")
+    said = messages.after_run(some, 0, None, LedgerAddress("june.csv.ledger"))
     if printed is None:
         assert said == []
     else:

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from payments_async import AsyncPayments
-from payments_async.bulk.ledger import file as _ledger_file
-from payments_async.bulk.ledger import opening
-from payments_async.bulk.ledger.connection import LedgerConnection, Purpose
-from payments_async.bulk.ledger.ledger import Ledger
+from payments_async.bulk.ledger.sqlite import file as _ledger_file
+from payments_async.bulk.ledger.sqlite import opening
+from payments_async.bulk.ledger.sqlite.connection import LedgerConnection, Purpose
+from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk.ledger_errors import LedgerBroken, LedgerError, LedgerFull
 from payments_async.bulk.reconcile import same_account
 from payments_async.cli._exit_codes import Exit
@@ -338,7 +338,7 @@ def test_outcomes_that_the_ledger_cannot_take_are_kept_elsewhere(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "record", refuse)
+        patch.setattr(SqliteLedger, "record", refuse)
         if not is_writable:
             patch.setattr(session, "write_text", no_room)
         done = here("run", "june.csv")
@@ -383,6 +383,8 @@ def test_a_key_that_is_refused_stops_the_run_and_leaves_every_row_new(
 def test_without_the_bulk_extra_every_command_says_what_to_install(library: str, tmp_path: Path) -> None:
     commands = [["run", "x.csv"], ["export", "x.ledger", "x.out"]]
     commands += [[name, "x.ledger"] for name in ("status", "check", "reconcile", "retry-failed")]
+    commands += [[name] for name in ("worker", "batches", "workers", "pause", "resume", "recover")]
+    commands += [["cancel-rest"], ["drain", "x"], ["ledger", "check"]]
     code = (
         f"import sys; sys.modules[{library!r}] = None\n"
         "from payments_async.cli import main\n"

@@ -1,18 +1,23 @@
 """`payments payouts`: pay a file of payouts, each row at most once, and see where it stands.
 
-commands    the commands and their help
-options     the options of `run` and `retry-failed`; how amounts and durations are read
-run         `run`, from the file to the certificate
-inspect     `status`, `check` and `export`: the ledger alone, no key
-reconcile   `reconcile` and `retry-failed`: the ledger and the service's list
-confirm     the confirmation of a live key's total
-session     the event loop, the client, errors as messages, SIGTERM and Ctrl-C
-progress    the bar, or a JSON line a second
-amounts     sums of money       messages    what to do next       summary     the table of rows and sums
+commands, machine_commands  the commands and their help; the second for a ledger in a database
+options         their options; how amounts and durations are read
+ledger_address  the ledger, a file or a database, without its password
+run             `run`, from the file to the certificate
+workers         `worker`, and the worker processes of `run`
+inspect         `status`, `check`, `export`, `batches` and `workers`: the ledger alone, no key
+machines        a database's batches and workers, and the commands that steer them
+database        `ledger init`, `upgrade` and `check`
+reconcile       `reconcile`, `retry-failed` and `recover`: the ledger and the service's list
+confirm         the confirmation of a live key's total
+session         the event loop, the client, errors as messages, SIGTERM and Ctrl-C
+progress        the bar, or a JSON line a second
+amounts         sums of money       messages    what to do next       summary     the table of rows and sums
 """
 
 from __future__ import annotations
 
+from . import machine_commands
 from .commands import payouts
 
-__all__ = ["payouts"]
+__all__ = ["machine_commands", "payouts"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from functools import wraps
 from importlib.util import find_spec
@@ -13,7 +15,19 @@ from cyclopts import App, Parameter
 from ..._version import with_extra
 from .._exit_codes import CommandEnded, Exit
 from .._output import Json
-from .options import Flag, Path, RetryOptions, RunOptions, States, Url
+from .ledger_address import VISIBLE, LedgerAddress, require_address, require_batch
+from .options import (
+    BatchOptions,
+    Flag,
+    LedgerArgument,
+    Located,
+    Path,
+    RequiredLedger,
+    RetryOptions,
+    RunOptions,
+    States,
+    Url,
+)
 
 P = ParamSpec("P")
 
@@ -22,44 +36,65 @@ payouts: Final = App(
 )
 
 
-def command(function: Callable[P, int]) -> Callable[P, int]:
+def command(app: App = payouts, **naming: str) -> Callable[[Callable[P, int]], Callable[P, int]]:
     """Add a command. Without the ledger's libraries it raises CommandEnded, which names the extra."""
 
-    @wraps(function)
-    def with_the_extra(*arguments: P.args, **options: P.kwargs) -> int:
-        for library in ("sqlalchemy", "aiosqlite"):
-            if find_spec(library) is None:
-                raise CommandEnded(f"payouts need {library}: {with_extra('bulk')}", Exit.USAGE)
-        return function(*arguments, **options)
+    def added(function: Callable[P, int]) -> Callable[P, int]:
+        @wraps(function)
+        def with_the_extra(*arguments: P.args, **options: P.kwargs) -> int:
+            for library in ("sqlalchemy", "aiosqlite"):
+                if find_spec(library) is None:
+                    raise CommandEnded(f"payouts need {library}: {with_extra('bulk')}", Exit.USAGE)
+            return function(*arguments, **options)
 
-    has_codes = "Exit codes:" in (function.__doc__ or "")
-    payouts.command(with_the_extra, **({"help_epilogue": ""} if has_codes else {}))
-    return with_the_extra
+        has_codes = "Exit codes:" in (function.__doc__ or "")
+        app.command(with_the_extra, **naming, **({"help_epilogue": ""} if has_codes else {}))
+        return with_the_extra
+
+    return added
 
 
-@command
-def status(ledger: Path, /, *, json: Json = False) -> int:
+def address_of(
+    given: str | None, options: Located | None = None, otherwise: str | None = None
+) -> LedgerAddress:
+    """The ledger that a command is about. Warns of a password among the arguments. Raises CommandEnded."""
+    address = require_address(given, os.environ, otherwise)
+    if address.has_visible_password:
+        print(f"payments: {VISIBLE}", file=sys.stderr)
+    name = getattr(options, "batch_id", None)
+    return attrs.evolve(address, batch_id=name, is_insecure=bool(options and options.insecure_database))
+
+
+def batch_address(given: str | None, options: Located | None) -> LedgerAddress:
+    """The same, with the batch's name where the ledger is a database. Raises CommandEnded."""
+    return require_batch(address_of(given, options))
+
+
+@command()
+def status(
+    ledger: LedgerArgument = None, /, *, options: BatchOptions | None = None, json: Json = False
+) -> int:
     """Where a batch stands, during a run or after. Needs no key.
 
     Parameters
     ----------
-    ledger
-        The batch's ledger.
     json
         One JSON object instead of text.
     """
     from .inspect import status
     from .session import perform
 
-    return perform(lambda context: status(ledger, context), about=ledger, as_json=json)
+    address = batch_address(ledger, options)
+    return perform(lambda context: status(address, context), about=address.shown, as_json=json)
 
 
-@command
+@command()
 def export(
-    ledger: Path,
-    out: Path,
+    ledger: RequiredLedger,
+    out: Path | None = None,
     /,
     *,
+    options: BatchOptions | None = None,
     state: States = None,
     accounts: Flag = False,
     overwrite: Flag = False,
@@ -67,12 +102,11 @@ def export(
 ) -> int:
     """Write the rows of a ledger, and what became of each, to OUT (.csv, .json, .jsonl, .parquet).
 
-    Needs no key. Only the owner can read the file (mode 0600). It appears once it is whole.
+    Needs no key. Only the owner can read the file (mode 0600). It appears once it is whole. Where
+    PAYMENTS_LEDGER names the ledger, OUT is the only argument.
 
     Parameters
     ----------
-    ledger
-        The batch's ledger.
     out
         The file to write.
     state
@@ -88,32 +122,38 @@ def export(
     from .inspect import export
     from .session import perform
 
-    options = {"accounts": accounts, "overwrite": overwrite}
-    return perform(lambda context: export(ledger, out, state, context, **options), about=ledger, as_json=json)
+    given, path = (ledger, out) if out else (None, ledger)
+    address = batch_address(given, options)
+    wanted = {"accounts": accounts, "overwrite": overwrite}
+    return perform(
+        lambda context: export(address, path, state, context, **wanted), about=address.shown, as_json=json
+    )
 
 
-@command
-def check(ledger: Path, /, *, json: Json = False) -> int:
+@command()
+def check(
+    ledger: LedgerArgument = None, /, *, options: BatchOptions | None = None, json: Json = False
+) -> int:
     """Check that a ledger is as it was written. Needs no key; exit code 1 if it is not.
 
     Parameters
     ----------
-    ledger
-        The batch's ledger.
     json
         One JSON object instead of text.
     """
     from .inspect import check
     from .session import perform
 
-    return perform(lambda context: check(ledger, context), about=ledger, as_json=json)
+    address = batch_address(ledger, options)
+    return perform(lambda context: check(address, context), about=address.shown, as_json=json)
 
 
-@command
+@command()
 def reconcile(
-    ledger: Path,
+    ledger: LedgerArgument = None,
     /,
     *,
+    options: BatchOptions | None = None,
     certificate: Path | None = None,
     base_url: Url = None,
     json: Json = False,
@@ -127,10 +167,9 @@ def reconcile(
 
     Parameters
     ----------
-    ledger
-        The batch's ledger.
     certificate
-        Where to write what was found; LEDGER.certificate.json unless given.
+        Where to write what was found; LEDGER.certificate.json unless given, with the batch's name
+        if the ledger is a database.
     base_url
         The service's address; PAYMENTS_BASE_URL unless given.
     json
@@ -139,16 +178,23 @@ def reconcile(
     from .reconcile import reconcile
     from .session import perform
 
+    address = batch_address(ledger, options)
     return perform(
-        lambda context: reconcile(ledger, certificate, base_url, context),
-        about=ledger,
+        lambda context: reconcile(address, certificate, base_url, context),
+        about=address.shown,
         as_json=json,
         lines=True,
     )
 
 
-@command
-def retry_failed(ledger: Path, /, *, options: RetryOptions | None = None, json: Json = False) -> int:
+@command()
+def retry_failed(
+    ledger: LedgerArgument = None,
+    /,
+    *,
+    options: RetryOptions | None = None,
+    json: Json = False,
+) -> int:
     """Make rows new again whose payouts failed for good; the next `run` pays them. Sends no payout.
 
     Each payout is read from the service first: only one that has ended without arriving is made new. With
@@ -157,19 +203,17 @@ def retry_failed(ledger: Path, /, *, options: RetryOptions | None = None, json: 
 
     Parameters
     ----------
-    ledger
-        The batch's ledger.
     json
         One JSON object instead of text.
     """
     from .reconcile import retry_failed
     from .session import perform
 
-    wanted = options or RetryOptions()
-    return perform(lambda context: retry_failed(ledger, wanted, context), about=ledger, as_json=json)
+    address, wanted = batch_address(ledger, options), options or RetryOptions()
+    return perform(lambda context: retry_failed(address, wanted, context), about=address.shown, as_json=json)
 
 
-@command
+@command()
 def run(
     file: Annotated[str, Parameter(metavar="FILE")],
     /,
@@ -197,5 +241,7 @@ def run(
     from .run import pay  # imports the client and SQLAlchemy
     from .session import perform
 
-    wanted = attrs.evolve(options or RunOptions(), file=file)
+    wanted = options or RunOptions()
+    address = address_of(wanted.ledger, wanted, f"{file}.ledger")
+    wanted = attrs.evolve(wanted, file=file, address=address)
     return perform(lambda context: pay(wanted, context), about=file, as_json=json, lines=True)

@@ -16,6 +16,7 @@ import attrs
 from ...bulk._files import write_text
 from .._exit_codes import CommandEnded, Exit
 from .amounts import Confirmation, Money, difference, flags, parsed, plain
+from .ledger_address import LedgerAddress
 from .messages import counted
 from .options import amount_of
 
@@ -55,14 +56,14 @@ def _ask(text: str) -> str:
     return sys.stdin.readline()
 
 
-def confirm(wanted: Confirmation, rows: int, ledger: str, asking: ConfirmOptions) -> str | None:
+def confirm(wanted: Confirmation, rows: int, ledger: LedgerAddress, asking: ConfirmOptions) -> str | None:
     """Ask for the confirmation of a batch's total. Returns its kind; None when none is needed.
 
     A batch that was confirmed once needs no second time, unless its rows, its total or the key changed.
 
     Raises CommandEnded, and nothing was sent.
     """
-    path = Path(f"{ledger}.confirmed.json")
+    path = Path(ledger.beside("confirmed.json"))
     if asking.is_live and not asking.given and wanted.is_same_as(_text_of(path)):
         return "earlier, and nothing has changed since"
     how = confirm_once(wanted.totals, rows, asking)

@@ -1,31 +1,45 @@
-"""`payments payouts status`, `check` and `export`: the ledger alone, without the service or its key."""
+"""`payments payouts status`, `check`, `export`, `batches` and `workers`: the ledger alone, without a key."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
+from rich.box import SIMPLE_HEAD
+from rich.console import JustifyMethod
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 from ..._runtime import SYSTEM
-from ...bulk import PayoutBatch, RowFate, RowState
+from ...bulk import RowFate, RowState
 from ...bulk.ledger_errors import LedgerDamaged, LedgerLocked
+from ...bulk.protocol.leases import LEASE, BatchState
 from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit
 from . import messages
 from .amounts import money_text, plain_sums
-from .session import CommandContext, figures_of, read_status, result, title_of
-from .summary import BatchFigures, activity_text, duration_text, state_table
+from .ledger_address import LedgerAddress
+from .machines import BatchView, run_command, view_of, views_in, worker_facts
+from .messages import counted
+from .session import CommandContext, open_batch, open_database, read_status
+from .summary import BatchFigures, activity_text, duration_text, figures_of, result, state_table, title_of
 
+if TYPE_CHECKING:
+    from ...bulk.ledger.postgresql.workers import ListedWorker
+
+_SHORT: Final = 8
+"""Signs of a worker's id in a table: enough for `drain`."""
 _SHOWN = 20
 
 
-async def status(ledger: str, context: CommandContext) -> Exit:
+async def status(ledger: LedgerAddress, context: CommandContext) -> Exit:
     """Show a batch's status: from the ledger, or from the status file of the run that holds it."""
+    if ledger.is_database:
+        return await _status_in_database(ledger, context)
     try:
-        async with PayoutBatch.open(ledger) as batch:
+        async with open_batch(ledger) as batch:
             report = batch.status()
     except LedgerLocked as locked:
         return _running(ledger, locked, context)
@@ -33,9 +47,9 @@ async def status(ledger: str, context: CommandContext) -> Exit:
     state = (
         "complete" if report.complete else "nothing was sent yet" if figures.is_untouched else "not complete"
     )
-    failed = f", {messages.counted(report.failed, 'payout')} failed" if report.failed else ""
+    failed = f", {counted(report.failed, 'payout')} failed" if report.failed else ""
     steps = messages.after_run(figures, report.exit_code, None, ledger, failed=report.failed)
-    context.show.heading(ledger, title_of(report.batch_id))
+    context.show.heading(ledger.shown, title_of(report.batch_id))
     context.show.step(
         "Batch",
         f"{state}{failed}; no run is under way",
@@ -49,15 +63,15 @@ async def status(ledger: str, context: CommandContext) -> Exit:
     return Exit.DONE
 
 
-def _running(ledger: str, locked: LedgerLocked, context: CommandContext) -> Exit:
+def _running(ledger: LedgerAddress, locked: LedgerLocked, context: CommandContext) -> Exit:
     latest = read_status(ledger)
     holder = "another process" if locked.pid is None else f"process {locked.pid}"
     if not latest:
-        problem = f"{ledger} is in use by {holder}, which has not written its figures yet"
+        problem = f"{ledger.shown} is in use by {holder}, which has not written its figures yet"
         raise CommandEnded(f"{problem}; ask again", Exit.RESUMABLE)
     figures = BatchFigures.of(latest["rows"], latest["amounts"], activity=latest.get("activity"))
     age = max((SYSTEM.now() - datetime.fromtimestamp(latest["at"], UTC)).total_seconds(), 0.0)
-    context.show.heading(ledger, title_of(str(latest["batch_id"])))
+    context.show.heading(ledger.shown, title_of(str(latest["batch_id"])))
     text = f"{holder} works on it; figures of {duration_text(age)} ago"
     if is_old := locked.since is not None and latest["at"] < locked.since.timestamp():
         text += ", from before it began"
@@ -70,16 +84,16 @@ def _running(ledger: str, locked: LedgerLocked, context: CommandContext) -> Exit
     return Exit.DONE
 
 
-async def check(ledger: str, context: CommandContext) -> Exit:
+async def check(ledger: LedgerAddress, context: CommandContext) -> Exit:
     """Read all of the ledger. Raises CommandEnded when it is not as it was written."""
     try:
-        async with PayoutBatch.open(ledger) as batch:
+        async with open_batch(ledger) as batch:
             with context.spinner("Reading the whole ledger"):
                 report = await batch.check()
     except LedgerDamaged as damaged:
         raise CommandEnded(str(damaged), Exit.REFUSED) from None
-    context.show.heading(ledger)
-    size, good = f"{messages.counted(report.rows, 'row')}, {report.entries:,} entries", not report.findings
+    context.show.heading(ledger.shown)
+    size, good = f"{counted(report.rows, 'row')}, {report.entries:,} entries", not report.findings
     context.show.step(
         "Check",
         f"{size}: {'as' if good else 'NOT as'} it was written",
@@ -95,12 +109,12 @@ async def check(ledger: str, context: CommandContext) -> Exit:
         if good:
             context.show.step("Head", report.head)
     if not good:
-        raise CommandEnded(f"{ledger}: not as it was written; {LedgerDamaged.way_out}", Exit.REFUSED)
+        raise CommandEnded(f"{ledger.shown}: not as it was written; {LedgerDamaged.way_out}", Exit.REFUSED)
     return Exit.DONE
 
 
 async def export(
-    ledger: str,
+    ledger: LedgerAddress,
     path: str,
     states: Sequence[str] | None,
     context: CommandContext,
@@ -110,19 +124,19 @@ async def export(
 ) -> Exit:
     """Write the rows and what became of each. Raises CommandEnded or BulkError; then no file appears."""
     wanted = None if states is None else {_row_state(state) for state in states}
-    async with PayoutBatch.open(ledger) as batch:
+    async with open_batch(ledger) as batch:
         try:
             with context.spinner("Writing the rows"):
                 report = await batch.export(path, states=wanted, accounts=accounts, overwrite=overwrite)
         except OSError as error:
             problem = f"{path} cannot be written ({error.strerror}); make room or name another place"
             raise CommandEnded(problem, Exit.USAGE) from None
-    context.show.heading(ledger)
+    context.show.heading(ledger.shown)
     money = f", {money_text(report.totals)}" if report.totals else ""
     hidden = "with account data" if accounts else "account data masked"
     context.show.step(
         "Exported",
-        f"{messages.counted(report.rows, 'row')}{money}; {hidden}",
+        f"{counted(report.rows, 'row')}{money}; {hidden}",
         path=report.path,
         rows=report.rows,
         totals=plain_sums(report.totals),
@@ -137,3 +151,142 @@ def _row_state(name: str) -> RowState | RowFate:
     """The state or fate that an option names."""
     word = name.upper().replace("-", "_")
     return RowFate(word) if word in [*RowFate] else RowState(word)
+
+
+# Of a database
+
+
+async def batches(ledger: LedgerAddress, context: CommandContext) -> Exit:
+    """Show the batches of a database."""
+    async with open_database(ledger) as database:
+        found = await views_in(database)
+    context.show.heading(ledger.shown, counted(len(found), "batch"))
+    if context.as_json:
+        for view in found:
+            facts = {**view.figures.facts(), **view.facts, "complete": view.report.complete}
+            context.show.step("Batch", "", batch_id=view.batch_id, **facts)
+    elif found:
+        context.show.render(_batches_table(found))
+    return Exit.DONE
+
+
+def _batches_table(found: Sequence[BatchView]) -> Padding:
+    names = ("", "State", "Rows", "Done", "In doubt", "Chunks", "A minute", "Left")
+    table = _table(*names, left=2)
+    for view in found:
+        figures, chunks, left = view.figures, view.chunks, view.seconds_left
+        table.add_row(
+            Text(clean(view.batch_id)),
+            str(view.state),
+            f"{figures.rows:,}",
+            f"{figures.done:,}",
+            f"{figures.counts['in_doubt']:,}" if figures.counts["in_doubt"] else "",
+            f"{chunks['done']:,}/{view.batch.facts.chunks:,}",
+            f"{view.per_minute:,.0f}" if view.workers else "",
+            "" if left is None else duration_text(left),
+        )
+    return Padding(table, (1, 0, 1, 2), expand=False)
+
+
+def _table(*names: str, left: int) -> Table:
+    """A table whose first columns are text, and the others figures."""
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for number, name in enumerate(names):
+        is_name = not number  # of which a narrow terminal takes several lines
+        justify: JustifyMethod = "left" if number < left else "right"
+        table.add_column(name, justify=justify, no_wrap=not is_name, overflow="fold")
+    return table
+
+
+async def _status_in_database(ledger: LedgerAddress, context: CommandContext) -> Exit:
+    """Show a batch of a database."""
+    view = await view_of(ledger)
+    report, figures = view.report, view.figures
+    steps = _next_steps(view, ledger)
+    context.show.heading(ledger.shown, title_of(view.batch_id))
+    facts = {**result(report, report.exit_code, steps), **view.facts, "running": bool(view.workers)}
+    good = False if report.failed else True if report.complete else None
+    context.show.step("Batch", _state_text(view), good=good, **facts)
+    if not context.as_json:
+        chunks = view.chunks
+        leased = f", {chunks['leased']:,} leased" if chunks["leased"] else ""
+        text = f"{chunks['done']:,} of {view.batch.facts.chunks:,} done{leased}"
+        context.show.step("Chunks", text, good=None)
+        if not report.complete:
+            context.show.step("Workers", view.speed_text, good=None)
+    context.show.render(state_table(figures))
+    for sentence in steps:
+        context.show.render(Padding(Text(clean(sentence)), (0, 0, 0, 2)))
+    return Exit.DONE
+
+
+def _state_text(view: BatchView) -> str:
+    report, reason = view.report, view.batch.facts.reason
+    failed = f", {counted(report.failed, 'payout')} failed" if report.failed else ""
+    state = (
+        "complete"
+        if report.complete
+        else "nothing was sent yet"
+        if view.figures.is_untouched
+        else "not complete"
+    )
+    if view.state in (BatchState.PAUSED, BatchState.SUSPECT):
+        state += f"; {view.state}" + (f": {reason}" if reason else "")
+    elif view.state is BatchState.IMPORTED:
+        state += "; not planned"
+    elif view.batch.facts.stopped and not report.complete:
+        state += f"; stopped: {view.batch.facts.stopped}"
+    return f"{state}{failed}"
+
+
+def _next_steps(view: BatchView, ledger: LedgerAddress) -> list[str]:
+    """Advice on a batch in a database."""
+    report = view.report
+    if view.state is BatchState.SUSPECT:
+        return [f"Commits may be lost: no row is sent until `{ledger.command('recover')}`."]
+    if view.state is BatchState.PAUSED and not report.complete:
+        return [f"`{ledger.command('resume')}` lets workers go on."]
+    if view.state is BatchState.IMPORTED:
+        return [f"No worker takes a row yet: `{run_command(ledger)}` asks for the total and lets them begin."]
+    if (view.workers or view.idle) and not report.complete and not view.is_over:
+        return []
+    steps = messages.after_run(
+        view.figures, report.exit_code, view.batch.facts.stopped, ledger, failed=report.failed
+    )
+    more = [] if report.complete else [f"Or start workers: `{ledger.option_command('worker')}`."]
+    return steps + more
+
+
+async def workers(ledger: LedgerAddress, context: CommandContext) -> Exit:
+    """Show the workers of a database."""
+    async with open_database(ledger) as database:
+        from ...bulk.ledger.postgresql import workers
+
+        found = await workers.listed(database)
+    context.show.heading(ledger.shown, counted(len(found), "worker"))
+    if context.as_json:
+        for worker in found:
+            context.show.step("Worker", "", good=worker.silent < LEASE, **worker_facts(worker))
+    elif found:
+        context.show.render(_workers_table(found))
+    return Exit.DONE
+
+
+def _workers_table(found: Sequence[ListedWorker]) -> Padding:
+    table = _table("", "Host", "Process", "Version", "Chunks", "Rows", "A minute", "Seen", "", left=2)
+    for worker in found:
+        is_gone = worker.silent >= LEASE
+        note = "gone" if is_gone else "draining" if worker.is_draining else ""
+        table.add_row(
+            worker.id[:_SHORT],
+            Text(clean(worker.host)),
+            str(worker.pid),
+            Text(clean(worker.version)),
+            f"{len(worker.holding)} of {worker.slots}",
+            f"{worker.rows:,}",
+            f"{worker.per_minute:,.0f}",
+            f"{duration_text(worker.silent)} ago",
+            note,
+            style="dim" if is_gone else "",
+        )
+    return Padding(table, (1, 0, 1, 2), expand=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -20,6 +19,7 @@ from ...bulk.ledger_errors import (
 from ...bulk.protocol.responses import refuses_access
 from ...errors import APIConnectionError, APIStatusError, DeadlineExceeded, PaymentsError
 from .._exit_codes import Exit, exit_of
+from .ledger_address import LedgerAddress
 from .summary import BatchFigures
 
 RESUME: Final = "run the same command again to resume"
@@ -40,7 +40,7 @@ def after_run(
     figures: BatchFigures,
     code: int,
     stopped: str | None,
-    ledger: str,
+    ledger: LedgerAddress,
     *,
     failed: int = 0,
     clean: bool | None = None,
@@ -50,8 +50,8 @@ def after_run(
     `clean`: whether the service's list agrees with the ledger, where they were compared.
     """
     if code in (2, 75):
-        resume = _FIX if code == 2 else _RAISE if stopped and "--max-" in stopped else _RESUME
-        ended = f"{_stopped(stopped)} {_unsure(figures.counts['in_flight'])}{resume}"
+        again = _FIX if code == 2 else _resumed_by(stopped or "", ledger)
+        ended = f"{_stopped(stopped)} {_unsure(figures.counts['in_flight'])}{again}"
         parts = [ended, _failed(failed, ledger)]
     elif code == 3:
         parts = [doubtful(figures.counts["in_doubt"], ledger), _failed(failed, ledger)]
@@ -62,16 +62,26 @@ def after_run(
     return [part for part in parts if part]
 
 
-def doubtful(rows: int, ledger: str) -> str:
+def _resumed_by(stopped: str, ledger: LedgerAddress) -> str:
+    """What lets a batch go on that stopped for this reason."""
+    if "--max-" in stopped:
+        return _RAISE
+    for held, command in (("paused", "resume"), ("suspect", "recover")):
+        if stopped.startswith(f"the batch is {held}"):
+            return f"`{ledger.command(command)}` first. {_RESUME}"
+    return _RESUME
+
+
+def doubtful(rows: int, ledger: LedgerAddress) -> str:
     """Rows whose outcome is unknown."""
     return (
         f"{counted(rows, 'row')} in doubt: the same `run` command posts them once more and pays none twice; "
-        f"`{command('reconcile', ledger)}` only reads. When the service says that a row is paid and does not "
+        f"`{ledger.command('reconcile')}` only reads. When the service says that a row is paid and does not "
         "list it, wait 15 minutes from its last request. Pay these rows by no other means."
     )
 
 
-def refused(counts: Mapping[str, int], ledger: str) -> str:
+def refused(counts: Mapping[str, int], ledger: LedgerAddress) -> str:
     """Rows that the service did not take."""
     parts = []
     if counts["rejected"]:
@@ -83,35 +93,34 @@ def refused(counts: Mapping[str, int], ledger: str) -> str:
         return f"{counted(gone, 'row')} cancelled; every other row was created." if gone else ""
     states = " ".join(f"--state {state}" for state in ("rejected", "conflict") if counts[state])
     examine = f" {_EXAMINE}" if counts["conflict"] else ""
-    correct = f" {_CORRECT} `{command('retry-failed', ledger)} --rejected`." if counts["rejected"] else ""
-    why = f"see why with `{command('export', ledger, 'refused.csv')} {states}`"
+    correct = f" {_CORRECT} `{ledger.command('retry-failed')} --rejected`." if counts["rejected"] else ""
+    why = f"see why with `{ledger.command('export', 'refused.csv')} {states}`"
     return f"{' and '.join(parts)}: {why}.{examine}{correct}"
 
 
-def command(name: str, *paths: str) -> str:
-    """A command line of this family, ready for a shell."""
-    return f"payments payouts {name} {shlex.join(paths)}"
-
-
 def counted(number: int, noun: str) -> str:
-    """`1 row`, `2,000 rows`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    """`1 row`, `2,000 rows`, `2 batches`, `2 retries`."""
+    if number != 1:
+        noun = (
+            f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+        )
+    return f"{number:,} {noun}"
 
 
 def _stopped(reason: str | None) -> str:
     return f"Stopped: {reason.rstrip('.')}." if reason else "Not finished."
 
 
-def _failed(rows: int, ledger: str) -> str:
+def _failed(rows: int, ledger: LedgerAddress) -> str:
     if not rows:
         return ""
-    again = command("retry-failed", ledger)
-    which = f"`{command('export', ledger, 'failed.csv')} --state failed` lists them"
+    again = ledger.command("retry-failed")
+    which = f"`{ledger.command('export', 'failed.csv')} --state failed` lists them"
     failed = f"{counted(rows, 'payout')} failed for good: {which}"
     return f"{failed}, `{again}` makes their rows new, and the next run pays them."
 
 
-def _open(figures: BatchFigures, ledger: str) -> str:
+def _open(figures: BatchFigures, ledger: LedgerAddress) -> str:
     """Created payouts have not arrived yet."""
     awaited = figures.ended.awaited if figures.ended else 0
     if not awaited:
@@ -119,16 +128,16 @@ def _open(figures: BatchFigures, ledger: str) -> str:
     created = "1 payout is created, and" if awaited == 1 else f"{awaited:,} payouts are created, and"
     return (
         f"{created} not final yet: each may still fail. The same `run` command with `--wait-final 2h` "
-        f"follows them to their end; `{command('reconcile', ledger)}` reads their status once."
+        f"follows them to their end; `{ledger.command('reconcile')}` reads their status once."
     )
 
 
-def _disagreeing(clean: bool | None, ledger: str) -> str:
+def _disagreeing(clean: bool | None, ledger: LedgerAddress) -> str:
     if clean is not False:
         return ""
     return (
         "The service's list does not confirm the ledger: read the findings. A list may show a payout up to "
-        f"15 minutes late: run `{command('reconcile', ledger)}` after that time."
+        f"15 minutes late: run `{ledger.command('reconcile')}` after that time."
     )
 
 

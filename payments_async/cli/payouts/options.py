@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Protocol
 
 import attrs
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
+
+from .ledger_address import LedgerAddress
 
 _SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([smhd]?)")
@@ -18,6 +20,7 @@ _SHARE: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)(%?)")
 _LONGEST: Final = 30 * 86400
 
 StateName = Literal["new", "in-flight", "created", "rejected", "conflict", "in-doubt", "cancelled"]
+RoleName = Literal["reader", "worker", "planner"]
 FateName = Literal["completed", "failed", "pending", "unknown"]
 
 
@@ -81,6 +84,16 @@ def _share(_: Any, tokens: Sequence[Token]) -> float:
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 Url = Annotated[str | None, Parameter(metavar="URL")]
 Path = Annotated[str, Parameter(metavar="PATH")]
+Ledger = Annotated[str | None, Parameter(metavar="LEDGER")]
+_LEDGER: Final = "The ledger, a file or a database (postgresql://…); PAYMENTS_LEDGER unless given."
+LedgerArgument = Annotated[str | None, Parameter(metavar="LEDGER", help=_LEDGER)]
+RequiredLedger = Annotated[str, Parameter(metavar="LEDGER", help=_LEDGER)]
+_DATABASE: Final = "The database (postgresql://…); PAYMENTS_LEDGER unless given."
+_INSECURE: Final = "Use a database on another machine without verified TLS (sslmode=verify-full)."
+Insecure = Annotated[bool, Parameter(negative="", show_default=False, help=_INSECURE)]
+_BATCH: Final = "The batch's name. A database has many batches."
+BatchId = Annotated[str | None, Parameter(metavar="NAME", help=_BATCH)]
+DatabaseArgument = Annotated[str | None, Parameter(metavar="DATABASE", help=_DATABASE)]
 Duration = Annotated[float, Parameter(converter=_seconds, metavar="DURATION", show_default=shortest)]
 Amount = Annotated[Decimal | None, Parameter(converter=_amount, metavar="AMOUNT")]
 Delimiter = Annotated[str | None, Parameter(converter=_delimiter, metavar="SIGN")]
@@ -94,16 +107,36 @@ RowNumbers = Annotated[
 States = Annotated[list[StateName | FateName] | None, Parameter(name="--state", negative="")]
 
 
+_NOWHERE: Final = LedgerAddress("")
 _READING: Final = ("batch_id", "skip_invalid", "rejects")
-_PACE: Final = (
-    "max_amount",
-    "max_rows",
-    "max_failure_rate",
-    "concurrency",
-    "patience",
-    "drain",
-    "wait_final",
-)
+_RULES: Final = ("max_amount", "max_rows", "max_failure_rate")
+_PACE: Final = ("concurrency", "patience", "drain", "wait_final")
+_WORK: Final = ("slots", "batch_id", "until_idle", "concurrency", "patience", "drain")
+
+
+class Located(Protocol):
+    """Options of a command about a ledger."""
+
+    @property
+    def insecure_database(self) -> bool:
+        """Whether a database on another machine may be used without verified TLS."""
+
+
+@Parameter(name="*")
+@attrs.frozen(kw_only=True)
+class DatabaseOptions:
+    """The options of commands about a database."""
+
+    insecure_database: Insecure = False
+
+
+@Parameter(name="*")
+@attrs.frozen(kw_only=True)
+class BatchOptions:
+    """The options of commands about one batch."""
+
+    batch_id: BatchId = None
+    insecure_database: Insecure = False
 
 
 @Parameter(name="*")
@@ -112,8 +145,11 @@ class RunOptions:
     """The options of `payments payouts run`. The texts are its help."""
 
     file: Annotated[str, Parameter(parse=False)] = ""
-    ledger: Path | None = None
-    """What remembers every row; FILE.ledger unless given. On a local disk."""
+    address: Annotated[LedgerAddress, Parameter(parse=False)] = _NOWHERE
+    """The ledger, with its password."""
+    ledger: Ledger = None
+    """What remembers every row: a file on a local disk, or a database (postgresql://…) from which many
+    machines work. PAYMENTS_LEDGER unless given, else FILE.ledger."""
     batch_id: Annotated[str | None, Parameter(metavar="ID")] = None
     """Names the batch; else it is the hash of the input. A live key needs a name, unless every row has a
     reference of its own."""
@@ -151,10 +187,14 @@ class RunOptions:
     wait_final: Duration | None = None
     """How long to follow the created payouts until they are final."""
 
-    @property
-    def ledger_path(self) -> str:
-        """The ledger that was asked for, or the one beside the file."""
-        return self.ledger or f"{self.file}.ledger"
+    workers: Annotated[int, Parameter(validator=Number(gte=0, lte=64), metavar="N")] = 1
+    """Processes on this machine, if the ledger is a database; 0 only plans and watches. More processes pay no
+    faster: one keeps up with the whole limit of a key."""
+    detach: Flag = False
+    """End once the batch is planned: workers (`worker`) pay it. Only with a database."""
+    insecure_database: Insecure = False
+    lossy_standby: Flag = False
+    """Accept a standby that may lack the last commits after a fail-over. Said once for a batch."""
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -162,15 +202,81 @@ class RunOptions:
         return {name: getattr(self, name) for name in _READING}
 
     @property
+    def rules(self) -> dict[str, Any]:
+        """Options of `PayoutBatch.plan`."""
+        return {name: getattr(self, name) for name in _RULES}
+
+    @property
     def pace(self) -> dict[str, Any]:
         """Options of `PayoutBatch.run`."""
-        return {name: getattr(self, name) for name in _PACE}
+        return {name: getattr(self, name) for name in (*_RULES, *_PACE)}
+
+    @property
+    def worker_arguments(self) -> tuple[str, ...]:
+        """Arguments of one of this run's worker processes."""
+        share = -(-self.concurrency // max(self.workers, 1))
+        times = ("--patience", f"{self.patience:.3f}", "--drain", f"{self.drain:.3f}")
+        address = ("--base-url", self.base_url) if self.base_url else ()
+        insecure = ("--insecure-database",) if self.insecure_database else ()
+        batch = ("--batch-id", str(self.address.batch_id), "--until-idle", "--until-eof")
+        return (*batch, "--concurrency", str(share), *times, *address, *insecure)
+
+
+@Parameter(name="*")
+@attrs.frozen(kw_only=True)
+class WorkerOptions:
+    """The options of `payments payouts worker`. The texts are its help."""
+
+    ledger: Ledger = None
+    """The database (postgresql://…); PAYMENTS_LEDGER unless given."""
+    batch_id: Annotated[str | None, Parameter(metavar="NAME")] = None
+    """Work on this batch only."""
+    limit_store: Url = None
+    """What keeps the fleet's rate limit (postgresql://…, redis://…); PAYMENTS_LIMIT_STORE unless given, else
+    the ledger's database."""
+    slots: Annotated[int, Parameter(validator=Number(gte=1, lte=64), metavar="N")] = 2
+    """Chunks held at a time. With two, a request that takes long leaves nobody idle."""
+    concurrency: Concurrency = 256
+    """Rows under way at a time, and connections."""
+    patience: Duration = 3600.0
+    """How long rows in doubt are posted again and looked for, once the others are done: 90, 90s, 15m, 2h."""
+    drain: Duration = 30.0
+    """How long rows under way may take to end after SIGTERM or Ctrl-C."""
+    until_idle: Flag = False
+    """End when there is nothing left to do."""
+    until_eof: Flag = False
+    """End in order when the standard input is closed: for a program that starts workers."""
+    base_url: Url = None
+    """The service's address; PAYMENTS_BASE_URL unless given."""
+    insecure_database: Insecure = False
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Options of `bulk.workers.PayoutWorker`."""
+        return {name: getattr(self, name) for name in _WORK}
+
+
+@Parameter(name="*")
+@attrs.frozen(kw_only=True)
+class RecoverOptions:
+    """The options of `payments payouts recover`. The texts are its help."""
+
+    batch_id: BatchId = None
+    commands_complete: Flag = False
+    """No command of yours is missing from the list that is shown: let workers go on."""
+    by_hand: Flag = False
+    """Commits were lost although nothing shows it, as after a restored disk image."""
+    base_url: Url = None
+    """The service's address; PAYMENTS_BASE_URL unless given."""
+    insecure_database: Insecure = False
 
 
 @Parameter(name="*")
 @attrs.frozen(kw_only=True)
 class RetryOptions:
     """The options of `payments payouts retry-failed`. The texts are its help."""
+
+    batch_id: BatchId = None
 
     row: RowNumbers = None
     """Only this row, by its number; repeat it for more."""
@@ -182,3 +288,4 @@ class RetryOptions:
     """The total to pay anew, such as "XOF 1200.50", for each currency, instead of typing it."""
     base_url: Url = None
     """The service's address; PAYMENTS_BASE_URL unless given."""
+    insecure_database: Insecure = False

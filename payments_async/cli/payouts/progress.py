@@ -37,7 +37,7 @@ class ProgressView(Protocol):
         """Show the figures of this moment, in seconds."""
 
     def note(self, text: str) -> None:
-        """Show a sentence at once."""
+        """Show a sentence at once, unless it was the last one; "" ends it."""
 
 
 @attrs.define
@@ -49,6 +49,7 @@ class JsonLinesView:
     _shown_at: float | None = None
     _later: Timer | None = None
     """Shows what came within a second of a line, when the second is over."""
+    _noted: str = ""
 
     def read(self, rows: int, number: int = 1) -> None:
         """A line, unless there was one within the last second."""
@@ -83,7 +84,9 @@ class JsonLinesView:
 
     def note(self, text: str) -> None:
         """A line of its own."""
-        self._show.step("Note", text, message=text)
+        if text and text != self._noted:
+            self._show.step("Note", text, message=text)
+        self._noted = text
 
     def _is_time(self, at: float) -> bool:
         if self._shown_at is not None and at - self._shown_at < _EVERY:

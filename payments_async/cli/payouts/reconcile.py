@@ -1,13 +1,14 @@
-"""`payments payouts reconcile` and `retry-failed`, and the certificate file beside the ledger."""
+"""`payments payouts reconcile`, `retry-failed` and `recover`, and the certificate file beside the ledger."""
 
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
 from typing import Any
 
 import attrs
 
-from ...bulk import BatchReport, Certificate, PayoutBatch, RetryReport
+from ...bulk import BatchReport, Certificate, PayoutBatch, RecoveryReport, RetryReport
 from ...bulk._files import write_text
 from ...bulk.errors import BulkError
 from ...errors import PaymentsError
@@ -15,19 +16,11 @@ from .._exit_codes import CommandEnded, Exit
 from . import messages
 from .amounts import money_text, plain_sums
 from .confirm import ConfirmOptions, confirm_once, is_live, terminal
-from .messages import code_of, command, counted
-from .options import RetryOptions
-from .session import (
-    CommandContext,
-    figures_of,
-    ledger_work,
-    open_client,
-    print_next_steps,
-    result,
-    title_of,
-    updater,
-)
-from .summary import state_table
+from .ledger_address import LedgerAddress
+from .messages import code_of, counted
+from .options import RecoverOptions, RetryOptions
+from .session import CommandContext, ledger_work, open_batch, open_client, print_next_steps, updater
+from .summary import duration_text, figures_of, result, state_table, title_of
 
 _MOST_FINDINGS = 5
 _SHOWN = 20
@@ -53,7 +46,7 @@ class Certified:
         return attrs.evolve(report, exit_code=int(self.code), resumable=resumable, stopped=stopped)
 
 
-async def certify(batch: PayoutBatch, ledger: str, context: CommandContext) -> Certified:
+async def certify(batch: PayoutBatch, ledger: LedgerAddress, context: CommandContext) -> Certified:
     """Compare a complete batch with the service's list and write the certificate.
 
     Raises CommandEnded or BulkError where the ledger fails.
@@ -64,11 +57,11 @@ async def certify(batch: PayoutBatch, ledger: str, context: CommandContext) -> C
     except BulkError:
         raise
     except PaymentsError as error:
-        again = command("reconcile", ledger)
+        again = ledger.command("reconcile")
         text = f"not written ({error}); every row is recorded, and `{again}` writes it"
         context.show.step("Certified", text, good=False, path=None, error=str(error))
         return Certified(None, code_of(error), f"the certificate could not be made ({error})")
-    path = write_certificate(certificate, f"{ledger}.certificate.json", context)
+    path = write_certificate(certificate, ledger.beside("certificate.json"), context)
     return Certified(path, Exit.DONE if certificate.is_clean else Exit.REFUSED)
 
 
@@ -95,14 +88,19 @@ def write_certificate(certificate: Certificate, path: str, context: CommandConte
     return path
 
 
-async def reconcile(ledger: str, path: str | None, base_url: str | None, context: CommandContext) -> Exit:
+async def reconcile(
+    ledger: LedgerAddress, path: str | None, base_url: str | None, context: CommandContext
+) -> Exit:
     """Settle what the list shows, write the certificate. Raises CommandEnded or PaymentsError."""
-    async with open_client(base_url) as client, PayoutBatch.open(ledger, client, create=False) as batch:
-        context.show.heading(ledger, title_of(batch.status().batch_id))
+    async with (
+        open_client(base_url, ledger=ledger) as client,
+        open_batch(ledger, client, create=False) as batch,
+    ):
+        context.show.heading(ledger.shown, title_of(batch.status().batch_id))
         with context.progress("Checking") as view:
             certificate = await ledger_work(ledger, batch.reconcile(updater(view)))
         report = batch.status()
-        written = write_certificate(certificate, path or f"{ledger}.certificate.json", context)
+        written = write_certificate(certificate, path or ledger.beside("certificate.json"), context)
     figures, code = figures_of(report), Exit(report.exit_code)
     if code is Exit.DONE and not certificate.is_clean:
         code = Exit.REFUSED
@@ -115,13 +113,13 @@ async def reconcile(ledger: str, path: str | None, base_url: str | None, context
     return code
 
 
-async def retry_failed(ledger: str, wanted: RetryOptions, context: CommandContext) -> Exit:
+async def retry_failed(ledger: LedgerAddress, wanted: RetryOptions, context: CommandContext) -> Exit:
     """Find the failed payouts, or the rejected rows, have their total confirmed, make the rows new."""
     async with (
-        open_client(wanted.base_url) as client,
-        PayoutBatch.open(ledger, client, create=False) as batch,
+        open_client(wanted.base_url, ledger=ledger) as client,
+        open_batch(ledger, client, create=False) as batch,
     ):
-        context.show.heading(ledger, title_of(batch.status().batch_id))
+        context.show.heading(ledger.shown, title_of(batch.status().batch_id))
         reading = "rejected rows in the ledger" if wanted.rejected else "failed payouts at the service"
         with context.spinner(f"Reading the {reading}"):
             found = await batch.retry_failed(rows=wanted.row, rejected=wanted.rejected, dry_run=True)
@@ -175,3 +173,72 @@ def _retry_text(report: RetryReport, wanted: RetryOptions) -> str:
     if report.dry_run:
         return f"{rows}, {money}, would be paid anew; nothing was changed"
     return f"{rows}, {money}: the next `payments payouts run` pays them"
+
+
+async def recover(ledger: LedgerAddress, wanted: RecoverOptions, context: CommandContext) -> Exit:
+    """Learn from the list what a database has lost. Raises CommandEnded or PaymentsError."""
+    async with (
+        open_client(wanted.base_url, ledger=ledger) as client,
+        open_batch(ledger, client, create=False) as batch,
+    ):
+        context.show.heading(ledger.shown, title_of(batch.status().batch_id))
+        with context.progress("Recovering") as view:
+            work = batch.recover(
+                updater(view), commands_complete=wanted.commands_complete, by_hand=wanted.by_hand
+            )
+            report = await ledger_work(ledger, work)
+    steps = _after_recovery(report, ledger)
+    code = Exit.REFUSED if report.findings else Exit.DONE if report.is_over else Exit.RESUMABLE
+    _show_recovery(report, code, steps, context)
+    print_next_steps(steps)
+    return code
+
+
+def _show_recovery(report: RecoveryReport, code: Exit, steps: list[str], context: CommandContext) -> None:
+    commands = [{**attrs.asdict(each), "at": _time_text(each.at)} for each in report.commands]
+    facts = {**attrs.asdict(report, recurse=False), "commands": commands, "wait": round(report.wait)}
+    facts |= {"retried": list(report.retried), "findings": list(report.findings)}
+    context.show.step(
+        "Recovered",
+        _recovery_text(report),
+        good=None if code is Exit.RESUMABLE else code is Exit.DONE,
+        **facts,
+        is_over=report.is_over,
+        exit_code=int(code),
+        next=" ".join(steps),
+    )
+    if not context.as_json:
+        for each in commands:
+            context.show.step(
+                "Command", f"{each['at']}  {each['kind']:<8} {each['rows']:>11,} rows", good=None
+            )
+        _show_first("Finding", list(report.findings), len(report.findings), context, good=False)
+
+
+def _time_text(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(sep=" ", timespec="seconds")
+
+
+def _recovery_text(report: RecoveryReport) -> str:
+    if report.reason is None:
+        return "no commits were lost: nothing to recover"
+    settled = f"{counted(report.settled, 'row')} settled from the service's list"
+    return f"{report.reason}; {settled}, {counted(len(report.retried), 'lost retry')} made good"
+
+
+def _after_recovery(report: RecoveryReport, ledger: LedgerAddress) -> list[str]:
+    """Advice after a recovery."""
+    parts = []
+    if report.is_suspect:
+        confirm = ledger.command("recover", "--commands-complete")
+        parts.append(
+            "No row is sent yet. Compare the commands above with those that were given, repeat what is "
+            f"missing, and confirm: `{confirm}`."
+        )
+    if report.wait:
+        again = ledger.command("recover")
+        parts.append(
+            f"Until a reading of the list in {duration_text(report.wait)} has shown what was lost, rows "
+            f"cannot be cancelled, edited or retried: run `{again}` again then."
+        )
+    return parts

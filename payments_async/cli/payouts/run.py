@@ -21,16 +21,9 @@ from .messages import after_edits, counted
 from .options import RunOptions
 from .progress import CountedSource, ProgressView, readable
 from .reconcile import Certified, certify
-from .session import (
-    CommandContext,
-    figures_of,
-    ledger_work,
-    open_client,
-    print_next_steps,
-    read_status,
-    result,
-)
-from .summary import BatchFigures, duration_text, rate_text, state_table
+from .session import CommandContext, ledger_work, open_batch, open_client, print_next_steps
+from .summary import BatchFigures, duration_text, figures_of, rate_text, result, state_table
+from .workers import pay_with_workers
 
 _SHOWN = 20
 
@@ -41,26 +34,33 @@ async def pay(order: RunOptions, context: CommandContext) -> Exit:
     if order.dry_run:
         return await preview(order, context)
     async with (
-        open_client(order.base_url, concurrency=order.concurrency) as client,
-        PayoutBatch.open(order.ledger_path, client) as batch,
+        open_client(order.base_url, concurrency=order.concurrency, ledger=order.address) as client,
+        open_batch(order.address, client) as batch,
     ):
-        context.show.heading(order.file, f"ledger {order.ledger_path}")
+        context.show.heading(order.file, f"ledger {order.address.shown}")
         loaded = await load(batch, order, context)
+        order = attrs.evolve(order, address=order.address.of_batch(loaded.batch_id))
         try:
             _confirm(batch, order, context)
         except CommandEnded:
             if loaded.is_new:  # nothing was sent from this ledger: it would only block the next attempt
                 await batch.discard()
             raise
-        return await _pay(batch, order, context)
+        if order.address.is_database:
+            await batch.plan(**order.rules, lossy_standby=order.lossy_standby)
+        return _show_planned(order, context) if order.detach else await _pay(batch, order, context)
 
 
 def _check_paths(order: RunOptions) -> None:
     """Raise SourceUnreadable or CommandEnded before anything is opened."""
     _source(order)
-    if os.path.realpath(order.ledger_path) == os.path.realpath(order.file):
+    ledger = order.address
+    if not ledger.is_database and (order.detach or order.workers != 1):
+        problem = "--workers and --detach are for a ledger in a database (postgresql://…)"
+        raise CommandEnded(f"{ledger.shown}: a file has one process; {problem}", Exit.USAGE)
+    if not ledger.is_database and os.path.realpath(ledger.text) == os.path.realpath(order.file):
         problem = "the ledger is the file itself; choose another path"
-        raise CommandEnded(f"{order.ledger_path}: {problem}", Exit.USAGE)
+        raise CommandEnded(f"{ledger.shown}: {problem}", Exit.USAGE)
 
 
 def _source(order: RunOptions) -> Source:
@@ -87,7 +87,7 @@ async def preview(order: RunOptions, context: CommandContext) -> Exit:
         client = None
         if key and has_address:
             client = await stack.enter_async_context(open_client(order.base_url))
-        batch = PayoutBatch.open(order.ledger_path, client)
+        batch = open_batch(order.address, client)
         with _reading(order, context) as source:
             report = await batch.preview(source, **order.reading)
     _show_import("Checked", report, order, context)
@@ -116,7 +116,7 @@ def _show_import(name: str, report: ImportReport, order: RunOptions, context: Co
     facts |= {total: plain_sums(facts[total]) for total in ("totals", "payable", "input_totals")}
     facts["differences"] = [str(difference) for difference in report.differences]
     facts["warnings"] = list(report.warnings)
-    context.show.step(name, _import_text(report), ledger=order.ledger_path, **facts)
+    context.show.step(name, _import_text(report), ledger=order.address.shown, **facts)
     for warning in () if context.as_json else report.warnings:
         context.show.step("Warning", warning, good=False)
 
@@ -153,28 +153,38 @@ def _confirm(batch: PayoutBatch, order: RunOptions, context: CommandContext) -> 
     """Ask for the confirmation of a live batch's total. Raises CommandEnded without it."""
     report = batch.status()
     figures = figures_of(report)
-    input_hash = read_status(order.ledger_path).get("input_hash")
+    input_hash = batch._ledger.header.binding.input_hash
     key = os.environ["PAYMENTS_API_KEY"]
     account = f"{order.base_url or os.environ['PAYMENTS_BASE_URL']} {read_key(key).fingerprint}"
-    wanted = Confirmation(report.batch_id, str(input_hash or ""), account, figures.payable())
+    wanted = Confirmation(report.batch_id, input_hash, account, figures.payable())
     asking = ConfirmOptions(order.confirm_total or (), is_live(key), context.interrupts.asking, terminal())
-    how = confirm(wanted, figures.rows - figures.counts["cancelled"], order.ledger_path, asking)
+    how = confirm(wanted, figures.rows - figures.counts["cancelled"], order.address, asking)
     if how:
         context.show.step("Confirmed", f"{money_text(wanted.totals)}, {how}", how=how)
+
+
+def _show_planned(order: RunOptions, context: CommandContext) -> Exit:
+    """Show how the planned batch is paid."""
+    worker, status = order.address.option_command("worker"), order.address.command("status")
+    text = "workers that run, on any machine, pay it now"
+    context.show.step("Planned", text, batch_id=order.address.batch_id, worker=worker, status=status)
+    print_next_steps([f"`{worker}` starts a worker; `{status}` shows how far it is."])
+    return Exit.DONE
 
 
 async def _pay(batch: PayoutBatch, order: RunOptions, context: CommandContext) -> Exit:
     began, before = SYSTEM.monotonic(), figures_of(batch.status())
     progress = RunProgress(order.wait_final)
     try:
-        report = await ledger_work(order.ledger_path, _run(batch, order, context, progress))
+        report = await ledger_work(order.address, _run(batch, order, context, progress))
     except asyncio.CancelledError:
         if not context.interrupts.caught():
             raise
-        report = attrs.evolve(batch.status(), stopped=f"{context.interrupts.reason}, twice")
+        report = await batch.refresh() if order.address.is_database else batch.status()
+        report = attrs.evolve(report, stopped=f"{context.interrupts.reason}, twice")
         return _show_end(report, None, Exit.RESUMABLE, order, context)
     _show_speed(before, figures_of(report), (progress.decided or SYSTEM.monotonic()) - began, context)
-    certified = await certify(batch, order.ledger_path, context) if report.complete else None
+    certified = await certify(batch, order.address, context) if report.complete else None
     report = certified.applied_to(report) if certified else report
     return _show_end(report, certified, Exit(report.exit_code), order, context)
 
@@ -185,13 +195,23 @@ async def _run(
     with context.progress("Paying") as view:
         view.show(figures_of(batch.status()), SYSTEM.monotonic())
 
+        def show(now: Progress) -> None:
+            progress.update(now, view, batch)
+
         def drain(reason: str) -> None:
             seconds = duration_text(order.drain)
             view.note(f"{reason}: finishing what is under way, {seconds} at most; once more cuts it off")
             batch.stop(reason)
 
+        if order.workers != 1:
+            paid = await pay_with_workers(order, context, view, show)
+            await batch.refresh()  # what others have recorded
+            if paid.stopped is not None or (order.workers == 0 and order.wait_final is None):
+                return paid
         with context.interrupts.draining(drain):
-            return await batch.run(lambda now: progress.update(now, view, batch), **order.pace)
+            if order.workers == 0 and order.wait_final is not None:
+                return await batch.follow(order.wait_final, show)
+            return await batch.run(show, **order.pace)  # also what the workers left, and the closing
 
 
 @attrs.define
@@ -226,7 +246,7 @@ def _show_speed(before: BatchFigures, after: BatchFigures, seconds: float, conte
 def _show_end(
     report: BatchReport, certified: Certified | None, code: Exit, order: RunOptions, context: CommandContext
 ) -> Exit:
-    figures, ledger = figures_of(report), order.ledger_path
+    figures, ledger = figures_of(report), order.address
     is_refused = bool(messages.refused(figures.counts, ledger))
     clean = None if certified is None or is_refused else certified.code is not Exit.REFUSED
     steps = messages.after_run(figures, code, report.stopped, ledger, failed=report.failed, clean=clean)

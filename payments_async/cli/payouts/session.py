@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, asynccontextmanager, closing, con
 from importlib.util import find_spec
 from logging import LogRecord
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 from rich.console import Console
@@ -23,10 +23,19 @@ from rich.live import Live
 
 from ..._request.notify import CANCELLED
 from ..._runtime import SYSTEM
-from ...bulk import BatchReport, OutcomesUnrecorded, Progress
+from ..._version import with_extra
+from ...bulk import OutcomesUnrecorded, PayoutBatch, Progress
 from ...bulk._files import write_text
 from ...bulk.errors import BulkError
-from ...bulk.ledger_errors import LedgerBroken, LedgerDamaged, LedgerFull, LedgerGone, LedgerReadOnly
+from ...bulk.ledger_errors import (
+    LedgerBroken,
+    LedgerDamaged,
+    LedgerFull,
+    LedgerGone,
+    LedgerMissing,
+    LedgerReadOnly,
+    LedgerUnavailable,
+)
 from ...bulk.protocol.responses import refuses_access, why
 from ...client import AsyncPayments
 from ...errors import APIConnectionError, APIStatusError, PaymentsError
@@ -34,10 +43,13 @@ from ...events import logger
 from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit, exit_of
 from .._output import JsonLines, OutputConsole, Show, Terminal, write_nowhere
-from .amounts import plain_sums
+from .ledger_address import LedgerAddress
 from .messages import RESUME, code_of, error_facts, message_of
 from .progress import BarView, JsonLinesView, ProgressView
-from .summary import ArrivedCounts, BatchFigures
+from .summary import figures_of
+
+if TYPE_CHECKING:
+    from ...bulk.ledger.postgresql.driver.database import Database
 
 _NAMES: Final = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
 
@@ -114,13 +126,14 @@ def listening() -> Iterator[Interrupts]:
 
 
 R = TypeVar("R")
-_LONG: Final = 40
 _SPARE: Final = 32
 """Connections for reads, besides those for payouts."""
 _CLOSED: Final = "the reader of the output left"
 _APP: Final = "payouts-cli"
 _UNSURE: Final = (LedgerBroken, LedgerDamaged, LedgerGone, LedgerReadOnly)
 """After these, with payouts under way, it is unknown what the ledger holds."""
+_PASSING: Final = (LedgerFull, LedgerUnavailable)
+"""After these the ledger is as it was recorded last, and the same command goes on later."""
 
 
 @attrs.frozen
@@ -215,7 +228,8 @@ def _stopper(interrupts: Interrupts) -> Callable[[], None]:
 def _for_operators(error: CommandEnded | PaymentsError) -> CommandEnded | PaymentsError:
     """Rewrite an error's message for operators, with options instead of arguments."""
     if isinstance(error, BulkError):
-        return CommandEnded(message_of(error), Exit.USAGE)
+        code = Exit.RESUMABLE if isinstance(error, LedgerUnavailable) else Exit.USAGE
+        return CommandEnded(message_of(error), code)
     if isinstance(error, APIStatusError | APIConnectionError) and refuses_access(error):
         return CommandEnded(f"{why(error)}; then run the same command again", Exit.USAGE)
     if isinstance(error, PaymentsError) and code_of(error) is Exit.RESUMABLE:
@@ -245,10 +259,17 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 @asynccontextmanager
-async def open_client(base_url: str | None, *, concurrency: int = 0) -> AsyncIterator[AsyncPayments]:
+async def open_client(
+    base_url: str | None,
+    *,
+    concurrency: int = 0,
+    ledger: LedgerAddress | None = None,
+    store: str | None = None,
+) -> AsyncIterator[AsyncPayments]:
     """A client with the key of PAYMENTS_API_KEY and a connection for each row that can be under way.
 
-    Raises CommandEnded or ConfigurationError.
+    Its rate limit is shared through `store`, or through a ledger's database unless the environment says
+    otherwise. Raises CommandEnded or ConfigurationError.
     """
     if not os.environ.get("PAYMENTS_API_KEY"):
         missing = "no API key: set PAYMENTS_API_KEY to the project's secret key (sk_live_… or sk_sandbox_…)"
@@ -259,10 +280,64 @@ async def open_client(base_url: str | None, *, concurrency: int = 0) -> AsyncIte
     connections = concurrency + _SPARE
     logger.addFilter(_is_unknown)
     try:
-        async with AsyncPayments(base_url=base_url, app_info=_APP, max_connections=connections) as client:
+        async with AsyncPayments(
+            base_url=base_url,
+            app_info=_APP,
+            max_connections=connections,
+            limit_store=store or _own_store(ledger),
+        ) as client:
             yield client
     finally:
         logger.removeFilter(_is_unknown)
+
+
+def _own_store(ledger: LedgerAddress | None) -> str | None:
+    """The database of the ledger as limit store, unless a store or a share of the limit is set."""
+    is_set = any(os.environ.get(name) for name in ("PAYMENTS_LIMIT_STORE", "PAYMENTS_RATE_SHARE"))
+    return ledger.text if ledger is not None and ledger.is_database and not is_set else None
+
+
+def open_batch(
+    ledger: LedgerAddress, client: AsyncPayments | None = None, *, create: bool = True
+) -> PayoutBatch:
+    """The batch at this address, to be entered."""
+    return PayoutBatch.open(
+        ledger.text,
+        client,
+        create=create,
+        batch_id=ledger.batch_id,
+        insecure_database=ledger.is_insecure,
+    )
+
+
+@asynccontextmanager
+async def open_database(ledger: LedgerAddress, *, tables: bool = True) -> AsyncIterator[Database]:
+    """Context of a connection to a ledger's database; `tables`: require those of this version.
+
+    Raises LedgerError, and ImportError without the extra.
+    """
+    try:
+        from ...bulk.ledger.postgresql.driver.database import Database
+    except ImportError as missing:
+        needed = f"a ledger in PostgreSQL needs {missing.name}: {with_extra('machines')}"
+        raise ImportError(needed) from missing
+    database = await Database.open(ledger.text, SYSTEM, exposed=ledger.is_insecure)
+    try:
+        if tables:
+            await _require_tables(database, ledger)
+        yield database
+    finally:
+        await database.close()
+
+
+async def _require_tables(database: Database, ledger: LedgerAddress) -> None:
+    from ...bulk.ledger.postgresql.setup import require_tables
+
+    try:
+        await require_tables(database, create=False)
+    except LedgerMissing:
+        problem = f"{ledger.shown}: holds no ledger's tables; the first `run` makes them, or `ledger init`"
+        raise CommandEnded(problem, Exit.USAGE) from None
 
 
 def _is_unknown(record: LogRecord) -> bool:
@@ -270,7 +345,7 @@ def _is_unknown(record: LogRecord) -> bool:
     return CANCELLED not in record.getMessage()
 
 
-async def ledger_work(ledger: str, running: Awaitable[R]) -> R:
+async def ledger_work(ledger: LedgerAddress, running: Awaitable[R]) -> R:
     """Await work on the service and the ledger. The message says what a failure of the ledger means.
 
     Raises CommandEnded when the ledger failed with payouts under way.
@@ -278,18 +353,18 @@ async def ledger_work(ledger: str, running: Awaitable[R]) -> R:
     try:
         return await running
     except OutcomesUnrecorded as error:
-        is_full = isinstance(error.__cause__, LedgerFull)  # make room and resume; else look at it first
-        code = Exit.RESUMABLE if is_full else Exit.OUTCOME_UNKNOWN
+        may_pass = isinstance(error.__cause__, _PASSING)  # make room and resume; else look at it first
+        code = Exit.RESUMABLE if may_pass else Exit.OUTCOME_UNKNOWN
         raise CommandEnded(f"{error}. {_save_outcomes(ledger, error)}", code) from error
-    except LedgerFull as error:  # what was sent is recorded; an intent that is not was not sent
+    except _PASSING as error:  # what was sent is recorded; an intent that is not was not sent
         raise CommandEnded(message_of(error), Exit.RESUMABLE) from error
     except _UNSURE as error:
         raise CommandEnded(message_of(error), Exit.OUTCOME_UNKNOWN) from error
 
 
-def _save_outcomes(ledger: str, error: OutcomesUnrecorded) -> str:
+def _save_outcomes(ledger: LedgerAddress, error: OutcomesUnrecorded) -> str:
     """Write what the ledger could not record beside it, or print it. Returns where it is."""
-    path = f"{ledger}.unrecorded.json"
+    path = ledger.beside("unrecorded.json")
     try:
         write_text(path, error.to_json())
     except OSError:
@@ -298,22 +373,13 @@ def _save_outcomes(ledger: str, error: OutcomesUnrecorded) -> str:
     return f"They are in {path}, as JSON"
 
 
-def read_status(ledger: str) -> dict[str, Any]:
+def read_status(ledger: LedgerAddress) -> dict[str, Any]:
     """The status file of a ledger's run (`LEDGER.status.json`); empty when it cannot be read."""
     try:
-        status = json.loads(Path(f"{ledger}.status.json").read_text(encoding="utf-8"))
+        status = json.loads(Path(f"{ledger.text}.status.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return status if isinstance(status, dict) and isinstance(status.get("rows"), dict) else {}
-
-
-def figures_of(progress: Progress) -> BatchFigures:
-    """The figures of a batch's progress or report. Only a report has how payouts have ended."""
-    ended = None
-    if isinstance(progress, BatchReport):
-        ended = ArrivedCounts(progress.finals.get("completed", 0), progress.failed, progress.awaited)
-    activity = None if progress.activity is None else attrs.asdict(progress.activity)
-    return BatchFigures.of(progress.counts, progress.sums, ended, activity)
 
 
 def updater(view: ProgressView) -> Callable[[Progress], None]:
@@ -325,25 +391,3 @@ def print_next_steps(steps: Iterable[str]) -> None:
     """Print advice on stderr, a line for each."""
     for sentence in steps:
         print(f"payments: {clean(sentence)}", file=sys.stderr)
-
-
-def title_of(batch_id: str) -> str:
-    """The batch for people: a hash is cut short."""
-    return f"batch {batch_id[:12]}…" if len(batch_id) > _LONG else f"batch {batch_id}"
-
-
-def result(report: BatchReport, code: int, steps: Iterable[str]) -> dict[str, Any]:
-    """A report for programs, with the exit code and what to do next."""
-    facts = figures_of(report).facts()
-    return {
-        "batch_id": report.batch_id,
-        **facts,
-        "complete": report.complete,
-        "balanced": report.balanced,
-        "stopped": report.stopped,
-        "resumable": report.resumable,
-        "payable": plain_sums(report.payable),
-        "finals": dict(report.finals),
-        "exit_code": int(code),
-        "next": " ".join(steps),
-    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
@@ -12,7 +12,8 @@ from rich.box import SIMPLE_HEAD
 from rich.padding import Padding
 from rich.table import Table
 
-from .amounts import grouped, plain, total_of
+from ...bulk import BatchReport, Progress
+from .amounts import grouped, plain, plain_sums, total_of
 
 STATES: Final = ("created", "rejected", "conflict", "in_doubt", "in_flight", "new", "cancelled")
 """The states of a row, in the order of tables."""
@@ -21,6 +22,7 @@ _OPEN: Final = ("new", "in_flight", "in_doubt")
 _WINDOW: Final = 15.0
 _LEAST: Final = 2.0
 _MINUTE: Final = 60.0
+_LONG_NAME: Final = 40
 
 
 @attrs.frozen
@@ -237,3 +239,34 @@ def _style(state: str, figures: BatchFigures) -> str:
     return {"created": "green", "rejected": "red", "conflict": "red", "in_doubt": "bold yellow"}.get(
         state, ""
     )
+
+
+def figures_of(progress: Progress) -> BatchFigures:
+    """The figures of a batch's progress or report. Only a report has how payouts have ended."""
+    ended = None
+    if isinstance(progress, BatchReport):
+        ended = ArrivedCounts(progress.finals.get("completed", 0), progress.failed, progress.awaited)
+    activity = None if progress.activity is None else attrs.asdict(progress.activity)
+    return BatchFigures.of(progress.counts, progress.sums, ended, activity)
+
+
+def title_of(batch_id: str) -> str:
+    """The batch for people: a hash is cut short."""
+    return f"batch {batch_id[:12]}…" if len(batch_id) > _LONG_NAME else f"batch {batch_id}"
+
+
+def result(report: BatchReport, code: int, steps: Iterable[str]) -> dict[str, Any]:
+    """A report for programs, with the exit code and what to do next."""
+    facts = figures_of(report).facts()
+    return {
+        "batch_id": report.batch_id,
+        **facts,
+        "complete": report.complete,
+        "balanced": report.balanced,
+        "stopped": report.stopped,
+        "resumable": report.resumable,
+        "payable": plain_sums(report.payable),
+        "finals": dict(report.finals),
+        "exit_code": int(code),
+        "next": " ".join(steps),
+    }

@@ -1,0 +1,133 @@
+"""The ledger that a command is about: a file, or a batch in a PostgreSQL database. Pure.
+
+Its password is shown nowhere: not in messages, lines, names of files or the arguments of a process.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import unquote
+
+import attrs
+
+from ...bulk._files import file_name
+from .._exit_codes import CommandEnded, Exit
+
+VARIABLE: Final = "PAYMENTS_LEDGER"
+"""The environment variable of the ledger's address."""
+VISIBLE: Final = (
+    f"the database's password is on the command line, where everybody on this machine can read it: put the "
+    f"address into {VARIABLE}, or the password into a password file (PGPASSFILE)"
+)
+"""The warning about a password among a command's arguments."""
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_DATABASE: Final = re.compile(r"postgres(?:ql)?://")
+_USER: Final = re.compile(r"(?s)\A([^:]*://[^:/?#@]*):.*@")
+_PARAMETER: Final = re.compile(r"(?s)([?&])([^=&]*)=([^&]*)")
+_SECRETS: Final = ("password", "secret")
+
+
+@attrs.frozen
+class LedgerAddress:
+    """A ledger's address, and the batch in it."""
+
+    text: str = attrs.field(repr=False)
+    """The path, or the URL with its password."""
+    batch_id: str | None = None
+    """The batch's name, as it was given."""
+    is_default: bool = False
+    """True if the address came from PAYMENTS_LEDGER."""
+    is_insecure: bool = False
+    """True if a database on another machine may be used without verified TLS."""
+
+    @property
+    def is_database(self) -> bool:
+        """True if the ledger is in a database."""
+        return _DATABASE.match(self.text) is not None
+
+    @property
+    def has_visible_password(self) -> bool:
+        """True if a password stands among the command's arguments."""
+        return not self.is_default and self.shown != self.text
+
+    @property
+    def shown(self) -> str:
+        """The address without its password."""
+        return without_password(self.text)
+
+    @property
+    def label(self) -> str:
+        """The address for people, with the batch."""
+        return f"{self.shown} batch {self.batch_id}" if self.is_database and self.batch_id else self.shown
+
+    def command(self, name: str, *more: str) -> str:
+        """The command line of another command about this ledger, ready for a shell."""
+        place = () if self.is_default else (self.shown,)
+        return shlex.join(("payments", "payouts", name, *place, *more, *self._options))
+
+    def option_command(self, name: str, *more: str) -> str:
+        """The same for commands that take the ledger as an option."""
+        place = () if self.is_default else ("--ledger", self.shown)
+        return shlex.join(("payments", "payouts", name, *more, *place, *self._options))
+
+    @property
+    def _options(self) -> tuple[str, ...]:
+        """The options that find a batch in a database."""
+        name = ("--batch-id", self.batch_id) if self.batch_id else ()
+        insecure = ("--insecure-database",) if self.is_insecure else ()
+        return (*name, *insecure) if self.is_database else ()
+
+    def of_batch(self, batch_id: str) -> LedgerAddress:
+        """The same ledger with the batch's name, where a name is needed to find the batch."""
+        return attrs.evolve(self, batch_id=batch_id) if self.is_database else self
+
+    def beside(self, suffix: str) -> str:
+        """The path of a file about the batch: beside the ledger's file, or in the folder of the command."""
+        if not self.is_database:
+            return f"{self.text}.{suffix}"
+        return f"{file_name(self.batch_id or 'batch')}.{suffix}"
+
+
+def without_password(text: str) -> str:
+    """An address with `***` in place of its password; a path as it is."""
+    return _PARAMETER.sub(_masked, _USER.sub(r"\1:***@", text)) if _SCHEME.match(text) else text
+
+
+def _masked(parameter: re.Match[str]) -> str:
+    """A parameter of an address, whose name may be percent-encoded."""
+    is_secret = any(word in unquote(parameter[2]).lower() for word in _SECRETS)
+    return f"{parameter[1]}{parameter[2]}=***" if is_secret else parameter[0]
+
+
+def require_address(
+    given: str | None, environment: Mapping[str, str], otherwise: str | None = None
+) -> LedgerAddress:
+    """The address that was given, else that of PAYMENTS_LEDGER, else `otherwise`. Raises CommandEnded."""
+    if given:
+        return LedgerAddress(given)
+    if text := environment.get(VARIABLE):
+        return LedgerAddress(text, is_default=True)
+    if otherwise is None:
+        missing = f"no ledger: give its path or address (postgresql://…), or set {VARIABLE}"
+        raise CommandEnded(missing, Exit.USAGE)
+    return LedgerAddress(otherwise)
+
+
+def require_database(address: LedgerAddress, why: str) -> LedgerAddress:
+    """The address, of a database. Raises CommandEnded, with why it must be one."""
+    if not address.is_database:
+        problem = f"{address.shown}: is not the address of a database (postgresql://…)"
+        raise CommandEnded(f"{problem}; {why}", Exit.USAGE)
+    return address
+
+
+def require_batch(address: LedgerAddress) -> LedgerAddress:
+    """The address, with a batch's name if it is a database's. Raises CommandEnded."""
+    if address.is_database and not address.batch_id:
+        listed = f"`{address.command('batches')}` lists them"
+        problem = f"{address.shown}: a database has many batches; name one with --batch-id: {listed}"
+        raise CommandEnded(problem, Exit.USAGE)
+    return address

@@ -1,0 +1,288 @@
+"""The commands of `payments payouts` for a ledger in a database, with their help."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from cyclopts import App, Parameter
+
+from .._output import Json
+from .commands import address_of, batch_address, command, payouts
+from .ledger_address import LedgerAddress, require_database
+from .options import (
+    BatchOptions,
+    DatabaseArgument,
+    DatabaseOptions,
+    Flag,
+    Ledger,
+    Located,
+    RecoverOptions,
+    RoleName,
+    WorkerOptions,
+)
+
+_FILE: Final = "a ledger in a file has one process, which `run` starts"
+ledger: Final = App(name="ledger", help="Tables, rights and settings of a database that has ledgers.")
+payouts.command(ledger)
+
+
+def _database_of(given: str | None, options: Located | None) -> LedgerAddress:
+    """The database that a command is about. Raises CommandEnded."""
+    return require_database(address_of(given, options), _FILE)
+
+
+def _batch_of(given: str | None, options: Located | None) -> LedgerAddress:
+    """One batch in a database. Raises CommandEnded."""
+    return require_database(batch_address(given, options), _FILE)
+
+
+@command()
+def worker(*, options: WorkerOptions | None = None, json: Json = False) -> int:
+    """Work on the batches of a database, beside any number of other workers on any number of machines.
+
+    A worker takes chunks of rows, pays them, and takes the next; it works on every batch that `run` has
+    planned with its key. SIGTERM or Ctrl-C lets the rows under way end; what it leaves goes to the others.
+
+    Exit codes: 0 stopped by a signal or by `drain`, or nothing left with --until-idle; 2 nothing can be sent
+    until you fix what the message names; 3 outcomes could not be recorded; 75 database or service lost: start
+    it again.
+
+    Parameters
+    ----------
+    json
+        JSON lines instead of text; also without a terminal.
+    """
+    from .session import perform
+    from .workers import work
+
+    wanted = options or WorkerOptions()
+    address = require_database(address_of(wanted.ledger, wanted), _FILE)
+    return perform(
+        lambda context: work(address, wanted, context), about=address.shown, as_json=json, lines=True
+    )
+
+
+@command()
+def batches(
+    database: DatabaseArgument = None, /, *, options: DatabaseOptions | None = None, json: Json = False
+) -> int:
+    """The batches of a database: rows, sums, speed. Needs no key.
+
+    Parameters
+    ----------
+    json
+        A JSON object for each batch instead of a table.
+    """
+    from .inspect import batches
+    from .session import perform
+
+    address = _database_of(database, options)
+    return perform(lambda context: batches(address, context), about=address.shown, as_json=json)
+
+
+@command()
+def workers(
+    database: DatabaseArgument = None, /, *, options: DatabaseOptions | None = None, json: Json = False
+) -> int:
+    """The workers of a database: where each runs, what it holds, how fast it pays. Needs no key.
+
+    Parameters
+    ----------
+    json
+        A JSON object for each worker instead of a table.
+    """
+    from .inspect import workers
+    from .session import perform
+
+    address = _database_of(database, options)
+    return perform(lambda context: workers(address, context), about=address.shown, as_json=json)
+
+
+@command()
+def pause(
+    database: DatabaseArgument = None,
+    /,
+    *,
+    reason: str = "by an operator",
+    options: BatchOptions | None = None,
+    json: Json = False,
+) -> int:
+    """Let no worker begin another row of a batch, until `resume`. Effective within 5 seconds. Needs no key.
+
+    Rows under way end and are recorded.
+
+    Parameters
+    ----------
+    reason
+        Why; `status` shows it.
+    json
+        One JSON object instead of text.
+    """
+    from .machines import pause
+    from .session import perform
+
+    address = _batch_of(database, options)
+    return perform(lambda context: pause(address, reason, context), about=address.shown, as_json=json)
+
+
+@command()
+def resume(
+    database: DatabaseArgument = None, /, *, options: BatchOptions | None = None, json: Json = False
+) -> int:
+    """Let workers go on with a paused batch. Of another batch it prints what resumes it. Needs no key.
+
+    Parameters
+    ----------
+    json
+        One JSON object instead of text.
+    """
+    from .machines import resume
+    from .session import perform
+
+    address = batch_address(database, options)
+    return perform(lambda context: resume(address, context), about=address.shown, as_json=json)
+
+
+@command()
+def drain(
+    worker: Annotated[str, Parameter(metavar="WORKER")],
+    /,
+    *,
+    ledger: Ledger = None,
+    options: DatabaseOptions | None = None,
+    json: Json = False,
+) -> int:
+    """Stop a worker in order: it takes no more rows, ends those under way and exits. Needs no key.
+
+    Parameters
+    ----------
+    worker
+        Its id, or the first signs of it, as `workers` shows them.
+    ledger
+        The database (postgresql://…); PAYMENTS_LEDGER unless given.
+    json
+        One JSON object instead of text.
+    """
+    from .machines import drain
+    from .session import perform
+
+    address = _database_of(ledger, options)
+    return perform(lambda context: drain(address, worker, context), about=address.shown, as_json=json)
+
+
+@command()
+def recover(
+    database: DatabaseArgument = None, /, *, options: RecoverOptions | None = None, json: Json = False
+) -> int:
+    """Recover a batch whose database has lost commits, by a fail-over or a restored backup. Sends no payout.
+
+    Such a batch is suspect, and no row of it is sent. This reads the service's list, records what it shows
+    and lists the commands that the database still knows. Repeat those that are missing, then confirm with
+    --commands-complete. The key comes from PAYMENTS_API_KEY.
+
+    Exit codes: 0 recovered, or nothing was lost; 1 the list shows what does not follow from the ledger; 2 as
+    for `run`; 75 not over yet: the message says when to run it again, and how.
+
+    Parameters
+    ----------
+    json
+        JSON lines instead of text; also without a terminal.
+    """
+    from .reconcile import recover
+    from .session import perform
+
+    wanted = options or RecoverOptions()
+    address = _batch_of(database, wanted)
+    return perform(
+        lambda context: recover(address, wanted, context), about=address.shown, as_json=json, lines=True
+    )
+
+
+@command()
+def cancel_rest(
+    database: DatabaseArgument = None,
+    /,
+    *,
+    options: BatchOptions | None = None,
+    yes: Flag = False,
+    json: Json = False,
+) -> int:
+    """Cancel every row of a batch that was never sent. It cannot be undone. Needs no key.
+
+    Asks for the batch's name to be typed first.
+
+    Parameters
+    ----------
+    yes
+        Do not ask.
+    json
+        One JSON object instead of text.
+    """
+    from .machines import cancel_rest
+    from .session import perform
+
+    address = _batch_of(database, options)
+    return perform(lambda context: cancel_rest(address, context, sure=yes), about=address.shown, as_json=json)
+
+
+@command(ledger)
+def init(
+    database: DatabaseArgument = None, /, *, options: DatabaseOptions | None = None, json: Json = False
+) -> int:
+    """Make the tables in a database, once. Tables that are there stay as they are.
+
+    Parameters
+    ----------
+    json
+        One JSON object instead of text.
+    """
+    from .database import init
+    from .session import perform
+
+    address = _database_of(database, options)
+    return perform(lambda context: init(address, context), about=address.shown, as_json=json)
+
+
+@command(ledger)
+def upgrade(
+    database: DatabaseArgument = None, /, *, options: DatabaseOptions | None = None, json: Json = False
+) -> int:
+    """Bring the tables of an older version to this one's form, while no worker runs.
+
+    Parameters
+    ----------
+    json
+        One JSON object instead of text.
+    """
+    from .database import upgrade
+    from .session import perform
+
+    address = _database_of(database, options)
+    return perform(lambda context: upgrade(address, context), about=address.shown, as_json=json)
+
+
+@command(ledger, name="check")
+def check_database(
+    database: DatabaseArgument = None,
+    /,
+    *,
+    role: RoleName = "planner",
+    options: DatabaseOptions | None = None,
+    json: Json = False,
+) -> int:
+    """Check a database: version, rights, TLS, clock, standbys, time-outs, pooler. Changes nothing.
+
+    Exit code 1 if it cannot be used as it is. Missing rights are printed as SQL.
+
+    Parameters
+    ----------
+    role
+        The rights to look for: those to see figures (`reader`), to pay (`worker`), or to import as well.
+    json
+        JSON lines instead of text.
+    """
+    from .database import check
+    from .session import perform
+
+    address = _database_of(database, options)
+    return perform(lambda context: check(address, role, context), about=address.shown, as_json=json)

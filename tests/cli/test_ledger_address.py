@@ -1,0 +1,96 @@
+"""The ledger that a command is about: a file or a database, whose password is shown nowhere."""
+
+from __future__ import annotations
+
+import pytest
+
+from payments_async.bulk._files import file_name
+from payments_async.cli._exit_codes import CommandEnded, Exit
+from payments_async.cli.payouts.ledger_address import (
+    LedgerAddress,
+    require_address,
+    require_batch,
+    require_database,
+    without_password,
+)
+
+URL = "postgresql://pay:CANARY@db.internal/payroll"
+SHOWN = "postgresql://pay:***@db.internal/payroll"
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("june.ledger", "june.ledger"),
+        ("a:CANARY@b.ledger", "a:CANARY@b.ledger"),  # a path
+        (URL, SHOWN),
+        ("postgresql://db.internal:5432/payroll", "postgresql://db.internal:5432/payroll"),
+        ("postgresql://pay@db.internal:5432/payroll", "postgresql://pay@db.internal:5432/payroll"),
+        ("postgresql://:CANARY@db/payroll", "postgresql://:***@db/payroll"),
+        ("postgresql://pay:CAN/A?R#Y@db/payroll", "postgresql://pay:***@db/payroll"),
+        ("postgresql://pay:CAN@ARY@db/payroll", "postgresql://pay:***@db/payroll"),
+        (
+            "postgresql://pay:CANARY@a:5432,b:5433/x?sslmode=require",
+            "postgresql://pay:***@a:5432,b:5433/x?sslmode=require",
+        ),
+        (
+            "postgresql:///x?user=pay&password=CANARY&connect_timeout=3",
+            "postgresql:///x?user=pay&password=***&connect_timeout=3",
+        ),
+        ("postgresql:///x?p%61ssword=CANARY", "postgresql:///x?p%61ssword=***"),
+        ("postgresql:///x?sslpassword=CANARY", "postgresql:///x?sslpassword=***"),
+        ("postgresql:///?service=payroll", "postgresql:///?service=payroll"),
+        ("mysql://pay:CANARY@db/payroll", "mysql://pay:***@db/payroll"),
+    ],
+)
+def test_a_password_is_shown_nowhere(given: str, shown: str) -> None:
+    assert without_password(given) == shown
+    address = LedgerAddress(given, "june")
+    assert address.has_visible_password == (given != shown)
+    assert "CANARY" not in shown or given == shown
+    assert given == shown or given not in repr(address) + address.label + address.command("status")
+
+
+def test_the_address_is_given_or_of_the_environment_or_beside_the_file() -> None:
+    given = require_address("a.ledger", {"PAYMENTS_LEDGER": URL})
+    assert (given.text, given.is_default) == ("a.ledger", False)
+    default = require_address(None, {"PAYMENTS_LEDGER": URL}, "june.csv.ledger")
+    assert (default.text, default.is_default, default.has_visible_password) == (URL, True, False)
+    assert require_address(None, {}, "june.csv.ledger").text == "june.csv.ledger"
+    with pytest.raises(CommandEnded, match="set PAYMENTS_LEDGER") as missing:
+        require_address(None, {"PAYMENTS_LEDGER": ""})
+    assert missing.value.code == Exit.USAGE
+
+
+def test_commands_to_paste_name_the_ledger_and_its_batch_without_the_password() -> None:
+    assert LedgerAddress("a b.ledger", "june").command("status") == "payments payouts status 'a b.ledger'"
+    given = LedgerAddress(URL, "june 26")
+    assert (
+        given.command("export", "out.csv")
+        == f"payments payouts export '{SHOWN}' out.csv --batch-id 'june 26'"
+    )
+    assert given.option_command("run", "june.csv") == (
+        f"payments payouts run june.csv --ledger '{SHOWN}' --batch-id 'june 26'"
+    )
+    default = LedgerAddress(URL, is_default=True).of_batch("june")
+    assert default.command("export", "out.csv") == "payments payouts export out.csv --batch-id june"
+    assert default.option_command("worker") == "payments payouts worker --batch-id june"
+    assert LedgerAddress("june.ledger").of_batch("june").batch_id is None
+
+
+def test_what_a_batch_leaves_lies_beside_its_ledger_or_has_its_name() -> None:
+    assert LedgerAddress("here/june.ledger").beside("status.json") == "here/june.ledger.status.json"
+    assert LedgerAddress(URL, "salaries-june").beside("certificate.json") == "salaries-june.certificate.json"
+    names = [file_name(name) for name in ("a/b", "a b", "../..", "é", "a" * 64, "A" * 61)]
+    assert len({*names, "a-b"}) == 7
+    assert not any(set(name) & set("/ ") or name.startswith(".") or len(name) > 70 for name in names)
+
+
+def test_a_database_needs_the_name_of_a_batch_and_some_commands_a_database() -> None:
+    assert require_batch(LedgerAddress("june.ledger")).batch_id is None
+    assert require_batch(LedgerAddress(URL, "june")).batch_id == "june"
+    with pytest.raises(CommandEnded, match="--batch-id: `payments payouts batches"):
+        require_batch(LedgerAddress(URL))
+    assert require_database(LedgerAddress(URL), "of no use") == LedgerAddress(URL)
+    with pytest.raises(CommandEnded, match=r"june\.ledger: is not the address of a database .*; a reason"):
+        require_database(LedgerAddress("june.ledger"), "a reason")

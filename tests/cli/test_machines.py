@@ -1,0 +1,362 @@
+"""Batches in a database: planned, paid by workers, watched, paused, cancelled, examined."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from payments_async import client
+from payments_async._rate_limit.registry import LimiterRegistry
+from payments_async.bulk.ledger.postgresql import chunks
+from payments_async.bulk.workers import PayoutWorker, WorkerReport, planning
+from payments_async.cli._exit_codes import Exit
+from payments_async.cli.payouts import machines
+from tests.support.payout_command import PHONE, Here, Said, assert_paid_once, payouts_file
+from tests.support.servers import PASSWORD, PostgresServer
+
+ROWS = 6
+NAMED = ("--batch-id", "june")
+
+
+@pytest.fixture
+def here(here: Here, database: str, monkeypatch: pytest.MonkeyPatch) -> Here:
+    """With a file of payouts, a database for their ledger, and a worker that does not wait."""
+    payouts_file(here.folder, ROWS)
+    monkeypatch.setenv("PAYMENTS_LEDGER", database)
+    monkeypatch.setenv("PAYMENTS_RATE_SHARE", "1")  # the limit stays in this process
+    monkeypatch.setattr(planning, "POLL", 0.05)
+    monkeypatch.setattr(chunks, "BLOCK", 2)
+    return here
+
+
+def planned(here: Here, *options: str) -> Said:
+    """A batch that workers may begin."""
+    done = here("run", "june.csv", *NAMED, "--detach", *options)
+    assert done.code == Exit.DONE, done
+    return done
+
+
+def state(here: Here) -> tuple[str, int, int]:
+    """The batch's state, its new rows and its created ones."""
+    found = here("status", *NAMED, "--json").step("batch")
+    return found["state"], found["new"], found["created"]
+
+
+def without_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What only looks needs no key."""
+    monkeypatch.delenv("PAYMENTS_API_KEY")
+
+
+def test_a_planned_batch_is_paid_by_a_worker_and_examined_by_its_name(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = planned(here)
+    assert done.step("planned")["worker"] == "payments payouts worker --batch-id june"
+    assert "`payments payouts status --batch-id june` shows how far it is" in done.err
+    assert here.sandbox.books.payouts() == []
+    assert state(here) == ("open", ROWS, 0)
+
+    worked = here("worker", "--until-idle")
+    assert (worked.code, worked.step("ended")["rows"], worked.step("ended")["stopped"]) == (0, ROWS, None)
+    assert_paid_once(here.sandbox, ROWS)
+    assert here("reconcile", *NAMED).step("certified")["path"] == "june.certificate.json"
+    assert json.loads(Path("june.certificate.json").read_text())["clean"]
+    assert "nothing to pay anew" in here("retry-failed", *NAMED).out
+
+    without_key(monkeypatch)
+    found = here("status", *NAMED, "--json").step("batch")
+    assert (found["complete"], found["created"], found["running"]) == (True, ROWS, False)
+    assert (found["state"], found["chunks"]["open"], found["chunks"]["leased"]) == ("closed", 0, 0)
+    assert here("check", *NAMED, "--json").step("check")["findings"] == []
+    assert here("export", "out.csv", *NAMED).code == Exit.DONE
+    assert len((here.folder / "out.csv").read_text().splitlines()) == ROWS + 1
+    (listed,) = here("batches", "--json").lines
+    assert (listed["batch_id"], listed["done"], listed["state"]) == ("june", ROWS, "closed")
+    assert here("workers", "--json").lines == []
+
+
+def test_a_run_is_one_worker_and_certifies(here: Here) -> None:
+    run = ("run", "june.csv", *NAMED)
+    here.sandbox.on("payouts.create").outcome("complete immediate")
+    stopped = here(*run, "--max-rows", "4")
+    assert (stopped.code, stopped.step("finished")["resumable"]) == (Exit.RESUMABLE, "after_change")
+    assert "Raise that limit and run the same command again" in stopped.err
+    done = here(*run, "--wait-final", "30")
+    assert (done.code, done.step("certified")["clean"]) == (Exit.DONE, True)
+    assert (done.step("loaded")["is_new"], done.step("finished")["arrived"]) == (False, ROWS)
+    assert_paid_once(here.sandbox, ROWS)
+    assert done.step("finished")["certificate"] == "june.certificate.json"
+    here("run", "june.csv", "--batch-id", "july").assert_one_message(
+        Exit.USAGE, "has the same input as batch june", "--pay-again"
+    )
+
+
+def test_people_get_tables(here: Here) -> None:
+    assert here("run", "june.csv", *NAMED, "--detach").code == Exit.DONE
+    printed = here("status", *NAMED).out
+    assert "· Batch      nothing was sent yet" in printed
+    assert "0 of 3 done" in printed
+    assert "Or start workers: `payments payouts worker --batch-id june`." in " ".join(printed.split())
+    table = here("batches").out.splitlines()
+    assert "1 batch" in table[1]
+    assert table[-2].split() == ["june", "open", "6", "0", "0/3"]
+    assert "as it was written" in here("check", *NAMED).out
+    assert "0 workers" in here("workers").out
+
+
+def test_a_batch_is_not_paid_before_its_total_was_confirmed(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from payments_async.cli.payouts import run
+
+    monkeypatch.setattr(run, "is_live", lambda key: True)
+    refused = here("run", "june.csv", *NAMED, "--detach")
+    refused.assert_one_message(Exit.USAGE, "a live key pays real money", "nothing was sent")
+    assert here("batches", "--json").lines == []  # the refused input is not in the way of the next one
+    total = ("--confirm-total", "GHS 9.14", "--confirm-total", "XOF 12.28")
+    planned(here, *total)
+    assert json.loads(Path("june.confirmed.json").read_text())["batch_id"] == "june"
+    planned(here)  # no second time
+
+
+def test_a_paused_batch_is_left_alone_until_it_is_resumed(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned(here)
+    with monkeypatch.context() as patched:
+        without_key(patched)
+        paused = here("pause", *NAMED, "--reason", "lunch", "--json").step("paused")
+        assert (paused["state"], paused["reason"]) == ("paused", "lunch")
+        assert "nothing was sent yet; paused: lunch" in here("status", *NAMED).out
+    assert here("worker", "--until-idle").step("ended")["rows"] == 0
+    assert state(here) == ("paused", ROWS, 0)
+    assert here("resume", *NAMED, "--json").step("resumed")["state"] == "open"
+    assert here("worker", "--until-idle", *NAMED).step("ended")["rows"] == ROWS
+    assert_paid_once(here.sandbox, ROWS)
+
+
+def test_what_is_not_paused_is_resumed_by_the_command_that_is_printed(here: Here, database: str) -> None:
+    planned(here)
+    done = here("resume", *NAMED, "--json").step("resume")
+    assert (done["resumed"], done["command"]) == (False, "payments payouts run FILE --batch-id june")
+    assert "it is not paused" in here("resume", *NAMED).out
+    done = here("resume", "june.ledger", "--json").step("resume")
+    assert done["command"] == "payments payouts run FILE --ledger june.ledger"
+    here("pause", "june.ledger").assert_one_message(
+        Exit.USAGE, "june.ledger: is not the address of a database"
+    )
+    here("worker", "--until-idle")
+    assert "it is complete" in here("resume", *NAMED).out
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("UPDATE payments.batches SET state = 'imported'")
+        here("pause", *NAMED).assert_one_message(Exit.USAGE, "was not planned yet")
+        assert "`payments payouts run FILE --batch-id june` asks for the total" in " ".join(
+            here("status", *NAMED).out.split()
+        )
+        connection.execute("UPDATE payments.batches SET state = 'suspect', reason = 'a fail-over'")
+    assert "recover" in " ".join(here("status", *NAMED).out.split())
+
+
+def test_the_rest_is_cancelled_once_its_name_was_typed(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned(here, "--max-rows", "2")
+    assert here("worker", "--until-idle").code == Exit.DONE
+    assert state(here) == ("open", 4, 2)
+    assert "stopped: " in here("status", *NAMED).out
+    refused = here("cancel-rest", *NAMED)
+    refused.assert_one_message(
+        Exit.USAGE, "4 rows", "would be cancelled", "To cancel them: payments payouts cancel-rest --yes"
+    )
+    for typed in ("yes\n", "june\n"):
+        monkeypatch.setattr(machines, "terminal", lambda typed=typed: lambda text: typed)
+        done = here("cancel-rest", *NAMED, "--json")
+        assert done.code == (Exit.DONE if typed == "june\n" else Exit.USAGE)
+    assert done.step("cancelled")["rows"] == 4
+    assert here("cancel-rest", *NAMED, "--json").step("cancelled")["rows"] == 0
+    assert here("status", *NAMED, "--json").step("batch")["complete"]
+    assert len(here.sandbox.books.payouts()) == 2
+
+
+def test_a_recovery_by_hand_is_over_once_no_command_is_missing(here: Here) -> None:
+    planned(here)
+    assert here("recover", *NAMED).step("recovered")["reason"] is None
+    begun = here("recover", *NAMED, "--by-hand")
+    said = begun.step("recovered")
+    assert (begun.code, said["is_suspect"]) == (Exit.RESUMABLE, True)
+    assert [command["kind"] for command in said["commands"]][:2] == ["import", "plan"]
+    assert "payments payouts recover --commands-complete --batch-id june" in begun.err
+    assert state(here)[0] == "suspect"
+    assert here("worker", "--until-idle").step("ended")["rows"] == 0
+    ended = here("recover", *NAMED, "--commands-complete")
+    assert ended.step("recovered")["is_suspect"] is False
+    assert "cannot be cancelled, edited or retried" in ended.err
+    assert state(here)[0] == "open"
+
+
+# Addresses
+
+
+def test_a_password_among_the_arguments_is_warned_of_once_and_shown_nowhere(
+    here: Here, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PAYMENTS_LEDGER")
+    ledger = ("--ledger", database)
+    said = [
+        here("run", "june.csv", *NAMED, *ledger, "--detach"),
+        here("worker", "--until-idle", *ledger),
+        here("status", database, *NAMED),
+        here("status", database, *NAMED, "--json"),
+        here("batches", database),
+        here("status", database),
+        here("status", database, "--batch-id", "july"),
+        here("drain", "abc", *ledger),
+        here("ledger", "check", database),
+    ]
+    for each in said:
+        assert PASSWORD not in each.out + each.err
+        assert each.err.count("the database's password is on the command line") == 1
+        assert PHONE not in each.out + each.err
+    assert "status 'postgresql://postgres:***@" in said[0].err
+    left = "".join(path.read_text() for path in here.folder.iterdir() if path.suffix == ".json")
+    assert PASSWORD not in left
+
+
+def test_a_service_file_names_the_database(
+    here: Here, postgres: PostgresServer, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = database.rpartition("/")[2]
+    place = f"host=127.0.0.1\nport={postgres.port}\nuser=postgres\ndbname={name}\n"
+    (here.folder / "services").write_text(f"[payroll]\n{place}")
+    passwords = here.folder / "passwords"
+    passwords.write_text(f"127.0.0.1:{postgres.port}:*:postgres:{PASSWORD}\n")
+    passwords.chmod(0o600)
+    monkeypatch.setenv("PGSERVICEFILE", "services")
+    monkeypatch.setenv("PGPASSFILE", str(passwords))
+    planned(here)
+    monkeypatch.setenv("PAYMENTS_LEDGER", "postgresql:///?service=payroll")
+    assert state(here) == ("open", ROWS, 0)
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["status"], ["name one with --batch-id", "`payments payouts batches` lists them"]),
+        (["status", *NAMED], ["holds no ledger's tables", "ledger init"]),
+        (["workers", "june.ledger"], ["june.ledger: is not the address of a database"]),
+        (["batches", "mysql://pay@127.0.0.1/payroll"], ["is not the address of a database"]),
+        (["status", "mysql://pay@127.0.0.1/payroll", *NAMED], ["a ledger is a file on a local disk or"]),
+        (["batches", "postgresql://db.example.com/payroll"], ["sslmode=verify-full"]),
+        (["run", "june.csv", "--ledger", "postgresql://db.example.com/payroll"], ["sslmode=verify-full"]),
+        (["worker", "--ledger", "postgresql://db.example.com/payroll"], ["sslmode=verify-full"]),
+        (["batches", "postgresql://127.0.0.1/payroll?nope=1"], ["special characters of user and password"]),
+        (["run", "june.csv", "--ledger", "june.ledger", "--workers", "2"], ["a file has one process"]),
+        (["run", "june.csv", "--ledger", "june.ledger", "--detach"], ["a file has one process"]),
+        (["worker", "--ledger", "june.ledger"], ["june.ledger: is not the address of a database"]),
+        (["worker", "--until-eof"], ["--until-eof: the standard input is no pipe"]),
+    ],
+)
+def test_an_address_that_cannot_be_used_is_refused_and_said(
+    here: Here, argv: list[str], said: list[str]
+) -> None:
+    here(*argv).assert_one_message(Exit.USAGE, *said)
+    assert here.sandbox.requests == []
+
+
+def test_an_unreachable_database_may_be_back_later(here: Here) -> None:
+    lost = here("batches", "postgresql://127.0.0.1:9/payroll")
+    lost.assert_one_message(Exit.RESUMABLE, "cannot be reached", "every row is as it was recorded last")
+
+
+def test_a_worker_that_lost_its_database_says_where_outcomes_are_and_exits_with_75(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = WorkerReport("1f2e", 3, 1, "the database is lost", 75, ("june-1f2e-1.unrecorded.json",))
+
+    async def run(worker: PayoutWorker) -> WorkerReport:
+        return report
+
+    planned(here)
+    monkeypatch.setattr(PayoutWorker, "run", run)
+    lost = here("worker")
+    assert (lost.code, lost.step("ended")["unrecorded"]) == (Exit.RESUMABLE, [*report.unrecorded])
+    assert lost.err.splitlines() == [
+        "payments: the database is lost",
+        "payments: outcomes that could not be recorded are in june-1f2e-1.unrecorded.json, as JSON",
+    ]
+
+
+def test_a_paused_batch_is_resumed_by_the_command_that_a_run_names(here: Here) -> None:
+    planned(here)
+    here("pause", *NAMED, "--reason", "lunch")
+    stopped = here("run", "june.csv", *NAMED)
+    assert (stopped.code, stopped.step("finished")["resumable"]) == (Exit.RESUMABLE, "after_change")
+    assert (
+        "Stopped: the batch is paused: lunch. `payments payouts resume --batch-id june` first." in stopped.err
+    )
+    assert here.sandbox.books.payouts() == []
+
+
+# The database itself
+
+
+def test_tables_are_made_once_checked_and_upgraded(here: Here, database: str) -> None:
+    fresh = here("ledger", "check", "--json")
+    assert (fresh.code, fresh.step("database")["tables"]) == (Exit.DONE, None)
+    assert "`payments payouts ledger init` makes them" in here("ledger", "check").out
+    assert [here("ledger", "init", "--json").step("tables")["made"] for _ in range(2)] == [True, False]
+    upgraded = here("ledger", "upgrade", "--json").step("tables")
+    assert upgraded["before"] == upgraded["now"]
+    checked = here("ledger", "check", "--json").step("database")
+    assert (checked["problems"], checked["standbys"], checked["is_pooled"]) == ([], "none", False)
+    assert "PostgreSQL" in here("ledger", "check").out
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("UPDATE payments.meta SET version = 99")
+    here("worker", "--until-idle").assert_one_message(Exit.USAGE, "number 99")
+    here("batches").assert_one_message(Exit.USAGE, "number 99")
+    here("ledger", "check", "--json").assert_one_message(Exit.REFUSED, "its tables are number 99")
+
+
+@pytest.fixture
+def clerk(here: Here, postgres: PostgresServer, database: str) -> Iterator[str]:
+    """The address for a user without rights."""
+    name = database.rpartition("/")[2]
+    here("ledger", "init")
+    postgres.query(name, f'CREATE ROLE "{name}" LOGIN')
+    yield postgres.url(name, user=name)
+    postgres.query(name, f'DROP OWNED BY "{name}"')
+    postgres.query(name, f'DROP ROLE "{name}"')
+
+
+def test_missing_rights_are_printed_as_sql_that_gives_them(
+    here: Here, clerk: str, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned(here)
+    monkeypatch.setenv("PAYMENTS_LEDGER", clerk)
+    here("batches").assert_one_message(Exit.USAGE, "lacks rights", "GRANT")
+
+    def grant(role: str, *, rows: bool) -> int:
+        check = ("ledger", "check", "--role", role, "--json")
+        lacking = here(*check)
+        lacking.assert_one_message(Exit.REFUSED, "its user lacks rights")
+        with psycopg.connect(database, autocommit=True) as connection:
+            for statement in lacking.step("database")["grants"]:
+                if rows or " ON payments.row" not in statement:
+                    connection.execute(statement)
+        return here(*check).code
+
+    assert grant("reader", rows=True) == Exit.DONE
+    assert here("status", *NAMED, "--json").step("batch")["rows"] == ROWS
+    printed = here("ledger", "check", "--role", "worker")
+    assert (printed.code, "✗ Missing    GRANT " in printed.out) == (Exit.REFUSED, True)
+
+    assert grant("worker", rows=False) == Exit.REFUSED  # the batch was imported before this user came
+    monkeypatch.delenv("PAYMENTS_RATE_SHARE")  # another process shares its limit through the same database
+    monkeypatch.setattr(client, "PROCESS", LimiterRegistry())
+    refused = here("worker", "--until-idle")
+    assert (refused.code, "lacks rights; let an owner" in refused.err) == (Exit.USAGE, True)
+    assert state(here)[0] == "open"  # for workers that may
+    assert grant("worker", rows=True) == Exit.DONE
+    assert here("worker", "--until-idle").step("ended")["rows"] == ROWS

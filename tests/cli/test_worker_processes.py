@@ -1,0 +1,167 @@
+"""`run --workers 2` and `worker` in processes of their own: watched, drained, stopped, killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import attrs
+import pytest
+
+from payments_async.cli._exit_codes import Exit
+from payments_async.cli.payouts.workers import WorkerProcess, WorkerProcesses
+from tests.support.payout_command import (
+    Here,
+    assert_paid_once,
+    environment_of,
+    payouts_file,
+    started,
+    until,
+)
+from tests.support.servers import PASSWORD
+
+ROWS = 40
+NAMED = ("--batch-id", "june")
+
+
+@pytest.fixture
+def here(here: Here, database: str, monkeypatch: pytest.MonkeyPatch) -> Here:
+    """With a file of payouts, and a database for their ledger."""
+    payouts_file(here.folder, ROWS)
+    monkeypatch.setenv("PAYMENTS_LEDGER", database)
+    monkeypatch.setenv("PAYMENTS_RATE_SHARE", "1")  # the limit stays in each process
+    return here
+
+
+def begun(here: Here, *argv: str) -> subprocess.Popen[str]:
+    """A command in a process of its own."""
+    return started(environment_of(here.sandbox), *argv, cwd=here.folder)
+
+
+def wait_until(is_true: Callable[[], bool]) -> None:
+    """Wait for a condition that other processes bring about."""
+    until = time.monotonic() + 30
+    while not is_true():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def workers(here: Here) -> list[int]:
+    """The processes that hold chunks."""
+    return [line["pid"] for line in here("workers", "--json").lines if line["holding"]]
+
+
+@contextmanager
+def signal_once_paid(here: Here) -> Iterator[None]:
+    """Send this process SIGTERM as soon as one payout is made."""
+
+    def watch() -> None:
+        wait_until(lambda: bool(here.sandbox.books.payouts()))
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    yield
+    thread.join()
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process has ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split(") ")[1][0] == "Z"
+    except OSError:
+        return True
+
+
+def test_two_workers_are_seen_one_is_drained_and_the_other_goes_on(here: Here) -> None:
+    payouts_file(here.folder, 1200)  # three chunks: a worker holds two
+    here.sandbox.on("payouts.create").respond("slow:0.2s", times=1200)
+    with begun(here, "run", "june.csv", *NAMED, "--workers", "2", "--concurrency", "8") as run:
+        until(run, created=1)
+        wait_until(lambda: len(workers(here)) == 2)
+        for pid in (run.pid, *workers(here)):
+            assert PASSWORD.encode() not in Path(f"/proc/{pid}/cmdline").read_bytes()
+        listed = here("workers", "--json").lines
+        assert [line["slots"] for line in listed] == [2, 2]
+        assert {place["batch_id"] for line in listed for place in line["holding"]} == {"june"}
+        table = here("workers").out
+        assert all(f"{line['id'][:8]}  " in table and str(line["pid"]) in table for line in listed)
+        found = here("status", *NAMED, "--json").step("batch")
+        assert (found["running"], found["workers"]) == (True, 2)
+        assert "2 workers, " in here("status", *NAMED).out
+        drained = here("drain", listed[0]["id"][:8], "--json").step("drained")
+        assert (drained["pid"], drained["is_draining"]) == (listed[0]["pid"], True)
+        wait_until(lambda: is_gone(drained["pid"]))
+        assert here("cancel-rest", *NAMED, "--yes").code == Exit.DONE
+        out, err = run.communicate(timeout=40)
+    assert run.returncode == Exit.REFUSED, (out, err)
+    assert "cancelled; every other row was created" in err
+    assert here("status", *NAMED, "--json").step("batch")["state"] == "closed"
+    assert PASSWORD not in out + err
+
+
+def test_workers_end_with_their_run_and_the_same_command_resumes(here: Here) -> None:
+    here.sandbox.on("payouts.create").respond("slow:0.2s", times=ROWS)
+    run = ("run", "june.csv", *NAMED, "--workers", "2")
+    with signal_once_paid(here):
+        stopped = here(*run, "--concurrency", "2")
+    assert (stopped.code, stopped.step("finished")["stopped"]) == (Exit.RESUMABLE, "SIGTERM")
+    assert "The same `run` command resumes the batch" in stopped.err
+    assert here("workers", "--json").lines == []
+    here.sandbox.clear_rules()
+    done = here(*run[:-2])
+    assert (done.code, done.step("certified")["clean"]) == (Exit.DONE, True)
+    assert_paid_once(here.sandbox, ROWS)
+    assert here("run", "june.csv", *NAMED, "--workers", "0").code == Exit.DONE
+    assert_paid_once(here.sandbox, ROWS)
+
+
+def test_a_worker_that_is_stopped_gives_back_what_it_holds(here: Here) -> None:
+    here.sandbox.on("payouts.create").respond("slow:0.2s", times=ROWS)
+    assert here("run", "june.csv", *NAMED, "--detach").code == Exit.DONE
+    with signal_once_paid(here):
+        stopped = here("worker", "--concurrency", "2")
+    assert (stopped.code, stopped.err) == (Exit.DONE, "")
+    assert stopped.step("ended")["stopped"] == "SIGTERM"
+    assert here("workers", "--json").lines == []
+    assert here("status", *NAMED, "--json").step("batch")["in_flight"] == 0
+
+
+def test_a_worker_that_the_service_refuses_exits_with_2(here: Here) -> None:
+    here.sandbox.on("payouts.create").respond("http:401", times=None)
+    assert here("run", "june.csv", *NAMED, "--detach").code == Exit.DONE
+    refused = here("worker", "--until-idle")
+    assert (refused.code, refused.step("ended")["ok"]) == (Exit.USAGE, False)
+    assert refused.err.startswith("payments: the service refused the API key")
+    assert here.sandbox.books.payouts() == []
+
+
+@attrs.frozen
+class Ended:
+    """A worker process that has ended."""
+
+    code: int | None
+    message: str = ""
+
+
+@pytest.mark.parametrize(
+    ("processes", "failure"),
+    [
+        ([Ended(0), Ended(None)], None),
+        ([Ended(75, "lost"), Ended(2, "refused"), Ended(0)], (Exit.USAGE, "refused")),
+        ([Ended(2, "refused"), Ended(3, "unrecorded")], (Exit.OUTCOME_UNKNOWN, "unrecorded")),
+        ([Ended(1, "broken")], (Exit.RESUMABLE, "broken")),
+    ],
+)
+def test_the_gravest_failure_of_a_worker_is_that_of_the_run(
+    processes: list[WorkerProcess], failure: tuple[Exit, str] | None
+) -> None:
+    gone = WorkerProcesses(processes)
+    assert (gone.failure, gone.are_gone) == (failure, all(each.code is not None for each in processes))
+    assert WorkerProcesses([]).are_gone is False
