@@ -36,7 +36,7 @@ from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async.bulk.engine.engine import Engine, Pace
 from payments_async.bulk.engine.service import Service
 from payments_async.bulk.engine.stopping import Stopping
-from payments_async.bulk.ledger.ledger import Ledger
+from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk.loading.rows import RowIdentifiers
 from payments_async.bulk.protocol.attempts import AttemptReply
 from payments_async.bulk.protocol.records import Binding, LedgerRow, NewRow, RowOutcome
@@ -60,7 +60,7 @@ class Posting(Service):
     async def greet(self) -> None:
         """Nobody to greet."""
 
-    async def post(self, row: LedgerRow, seconds: float) -> Posted:
+    async def post(self, row: LedgerRow, seconds: float, may_send: object = None) -> Posted:
         """Created."""
         return Posted(AttemptReply(200, record="matching", payout_id=f"po_{row.number:020}"), "pending")
 
@@ -119,7 +119,7 @@ class Spent:
         return {"cpu": self.cpu / count * 1e6, "wall": self.wall / count * 1e6}
 
 
-async def ledger_alone(ledger: Ledger) -> None:
+async def ledger_alone(ledger: SqliteLedger) -> None:
     """What the engine asks of the ledger, and nothing else."""
     learned: list[RowOutcome] = []
     while (claim := await ledger.claim(CLAIMED)).rows:
@@ -132,7 +132,7 @@ async def ledger_alone(ledger: Ledger) -> None:
         await ledger.record(learned)
 
 
-async def run(ledger: Ledger, service: Service) -> None:
+async def run(ledger: SqliteLedger, service: Service) -> None:
     """One run."""
     pace = Pace(concurrency=CONCURRENCY, rules=StopRules(), patience=60.0, drain=30.0)
     stopping = Stopping(service.runtime)
@@ -147,7 +147,9 @@ async def measure(part: str, count: int, folder: Path) -> dict[str, float]:
     async with AsyncPayments(KEY, base_url=URL, transport=transport, limits=limits) as client:
         service = (Service if part == "client" else Posting)(client)
         binding = Binding(BATCH, "sandbox", URL, "key", "input", "{}")
-        async with await Ledger.open(folder / f"{part}.ledger", clock=service.moment, create=True) as ledger:
+        async with await SqliteLedger.open(
+            folder / f"{part}.ledger", clock=service.moment, create=True
+        ) as ledger:
             with Spent() as importing:
                 await ledger.import_rows(binding, rows(count))
             with Spent() as spent:

@@ -39,6 +39,10 @@ class Standing:
         self._looks += 1
         return self._looks * 1e-4
 
+    def boottime(self) -> float:
+        """The same."""
+        return self.monotonic()
+
     def now(self) -> datetime:
         """Always the same day."""
         return inside.now()

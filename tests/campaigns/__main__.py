@@ -16,14 +16,27 @@ CAMPAIGNS = (
     ("outcomes", "100000"),
     ("pacing", "60"),
     ("pacing", "600"),
+    ("fleet_limit", "20000"),
+    ("limit_outage", "--seeds", "5"),
+    ("limit_outage", "--real"),
+    *(("shared_limit", store, "130", "--processes", "4") for store in ("postgresql", "valkey")),
+    *(
+        ("shared_limit", store, "130", "--processes", "16", "--tasks", "64")
+        for store in ("postgresql", "valkey")
+    ),
+    *(("shared_limit", store, "300", "--limit", "6000", "--faults") for store in ("postgresql", "valkey")),
     ("waits", "10000"),
     ("sandbox_promises", "1000000"),
     ("kills", "20000", "50"),
     ("kills", "8000", "9", "--brisk", "--deletions", "1", "--within", "60"),
     ("deletions", "2000", "10"),
+    ("failover", "300", "12"),
     ("two_ledgers", "2000", "10"),
     ("first_send", "1000000", "6"),
     ("asking", "1000"),
+    ("leases", "6000", "4"),
+    ("leases", "3000", "4", "--ablate", "last_check"),
+    ("leases", "3000", "4", "--ablate", "last_check", "expiry", "fencing"),
 )
 
 

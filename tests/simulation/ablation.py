@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import attrs
@@ -161,10 +161,15 @@ ABLATIONS: Final[Mapping[str, tuple[Ablation, ...]]] = {
 """{rule: what the code is without it}."""
 
 
-@contextlib.contextmanager
-def without(rule: str) -> Iterator[None]:
+def without(rule: str) -> contextlib.AbstractContextManager[None]:
     """Play without one rule, everywhere, while this lasts."""
-    swaps = [(owner, name, getattr(owner, name), make) for owner, name, make in ABLATIONS[rule]]
+    return replaced(ABLATIONS[rule])
+
+
+@contextlib.contextmanager
+def replaced(ablations: Iterable[Ablation]) -> Iterator[None]:
+    """Play with these functions instead of the real ones, everywhere, while this lasts."""
+    swaps = [(owner, name, getattr(owner, name), make) for owner, name, make in ablations]
     loose = [(owner, name, real, make(real)) for owner, name, real, make in swaps]
     for owner, name, real, careless in loose:
         _replace(owner, name, real, careless)

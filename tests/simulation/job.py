@@ -19,7 +19,13 @@ from payments_async.bulk.protocol.attempts import (
     may_have_paid,
     send_block,
 )
-from payments_async.bulk.protocol.clocks import ElapsedRange, Timestamps, age, since_last_send
+from payments_async.bulk.protocol.clocks import (
+    INTENT_LIFETIME,
+    ElapsedRange,
+    Timestamps,
+    age,
+    since_last_send,
+)
 from payments_async.bulk.protocol.row_state import RowKnowledge, RowState
 from payments_async.bulk.protocol.rows_in_doubt import (
     Action,
@@ -161,8 +167,7 @@ class Job:
             self._leave(entry)
         reply = await answer
         self._under_way -= 1
-        ledger, key = self._worker.ledger.disk.name, self._worker.named(entry)[1]
-        self._world.promises.heard(ledger, key, entry, reply)
+        self._world.promises.heard(self._worker.ledger.disk, self._worker.named(entry)[1], entry, reply)
         return reply
 
     def _leave(self, entry: Entry) -> asyncio.Future[AttemptReply]:
@@ -173,8 +178,12 @@ class Job:
         request = Request(
             key, reference, self._body(entry), proof, (ledger.name, self._row, known.generation)
         )
-        self._world.promises.sending(request, ledger, entry, self._under_way, self._world.loop.time())
-        return worker.post(request)
+        under_way, world = self._under_way, self._world
+
+        def depart() -> None:
+            world.promises.sending(request, ledger, entry, under_way, world.loop.time())
+
+        return worker.post(request, entry, depart, INTENT_LIFETIME - self._age(entry.intended).at_most)
 
     def _after(self, entry: Entry, reply: AttemptReply, step: Step) -> Next:
         known = entry.known
@@ -201,7 +210,7 @@ class Job:
 
     async def _later(self) -> Next:
         """Post the same again after a back-off, or leave the row to the list."""
-        seconds = post_again_after(self._times)
+        seconds = post_again_after(self._times) if self._worker.is_patient else None
         self._times = 0 if seconds is None else self._times + 1
         if seconds is None:
             self._exists = self._refused = False
@@ -247,6 +256,9 @@ class Job:
             case NextStep.NEXT_EPOCH:  # a new key, so the bytes may be new as well
                 self._exists = self._refused = False
                 return await self._take(entry, next_epoch=True, absent=resolution.absent)
+            case NextStep.SCAN_AGAIN | NextStep.WAIT if not self._worker.is_patient:
+                self._record(row_state.doubt(entry.known))
+                return None
             case NextStep.SCAN_AGAIN:
                 self._scans -= 1
                 await self._worker.sleep(60.0 * (_SCANS - self._scans))

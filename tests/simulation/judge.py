@@ -34,6 +34,8 @@ def check(
     plan: Plan,
     excused: str | None,
     failures: list[dict[str, Any]],
+    *,
+    corrections_may_be_lost: bool = False,
 ) -> None:
     """Everything, when nothing happens any more; the first disk is the one in use. Raises Breach."""
     if failures:
@@ -42,7 +44,7 @@ def check(
     _check_paid_once(payments)
     for disk in disks:
         for entry in disk.rows.values():
-            _check_verdict(entry, disk, payments)
+            _check_verdict(entry, disk, payments, corrections_may_be_lost)
     _check_none_lost(disks[0], plan, excused)
     _check_sums(disks[0], payments)
 
@@ -54,7 +56,8 @@ def _check_paid_once(payments: list[Payment]) -> None:
             raise Breach(f"PAID TWICE: {row}, {times} times")
 
 
-def _check_verdict(entry: Entry, disk: Disk, payments: list[Payment]) -> None:
+def _check_verdict(entry: Entry, disk: Disk, payments: list[Payment], lost: bool) -> None:
+    """`lost`: the row's own payout may have another body, as the ledger may have lost a correction."""
     known, row = entry.known, entry.body.row
     own = [p for p in payments if p.origin == (disk.name, row, known.generation)]
     same = [p for p in payments if is_same(p, entry, known)]
@@ -64,7 +67,7 @@ def _check_verdict(entry: Entry, disk: Disk, payments: list[Payment]) -> None:
         raise Breach(f"FALSE REJECTED: {row} was paid")
     if known.state is RowState.CANCELLED and own:
         raise Breach(f"FALSE CANCELLED: {row} was paid")
-    if known.state is RowState.CONFLICT and (own or same):
+    if known.state is RowState.CONFLICT and (same or (own and not lost)):
         raise Breach(f"FALSE CONFLICT: {row} has its payout")
 
 

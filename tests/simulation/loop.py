@@ -3,7 +3,7 @@
 Coroutines and futures are asyncio's own, so that real code runs on it as well. It opens no selector: what is
 ready runs in a seeded order, and when nothing is ready, time jumps to the next timer. A host is whatever runs
 in a context with its name; when it dies, its callbacks are dropped where they stand, as in a power cut: no
-`finally`, no `except`. Everything else lives on.
+`finally`, no `except`. One that is stopped runs them once it goes on. Everything else lives on.
 """
 
 from __future__ import annotations
@@ -47,6 +47,9 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._count = 0
         self._now = 0.0
         self._dead: set[str] = set()
+        self._stopped: dict[str, list[asyncio.Handle]] = {}
+        self._idle: set[str] = set()
+        """Both: nothing of these hosts runs."""
         self._tasks: list[asyncio.Task[Any]] = []
         self._alarms: dict[int, Callable[[], object]] = {}
         self.steps = 0
@@ -118,6 +121,17 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     def crash(self, *hosts: str) -> None:
         """A power cut: from now on nothing of these hosts runs."""
         self._dead.update(hosts)
+        self._idle.update(hosts)
+
+    def stop(self, host: str) -> None:
+        """Let nothing of that host run until it goes on."""
+        self._stopped.setdefault(host, [])
+        self._idle.add(host)
+
+    def go_on(self, host: str) -> None:
+        """Run, in any order, what a stopped host has missed."""
+        self._ready += self._stopped.pop(host, ())
+        self._idle = self._dead | self._stopped.keys()
 
     def alarm(self, step: int, callback: Callable[[], object]) -> None:
         """Call it before that many more callbacks have run."""
@@ -161,8 +175,10 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             alarm()
         # The private parts of a handle are what asyncio's own loops use.
         context: contextvars.Context = handle._context  # type: ignore[attr-defined] # not in typeshed
-        if not self._dead or context.get(_HOST, "") not in self._dead:
-            context.run(handle._callback, *handle._args)  # type: ignore[attr-defined] # not in typeshed
+        if self._idle and (host := context.get(_HOST, "")) in self._idle:
+            self._stopped.get(host, []).append(handle)
+            return
+        context.run(handle._callback, *handle._args)  # type: ignore[attr-defined] # not in typeshed
 
     def _next_timers(self) -> None:
         timers = self._timers

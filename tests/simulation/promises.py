@@ -25,29 +25,38 @@ class Promises:
         self._first_use: dict[str, tuple[float, str, int]] = {}
         self._stuck: set[tuple[str, str, int]] = set()
         self._last_send: dict[tuple[str, str, int], tuple[int, float]] = {}
+        self.corrections_may_be_lost = False
+        """Whether a row's own payout may have another body than its ledger knows."""
+
+    def history(self, disk: Disk) -> str:
+        """The name of a ledger, which is another one once it has lost commits."""
+        return disk.name
+
+    def is_recorded(self, disk: Disk, entry: Entry) -> bool:
+        """Whether the ledger has had this intent on its disk."""
+        return disk.rows[entry.body.row].known.intents >= entry.known.intents
 
     def sending(self, request: Request, disk: Disk, entry: Entry, under_way: int, now: float) -> None:
         """A request is about to leave. Raises Breach."""
-        row = request.body.row
-        if disk.rows[row].known.intents < entry.known.intents:
+        if not self.is_recorded(disk, entry):
             raise Breach("sent before its intent was on disk")
         if under_way:
             raise Breach("two requests for one row at once")
-        if (disk.name, request.key, entry.known.intents) in self._stuck:
+        if (self.history(disk), request.key, entry.known.intents) in self._stuck:
             raise Breach("asked again with a key whose stored answer is an error")
         if now - entry.intended_at > INTENT_LIFETIME + 1:
             raise Breach("sent under an intent of long ago")
         self._check_key(request, disk, entry.known.revision, now)
         self._check_epoch(request, entry.known, now)
 
-    def heard(self, ledger: str, key: str, entry: Entry, reply: AttemptReply) -> None:
+    def heard(self, disk: Disk, key: str, entry: Entry, reply: AttemptReply) -> None:
         """An answer came: a stored error stays the answer to its key."""
         if reply.replayed and reply.status in (408, 409, 429, 500, 502):
-            self._stuck.add((ledger, key, entry.known.intents))
+            self._stuck.add((self.history(disk), key, entry.known.intents))
 
     def _check_key(self, request: Request, disk: Disk, revision: int, now: float) -> None:
         use = (now, request.body.hash, revision)
-        used, body, for_revision = self._first_use.setdefault(f"{disk.name} {request.key}", use)
+        used, body, for_revision = self._first_use.setdefault(f"{self.history(disk)} {request.key}", use)
         if body != request.body.hash:
             raise Breach("one idempotency key with two bodies")
         if for_revision != revision:
@@ -88,7 +97,8 @@ class Promises:
         if not any(payments):
             raise Breach("CONFLICT: nobody has the reference")
         for payment in payments:
-            if payment is not None and payment.origin == (ledger, entry.body.row, known.generation):
+            own = payment is not None and payment.origin == (ledger, entry.body.row, known.generation)
+            if own and not self.corrections_may_be_lost:
                 raise Breach("CONFLICT: the payout is the row's own")
             if payment is not None and is_same(payment, entry, known):
                 raise Breach("CONFLICT: the payout is as the row asks for it")

@@ -68,6 +68,9 @@ def reference_prefix(_host: str, _body: Body) -> str:
 class Worker:
     """One process."""
 
+    is_patient = True
+    """Whether it waits for rows in doubt until they can be decided."""
+
     def __init__(
         self,
         world: World,
@@ -165,10 +168,18 @@ class Worker:
         """The row's reference and idempotency key."""
         return named(self.identity(entry), entry.body.hash)
 
-    def post(self, request: Request) -> Waiter:
-        """Send a creation; the answer, a timeout or an error comes through the future."""
+    def post(self, request: Request, entry: Entry, depart: Callable[[], None], seconds: float) -> Waiter:
+        """Send a creation; the answer, a timeout or an error comes through the future.
+
+        `depart` is called when its first byte leaves, within so many seconds.
+        """
+        waiter: Waiter = self.world.loop.create_future()
+        depart()
+        self._leave(request, waiter)
+        return waiter
+
+    def _leave(self, request: Request, waiter: Waiter) -> None:
         loop, note, service = self.world.loop, self.world.note, self.service
-        waiter: Waiter = loop.create_future()
         weather = 0.0 if service.healthy else self.world.plan.weather
         draw = self.random() / weather if weather else 1.0
         if draw < 0.03:
@@ -186,7 +197,6 @@ class Worker:
             service.later(0.005 + 0.05 * self.random(), service.arrive, request, waiter)
         timer = loop.call_later(_TIMEOUT, _settle, waiter, AttemptReply())
         waiter.add_done_callback(lambda _: timer.cancel())
-        return waiter
 
     async def page(
         self, since: float | None, currency: str | None, after: Payment | None

@@ -145,7 +145,7 @@ class Books:
         if reply.record == "matching":
             book.heard[request.reference] = reply.payout_id
         if entry is not None:
-            self._promises.heard(book.name, request.key, entry, reply)
+            self._promises.heard(book, request.key, entry, reply)
 
     def ended(self, book: Book, request: Request) -> None:
         """Nobody waits for it any more."""

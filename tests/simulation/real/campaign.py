@@ -82,7 +82,7 @@ EVENTS = (
     "foreign payout",
     "list: another page",
     *(f"list: {fault}" for fault in ("reset", "timeout", "500", "502", "429", "html", "cut", "401")),
-    *(f"answer: {kind}" for kind in Kind),
+    *(f"answer: {kind}" for kind in Kind if kind is not Kind.WITHHELD),
     # Operators
     "ledger deleted",
     "row edited before it was sent",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from payments_async.bulk.ledger import sqlite
+from payments_async.bulk.ledger.sqlite import driver
 
 
 def sharing(engine_for: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -27,7 +27,7 @@ def sharing(engine_for: Callable[[str], Any]) -> Callable[[str], Any]:
 @lru_cache
 def _warm() -> tuple[Any, Any]:
     """A dialect that has met its database once, on a loop and a thread of its own."""
-    engine = sqlite.engine_for(":memory:")
+    engine = driver.engine_for(":memory:")
 
     async def meet() -> None:
         async with engine.connect():

@@ -77,6 +77,9 @@ class Line:
                 self._note(event)
                 await self._pause(0.1)
                 _fail(kind)  # type: ignore[arg-type] # a literal in the table above
+        if request.is_withheld:
+            self._note("withheld")
+            _fail("withheld")
         request.sent = True
 
     async def _travel(self) -> None:

@@ -19,9 +19,9 @@ from unittest.mock import patch
 import aiosqlite
 from sqlalchemy import Pool, event
 
-from payments_async.bulk.ledger import connection, sqlite
-from payments_async.bulk.ledger.file import DiskReserve
-from payments_async.bulk.ledger.lock import LedgerLock
+from payments_async.bulk.ledger.sqlite import connection, driver
+from payments_async.bulk.ledger.sqlite.file import DiskReserve
+from payments_async.bulk.ledger.sqlite.lock import LedgerLock
 
 from ..loop import SimulatedLoop, current_host
 from .compiled import sharing
@@ -76,7 +76,7 @@ class Machine:
         with (
             patch.object(aiosqlite, "connect", self._connect),
             patch.object(connection, "RESERVE_SIZE", _BALLAST),
-            patch.object(sqlite, "engine_for", sharing(sqlite.engine_for)),
+            patch.object(driver, "engine_for", sharing(driver.engine_for)),
             patch.object(LedgerLock, "acquire", classmethod(acquired)),
             patch.object(LedgerLock, "release", released),
             patch.object(DiskReserve, "_fill", filled),

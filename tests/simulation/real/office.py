@@ -12,12 +12,11 @@ from pathlib import Path
 import attrs
 
 from payments_async._codec import encode
-from payments_async.bulk.ledger.ledger import Ledger
+from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk.ledger_errors import LedgerRefused
 from payments_async.bulk.protocol.clocks import Timestamps
 from payments_async.bulk.protocol.identifiers import PROOF_KEY, Identity, body_hash
 from payments_async.bulk.protocol.records import LedgerRow, NewRow, RowOutcome
-from payments_async.bulk.protocol.row_state import IllegalTransition
 from tests.support.ledgers import call_off
 
 from ..plan import Body, Plan, Run
@@ -91,7 +90,7 @@ class Office:
         asked = ((edits, self._edit), (run.cancel, self._cancel), (retries, self._retry))
         if wishes := [wish for is_asked, wish in asked if is_asked]:
             moment = Timestamps(EPOCH + now, now, f"office {now}")
-            async with await Ledger.open(self.book.path, clock=lambda: moment) as ledger:
+            async with await SqliteLedger.open(self.book.path, clock=lambda: moment) as ledger:
                 for wish in wishes:
                     await wish(ledger)
 
@@ -123,7 +122,7 @@ class Office:
             self._note("edit taken back")
             self._file[row] = Body(row, entry.body.amount, bad=entry.body.bad)
 
-    async def _edit(self, ledger: Ledger) -> None:
+    async def _edit(self, ledger: SqliteLedger) -> None:
         """Correct a row, in the file too; one under way keeps its body there as well."""
         row = await self._any(ledger)
         body = self._edit_of(self._file[row.row_key])
@@ -138,16 +137,16 @@ class Office:
         self._note("row corrected" if row.known.intents else "row edited before it was sent")
         self._file[row.row_key] = body
 
-    async def _cancel(self, ledger: Ledger) -> None:
+    async def _cancel(self, ledger: SqliteLedger) -> None:
         row = await self._any(ledger)
         try:
             await call_off(ledger, [row.number])
-        except IllegalTransition:
+        except LedgerRefused:
             self._note("cancel refused")
         else:
             self._note("row cancelled")
 
-    async def _retry(self, ledger: Ledger) -> None:
+    async def _retry(self, ledger: SqliteLedger) -> None:
         """Ask for new payouts in place of those that have failed, as the service has just said."""
         for row in [row async for row in ledger.rows()]:
             if self._service.has_finally_failed(row.known.payout_id):
@@ -157,11 +156,11 @@ class Office:
                 await ledger.next_generation([fresh])
                 self._note("retried after final failure")
 
-    async def _any(self, ledger: Ledger) -> LedgerRow:
+    async def _any(self, ledger: SqliteLedger) -> LedgerRow:
         rows = [row async for row in ledger.rows()]
         return self._chance.choice(rows)
 
-    def _new_row(self, ledger: Ledger, row: LedgerRow, body: Body, generation: int) -> NewRow:
+    def _new_row(self, ledger: SqliteLedger, row: LedgerRow, body: Body, generation: int) -> NewRow:
         environment = ledger.header.binding.environment
         epoch, revision = row.known.epoch, row.known.revision + 1
         identity = Identity(environment, BATCH, row.row_key, generation, epoch, revision)

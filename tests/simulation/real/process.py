@@ -36,6 +36,10 @@ class ProcessRuntime:
         """Seconds, from 1000 on; rounded, so that the wait for a whole second reaches it."""
         return round(1000.0 + self._loop.time() - self._began, 6)
 
+    def boottime(self) -> float:
+        """The same: nothing is suspended here."""
+        return self.monotonic()
+
     def now(self) -> datetime:
         """What this machine takes for the time."""
         return datetime.fromtimestamp(EPOCH + self._loop.time() + self.wrong, UTC)
