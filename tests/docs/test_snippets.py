@@ -67,8 +67,10 @@ def test_the_tests_of_the_snippet_pass(
 
 @pytest.mark.parametrize("snippet", [s for s in RUN if not takes_fixtures(s)], ids=str)
 def test_the_snippet_does_what_it_says(
-    snippet: Snippet, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    snippet: Snippet, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
+    if "PAYMENTS_LEDGER" in snippet.code:
+        monkeypatch.setenv("PAYMENTS_LEDGER", request.getfixturevalue("database"))
     # A seed of its own gives each snippet a key, and with it rate limits, that no other test knows.
     # A scenario, and no rule: rules come before what a snippet asks for.
     with Sandbox(seed=900_000 + SNIPPETS.index(snippet), scenario="complete immediate") as sandbox:

@@ -37,7 +37,7 @@ PLAIN = "XOF\u202f1\u00a0000 à Kpalimé, 東京 ✓"
         ("\x9b2J\x85\x7f", r"\x9b2J\x85\x7f"),
         ("\u202egro\u2066\u200f\u2028", r"\u202egro\u2066\u200f\u2028"),
         ("\ud800\U000e0001", r"\ud800\U000e0001"),
-        (f"Invalid key {CANARY_KEY}.", "Invalid key sk_sandbox_***."),
+        pytest.param(f"Invalid key {CANARY_KEY}.", "Invalid key sk_sandbox_***.", id="key"),
         ("SK_LIVE_Ab-9 sk_live_… sk_sandbox_", "sk_LIVE_*** sk_live_… sk_sandbox_"),
     ],
 )
