@@ -14,7 +14,7 @@ from typing import Final
 from .bucket import WINDOW, TokenBucket
 from .limiter import RateLimiter
 from .limits import BucketClass, LimitClass, LimitSnapshot, RateLimits
-from .store import Row
+from .store import LimitRow
 from .store_limiter import Fleet, StoreLimiter
 
 CLASSES: Final[tuple[LimitClass, ...]] = ("write", "read", "diagnostic", "refund_availability")
@@ -182,7 +182,7 @@ class KeyLimiter:
         if fleet is None:
             self._classes = {kind: make_limiter(self.limits, kind) for kind in CLASSES}
         else:
-            rows = [(Row(*self._place, kind), (until, (sent or {}).get(kind, 0))) for kind in CLASSES]
+            rows = [(LimitRow(*self._place, kind), (until, (sent or {}).get(kind, 0))) for kind in CLASSES]
             self._classes = {row.kind: StoreLimiter(fleet, row, self.limits, before) for row, before in rows}
         self._ways: dict[LimitClass, tuple[RateLimiter, ...]] = {
             kind: (self._classes[kind],) for kind in CLASSES

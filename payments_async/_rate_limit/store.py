@@ -22,7 +22,7 @@ Then faults of the store that follow each other within a minute may cost a refus
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
 import attrs
@@ -47,6 +47,19 @@ PROBE_HINT: Final = 1.0
 """The most seconds to the next reservation while a probe is under way."""
 FORGOTTEN: Final = 64
 """Most permits besides a burst that a new state owes: each process may have reserved one more."""
+CONSTANTS: Final = {
+    "ACTIVE": ACTIVE,
+    "ASK_AGAIN": ASK_AGAIN,
+    "CLOCK_SLACK": CLOCK_SLACK,
+    "CLOCK_STEP": CLOCK_STEP,
+    "FORGOTTEN": FORGOTTEN,
+    "LET_BY": LET_BY,
+    "PROBE_HINT": PROBE_HINT,
+    "WINDOW": WINDOW,
+}
+"""What the statement and the script take from here, by name."""
+PATIENCE: Final = 1.0
+"""Seconds for a round trip to a store, after which the connection is given up."""
 
 
 class StoreUnavailable(Exception):
@@ -54,7 +67,7 @@ class StoreUnavailable(Exception):
 
 
 @attrs.frozen
-class Row:
+class LimitRow:
     """Which limit: one row of the store. The key itself is never part of it."""
 
     address: str
@@ -84,6 +97,21 @@ class Reservation:
     """When the store answered, on its clock."""
     born: float = 0.0
     """When the state of the row began, which identifies it."""
+
+    @classmethod
+    def of(cls, answer: Iterable[float | str]) -> Reservation:
+        """Read the answer of a statement or script: the numbers in the order of the fields."""
+        granted, wait, probe, closed_for, pause, peak, at, born = map(float, answer)
+        return cls(
+            granted=int(granted),
+            wait=wait,
+            probe=probe,
+            closed_for=closed_for,
+            pause=pause,
+            peak=int(peak),
+            at=at,
+            born=born,
+        )
 
 
 @attrs.frozen(kw_only=True)
@@ -115,16 +143,16 @@ class LimitStore(Protocol):
     only be put right by the operator raises `ConfigurationError`.
     """
 
-    async def reserve(self, row: Row, ask: Ask) -> Reservation:
+    async def reserve(self, row: LimitRow, ask: Ask) -> Reservation:
         """Reserve permits."""
 
-    async def close_after_429(self, row: Row, seconds: float, *, pause: float = 0.0) -> None:
+    async def close_after_429(self, row: LimitRow, seconds: float, *, pause: float = 0.0) -> None:
         """Close the row for every process: nothing for `seconds`, then one probe. A lost row stays open.
 
         `pause`: the same seconds when they replace a mistaken `Retry-After`.
         """
 
-    async def end_probe(self, row: Row, probe: float, *, answered: bool) -> None:
+    async def end_probe(self, row: LimitRow, probe: float, *, answered: bool) -> None:
         """End a probe: `answered` opens the row, else the next reservation is granted another probe."""
 
     async def aclose(self) -> None:
@@ -132,7 +160,7 @@ class LimitStore(Protocol):
 
 
 @attrs.frozen
-class Allowance:
+class LimitFigures:
     """What follows from a limit alone."""
 
     limit: int
@@ -151,13 +179,13 @@ class Allowance:
         return max(self.limit - 2 * self.burst - min(peak, self.cap), self.limit / 2) / WINDOW
 
 
-def allowance(limit: int) -> Allowance:
-    """The allowance of `limit` requests a minute."""
-    return Allowance(limit, burst=max(1, limit // 240), cap=max(1, limit // 5))
+def figures_of(limit: int) -> LimitFigures:
+    """The figures of `limit` requests a minute."""
+    return LimitFigures(limit, burst=max(1, limit // 240), cap=max(1, limit // 5))
 
 
 @attrs.frozen
-class Worker:
+class PermitHolder:
     """A process, as the store knows it from its last reservation."""
 
     alive: int
@@ -188,7 +216,7 @@ class State:
     opens: float = 0.0
     probe_until: float = 0.0
     pause: float = 0.0
-    workers: Mapping[str, Worker] = attrs.field(factory=dict)
+    workers: Mapping[str, PermitHolder] = attrs.field(factory=dict)
 
 
 def reserve(state: State | None, ask: Ask, now: float) -> tuple[State, Reservation]:
@@ -197,23 +225,23 @@ def reserve(state: State | None, ask: Ask, now: float) -> tuple[State, Reservati
         state, new = _blank(now), True
     else:
         now, new = max(now, state.at), False
-    allowed = allowance(ask.limit)
+    figures = figures_of(ask.limit)
     living = {name: worker for name, worker in state.workers.items() if worker.until >= now}
     others = {name: worker for name, worker in living.items() if name != ask.worker}
     yields = not ask.interactive and now - state.interactive < ACTIVE
     blocked = _blocked_for(state, now)
-    offered = 0 if blocked else _offer(allowed, ask, living, now, yields=yields, probes=bool(state.shut))
+    offered = 0 if blocked else _offer(figures, ask, living, now, yields=yields, probes=bool(state.shut))
 
     alive = sum(worker.alive for worker in others.values()) + ask.held
     state = _with_peak(state, now, max(alive + offered, _heard(ask, state)))
     peak = max(state.peak, state.peak_before)
-    rate = allowed.rate(peak)
-    owed = max(allowed.burst, min(peak, allowed.burst + FORGOTTEN))
-    tail = now + owed / rate if new else max(state.tail, now - allowed.burst / rate)
+    rate = figures.rate(peak)
+    owed = max(figures.burst, min(peak, figures.burst + FORGOTTEN))
+    tail = now + owed / rate if new else max(state.tail, now - figures.burst / rate)
 
     granted = 0 if yields and tail > now else offered
     tail += granted / rate
-    start = max(now, tail + (allowed.half / rate if yields else 0.0))
+    start = max(now, tail + (figures.half / rate if yields else 0.0))
     wait = start - now if granted else blocked or (max(tail - now, LET_BY) if offered else ASK_AGAIN)
     ends = now + wait + ask.lifetime
     held = ask.held + granted
@@ -224,7 +252,7 @@ def reserve(state: State | None, ask: Ask, now: float) -> tuple[State, Reservati
         tail=tail,
         interactive=now if ask.interactive and ask.wanted else state.interactive,
         probe_until=ends if probes else state.probe_until,
-        workers={**others, ask.worker: Worker(held, ends if held else now + ACTIVE, now)},
+        workers={**others, ask.worker: PermitHolder(held, ends if held else now + ACTIVE, now)},
     )
     return state, Reservation(
         granted=granted,
@@ -286,7 +314,13 @@ def _blocked_for(state: State, now: float) -> float:
 
 
 def _offer(
-    allowed: Allowance, ask: Ask, living: Mapping[str, Worker], now: float, *, yields: bool, probes: bool
+    figures: LimitFigures,
+    ask: Ask,
+    living: Mapping[str, PermitHolder],
+    now: float,
+    *,
+    yields: bool,
+    probes: bool,
 ) -> int:
     """Permits that this process may have: its share of a burst, within the fleet's cap.
 
@@ -294,11 +328,11 @@ def _offer(
     only now given up is for those who ask next: it would always be the first to know.
     """
     active = {name for name, worker in living.items() if now - worker.seen < ACTIVE} | {ask.worker}
-    ahead = allowed.half if yields else allowed.burst
+    ahead = figures.half if yields else figures.burst
     share = 1 if probes else (ahead + len(active)) // (len(active) + 1)
     alive = {name: worker.alive for name, worker in living.items()}
     alive[ask.worker] = max(ask.held, alive.get(ask.worker, 0))
-    return max(0, min(ask.wanted, share, allowed.cap - sum(alive.values())))
+    return max(0, min(ask.wanted, share, figures.cap - sum(alive.values())))
 
 
 def _with_peak(state: State, now: float, alive: int) -> State:

@@ -15,7 +15,7 @@ from ..errors import ConfigurationError
 from .limiter import RateLimiter
 from .limits import Outage, RateLimits
 from .permit_bucket import LAG, PermitBucket, Wish
-from .store import Ask, LimitStore, Reservation, Row
+from .store import Ask, LimitRow, LimitStore, Reservation
 from .waiters import ASKED, NEVER
 
 AFTER_ATTEMPT: Final = 5.0
@@ -64,13 +64,13 @@ class StoreLimiter(RateLimiter):
 
     lag: float = LAG
 
-    def __init__(self, fleet: Fleet, row: Row, limits: RateLimits, before: tuple[float, int]) -> None:
+    def __init__(self, fleet: Fleet, row: LimitRow, limits: RateLimits, before: tuple[float, int]) -> None:
         """`before`: until when so many requests, sent without the store, may still count."""
         sizes = limits.of(row.kind), limits.capacity(row.kind)
         self._permits = PermitBucket(*sizes, self._call_lender, workers=fleet.workers, lingering=before)
         super().__init__(self._permits)
         self._fleet = fleet
-        self.row: Row = row
+        self.row: LimitRow = row
 
     @property
     def outage(self) -> Outage | None:

@@ -18,24 +18,8 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from ..errors import ConfigurationError
-from .store import (
-    ACTIVE,
-    ASK_AGAIN,
-    CLOCK_SLACK,
-    CLOCK_STEP,
-    FORGOTTEN,
-    LET_BY,
-    PROBE_HINT,
-    WINDOW,
-    Ask,
-    Reservation,
-    Row,
-    StoreUnavailable,
-    allowance,
-)
+from .store import CONSTANTS, PATIENCE, Ask, LimitRow, Reservation, StoreUnavailable, figures_of
 
-PATIENCE: Final = 1.0
-"""Seconds for a round trip, after which the connection is given up."""
 CONNECTING: Final = 3.0
 """Seconds to connect and to look for the table."""
 CLOCK: Final = "extract(epoch FROM clock_timestamp())"
@@ -175,14 +159,7 @@ UPDATE payments.limits SET shut = CASE WHEN %(answered)s THEN 0 ELSE shut END, p
 WHERE {ROW} AND shut = %(probe)s
 """
 _CONSTANTS: Final = {
-    "ACTIVE": ACTIVE,
-    "ASK_AGAIN": ASK_AGAIN,
-    "CLOCK_SLACK": CLOCK_SLACK,
-    "CLOCK_STEP": CLOCK_STEP,
-    "FORGOTTEN": FORGOTTEN,
-    "LET_BY": LET_BY,
-    "PROBE_HINT": PROBE_HINT,
-    "WINDOW": WINDOW,
+    **CONSTANTS,
     "ROW": "address = %(address)s AND fingerprint = %(fingerprint)s AND kind = %(kind)s",
 }
 
@@ -209,29 +186,19 @@ class PostgresLimitStore:
         self._prepare_after: int | None = 0
         self._connection: _Connection | None = None
 
-    async def reserve(self, row: Row, ask: Ask) -> Reservation:
+    async def reserve(self, row: LimitRow, ask: Ask) -> Reservation:
         """Reserve permits."""
         values = {**_place(row), **_values(ask)}
         rows = await self._execute(self._reserve, values)
         if rows == [(None,)]:  # the row is new
             rows = await self._execute(self._reserve, values)
-        granted, wait, probe, closed_for, pause, peak, at, born = rows[0][0]
-        return Reservation(
-            granted=int(granted),
-            wait=wait,
-            probe=probe,
-            closed_for=closed_for,
-            pause=pause,
-            peak=int(peak),
-            at=at,
-            born=born,
-        )
+        return Reservation.of(rows[0][0])
 
-    async def close_after_429(self, row: Row, seconds: float, *, pause: float = 0.0) -> None:
+    async def close_after_429(self, row: LimitRow, seconds: float, *, pause: float = 0.0) -> None:
         """Close the row for every process."""
         await self._execute(self._close, {**_place(row), "seconds": float(seconds), "pause": float(pause)})
 
-    async def end_probe(self, row: Row, probe: float, *, answered: bool) -> None:
+    async def end_probe(self, row: LimitRow, probe: float, *, answered: bool) -> None:
         """End a probe."""
         await self._execute(self._end_probe, {**_place(row), "probe": probe, "answered": answered})
 
@@ -302,13 +269,13 @@ class PostgresLimitStore:
         return StoreUnavailable(f"{self._place} cannot be reached, or did not answer in time ({code})")
 
 
-def _place(row: Row) -> dict[str, Any]:
+def _place(row: LimitRow) -> dict[str, Any]:
     return {"address": row.address, "fingerprint": row.fingerprint, "kind": row.kind}
 
 
 def _values(ask: Ask) -> dict[str, Any]:
     """The values of a reservation's statement."""
-    allowed, last = allowance(ask.limit), ask.last
+    figures, last = figures_of(ask.limit), ask.last
     return {
         "worker": ask.worker,
         "limit": ask.limit,
@@ -320,9 +287,9 @@ def _values(ask: Ask) -> dict[str, Any]:
         "last_born": None if last is None else last.born,
         "last_peak": 0 if last is None else last.peak,
         "ago": float(ask.ago),
-        "burst": allowed.burst,
-        "half": allowed.half,
-        "cap": allowed.cap,
+        "burst": figures.burst,
+        "half": figures.half,
+        "cap": figures.cap,
     }
 
 

@@ -27,24 +27,8 @@ from redis.exceptions import (
 )
 
 from ..errors import ConfigurationError
-from .store import (
-    ACTIVE,
-    ASK_AGAIN,
-    CLOCK_SLACK,
-    CLOCK_STEP,
-    FORGOTTEN,
-    LET_BY,
-    PROBE_HINT,
-    WINDOW,
-    Ask,
-    Reservation,
-    Row,
-    StoreUnavailable,
-    allowance,
-)
+from .store import CONSTANTS, PATIENCE, Ask, LimitRow, Reservation, StoreUnavailable, figures_of
 
-PATIENCE: Final = 1.0
-"""Seconds for a round trip, after which the connection is given up."""
 KEPT: Final = 7_200
 """Seconds for which an unused row is kept: longer than any closing."""
 CLOCK: Final = "local time = redis.call('TIME') local clock = time[1] + time[2] / 1000000"
@@ -179,17 +163,7 @@ local answer = {granted, wait, probe, closed_for, state.pause, peak, now, state.
 for i, value in ipairs(answer) do answer[i] = exact(value) end
 return answer
 """
-_CONSTANTS: Final = {
-    "ACTIVE": ACTIVE,
-    "ASK_AGAIN": ASK_AGAIN,
-    "CLOCK_SLACK": CLOCK_SLACK,
-    "CLOCK_STEP": CLOCK_STEP,
-    "FORGOTTEN": FORGOTTEN,
-    "LET_BY": LET_BY,
-    "PROBE_HINT": PROBE_HINT,
-    "WINDOW": WINDOW,
-    "KEPT": KEPT,
-}
+_CONSTANTS: Final = {**CONSTANTS, "KEPT": KEPT}
 
 
 class RedisLimitStore:
@@ -212,26 +186,15 @@ class RedisLimitStore:
         self._script = _script(clock)
         self._sha = hashlib.sha1(self._script.encode(), usedforsecurity=False).hexdigest()
 
-    async def reserve(self, row: Row, ask: Ask) -> Reservation:
+    async def reserve(self, row: LimitRow, ask: Ask) -> Reservation:
         """Reserve permits."""
-        answer = await self._run(row, "reserve", *_values(ask))
-        granted, wait, probe, closed_for, pause, peak, at, born = map(float, answer)
-        return Reservation(
-            granted=int(granted),
-            wait=wait,
-            probe=probe,
-            closed_for=closed_for,
-            pause=pause,
-            peak=int(peak),
-            at=at,
-            born=born,
-        )
+        return Reservation.of(await self._run(row, "reserve", *_values(ask)))
 
-    async def close_after_429(self, row: Row, seconds: float, *, pause: float = 0.0) -> None:
+    async def close_after_429(self, row: LimitRow, seconds: float, *, pause: float = 0.0) -> None:
         """Close the row for every process."""
         await self._run(row, "close", float(seconds), float(pause))
 
-    async def end_probe(self, row: Row, probe: float, *, answered: bool) -> None:
+    async def end_probe(self, row: LimitRow, probe: float, *, answered: bool) -> None:
         """End a probe."""
         await self._run(row, "end_probe", probe, int(answered))
 
@@ -239,7 +202,7 @@ class RedisLimitStore:
         """Close the connections."""
         await self._client.aclose()
 
-    async def _run(self, row: Row, *values: Any) -> Any:
+    async def _run(self, row: LimitRow, *values: Any) -> Any:
         """Run the script on one row."""
         key = f"payments:limit:{{{row.address} {row.fingerprint} {row.kind}}}"
         try:
@@ -310,7 +273,7 @@ def _script(clock: str) -> str:
 
 def _values(ask: Ask) -> Sequence[Any]:
     """The values of a reservation's script, in its order."""
-    allowed, last = allowance(ask.limit), ask.last
+    figures, last = figures_of(ask.limit), ask.last
     return (
         ask.worker,
         int(ask.interactive),
@@ -318,9 +281,9 @@ def _values(ask: Ask) -> Sequence[Any]:
         ask.wanted,
         ask.held,
         float(ask.lifetime),
-        allowed.burst,
-        allowed.half,
-        allowed.cap,
+        figures.burst,
+        figures.half,
+        figures.cap,
         float(ask.ago),
         *(() if last is None else (last.at, last.born, last.peak)),
     )

@@ -14,7 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
 from payments_async._rate_limit import store
-from payments_async._rate_limit.store import Allowance
+from payments_async._rate_limit.store import LimitFigures
 from tests.rate_limit.fleet import full_when_new, leaves_no_room, scheduled
 
 PROMISES = ("rate_leaves_room", "new_state_is_empty")
@@ -23,7 +23,7 @@ PROMISES = ("rate_leaves_room", "new_state_is_empty")
 def fullest(seed: int, without: str | None) -> float:
     """The fullest minute of one schedule, as a part of the limit."""
     if without == "rate_leaves_room":
-        Allowance.rate = leaves_no_room  # type: ignore[method-assign] # in a process of its own
+        LimitFigures.rate = leaves_no_room  # type: ignore[method-assign] # in a process of its own
     return scheduled(seed, full_when_new if without == "new_state_is_empty" else store.reserve).fullest
 
 

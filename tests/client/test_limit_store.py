@@ -23,7 +23,7 @@ from tests.support.jumping import JumpingRuntime
 from tests.support.limit_stores import ADDRESS
 from tests.support.servers import CutProxy, ValkeyServer
 from tests.support.surfaces import make_client
-from tests.sync.scenes import payout, run
+from tests.sync.scenes import payout, run_with_service
 
 Connect = Callable[..., Any]
 
@@ -331,35 +331,9 @@ def test_threads_and_event_loops_share_one_borrower(sandbox: Sandbox, valkey: Va
         thread.join()
 
 
-SERVICE = """
-import asyncio, os, sys, threading
-from payments_async import AsyncPayments
-from payments_async.sandbox import Sandbox
-from payments_sync import Payments
-from tests.sync.scenes import payout
-
-# The service is a process of its own: a fork does not carry its thread along.
-reading, writing = os.pipe()
-service = os.fork()
-if service == 0:
-    with Sandbox() as sandbox:
-        os.write(writing, f"{sandbox.api_key} {sandbox.base_url}".encode())
-        threading.Event().wait(25.0)
-    os._exit(0)
-key, base_url = os.read(reading, 1000).decode().split()
-
-def names():
-    return sorted(thread.name for thread in threading.enumerate())
-"""
-END = """
-os.kill(service, 9)
-os.waitpid(service, 0)
-"""
-
-
 def test_a_process_ends_in_peace_though_nothing_was_closed(valkey: ValkeyServer) -> None:
     """Of two clients, one has called, and one waits for a store that is gone."""
-    script = f"""{SERVICE}
+    script = f"""
 import logging
 logging.getLogger("payments").setLevel(logging.ERROR)
 client = Payments(key, base_url=base_url, limit_store={valkey.url()!r})
@@ -367,15 +341,17 @@ client.payouts.create(**payout("r-1"))
 other = Payments(key + "x", base_url=base_url, limit_store={ADDRESS!r})
 threading.excepthook = lambda arguments: None  # the call is cancelled
 threading.Thread(target=other.payouts.create, kwargs=payout("r-2"), daemon=True).start()
-while names().count("payments-limits") < 2:
+while [thread.name for thread in threading.enumerate()].count("payments-limits") < 2:
     pass
 print("ends")
 """
-    assert run(script + END) == "ends\n"
+    assert run_with_service(script) == "ends\n"
 
 
 def test_a_forked_child_borrows_for_itself(store: str) -> None:
-    script = f"""{SERVICE}
+    script = f"""
+import asyncio
+from payments_async import AsyncPayments
 from payments_async._rate_limit.registry import PROCESS
 blocking = Payments(key, base_url=base_url, limit_store={store!r})
 client = AsyncPayments(key, base_url=base_url, limit_store={store!r})
@@ -406,4 +382,4 @@ blocking.payouts.create(**payout("after"))
 assert worker() == mine
 blocking.close()
 """
-    assert sorted(run(script + END).split()) == ["0", "0", "0]", "6", "6", "[0,"]
+    assert sorted(run_with_service(script).split()) == ["0", "0", "0]", "6", "6", "[0,"]

@@ -16,7 +16,7 @@ from typing import Final
 import attrs
 
 from payments_async._rate_limit import store
-from payments_async._rate_limit.store import VALID, Allowance, Ask, Reservation, State
+from payments_async._rate_limit.store import VALID, Ask, LimitFigures, Reservation, State
 
 PATIENCE: Final = 1.0
 """Seconds after which a process gives up a message to the store."""
@@ -310,9 +310,9 @@ def full_when_new(state: State | None, ask: Ask, now: float) -> tuple[State, Res
     return store.reserve(state or State(born=now, at=now, tail=now - 60.0, since=now), ask, now)
 
 
-def leaves_no_room(allowed: Allowance, peak: int) -> float:
+def leaves_no_room(figures: LimitFigures, peak: int) -> float:
     """The rate without `rate_leaves_room`."""
-    return allowed.limit / store.WINDOW
+    return figures.limit / store.WINDOW
 
 
 def scheduled(seed: int, rule: Rule = store.reserve) -> Fleet:

@@ -9,7 +9,7 @@ from statistics import mean
 
 import pytest
 
-from payments_async._rate_limit.store import Allowance
+from payments_async._rate_limit.store import LimitFigures
 from tests.rate_limit.fleet import Faults, Fleet, full_when_new, leaves_no_room, scheduled
 
 # many times as slow when it is traced; others cover the same
@@ -62,7 +62,7 @@ def test_schedules_of_faults(seed: int) -> None:
 
 
 def test_a_rate_that_leaves_no_room_overfills_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Allowance, "rate", leaves_no_room)
+    monkeypatch.setattr(LimitFigures, "rate", leaves_no_room)
     assert any(scheduled(seed).fullest > 1.0 for seed in range(16, 20))
 
 

@@ -15,7 +15,7 @@ import redis.asyncio
 
 from payments_async import ConfigurationError
 from payments_async._rate_limit import store_postgresql, store_redis
-from payments_async._rate_limit.store import Ask, LimitStore, Row, StoreUnavailable
+from payments_async._rate_limit.store import Ask, LimitRow, LimitStore, StoreUnavailable
 from payments_async._rate_limit.store_opening import open_store
 from tests.support.servers import (
     PASSWORD,
@@ -26,7 +26,7 @@ from tests.support.servers import (
     valkey_server,
 )
 
-ROW = Row("https://api.example/v1", "3f9a", "write")
+ROW = LimitRow("https://api.example/v1", "3f9a", "write")
 ASK = Ask(worker="worker", limit=60_000, wanted=1, held=0, lifetime=35.0)
 KEY = "payments:limit:{https://api.example/v1 3f9a write}"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from payments_async._rate_limit import store
-from payments_async._rate_limit.store import Ask, Reservation, State, allowance
+from payments_async._rate_limit.store import Ask, Reservation, State, figures_of
 
 START = 1_800_000_000.0
 LIMIT = 60_000
@@ -58,10 +58,10 @@ def ready(limit: int = LIMIT) -> Store:
     ],
 )
 def test_what_follows_from_a_limit(limit: int, burst: int, cap: int, slowest: float) -> None:
-    allowed = allowance(limit)
-    assert (allowed.burst, allowed.cap) == (burst, cap)
-    assert allowed.rate(10 * limit) == pytest.approx(slowest, rel=0.01)
-    assert 60 * allowed.rate(0) <= max(limit - 2 * burst, limit / 2)
+    figures = figures_of(limit)
+    assert (figures.burst, figures.cap) == (burst, cap)
+    assert figures.rate(10 * limit) == pytest.approx(slowest, rel=0.01)
+    assert 60 * figures.rate(0) <= max(limit - 2 * burst, limit / 2)
 
 
 # Shares

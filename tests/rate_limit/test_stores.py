@@ -13,11 +13,11 @@ import pytest_asyncio
 import redis.asyncio
 
 from payments_async._rate_limit import store
-from payments_async._rate_limit.store import Ask, LimitStore, Reservation, Row, State
+from payments_async._rate_limit.store import Ask, LimitRow, LimitStore, Reservation, State
 from payments_async._rate_limit.store_postgresql import PostgresLimitStore
 from payments_async._rate_limit.store_redis import RedisLimitStore
 
-ROW = Row("https://api.example/v1", "3f9a", "write")
+ROW = LimitRow("https://api.example/v1", "3f9a", "write")
 EPOCH = 1_800_000_000.0
 KEY = "payments:limit:{https://api.example/v1 3f9a write}"
 

@@ -11,7 +11,7 @@ from payments_async import AsyncPayments
 from payments_async._rate_limit import borrower as borrowing
 from payments_async._rate_limit import store as rules
 from payments_async._rate_limit.borrower import Borrower
-from payments_async._rate_limit.store import Ask, Reservation, Row, State, StoreUnavailable
+from payments_async._rate_limit.store import Ask, LimitRow, Reservation, State, StoreUnavailable
 from payments_async._runtime import Runtime
 from tests.support.canary import CANARY_KEY
 from tests.support.simulated import SimulatedRuntime
@@ -26,8 +26,8 @@ class StoreServer:
         self.runtime = runtime
         self.delay = delay
         """Seconds for each direction."""
-        self.rows: dict[Row, State] = {}
-        self.asked: list[tuple[Row, Ask]] = []
+        self.rows: dict[LimitRow, State] = {}
+        self.asked: list[tuple[LimitRow, Ask]] = []
         self.answers: list[Reservation] = []
         self.down: str | None = None
         """`cut`: nothing passes; `refused`: no connection; None: it works."""
@@ -56,7 +56,7 @@ class MemoryStore:
         self._server = server
         self._is_open = False
 
-    async def reserve(self, row: Row, ask: Ask) -> Reservation:
+    async def reserve(self, row: LimitRow, ask: Ask) -> Reservation:
         """The rule."""
         server = self._server
         await self._pass()
@@ -66,13 +66,13 @@ class MemoryStore:
         await server.runtime.sleep(server.delay)
         return answer
 
-    async def close_after_429(self, row: Row, seconds: float, *, pause: float = 0.0) -> None:
+    async def close_after_429(self, row: LimitRow, seconds: float, *, pause: float = 0.0) -> None:
         """The rule."""
         await self._pass()
         if (state := self._server.rows.get(row)) is not None:
             self._server.rows[row] = rules.close_after_429(state, seconds, pause, self._server.wall)
 
-    async def end_probe(self, row: Row, probe: float, *, answered: bool) -> None:
+    async def end_probe(self, row: LimitRow, probe: float, *, answered: bool) -> None:
         """The rule."""
         await self._pass()
         if (state := self._server.rows.get(row)) is not None:

@@ -23,7 +23,7 @@ import attrs
 
 from payments_async import AsyncPayments, PaymentsError, RateLimits
 from payments_async._rate_limit import borrower, store_postgresql, store_redis
-from payments_async._rate_limit.store import Ask, LimitStore, Reservation, Row
+from payments_async._rate_limit.store import Ask, LimitRow, LimitStore, Reservation
 from payments_async._rate_limit.store_postgresql import PostgresLimitStore
 from payments_async._rate_limit.store_redis import RedisLimitStore
 from tests.campaigns.pacing import ARGUMENTS
@@ -64,7 +64,7 @@ class CountedStore:
     def __init__(self, store: LimitStore) -> None:
         self._store = store
 
-    async def reserve(self, row: Row, ask: Ask) -> Reservation:
+    async def reserve(self, row: LimitRow, ask: Ask) -> Reservation:
         """Count, and reserve."""
         _counted["round_trips"] += 1
         return await self._store.reserve(row, ask)

@@ -69,3 +69,30 @@ def run(script: str) -> str:
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     return done.stdout
+
+
+WITH_SERVICE = """
+import os, sys, threading
+from payments_async.sandbox import Sandbox
+from payments_sync import Payments
+from tests.sync.scenes import payout
+
+# The service is a process of its own: a fork does not carry its thread along.
+reading, writing = os.pipe()
+service = os.fork()
+if service == 0:
+    with Sandbox() as sandbox:
+        os.write(writing, f"{sandbox.api_key} {sandbox.base_url}".encode())
+        threading.Event().wait(25.0)
+    os._exit(0)
+key, base_url = os.read(reading, 1000).decode().split()
+"""
+SERVICE_ENDS = """
+os.kill(service, 9)
+os.waitpid(service, 0)
+"""
+
+
+def run_with_service(script: str) -> str:
+    """What a script prints that has a service at `base_url`, for `key`."""
+    return run(WITH_SERVICE + script + SERVICE_ENDS)

@@ -9,24 +9,9 @@ import pytest
 from payments_async.errors import ConfigurationError
 from payments_async.sandbox import Sandbox
 from payments_sync import Payments, _event_loop
-from tests.sync.scenes import loop_threads, payout, run
+from tests.sync.scenes import loop_threads, payout, run_with_service
 
 PREFORK = """
-import os, sys, threading
-from payments_async.sandbox import Sandbox
-from payments_sync import Payments
-from tests.sync.scenes import payout
-
-# The service is a process of its own: a fork does not carry its thread along.
-reading, writing = os.pipe()
-service = os.fork()
-if service == 0:
-    with Sandbox() as sandbox:
-        os.write(writing, f"{sandbox.api_key} {sandbox.base_url}".encode())
-        threading.Event().wait(25.0)
-    os._exit(0)
-key, base_url = os.read(reading, 1000).decode().split()
-
 client = Payments(key, base_url=base_url)
 client.payouts.create(**payout("before"))
 items = client.payouts.iterate()
@@ -45,13 +30,11 @@ for number in range(3):
 print([os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in workers])
 client.payouts.create(**payout("after"))
 print(len(list(items)), len({thread.name for thread in threading.enumerate()}))
-os.kill(service, 9)
-os.waitpid(service, 0)
 """
 
 
 def test_workers_forked_after_the_first_call_make_their_own_calls() -> None:
-    assert run(PREFORK) == "[0, 0, 0]\n20 2\n"
+    assert run_with_service(PREFORK) == "[0, 0, 0]\n20 2\n"
 
 
 @pytest.fixture
