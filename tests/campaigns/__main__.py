@@ -31,6 +31,7 @@ CAMPAIGNS = (
     ("kills", "8000", "9", "--brisk", "--deletions", "1", "--within", "60"),
     ("deletions", "2000", "10"),
     ("failover", "300", "12"),
+    ("large_batch", "10000000"),
     ("two_ledgers", "2000", "10"),
     ("first_send", "1000000", "6"),
     ("asking", "1000"),
