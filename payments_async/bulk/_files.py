@@ -64,6 +64,12 @@ def refuse_ledger_files(target: str | os.PathLike[str], ledger: str) -> None:
         raise BulkError(f"{os.fspath(target)}: is the ledger's own file; choose another path")
 
 
+def refuse_existing(target: str | os.PathLike[str], way_out: str = "name another file") -> None:
+    """Raise BulkError for an existing file: it may be an earlier result."""
+    if os.path.lexists(target):
+        raise BulkError(f"{os.fspath(target)}: is there already; {way_out}")
+
+
 def file_name(batch_id: str) -> str:
     """Make a batch's name the name of a file; one with other signs than letters and digits gets a hash."""
     plain = _ODD.sub("-", batch_id).strip(".-")[:_LONGEST_NAME] or "batch"

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from ._activity import Activity, Doing, repeated
+from ._files import AtomicFile, refuse_existing
 from ._report import BatchReport, report_of
 from ._session import BatchSession, OnProgress
 from .engine.stopping import Stopping
 from .errors import BulkError
 from .ledger.ledger import SharedLedger
 from .ledger_errors import LedgerError
-from .protocol.records import Ends
+from .protocol.records import CheckReport, Ends
 from .protocol.stop_rules import StopRules
 from .reconcile import same_account
 
@@ -111,6 +113,15 @@ class BatchRunner:
         if not isinstance(ledger, SharedLedger):
             raise BulkError(f"{ledger.path}: a ledger in a file has one process at a time; {otherwise}")
         return ledger
+
+    async def check(self, chunks: str | os.PathLike[str] | None) -> CheckReport:
+        """Check all of the ledger, and write a line for each chunk to a file."""
+        if chunks is None:
+            return await self._session.ledger.check()
+        ledger = self._shared("it is not divided into chunks")
+        refuse_existing(chunks)
+        with AtomicFile(chunks) as lines:
+            return await ledger.check(lambda line: lines.file.write(f"{line}\n".encode()))
 
     async def count_ends(self) -> None:
         """Count the payouts' final statuses, for later reports."""

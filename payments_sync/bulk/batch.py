@@ -377,12 +377,20 @@ class PayoutBatch:
         """
         return self._bridge.call(self._async.discard)
 
-    def check(self) -> CheckReport:
+    def check(self, *, chunks: str | os.PathLike[str] | None = None) -> CheckReport:
         """Check all of the ledger: its structure, its chain, every row and sum.
 
         A few seconds for 100,000 rows; the service is not asked. What is wrong is in `.findings`.
+
+        Args:
+            chunks: for a batch in a database, a file to write (mode 0600): a line of JSON for each chunk,
+                with its rows, sums, digest and head. The report's `head` is the file's SHA-256.
+
+        Raises:
+            BulkError: `chunks` is there already, or the ledger is a file.
+            OSError: `chunks` cannot be written.
         """
-        return self._bridge.call(self._async.check)
+        return self._bridge.call(self._async.check, chunks=chunks)
 
     def chunks(self) -> int | None:
         """Count the chunks of a batch in a database, for `bulk.workers.run_chunk`; None for a file.

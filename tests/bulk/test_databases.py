@@ -6,6 +6,8 @@ Through one surface: `tests/sync/test_bulk.py` takes a blocking batch through al
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -145,6 +147,27 @@ async def test_a_pause_does_not_begin_a_batch_that_was_not_planned(
         await batch.load(items(1))
         assert (await batch.pause()).stopped == "not planned yet"
         assert (await batch.resume()).stopped == "not planned yet"
+
+
+async def test_a_check_writes_a_line_for_each_chunk_and_its_head_is_their_hash(
+    desk: Desk, service: Sandbox, database: Any, tmp_path: Path
+) -> None:
+    lines = tmp_path / "chunks.jsonl"
+    async with desk.client(service) as client, desk.open(database, client, batch_id="june") as batch:
+        await batch.load(items(501))
+        report = await batch.check(chunks=lines)
+        assert hashlib.sha256(lines.read_bytes()).hexdigest() == report.head
+        found = [json.loads(line) for line in lines.read_text().splitlines()]
+        assert [(each["chunk"], each["first"], each["last"], each["rows"]) for each in found] == [
+            (1, 1, 500, 500),
+            (2, 501, 501, 1),
+        ]
+        with pytest.raises(BulkError, match="is there already; name another file"):
+            await batch.check(chunks=lines)
+    async with desk.client(service) as client, desk.open(tmp_path / "june.ledger", client) as batch:
+        await batch.load(items(1))
+        with pytest.raises(BulkError, match="it is not divided into chunks"):
+            await batch.check(chunks=tmp_path / "none.jsonl")
 
 
 async def test_a_batch_is_recovered_by_hand(desk: Desk, service: Sandbox, database: Any) -> None:

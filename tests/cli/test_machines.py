@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,7 +72,9 @@ def test_a_planned_batch_is_paid_by_a_worker_and_examined_by_its_name(
     found = here("status", *NAMED, "--json").step("batch")
     assert (found["complete"], found["created"], found["running"]) == (True, ROWS, False)
     assert (found["state"], found["chunks"]["open"], found["chunks"]["leased"]) == ("closed", 0, 0)
-    assert here("check", *NAMED, "--json").step("check")["findings"] == []
+    checked = here("check", *NAMED, "--chunks", "chunks.jsonl", "--json").step("check")
+    assert checked["findings"] == []
+    assert hashlib.sha256(Path("chunks.jsonl").read_bytes()).hexdigest() == checked["head"]
     assert here("export", "out.csv", *NAMED).code == Exit.DONE
     assert len((here.folder / "out.csv").read_text().splitlines()) == ROWS + 1
     (listed,) = here("batches", "--json").lines

@@ -11,7 +11,7 @@ from typing import Final
 
 import attrs
 
-from .._files import AtomicFile, refuse_ledger_files
+from .._files import AtomicFile, refuse_existing, refuse_ledger_files
 from ..errors import BulkError, SourceUnreadable
 from ..ledger.ledger import Ledger
 from ..loading.load import same_file, stat_of
@@ -52,7 +52,7 @@ async def export(
     kind, wanted = form_of(target), _any if states is None else chosen(states)
     _refuse_own_files(ledger, target)
     if not overwrite:
-        _refuse_earlier(target)
+        refuse_existing(target, "name another file, or replace it by --overwrite (overwrite=True)")
     names = set() if kind in NESTED else await _names(ledger, wanted)
     with AtomicFile(target) as whole:
         form = kind(whole.file, _export_rows.columns(names))
@@ -108,14 +108,6 @@ def _refuse_own_files(ledger: Ledger, target: Path) -> None:
     refuse_ledger_files(target, ledger.path)
     if os.path.realpath(target) == ledger.path.removesuffix(".ledger") or _is_input(ledger, target):
         raise BulkError(f"{target}: is the batch's input; choose another path")
-
-
-def _refuse_earlier(target: Path) -> None:
-    """Refuse to overwrite an existing file: it may be an earlier result."""
-    if os.path.lexists(target):
-        raise BulkError(
-            f"{target}: is there already; name another file, or replace it by --overwrite (overwrite=True)"
-        )
 
 
 def _is_input(ledger: Ledger, target: Path) -> bool:

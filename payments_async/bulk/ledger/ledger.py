@@ -287,6 +287,13 @@ class SharedLedger(Ledger):
         """How many chunks the batch has. Raises LedgerMissing before the import."""
 
     @abstractmethod
+    async def check(self, on_line: Callable[[str], object] = bool) -> CheckReport:
+        """Check all of the batch, chunk by chunk. What is wrong is in `.findings`.
+
+        `on_line` gets a line of JSON for each chunk; the report's head is the SHA-256 of all lines.
+        """
+
+    @abstractmethod
     def now(self) -> float:
         """Seconds since 1970 on the database's clock, which decides."""
 

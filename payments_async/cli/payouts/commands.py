@@ -132,12 +132,19 @@ def export(
 
 @command()
 def check(
-    ledger: LedgerArgument = None, /, *, options: BatchOptions | None = None, json: Json = False
+    ledger: LedgerArgument = None,
+    /,
+    *,
+    chunks: str | None = None,
+    options: BatchOptions | None = None,
+    json: Json = False,
 ) -> int:
     """Check that a ledger is as it was written. Needs no key; exit code 1 if it is not.
 
     Parameters
     ----------
+    chunks
+        Write a line of JSON for each chunk of a database's batch to this file; its SHA-256 is the head.
     json
         One JSON object instead of text.
     """
@@ -145,7 +152,7 @@ def check(
     from .session import perform
 
     address = batch_address(ledger, options)
-    return perform(lambda context: check(address, context), about=address.shown, as_json=json)
+    return perform(lambda context: check(address, chunks, context), about=address.shown, as_json=json)
 
 
 @command()

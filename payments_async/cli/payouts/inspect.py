@@ -84,12 +84,12 @@ def _running(ledger: LedgerAddress, locked: LedgerLocked, context: CommandContex
     return Exit.DONE
 
 
-async def check(ledger: LedgerAddress, context: CommandContext) -> Exit:
-    """Read all of the ledger. Raises CommandEnded when it is not as it was written."""
+async def check(ledger: LedgerAddress, chunks: str | None, context: CommandContext) -> Exit:
+    """Read all of the ledger. Raises CommandEnded when it is not as it was written, and BulkError."""
     try:
         async with open_batch(ledger) as batch:
             with context.spinner("Reading the whole ledger"):
-                report = await batch.check()
+                report = await batch.check(chunks=chunks)
     except LedgerDamaged as damaged:
         raise CommandEnded(str(damaged), Exit.REFUSED) from None
     context.show.heading(ledger.shown)

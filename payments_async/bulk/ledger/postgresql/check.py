@@ -48,10 +48,8 @@ class _FirstFindings(list[str]):
         self.extend(found[: _MOST_FINDINGS - len(self)])
 
 
-async def checked(
-    database: Database, batch_id: str, on_chunk: Callable[[Chunk], object] = bool
-) -> CheckReport:
-    """Check a whole batch; `on_chunk` gets each chunk, in the order of their numbers.
+async def checked(database: Database, batch_id: str, on_line: Callable[[str], object] = bool) -> CheckReport:
+    """Check a whole batch; `on_line` gets a line of JSON for each chunk, in the order of their numbers.
 
     Raises LedgerError when the database cannot be read. Takes the memory of one page of rows.
     """
@@ -67,7 +65,7 @@ async def checked(
             counted.append(result.figures)
             if result.chunk is not None:
                 root.add(result.chunk)
-                on_chunk(result.chunk)
+                on_line(result.chunk.line)
         found.add(*_sums(first.facts, counted))
     rows = sum(_count(figures) for figures in counted)
     return CheckReport(rows, entries, root.hex, tuple(dict.fromkeys(found)))

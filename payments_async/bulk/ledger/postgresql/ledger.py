@@ -282,9 +282,9 @@ class PostgresLedger(SharedLedger):
         await self.database.once(work, committed)
         self._discarded = True
 
-    async def check(self) -> CheckReport:
+    async def check(self, on_line: Callable[[str], object] = bool) -> CheckReport:
         """Check all of the batch, chunk by chunk. What is wrong is in `.findings`."""
-        return await checked(self.database, self.facts.batch.batch_id)
+        return await checked(self.database, self.facts.batch.batch_id, on_line)
 
     async def plan(self, rules: StopRules, *, lossy_standby: bool = False) -> None:
         """Set the stop rules of the whole batch. Before the first time no process takes one of its rows.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from payments_async.bulk.ledger.postgresql import chunks
-from payments_async.bulk.ledger.postgresql.check import checked
 from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk.ledger_errors import LedgerDamaged
 from payments_async.bulk.protocol.row_state import RowState
@@ -77,14 +75,7 @@ async def test_a_report_has_a_root_that_any_change_moves(database: str) -> None:
         first = await ledger.check()
         assert (first.rows, first.entries, len(first.head)) == (30, 4, 64)
         await worked_on(ledger)
-        found: list[chunks.Chunk] = []
-        second = await checked(ledger.database, "batch-1", found.append)
-        assert second.head != first.head
-        assert [chunk.number for chunk in found] == [1, 2]
-        root = chunks.Root()
-        for chunk in found:
-            root.add(chunk)
-        assert root.hex == second.head
+        assert (await ledger.check()).head != first.head
 
 
 async def test_no_more_than_a_hundred_findings_are_kept(database: str) -> None:
