@@ -25,7 +25,7 @@ import atexit
 import os
 import threading
 import warnings
-from asyncio import _get_running_loop
+from asyncio import AbstractEventLoop, _get_running_loop, new_event_loop
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from importlib.util import find_spec
 from typing import Any, Final, ParamSpec, TypeVar
@@ -41,8 +41,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Close = Callable[[], Coroutine[Any, Any, None]]
 
-_HAS_UVLOOP: Final = find_spec("uvloop") is not None
-
 
 class LoopThread:
     """The portal of this process, its queue, and the bridges that have a lease on it."""
@@ -52,7 +50,7 @@ class LoopThread:
         self.queue: CallQueue | None = None
         self.bridges: WeakSet[Bridge] = WeakSet()
         self._portal: BlockingPortal | None = None
-        self._provider = BlockingPortalProvider("asyncio", {"use_uvloop": _HAS_UVLOOP})
+        self._provider = BlockingPortalProvider("asyncio", {"loop_factory": _new_loop})
 
     def lease(self) -> CallQueue:
         """The queue, started with the first lease. Call it under the lock, and `give_back` once for each.
@@ -201,6 +199,15 @@ class Bridge:
                 if lease is None or lease.queue.closed:
                     lease = self._lease = _Lease(self, _loop_thread, self._close)
         return lease.queue
+
+
+def _new_loop() -> AbstractEventLoop:
+    """uvloop's, where it is installed."""
+    if find_spec("uvloop") is None:
+        return new_event_loop()
+    from ._uvloop import ForkSafeLoop
+
+    return ForkSafeLoop()
 
 
 class _End:

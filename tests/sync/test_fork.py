@@ -37,6 +37,32 @@ def test_workers_forked_after_the_first_call_make_their_own_calls() -> None:
     assert run_with_service(PREFORK) == "[0, 0, 0]\n20 2\n"
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_forked_child_that_never_calls_ends_well(host: str) -> None:
+    """libuv would wait at its exit for threads that only the parent has."""
+    pytest.importorskip("uvloop")
+    script = f"""
+client = Payments(key, base_url=base_url.replace("127.0.0.1", {host!r}))
+client.payouts.create(**payout("before"))
+pid = os.fork()
+if pid == 0:
+    sys.exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+    assert run_with_service(script) == "0\n"
+
+
+@pytest.mark.usefixtures("fork")
+def test_the_loop_is_asyncios_where_uvloop_is_not_installed(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_event_loop, "find_spec", lambda name: None)
+    with Payments(sandbox.api_key, base_url=sandbox.base_url) as client:
+        client.payouts.create(**payout("r-1"))
+        loop = client._bridge._queue().loop
+        assert type(loop).__module__.startswith("asyncio.")
+
+
 @pytest.fixture
 def fork(monkeypatch: pytest.MonkeyPatch) -> list[_event_loop.LoopThread]:
     """What a child's first moments do to this module, undone afterwards; calling it is the test's part."""
