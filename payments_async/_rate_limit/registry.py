@@ -46,7 +46,7 @@ class StoreUse:
     """Seconds of an attempt."""
     runtime: Runtime
     is_default: bool = False
-    """True if the key's limiter keeps another store that it has."""
+    """True if a store or a part of the limits that the key has already is kept instead."""
 
 
 class LimiterRegistry:
@@ -108,10 +108,12 @@ class LimiterRegistry:
 
     def _share(self, limiter: KeyLimiter, limits: RateLimits | None, store: StoreUse | None) -> None:
         """Have a limiter use a client's store, unless it keeps its own."""
-        has_store = store is not None or limiter.fleet is not None
-        if has_store and (limits or limiter.limits).is_share:
+        is_share = (limits or limiter.limits).is_share
+        if store is not None and store.is_default and (is_share or limiter.fleet is not None):
+            store = None
+        if is_share and (store is not None or limiter.fleet is not None):
             raise ConfigurationError(NO_SHARE)
-        if store is None or (store.is_default and limiter.fleet is not None):
+        if store is None:
             return
         borrower = self._borrowers.get(store.address) or Borrower(store.address, store.runtime)
         self._borrowers[store.address] = borrower

@@ -280,15 +280,16 @@ class BatchRunner:
             raise BulkError(
                 "this batch is being run already, or worked on otherwise: wait for that, or stop it"
             )
-        runtime = self._session.service.runtime
+        session, runtime = self._session, self._session.service.runtime
         self._stopping, self._doing = Stopping(runtime), doing
         try:
-            await self._session.ledger.refresh()
+            session.share_limits()
+            await session.ledger.refresh()
             with self._reported(lambda: self._doing, on_progress):
                 yield self._stopping
-            self._session.ledger.require_there()
+            session.ledger.require_there()
         finally:
             self._stopping = self._engine = None
-            self._session.write_status(running=False)
+            session.write_status(running=False)
             with suppress(LedgerError):  # why the work ended matters more
                 await self.count_ends()

@@ -160,6 +160,11 @@ class BatchSession:
         """The account that the client pays from; None without a client."""
         return None if self._service is None else self._service.place
 
+    def share_limits(self) -> None:
+        """Take the client's rate from the ledger's database, unless it has a limit store or a part."""
+        if self.client is not None and isinstance(self.ledger, SharedLedger):
+            self.client._internal.use_limit_store(self.address)
+
     async def learn_time(self) -> None:
         """Learn the service's time for the import into a database: a recovery reads the list from then on."""
         if isinstance(self.ledger, SharedLedger) and self.ledger.is_empty:

@@ -16,7 +16,7 @@ from .._request.key_state import store_use
 from .._request.pages import ListPosition, ListReader, RecordList, read_page
 from .._request.pipeline import Pipeline
 from .._request.settings import check_store
-from .._runtime import Runtime
+from .._runtime import SYSTEM, Runtime
 from .._validation import rules
 from ..errors import InvalidRequest
 from ..models import Page
@@ -80,12 +80,15 @@ class ResourceClient:
         return self.pipeline.settings.key()
 
     def use_limit_store(self, address: str) -> None:
-        """Share the key's limits through this store, unless the client or the key has one already.
+        """Share the key's limits through this store from now on. Raises ConfigurationError.
 
-        Raises ConfigurationError, also for limits that are a share.
+        A store or a part of the limits that the client or its key has already is kept. So are the limits of
+        a client on another clock than the machine's: no other process knows of them.
         """
-        pipeline, settings = self.pipeline, self.pipeline.settings
-        settings = attrs.evolve(settings, limit_store=check_store(address, settings.limits))
+        pipeline = self.pipeline
+        if pipeline.runtime is not SYSTEM:
+            return
+        settings = attrs.evolve(pipeline.settings, limit_store=check_store(address, None))
         pipeline.keys.use_store(store_use(settings, pipeline.runtime, is_default=True))
         pipeline.keys.of(self.key())
 

@@ -71,8 +71,10 @@ class PayoutBatch:
         Args:
             path: the ledger: a file on a local disk, made (mode 0600) when it is not there, or a database of
                 many batches, `postgresql://user@host/database`, which many machines may work on together.
-            client: pays; its rate limits pace the batch, behind interactive calls. It stays open. Without
-                one the batch can only be read: methods that need the service raise BulkError.
+            client: pays; its rate limits pace the batch, behind interactive calls. It stays open. With a
+                database, `run` takes them from there, with all workers of the key, unless the client has a
+                `limit_store` or a part of them (`RateLimits.share`). Without a client the batch can only be
+                read: methods that need the service raise BulkError.
             create: whether a missing ledger is made; never without a client.
             batch_id: the batch's name. It finds the batch in a database, and `load` gives it to a new one.
             insecure_database: allow a database on another host without `sslmode=verify-full`.

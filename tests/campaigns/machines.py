@@ -46,7 +46,7 @@ _BY_WORKER: Final = "SELECT rows FROM payments.workers ORDER BY started"
 
 async def work(url: str, limit: int) -> None:
     """Be one worker, until it is killed."""
-    async with AsyncPayments(limit_store=url, limits=RateLimits(writes=limit)) as client:
+    async with AsyncPayments(limits=RateLimits(writes=limit)) as client:
         await workers.work(url, client, batch_id=NAME)
 
 

@@ -14,6 +14,7 @@ import uvloop
 from payments_async import AsyncPayments, ConfigurationError, RateLimits
 from payments_async._rate_limit import borrower as borrowing
 from payments_async._rate_limit.registry import LimiterRegistry
+from payments_async._runtime import SystemRuntime
 from payments_async.events import LimitStoreFound, LimitStoreLost
 from payments_async.sandbox import Sandbox
 from payments_sync import Payments
@@ -229,10 +230,22 @@ def test_a_bulk_worker_with_a_store_keeps_it(client: Callable[..., AsyncPayments
     assert fleet_of(told).lender.address == fleet_of(other).lender.address == ADDRESS
 
 
-def test_a_bulk_worker_with_a_part_of_the_limits_is_refused(client: Callable[..., AsyncPayments]) -> None:
-    worker = client(limits=RateLimits().share(0.5))
-    with pytest.raises(ConfigurationError, match="share"):
+def test_a_bulk_worker_keeps_the_part_of_the_limits_that_it_or_its_key_has(
+    client: Callable[..., AsyncPayments],
+) -> None:
+    for worker in (client(limits=RateLimits().share(0.5)), client()):
         worker._internal.use_limit_store("postgresql://127.0.0.1/ledger")
+        assert fleet_of(worker) is None
+        assert worker.limits_snapshot()["write"].limit == 30_000
+
+
+def test_a_bulk_worker_on_another_clock_keeps_its_own_limits(client: Callable[..., AsyncPayments]) -> None:
+    worker = client(runtime=SystemRuntime())
+    worker._internal.use_limit_store("postgresql://127.0.0.1/ledger")
+    assert fleet_of(worker) is None
+
+
+def test_a_bulk_workers_store_has_an_address(client: Callable[..., AsyncPayments]) -> None:
     with pytest.raises(ConfigurationError, match="must be an address like"):
         client()._internal.use_limit_store("ledger.db")
 

@@ -18,17 +18,17 @@ from payments_async.sandbox import Sandbox
 from payments_async.testing import IN_PROCESS, InProcessTransport
 from tests.support.batches import Item, items
 
-SHORT: Final = ((leases, "LEASE", 1.6), (leases, "MARGIN", 0.4), (leases, "RENEW_EVERY", 0.3))
-"""Leases that end while a test waits."""
+BRIEF: Final = ((leases, "LEASE", 1.6), (leases, "MARGIN", 0.4), (session, "RENEWAL_ANSWER", 0.8))
+"""Leases that end while a test waits; on a machine with other work they may end at any time."""
+BRISK: Final = ((leases, "RENEW_EVERY", 0.3), (chunks, "BLOCK", 50), (planning, "POLL", 0.05))
+"""Small chunks, and workers that ask often."""
+Setting = Callable[[Any, str, object], object]
 
 
-def shorten(setattr: Callable[[Any, str, object], object]) -> None:
+def shorten(setattr: Setting, patches: Sequence[tuple[Any, str, object]] = (*BRIEF, *BRISK)) -> None:
     """Make leases short, chunks small, and workers impatient."""
-    for owner, name, value in SHORT:
+    for owner, name, value in patches:
         setattr(owner, name, value)
-    setattr(chunks, "BLOCK", 50)
-    setattr(planning, "POLL", 0.05)
-    setattr(session, "RENEWAL_ANSWER", 0.8)
 
 
 class Fleet:

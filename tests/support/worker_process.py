@@ -82,7 +82,7 @@ async def main(options: ProcessOptions) -> int:
         ablate(rule)
     leases.LEASE, leases.MARGIN = options.lease, options.margin  # type: ignore[misc]
     leases.RENEW_EVERY = options.renew_every  # type: ignore[misc]
-    limits = RateLimits(writes=options.writes)
+    limits = RateLimits(writes=options.writes).share(1)  # not the database's, which is cut off
     async with AsyncPayments(
         os.environ["PAYMENTS_API_KEY"], base_url=options.base_url, limits=limits
     ) as client:

@@ -31,7 +31,8 @@ class PayoutWorker:
 
         Args:
             url: the database, `postgresql://user@host/name`.
-            client: pays, and stays open. Its rate limit should be the fleet's (`limit_store`).
+            client: pays, and stays open. It takes its rate from the database, with all workers of the key,
+                unless it has a `limit_store` or a part of the limits (`RateLimits.share`).
             options: see `WorkerOptions`.
 
         Raises:
@@ -88,7 +89,7 @@ async def run_chunk(
 
     Args:
         ledger: the database, `postgresql://user@host/name`.
-        client: pays, and stays open.
+        client: pays, and stays open. Its rate is that of the database, as for `PayoutWorker`.
         batch_id: the batch.
         chunk: the chunk's number, from 1.
         concurrency: rows sent at a time.

@@ -32,6 +32,8 @@ class WorkerSession:
     """A worker, from its first connection to its last."""
 
     def __init__(self, client: AsyncPayments, url: str, settings: WorkerSettings) -> None:
+        """Let the client take its rate from the database, unless it has a limit store or a part already."""
+        client._internal.use_limit_store(url)
         self._client, self._url, self._exposed = client, url, settings.insecure_database
         service = Service(client)
         self.runtime: Runtime = service.runtime

@@ -34,7 +34,7 @@ async def pay(order: RunOptions, context: CommandContext) -> Exit:
     if order.dry_run:
         return await preview(order, context)
     async with (
-        open_client(order.base_url, concurrency=order.concurrency, ledger=order.address) as client,
+        open_client(order.base_url, concurrency=order.concurrency) as client,
         open_batch(order.address, client) as batch,
     ):
         context.show.heading(order.file, f"ledger {order.address.shown}")

@@ -260,16 +260,11 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 @asynccontextmanager
 async def open_client(
-    base_url: str | None,
-    *,
-    concurrency: int = 0,
-    ledger: LedgerAddress | None = None,
-    store: str | None = None,
+    base_url: str | None, *, concurrency: int = 0, store: str | None = None
 ) -> AsyncIterator[AsyncPayments]:
     """A client with the key of PAYMENTS_API_KEY and a connection for each row that can be under way.
 
-    Its rate limit is shared through `store`, or through a ledger's database unless the environment says
-    otherwise. Raises CommandEnded or ConfigurationError.
+    Its rate limit is shared through `store`. Raises CommandEnded or ConfigurationError.
     """
     if not os.environ.get("PAYMENTS_API_KEY"):
         missing = "no API key: set PAYMENTS_API_KEY to the project's secret key (sk_live_… or sk_sandbox_…)"
@@ -281,20 +276,11 @@ async def open_client(
     logger.addFilter(_is_unknown)
     try:
         async with AsyncPayments(
-            base_url=base_url,
-            app_info=_APP,
-            max_connections=connections,
-            limit_store=store or _own_store(ledger),
+            base_url=base_url, app_info=_APP, max_connections=connections, limit_store=store
         ) as client:
             yield client
     finally:
         logger.removeFilter(_is_unknown)
-
-
-def _own_store(ledger: LedgerAddress | None) -> str | None:
-    """The database of the ledger as limit store, unless a store or a share of the limit is set."""
-    is_set = any(os.environ.get(name) for name in ("PAYMENTS_LIMIT_STORE", "PAYMENTS_RATE_SHARE"))
-    return ledger.text if ledger is not None and ledger.is_database and not is_set else None
 
 
 def open_batch(

@@ -35,10 +35,8 @@ async def work(ledger: LedgerAddress, wanted: WorkerOptions, context: CommandCon
     """Work until a signal, a lost database, or nothing is left. Raises CommandEnded or PaymentsError."""
     from ...bulk.workers import PayoutWorker
 
-    opening = open_client(
-        wanted.base_url, concurrency=wanted.concurrency, ledger=ledger, store=wanted.limit_store
-    )
-    async with opening as client:
+    concurrency, store = wanted.concurrency, wanted.limit_store
+    async with open_client(wanted.base_url, concurrency=concurrency, store=store) as client:
         context.show.heading(ledger.shown, f"batch {wanted.batch_id}" if wanted.batch_id else "every batch")
         worker = PayoutWorker(
             ledger.text,

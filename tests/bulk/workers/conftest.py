@@ -1,4 +1,4 @@
-"""Fixtures of the tests of workers: short leases, small chunks, a planned batch in a database of its own."""
+"""Fixtures of the tests of workers: brisk ones, small chunks, a database of its own for each test."""
 
 from __future__ import annotations
 
@@ -8,13 +8,19 @@ import pytest
 import pytest_asyncio
 
 from payments_async.sandbox import Sandbox, SandboxLimits
-from tests.support.fleet import Fleet, shorten
+from tests.support.fleet import BRIEF, BRISK, Fleet, shorten
 from tests.support.one_surface import surface as surface
 
 
 @pytest.fixture(autouse=True)
-def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    shorten(monkeypatch.setattr)
+def _brisk(monkeypatch: pytest.MonkeyPatch) -> None:
+    shorten(monkeypatch.setattr, BRISK)
+
+
+@pytest.fixture
+def brief_leases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leases that end while the test waits."""
+    shorten(monkeypatch.setattr, BRIEF)
 
 
 @pytest.fixture

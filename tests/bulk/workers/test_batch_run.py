@@ -66,6 +66,7 @@ async def test_a_run_that_is_stopped_gives_its_chunks_back(fleet: Fleet) -> None
         assert (await batch.run()).exit_code == 0
 
 
+@pytest.mark.usefixtures("brief_leases")
 async def test_outcomes_that_cannot_be_recorded_are_raised_and_learned_again(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from payments_async import RateLimits
 from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async._runtime import SYSTEM
 from payments_async.bulk import RowState
@@ -19,6 +20,8 @@ from payments_async.testing import InProcessTransport
 from tests.support.batches import item
 from tests.support.fleet import Fleet, books, posts, until
 from tests.support.servers import CutProxy, PostgresServer
+
+pytestmark = pytest.mark.usefixtures("brief_leases")
 
 
 class Noted(InProcessTransport):
@@ -41,6 +44,10 @@ def proxy(postgres: PostgresServer) -> Iterator[CutProxy]:
         yield proxy
 
 
+OWN_RATE = RateLimits().share(1)
+"""Limits of this process: its leases alone stop a worker without a database, not the lack of permits."""
+
+
 def behind(fleet: Fleet, postgres: PostgresServer, proxy: CutProxy) -> str:
     return postgres.url(fleet.url.rpartition("/")[2], port=proxy.port)
 
@@ -54,7 +61,7 @@ async def test_a_worker_without_its_database_stops_in_time_and_writes_what_it_le
     fleet.sandbox.on("payouts.create").respond("slow:100ms", times=None)
     transport = Noted(fleet.sandbox)
     cut_off = await fleet.worker(
-        client=await fleet.client(transport=transport),
+        client=await fleet.client(transport=transport, limits=OWN_RATE),
         url=behind(fleet, postgres, proxy),
         folder=tmp_path,
         concurrency=2,
@@ -86,16 +93,17 @@ async def test_an_outcome_that_comes_home_after_the_lease_was_lost_is_merged(
     first.respond("slow:3s", times=1).respond("http:503", times=None, after=1)
     batch = await fleet.planned([item(1)])
     transport = Noted(fleet.sandbox)
-    options = {"client": await fleet.client(transport=transport), "url": behind(fleet, postgres, proxy)}
-    fleet.started(await fleet.worker(**options, until_idle=False))
+    cut_off = await fleet.client(transport=transport, limits=OWN_RATE)
+    fleet.started(await fleet.worker(client=cut_off, url=behind(fleet, postgres, proxy), until_idle=False))
     await until(lambda: posts(fleet.sandbox) == 1)
     proxy.cut()
     other = fleet.started(await fleet.worker(patience=0.0))
-    await until(lambda: len(fleet.entries("lease")) == 2)
+    await until(lambda: len(fleet.entries("lease")) > 1)
     proxy.heal()
     await until(lambda: fleet.entries("record"))
-    (_, number, _, _), *_ = fleet.entries("record")
-    assert [entry[:2] < (1, number) for entry in fleet.entries("lease")] == [True, True]
+    (_, recorded, _, _), *_ = fleet.entries("record")
+    _, (_, leased_again, _, _), *_ = sorted(fleet.entries("lease"))
+    assert leased_again < recorded
     assert (await batch.refresh()).counts[RowState.CREATED] == len(books(fleet.sandbox)) == 1
     await other
     assert (await batch.refresh()).counts[RowState.CREATED] == 1  # the other one knows less

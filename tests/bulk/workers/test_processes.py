@@ -17,7 +17,7 @@ from tests.support.fleet import Fleet, books, until
 from tests.support.servers import PostgresServer
 from tests.support.worker_processes import WorkerProcess, worker_process
 
-pytestmark = pytest.mark.no_cover  # other processes
+pytestmark = [pytest.mark.no_cover, pytest.mark.usefixtures("brief_leases")]  # of other processes
 
 
 @pytest_asyncio.fixture
