@@ -18,6 +18,7 @@ from payments_async.bulk.ledger.postgresql.driver import database as driver
 from payments_async.bulk.protocol import leases
 from payments_async.testing import InProcessTransport
 from tests.support.batches import item
+from tests.support.databases import expire_leases
 from tests.support.fleet import Fleet, books, posts, until
 from tests.support.servers import CutProxy, PostgresServer
 
@@ -109,3 +110,16 @@ async def test_an_outcome_that_comes_home_after_the_lease_was_lost_is_merged(
     assert (await batch.refresh()).counts[RowState.CREATED] == 1  # the other one knows less
     assert len(transport.sent) == 1
     assert (await batch.certify()).is_clean
+
+
+async def test_a_worker_whose_lease_has_ended_gives_the_chunk_up_and_asks_for_it_again(fleet: Fleet) -> None:
+    batch = await fleet.planned(40)
+    fleet.sandbox.on("payouts.create").respond("slow:100ms", times=None)
+    task = fleet.started(await fleet.worker(slots=1, concurrency=2))
+    await until(lambda: posts(fleet.sandbox) >= 2)
+    expire_leases(fleet.url)
+    assert (await task).exit_code == 0
+    again = [json.loads(changes)["for"] for _, _, _, changes in fleet.entries("lease")]
+    assert again.count("send") > 1
+    assert len(fleet.entries("ended")) == len(again)
+    assert (await batch.refresh()).counts[RowState.CREATED] == len(books(fleet.sandbox)) == 40

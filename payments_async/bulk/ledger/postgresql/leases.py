@@ -96,7 +96,7 @@ class Renewal:
     """What a worker learns when it renews its leases."""
 
     lost: tuple[Lease, ...]
-    """Leases that are void: another worker has the chunks, or the batch is suspect."""
+    """Leases that are void: they had ended, another worker has the chunks, or the batch is suspect."""
     held: Mapping[int, str]
     """{batch: why no row of it may be sent now}."""
     stopped: Mapping[int, str]
@@ -324,7 +324,7 @@ def _moment(database: Database, worker: Worker, wall: float) -> Timestamps:
 _RENEW: Final = (
     "UPDATE payments.chunks c SET expires = clock_timestamp() + %s * interval '1 s' "
     "FROM unnest(%s, %s, %s) AS u(batch, chunk, lease), payments.batches b "
-    "WHERE c.batch = u.batch AND c.chunk = u.chunk AND c.lease = u.lease "
+    "WHERE c.batch = u.batch AND c.chunk = u.chunk AND c.lease = u.lease AND c.expires > clock_timestamp() "
     f"AND b.batch = c.batch AND {HERE} RETURNING c.lease"
 )
 _STATES: Final = (
@@ -351,6 +351,7 @@ _NO_NEW: Final = "UPDATE payments.chunks SET granted_to = 0 WHERE batch = %s AND
 async def renew(database: Database, worker: Worker, leases: Sequence[Lease], *, rows: int = 0) -> Renewal:
     """Renew leases, register the worker, and learn what the operator wants. Moves the leases' `ends`.
 
+    A lease that has ended is lost, even if no other worker has the chunk: requests may wait since before.
     `rows`: how many rows it has sent in all. Raises LedgerError.
     """
     renewing = _Renewing(database, worker, leases, rows)
@@ -388,7 +389,7 @@ class _Renewing:
         numbers = sorted({lease.batch for lease in self.leases})
         ((now,),), renewed, found, ((drain,),), receivers = await transaction.read(
             _NOW,
-            (_RENEW, (_rules.LEASE, *self._places)),
+            (_RENEW, (_rules.LEASE, *_places(self.leases, self.asked))),
             (_STATES, (arrays.int8s(numbers),)),
             (_SEEN, self._seen),
             STANDBYS,
@@ -407,17 +408,19 @@ class _Renewing:
         return Renewal((), held, stopped, bool(drain))
 
     @property
-    def _places(self) -> Sequence[Any]:
-        return (
-            arrays.int8s([lease.batch for lease in self.leases]),
-            arrays.int4s([lease.chunk for lease in self.leases]),
-            arrays.blobs([lease.id for lease in self.leases]),
-        )
-
-    @property
     def _seen(self) -> Sequence[Any]:
         worker = self.worker
         return (worker.id, worker.host, worker.pid, worker.version, worker.slots, self.rows)
+
+
+def _places(leases: Iterable[Lease], now: float | None) -> Sequence[Any]:
+    """Batches, chunks and ids of the leases that have not ended for their holder."""
+    held = [lease for lease in leases if now is not None and may_send(lease.ends, now)]
+    return (
+        arrays.int8s([lease.batch for lease in held]),
+        arrays.int4s([lease.chunk for lease in held]),
+        arrays.blobs([lease.id for lease in held]),
+    )
 
 
 async def _failure(transaction: Transaction, batch: int, rules: StopRules) -> str | None:

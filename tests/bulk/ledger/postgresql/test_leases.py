@@ -43,6 +43,16 @@ from tests.support.ledgers import BINDING, Clock, counts, created, new_row, numb
 from tests.support.servers import CutProxy, PostgresServer
 
 
+class Clocked(SystemRuntime):
+    """Its clock that counts suspension is set by the test."""
+
+    elapsed = 100.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.boottime: Callable[[], float | None] = lambda: self.elapsed
+
+
 async def test_a_chunk_has_one_holder_until_its_lease_runs_out(database: str) -> None:
     async with batch(database) as ledger:
         first, (lease,) = await leased(ledger.database)
@@ -59,11 +69,28 @@ async def test_a_chunk_has_one_holder_until_its_lease_runs_out(database: str) ->
 
 async def test_a_lease_that_ran_out_is_good_while_nobody_else_has_the_chunk(database: str) -> None:
     async with batch(database) as ledger:
-        chunks, leases = await leased(ledger.database)
+        chunks, _ = await leased(ledger.database)
         expire_leases(database)
         assert numbers(await chunks.claim(2)) == [1, 2]
-        assert (await renew(ledger.database, worker(), leases)).lost == ()
-        assert await grant(ledger.database, worker(2)) == []
+
+
+async def test_a_lease_that_has_ended_is_not_renewed_but_given_back(database: str) -> None:
+    async with batch(database) as ledger:
+        _, (lease,) = await leased(ledger.database)
+        expire_leases(database)
+        assert (await renew(ledger.database, worker(), [lease])).lost == (lease,)
+        assert not lease.holds()
+        await give_back(ledger.database, worker(), [lease])
+        assert await grant(ledger.database, worker())
+
+
+async def test_a_lease_that_has_ended_for_its_holder_alone_is_not_renewed_either(database: str) -> None:
+    runtime = Clocked()
+    async with batch(database, runtime=runtime) as ledger:
+        _, (lease,) = await leased(ledger.database)
+        runtime.elapsed = lease.ends  # it was suspended: its requests have waited too long
+        assert (await renew(ledger.database, worker(), [lease])).lost == (lease,)
+        assert not lease.holds()
 
 
 async def test_an_outcome_of_an_earlier_holder_is_merged(database: str) -> None:
@@ -85,13 +112,6 @@ async def test_an_outcome_of_an_earlier_holder_is_merged(database: str) -> None:
 
 
 async def test_a_renewal_moves_the_end_of_a_lease_and_tells_which_are_lost(database: str) -> None:
-    class Clocked(SystemRuntime):
-        elapsed = 100.0
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.boottime: Callable[[], float | None] = lambda: self.elapsed
-
     runtime = Clocked()
     async with batch(database, spread(3, 3), runtime=runtime) as ledger:
         one, two = [(await leased(ledger.database))[1][0] for _ in range(2)]
