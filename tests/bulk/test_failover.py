@@ -20,6 +20,7 @@ from payments_async.sandbox import Sandbox
 from tests.bulk.reconcile.test_recover import post
 from tests.bulk.reconcile.test_retry_failed import fails
 from tests.support.batches import in_process, items, ledger_rows, runtime_of
+from tests.support.databases import expire_leases
 from tests.support.failover import restored, server_pair
 from tests.support.fleet import books
 from tests.support.servers import PostgresServer
@@ -129,6 +130,7 @@ async def test_intents_outcomes_a_cancellation_and_a_retry_are_lost_and_nothing_
                 assert (await batch.load(items(29), accept_edits=True)).cancelled == 1
                 assert (await batch.recover(commands_complete=True)).is_over
 
+                expire_leases(url)
                 await batch.plan()
                 await paid(url, client)
                 counts = (await batch.refresh()).counts
@@ -153,6 +155,7 @@ async def test_a_refusal_is_final_only_once_no_lost_request_can_succeed(
             assert (await paid(url, client)).rows == 0
             report = await batch.recover(commands_complete=True)
             assert (report.is_suspect, report.is_over) == (False, False)
+            expire_leases(url)
             for number in (1, 2):
                 service.on("payouts.create", description=f"row {number}").respond("http:422", times=2)
 

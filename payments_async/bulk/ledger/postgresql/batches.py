@@ -135,10 +135,11 @@ class ListedBatch:
     chunks_open: int
     """Chunks with rows that are new, in flight or in doubt."""
     chunks_leased: int
+    """Chunks with a lease, or with one that became void and whose holder may not know that yet."""
 
 
 _FIGURES: Final = (
-    "SELECT batch, unsent + in_flight + in_doubt > 0, lease IS NOT NULL AND expires > clock_timestamp(), "
+    "SELECT batch, unsent + in_flight + in_doubt > 0, coalesce(expires > clock_timestamp(), false), "
     "totals, finals, generation FROM payments.chunks WHERE batch = ANY(%s) AND chunk > 0"
 )
 

@@ -2,7 +2,8 @@
 
 Each session knows the store that it works on, and each batch the one of its last commit. Where they differ,
 work stops (`StoreChanged`) and `judge` decides: the new store is recorded, or the batch is suspect. All its
-leases are void then, and no intent is recorded until the operator has recovered it (`recovering`).
+leases are void then, and no intent is recorded until the operator has recovered it (`recovering`). Nor is a
+lease granted while holders of void ones may still send.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Final
 
 import attrs
 
+from ...protocol import leases as _leases
 from ...protocol.recovery import Loss, OwnCommits, Standbys, Store, loss_of
 from . import chunks as _chunks
 from .batches import Clock, commit, noted
@@ -49,10 +51,10 @@ _SUSPECT: Final = (
     "WHERE batch = %s"
 )
 _VOID: Final = (
-    "UPDATE payments.chunks SET lease = NULL, holder = NULL, expires = NULL "
-    "WHERE batch = %s AND lease IS NOT NULL"
+    "UPDATE payments.chunks SET lease = NULL, holder = NULL, "
+    "expires = clock_timestamp() + %s * interval '1 s' WHERE batch = %s"
 )
-
+"""Ends leases. New ones wait for holders that know nothing of that, even those whose grants are lost."""
 
 LOSSY: Final = (
     "the database has a standby that gets commits asynchronously: a fail-over may lose the last. Make it "
@@ -172,5 +174,5 @@ def mark(
     entered = noted(transaction, batch, locked, clock, "loss", text)
     transaction.write((_MOVE, (batch.batch,)))
     transaction.write((_SUSPECT, (loss.value, entered.entry.number, batch.batch)))
-    transaction.write((_VOID, (batch.batch,)))
+    transaction.write((_VOID, (_leases.LEASE, batch.batch)))
     return entered

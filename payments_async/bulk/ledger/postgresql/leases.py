@@ -111,7 +111,7 @@ _OPEN: Final = (
     f"SELECT b.batch, b.batch_id, b.chunk_size, b.base_url, {HERE} "
     "FROM payments.batches b WHERE b.state = 'open' AND b.environment = %s AND %s = ANY(b.keys)"
 )
-_FREE: Final = "c.batch = ANY(%s) AND (c.lease IS NULL OR c.expires <= clock_timestamp())"
+_FREE: Final = "c.batch = ANY(%s) AND (c.expires IS NULL OR c.expires <= clock_timestamp())"
 _HAS_NEW: Final = "c.unsent > 0 AND (b.stopped IS NULL OR c.granted_to > 0)"
 _BUSY: Final = (
     "WITH busy AS (SELECT k.batch, count(DISTINCT k.holder) AS workers FROM payments.chunks k "

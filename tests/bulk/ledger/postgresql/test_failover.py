@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 
 import pytest
 
 from payments_async._runtime import SYSTEM
 from payments_async.bulk.ledger.opening import open_ledger
+from payments_async.bulk.ledger.postgresql import batches
 from payments_async.bulk.ledger.postgresql.driver.database import Database
 from payments_async.bulk.ledger.postgresql.failover import standbys
 from payments_async.bulk.ledger.postgresql.leased import LeasedChunks
 from payments_async.bulk.ledger.postgresql.leases import Lease, Worker, grant, renew
 from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk.ledger_errors import LeaseLost, LedgerRefused, LedgerUnavailable
-from payments_async.bulk.protocol.records import Claim, RowOutcome
+from payments_async.bulk.protocol.leases import LEASE
+from payments_async.bulk.protocol.records import Claim, NewRow, RowOutcome
 from payments_async.bulk.protocol.recovery import Loss, Standbys, Store
 from payments_async.bulk.protocol.row_state import LOST_INTENTS, RowKnowledge, RowState
 from payments_async.bulk.protocol.stop_rules import Account, StopRules
@@ -27,16 +29,17 @@ S = RowState
 WORKER = Worker(
     bytes(16), "host", 1, "0", 2, Account(BINDING.environment, BINDING.base_url, BINDING.key_fingerprint)
 )
+OLD_LEASES_END = "UPDATE payments.chunks SET expires = clock_timestamp() WHERE lease IS NULL"
 
 
 @asynccontextmanager
-async def opened(url: str, rows: int = 0) -> AsyncIterator[PostgresLedger]:
+async def opened(url: str, rows: int | Collection[NewRow] = 0) -> AsyncIterator[PostgresLedger]:
     """The batch in a database; with `rows` it is imported and planned."""
     ledger = await open_ledger(url, batch_id="batch-1", clock=Clock(), runtime=SYSTEM, create=bool(rows))
     assert isinstance(ledger, PostgresLedger)
     async with ledger:
         if rows:
-            await imported(ledger, new_rows(rows))
+            await imported(ledger, new_rows(rows) if isinstance(rows, int) else rows)
             await ledger.plan(StopRules())
         yield ledger
 
@@ -48,10 +51,11 @@ async def held(ledger: PostgresLedger) -> tuple[LeasedChunks, Lease]:
 
 
 async def recovered(ledger: PostgresLedger, *, proven: bool = False, confirmed: bool = True) -> None:
-    """Recover a batch whose list shows nothing."""
+    """Recover a batch whose list shows nothing, so long after the loss that old leases have ended."""
     state = await ledger.begin_recovery(by_hand=False)
     assert state is not None
     await ledger.end_recovery(state, confirmed=confirmed, proven=proven)
+    await tamper(ledger, OLD_LEASES_END)
 
 
 def numbers(claim: Claim) -> list[int]:
@@ -123,6 +127,7 @@ async def test_lost_intents_outcomes_and_a_retry_are_noticed_before_the_next_int
             assert [command.kind for command in state.commands] == ["import", "plan"]
             assert state.commands[0].rows == 20
             await ledger.end_recovery(state, confirmed=True, proven=False)
+            await tamper(ledger, OLD_LEASES_END)
             assert ledger.held is None
             assert ledger.unproven is not None
             with pytest.raises(LedgerRefused, match="no reading of the service's list has proven which"):
@@ -277,6 +282,29 @@ async def test_a_recovery_ends_only_the_loss_that_it_began_with(database: str) -
             await ledger.end_recovery(state, confirmed=True, proven=True)
         await ledger.refresh()
         assert ledger.held is not None
+
+
+async def test_new_leases_wait_until_lost_ones_have_ended_also_for_holders_that_know_nothing(
+    database: str,
+) -> None:
+    rows = [*new_rows(1), new_row(501)]
+    async with opened(database, rows) as ledger:
+        _, lease = await held(ledger)  # the grant of the other chunk is lost
+        state = await ledger.begin_recovery(by_hand=True)
+        assert state is not None
+        await ledger.end_recovery(state, confirmed=True, proven=True)
+        for chunk in (lease.chunk, 2):
+            assert await grant(ledger.database, WORKER, chunk=chunk) == []
+        waits = (
+            "SELECT c.chunk FROM payments.chunks c JOIN payments.entries e ON e.kind = 'loss' "
+            "WHERE c.lease IS NULL AND c.holder IS NULL "
+            f"AND extract(epoch FROM c.expires) >= e.wall + {LEASE} ORDER BY c.chunk"
+        )
+        assert (await ledger.database.read((waits, ())))[0] == [(0,), (1,), (2,)]
+        assert [each.chunks_leased for each in await batches.listed(ledger.database)] == [2]
+        await tamper(ledger, OLD_LEASES_END)
+        for chunk in (lease.chunk, 2):
+            assert await grant(ledger.database, WORKER, chunk=chunk)
 
 
 async def test_a_batch_that_may_have_been_sent_is_not_discarded(database: str) -> None:
