@@ -13,6 +13,7 @@ import attrs
 from . import row_state
 from .records import LedgerRow, NewRow, Resend, RowOutcome
 from .row_state import RowKnowledge, RowState
+from .stop_rules import OPEN
 
 
 class TransitionRefused(Exception):
@@ -43,11 +44,19 @@ def _intended(row: LedgerRow, known: RowKnowledge, entry: int) -> LedgerRow:
     return _standing(row, known, _facts_of(row), (first, key, entry), entry)
 
 
-def doubted(row: LedgerRow, losses: int) -> LedgerRow:
-    """Doubt that a new row was never sent, as its ledger lost commits so often; others stay as they are."""
-    if not losses or row.state is not RowState.NEW:
+def doubted(row: LedgerRow, losses: int, *, proven: bool) -> LedgerRow:
+    """Count the intents that a ledger may lack of an open row, as it lost commits so often.
+
+    `proven`: a reading of the list has shown what was lost, so that none of a row that is new made a payout.
+    They count all the same: what comes home from them ranks below the row's next intent. Decided rows stay
+    as they are.
+    """
+    if not losses or row.state not in OPEN:
         return row
-    return attrs.evolve(row, known=row_state.after_loss(row.known, losses))
+    known = row_state.after_loss(row.known, losses)
+    if proven and row.state is RowState.NEW:
+        known = attrs.evolve(known, cleared=known.intents)
+    return attrs.evolve(row, known=known)
 
 
 def perhaps_resent(row: LedgerRow, losses: int, entry: int) -> LedgerRow | None:

@@ -87,17 +87,37 @@ def row_with(known: RowKnowledge, **changes: Any) -> LedgerRow:
 
 
 def test_a_new_row_that_may_have_been_sent_is_refused_for_good_only_once_its_absence_is_proven() -> None:
-    claimed = transitions.claimed(transitions.doubted(row_with(RowKnowledge()), 1), 9)
+    claimed = transitions.claimed(transitions.doubted(row_with(RowKnowledge()), 1, proven=False), 9)
     assert claimed.known.was_doubtful
     assert (claimed.state, claimed.first_intent) == (S.IN_FLIGHT, 9)
     proven = row_state.intend(row_state.doubt(claimed.known), absent=True)
     assert not proven.was_doubtful
 
 
-def test_a_ledger_that_lost_nothing_doubts_no_new_row_and_a_decided_row_is_never_doubted() -> None:
+@pytest.mark.parametrize("proven", [False, True])
+def test_a_ledger_that_lost_nothing_doubts_no_new_row_and_a_decided_row_is_never_doubted(
+    *, proven: bool
+) -> None:
     new, cancelled = row_with(RowKnowledge()), row_with(RowKnowledge(S.CANCELLED))
-    assert transitions.doubted(new, 0) is new
-    assert transitions.doubted(cancelled, 2) is cancelled
+    assert transitions.doubted(new, 0, proven=proven) is new
+    assert transitions.doubted(cancelled, 2, proven=proven) is cancelled
+
+
+def test_once_the_loss_is_proven_a_new_row_is_not_in_doubt_and_old_outcomes_rank_below_its_intent() -> None:
+    old = row_state.refuse(row_state.intend(RowKnowledge()))
+    claimed = transitions.claimed(transitions.doubted(row_with(RowKnowledge()), 2, proven=True), 9)
+    assert (claimed.known.intents, claimed.known.was_doubtful) == (2 * LOST_INTENTS + 1, False)
+    assert transitions.recorded(claimed, RowOutcome(7, old), 10) is None
+    refused = transitions.recorded(claimed, RowOutcome(7, row_state.refuse(claimed.known)), 11)
+    assert refused is not None
+    assert refused.state is S.REJECTED
+
+
+@pytest.mark.parametrize("state", [S.IN_FLIGHT, S.IN_DOUBT])
+@pytest.mark.parametrize("proven", [False, True])
+def test_lost_intents_of_an_open_row_stay_uncleared(state: RowState, *, proven: bool) -> None:
+    row = row_with(RowKnowledge(state, intents=1))
+    assert transitions.doubted(row, 1, proven=proven).known == after_loss(row.known, 1)
 
 
 @pytest.mark.parametrize("state", [S.IN_FLIGHT, S.IN_DOUBT])
@@ -115,7 +135,7 @@ def test_an_open_row_was_perhaps_sent_until_now_which_is_recorded_once(state: Ro
 
 @given(ACCOUNTS, st.integers(1, 3))
 def test_of_a_new_row_after_a_loss_only_what_is_settled_counts(learned: RowKnowledge, losses: int) -> None:
-    row = transitions.doubted(row_with(RowKnowledge(generation=learned.generation)), losses)
+    row = transitions.doubted(row_with(RowKnowledge(generation=learned.generation)), losses, proven=False)
     after = transitions.recorded(row, RowOutcome(7, learned, body_hash=row.body_hash), 9)
     if learned.state in (S.CREATED, S.CONFLICT):
         assert after is not None
@@ -129,7 +149,7 @@ def test_of_a_new_row_after_a_loss_only_what_is_settled_counts(learned: RowKnowl
 def test_the_order_in_which_they_come_home_does_not_matter(learned: list[RowKnowledge]) -> None:
     ends = set()
     for order in itertools.permutations(learned):
-        row = transitions.doubted(row_with(RowKnowledge()), 1)
+        row = transitions.doubted(row_with(RowKnowledge()), 1, proven=False)
         for each in order:
             row = transitions.recorded(row, RowOutcome(7, each), 9) or row
         ends.add(row.known)

@@ -161,11 +161,6 @@ class Locked(NamedTuple):
     is_unproven: bool = False
     """True if no reading of the service's list has shown yet what was lost."""
 
-    @property
-    def doubts(self) -> int:
-        """The losses after which a new row may have been sent."""
-        return self.losses if self.is_unproven else 0
-
     @classmethod
     def of(cls, found: Rows) -> Locked:
         """Make it of what a statement of `locking` found. Raises Unreadable, also without any."""

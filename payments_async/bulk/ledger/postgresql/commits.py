@@ -116,7 +116,7 @@ class Committer:
             learned.setdefault(outcome.number, []).append(outcome)
 
         def move(locked: Locked, number: int) -> Move:
-            return lambda row, entry: _with_outcomes(row, learned[number], locked.doubts, entry)
+            return lambda row, entry: _with_outcomes(row, learned[number], locked, entry)
 
         async def work(transaction: Transaction) -> Commit:
             locked, found = await self._wanted(transaction, learned)
@@ -333,12 +333,16 @@ class Committer:
         return self._entered(transaction, locked, "cancel", moves, {})
 
 
+def _doubted(row: LedgerRow, locked: Locked) -> LedgerRow:
+    return transitions.doubted(row, locked.losses, proven=not locked.is_unproven)
+
+
 def _claiming(locked: Locked) -> Move:
-    return lambda row, entry: transitions.claimed(transitions.doubted(row, locked.doubts), entry)
+    return lambda row, entry: transitions.claimed(_doubted(row, locked), entry)
 
 
-def _with_outcomes(row: LedgerRow, outcomes: Iterable[RowOutcome], doubts: int, entry: int) -> LedgerRow:
-    before = known = transitions.doubted(row, doubts)
+def _with_outcomes(row: LedgerRow, outcomes: Iterable[RowOutcome], locked: Locked, entry: int) -> LedgerRow:
+    before = known = _doubted(row, locked)
     for outcome in outcomes:
         known = transitions.recorded(known, outcome, entry) or known
     return row if known is before else known

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 
+import attrs
 import pytest
 
 from payments_async._runtime import SYSTEM
@@ -17,9 +18,9 @@ from payments_async.bulk.ledger.postgresql.leases import Lease, Worker, grant, r
 from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk.ledger_errors import LeaseLost, LedgerRefused, LedgerUnavailable
 from payments_async.bulk.protocol.leases import LEASE
-from payments_async.bulk.protocol.records import Claim, NewRow, RowOutcome
+from payments_async.bulk.protocol.records import Claim, LedgerRow, NewRow, Resend, RowOutcome
 from payments_async.bulk.protocol.recovery import Loss, Standbys, Store
-from payments_async.bulk.protocol.row_state import LOST_INTENTS, RowKnowledge, RowState
+from payments_async.bulk.protocol.row_state import LOST_INTENTS, RowKnowledge, RowState, doubt
 from payments_async.bulk.protocol.stop_rules import Account, StopRules
 from tests.support.failover import restored, server_pair
 from tests.support.ledgers import BINDING, Clock, created, imported, new_row, new_rows, rejected
@@ -29,6 +30,13 @@ S = RowState
 WORKER = Worker(
     bytes(16), "host", 1, "0", 2, Account(BINDING.environment, BINDING.base_url, BINDING.key_fingerprint)
 )
+
+
+def in_doubt(row: LedgerRow) -> RowOutcome:
+    """The outcome of the row is unknown."""
+    return attrs.evolve(rejected(row), known=doubt(row.known))
+
+
 OLD_LEASES_END = "UPDATE payments.chunks SET expires = clock_timestamp() WHERE lease IS NULL"
 
 
@@ -150,7 +158,8 @@ async def test_lost_intents_outcomes_and_a_retry_are_noticed_before_the_next_int
             assert ledger.unproven is None
             assert await ledger.begin_recovery(by_hand=False) is None
             (tenth,) = (await chunk.claim(1)).rows
-            assert (tenth.number, tenth.known.intents) == (10, 1)
+            assert (tenth.number, tenth.known.intents) == (10, 1 + LOST_INTENTS)
+            assert not tenth.known.was_doubtful
             assert (await ledger.next_generation([retried]))[0].known.generation == 1
             assert await kinds(ledger) == ["import", "plan", "loss", "recover", "recover", "retry"]
             assert (await ledger.check()).findings == ()
@@ -198,6 +207,46 @@ async def test_a_restored_dump_is_another_ledger(postgres: PostgresServer, datab
         await recovered(ledger)
         chunk, _ = await held(ledger)
         assert numbers(await chunk.claim(9)) == [3, 4, 5]
+
+
+@pytest.mark.parametrize("is_in_doubt", [False, True])
+async def test_a_refusal_that_comes_home_before_the_recovery_is_not_final_for_a_row_under_way(
+    postgres: PostgresServer, database: str, *, is_in_doubt: bool
+) -> None:
+    async with opened(database, rows=2) as ledger:
+        chunk, _ = await held(ledger)
+        (row,) = (await chunk.claim(1)).rows
+        if is_in_doubt:
+            (row,) = await chunk.record([in_doubt(row)])
+        name = restored(postgres, database.rpartition("/")[2])
+        # lost: it is sent once more, perhaps by more than one worker
+        (row,) = (await chunk.resend([Resend(row.number)])).rows
+    async with opened(postgres.url(name)) as ledger:
+        assert await grant(ledger.database, WORKER) == []
+        assert await ledger.record([rejected(row)]) == ()
+        await recovered(ledger)
+        assert await ledger.record([rejected(row)]) == ()
+        (settled,) = await ledger.record([created(row)])
+        assert settled.state is S.CREATED
+
+
+async def test_an_outcome_from_before_a_proven_loss_ranks_below_a_new_intent(
+    postgres: PostgresServer, database: str
+) -> None:
+    async with opened(database, rows=1) as ledger:
+        chunk, _ = await held(ledger)
+        name = restored(postgres, database.rpartition("/")[2])
+        (lost,) = (await chunk.claim(1)).rows
+    async with opened(postgres.url(name)) as ledger:
+        assert await grant(ledger.database, WORKER) == []
+        await recovered(ledger, proven=True)
+        chunk, _ = await held(ledger)
+        (row,) = (await chunk.claim(1)).rows
+        assert not row.known.was_doubtful
+        for late in (rejected(lost), in_doubt(lost)):
+            assert await chunk.record([late]) == ()
+        (settled,) = await chunk.record([rejected(row)])
+        assert settled.state is S.REJECTED
 
 
 async def test_a_new_timeline_without_a_known_standby_may_lack_commits_of_others(database: str) -> None:
