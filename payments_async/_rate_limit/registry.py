@@ -17,8 +17,9 @@ from .._http.types import Secret
 from .._runtime import SYSTEM, Runtime
 from ..errors import ConfigurationError
 from .borrower import Borrower
-from .key_limiter import KeyLimiter
+from .key_limiter import CLASSES, KeyLimiter
 from .limits import RateLimits
+from .store import LEAST
 from .store_limiter import Fleet
 
 SWEEP_FROM: Final = 64
@@ -108,11 +109,11 @@ class LimiterRegistry:
 
     def _share(self, limiter: KeyLimiter, limits: RateLimits | None, store: StoreUse | None) -> None:
         """Have a limiter use a client's store, unless it keeps its own."""
-        is_share = (limits or limiter.limits).is_share
-        if store is not None and store.is_default and (is_share or limiter.fleet is not None):
+        wished = limits or limiter.limits
+        if store is not None and store.is_default and (wished.is_share or limiter.fleet is not None):
             store = None
-        if is_share and (store is not None or limiter.fleet is not None):
-            raise ConfigurationError(NO_SHARE)
+        if store is not None or limiter.fleet is not None:
+            _check_shared(wished)
         if store is None:
             return
         borrower = self._borrowers.get(store.address) or Borrower(store.address, store.runtime)
@@ -135,6 +136,17 @@ class LimiterRegistry:
         self._kept = {key: limiter for key, limiter in self._kept.items() if not limiter.idle(now)}
         self._kept = dict(self._known.items())
         self._sweep_at = max(SWEEP_FROM, 2 * len(self._kept))
+
+
+def _check_shared(limits: RateLimits) -> None:
+    """Refuse limits that a store cannot share."""
+    if limits.is_share:
+        raise ConfigurationError(NO_SHARE)
+    for kind in CLASSES:
+        if (limit := limits.of(kind)) < LEAST:
+            raise ConfigurationError(
+                f"a limit store shares limits from {LEAST} requests a minute up, not {limit} ({kind})"
+            )
 
 
 def _outside() -> int:

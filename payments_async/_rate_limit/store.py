@@ -47,6 +47,8 @@ PROBE_HINT: Final = 1.0
 """The most seconds to the next reservation while a probe is under way."""
 FORGOTTEN: Final = 64
 """Most permits besides a burst that a new state owes: each process may have reserved one more."""
+LEAST: Final = 6
+"""Least requests a minute that are shared: of fewer, the room would take more than half."""
 CONSTANTS: Final = {
     "ACTIVE": ACTIVE,
     "ASK_AGAIN": ASK_AGAIN,
@@ -175,8 +177,8 @@ class LimitFigures:
         return (self.burst + 1) // 2
 
     def rate(self, peak: int) -> float:
-        """Permits a second. Limits below 6 cannot leave the whole room: they get half of the limit."""
-        return max(self.limit - 2 * self.burst - min(peak, self.cap), self.limit / 2) / WINDOW
+        """Permits a second: at least half of the limit."""
+        return (self.limit - 2 * self.burst - min(peak, self.cap)) / WINDOW
 
 
 def figures_of(limit: int) -> LimitFigures:

@@ -113,8 +113,7 @@ WITH ask AS MATERIALIZED (
             AS peak_before
     FROM state, alive
 ), pace AS MATERIALIZED (
-    SELECT greatest("limit" - 2 * burst - least(greatest(peaks.peak, peak_before), cap), "limit" / 2::float8)
-        / {WINDOW}::float8 AS rate
+    SELECT ("limit" - 2 * burst - least(greatest(peaks.peak, peak_before), cap)) / {WINDOW}::float8 AS rate
     FROM ask, peaks
 ), before AS MATERIALIZED (
     SELECT CASE WHEN new

@@ -130,7 +130,7 @@ else
     state.peak = alive
 end
 local peak = math.max(state.peak, state.peak_before)
-local rate = math.max(limit - 2 * burst - math.min(peak, cap), limit / 2) / WINDOW
+local rate = (limit - 2 * burst - math.min(peak, cap)) / WINDOW
 local tail = math.max(state.tail, now - burst / rate)
 if new then tail = now + math.max(burst, math.min(peak, burst + FORGOTTEN)) / rate end
 

@@ -158,7 +158,8 @@ async def on_sockets(limit: int, seed: int) -> Outcome:
         proxy.cut()
         await asyncio.sleep(BACK - GONE)
         proxy.heal()
-        await asyncio.gather(*(process.wait() for process in processes))
+        ends = await asyncio.gather(*(process.wait() for process in processes))
+        assert not any(ends), f"processes ended with {ends}"
     return outcome_of([moment - began for moment in service.counted], limit)
 
 

@@ -69,6 +69,10 @@ async def until(condition: Callable[[], bool]) -> None:
         ({"expected_workers": 1.5}, "expected_workers must be"),
         ({"expected_workers": True}, "expected_workers must be"),
         ({"limit_store": ADDRESS, "limits": RateLimits().share(0.5)}, "use no RateLimits.share"),
+        (
+            {"limit_store": ADDRESS, "limits": RateLimits(refund_availability=5)},
+            "from 6 requests a minute up, not 5",
+        ),
     ],
 )
 def test_an_option_that_cannot_be_used_is_refused(surface: str, options: Any, said: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from itertools import pairwise
 from typing import Any, cast
 
 import pytest
@@ -25,7 +26,7 @@ from payments_async._rate_limit.borrower import LINGER, Borrower, StoreSession
 from payments_async._rate_limit.key_limiter import make_limiter
 from payments_async._rate_limit.store import Ask
 from payments_async._rate_limit.store_limiter import StoreLimiter
-from tests.campaigns.pacing import ARGUMENTS, Service
+from tests.campaigns.pacing import ARGUMENTS, Service, fullest_sliding
 from tests.support.limit_stores import ADDRESS, Fleet
 from tests.support.motion import payout_answer, refusal
 from tests.support.scripted import ScriptedTransport, Step
@@ -180,6 +181,16 @@ async def test_processes_have_names_of_their_own() -> None:
         for client in world.clients:
             await create(client)
         assert len({ask.worker for _, ask in world.server.asked}) == 2
+
+
+@simulated
+async def test_the_smallest_limit_that_is_shared_never_stalls() -> None:
+    service = Service(1)
+    async with Fleet(service, processes=3, limits=RateLimits(writes=6)) as world:
+        await asyncio.gather(*(create(client, 10) for client in world.clients))
+    counted = sorted(service.counted)
+    assert fullest_sliding(counted) <= 6
+    assert max(after - before for before, after in pairwise([0.0, *counted])) < 41.0
 
 
 # --- Priorities ---

@@ -54,14 +54,13 @@ def ready(limit: int = LIMIT) -> Store:
         (100, 1, 20, 1.3),
         (60, 1, 12, 0.76),
         (6, 1, 1, 0.05),
-        (1, 1, 1, 0.5 / 60),
     ],
 )
 def test_what_follows_from_a_limit(limit: int, burst: int, cap: int, slowest: float) -> None:
     figures = figures_of(limit)
     assert (figures.burst, figures.cap) == (burst, cap)
     assert figures.rate(10 * limit) == pytest.approx(slowest, rel=0.01)
-    assert 60 * figures.rate(0) <= max(limit - 2 * burst, limit / 2)
+    assert 60 * figures.rate(0) <= limit - 2 * burst
 
 
 # Shares

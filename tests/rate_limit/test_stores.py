@@ -126,7 +126,7 @@ class Sequence:
     def __init__(self, bench: Bench, seed: int) -> None:
         self._bench, self._pure = bench, Pure()
         self._chance = random.Random(seed)
-        self._limit = self._chance.choice([2, 7, 60, 100, 600, 60_000])
+        self._limit = self._chance.choice([6, 7, 60, 100, 600, 60_000])
         self._workers = [f"worker{number}" for number in range(self._chance.randint(1, 5))]
         self._last: dict[str, tuple[Reservation, float]] = {}
         self._real = 0.0
