@@ -1,4 +1,4 @@
-"""Runs the work of a blocking batch on the loop that the batch was opened on.
+"""Runs the work of a blocking batch on the loop that the batch was opened on, and that of a blocking worker.
 
 A batch has a lease of its own, so that its ledger can be closed in order even after its client was. An
 interrupted run ends as after `stop`. Closing a batch waits for what other threads do with it.
@@ -22,6 +22,7 @@ from ._row_feed import FedCall
 if TYPE_CHECKING:
     from payments_async.bulk.batch import PayoutBatch as AsyncPayoutBatch
     from payments_async.bulk.loading.load import Input
+    from payments_async.bulk.workers import PayoutWorker as AsyncPayoutWorker
 
     from ._blocking_call import CallQueue
 
@@ -98,12 +99,8 @@ class BatchBridge(Bridge):
     def call_soon(self, func: Callable[P, None], /, *args: P.args, **kwargs: P.kwargs) -> None:
         """Run a plain function on the loop, from any thread, without waiting for it."""
         queue = self._pinned
-        if queue is None or queue.closed:  # nothing runs
-            return
-        if _get_running_loop() is queue.loop:
-            func(*args, **kwargs)
-        else:
-            queue.call_soon(lambda: func(*args, **kwargs))
+        if queue is not None and not queue.closed:  # else nothing runs
+            _call_soon(queue, func, *args, **kwargs)
 
     def close(self) -> None:
         """Stop what runs, close the ledger, end the lease. Does nothing in a forked child."""
@@ -123,6 +120,32 @@ class BatchBridge(Bridge):
         if self._client is not None:
             self._client._queue()  # so that closing the client closes its connections
         return self._pinned or super()._queue()  # one that is not open refuses by itself what it cannot do
+
+
+class WorkerBridge:
+    """Runs one worker on its client's loop, from any thread."""
+
+    __slots__ = ("_client", "_twin")
+
+    def __init__(self, twin: AsyncPayoutWorker, client: Bridge) -> None:
+        self._twin, self._client = twin, client
+
+    def call_and_drain(self, func: Callable[[], Coroutine[Any, Any, T]], /) -> T:
+        """As `BatchBridge.call_and_drain`."""
+        self._client._refuse_own_loop()
+        call = _StoppableCall(func, (), {}, self._twin.stop, self._twin._settings.drain)
+        return self._client._run(self._client._queue(), call)
+
+    def call_soon(self, func: Callable[P, None], /, *args: P.args, **kwargs: P.kwargs) -> None:
+        """Run a plain function on the loop, from any thread, without waiting for it."""
+        _call_soon(self._client._queue(), func, *args, **kwargs)
+
+
+def _call_soon(queue: CallQueue, func: Callable[P, None], /, *args: P.args, **kwargs: P.kwargs) -> None:
+    if _get_running_loop() is queue.loop:
+        func(*args, **kwargs)
+    else:
+        queue.call_soon(lambda: func(*args, **kwargs))
 
 
 class _OpenBatch:
@@ -235,11 +258,15 @@ class _StoppableCall(BlockingCall[T]):
 
 def _run_note(ended: bool, error: BaseException | None, report: object) -> str:
     if ended and error is None:
-        assert isinstance(report, BatchReport)
-        counts = [
-            f"{rows:,} {state.lower().replace('_', ' ')}" for state, rows in report.counts.items() if rows
-        ]
-        return f"The run was stopped in order: {', '.join(counts)}. Its report is in .result."
+        return f"The run was stopped in order: {_figures(report)}. Its report is in .result."
     if isinstance(error, Exception):
         return f"The run had failed ({error if isinstance(error, PaymentsError) else type(error).__name__})."
     return _CUT
+
+
+def _figures(report: object) -> str:
+    """Figures of a batch, or of a worker's run."""
+    if not isinstance(report, BatchReport):
+        return f"{getattr(report, 'rows', 0):,} rows decided"
+    counts = report.counts.items()
+    return ", ".join(f"{rows:,} {state.lower().replace('_', ' ')}" for state, rows in counts if rows)

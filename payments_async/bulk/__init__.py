@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .protocol.payout_status import RowFate as RowFate
     from .protocol.records import CheckReport as CheckReport
     from .protocol.records import InputDifference as InputDifference
-    from .protocol.recovery import Command as Command
+    from .protocol.recovery import OperatorCommand as OperatorCommand
     from .protocol.row_state import RowState as RowState
     from .reconcile.certificate import Audit as Audit
     from .reconcile.certificate import Certificate as Certificate
@@ -55,7 +55,7 @@ _HOMES = {
     "_report": ("BatchReport", "ImportReport", "Progress"),
     "engine.recorder": ("OutcomesUnrecorded",),
     "protocol.records": ("CheckReport", "InputDifference"),
-    "protocol.recovery": ("Command",),
+    "protocol.recovery": ("OperatorCommand",),
     "reconcile.recover": ("RecoveryReport",),
     "reconcile.retry_failed": ("LeftRow", "RetryReport"),
     "protocol.row_state": ("RowState",),

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from payments_async.bulk import BulkError as BulkError
     from payments_async.bulk import Certificate as Certificate
     from payments_async.bulk import CheckReport as CheckReport
-    from payments_async.bulk import Command as Command
     from payments_async.bulk import ExportReport as ExportReport
     from payments_async.bulk import ImportReport as ImportReport
     from payments_async.bulk import InputDifference as InputDifference
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from payments_async.bulk import LedgerOfAnotherInput as LedgerOfAnotherInput
     from payments_async.bulk import LeftRow as LeftRow
     from payments_async.bulk import LoadOptions as LoadOptions
+    from payments_async.bulk import OperatorCommand as OperatorCommand
     from payments_async.bulk import OutcomesUnrecorded as OutcomesUnrecorded
     from payments_async.bulk import Progress as Progress
     from payments_async.bulk import ReadingOptions as ReadingOptions

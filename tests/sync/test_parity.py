@@ -22,10 +22,11 @@ CLASSES = {
     "resources.payment_intents": ("AsyncPaymentIntents", "PaymentIntents"),
     "resources.payouts": ("AsyncPayouts", "Payouts"),
     "bulk.batch": ("PayoutBatch", "PayoutBatch"),
+    "bulk.workers": ("PayoutWorker", "PayoutWorker"),
 }
 SHARED = ("arguments", "errors", "events", "models", "params")
 SHARED_IN_BULK = ("bulk.errors", "bulk.ledger_errors", "bulk.sources")
-MADE_BY_HAND = {"client", "bulk.batch"}
+MADE_BY_HAND = {"client", "bulk.batch", "bulk.workers"}
 RENAMED = {"aclose": "close", "__aenter__": "__enter__", "__aexit__": "__exit__"}
 
 
@@ -75,6 +76,17 @@ def test_bulk_shows_the_same_names_of_which_only_the_batch_is_its_own() -> None:
     assert blocking.PayoutBatch.__module__ == "payments_sync.bulk.batch"
     with pytest.raises(AttributeError, match="no attribute 'AsyncPayments'"):
         blocking.AsyncPayments  # noqa: B018 - the point
+
+
+def test_workers_show_the_same_names_and_functions_with_the_same_signatures() -> None:
+    asynchronous = importlib.import_module("payments_async.bulk.workers")
+    blocking = importlib.import_module("payments_sync.bulk.workers")
+    assert asynchronous.__all__ == blocking.__all__
+    other = [name for name in blocking.__all__ if getattr(blocking, name) is not getattr(asynchronous, name)]
+    assert other == ["PayoutWorker", "run_chunk", "work"]
+    for name in ("run_chunk", "work"):
+        theirs, ours = (str(inspect.signature(getattr(each, name))) for each in (asynchronous, blocking))
+        assert ours == theirs.replace("AsyncPayments", "Payments")
 
 
 def test_an_import_loads_no_more_than_is_needed() -> None:

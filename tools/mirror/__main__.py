@@ -14,13 +14,14 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from .faces import SHARED, bulk, face, same_objects
+from .faces import SHARED, bulk, face, same_objects, workers
 from .module import Module
 from .words import SOURCE, TARGET, Unmirrored, header
 
 ROOT = Path(__file__).resolve().parents[2]
 BULK = ("bulk/errors", "bulk/ledger_errors", "bulk/sources")
 """Public modules of bulk with the same objects in both packages."""
+WORKERS = "bulk/workers/payout_worker"
 
 
 def mirror(root: Path) -> dict[str, str]:
@@ -32,12 +33,13 @@ def mirror(root: Path) -> dict[str, str]:
         return Module(path, (root / path).read_text(encoding="utf-8"))
 
     resources = sorted(path.stem for path in (root / SOURCE / "resources").glob("[!_]*.py"))
-    twins = ["client", *(f"resources/{name}" for name in resources), "bulk/batch"]
+    twins = ["client", *(f"resources/{name}" for name in resources), "bulk/batch", WORKERS]
     texts = {f"{TARGET}/{name}.py": read(name).twin() for name in twins}
     texts[f"{TARGET}/__init__.py"] = face(read("__init__"))
     below = read("resources")
     texts[f"{TARGET}/resources/__init__.py"] = f"{header(below.path)}\n{below.docstring(below.tree)}\n"
     texts[f"{TARGET}/bulk/__init__.py"] = bulk(read("bulk"))
+    texts[f"{TARGET}/bulk/workers/__init__.py"] = workers(read("bulk/workers"))
     for name in (*SHARED, *BULK):
         texts[f"{TARGET}/{name}.py"] = same_objects(read(name))
     return texts
@@ -65,7 +67,7 @@ def main(arguments: Sequence[str], root: Path = ROOT) -> int:
     for path in found:
         print(f"{path} is stale" if "--check" in arguments else f"{path} written")
         if "--check" not in arguments:
-            (root / path).parent.mkdir(exist_ok=True)
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_text(texts[path], encoding="utf-8")
     return 1 if found and "--check" in arguments else 0
 

@@ -15,9 +15,21 @@ def is_entered(owner: ast.ClassDef) -> bool:
     return "__aenter__" in names and "aclose" not in names
 
 
+def uses_client(owner: ast.ClassDef) -> bool:
+    """Return whether a class is made with a client."""
+    methods = [node for node in owner.body if isinstance(node, Function) and node.name == "__init__"]
+    return any(_clients(method) for method in methods)
+
+
+def _clients(method: Function) -> list[ast.arg]:
+    """The arguments that are clients."""
+    arguments = [*method.args.args, *method.args.kwonlyargs]
+    return [each for each in arguments if "AsyncPayments" in ast.unparse(each.annotation or each)]
+
+
 def forwarding(owner: ast.ClassDef, method: Function) -> Iterator[str]:
     """The statements that hand a call to the twin."""
-    ours = _entered if is_entered(owner) else _assembled
+    ours = _working if uses_client(owner) else _assembled
     twin, given = f"self._async.{method.name}", list(_given(method.args))
     own = list(ours(owner, method, twin, given))
     return _without_accounts(method, own or list(_plainly(owner, method, twin, given)))
@@ -63,19 +75,18 @@ def _assembled(owner: ast.ClassDef, method: Function, twin: str, given: list[str
         yield "return sibling"
 
 
-def _entered(owner: ast.ClassDef, method: Function, twin: str, given: list[str]) -> Iterator[str]:
-    """The methods of a class that uses a client and is open for a while.
+def _working(owner: ast.ClassDef, method: Function, twin: str, given: list[str]) -> Iterator[str]:
+    """The methods of a class that uses a client, and is open for a while or has one long run.
 
-    An input is read in the caller's thread. A method with `drain` is stopped in order when it is interrupted.
-    A plain method that returns None runs on the loop.
+    An input is read in the caller's thread. A long run, or a method with `drain`, is stopped in order when it
+    is interrupted. A plain method that returns None runs on the loop.
     """
     arguments = [*method.args.args, *method.args.kwonlyargs][1:]
     if method.name == "__init__":
-        clients = [each.arg for each in arguments if "AsyncPayments" in ast.unparse(each.annotation or each)]
-        passed = [_twin_of(name, "_async") if name in clients else name for name in given]
-        yield _call(f"twin = Async{owner.name}", passed)
-        bridges = [_twin_of(name, "_bridge") for name in clients]
-        yield _call("self._async, self._bridge = twin, BatchBridge", ["twin", *bridges])
+        yield _call(f"twin = Async{owner.name}", _passed(method, given))
+        bridges = [_twin_of(each, "_bridge") for each in _clients(method)]
+        kind = "BatchBridge" if is_entered(owner) else "WorkerBridge"
+        yield _call(f"self._async, self._bridge = twin, {kind}", ["twin", *bridges])
     elif method.name == "__aenter__":
         yield "self._bridge.open()"
         yield "return self"
@@ -84,14 +95,33 @@ def _entered(owner: ast.ClassDef, method: Function, twin: str, given: list[str])
     elif isinstance(method, ast.FunctionDef):
         if method.returns and ast.unparse(method.returns) == "None":
             yield _call("self._bridge.call_soon", [twin, *given])
+    elif not is_entered(owner):
+        yield _call("return self._bridge.call_and_drain", [twin, *given])
     elif "drain" in [each.arg for each in arguments]:
         yield _call("return self._bridge.call_and_drain", ["drain", twin, *given])
     elif arguments and ast.unparse(arguments[0].annotation or arguments[0]) == "Input":
         yield _call("return self._bridge.call_with_rows", [twin, *given])
 
 
-def _twin_of(name: str, what: str) -> str:
-    return f"None if {name} is None else {name}.{what}"
+def function_body(function: ast.AsyncFunctionDef, twin: str, source: str) -> str:
+    """The statement of a function that uses a client: one that runs a twin's method as it is, else a call."""
+    if len(function.body) == 2:
+        return source
+    (client,) = _clients(function)
+    given = _passed(function, list(_given(function.args, bound=False)))
+    return _call(f"return {client.arg}._bridge.call", [twin, *given])
+
+
+def _passed(method: Function, given: list[str]) -> list[str]:
+    """Arguments, with the twins of clients."""
+    twins = {each.arg: _twin_of(each, "_async") for each in _clients(method)}
+    return [twins.get(name, name) for name in given]
+
+
+def _twin_of(client: ast.arg, what: str) -> str:
+    name = client.arg
+    may_be_none = "None" in ast.unparse(client.annotation or client)
+    return f"None if {name} is None else {name}.{what}" if may_be_none else f"{name}.{what}"
 
 
 def _call(function: str, arguments: Sequence[str]) -> str:
@@ -100,9 +130,9 @@ def _call(function: str, arguments: Sequence[str]) -> str:
     return line if len(line) <= 100 else f"{function}(\n    " + ",\n    ".join(arguments) + ",\n)"
 
 
-def _given(arguments: ast.arguments) -> Iterator[str]:
-    """The arguments of a signature, as they are passed on."""
-    yield from (argument.arg for argument in [*arguments.posonlyargs, *arguments.args][1:])
+def _given(arguments: ast.arguments, *, bound: bool = True) -> Iterator[str]:
+    """The arguments of a signature, as they are passed on. `bound`: the first is `self`."""
+    yield from (argument.arg for argument in [*arguments.posonlyargs, *arguments.args][bound:])
     yield from (f"{argument.arg}={argument.arg}" for argument in arguments.kwonlyargs)
     if arguments.kwarg:
         yield f"**{arguments.kwarg.arg}"

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
+from textwrap import dedent
 
 from .module import Module
 from .words import SOURCE, blocking, header
 
 SHARED = ("arguments", "errors", "events", "models", "params")
 """Public modules without a coroutine: their names are the same objects in both packages."""
+
+TWIN_OF_WORKERS = ".payout_worker"
+"""The module of workers that has a twin."""
 
 _FACE = '''{header}
 """{text}
@@ -114,6 +119,20 @@ def same_objects(source: Module) -> str:
     lines = [header(source.path), f'"""The same objects as in `{source.name}`."""', ""]
     names = sorted(source.public_names(), key=_order)
     return "\n".join([*lines, *(f"from {source.name} import {each} as {each}" for each in names), ""])
+
+
+def workers(package: Module) -> str:
+    """The text of the package of workers: its own, and the source's reports."""
+    froms = [node for node in package.tree.body if isinstance(node, ast.ImportFrom) and node.level]
+    homes = {name.name: f".{node.module}" for node in froms for name in node.names}
+    names = sorted(homes, key=_order)
+    theirs = _typed(package.name, [name for name in names if homes[name] != TWIN_OF_WORKERS])
+    ours = _typed(TWIN_OF_WORKERS, [name for name in names if homes[name] == TWIN_OF_WORKERS])
+    head = (
+        f"{header(package.path)}\n{package.docstring(package.tree)}\n\nfrom __future__ import annotations\n"
+    )
+    public = f"__all__ = [{_quoted(package.public_names())}]\n"
+    return "\n".join([head, dedent(theirs), "", dedent(ours), "", public])
 
 
 def _order(name: str) -> tuple[int, str]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from textwrap import indent
 
-from .bodies import Function, assembly, forwarding, is_entered
+from .bodies import Function, assembly, forwarding, function_body, is_entered, uses_client
 from .words import Unmirrored, blocking, header
 
 _COPIED = ("__aenter__", "__aexit__", "__repr__")
@@ -26,7 +26,10 @@ class Module:
 
     def twin(self) -> str:
         """The blocking module's text."""
-        classes = "\n".join(line for node in self._classes() for line in self._class(node))
+        classes = "\n".join(
+            [line for node in self._classes() for line in self._class(node)]
+            + [line for node in self._functions() for line in self._function(node)]
+        )
         assigned = [node for node in self.tree.body if set(_targets(node)) & _used(classes)]
         variables = "\n".join(self._slice(node) for node in assigned if not isinstance(node, ast.ClassDef))
         imports = self._imports(_used(f"{variables}\n{classes}"))
@@ -51,7 +54,18 @@ class Module:
 
     def _classes(self) -> list[ast.ClassDef]:
         classes = [node for node in self.tree.body if isinstance(node, ast.ClassDef)]
-        return [node for node in classes if node.name.startswith("Async") or is_entered(node)]
+        return [node for node in classes if node.name.startswith("Async") or uses_client(node)]
+
+    def _functions(self) -> list[ast.AsyncFunctionDef]:
+        functions = [node for node in self.tree.body if isinstance(node, ast.AsyncFunctionDef)]
+        return [node for node in functions if not node.name.startswith("_")]
+
+    def _function(self, node: ast.AsyncFunctionDef) -> Iterator[str]:
+        """A function, with its head and docstring as they stand."""
+        documented = node.body[0].end_lineno or 0
+        body = blocking("\n".join(self._lines[documented : node.end_lineno])).strip()
+        yield from ("", "", blocking("\n".join(self._lines[node.lineno - 1 : documented])))
+        yield indent(function_body(node, f"_{node.name}", body), " " * 4)
 
     def _class(self, node: ast.ClassDef) -> Iterator[str]:
         """A class with its twin, its bridge and its methods."""
@@ -92,8 +106,9 @@ class Module:
         yield from (line for node in froms if not node.level for line in self._import(node, used))
         yield ""
         ours = [line for node in froms if node.level for line in self._import(node, used)]
-        yield from sorted([self._twins(), *ours])
-        bridge = "_batch_bridge import BatchBridge" if "BatchBridge" in used else "_event_loop import Bridge"
+        yield from sorted([*self._twins(used), *ours])
+        own = [name for name in ("BatchBridge", "WorkerBridge") if name in used]
+        bridge = f"_batch_bridge import {own[0]}" if own else "_event_loop import Bridge"
         yield f"\nfrom {'.' * len(self._package)}{bridge}"
         for node in froms:
             yield from (
@@ -103,10 +118,12 @@ class Module:
             )
         yield from ["", "if TYPE_CHECKING:", *(indent(line, " " * 4) for line in typed)] if typed else []
 
-    def _twins(self) -> str:
+    def _twins(self, used: set[str]) -> Iterator[str]:
         names = [node.name for node in self._classes()]
         named = [name if name.startswith("Async") else f"{name} as Async{name}" for name in names]
-        return f"from {self.name} import {', '.join(named)}"
+        yield f"from {self.name} import {', '.join(named)}"
+        private = [(node.name, f"_{node.name}") for node in self._functions()]
+        yield from (f"from {self.name} import {name} as {own}" for name, own in private if own in used)
 
     def _typed(self) -> list[ast.ImportFrom]:
         """The imports that only a type checker sees."""

@@ -13,7 +13,10 @@ _WORDS = {
     r"\bAsync([A-Z]\w*)": r"\1",
     r"\baclose\b": "close",
     r"\b__a(enter|exit)__": r"__\1__",
-    r"\bon the run's own event loop\b": "from any thread",
+    r"\bon the (run|worker)'s own event loop\b": "from any thread",
+    r"loop\.add_signal_handler\(signal\.SIGTERM, worker\.stop\)": (
+        "signal.signal(signal.SIGTERM, lambda *_: worker.stop())"
+    ),
 }
 
 

@@ -56,7 +56,7 @@ class Store:
 
 
 @attrs.frozen
-class Command:
+class OperatorCommand:
     """One of the operator's commands, as a ledger recorded it."""
 
     kind: str
@@ -81,7 +81,7 @@ class LossState:
     """How often commits were lost."""
     imported: Timestamps
     """The moment of the import."""
-    commands: tuple[Command, ...]
+    commands: tuple[OperatorCommand, ...]
     """The commands that the ledger knows, in their order."""
 
 

@@ -17,7 +17,7 @@ from ..protocol.clocks import scan_start
 from ..protocol.generations import parted
 from ..protocol.payout_status import facts_of
 from ..protocol.records import NewRow, RowOutcome
-from ..protocol.recovery import Command, LossState, next_payout, proof_due, settled_after_loss
+from ..protocol.recovery import LossState, OperatorCommand, next_payout, proof_due, settled_after_loss
 
 _GROUP: Final = 500
 
@@ -29,7 +29,7 @@ class RecoveryReport:
     batch_id: str
     reason: str | None
     """Why commits may be lost; None if there is nothing to recover."""
-    commands: tuple[Command, ...] = ()
+    commands: tuple[OperatorCommand, ...] = ()
     """The operator's commands that the ledger knows: compare them with those that were given."""
     settled: int = 0
     """Rows that the list shows as paid, or their references as taken, and the ledger did not."""

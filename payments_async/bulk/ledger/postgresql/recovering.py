@@ -11,7 +11,7 @@ import attrs
 from ...ledger_errors import LedgerUnavailable
 from ...protocol.clocks import Timestamps
 from ...protocol.leases import BatchState
-from ...protocol.recovery import Command, Loss, LossState
+from ...protocol.recovery import Loss, LossState, OperatorCommand
 from . import chunks as _chunks
 from .batches import Clock, commit, noted
 from .chunks import WHOLE, Batch, Entered, Locked
@@ -115,7 +115,7 @@ def _lost(found: Rows) -> Timestamps | None:
     return None if session is None else Timestamps(wall, monotonic, session, server)
 
 
-def _command(values: Sequence[Any]) -> Command:
+def _command(values: Sequence[Any]) -> OperatorCommand:
     kind, wall, *_, changes = values
     facts = json.loads(changes)
-    return Command(kind, wall, int(facts.get("rows", 0)) if isinstance(facts, dict) else 0)
+    return OperatorCommand(kind, wall, int(facts.get("rows", 0)) if isinstance(facts, dict) else 0)
