@@ -90,6 +90,7 @@ def account(sandbox: Sandbox, counting: Counting, idle: int) -> dict[str, Any]:
         "refused": sum(n for what, n in counting.statuses.items() if what.endswith(" 429")),
         "first": sent[0] if sent else 0.0,
         "last": sent[-1] if sent else 0.0,
+        "nearly_all": sent[len(sent) * 19 // 20] if sent else 0.0,
         "busiest_minute": busiest(sent),
         "memory": memory(os.getpid()),
         "memory_idle": idle,
