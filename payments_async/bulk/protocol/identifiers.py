@@ -27,6 +27,7 @@ PROOF_KEY = "payments_sdk"
 _PROOF_VERSION = "1"
 _PROOF_PART = 20
 """Characters of each hash in a proof: 100 bits, and the whole stays under 80 characters."""
+_PROOF_BYTES = -(-_PROOF_PART * 5 // 8)
 _PROOF = re.compile(r"1\.([a-z2-7]{20})\.([a-z2-7]{20})\.([a-z2-7]{20})\.(0|[1-9][0-9]{0,8})", re.ASCII)
 _GENERATION = re.compile(r"~g[0-9]+\Z", re.ASCII)
 
@@ -125,7 +126,7 @@ class Identity:
 
 
 def _shortened(kind: str, *parts: str) -> str:
-    return _readable(digest(kind, *parts))[:_PROOF_PART]
+    return _readable(digest(kind, *parts)[:_PROOF_BYTES])[:_PROOF_PART]
 
 
 @attrs.frozen
