@@ -169,21 +169,31 @@ _SET_RULES: Final = (
     "UPDATE payments.batches SET rules = %s, stopped = NULL, "
     "state = CASE state WHEN 'imported' THEN 'open' ELSE state END WHERE batch = %s"
 )
+_LOOK_NOW: Final = "UPDATE payments.chunks SET look_at = NULL WHERE batch = %s"
 _NO_GRANTS: Final = "UPDATE payments.chunks SET granted_to = 0 WHERE batch = %s AND unsent > 0"
 Decide = Callable[[Locked], Sequence[Statement] | None]
 """Decides, given the locked batch, what to change; None for nothing."""
 
 
 async def plan(database: Database, batch: Batch, clock: Clock, rules: StopRules, *also: Statement) -> None:
-    """Set the stop rules. The first time this lets workers begin; what was granted is granted anew."""
+    """Set the stop rules. The first time this lets workers begin.
+
+    What was granted is granted anew, and rows in doubt are due for a look at once.
+    """
     text = rules_text(rules)
-    statements = ((_SET_RULES, (text, batch.batch)), (_NO_GRANTS, (batch.batch,)), *also)
+    changed = ((sql, (batch.batch,)) for sql in (_NO_GRANTS, _LOOK_NOW))
+    statements = ((_SET_RULES, (text, batch.batch)), *changed, *also)
     await _change(database, batch, clock, "plan", text, lambda _: statements)
 
 
 def accepting(batch: Batch, *, accepts: bool) -> Statement:
     """Make the statement that records whether the operator accepts a lossy standby."""
     return "UPDATE payments.batches SET lossy_standby = %s WHERE batch = %s", (accepts, batch.batch)
+
+
+def stopping(batch: int, reason: str) -> Statement:
+    """Make the statement that records why the stop rules let no further new row be taken."""
+    return "UPDATE payments.batches SET stopped = %s WHERE batch = %s", (reason, batch)
 
 
 async def pause(database: Database, batch: Batch, clock: Clock, reason: str) -> None:

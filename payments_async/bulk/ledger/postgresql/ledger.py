@@ -45,7 +45,6 @@ from .edits import PostgresEdits
 from .failover import LOSSY, UNPROVEN, Heads, judge, observed, standbys
 from .figures import Figures, added_up
 from .importing import Loading, same_input
-from .leases import look_now
 from .reader import RowReader
 from .recovering import Recovery
 from .rows import undamaged
@@ -298,7 +297,6 @@ class PostgresLedger(SharedLedger):
             raise LedgerRefused(self.path, None, LOSSY)
         also = (observed(found, [facts.batch.batch]), batches.accepting(facts.batch, accepts=accepts))
         await batches.plan(self.database, facts.batch, self._clock, rules, *also)
-        await look_now(self.database, facts.batch.batch)
         await self.refresh()
 
     async def pause(self, reason: str) -> None:
