@@ -24,8 +24,10 @@ from benchmarks.bodies import ARGUMENTS
 from payments_async import PayoutRequest
 from payments_async._runtime import SYSTEM
 from payments_async.bulk.ledger.postgresql.driver.database import Database
-from payments_async.bulk.ledger.postgresql.leased import LeasedChunks
-from payments_async.bulk.ledger.postgresql.leases import Worker, give_back, grant
+from payments_async.bulk.ledger.postgresql.leasing.giving_back import give_back
+from payments_async.bulk.ledger.postgresql.leasing.granting import grant
+from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedChunks
+from payments_async.bulk.ledger.postgresql.leasing.workers import Worker
 from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk.ledger.postgresql.schema import states_table
 from payments_async.bulk.loading.rows import RowIdentifiers

@@ -16,8 +16,11 @@ import pytest
 from payments_async._runtime import SYSTEM
 from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger.opening import open_ledger
-from payments_async.bulk.ledger.postgresql.leased import LeasedChunks
-from payments_async.bulk.ledger.postgresql.leases import Lease, Work, Worker, give_back, grant
+from payments_async.bulk.ledger.postgresql.leasing.giving_back import give_back
+from payments_async.bulk.ledger.postgresql.leasing.granting import grant
+from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedChunks
+from payments_async.bulk.ledger.postgresql.leasing.leases import Lease, Work
+from payments_async.bulk.ledger.postgresql.leasing.workers import Worker
 from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk.protocol.row_state import RowState
 from payments_async.bulk.protocol.stop_rules import Account, StopRules

@@ -24,7 +24,7 @@ from payments_async import AsyncPayments, RateLimits
 from payments_async._http import direct
 from payments_async._http.types import HTTPRequest
 from payments_async.bulk.ledger.postgresql.commits import Committer
-from payments_async.bulk.ledger.postgresql.leases import Lease
+from payments_async.bulk.ledger.postgresql.leasing.leases import Lease
 from payments_async.bulk.ledger_errors import LedgerUnavailable
 from payments_async.bulk.protocol import leases
 from payments_async.bulk.workers import PayoutWorker

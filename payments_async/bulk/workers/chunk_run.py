@@ -15,10 +15,11 @@ from ..engine.recorder import OutcomesUnrecorded
 from ..engine.service import Service
 from ..engine.stopping import Stopping
 from ..ledger.ledger import Ledger
-from ..ledger.postgresql import leases
 from ..ledger.postgresql.driver.database import Database
-from ..ledger.postgresql.leased import LeasedChunks
-from ..ledger.postgresql.leases import Lease, Work
+from ..ledger.postgresql.leasing.giving_back import give_back
+from ..ledger.postgresql.leasing.leased_chunks import LeasedChunks
+from ..ledger.postgresql.leasing.leases import Lease, Work
+from ..ledger.postgresql.leasing.workers import Worker
 from ..ledger_errors import LedgerUnavailable
 from ..protocol.row_state import RowState
 from ..protocol.stop_rules import Totals
@@ -35,7 +36,7 @@ class LeaseHolder:
     """A process that works under leases, and what it needs for that."""
 
     client: AsyncPayments
-    worker: leases.Worker
+    worker: Worker
     keeper: LeaseKeeper
     database: Database
 
@@ -56,7 +57,7 @@ class LeaseHolder:
 
     async def give_back(self, held: Sequence[Lease], look_after: float | None) -> None:
         """End leases; `look_after`: seconds until the chunks are due for a look. Raises LedgerError."""
-        await leases.give_back(self.database, self.worker, held, look_after=look_after)
+        await give_back(self.database, self.worker, held, look_after=look_after)
 
 
 class ChunkRun:

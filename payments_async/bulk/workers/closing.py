@@ -10,7 +10,7 @@ from .._activity import Doing, Waits
 from ..engine.service import Service
 from ..engine.stopping import Stopping
 from ..ledger.postgresql import batches
-from ..ledger.postgresql.leases import Lease
+from ..ledger.postgresql.leasing.leases import Lease
 from ..ledger.postgresql.ledger import PostgresLedger
 from ..ledger_errors import LedgerError
 from ..protocol.responses import refuses_access

@@ -13,7 +13,8 @@ from ..protocol import leases as _leases
 from .planning import LOST, Halt, halt_of
 
 if TYPE_CHECKING:
-    from ..ledger.postgresql.leases import Lease, Renewal
+    from ..ledger.postgresql.leasing.leases import Lease
+    from ..ledger.postgresql.leasing.renewing import Renewal
 
 _AGAIN: Final = 1.0
 """Seconds until a renewal that failed is tried again."""

@@ -14,7 +14,8 @@ from ..protocol.stop_rules import NO_ACCESS, STOPPED, Stop, Totals
 from .reports import RunEnd
 
 if TYPE_CHECKING:
-    from ..ledger.postgresql.leases import Lease, Renewal
+    from ..ledger.postgresql.leasing.leases import Lease
+    from ..ledger.postgresql.leasing.renewing import Renewal
 
 POLL: Final = 1.0
 """Seconds between two questions for work while there is none."""

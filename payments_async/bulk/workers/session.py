@@ -14,10 +14,12 @@ from ..._runtime import Runtime
 from ...client import AsyncPayments
 from ..engine.service import Service
 from ..errors import BulkError
-from ..ledger.postgresql import leases, workers
 from ..ledger.postgresql.driver import database as _driver
 from ..ledger.postgresql.driver.database import Database
-from ..ledger.postgresql.leases import Lease, Renewal
+from ..ledger.postgresql.leasing import renewing, workers
+from ..ledger.postgresql.leasing.leases import Lease
+from ..ledger.postgresql.leasing.renewing import Renewal
+from ..ledger.postgresql.leasing.workers import Worker
 from ..ledger.postgresql.setup import require_tables
 from ..ledger_errors import LedgerError
 from .chunk_run import LeaseHolder
@@ -38,7 +40,7 @@ class WorkerSession:
         service = Service(client)
         self.runtime: Runtime = service.runtime
         """The client's time and chance."""
-        self.worker: leases.Worker = leases.Worker(
+        self.worker: Worker = Worker(
             id=self.runtime.token(16),
             host=socket.gethostname(),
             pid=os.getpid(),
@@ -102,7 +104,7 @@ class WorkerSession:
             await database.close()
 
     async def _renew(self, database: Database, held: Sequence[Lease]) -> Renewal:
-        return await leases.renew(database, self.worker, held, rows=self.rows())
+        return await renewing.renew(database, self.worker, held, rows=self.rows())
 
     def _renewed(self, renewal: Renewal) -> None:
         self.on_renewal(renewal)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ...client import AsyncPayments
 from ..engine.stopping import Stopping
-from ..ledger.postgresql import batches, leases
-from ..ledger.postgresql.leases import Work
+from ..ledger.postgresql import batches
+from ..ledger.postgresql.leasing import granting
+from ..ledger.postgresql.leasing.leases import Work
 from ..ledger_errors import LedgerMissing
 from .chunk_run import ChunkRun
 from .key_proof import KeyProver
@@ -26,7 +27,9 @@ async def run_single(
             raise LedgerMissing(f"{database.label}, batch {batch_id}", "there is no such batch")
         number = found[0].facts.batch.batch
         await KeyProver(client, session.worker.account).prove(database, number)
-        held = await leases.grant(holder.database, session.worker, kind=Work.SEND, batch=number, chunk=chunk)
+        held = await granting.grant(
+            holder.database, session.worker, kind=Work.SEND, batch=number, chunk=chunk
+        )
         if not held:
             return ChunkReport(batch_id, (chunk,), RunEnd.UNAVAILABLE, found[0].facts.held)
         run = ChunkRun(holder, held, stopping, Work.SEND, settings, bool)

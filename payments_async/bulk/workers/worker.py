@@ -13,10 +13,12 @@ from .._activity import Doing, Waits
 from ..engine.recorder import OutcomesUnrecorded
 from ..engine.service import Service
 from ..engine.stopping import Stopping
-from ..ledger.postgresql import batches, leases
+from ..ledger.postgresql import batches
 from ..ledger.postgresql.chunks import Batch
 from ..ledger.postgresql.driver.database import Database
-from ..ledger.postgresql.leases import Lease, Renewal, Work
+from ..ledger.postgresql.leasing import granting
+from ..ledger.postgresql.leasing.leases import Lease, Work
+from ..ledger.postgresql.leasing.renewing import Renewal
 from ..ledger_errors import LedgerError, LedgerMissing, LedgerUnavailable, RightsMissing
 from ..protocol.stop_rules import Stop
 from . import planning
@@ -149,7 +151,7 @@ class WorkerRun:
         if holder.database.runtime.monotonic() < self._rests_until:
             return False
         for kind in kinds:
-            held = await leases.grant(holder.database, self._session.worker, kind=kind, batch=batch)
+            held = await granting.grant(holder.database, self._session.worker, kind=kind, batch=batch)
             if held:
                 await self._do(holder, kind, held)
                 return True

@@ -27,7 +27,7 @@ from .session import CommandContext, open_batch, open_database, read_status
 from .summary import BatchFigures, activity_text, duration_text, figures_of, result, state_table, title_of
 
 if TYPE_CHECKING:
-    from ...bulk.ledger.postgresql.workers import ListedWorker
+    from ...bulk.ledger.postgresql.leasing.workers import ListedWorker
 
 _SHORT: Final = 8
 """Signs of a worker's id in a table: enough for `drain`."""
@@ -260,7 +260,7 @@ def _next_steps(view: BatchView, ledger: LedgerAddress) -> list[str]:
 async def workers(ledger: LedgerAddress, context: CommandContext) -> Exit:
     """Show the workers of a database."""
     async with open_database(ledger) as database:
-        from ...bulk.ledger.postgresql import workers
+        from ...bulk.ledger.postgresql.leasing import workers
 
         found = await workers.listed(database)
     context.show.heading(ledger.shown, counted(len(found), "worker"))

@@ -25,7 +25,7 @@ from .summary import BatchFigures, duration_text, figures_of, title_of
 if TYPE_CHECKING:
     from ...bulk.ledger.postgresql.batches import ListedBatch
     from ...bulk.ledger.postgresql.driver.database import Database
-    from ...bulk.ledger.postgresql.workers import ListedWorker
+    from ...bulk.ledger.postgresql.leasing.workers import ListedWorker
 
 
 @attrs.frozen
@@ -130,7 +130,8 @@ def _batches_of(worker: ListedWorker) -> set[str]:
 
 async def views_in(database: Database, batch_id: str | None = None) -> list[BatchView]:
     """Read the batches of a database, the newest first, or one. Raises LedgerError."""
-    from ...bulk.ledger.postgresql import batches, workers
+    from ...bulk.ledger.postgresql import batches
+    from ...bulk.ledger.postgresql.leasing import workers
 
     name = None if batch_id is None else normalize("NFC", batch_id)
     at_work = await workers.listed(database)
@@ -226,7 +227,7 @@ async def _show_change(
 async def drain(ledger: LedgerAddress, worker: str, context: CommandContext) -> Exit:
     """Let a worker end in order. Raises CommandEnded or LedgerError."""
     async with open_database(ledger) as database:
-        from ...bulk.ledger.postgresql import workers
+        from ...bulk.ledger.postgresql.leasing import workers
 
         found = await workers.drain(database, worker)
     context.show.heading(ledger.shown)

@@ -12,8 +12,8 @@ import pytest_asyncio
 
 from payments_async._runtime import SYSTEM
 from payments_async.bulk import BulkError, PayoutBatch, RowState
-from payments_async.bulk.ledger.postgresql import workers
 from payments_async.bulk.ledger.postgresql.driver.database import Database
+from payments_async.bulk.ledger.postgresql.leasing import workers
 from payments_async.bulk.ledger_errors import LedgerRefused
 from payments_async.bulk.workers import WorkerReport
 from tests.support.fleet import Fleet, books, posts, until

@@ -6,14 +6,15 @@ import asyncio
 import json
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from payments_async.bulk import BulkError, OutcomesUnrecorded, RowState
 from payments_async.bulk.engine import sender
-from payments_async.bulk.ledger.postgresql import leases as granting
-from payments_async.bulk.ledger.postgresql.leased import LeasedChunks
+from payments_async.bulk.ledger.postgresql.leasing import granting, renewing
+from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedChunks
 from payments_async.bulk.ledger_errors import LedgerFull, LedgerMissing, LedgerUnavailable
 from payments_async.bulk.workers import ChunkReport, PayoutWorker, WorkerProgress, work
 from payments_async.bulk.workers.chunk_run import ChunkRun
@@ -217,12 +218,14 @@ async def test_progress_names_the_chunks_that_are_held_and_cannot_break_the_work
     assert {progress.worker for progress in seen} == {report.worker}
 
 
-@pytest.mark.parametrize(("where", "name"), [("renew", "leases"), ("grant", "a part")])
+@pytest.mark.parametrize(
+    ("module", "where", "name"), [(renewing, "renew", "leases"), (granting, "grant", "a part")]
+)
 async def test_a_fault_of_ours_ends_the_worker_and_is_raised(
-    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, where: str, name: str
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, module: ModuleType, where: str, name: str
 ) -> None:
     await fleet.planned(60)
-    found, calls = getattr(granting, where), []
+    found, calls = getattr(module, where), []
 
     async def broken(*args: Any, **options: Any) -> Any:
         calls.append(args)
@@ -231,7 +234,7 @@ async def test_a_fault_of_ours_ends_the_worker_and_is_raised(
         return await found(*args, **options)
 
     fleet.sandbox.on("payouts.create").respond("slow:100ms", times=None)
-    monkeypatch.setattr(granting, where, broken)
+    monkeypatch.setattr(module, where, broken)
     with pytest.raises(ZeroDivisionError):
         await fleet.run(concurrency=4, until_idle=False)
     monkeypatch.undo()

@@ -13,8 +13,11 @@ from payments_async.bulk.ledger.opening import open_ledger
 from payments_async.bulk.ledger.postgresql import batches
 from payments_async.bulk.ledger.postgresql.driver.database import Database
 from payments_async.bulk.ledger.postgresql.failover import standbys
-from payments_async.bulk.ledger.postgresql.leased import LeasedChunks
-from payments_async.bulk.ledger.postgresql.leases import Lease, Worker, grant, renew
+from payments_async.bulk.ledger.postgresql.leasing.granting import grant
+from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedChunks
+from payments_async.bulk.ledger.postgresql.leasing.leases import Lease
+from payments_async.bulk.ledger.postgresql.leasing.renewing import renew
+from payments_async.bulk.ledger.postgresql.leasing.workers import Worker
 from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk.ledger_errors import LeaseLost, LedgerRefused, LedgerUnavailable
 from payments_async.bulk.protocol.leases import LEASE

@@ -1,15 +1,17 @@
-"""The workers of a database, as they last reported (`leases.renew`). Needs no right to read rows."""
+"""The workers of a database: who they are, and what they last reported. Needs no right to read rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import attrs
 
-from ...ledger_errors import LedgerRefused
-from .driver.database import Database
-from .driver.session import Statement
+from ....ledger_errors import LedgerRefused
+from ....protocol.clocks import Timestamps
+from ....protocol.stop_rules import Account
+from ..driver.database import Database
+from ..driver.session import Statement
 
 _LISTED: Final = (
     "SELECT encode(w.id, 'hex'), w.host, w.pid, w.version, w.slots, w.rows, "
@@ -26,6 +28,43 @@ _DRAIN: Final = "UPDATE payments.workers SET drain = true WHERE encode(id, 'hex'
 _LEAVE: Final = (
     "DELETE FROM payments.workers WHERE id = %s OR last_seen < clock_timestamp() - interval '7 days'"
 )
+_SINCE: Final = "greatest(extract(epoch FROM clock_timestamp() - w.last_seen)::float8, 1)"
+_RATE: Final = f"(excluded.rows - w.rows) * 60 / {_SINCE}"
+_SEEN: Final = (
+    "INSERT INTO payments.workers AS w (id, host, pid, version, slots, started, last_seen, rows) "
+    "VALUES (%s, %s, %s, %s, %s, clock_timestamp(), clock_timestamp(), %s) "
+    "ON CONFLICT (id) DO UPDATE SET last_seen = clock_timestamp(), rows = excluded.rows, "
+    # rows a minute, of which what is older than 20 s counts little
+    f"pace = coalesce(w.pace + (1 - exp(-{_SINCE} / 20)) * ({_RATE} - w.pace), {_RATE}) RETURNING w.drain"
+)
+
+
+@attrs.frozen
+class Worker:
+    """A process that asks for leases."""
+
+    id: bytes
+    """Sixteen random bytes."""
+    host: str
+    pid: int
+    version: str
+    """That of this package."""
+    slots: int
+    """How many chunks it works on at a time."""
+    account: Account
+    """The account that it pays from: it gets leases of no other's batches."""
+
+    def moment(self, database: Database, wall: float) -> Timestamps:
+        """Make a moment of this process of a time of the database's clock."""
+        return Timestamps(wall, database.runtime.monotonic(), self.id.hex())
+
+    def clock(self, database: Database) -> Callable[[], Timestamps]:
+        """Make the clock of this process, whose time of day is the database's."""
+        return lambda: self.moment(database, database.clock.now())
+
+    def seen(self, rows: int) -> Statement:
+        """Make the statement that registers the worker, and reads whether it should end."""
+        return _SEEN, (self.id, self.host, self.pid, self.version, self.slots, rows)
 
 
 @attrs.frozen
@@ -48,7 +87,7 @@ class ListedWorker:
     up: float
     """Seconds since it started."""
     silent: float
-    """Seconds since it last reported. After `leases.LEASE` it holds nothing any more."""
+    """Seconds since it last reported. After `LEASE` it holds nothing any more."""
     holding: tuple[tuple[str, int], ...] = attrs.field(kw_only=True)
     """(batch, chunk) of each lease that it holds; chunk 0 is the batch itself, which is being closed."""
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
-from ...protocol.row_state import RowState
-from ...protocol.stop_rules import StopRules, Totals, stop_reason
-from ...protocol.totals import EXACT
-from .chunks import Chunk
+from ....protocol.row_state import RowState
+from ....protocol.stop_rules import StopRules, Totals, stop_reason
+from ....protocol.totals import EXACT
+from ..chunks import Chunk
 
 _S = RowState
 NewRows = Sequence[tuple[int, str, Decimal]]

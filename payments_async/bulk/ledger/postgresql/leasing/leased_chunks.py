@@ -6,15 +6,15 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from contextlib import contextmanager
 from typing import Self
 
-from ...ledger_errors import LeaseLost, LedgerMissing
-from ...protocol.clocks import Timestamps
-from ...protocol.records import Claim, LedgerRow, Resend
-from ...protocol.row_state import RowState
-from .driver import arrays
-from .driver.database import Database
-from .figures import Figures
+from ....ledger_errors import LeaseLost, LedgerMissing
+from ....protocol.clocks import Timestamps
+from ....protocol.records import Claim, LedgerRow, Resend
+from ....protocol.row_state import RowState
+from ..driver import arrays
+from ..driver.database import Database
+from ..figures import Figures
+from ..ledger import UNFINISHED, PostgresLedger
 from .leases import Lease
-from .ledger import UNFINISHED, PostgresLedger
 
 
 class LeasedChunks(PostgresLedger):

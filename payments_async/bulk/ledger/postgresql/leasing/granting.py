@@ -1,0 +1,231 @@
+"""Grants leases of free chunks, as far as the stop rules of the whole batch allow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from decimal import Decimal
+from typing import Final
+
+import attrs
+
+from ....._http.addresses import same_service
+from ....ledger_errors import LeaseLost
+from ....protocol import leases as _rules
+from ....protocol.leases import BatchState, own_end
+from ....protocol.row_state import RowState
+from ....protocol.stop_rules import StopRules, Totals
+from .. import chunks as _chunks
+from ..batches import read_rules, stopping
+from ..chunks import HERE, Batch, Chunk, Entered
+from ..driver import arrays
+from ..driver.database import Database, Transaction
+from ..failover import judge
+from ..rows import undamaged
+from ..schema import rows_table, states_table
+from . import allowances
+from .allowances import Allowance, NewRows
+from .leases import Lease, Work
+from .workers import Worker
+
+_OPEN: Final = (
+    f"SELECT b.batch, b.batch_id, b.chunk_size, b.base_url, {HERE} "
+    "FROM payments.batches b WHERE b.state = 'open' AND b.environment = %s AND %s = ANY(b.keys)"
+)
+_FREE: Final = "c.batch = ANY(%s) AND (c.expires IS NULL OR c.expires <= clock_timestamp())"
+_HAS_NEW: Final = "c.unsent > 0 AND (b.stopped IS NULL OR c.granted_to > 0)"
+_BUSY: Final = (
+    "WITH busy AS (SELECT k.batch, count(DISTINCT k.holder) AS workers FROM payments.chunks k "
+    "WHERE k.batch = ANY(%s) AND k.lease IS NOT NULL AND k.expires > clock_timestamp() GROUP BY k.batch) "
+)
+_DUE: Final = "(c.look_at IS NULL OR c.look_at <= clock_timestamp())"
+_CONDITIONS: Final = {
+    Work.SEND: f"c.chunk > 0 AND ({_HAS_NEW} OR c.in_flight > 0)",
+    Work.LOOK: f"c.chunk > 0 AND c.in_doubt > 0 AND c.in_flight = 0 AND NOT ({_HAS_NEW}) AND {_DUE}",
+    Work.CLOSE: f"c.chunk = 0 AND {_DUE} AND b.lost_in IS NULL "
+    "AND NOT EXISTS (SELECT 1 FROM payments.chunks k "
+    "WHERE k.batch = c.batch AND k.unsent + k.in_flight + k.in_doubt > 0)",
+}
+_FIND: Final = (
+    f"{_BUSY}SELECT c.batch, c.chunk FROM payments.chunks c JOIN payments.batches b ON b.batch = c.batch "
+    "LEFT JOIN busy ON busy.batch = c.batch "
+    f"WHERE {_FREE} AND {HERE} AND {{condition}} AND (%s::int IS NULL OR c.chunk = %s) "
+    # rows that a dead worker left come first, then the batch with the fewest workers
+    "ORDER BY c.in_flight = 0, coalesce(busy.workers, 0), c.batch, c.chunk"
+)
+_LOCK_BATCH: Final = (
+    "SELECT batch_id, chunk_size, rules, state, stopped FROM payments.batches WHERE batch = %s FOR UPDATE"
+)
+_NEW_ROWS: Final = (
+    "SELECT s.number, r.currency, r.amount FROM {states} s "
+    "JOIN {rows} r ON r.number = s.number AND r.version = s.version "
+    "WHERE s.number BETWEEN %s AND %s AND s.state = 'NEW' ORDER BY s.number"
+)
+_ALLOW: Final = "UPDATE payments.chunks SET granted_to = %s WHERE batch = %s AND chunk = %s"
+_GRANT: Final = (
+    "UPDATE payments.chunks SET lease = %s, holder = %s, granted_to = %s, "
+    "expires = clock_timestamp() + %s * interval '1 s' WHERE batch = %s AND chunk = %s"
+)
+
+
+async def grant(
+    database: Database,
+    worker: Worker,
+    *,
+    kind: Work = Work.SEND,
+    batch: int | None = None,
+    chunk: int | None = None,
+) -> list[Lease]:
+    """Ask for a lease of any free chunk with work of this kind, or of one batch or chunk.
+
+    Returns several for `LOOK`, none when there is nothing to do. Raises LedgerError.
+    """
+    open_batches = [number for number in await _open_batches(database, worker) if batch in (None, number)]
+    if not open_batches:
+        return []
+    granting = _Granting(database, worker, kind)
+    with undamaged(database.label):
+        return await database.commit(
+            lambda transaction: granting.grant(transaction, open_batches, chunk), granting.is_granted
+        )
+
+
+async def _open_batches(database: Database, worker: Worker) -> list[int]:
+    """Find the batches that this worker may work on. Judges those whose store has changed."""
+    place, numbers = worker.account, []
+    (found,) = await database.read((_OPEN, (place.environment, place.key)))
+    for number, batch_id, size, url, is_here in found:
+        if same_service(url, place.base_url):
+            if not is_here:
+                await judge(database, Batch(number, batch_id, size), worker.clock(database))
+            numbers.append(number)
+    return numbers
+
+
+@attrs.define
+class _Granting:
+    """One request for leases."""
+
+    database: Database
+    worker: Worker
+    kind: Work
+    _last: tuple[int, list[Entered]] = (0, [])
+
+    async def grant(
+        self, transaction: Transaction, open_batches: Collection[int], chunk: int | None
+    ) -> list[Lease]:
+        """Find free chunks and grant their leases, each with an entry of its chain."""
+        self._last = (0, [])
+        asked = self.database.runtime.boottime()
+        if asked is None:
+            raise LeaseLost(
+                self.database.label, "this machine has no clock that counts while it is suspended"
+            )
+        sql = _FIND.format(condition=_CONDITIONS[self.kind])
+        most = "" if self.kind is Work.LOOK else " LIMIT 1"
+        among = arrays.int8s(sorted(open_batches))
+        values = (among, among, chunk, chunk)
+        (found,) = await transaction.read((f"{sql}{most} FOR UPDATE OF c SKIP LOCKED", values))
+        if not found:
+            return []
+        batch = found[0][0]
+        return await self._grant(transaction, batch, [each[1] for each in found if each[0] == batch], asked)
+
+    async def _grant(
+        self, transaction: Transaction, number: int, chunks: Sequence[int], asked: float
+    ) -> list[Lease]:
+        """Grant locked chunks, under the lock of their batch."""
+        ((batch_id, size, rules, state, stopped),), found = await transaction.read(
+            (_LOCK_BATCH, (number,)), _chunks.locking(number, chunks)
+        )
+        if state != BatchState.OPEN:
+            return []
+        batch, locked = Batch(number, batch_id, size), _chunks.Locked.of(found)
+        limits = _Limits(transaction, batch, read_rules(rules), stopped)
+        granted = []
+        for chunk in locked.chunks.values():
+            allowed, claimable = Allowance(chunk.granted_to, stopped), 0
+            if self.kind is Work.SEND:
+                allowed, claimable = await limits.allowed(chunk)
+            if self.kind is not Work.SEND or claimable or chunk.figures.count(RowState.IN_FLIGHT):
+                granted.append(self._entered(transaction, batch, chunk, allowed, locked.wall))
+            else:
+                transaction.write((_ALLOW, (0, number, chunk.number)))
+        if granted:
+            _chunks.write(transaction, batch, granted)
+        self._last = (number, granted)
+        return [self._lease(batch, each, asked) for each in granted]
+
+    def _entered(
+        self, transaction: Transaction, batch: Batch, chunk: Chunk, allowed: Allowance, wall: float
+    ) -> Entered:
+        lease = self.database.runtime.token(16)
+        worker = self.worker
+        facts = {"worker": worker.id.hex(), "host": worker.host, "pid": worker.pid, "for": self.kind}
+        text = json.dumps({**facts, "granted_to": allowed.granted_to})
+        place = (batch.batch, chunk.number)
+        transaction.write((_GRANT, (lease, worker.id, allowed.granted_to, _rules.LEASE, *place)))
+        at = worker.moment(self.database, wall)
+        granted = attrs.evolve(chunk, lease=lease, granted_to=allowed.granted_to)
+        return _chunks.entered(batch, granted, "lease", at, text, lease)
+
+    def _lease(self, batch: Batch, entered: Entered, asked: float) -> Lease:
+        chunk = entered.chunk
+        return Lease(
+            batch=batch.batch,
+            batch_id=batch.batch_id,
+            chunk=chunk.number,
+            id=chunk.lease or b"",
+            first=chunk.first,
+            last=chunk.last,
+            granted_to=chunk.granted_to,
+            begun_in=chunk.entries,
+            ends=own_end(asked),
+            now=self.database.runtime.boottime,
+        )
+
+    async def is_granted(self, transaction: Transaction) -> bool:
+        """Find out whether the last attempt was committed."""
+        return await _chunks.is_stored(transaction, *self._last)
+
+
+@attrs.frozen
+class _Limits:
+    """What the stop rules of a locked batch let be taken."""
+
+    transaction: Transaction
+    batch: Batch
+    rules: StopRules
+    stopped: str | None
+
+    async def allowed(self, chunk: Chunk) -> tuple[Allowance, int]:
+        """Decide how far a chunk's new rows may be taken, and count those. Stores why no more may be."""
+        unsent = chunk.figures.count(RowState.NEW)
+        if self.stopped is not None:  # what was granted before stays so
+            new = await self._new(chunk, chunk.granted_to)
+            return Allowance(chunk.granted_to, self.stopped), len(new)
+        if not unsent or not allowances.limits_rows(self.rules):
+            return Allowance(chunk.last, None), unsent
+        new = await self._new(chunk, chunk.last)
+        allowed = allowances.allowance(self.rules, await self._taken(chunk), chunk, new)
+        if allowed.stopped is not None:
+            self.transaction.write(stopping(self.batch.batch, allowed.stopped))
+        return allowed, sum(number <= allowed.granted_to for number, _, _ in new)
+
+    async def _taken(self, chunk: Chunk) -> Totals:
+        """Add up what was promised of other chunks, and what was taken of this one."""
+        (found,) = await self.transaction.read(
+            _chunks.reading(self.batch.batch, "AND c.chunk > 0 AND c.chunk <> %s", chunk.number)
+        )
+        parts = [allowances.promised(attrs.evolve(chunk, granted_to=0))]
+        for other in _chunks.read(found):
+            is_partial = 0 < other.granted_to < other.last
+            new = await self._new(other, other.granted_to) if is_partial else ()
+            parts.append(allowances.promised(other, new))
+        return allowances.added_up(parts)
+
+    async def _new(self, chunk: Chunk, until: int) -> NewRows:
+        batch = self.batch.batch
+        sql = _NEW_ROWS.format(states=states_table(batch), rows=rows_table(batch))
+        (found,) = await self.transaction.read((sql, (chunk.first, until)))
+        return [(number, currency, Decimal(amount)) for number, currency, amount in found]

@@ -1,0 +1,138 @@
+"""Renews leases, and learns what the operator and the stop rules want."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+import attrs
+
+from ....protocol import leases as _rules
+from ....protocol.leases import BatchState, may_send, own_end
+from ....protocol.row_state import RowState
+from ....protocol.stop_rules import StopRules, Totals, stop_reason
+from ..batches import read_rules, stopping
+from ..chunks import HERE, Batch
+from ..driver import arrays
+from ..driver.database import Database, Transaction
+from ..driver.session import Statement
+from ..failover import STANDBYS, judge, observed, standbys_of
+from .leases import Lease
+from .workers import Worker
+
+_RENEW: Final = (
+    "UPDATE payments.chunks c SET expires = clock_timestamp() + %s * interval '1 s' "
+    "FROM unnest(%s, %s, %s) AS u(batch, chunk, lease), payments.batches b "
+    "WHERE c.batch = u.batch AND c.chunk = u.chunk AND c.lease = u.lease AND c.expires > clock_timestamp() "
+    f"AND b.batch = c.batch AND {HERE} RETURNING c.lease"
+)
+_STATES: Final = (
+    f"SELECT b.batch, b.batch_id, b.chunk_size, {HERE}, b.state, b.reason, b.stopped, b.rules "
+    "FROM payments.batches b WHERE b.batch = ANY(%s) ORDER BY b.batch"
+)
+_DECIDED: Final = (
+    "SELECT coalesce(sum(created), 0)::int, coalesce(sum(refused), 0)::int "
+    "FROM payments.chunks WHERE batch = %s"
+)
+_NOW: Final[Statement] = ("SELECT extract(epoch FROM clock_timestamp())::float8", ())
+_NO_NEW: Final = "UPDATE payments.chunks SET granted_to = 0 WHERE batch = %s AND unsent > 0"
+
+
+@attrs.frozen
+class Renewal:
+    """What a worker learns when it renews its leases."""
+
+    lost: tuple[Lease, ...]
+    """Leases that are void: they had ended, another worker has the chunks, or the batch is suspect."""
+    held: Mapping[int, str]
+    """{batch: why no row of it may be sent now}."""
+    stopped: Mapping[int, str]
+    """{batch: why the stop rules let no further new row be taken}."""
+    drain: bool
+    """True if the operator wants this worker to take no new chunk."""
+
+
+async def renew(database: Database, worker: Worker, leases: Sequence[Lease], *, rows: int = 0) -> Renewal:
+    """Renew leases, register the worker, and learn what the operator wants. Moves the leases' `ends`.
+
+    A lease that has ended is lost, even if no other worker has the chunk: requests may wait since before.
+    `rows`: how many rows it has sent in all. Raises LedgerError.
+    """
+    renewing = _Renewing(database, worker, leases, rows)
+    while True:
+        renewal = await database.commit(renewing.renew)
+        for batch in renewing.moved:
+            await judge(database, batch, worker.clock(database))
+        if not renewing.moved:
+            break
+    for lease in leases:
+        lease.is_lost = lease.is_lost or lease.id not in renewing.renewed
+        lease.ends = max(lease.ends, own_end(renewing.asked or 0.0))
+    lost = tuple(lease for lease in leases if lease.id not in renewing.renewed)
+    return attrs.evolve(renewal, lost=lost)
+
+
+@attrs.define
+class _Renewing:
+    """One renewal."""
+
+    database: Database
+    worker: Worker
+    leases: Sequence[Lease]
+    rows: int
+    asked: float | None = None
+    """When the last attempt was begun, on the clock that counts suspension."""
+    renewed: set[bytes] = attrs.field(factory=set)
+    """The leases that the last attempt renewed."""
+    moved: list[Batch] = attrs.field(factory=list)
+    """Batches whose last commit went to another store than this one."""
+
+    async def renew(self, transaction: Transaction) -> Renewal:
+        """Renew the leases of batches that are here."""
+        self.asked = self.database.runtime.boottime()
+        numbers = sorted({lease.batch for lease in self.leases})
+        ((now,),), renewed, found, ((drain,),), receivers = await transaction.read(
+            _NOW,
+            (_RENEW, (_rules.LEASE, *_places(self.leases, self.asked))),
+            (_STATES, (arrays.int8s(numbers),)),
+            self.worker.seen(self.rows),
+            STANDBYS,
+        )
+        self.database.clock.note(now)
+        self.renewed = {lease for (lease,) in renewed}
+        self.moved = [Batch(*each[:3]) for each in found if not each[3]]
+        held, stopped = dict[int, str](), dict[int, str]()
+        for batch, _, _, _, state, reason, why, rules in found:
+            if state != BatchState.OPEN:
+                held[batch] = f"{state}: {reason}" if reason else str(state)
+            why = why or await _failure(transaction, batch, read_rules(rules))
+            if why is not None:
+                stopped[batch] = why
+        transaction.write(observed(standbys_of(receivers), numbers))
+        return Renewal((), held, stopped, bool(drain))
+
+
+def _places(leases: Iterable[Lease], now: float | None) -> Sequence[Any]:
+    """Batches, chunks and ids of the leases that have not ended for their holder."""
+    held = [lease for lease in leases if now is not None and may_send(lease.ends, now)]
+    return (
+        arrays.int8s([lease.batch for lease in held]),
+        arrays.int4s([lease.chunk for lease in held]),
+        arrays.blobs([lease.id for lease in held]),
+    )
+
+
+async def _failure(transaction: Transaction, batch: int, rules: StopRules) -> str | None:
+    """Stop a batch of which more rows have failed than its rules allow. Returns the reason."""
+    if rules.max_failure_rate is None:
+        return None
+    (((created, refused),),) = await transaction.read((_DECIDED, (batch,)))
+    tally = Totals({RowState.CREATED: created, RowState.REJECTED: refused}, {})
+    reason = stop_reason(
+        StopRules(max_failure_rate=rules.max_failure_rate), tally, amount=Decimal(0), currency=""
+    )
+    if reason is not None:
+        transaction.write((_NO_NEW, (batch,)))
+        transaction.write(stopping(batch, reason))
+    return reason
