@@ -69,16 +69,16 @@ SCRIPTS: Final[Mapping[str, Script]] = {
         ("pass", (60.0,), 20),
     ),
     "replaced before a fail-over": (
-        ("stop", (30.0, 40.0, 60.0), 25),
-        ("pass", (20.0,), 5),
-        ("fail over", (2.0,), 10),
+        ("stop", (30.0, 60.0), 40),
+        ("fail over", (2.0,), 160),
         ("pass", (60.0,), 20),
     ),
     "asleep until a proof": (
-        ("cancel", (), 5),
-        ("cancel", (), 5),
-        ("stop", (2_130.0, 2_150.0, 2_170.0), 20),
+        ("stop", (2_700.0,), 40),
+        *(("cancel", (), 5),) * 2,
         *_FALL,
+        ("pass", (2_110.0,), 20),
+        ("kill", (900.0,), 150),
         ("pass", (HOUR,), 20),
     ),
     "cut off in a fail-over": (("cut off", (60.0,), 40), *_FALL, ("pass", (60.0,), 20)),
@@ -90,6 +90,8 @@ SCRIPTS: Final[Mapping[str, Script]] = {
     "lost retries": (("pass", (3 * HOUR,), 60), *(("retry", (), 20),) * 2, *_FALL, ("retry", (), 60)),
 }
 """What is worst, in this order, where requests take long."""
+_RARE: Final = ("replaced before a fail-over", "asleep until a proof")
+"""Scripts that need several workers, a copy that lacks commits, and the time until so many callbacks."""
 
 
 @attrs.frozen
@@ -140,21 +142,22 @@ def draw_fleet(seed: object, script: str = "") -> Fleet:
     """The machines of a seed; what befalls them is drawn, too, unless it is one of the scripts."""
     chance = random.Random(f"{seed}:machines")
     toss, pick = chance.random, chance.choice
-    is_worst = toss() < 0.7 or script != ""
+    is_worst, is_rare = toss() < 0.7 or script != "", script in _RARE
+    waits = (600.0,) if is_rare else (3.0, 30.0, 600.0)
     world = _world(seed, chance, is_worst=is_worst)
     events = SCRIPTS[script or pick(tuple(SCRIPTS))] if is_worst else _any(chance)
     return Fleet(
         world=world,
         chunk_size=pick((1, 2, 3, 4)),
-        workers=pick((1, 2, 2, 3, 3)),
+        workers=3 if is_rare else pick((1, 2, 2, 3, 3)),
         slots=chance.randint(1, 2),
-        queueing=0.7 if is_worst else pick((0.1, 0.5)),
+        queueing=0.7 if is_worst and not is_rare else pick((0.1, 0.5)),
         abandons=pick((0.0, 0.3)),
-        standbys=pick((Standbys.ASYNCHRONOUS, Standbys.ASYNCHRONOUS, *Standbys)),
+        standbys=pick((Standbys.ASYNCHRONOUS, Standbys.ASYNCHRONOUS, *(() if is_rare else Standbys))),
         hides_timeline=toss() < 0.15,
         rate=pick((1.0, 0.99, 1.01)),
-        attention=pick((1.0, 60.0, 20 * 60.0) if not is_worst else (1.0, 1.0, 60.0)),
-        events=tuple(_event(*each, chance, len(world.bodies)) for each in events),
+        attention=pick((1.0, 60.0, 20 * 60.0) if is_rare or not is_worst else (1.0, 1.0, 60.0)),
+        events=tuple(_event(waits, *each, chance, len(world.bodies)) for each in events),
     )
 
 
@@ -177,11 +180,18 @@ def _any(chance: random.Random) -> Script:
     return tuple((kind, _SECONDS.get(kind, _OTHERWISE), 60) for kind in kinds)
 
 
-def _event(kind: Kind, seconds: tuple[float, ...], most: int, chance: random.Random, rows: int) -> Event:
+def _event(
+    waits: tuple[float, ...],
+    kind: Kind,
+    seconds: tuple[float, ...],
+    most: int,
+    chance: random.Random,
+    rows: int,
+) -> Event:
     return Event(
         kind=kind,
         steps=chance.randint(3, most),
-        wait=chance.choice((3.0, 30.0, 600.0)),
+        wait=chance.choice(waits),
         worker=chance.randrange(3),
         row=chance.randrange(rows),
         seconds=chance.choice(seconds or (0.0,)),

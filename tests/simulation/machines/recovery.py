@@ -86,10 +86,14 @@ class Recovery:
         return attrs.evolve(state, batch=BatchState.OPEN)
 
     def _learned(self, entry: Entry, state: State, shown: dict[str, Payment]) -> Entry:
-        """What the list says of a row, whatever its ledger says."""
+        """What the list says of a row and of its later payouts, whatever its ledger says."""
+        before, entry = None, self._settled(entry, state, shown)
+        while entry is not before and entry.known.state is RowState.CREATED:
+            before, entry = entry, self._next_payout(entry, shown)
+        return entry
+
+    def _settled(self, entry: Entry, state: State, shown: dict[str, Payment]) -> Entry:
         known = entry.known
-        if known.state is RowState.CREATED:
-            return self._next_payout(entry, shown)
         payment = payout_of(self._reader, entry, shown)
         if payment is None or known.state not in _LESS_KNOWN:
             return entry
