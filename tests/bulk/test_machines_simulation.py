@@ -25,10 +25,16 @@ def test_no_schedule_of_many_machines_pays_twice_or_loses_a_row() -> None:
         ("last_check", 0, "sent under an older lease after a newer one began"),
         ("intents_are_fenced", 56, "an intent under an older lease after a newer one began"),
         ("outcomes_are_merged", 129, "REJECTED: requests are said to have made nothing, but made a payout"),
-        ("leases_are_random", 41, "an intent under an older lease after a newer one began"),
+        ("leases_are_random", 120, "sent under an older lease after a newer one began"),
+        (
+            "lost_intents_of_rows_in_doubt",
+            126,
+            "REJECTED: requests are said to have made nothing, but made a payout",
+        ),
+        ("lost_intents_outlive_the_proof", 492, "FALSE REJECTED: r6 was paid"),
     ],
 )
-def test_the_lack_of_a_rule_about_leases_shows(rule: str, seed: int, breach: str) -> None:
+def test_the_lack_of_a_rule_of_many_machines_shows(rule: str, seed: int, breach: str) -> None:
     assert next(breaches_without(rule, range(seed, seed + 1)), None) == (seed, breach)
 
 

@@ -12,6 +12,7 @@ import sys
 CAMPAIGNS = (
     ("simulation",),
     ("code_simulation",),
+    ("machines_simulation",),
     ("hostile", "100000"),
     ("outcomes", "100000"),
     ("pacing", "60"),
@@ -35,6 +36,10 @@ CAMPAIGNS = (
     ("two_ledgers", "2000", "10"),
     ("first_send", "1000000", "6"),
     ("asking", "1000"),
+    ("webhooks", "1000000"),
+    ("machines", "100000", "4"),
+    ("machines", "100000", "4", "--kill-every", "10"),
+    ("machines", "100000", "4", "--kill-every", "2", "--restarts", "2"),
     ("leases", "6000", "4"),
     ("leases", "3000", "4", "--ablate", "last_check"),
     ("leases", "3000", "4", "--ablate", "last_check", "expiry", "fencing"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import reduce
 
 import attrs
@@ -33,10 +33,11 @@ def run(kind: Kind, arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(program, description="The bulk protocol, attacked.")
     parser.add_argument("schedules", nargs="?", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--ablate", action="store_true", help="leave out each rule instead")
+    some = {"nargs": "*", "choices": kind.rules, "metavar": "RULE"}
+    parser.add_argument("--ablate", **some, help="leave out each rule instead, or each of these")
     options = parser.parse_args(arguments)
     seeds = range(options.first, options.first + options.schedules)
-    return _ablate(kind) if options.ablate else _attack(kind, seeds)
+    return _attack(kind, seeds) if options.ablate is None else _ablate(kind, options.ablate or kind.rules)
 
 
 def _attack(kind: Kind, seeds: range) -> int:
@@ -59,9 +60,9 @@ def _attack(kind: Kind, seeds: range) -> int:
     return 1 if whole.breaches or rare else 0
 
 
-def _ablate(kind: Kind) -> int:
+def _ablate(kind: Kind, rules: Iterable[str]) -> int:
     unnoticed = 0
-    for name in kind.rules:
+    for name in rules:
         seed, breach = next(kind.breaches_without(name, range(SEEDS)), (None, ""))
         if seed is None:
             unnoticed += 1

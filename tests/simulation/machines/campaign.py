@@ -9,7 +9,7 @@ from payments_async.bulk.protocol.rows_in_doubt import NextStep
 from .. import command
 from ..campaign import Campaign
 from ..campaign import run_campaign as play_all
-from .ablation import RULES, breaches_without
+from .ablation import LIMIT_RULES, RULES, breaches_without
 from .schedule import run_schedule
 
 EVENTS = (
@@ -77,4 +77,4 @@ def run_campaign(seeds: range) -> Campaign:
     return play_all(seeds, run_schedule)
 
 
-MACHINES = command.Kind("machines", run_campaign, EVENTS, RULES, breaches_without)
+MACHINES = command.Kind("machines", run_campaign, EVENTS, (*RULES, *LIMIT_RULES), breaches_without)
