@@ -21,8 +21,8 @@ from .chunks import WHOLE, Batch, Entered, Locked
 from .driver import arrays
 from .driver.database import Database, Transaction
 from .driver.session import Rows, Statement
-from .figures import Figures, added_up
-from .rows import Unreadable, readable, undamaged
+from .figures import RowFigures, added_up
+from .rows import UnreadableRecord, readable, undamaged
 
 _BINDING: Final = ("batch_id", "environment", "base_url", "key_fingerprint", "input_hash", "input_stat")
 _COLUMNS: Final = ", ".join(
@@ -73,7 +73,7 @@ class BatchFacts:
 
 
 def facts_of(values: Sequence[Any]) -> BatchFacts:
-    """Make a batch of the values that `READ` found. Raises Unreadable."""
+    """Make a batch of the values that `READ` found. Raises UnreadableRecord."""
     with readable("a batch"):
         binding = Binding(*values[2:8])
         amounts = {currency: Decimal(text) for currency, text in json.loads(values[12]).items()}
@@ -131,7 +131,7 @@ class ListedBatch:
     """A batch with its figures."""
 
     facts: BatchFacts
-    figures: Figures
+    figures: RowFigures
     chunks_open: int
     """Chunks with rows that are new, in flight or in doubt."""
     chunks_leased: int
@@ -156,7 +156,7 @@ async def listed(database: Database, batch_id: str | None = None) -> list[Listed
 
 def _listed(facts: BatchFacts, chunks: Rows) -> ListedBatch:
     with readable("a chunk"):
-        figures = added_up(Figures.read(*each[3:6]) for each in chunks)
+        figures = added_up(RowFigures.read(*each[3:6]) for each in chunks)
     open_, leased = (sum(1 for each in chunks if each[place]) for place in (1, 2))
     return ListedBatch(facts, figures, open_, leased)
 
@@ -303,7 +303,7 @@ async def commit(
     try:
         await database.commit(run, committed)
         return
-    except Unreadable:
+    except UnreadableRecord:
         pass
     raise LedgerMissing(database.label, f"there is no batch {batch.batch_id}")
 

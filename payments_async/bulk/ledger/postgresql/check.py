@@ -21,8 +21,8 @@ from .batches import BatchFacts, facts_text
 from .chunks import WHOLE, Batch, Chunk, Root
 from .driver.database import Database, Transaction
 from .driver.session import Rows
-from .figures import Figures, added_up, figures_of
-from .rows import Unreadable, VersionedRow, readable
+from .figures import RowFigures, added_up, figures_of
+from .rows import UnreadableRecord, VersionedRow, readable
 
 _PAGE: Final = 500
 _ENTRIES: Final = 64
@@ -53,7 +53,7 @@ async def checked(database: Database, batch_id: str, on_line: Callable[[str], ob
 
     Raises LedgerError when the database cannot be read. Takes the memory of one page of rows.
     """
-    found, root, counted, entries = _FirstFindings(), Root(), list[Figures](), 0
+    found, root, counted, entries = _FirstFindings(), Root(), list[RowFigures](), 0
     first = await database.snapshot(lambda transaction: _whole(transaction, batch_id))
     found.add(*first.findings)
     if first.facts is not None:
@@ -71,7 +71,7 @@ async def checked(database: Database, batch_id: str, on_line: Callable[[str], ob
     return CheckReport(rows, entries, root.hex, tuple(dict.fromkeys(found)))
 
 
-def _sums(facts: BatchFacts, counted: list[Figures]) -> Iterator[str]:
+def _sums(facts: BatchFacts, counted: list[RowFigures]) -> Iterator[str]:
     rows = sum(_count(figures) for figures in counted)
     if rows != facts.header.rows:
         yield f"{facts.header.rows} rows were imported, {rows} are there"
@@ -79,7 +79,7 @@ def _sums(facts: BatchFacts, counted: list[Figures]) -> Iterator[str]:
         yield f"it was made of {facts.chunks} chunks, {len(counted)} are there"
 
 
-def _count(figures: Figures) -> int:
+def _count(figures: RowFigures) -> int:
     return sum(rows for rows, _ in figures.totals.values())
 
 
@@ -100,7 +100,7 @@ async def _whole(transaction: Transaction, batch_id: str) -> _Whole:
     (found,) = await transaction.read(batches.by_id(batch_id))
     try:
         facts = batches.facts_of(found[0]) if found else None
-    except Unreadable as error:
+    except UnreadableRecord as error:
         return _Whole(None, [str(error)])
     if facts is None:
         return _Whole(None, ["the header is missing"])
@@ -121,7 +121,7 @@ class _Result:
 
     chunk: Chunk | None = None
     entries: int = 0
-    figures: Figures = attrs.field(factory=Figures)
+    figures: RowFigures = attrs.field(factory=RowFigures)
     findings: _FirstFindings = attrs.field(factory=_FirstFindings)
 
 
@@ -147,7 +147,7 @@ class _Check:
         )
         try:
             (chunk,) = _chunks.read(found)
-        except (Unreadable, ValueError):
+        except (UnreadableRecord, ValueError):
             result.findings.add("it is missing, or cannot be read")
             return result
         result.chunk, last = chunk, await self._chain(transaction, chunk, result)
@@ -197,7 +197,7 @@ class _Check:
         return digest
 
     def _differences(
-        self, chunk: Chunk, counted: Figures, last: ChainEntry | None, digest: bytes, counts: Rows
+        self, chunk: Chunk, counted: RowFigures, last: ChainEntry | None, digest: bytes, counts: Rows
     ) -> Iterator[str]:
         """Compare what was counted with what is stored."""
         if last is None or not last.rows_digest == digest == chunk.digest:
@@ -225,7 +225,7 @@ def _readable_rows(found: Rows, findings: _FirstFindings) -> Iterator[LedgerRow]
             with readable(f"row {values[0]}"):
                 stored = _rows.stored_row(values)
                 findings.add(*_row_findings(stored))
-        except Unreadable as error:
+        except UnreadableRecord as error:
             findings.add(str(error))
         else:
             yield stored.row

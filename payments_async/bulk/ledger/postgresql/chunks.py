@@ -20,7 +20,7 @@ from ..hash_chain import ChainEntry
 from .driver import arrays
 from .driver.database import Transaction
 from .driver.session import Rows, Statement
-from .figures import Figures
+from .figures import RowFigures
 from .rows import Change, Moved, moved, readable, updating
 
 WHOLE: Final = 0
@@ -77,7 +77,7 @@ class Chunk:
     """The hash of the last."""
     digest: bytes
     """The digest of its rows."""
-    figures: Figures
+    figures: RowFigures
 
     @property
     def line(self) -> str:
@@ -136,13 +136,13 @@ def locking(batch: int, chunks: Iterable[int]) -> Statement:
 
 
 def read(found: Rows) -> list[Chunk]:
-    """Make chunks of what a statement of `reading` found. Raises Unreadable."""
+    """Make chunks of what a statement of `reading` found. Raises UnreadableRecord."""
     with readable("a chunk"):
         return [_chunk_of(values) for values in found]
 
 
 def _chunk_of(values: Sequence[Any]) -> Chunk:
-    return Chunk(*(*values[:8], Figures.read(*values[8:11])))
+    return Chunk(*(*values[:8], RowFigures.read(*values[8:11])))
 
 
 class Locked(NamedTuple):
@@ -163,7 +163,7 @@ class Locked(NamedTuple):
 
     @classmethod
     def of(cls, found: Rows) -> Locked:
-        """Make it of what a statement of `locking` found. Raises Unreadable, also without any."""
+        """Make it of what a statement of `locking` found. Raises UnreadableRecord, also without any."""
         with readable("a chunk"):
             wall, state, reason, *facts = found[0][:6]
             chunks = {chunk.number: chunk for chunk in (_chunk_of(values[6:]) for values in found)}

@@ -26,7 +26,7 @@ from .chunks import WHOLE, Batch, Chunk, Entered, Locked
 from .driver.database import Database, Transaction
 from .driver.session import Statement
 from .failover import UNPROVEN, Heads, StoreChanged, judge
-from .figures import Figures
+from .figures import RowFigures
 from .rows import Change, VersionedRow, undamaged
 from .schema import rows_table
 
@@ -50,7 +50,7 @@ class Commit:
     """The changed rows."""
     entered: tuple[Entered, ...] = ()
     """The chunks with their new entries."""
-    figures: Mapping[int, Figures] = attrs.field(factory=dict)
+    figures: Mapping[int, RowFigures] = attrs.field(factory=dict)
     """{chunk: its figures}, of all that were locked."""
     losses: int = 0
     """How often the batch had lost commits before."""

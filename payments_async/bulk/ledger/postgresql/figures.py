@@ -21,7 +21,7 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 @attrs.frozen
-class Figures:
+class RowFigures:
     """Counts and sums of some rows."""
 
     totals: StateTotals = attrs.field(factory=dict)
@@ -30,7 +30,7 @@ class Figures:
     generation: int = 0
     """The highest generation of the rows."""
 
-    def moved(self, changes: Iterable[tuple[LedgerRow, LedgerRow]]) -> Figures:
+    def moved(self, changes: Iterable[tuple[LedgerRow, LedgerRow]]) -> RowFigures:
         """Compute the figures once the first row of each pair has become the second."""
         pairs, finals, generation = list(changes), dict(self.finals), self.generation
         for before, after in pairs:
@@ -41,7 +41,7 @@ class Figures:
                     rows, failed = finals.get(status, _NONE)
                     finals[status] = (rows + sign, failed + sign * has_failed(row))
         totals = {**self.totals, **_totals.moved(self.totals, pairs)}
-        return Figures(
+        return RowFigures(
             {place: total for place, total in totals.items() if total[0]},
             {status: counts for status, counts in finals.items() if counts[0]},
             generation,
@@ -70,7 +70,7 @@ class Figures:
         return _encode(dict(sorted(self.finals.items())))
 
     @classmethod
-    def read(cls, totals: str, finals: str, generation: int) -> Figures:
+    def read(cls, totals: str, finals: str, generation: int) -> RowFigures:
         """Parse what the other two wrote. Raises ValueError, TypeError, ArithmeticError or AttributeError."""
         states = {RowState(state): of_state for state, of_state in json.loads(totals).items()}
         return cls(
@@ -84,7 +84,7 @@ class Figures:
         )
 
 
-def figures_of(rows: Iterable[LedgerRow]) -> Figures:
+def figures_of(rows: Iterable[LedgerRow]) -> RowFigures:
     """Count rows."""
     sums, finals, generation = Sums(), dict[str, tuple[int, int]](), 0
     for row in rows:
@@ -93,14 +93,14 @@ def figures_of(rows: Iterable[LedgerRow]) -> Figures:
         if _is_over(row):
             counted, failed = finals.get(str(row.service_status), _NONE)
             finals[str(row.service_status)] = (counted + 1, failed + has_failed(row))
-    return Figures(sums.totals, finals, generation)
+    return RowFigures(sums.totals, finals, generation)
 
 
 def _is_over(row: LedgerRow) -> bool:
     return row.state is _S.CREATED and row.final
 
 
-def added_up(figures: Iterable[Figures]) -> Figures:
+def added_up(figures: Iterable[RowFigures]) -> RowFigures:
     """Add up the figures of several chunks."""
     totals: dict[tuple[RowState, str], tuple[int, Decimal]] = {}
     finals: dict[str, tuple[int, int]] = {}
@@ -113,4 +113,4 @@ def added_up(figures: Iterable[Figures]) -> Figures:
         for status, (rows, failed) in each.finals.items():
             before, failed_before = finals.get(status, _NONE)
             finals[status] = (before + rows, failed_before + failed)
-    return Figures(totals, finals, generation)
+    return RowFigures(totals, finals, generation)

@@ -26,7 +26,7 @@ from .chunks import WHOLE, Batch, Chunk, Entered
 from .driver import arrays
 from .driver.database import Transaction
 from .driver.session import Statement
-from .figures import Figures, added_up
+from .figures import RowFigures, added_up
 from .schema import SCHEMA, batch_indexes, batch_tables, rows_table, states_table
 
 _SLICE: Final = 2000
@@ -203,7 +203,7 @@ class Loading:
 
 def _chunk(number: int, blocks: Sequence[_Block]) -> Chunk:
     """Make a chunk of its blocks, before its chain begins."""
-    figures = added_up(Figures(block.totals) for block in blocks)
+    figures = added_up(RowFigures(block.totals) for block in blocks)
     digest = sum(block.digest for block in blocks).to_bytes(48)
     return Chunk(
         number=number,
@@ -221,7 +221,7 @@ def _chunk(number: int, blocks: Sequence[_Block]) -> Chunk:
 def _begun(batch: Batch, header: Header, at: Timestamps, chunks: Sequence[Chunk]) -> tuple[Entered, ...]:
     """Begin the batch's chain, and from its first entry those of the chunks."""
     digest = hash_chain.moved(bytes(32), (), (chunk.digest for chunk in chunks))
-    whole = Chunk(WHOLE, 0, 0, 0, None, 0, hash_chain.GENESIS, digest, Figures())
+    whole = Chunk(WHOLE, 0, 0, 0, None, 0, hash_chain.GENESIS, digest, RowFigures())
     text = facts_text(header, batch, len(chunks))
     first = _chunks.entered(batch, whole, "import", at, text)
     started = (attrs.evolve(chunk, head=first.chunk.head) for chunk in chunks)

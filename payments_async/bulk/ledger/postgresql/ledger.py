@@ -43,7 +43,7 @@ from .commits import Commit, Committer
 from .driver.database import Database, Transaction
 from .edits import PostgresEdits
 from .failover import LOSSY, UNPROVEN, Heads, judge, observed, standbys
-from .figures import Figures, added_up
+from .figures import RowFigures, added_up
 from .importing import Loading, same_input
 from .reader import RowReader
 from .recovering import Recovery
@@ -64,8 +64,8 @@ class PostgresLedger(SharedLedger):
         self.batch_id: str | None = batch_id
         self._clock = clock
         self._facts: BatchFacts | None = None
-        self._figures: dict[int, Figures] = {}
-        self._total: Figures | None = None
+        self._figures: dict[int, RowFigures] = {}
+        self._total: RowFigures | None = None
         self._paid_elsewhere: set[str] = set()
         """Batches that were reported to have the same input."""
         self._discarded = False
@@ -173,7 +173,7 @@ class PostgresLedger(SharedLedger):
             self._figures = await self._all_figures()
             self._total = None
 
-    async def _all_figures(self) -> dict[int, Figures]:
+    async def _all_figures(self) -> dict[int, RowFigures]:
         return {chunk.number: chunk.figures for chunk in await self._reader.chunks()}
 
     @property
@@ -189,7 +189,7 @@ class PostgresLedger(SharedLedger):
         self._keep(commit.figures)
         return commit.rows
 
-    def _keep(self, figures: Mapping[int, Figures]) -> None:
+    def _keep(self, figures: Mapping[int, RowFigures]) -> None:
         """Take the figures of this ledger's chunks from those of any."""
         self._figures.update((chunk, figures[chunk]) for chunk in figures.keys() & self._figures.keys())
         self._total = None

@@ -31,7 +31,7 @@ class VersionedRow(NamedTuple):
     digest: bytes
 
 
-class Unreadable(Exception):
+class UnreadableRecord(Exception):
     """A row holds values that this package never writes."""
 
 
@@ -82,22 +82,22 @@ def name_hash(name: str) -> bytes:
 
 @contextmanager
 def readable(what: str) -> Iterator[None]:
-    """Raise Unreadable in place of the errors that values of a wrong type or format cause."""
+    """Raise UnreadableRecord in place of the errors that values of a wrong type or format cause."""
     try:
         yield
     except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError):
         found = f"{what} cannot be read"
     else:
         return
-    raise Unreadable(found)
+    raise UnreadableRecord(found)
 
 
 @contextmanager
 def undamaged(path: str) -> Iterator[None]:
-    """Raise LedgerDamaged in place of Unreadable."""
+    """Raise LedgerDamaged in place of UnreadableRecord."""
     try:
         yield
-    except Unreadable as error:
+    except UnreadableRecord as error:
         finding = str(error)
     else:
         return
@@ -105,7 +105,7 @@ def undamaged(path: str) -> Iterator[None]:
 
 
 def stored(found: Iterable[Sequence[Any]]) -> list[VersionedRow]:
-    """Make rows of what a statement of `reading` found. Raises Unreadable."""
+    """Make rows of what a statement of `reading` found. Raises UnreadableRecord."""
     with readable("some row"):
         return [stored_row(values) for values in found]
 

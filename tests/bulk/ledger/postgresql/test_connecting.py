@@ -20,7 +20,7 @@ from payments_async.bulk.ledger.postgresql.driver import arrays
 from payments_async.bulk.ledger.postgresql.driver.address import Address
 from payments_async.bulk.ledger.postgresql.driver.database import Database
 from payments_async.bulk.ledger.postgresql.driver.failures import FailureKind, diagnosed
-from payments_async.bulk.ledger.postgresql.driver.session import DatabaseClock, Server, refusal
+from payments_async.bulk.ledger.postgresql.driver.session import DatabaseClock, DatabaseServer, refusal
 from payments_async.bulk.ledger_errors import DatabaseUnfit, LedgerUnavailable
 from payments_async.bulk.protocol.recovery import Store
 from tests.support.databases import connected, run
@@ -132,11 +132,11 @@ def test_errors_without_a_code_are_told_apart(
     assert diagnosed(error, is_closed=is_closed).kind is kind
 
 
-def server(**changes: Any) -> Server:
+def server(**changes: Any) -> DatabaseServer:
     """A server that can hold a ledger."""
     store = Store(system=1, timeline=1, started=None)
     facts = {"version": 180004, "is_standby": False, "encoding": "UTF8", "is_encrypted": True}
-    return Server(**{**facts, "is_pooled": False, "store": store, **changes})
+    return DatabaseServer(**{**facts, "is_pooled": False, "store": store, **changes})
 
 
 @pytest.mark.parametrize(

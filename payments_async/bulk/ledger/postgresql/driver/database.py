@@ -24,7 +24,18 @@ from ....._runtime import Runtime
 from ....ledger_errors import DatabaseUnfit, LedgerClosed, LedgerUnavailable
 from .address import Address, exposure
 from .failures import DatabaseFailure, FailureKind, diagnosed, error_of
-from .session import Connection, DatabaseClock, Rows, Server, Statement, cut, is_shared, refusal, sent, set_up
+from .session import (
+    Connection,
+    DatabaseClock,
+    DatabaseServer,
+    Rows,
+    Statement,
+    cut,
+    is_shared,
+    refusal,
+    sent,
+    set_up,
+)
 
 T = TypeVar("T")
 PATIENCE: Final = 60.0
@@ -105,7 +116,7 @@ class Database:
         self.connections: int = 0
         """How often it was connected to."""
         self._connection: Connection | None = None
-        self._server: Server | None = None
+        self._server: DatabaseServer | None = None
         self._turn = asyncio.Lock()
         self._running: set[asyncio.Future[Any]] = set()
         self._closed = False
@@ -167,7 +178,7 @@ class Database:
         return self.address.label
 
     @property
-    def server(self) -> Server:
+    def server(self) -> DatabaseServer:
         """The server, as found when it was last connected to."""
         assert self._server is not None  # `open` connects
         return self._server

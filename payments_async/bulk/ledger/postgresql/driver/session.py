@@ -46,7 +46,7 @@ _STATE: Final = (
 
 
 @attrs.frozen
-class Server:
+class DatabaseServer:
     """A server, as found when it was connected to."""
 
     version: int
@@ -115,7 +115,7 @@ def refusal(error: Error) -> str:
     return "no answer, or it refused the user or the database's name"
 
 
-async def set_up(connection: Connection) -> tuple[Server, float]:
+async def set_up(connection: Connection) -> tuple[DatabaseServer, float]:
     """Set up a new session. Returns facts of the server, and its time in seconds since 1970."""
     arrays.register(connection)
     await connection.execute(_SET.encode())
@@ -126,7 +126,7 @@ async def set_up(connection: Connection) -> tuple[Server, float]:
     store = await _store(connection)
     await sent(connection, [("SELECT set_config('payments.store', %s, false)", (store.text,))])
     is_encrypted, is_pooled = bool(connection.pgconn.ssl_in_use), connection.info.backend_pid != pid
-    return Server(version, is_standby, encoding, is_encrypted, is_pooled, store), now
+    return DatabaseServer(version, is_standby, encoding, is_encrypted, is_pooled, store), now
 
 
 async def _store(connection: Connection) -> Store:

@@ -12,7 +12,7 @@ from ....protocol.records import Claim, LedgerRow, Resend
 from ....protocol.row_state import RowState
 from ..driver import arrays
 from ..driver.database import Database
-from ..figures import Figures
+from ..figures import RowFigures
 from ..ledger import UNFINISHED, PostgresLedger
 from .leases import Lease
 
@@ -49,7 +49,7 @@ class LeasedChunks(PostgresLedger):
     async def close(self) -> None:
         """Do nothing: other chunks' ledgers use the database too."""
 
-    async def _all_figures(self) -> dict[int, Figures]:
+    async def _all_figures(self) -> dict[int, RowFigures]:
         held = arrays.int4s(sorted(self._leases))
         chunks = await self._reader.chunks("AND c.chunk = ANY(%s) AND c.chunk > 0", held)
         return {chunk.number: chunk.figures for chunk in chunks}

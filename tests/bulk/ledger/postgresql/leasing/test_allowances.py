@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from payments_async.bulk.ledger.postgresql.chunks import Chunk
 from payments_async.bulk.ledger.postgresql.driver.database import Database
-from payments_async.bulk.ledger.postgresql.figures import Figures
+from payments_async.bulk.ledger.postgresql.figures import RowFigures
 from payments_async.bulk.ledger.postgresql.leasing.allowances import added_up, allowance, promised
 from payments_async.bulk.ledger.postgresql.leasing.giving_back import give_back
 from payments_async.bulk.ledger.postgresql.leasing.granting import grant
@@ -155,4 +155,4 @@ def _chunk(rows: list[tuple[str, Decimal, RowState]], granted_to: int) -> Chunk:
     sums = Sums()
     for currency, amount, state in rows:
         sums.add(state, currency, amount)
-    return Chunk(1, 1, len(rows), granted_to, None, 1, b"", b"", Figures(sums.totals))
+    return Chunk(1, 1, len(rows), granted_to, None, 1, b"", b"", RowFigures(sums.totals))
