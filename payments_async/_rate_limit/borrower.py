@@ -76,7 +76,8 @@ class Borrower:
         self._tell(self._wake.set)
 
     def stop(self) -> None:
-        """End the thread, at the end of the process."""
+        """End the thread, at the end of the process: the calls that still wait start no other."""
+        self._is_stopped = True
         if self._task is not None:
             self._tell(self._task.cancel)
         if self._thread is not None:
@@ -85,7 +86,7 @@ class Borrower:
     def _claim(self) -> bool:
         """Take the right to run a thread; False while one runs."""
         try:
-            return self._right.pop()
+            return self._right.pop() and not self._is_stopped
         except IndexError:
             return False
 
@@ -110,7 +111,7 @@ class Borrower:
         self.worker = self.runtime.token(8).hex()
         self._called: deque[StoreLimiter] = deque()
         self._right = deque([True])  # while no thread runs
-        self._is_ending = False
+        self._is_ending = self._is_stopped = False
         self._loop = self._task = self._thread = None
         self._wake = asyncio.Event()
 

@@ -16,6 +16,7 @@ import asyncio
 import logging
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import Final
@@ -48,6 +49,8 @@ class Outcome:
     """Part of the limit that was used in the last half of a minute before the outage."""
     during: float
     after: float
+    least: float = 1.0
+    """Requests during the outage of the process with the fewest, as a part of the average."""
 
     @property
     def breaches(self) -> list[str]:
@@ -61,7 +64,8 @@ class Outcome:
     def __str__(self) -> str:
         return (
             f"fullest minute {self.fullest} of {self.limit}; used {self.before:.1%} before, "
-            f"{self.during:.1%} during, {self.after:.1%} after; {', '.join(self.breaches) or 'no breach'}"
+            f"{self.during:.1%} during (least process {self.least:.0%} of the average), "
+            f"{self.after:.1%} after; {', '.join(self.breaches) or 'no breach'}"
         )
 
 
@@ -124,7 +128,8 @@ class SocketService:
             f"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         )
         self._answer = head.encode() + body
-        self.counted: list[float] = []
+        self.came: list[tuple[float, bytes]] = []
+        """When, and from which process."""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection."""
@@ -132,7 +137,8 @@ class SocketService:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 length = head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0]
                 await reader.readexactly(int(length))
-                self.counted.append(time.monotonic())
+                name = head.lower().partition(b"process/")[2].split(maxsplit=1)[0]
+                self.came.append((time.monotonic(), name))
                 await asyncio.sleep(self._answers.latency())
                 writer.write(self._answer)
         writer.transport.abort()
@@ -150,20 +156,25 @@ async def on_sockets(limit: int, seed: int) -> Outcome:
         port = server.sockets[0].getsockname()[1]
         given = [f"http://127.0.0.1:{port}/v1", valkey.url(port=proxy.port), str(limit)]
         command = [sys.executable, "-m", "tests.campaigns.limit_outage", "--process", *given]
-        processes = [await asyncio.create_subprocess_exec(*command) for _ in range(PROCESSES)]
-        while not service.counted:  # noqa: ASYNC110 - real time
+        processes = [
+            await asyncio.create_subprocess_exec(*command, str(number)) for number in range(PROCESSES)
+        ]
+        while not service.came:  # noqa: ASYNC110 - real time
             await asyncio.sleep(0.01)
-        began = service.counted[0]
+        began = service.came[0][0]
         await asyncio.sleep(GONE)
         proxy.cut()
         await asyncio.sleep(BACK - GONE)
         proxy.heal()
         ends = await asyncio.gather(*(process.wait() for process in processes))
         assert not any(ends), f"processes ended with {ends}"
-    return outcome_of([moment - began for moment in service.counted], limit)
+    sent = Counter(name for moment, name in service.came if GONE <= moment - began < BACK)
+    least = min(sent[b"%d" % number] for number in range(PROCESSES)) * PROCESSES / max(sent.total(), 1)
+    found = outcome_of([moment - began for moment, _ in service.came], limit)
+    return attrs.evolve(found, least=least)
 
 
-async def process(base_url: str, store: str, limit: str) -> None:
+async def process(base_url: str, store: str, limit: str, number: str) -> None:
     """One process of the fleet."""
     async with AsyncPayments(
         **PLACE,
@@ -171,6 +182,7 @@ async def process(base_url: str, store: str, limit: str) -> None:
         limits=RateLimits(writes=int(limit)),
         limit_store=store,
         expected_workers=PROCESSES,
+        app_info=f"process/{number}",
     ) as client:
         await call_without_pause(client, END + 1.0, 256)
 
@@ -181,7 +193,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=60_000, help="requests a minute")
     parser.add_argument("--seeds", type=int, default=1, help="simulated runs of each kind")
     parser.add_argument("--real", action="store_true", help="a real store, in real time: three minutes")
-    parser.add_argument("--process", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--process", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     logging.getLogger("payments").setLevel(logging.ERROR)
     if options.process:

@@ -7,11 +7,12 @@ import sys
 import threading
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 import uvloop
 
-from payments_async import AsyncPayments, ConfigurationError, RateLimits
+from payments_async import AsyncPayments, ConfigurationError, LimitReached, RateLimits
 from payments_async._rate_limit import borrower as borrowing
 from payments_async._rate_limit.registry import LimiterRegistry
 from payments_async._runtime import SystemRuntime
@@ -306,11 +307,17 @@ async def test_an_outage_and_its_end(sandbox: Sandbox, valkey: ValkeyServer) -> 
     await until(lambda: not borrowers())
 
 
-async def test_the_thread_ends_with_the_process_though_a_call_waits(sandbox: Sandbox) -> None:
-    async with AsyncPayments(sandbox.api_key, base_url=sandbox.base_url, limit_store=ADDRESS) as client:
+async def test_the_thread_ends_with_the_process_though_a_call_waits(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(borrowing, "_borrowers", WeakSet())
+    own = f"{ADDRESS[:-1]}7"  # an end is for ever
+    async with AsyncPayments(sandbox.api_key, base_url=sandbox.base_url, limit_store=own) as client:
         waiting = asyncio.create_task(client.payouts.create(**payout()))
         await until(lambda: bool(borrowers()))
         await asyncio.to_thread(borrowing._at_exit)
+        with pytest.raises(LimitReached):
+            await client.with_options(on_limit="raise").payouts.create(**payout())
         assert not borrowers()
         waiting.cancel()
 
@@ -348,7 +355,7 @@ def test_threads_and_event_loops_share_one_borrower(sandbox: Sandbox, valkey: Va
         thread.join()
 
 
-def test_a_process_ends_in_peace_though_nothing_was_closed(valkey: ValkeyServer) -> None:
+def test_a_process_ends_in_peace_though_nothing_was_closed(sandbox: Sandbox, valkey: ValkeyServer) -> None:
     """Of two clients, one has called, and one waits for a store that is gone."""
     script = f"""
 import logging
@@ -362,10 +369,10 @@ while [thread.name for thread in threading.enumerate()].count("payments-limits")
     pass
 print("ends")
 """
-    assert run_with_service(script) == "ends\n"
+    assert run_with_service(sandbox, script) == "ends\n"
 
 
-def test_a_forked_child_borrows_for_itself(store: str) -> None:
+def test_a_forked_child_borrows_for_itself(sandbox: Sandbox, store: str) -> None:
     script = f"""
 import asyncio
 from payments_async import AsyncPayments
@@ -399,4 +406,4 @@ blocking.payouts.create(**payout("after"))
 assert worker() == mine
 blocking.close()
 """
-    assert sorted(run_with_service(script).split()) == ["0", "0", "0]", "6", "6", "[0,"]
+    assert sorted(run_with_service(sandbox, script).split()) == ["0", "0", "0]", "6", "6", "[0,"]

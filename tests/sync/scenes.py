@@ -9,9 +9,12 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from payments_async._http.types import HTTPRequest, HTTPResponse
+
+if TYPE_CHECKING:  # scripts import this module, too
+    from payments_async.sandbox import Sandbox
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -71,28 +74,14 @@ def run(script: str) -> str:
     return done.stdout
 
 
+def run_with_service(sandbox: Sandbox, script: str) -> str:
+    """What a script prints that has a service, of this process, at `base_url` for `key`."""
+    known = f"key, base_url = {sandbox.api_key!r}, {sandbox.base_url!r}"
+    return run(f"{WITH_SERVICE}{known}\n{script}")
+
+
 WITH_SERVICE = """
 import os, sys, threading
-from payments_async.sandbox import Sandbox
 from payments_sync import Payments
 from tests.sync.scenes import payout
-
-# The service is a process of its own: a fork does not carry its thread along.
-reading, writing = os.pipe()
-service = os.fork()
-if service == 0:
-    with Sandbox() as sandbox:
-        os.write(writing, f"{sandbox.api_key} {sandbox.base_url}".encode())
-        threading.Event().wait(25.0)
-    os._exit(0)
-key, base_url = os.read(reading, 1000).decode().split()
 """
-SERVICE_ENDS = """
-os.kill(service, 9)
-os.waitpid(service, 0)
-"""
-
-
-def run_with_service(script: str) -> str:
-    """What a script prints that has a service at `base_url`, for `key`."""
-    return run(WITH_SERVICE + script + SERVICE_ENDS)

@@ -33,12 +33,12 @@ print(len(list(items)), len({thread.name for thread in threading.enumerate()}))
 """
 
 
-def test_workers_forked_after_the_first_call_make_their_own_calls() -> None:
-    assert run_with_service(PREFORK) == "[0, 0, 0]\n20 2\n"
+def test_workers_forked_after_the_first_call_make_their_own_calls(sandbox: Sandbox) -> None:
+    assert run_with_service(sandbox, PREFORK) == "[0, 0, 0]\n20 2\n"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-def test_a_forked_child_that_never_calls_ends_well(host: str) -> None:
+def test_a_forked_child_that_never_calls_ends_well(sandbox: Sandbox, host: str) -> None:
     """libuv would wait at its exit for threads that only the parent has."""
     pytest.importorskip("uvloop")
     script = f"""
@@ -49,7 +49,7 @@ if pid == 0:
     sys.exit(0)
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
-    assert run_with_service(script) == "0\n"
+    assert run_with_service(sandbox, script) == "0\n"
 
 
 @pytest.mark.usefixtures("fork")
