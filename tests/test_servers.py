@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -44,3 +49,29 @@ def test_a_standby_that_was_parted_lacks_what_came_later_and_a_dump_lacks_nothin
         with psycopg.connect(pair.url(database), autocommit=True) as connection:
             assert connection.info.port == pair.standby.port
             assert connection.execute("SELECT count(*) FROM here").fetchall() == [(1,)]
+
+
+_SERVING = """
+import sys
+from tests.support.servers import PostgresServer, ValkeyServer
+postgres, valkey = PostgresServer().create(), ValkeyServer().start()
+print(postgres.folder, postgres.port, valkey.port, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_servers_end_when_the_process_that_started_them_is_killed() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _SERVING], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        folder, *ports = process.stdout.readline().split()
+        assert all(_listens(int(port)) for port in ports)
+        process.kill()
+    while Path(folder).exists() or any(_listens(int(port)) for port in ports):
+        time.sleep(0.05)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0

