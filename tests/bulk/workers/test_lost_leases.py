@@ -15,6 +15,7 @@ from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async._runtime import SYSTEM
 from payments_async.bulk import RowState
 from payments_async.bulk.ledger.postgresql.driver import database as driver
+from payments_async.bulk.ledger.postgresql.driver import session
 from payments_async.bulk.protocol import leases
 from payments_async.testing import InProcessTransport
 from tests.support.batches import item
@@ -58,6 +59,8 @@ async def test_a_worker_without_its_database_stops_in_time_and_writes_what_it_le
 ) -> None:
     monkeypatch.setattr(driver, "PATIENCE", 0.2)
     monkeypatch.setattr(driver, "ANSWER", 1.0)
+    # a transaction that is cut off keeps its locks for so long
+    monkeypatch.setattr(session, "_SET", session._SET.replace("30s", "5s"))
     batch = await fleet.planned(40)
     fleet.sandbox.on("payouts.create").respond("slow:100ms", times=None)
     transport = Noted(fleet.sandbox)
@@ -117,7 +120,7 @@ async def test_a_worker_whose_lease_has_ended_gives_the_chunk_up_and_asks_for_it
     fleet.sandbox.on("payouts.create").respond("slow:100ms", times=None)
     task = fleet.started(await fleet.worker(slots=1, concurrency=2))
     await until(lambda: posts(fleet.sandbox) >= 2)
-    expire_leases(fleet.url)
+    await asyncio.to_thread(expire_leases, fleet.url)  # this thread holds locks for the worker
     assert (await task).exit_code == 0
     again = [json.loads(changes)["for"] for _, _, _, changes in fleet.entries("lease")]
     assert again.count("send") > 1
