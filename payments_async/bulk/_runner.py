@@ -128,11 +128,15 @@ class BatchRunner:
         ledger = self._session.ledger
         self._ends = None if ledger.is_empty else await ledger.ends()
 
-    async def run(self, pace: Pace, wait_final: float | None, on_progress: OnProgress | None) -> BatchReport:
+    async def run(
+        self, pace: Pace, wait_final: float | None, on_progress: OnProgress | None, *, lossy_standby: bool
+    ) -> BatchReport:
         """Pay, then follow for `wait_final` seconds unless the run was stopped."""
         session = self._session
         async with self._under_way("paying", on_progress) as stopping:
             await same_account.require_place(session.ledger, session.service)
+            if isinstance(session.ledger, SharedLedger):
+                await session.ledger.plan(pace.rules, lossy_standby=lossy_standby)
             await self._pay(pace, stopping, on_progress)
             stopping.on_drain = bool  # by now the engine has nothing left to drain
             session.ledger.require_there()
@@ -160,7 +164,6 @@ class BatchRunner:
 
         session, batch_id = self._session, ledger.header.binding.batch_id
         assert session.client is not None  # or there is no service
-        await ledger.plan(pace.rules)
         figures = FiguresReader(ledger, session.service.runtime, on_figures)
         place = (session.client, session.address, batch_id)
         run = batch_run(*place, pace, stopping, figures.note, exposed=session.exposed)

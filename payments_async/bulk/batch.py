@@ -157,6 +157,7 @@ class PayoutBatch:
         patience: float = 3600.0,
         drain: float = 30.0,
         wait_final: float | None = None,
+        lossy_standby: bool = False,
     ) -> BatchReport:
         """Pay: first rows that an earlier run left unfinished, then new ones, then resolve those in doubt.
 
@@ -176,6 +177,7 @@ class PayoutBatch:
                 searched for.
             drain: seconds in which rows being sent may finish after `stop`, or Ctrl-C in a blocking program.
             wait_final: `follow` the payouts afterwards for so many seconds; None to leave that for later.
+            lossy_standby: as for `plan`, which a run of a batch in a database begins with.
 
         Raises:
             LedgerOfAnotherKey: the key was replaced, and the new one does not see the ledger's payouts.
@@ -192,7 +194,7 @@ class PayoutBatch:
         if wait_final is not None:
             _options.require_seconds("wait_final", wait_final)
         pace = Pace(concurrency=concurrency, rules=rules, patience=patience, drain=drain)
-        return await self._work.run(pace, wait_final, on_progress)
+        return await self._work.run(pace, wait_final, on_progress, lossy_standby=lossy_standby)
 
     async def plan(
         self,

@@ -133,6 +133,7 @@ class PayoutBatch:
         patience: float = 3600.0,
         drain: float = 30.0,
         wait_final: float | None = None,
+        lossy_standby: bool = False,
     ) -> BatchReport:
         """Pay: first rows that an earlier run left unfinished, then new ones, then resolve those in doubt.
 
@@ -152,6 +153,7 @@ class PayoutBatch:
                 searched for.
             drain: seconds in which rows being sent may finish after `stop`, or Ctrl-C in a blocking program.
             wait_final: `follow` the payouts afterwards for so many seconds; None to leave that for later.
+            lossy_standby: as for `plan`, which a run of a batch in a database begins with.
 
         Raises:
             LedgerOfAnotherKey: the key was replaced, and the new one does not see the ledger's payouts.
@@ -170,6 +172,7 @@ class PayoutBatch:
             patience=patience,
             drain=drain,
             wait_final=wait_final,
+            lossy_standby=lossy_standby,
         )
 
     def plan(

@@ -13,6 +13,7 @@ import pytest
 from payments_async import client
 from payments_async._rate_limit.registry import LimiterRegistry
 from payments_async.bulk.ledger.postgresql import chunks
+from payments_async.bulk.ledger.postgresql.driver import address
 from payments_async.bulk.workers import PayoutWorker, WorkerReport, planning
 from payments_async.cli._exit_codes import Exit
 from payments_async.cli.payouts import machines
@@ -363,3 +364,36 @@ def test_missing_rights_are_printed_as_sql_that_gives_them(
     assert state(here)[0] == "open"  # for workers that may
     assert grant("worker", rows=True) == Exit.DONE
     assert here("worker", "--until-idle").step("ended")["rows"] == ROWS
+
+
+COMMANDS: tuple[tuple[str, ...], ...] = (
+    ("ledger", "init"),
+    ("ledger", "upgrade"),
+    ("ledger", "check"),
+    ("run", "june.csv", *NAMED, "--detach"),
+    ("batches",),
+    ("workers",),
+    ("status", *NAMED),
+    ("check", *NAMED),
+    ("export", "out.csv", *NAMED),
+    ("pause", *NAMED),
+    ("resume", *NAMED),
+    ("run", "june.csv", *NAMED, "--workers", "1"),
+    ("worker", "--until-idle"),
+    ("reconcile", *NAMED),
+    ("retry-failed", *NAMED),
+    ("recover", *NAMED),
+    ("cancel-rest", *NAMED, "--yes"),
+)
+
+
+def test_another_machines_database_without_verified_tls_is_refused_unless_every_command_is_told(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(address, "_LOCAL", frozenset())
+    for command in COMMANDS:
+        refused = here(*command)
+        assert refused.code in (Exit.USAGE, Exit.REFUSED), command
+        assert "it is on another host, and sslmode=verify-full is not set" in refused.err, command
+        assert here(*command, "--insecure-database").code == Exit.DONE, command
+    assert_paid_once(here.sandbox, ROWS)

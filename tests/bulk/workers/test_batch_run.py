@@ -45,6 +45,17 @@ async def test_the_rules_of_a_run_are_those_of_the_batch(fleet: Fleet) -> None:
     assert len(books(fleet.sandbox)) == 120
 
 
+async def test_a_lossy_standby_is_accepted_once_by_a_run(fleet: Fleet) -> None:
+    accepted = "SELECT lossy_standby FROM payments.batches"
+    async with PayoutBatch.open(fleet.url, await fleet.client(), batch_id="june") as batch:
+        await batch.load(items(1))
+        await batch.run(max_rows=0)
+        assert fleet.query(accepted) == [(False,)]
+        await batch.run(max_rows=0, lossy_standby=True)
+        assert (await batch.run()).exit_code == 0
+        assert fleet.query(accepted) == [(True,)]
+
+
 async def test_a_paused_batch_is_not_paid_until_it_is_resumed(fleet: Fleet) -> None:
     async with PayoutBatch.open(fleet.url, await fleet.client(), batch_id="june") as batch:
         await batch.load(items(3))
