@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,8 +15,12 @@ from pathlib import Path
 import attrs
 import pytest
 
+from payments_async import client
+from payments_async._rate_limit.registry import LimiterRegistry
+from payments_async.bulk.ledger.postgresql.driver import database as driver
 from payments_async.cli._exit_codes import Exit
 from payments_async.cli.payouts.workers import WorkerProcess, WorkerProcesses
+from tests.support.fleet import posts, shorten
 from tests.support.payout_command import (
     Here,
     assert_paid_once,
@@ -24,7 +29,7 @@ from tests.support.payout_command import (
     started,
     until,
 )
-from tests.support.servers import PASSWORD
+from tests.support.servers import PASSWORD, CutProxy, PostgresServer
 
 ROWS = 40
 NAMED = ("--batch-id", "june")
@@ -58,17 +63,21 @@ def workers(here: Here) -> list[int]:
 
 
 @contextmanager
-def signal_once_paid(here: Here) -> Iterator[None]:
-    """Send this process SIGTERM as soon as one payout is made."""
+def once_posted(here: Here, act: Callable[[], object], rows: int = 1) -> Iterator[None]:
+    """Act as soon as so many payouts have arrived."""
 
     def watch() -> None:
-        wait_until(lambda: bool(here.sandbox.books.payouts()))
-        os.kill(os.getpid(), signal.SIGTERM)
+        wait_until(lambda: posts(here.sandbox) >= rows)
+        act()
 
     thread = threading.Thread(target=watch)
     thread.start()
     yield
     thread.join()
+
+
+def end_this_process() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def is_gone(pid: int) -> bool:
@@ -109,7 +118,7 @@ def test_two_workers_are_seen_one_is_drained_and_the_other_goes_on(here: Here) -
 def test_workers_end_with_their_run_and_the_same_command_resumes(here: Here) -> None:
     here.sandbox.on("payouts.create").respond("slow:0.2s", times=ROWS)
     run = ("run", "june.csv", *NAMED, "--workers", "2")
-    with signal_once_paid(here):
+    with once_posted(here, end_this_process):
         stopped = here(*run, "--concurrency", "2")
     assert (stopped.code, stopped.step("finished")["stopped"]) == (Exit.RESUMABLE, "SIGTERM")
     assert "The same `run` command resumes the batch" in stopped.err
@@ -125,7 +134,7 @@ def test_workers_end_with_their_run_and_the_same_command_resumes(here: Here) -> 
 def test_a_worker_that_is_stopped_gives_back_what_it_holds(here: Here) -> None:
     here.sandbox.on("payouts.create").respond("slow:0.2s", times=ROWS)
     assert here("run", "june.csv", *NAMED, "--detach").code == Exit.DONE
-    with signal_once_paid(here):
+    with once_posted(here, end_this_process):
         stopped = here("worker", "--concurrency", "2")
     assert (stopped.code, stopped.err) == (Exit.DONE, "")
     assert stopped.step("ended")["stopped"] == "SIGTERM"
@@ -140,6 +149,31 @@ def test_a_worker_that_the_service_refuses_exits_with_2(here: Here) -> None:
     assert (refused.code, refused.step("ended")["ok"]) == (Exit.USAGE, False)
     assert refused.err.startswith("payments: the service refused the API key")
     assert here.sandbox.books.payouts() == []
+
+
+def test_a_worker_that_loses_its_database_writes_what_it_learned_and_exits_with_75(
+    here: Here, database: str, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PAYMENTS_RATE_SHARE")  # its rate is the database's, which is lost as well
+    shorten(monkeypatch.setattr)
+    monkeypatch.setattr(driver, "PATIENCE", 0.2)
+    monkeypatch.setattr(driver, "ANSWER", 1.0)
+    assert here("run", "june.csv", *NAMED, "--detach").code == Exit.DONE
+    here.sandbox.on("payouts.create").respond("slow:0.5s", times=None)
+    with CutProxy(postgres.address) as proxy, once_posted(here, proxy.cut, rows=2):
+        address = postgres.url(database.rpartition("/")[2], port=proxy.port)
+        lost = here("worker", "--ledger", address, "--concurrency", "2", "--drain", "1s", "--json")
+    assert lost.code == Exit.RESUMABLE, lost
+    ended = lost.step("ended")
+    assert (ended["exit_code"], "cannot be reached" in ended["stopped"]) == (75, True)
+    (path,) = ended["unrecorded"]
+    assert f"outcomes that could not be recorded are in {path}, as JSON" in lost.err
+    learned = [each["known"]["state"] for each in json.loads(Path(path).read_text())]
+    assert learned == ["CREATED"] * len(here.sandbox.books.payouts())
+    here.sandbox.clear_rules()
+    monkeypatch.setattr(client, "PROCESS", LimiterRegistry())  # as in a process that was never cut off
+    assert here("worker", "--until-idle").code == Exit.DONE
+    assert_paid_once(here.sandbox, ROWS)
 
 
 @attrs.frozen

@@ -95,7 +95,7 @@ class WorkerSession:
             self._url,
             self.runtime,
             exposed=self._exposed,
-            patience=_driver.PATIENCE if patience is None else patience,
+            patience=patience,
             answer=answer,
         )
         try:

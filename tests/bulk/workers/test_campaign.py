@@ -34,6 +34,6 @@ async def test_stopped_and_cut_off_workers_send_nothing_under_a_lease_that_anoth
     postgres: PostgresServer, tmp_path: Path
 ) -> None:
     settings = Settings(seed=3, stops=(1.5, 2.5), rests=(0.5, 1.0), timing=BRISK)
-    report = await play(postgres, tmp_path, 60, 2, settings)
+    report = await play(postgres, tmp_path, 40, 2, settings)
     assert (report.problems, report.late) == ([], [])
     assert report.stops + report.cuts > 1

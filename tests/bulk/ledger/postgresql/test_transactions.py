@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from payments_async._runtime import SYSTEM
+from payments_async._runtime import SYSTEM, SystemRuntime
 from payments_async.bulk.ledger.ledger import Edits
 from payments_async.bulk.ledger.postgresql import commits
 from payments_async.bulk.ledger.postgresql.driver import session
@@ -123,6 +123,35 @@ async def test_a_server_that_is_restarted_is_waited_for(database: str, postgres:
         await asyncio.sleep(0)
         postgres.start()
         assert len(await reading) == 2
+
+
+class Skipping(SystemRuntime):
+    """The machine's time, in which a pause takes none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.skipped, now = 0.0, self.monotonic
+        self.monotonic = lambda: now() + self.skipped
+
+    async def sleep(self, seconds: float) -> None:
+        self.skipped += seconds
+
+
+async def test_a_lost_database_is_tried_for_a_minute_whatever_is_asked_of_it(
+    database: str, postgres: PostgresServer
+) -> None:
+    runtime = Skipping()
+    async with connected(database, runtime) as opened:
+        for outage in (1, 2):
+            postgres.stop()
+            try:
+                for _ in range(3):
+                    with pytest.raises(LedgerUnavailable):
+                        await opened.read(("SELECT 1", ()))
+            finally:
+                postgres.start()
+            assert 50.0 < runtime.skipped / outage <= 60.0
+            assert await opened.read(("SELECT 1", ())) == [[(1,)]]
 
 
 async def test_a_session_that_does_not_answer_is_cut_and_its_work_repeated(database: str) -> None:

@@ -3,7 +3,8 @@
     rows, more = await database.read((SQL, values), (SQL, values))      # one round trip
     found = await database.commit(work, committed)                      # a transaction
 
-What fails for a passing reason is repeated on a new connection, for a minute. A connection that is lost
+What fails for a passing reason is repeated on a new connection, for a minute; while the database stays away
+that is one minute for all that is asked of it. A connection that is lost
 during COMMIT leaves open whether it took place: `committed` then finds out, under the locks that the lost
 session may still hold. Errors carry codes and our words, never the server's, which may show a row.
 """
@@ -117,6 +118,8 @@ class Database:
         """How often it was connected to."""
         self._connection: Connection | None = None
         self._server: DatabaseServer | None = None
+        self._lost_at: float | None = None
+        """When the attempt began that found the database lost; None while it is there."""
         self._turn = asyncio.Lock()
         self._running: set[asyncio.Future[Any]] = set()
         self._closed = False
@@ -264,14 +267,23 @@ class Database:
         rests, unknown = _Rests(self.runtime, self.patience), list[_Unknown | None]((None,))
         async with self._turn:
             while True:
+                began = self.runtime.monotonic()
                 done = await self._attempt(lambda connection: attempt(connection, unknown[-1]), self._answer)
                 if isinstance(done, _Unknown):
                     unknown.append(done)
                     done = done.failure
+                self._note_loss(done, began)
                 if not isinstance(done, DatabaseFailure):
                     return done
-                if not done.may_pass or not await rests.rest(done.kind):
+                if not done.may_pass or not await rests.rest(self._lost_at):
                     raise error_of(self.label, done)
+
+    def _note_loss(self, done: object, began: float) -> None:
+        """Note what an attempt that began then showed of the database."""
+        if not isinstance(done, DatabaseFailure) or done.kind is not FailureKind.LOST:
+            self._lost_at = None
+        elif self._lost_at is None:
+            self._lost_at = began
 
     async def _attempt(
         self, work: Callable[[Connection], Awaitable[T]], seconds: float | None = None
@@ -381,11 +393,11 @@ class _Rests:
         self._began: float | None = None
         self._next = _FIRST_REST
 
-    async def rest(self, kind: FailureKind) -> bool:
-        """Pause. Returns False when the time for failures of this kind is over, counted from the first."""
+    async def rest(self, lost_at: float | None) -> bool:
+        """Pause. Returns False when the time is over: since the loss, else since the first failure."""
         now = self._runtime.monotonic()
         self._began = now if self._began is None else self._began
-        until = self._began + self._seconds * (BUSY if kind is FailureKind.REPEAT else 1)
+        until = self._began + self._seconds * BUSY if lost_at is None else lost_at + self._seconds
         pause, self._next = self._next * (0.5 + self._runtime.random()), min(2 * self._next, _LONGEST_REST)
         if now + pause > until:
             return False
