@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from .postgresql.driver.database import Database
     from .postgresql.ledger import PostgresLedger
 
-_DATABASE: Final = re.compile(r"postgres(?:ql)?://")
+DATABASE: Final = re.compile(r"postgres(?:ql)?://")
+"""How the address of a database begins."""
 _ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 def is_database(path: str) -> bool:
     """True if a ledger's address is that of a database. Raises BulkError for one of an unknown kind."""
-    if _DATABASE.match(path):
+    if DATABASE.match(path):
         return True
     if unknown := _ADDRESS.match(path):
         raise BulkError(

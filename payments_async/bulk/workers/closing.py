@@ -46,7 +46,7 @@ class BatchClosing:
         async with self._holder.holding([lease], stopping.halt, _AGAIN) as hold:
             closing = asyncio.ensure_future(self._close())
             stopping.on_drain = closing.cancel
-            if stopping.draining:  # pragma: no cover - drained between its grant and here
+            if stopping.draining:  # between its grant and here
                 closing.cancel()
             try:
                 await asyncio.wait([closing])

@@ -117,7 +117,6 @@ class LeaseKeeper:
             self._timer = self._runtime.call_later(max(min(ends) - now, 0.0), self._expire)
 
     def _expire(self) -> None:
-        for hold in self._holds:
-            if not all(lease.holds() for lease in hold.leases):  # pragma: no branch - another hold's ended
-                hold.end(LOST)
+        for hold in [each for each in self._holds if not all(lease.holds() for lease in each.leases)]:
+            hold.end(LOST)
         self._watch()

@@ -12,7 +12,7 @@ from ..ledger.postgresql import batches
 from ..ledger.postgresql.batches import BatchFacts
 from ..ledger.postgresql.driver.database import Database
 from ..ledger.postgresql.ledger import PostgresLedger
-from ..ledger_errors import LedgerMismatch, LedgerUnavailable
+from ..ledger_errors import LedgerUnavailable
 from ..protocol.leases import BatchState
 from ..protocol.stop_rules import Account
 from ..reconcile.same_account import require_place
@@ -57,10 +57,8 @@ class KeyProver:
         try:
             ledger = await PostgresLedger.open(database, batch_id, clock=service.moment)
             await require_place(ledger, service)
-        except LedgerMismatch:  # another project's
-            return False
-        except PaymentsError as error:  # pragma: no cover - the list cannot be read now
-            if isinstance(error, LedgerUnavailable):
-                raise
+        except LedgerUnavailable:
+            raise
+        except PaymentsError:  # another project's, or the list cannot be read now
             return False
         return True

@@ -186,7 +186,7 @@ class WorkerRun:
             self._fail(str(error))
         except LedgerUnavailable as error:
             self._fail(str(error))
-        except RightsMissing as error:  # pragma: no cover - of this worker's user; tested as a process
+        except RightsMissing as error:  # of this worker's user
             self._stopping.drain(str(error), Stop.NO_ACCESS)
         except LedgerError as error:
             await self._pause(holder, held[0], str(error))

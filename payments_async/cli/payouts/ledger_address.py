@@ -14,6 +14,7 @@ from urllib.parse import unquote
 import attrs
 
 from ...bulk._files import file_name
+from ...bulk.ledger.opening import DATABASE
 from .._exit_codes import CommandEnded, Exit
 
 VARIABLE: Final = "PAYMENTS_LEDGER"
@@ -24,7 +25,6 @@ VISIBLE: Final = (
 )
 """The warning about a password among a command's arguments."""
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_DATABASE: Final = re.compile(r"postgres(?:ql)?://")
 _USER: Final = re.compile(r"(?s)\A([^:]*://[^:/?#@]*):.*@")
 _PARAMETER: Final = re.compile(r"(?s)([?&])([^=&]*)=([^&]*)")
 _SECRETS: Final = ("password", "secret")
@@ -46,7 +46,7 @@ class LedgerAddress:
     @property
     def is_database(self) -> bool:
         """True if the ledger is in a database."""
-        return _DATABASE.match(self.text) is not None
+        return DATABASE.match(self.text) is not None
 
     @property
     def has_visible_password(self) -> bool:

@@ -15,9 +15,16 @@ from payments_async.bulk import BulkError, OutcomesUnrecorded, RowState
 from payments_async.bulk.engine import sender
 from payments_async.bulk.ledger.postgresql.leasing import granting, renewing
 from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedChunks
-from payments_async.bulk.ledger_errors import LedgerFull, LedgerMissing, LedgerUnavailable
-from payments_async.bulk.workers import ChunkReport, PayoutWorker, WorkerProgress, work
+from payments_async.bulk.ledger_errors import (
+    LedgerError,
+    LedgerFull,
+    LedgerMissing,
+    LedgerUnavailable,
+    RightsMissing,
+)
+from payments_async.bulk.workers import ChunkReport, PayoutWorker, WorkerProgress, key_proof, work
 from payments_async.bulk.workers.chunk_run import ChunkRun
+from payments_async.bulk.workers.closing import BatchClosing
 from tests.support.fleet import Fleet, books, posts, until
 
 
@@ -275,12 +282,47 @@ async def test_a_missing_extra_is_named(fleet: Fleet, monkeypatch: pytest.Monkey
         await work(fleet.url, await fleet.client())
 
 
-async def test_a_database_that_stays_away_ends_the_worker(
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (LedgerUnavailable("the database", "cannot be reached"), 75),
+        (RightsMissing("the database", ()), 2),
+    ],
+)
+async def test_a_database_that_stays_away_or_forbids_the_work_ends_the_worker(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, error: LedgerError, code: int
+) -> None:
+    async def failed(_: ChunkRun) -> ChunkReport:
+        raise error
+
+    await fleet.planned(3)
+    monkeypatch.setattr(ChunkRun, "run", failed)
+    assert (await fleet.run()).exit_code == code
+
+
+async def test_a_database_that_is_lost_while_a_key_is_proven_ends_the_worker(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def lost(_: ChunkRun) -> ChunkReport:
+    async def lost(*_: object) -> None:
         raise LedgerUnavailable("the database", "cannot be reached")
 
     await fleet.planned(3)
-    monkeypatch.setattr(ChunkRun, "run", lost)
-    assert (await fleet.run()).exit_code == 75
+    monkeypatch.setattr(key_proof, "require_place", lost)
+    report = await fleet.run(client=await fleet.client(api_key=fleet.sandbox.new_key()))
+    assert (report.exit_code, report.rows) == (75, 0)
+
+
+async def test_a_closing_that_is_stopped_before_it_begins_closes_nothing(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = BatchClosing.run
+
+    async def stopped(closing: BatchClosing) -> ChunkReport:
+        closing.stopping.drain("stopped")
+        return await run(closing)
+
+    await fleet.planned(1)
+    monkeypatch.setattr(BatchClosing, "run", stopped)
+    assert (await fleet.run()).rows == 1
+    assert fleet.query("SELECT state FROM payments.batches") == [("open",)]
+    assert fleet.held == set()
