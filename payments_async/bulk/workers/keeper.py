@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Self
 
 from ..._runtime import Runtime, Timer
-from ..ledger_errors import LedgerError
+from ..ledger_errors import LedgerUnavailable
 from ..protocol import leases as _leases
 from .planning import LOST, Halt, halt_of
 
@@ -47,7 +47,7 @@ class LeaseKeeper:
         on_renewal: Callable[[Renewal], object],
         on_failure: Callable[[], object],
     ) -> None:
-        """`renew` raises LedgerError when the database does not answer within seconds.
+        """`renew` raises LedgerUnavailable when the database does not answer within seconds.
 
         `on_failure`: called when something else is raised; the leases are lost then.
         """
@@ -97,7 +97,7 @@ class LeaseKeeper:
         """Renew all leases; False when the database did not answer."""
         try:
             renewal = await self._renew([lease for hold in self._holds for lease in hold.leases])
-        except LedgerError:
+        except LedgerUnavailable:
             return False
         self._on_renewal(renewal)
         for hold in self._holds:

@@ -16,6 +16,7 @@ from payments_async.bulk.engine import sender
 from payments_async.bulk.ledger.postgresql.leasing import granting, renewing
 from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedChunks
 from payments_async.bulk.ledger_errors import (
+    LedgerBroken,
     LedgerError,
     LedgerFull,
     LedgerMissing,
@@ -226,10 +227,15 @@ async def test_progress_names_the_chunks_that_are_held_and_cannot_break_the_work
 
 
 @pytest.mark.parametrize(
-    ("module", "where", "name"), [(renewing, "renew", "leases"), (granting, "grant", "a part")]
+    ("module", "where", "error"),
+    [
+        (renewing, "renew", ZeroDivisionError()),
+        (renewing, "renew", LedgerBroken("the database", "failed")),
+        (granting, "grant", ZeroDivisionError()),
+    ],
 )
-async def test_a_fault_of_ours_ends_the_worker_and_is_raised(
-    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, module: ModuleType, where: str, name: str
+async def test_a_fault_of_ours_or_of_the_database_ends_the_worker_and_is_raised(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, module: ModuleType, where: str, error: Exception
 ) -> None:
     await fleet.planned(60)
     found, calls = getattr(module, where), []
@@ -237,12 +243,12 @@ async def test_a_fault_of_ours_ends_the_worker_and_is_raised(
     async def broken(*args: Any, **options: Any) -> Any:
         calls.append(args)
         if len(calls) > 3:
-            raise ZeroDivisionError
+            raise error
         return await found(*args, **options)
 
     fleet.sandbox.on("payouts.create").respond("slow:100ms", times=None)
     monkeypatch.setattr(module, where, broken)
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(type(error)):
         await fleet.run(concurrency=4, until_idle=False)
     monkeypatch.undo()
     await until(lambda: not fleet.held)

@@ -59,6 +59,22 @@ async def test_a_failure_that_may_pass_is_repeated(database: str, code: str) -> 
     assert run(database, "SELECT last_value FROM public.faults") == [(3,)]
 
 
+@pytest.mark.parametrize("second", [1, 2, 3])
+async def test_a_statement_that_the_driver_takes_for_prepared_and_the_server_does_not_know(
+    database: str, second: int
+) -> None:
+    """psycopg notes it when it is queued, at its sixth use; its transaction may fail before that is done."""
+    async with batch(database, 10) as ledger:
+        chunks, _ = await leased(ledger.database)
+        claimed = list[int]()
+        for attempt in range(8):
+            if attempt in (0, second):
+                fail(database, "40P01")
+            claimed += numbers(await chunks.claim(1))
+        assert claimed == [*range(1, 9)]
+        assert (await ledger.check()).findings == ()
+
+
 @pytest.mark.parametrize(
     ("code", "error"),
     [

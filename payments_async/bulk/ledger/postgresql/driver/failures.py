@@ -51,6 +51,7 @@ class DatabaseFailure:
 _CODES: Final = {
     "25006": FailureKind.LOST,  # read-only
     "25P03": FailureKind.LOST,  # idle in transaction for too long
+    "26000": FailureKind.LOST,  # psycopg takes a statement for prepared whose transaction failed before that
     "40001": FailureKind.REPEAT,
     "40P01": FailureKind.REPEAT,  # deadlock
     "55P03": FailureKind.REPEAT,  # a lock was not to be had in time
