@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
-import os
-import socket
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final, LiteralString
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
 
+from .._postgresql import OLDEST, Address, Connection, cut
 from ..errors import ConfigurationError
 from .store import CONSTANTS, PATIENCE, Ask, LimitRow, Reservation, StoreUnavailable, figures_of
 
@@ -24,14 +21,8 @@ CONNECTING: Final = 3.0
 """Seconds to connect and to look for the table."""
 CLOCK: Final = "extract(epoch FROM clock_timestamp())"
 """The store's time, seconds, as an expression in SQL."""
-OLDEST: Final = 140_000
-"""The oldest version of PostgreSQL that has all that is used here."""
 _SHARED_SESSION: Final = ("26000", "42P05")
 """What prepared statements come to behind a pooler that gives each transaction another session."""
-
-# its warnings about lost connections would be printed in programs that set up no logging
-logging.getLogger("psycopg").addHandler(logging.NullHandler())
-_Connection = psycopg.AsyncConnection[tuple[Any, ...]]
 
 TABLE: Final = """
 CREATE UNLOGGED TABLE IF NOT EXISTS payments.limits (
@@ -168,22 +159,15 @@ class PostgresLimitStore:
 
     def __init__(self, url: str, *, clock: str = CLOCK) -> None:
         """Take an address; `clock` is for tests. Raises ConfigurationError when it cannot be read."""
-        found = None
-        with contextlib.suppress(psycopg.Error):
-            found = conninfo_to_dict(url)
-        if found is None:  # raised here: the frames of the first error hold the address
-            raise ConfigurationError(
-                "the limit store's address cannot be read: write postgresql://user@host:port/database, with "
-                "special characters of user and password percent-encoded"
-            )
-        self._url = url
-        self._place = f"the limit store at {found.get('host') or 'localhost'}:{found.get('port') or 5432}"
+        address = Address.of(url, ConfigurationError)
+        self._parameters = {**address.parameters, "connect_timeout": 2}
+        self._place = f"the limit store {address.label}"
         self._reserve = _RESERVE.format(clock=clock, **_CONSTANTS)
         self._close = _CLOSE.format(clock=clock, **_CONSTANTS)
         self._end_probe = _END_PROBE.format(**_CONSTANTS)
         self._turn = asyncio.Lock()
         self._prepare_after: int | None = 0
-        self._connection: _Connection | None = None
+        self._connection: Connection | None = None
 
     async def reserve(self, row: LimitRow, ask: Ask) -> Reservation:
         """Reserve permits."""
@@ -232,11 +216,11 @@ class PostgresLimitStore:
             cursor = await self._connection.execute(statement.encode(), values)
             return await cursor.fetchall() if cursor.description else []
 
-    async def _connect(self) -> _Connection:
+    async def _connect(self) -> Connection:
         """Connect, and make the table when it is missing."""
         async with asyncio.timeout(CONNECTING):
             connection = await psycopg.AsyncConnection.connect(
-                self._url, autocommit=True, prepare_threshold=self._prepare_after, connect_timeout=2
+                autocommit=True, prepare_threshold=self._prepare_after, **self._parameters
             )
         try:
             async with _cut_after(connection, CONNECTING):
@@ -246,7 +230,7 @@ class PostgresLimitStore:
             raise
         return connection
 
-    async def _prepare(self, connection: _Connection) -> None:
+    async def _prepare(self, connection: Connection) -> None:
         if connection.info.server_version < OLDEST:
             raise ConfigurationError(f"{self._place} is older than PostgreSQL {OLDEST // 10_000}")
         if await _one(connection, _HAS_TABLE):
@@ -292,25 +276,17 @@ def _values(ask: Ask) -> dict[str, Any]:
     }
 
 
-async def _one(connection: _Connection, question: LiteralString) -> bool:
+async def _one(connection: Connection, question: LiteralString) -> bool:
     """The answer to a question of yes or no."""
     found = await (await connection.execute(question)).fetchone()
     return found == (True,)
 
 
 @contextlib.asynccontextmanager
-async def _cut_after(connection: _Connection, seconds: float) -> AsyncIterator[None]:
+async def _cut_after(connection: Connection, seconds: float) -> AsyncIterator[None]:
     """Cut a connection that does not answer. A cancelled statement of psycopg would wait for the server."""
-    timer = asyncio.get_running_loop().call_later(seconds, _cut, connection)
+    timer = asyncio.get_running_loop().call_later(seconds, cut, connection)
     try:
         yield
     finally:
         timer.cancel()
-
-
-def _cut(connection: _Connection) -> None:
-    with (
-        contextlib.suppress(OSError, psycopg.Error),
-        socket.socket(fileno=os.dup(connection.fileno())) as line,
-    ):
-        line.shutdown(socket.SHUT_RDWR)

@@ -29,6 +29,8 @@ from redis.exceptions import (
 from ..errors import ConfigurationError
 from .store import CONSTANTS, PATIENCE, Ask, LimitRow, Reservation, StoreUnavailable, figures_of
 
+_UNCLEAR: Final = re.compile(r"(?s)//.*[/?#].*@")
+"""Where a password, not percent-encoded, would be taken for a host or a port."""
 KEPT: Final = 7_200
 """Seconds for which an unused row is kept: longer than any closing."""
 CLOCK: Final = "local time = redis.call('TIME') local clock = time[1] + time[2] / 1000000"
@@ -173,14 +175,15 @@ class RedisLimitStore:
         """Take an address; `clock` is for tests. Raises ConfigurationError when it cannot be read."""
         self._client: Any = None
         with suppress(ValueError):
-            self._client = redis.asyncio.Redis.from_url(url, **_OPTIONS)
+            if not _UNCLEAR.search(url):
+                self._client = redis.asyncio.Redis.from_url(url, **_OPTIONS)
         if self._client is None:  # raised here: the frames of the first error hold the address
             raise ConfigurationError(
                 "the limit store's address cannot be read: write redis://user:password@host:port/0, with "
-                "special characters of user and password percent-encoded"
+                "special characters percent-encoded"
             )
         at = self._client.connection_pool.connection_kwargs
-        self._place = f"the limit store at {at.get('host', 'localhost')}:{at.get('port', 6379)}"
+        self._place = f"the limit store redis://{at.get('host', 'localhost')}:{at.get('port', 6379)}"
         self._url = url
         self._seen = False
         self._script = _script(clock)

@@ -10,10 +10,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from payments_async import client
+from payments_async import _postgresql, client
 from payments_async._rate_limit.registry import LimiterRegistry
 from payments_async.bulk.ledger.postgresql import chunks
-from payments_async.bulk.ledger.postgresql.driver import address
 from payments_async.bulk.workers import PayoutWorker, WorkerReport, planning
 from payments_async.cli._exit_codes import Exit
 from payments_async.cli.payouts import machines
@@ -255,7 +254,7 @@ def test_a_service_file_names_the_database(
         (["batches", "postgresql://db.example.com/payroll"], ["sslmode=verify-full"]),
         (["run", "june.csv", "--ledger", "postgresql://db.example.com/payroll"], ["sslmode=verify-full"]),
         (["worker", "--ledger", "postgresql://db.example.com/payroll"], ["sslmode=verify-full"]),
-        (["batches", "postgresql://127.0.0.1/payroll?nope=1"], ["special characters of user and password"]),
+        (["batches", "postgresql://127.0.0.1/payroll?nope=1"], ["special characters percent-encoded"]),
         (["run", "june.csv", "--ledger", "june.ledger", "--workers", "2"], ["a file has one process"]),
         (["run", "june.csv", "--ledger", "june.ledger", "--detach"], ["a file has one process"]),
         (["worker", "--ledger", "june.ledger"], ["june.ledger: is not the address of a database"]),
@@ -390,7 +389,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
 def test_another_machines_database_without_verified_tls_is_refused_unless_every_command_is_told(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(address, "_LOCAL", frozenset())
+    monkeypatch.setattr(_postgresql, "_LOCAL", frozenset())
     for command in COMMANDS:
         refused = here(*command)
         assert refused.code in (Exit.USAGE, Exit.REFUSED), command

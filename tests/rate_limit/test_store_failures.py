@@ -17,6 +17,7 @@ from payments_async import ConfigurationError
 from payments_async._rate_limit import store_postgresql, store_redis
 from payments_async._rate_limit.store import Ask, LimitRow, LimitStore, StoreUnavailable
 from payments_async._rate_limit.store_opening import open_store
+from tests.support.failover import server_pair
 from tests.support.servers import (
     PASSWORD,
     CutProxy,
@@ -73,6 +74,14 @@ async def granted(limits: LimitStore) -> int:
         f"postgresql://postgres:{PASSWORD}@[::1/db",
         f"redis://:{PASSWORD}@127.0.0.1:port/0",
         f"redis://:{PASSWORD}@127.0.0.1/0?socket_timeout=soon",
+        *(
+            f"{scheme}://user:1{mark}{PASSWORD}@db.test{more}"
+            for scheme in ("postgresql", "redis")
+            for mark in ("/", ":1/", "@1/")
+            for more in ("", "/0")
+        ),
+        *(f"postgresql://user:1{mark}{PASSWORD}@db.test/0" for mark in ("@", "@1:", "?@", "/?dbname=")),
+        *(f"redis://user:1{mark}{PASSWORD}@db.test" for mark in ("?", "#", "?db=")),
     ],
 )
 def test_an_address_of_no_store_is_refused_and_not_shown(url: str) -> None:
@@ -141,7 +150,9 @@ async def test_a_store_that_is_cut_off_is_used_again_afterwards(
 async def test_a_store_that_is_not_there(scheme: str, opened: Open) -> None:
     port = free_port()
     limits = opened(f"{scheme}://user:{PASSWORD}@127.0.0.1:{port}/0")
-    assert f"the limit store at 127.0.0.1:{port} cannot be reached" in await refused(limits)
+    said = await refused(limits)
+    assert said.startswith(f"the limit store {scheme}://127.0.0.1:{port}")
+    assert "cannot be reached" in said
 
 
 async def test_a_caller_who_is_cancelled_leaves_the_store_usable(
@@ -217,6 +228,12 @@ async def test_a_pooler_that_changes_sessions_is_served_without_prepared_stateme
     before = limits._connection
     assert await granted(limits) == 1
     assert limits._connection is before
+
+
+async def test_of_several_servers_the_one_that_takes_changes_is_used(opened: Open) -> None:
+    with server_pair() as pair:
+        hosts = ",".join(f"127.0.0.1:{server.port}" for server in (pair.standby, pair.primary))
+        assert await granted(opened(f"postgresql://postgres:{PASSWORD}@{hosts}/postgres")) == 1
 
 
 # Valkey

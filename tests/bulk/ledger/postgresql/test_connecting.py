@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from payments_async._postgresql import Address
 from payments_async._runtime import SYSTEM, SystemRuntime
 from payments_async.bulk.errors import BulkError
 from payments_async.bulk.ledger.postgresql.driver import arrays
-from payments_async.bulk.ledger.postgresql.driver.address import Address
 from payments_async.bulk.ledger.postgresql.driver.database import Database
 from payments_async.bulk.ledger.postgresql.driver.failures import FailureKind, diagnosed
 from payments_async.bulk.ledger.postgresql.driver.session import DatabaseClock, DatabaseServer, refusal
@@ -34,19 +34,27 @@ from tests.support.servers import PASSWORD, PostgresServer
         ("postgresql:///june?host=/run/postgresql", "postgresql:///run/postgresql:5432/june"),
         ("postgresql://a.test,b.test/june", "postgresql://a.test,b.test:5432/june"),
         ("postgresql://u@/june", "postgresql://localhost:5432/june"),
-        ("postgresql://u:pass@word@db.test/june", "postgresql://***:5432/june"),
+        ("postgresql://u:pass%40word@db%20test/a%40b", "postgresql://***:5432/***"),
     ],
 )
 def test_a_label_shows_where_a_database_is_and_no_secret(url: str, label: str) -> None:
-    address = Address.of(url)
+    address = Address.of(url, BulkError)
     assert address.label == label
     assert "pass" not in repr(address)
 
 
-@pytest.mark.parametrize("url", ["postgresql://u:s3cret@db.test:port/x", "postgresql://u:s3cret@[::1/x"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://u:s3cret@db.test:port/x",
+        "postgresql://u:s3cret@[::1/x",
+        "postgresql://u:p@s3cret@db.test/june",
+        "postgresql://u:p@s3cret/x@db.test/june",
+    ],
+)
 def test_an_address_that_cannot_be_read_is_not_shown(url: str) -> None:
     with pytest.raises(BulkError, match="percent-encoded") as caught:
-        Address.of(url)
+        Address.of(url, BulkError)
     assert "s3cret" not in f"{caught.value!r} {caught.value.__context__!r} {caught.value.__cause__!r}"
 
 
@@ -64,7 +72,7 @@ def test_an_address_that_cannot_be_read_is_not_shown(url: str) -> None:
     ],
 )
 def test_another_host_needs_a_checked_certificate(url: str, is_private: bool) -> None:
-    assert (Address.of(url).exposure is None) == is_private
+    assert (Address.of(url, BulkError).exposure is None) == is_private
 
 
 async def test_a_database_on_another_host_is_refused_before_it_is_connected_to() -> None:
@@ -75,10 +83,11 @@ async def test_a_database_on_another_host_is_refused_before_it_is_connected_to()
 def test_what_an_address_leaves_open_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGHOST", "db.test")
     monkeypatch.setenv("PGSSLMODE", "verify-full")
-    address = Address.of("postgresql:///june")
+    address = Address.of("postgresql:///june", BulkError)
     assert address.label == "postgresql://db.test:5432/june"
     assert address.exposure is None
-    assert Address.of("postgresql:///june?host=a,b").parameters["target_session_attrs"] == "read-write"
+    several = Address.of("postgresql:///june?host=a,b", BulkError)
+    assert several.parameters["target_session_attrs"] == "read-write"
 
 
 async def test_a_host_from_a_service_file_is_looked_at_too(

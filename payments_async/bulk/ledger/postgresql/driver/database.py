@@ -21,22 +21,12 @@ import attrs
 from psycopg import AsyncConnection, Error
 from psycopg.pq import TransactionStatus
 
+from ....._postgresql import Address, Connection, cut, exposure
 from ....._runtime import Runtime
+from ....errors import BulkError
 from ....ledger_errors import DatabaseUnfit, LedgerClosed, LedgerUnavailable
-from .address import Address, exposure
 from .failures import DatabaseFailure, FailureKind, diagnosed, error_of
-from .session import (
-    Connection,
-    DatabaseClock,
-    DatabaseServer,
-    Rows,
-    Statement,
-    cut,
-    is_shared,
-    refusal,
-    sent,
-    set_up,
-)
+from .session import DatabaseClock, DatabaseServer, Rows, Statement, is_shared, refusal, sent, set_up
 
 T = TypeVar("T")
 PATIENCE: Final = 60.0
@@ -146,7 +136,7 @@ class Database:
 
         Raises BulkError, DatabaseUnfit, or LedgerUnavailable.
         """
-        database = cls(Address.of(url), runtime, patience=patience, answer=answer)
+        database = cls(Address.of(url, BulkError), runtime, patience=patience, answer=answer)
         database._require_private(database.address.exposure, exposed=exposed)
         connection = await database._connect()
         try:

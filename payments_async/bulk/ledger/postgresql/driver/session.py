@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import logging
-import socket
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import attrs
 from psycopg import AsyncConnection, Error
 
+from ....._postgresql import OLDEST, Connection
 from ....._runtime import Runtime
 from ....protocol.recovery import Store
 from . import arrays
@@ -18,11 +17,6 @@ from . import arrays
 Statement = tuple[str, Sequence[Any]]
 """SQL with `%s` for each value, and the values."""
 Rows = list[tuple[Any, ...]]
-Connection = AsyncConnection[tuple[Any, ...]]
-OLDEST: Final = 140_000
-"""The oldest version of PostgreSQL that has all that is used here."""
-# its warnings about lost connections would be printed in programs that set up no logging
-logging.getLogger("psycopg").addHandler(logging.NullHandler())
 _SETTINGS: Final = {
     "timezone": "UTC",
     "search_path": "pg_catalog",
@@ -96,14 +90,6 @@ async def sent(connection: Connection, statements: Sequence[Statement]) -> list[
         cursors = [await connection.execute(sql.encode(), values, binary=True) for sql, values in statements]
         await pipeline.sync()
     return [await cursor.fetchall() if cursor.description else [] for cursor in cursors]
-
-
-def cut(connection: Connection) -> None:
-    """End a connection that does not answer: what waits for it then fails."""
-    with contextlib.suppress(OSError, Error):
-        line = socket.fromfd(connection.fileno(), socket.AF_INET, socket.SOCK_STREAM)
-        with line:
-            line.shutdown(socket.SHUT_RDWR)
 
 
 def refusal(error: Error) -> str:

@@ -1,18 +1,31 @@
-"""Addresses of databases: parsing, the part that messages may show, and the rule for encryption."""
+"""What all connections to PostgreSQL have in common: addresses, the oldest version, and how one is cut.
+
+An address is parsed here, with the part that messages may show, and the rule for encryption.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 import re
+import socket
 from collections.abc import Mapping
 from typing import Any, Final
 
 import attrs
-from psycopg import Error
+from psycopg import AsyncConnection, Error
 from psycopg.conninfo import conninfo_to_dict
 
-from ....errors import BulkError
+from .errors import PaymentsError
 
+Connection = AsyncConnection[tuple[Any, ...]]
+OLDEST: Final = 140_000
+"""The oldest version of PostgreSQL that has all that is used here."""
+# its warnings about lost connections would be printed in programs that set up no logging
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
+_UNCLEAR: Final = re.compile(r"(?s)//.*[/@].*@")
+"""Where a password, not percent-encoded, would be taken for a host, a port or a name."""
 _SHOWN: Final = re.compile(r"[A-Za-z0-9_.:,/\[\]-]{0,200}", re.ASCII)
 _PORTS: Final = re.compile(r"[0-9,]*", re.ASCII)
 _LOCAL: Final = frozenset({"", "localhost", "127.0.0.1", "::1"})
@@ -48,19 +61,18 @@ class Address:
     """libpq's parameters, the password among them."""
 
     @classmethod
-    def of(cls, url: str) -> Address:
+    def of(cls, url: str, error: type[PaymentsError]) -> Address:
         """Parse `postgresql://…`. What it leaves open comes from libpq's environment variables.
 
-        Raises BulkError, without showing the address, when it cannot be parsed.
+        Raises `error`, without showing the address, when it cannot be parsed, or not with certainty.
         """
-        try:
+        given = None
+        with contextlib.suppress(Error):
             given = conninfo_to_dict(url)
-        except Error:
-            given = None
-        if given is None or not _PORTS.fullmatch(_text(given, "port")):
-            raise BulkError(
+        if given is None or _UNCLEAR.search(url) or not _PORTS.fullmatch(_text(given, "port")):
+            raise error(  # here: the frames of psycopg's error hold the address
                 "the database's address cannot be read: write postgresql://user@host:port/database, with "
-                "special characters of user and password percent-encoded"
+                "special characters percent-encoded"
             )
         parameters = {**_SESSION, **given}
         if "," in _text(parameters, "host"):
@@ -79,6 +91,14 @@ def exposure(parameters: Mapping[str, Any]) -> str | None:
     return "it is on another host, and sslmode=verify-full is not set"
 
 
+def cut(connection: Connection) -> None:
+    """End a connection that does not answer: what waits for it then fails."""
+    with contextlib.suppress(OSError, Error):
+        line = socket.fromfd(connection.fileno(), socket.AF_INET, socket.SOCK_STREAM)
+        with line:
+            line.shutdown(socket.SHUT_RDWR)
+
+
 def _text(parameters: Mapping[str, Any], name: str) -> str:
     return str(parameters.get(name) or "")
 
@@ -86,5 +106,5 @@ def _text(parameters: Mapping[str, Any], name: str) -> str:
 def _label(parameters: Mapping[str, Any]) -> str:
     host = _text(parameters, "host") or _text(parameters, "hostaddr") or "localhost"
     port, name = _text(parameters, "port").strip(",") or "5432", _text(parameters, "dbname")
-    host, name = (part if _SHOWN.fullmatch(part) else "***" for part in (host, name))  # a password, perhaps
+    host, name = (part if _SHOWN.fullmatch(part) else "***" for part in (host, name))
     return f"postgresql://{host}:{port}/{name}"
