@@ -226,6 +226,8 @@ class PayoutBatch:
     async def pause(self, reason: str = "paused") -> BatchReport:
         """Let no worker begin another row, on any machine, within 5 seconds. Rows under way are finished.
 
+        A suspect batch is paused after its recovery. For one that is closed or not planned this does nothing.
+
         Raises:
             BulkError: the ledger is a file: `stop` ends its one run.
             LedgerError: see `bulk.ledger_errors`.

@@ -160,7 +160,15 @@ def test_what_is_not_paused_is_resumed_by_the_command_that_is_printed(here: Here
         assert "`payments payouts run FILE --batch-id june` asks for the total" in " ".join(
             here("status", *NAMED).out.split()
         )
-        connection.execute("UPDATE payments.batches SET state = 'suspect', reason = 'a fail-over'")
+        connection.execute("UPDATE payments.batches SET state = 'closed'")
+        done = here("pause", *NAMED, "--json").step("pause")
+        assert (done["paused"], done["state"]) == (False, "closed")
+        assert "every row is decided; nothing was changed" in here("pause", *NAMED).out
+        connection.execute(
+            "UPDATE payments.batches SET state = 'suspect', reason = 'a fail-over', resumes_as = 'open'"
+        )
+        assert "it is suspect; after `recover` it stays paused" in here("pause", *NAMED).out
+        assert connection.execute("SELECT resumes_as FROM payments.batches").fetchall() == [("paused",)]
     assert "recover" in " ".join(here("status", *NAMED).out.split())
 
 

@@ -307,7 +307,10 @@ class SharedLedger(Ledger):
 
     @abstractmethod
     async def pause(self, reason: str) -> None:
-        """Let no process begin to send a row, effective within 5 seconds. A paused batch stays so."""
+        """Let no process begin to send a row, effective within 5 seconds. A paused batch stays so.
+
+        A suspect one is paused after its recovery; for a closed one this does nothing.
+        """
 
     @abstractmethod
     async def resume(self) -> None:

@@ -51,10 +51,11 @@ async def check(ledger: LedgerAddress, role: str, context: CommandContext) -> Ex
     """Inspect a database. Raises CommandEnded when it cannot be used as it is, and LedgerError."""
     try:
         async with open_database(ledger, tables=False) as database:
-            from ...bulk.ledger.postgresql import failover, setup
+            from ...bulk.ledger.postgresql import setup
+            from ...bulk.ledger.postgresql.standbys import standbys as found_standbys
 
             report = await setup.inspect(database, setup.Role(role))
-            standbys, is_pooled = await failover.standbys(database), database.server.is_pooled
+            standbys, is_pooled = await found_standbys(database), database.server.is_pooled
     except DatabaseUnfit as error:
         raise CommandEnded(f"{error.path}: {error.problem}", Exit.REFUSED) from None
     context.show.heading(ledger.shown)

@@ -182,9 +182,15 @@ async def pause(ledger: LedgerAddress, reason: str, context: CommandContext) -> 
     view = await view_of(ledger)
     if view.state is BatchState.IMPORTED:
         raise CommandEnded(f"{ledger.label}: was not planned yet, so no worker takes a row", Exit.USAGE)
+    if view.state is BatchState.CLOSED:
+        text = "every row is decided; nothing was changed"
+        return await _show_change(ledger, context, "Pause", text, paused=False)
     async with open_batch(ledger) as batch:
         await batch.pause(reason)
-    return await _show_change(ledger, context, "Paused", "no worker begins another row within 5 s")
+    text = "no worker begins another row within 5 s"
+    if view.state is BatchState.SUSPECT:
+        text = "it is suspect; after `recover` it stays paused"
+    return await _show_change(ledger, context, "Paused", text)
 
 
 async def resume(ledger: LedgerAddress, context: CommandContext) -> Exit:

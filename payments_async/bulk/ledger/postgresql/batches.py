@@ -23,6 +23,7 @@ from .driver.database import Database, Transaction
 from .driver.session import Rows, Statement
 from .figures import RowFigures, added_up
 from .rows import UnreadableRecord, readable, undamaged
+from .standbys import observing
 
 _BINDING: Final = ("batch_id", "environment", "base_url", "key_fingerprint", "input_hash", "input_stat")
 _COLUMNS: Final = ", ".join(
@@ -165,6 +166,9 @@ def _listed(facts: BatchFacts, chunks: Rows) -> ListedBatch:
 
 Clock = Callable[[], Timestamps]
 _SET_STATE: Final = "UPDATE payments.batches SET state = %s, reason = %s WHERE batch = %s"
+_RESUME_PAUSED: Final = (
+    "UPDATE payments.batches SET resumes_as = 'paused' WHERE batch = %s AND resumes_as <> 'imported'"
+)
 _SET_RULES: Final = (
     "UPDATE payments.batches SET rules = %s, stopped = NULL, "
     "state = CASE state WHEN 'imported' THEN 'open' ELSE state END WHERE batch = %s"
@@ -197,9 +201,14 @@ def stopping(batch: int, reason: str) -> Statement:
 
 
 async def pause(database: Database, batch: Batch, clock: Clock, reason: str) -> None:
-    """Let no process begin to send a row. A batch that is not planned, suspect or closed stays so."""
+    """Let no process begin to send a row. A batch that is not planned or closed stays so.
+
+    A suspect one stays suspect, and is paused after its recovery.
+    """
 
     def decide(locked: Locked) -> Sequence[Statement] | None:
+        if locked.state == BatchState.SUSPECT:
+            return [(_RESUME_PAUSED, (batch.batch,))]
         if locked.state not in (BatchState.OPEN, BatchState.PAUSED):  # not planned: `resume` must not open it
             return None
         return [(_SET_STATE, (BatchState.PAUSED.value, reason, batch.batch))]
@@ -264,10 +273,11 @@ def reopening(batch: int, chunks: Iterable[int]) -> tuple[Statement, Statement]:
 def noted(
     transaction: Transaction, batch: Batch, locked: Locked, clock: Clock, kind: str, text: str
 ) -> Entered:
-    """Add an entry to the chain of a locked batch."""
+    """Add an entry to the chain of a locked batch, and record the standbys that may lack it."""
     at = attrs.evolve(clock(), wall=locked.wall)
     whole = _chunks.entered(batch, locked.chunks[WHOLE], kind, at, text)
     _chunks.write(transaction, batch, [whole])
+    transaction.write(observing([batch.batch]))
     return whole
 
 

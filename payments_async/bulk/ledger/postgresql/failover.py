@@ -18,20 +18,11 @@ from ...protocol import leases as _leases
 from ...protocol.recovery import Loss, OwnCommits, Standbys, Store, loss_of
 from . import chunks as _chunks
 from .batches import Clock, commit, noted
-from .chunks import HERE, WHOLE, Batch, Entered, Locked
+from .chunks import WHOLE, Batch, Entered, Locked
 from .driver import arrays
 from .driver.database import Database, Transaction
 from .driver.session import Rows, Statement
 
-STANDBYS: Final[Statement] = (
-    "SELECT coalesce(s.sync_state, 'hidden'), current_setting('synchronous_commit') "
-    "FROM pg_stat_replication s LEFT JOIN pg_replication_slots r ON r.active_pid = s.pid "
-    "WHERE coalesce(r.slot_type, 'physical') = 'physical' AND coalesce(s.state, 'streaming') = 'streaming'",
-    (),
-)
-"""Finds whatever receives this server's commits, but for backups and readers of single tables."""
-_WAITS: Final = frozenset({"on", "remote_apply"})
-_SYNCHRONOUS: Final = frozenset({"sync", "quorum"})
 _STORE: Final = (
     "SELECT b.store, b.tables, b.tableoid::bigint, current_setting('payments.store'), b.standbys, b.losses "
     "FROM payments.batches b WHERE b.batch = %s"
@@ -45,6 +36,11 @@ _MOVE: Final = (
     "UPDATE payments.batches SET store = current_setting('payments.store'), tables = tableoid::bigint "
     "WHERE batch = %s"
 )
+_EXTEND: Final = (
+    "UPDATE payments.chunks SET expires = clock_timestamp() + %s * interval '1 s' "
+    "WHERE batch = %s AND expires IS NOT NULL"
+)
+"""Lets leases end on this server's clock, whatever the last one's showed."""
 _SUSPECT: Final = (
     "UPDATE payments.batches SET state = 'suspect', reason = %s, losses = losses + 1, lost_in = %s, "
     "resumes_as = CASE state WHEN 'suspect' THEN resumes_as WHEN 'closed' THEN 'open' ELSE state END "
@@ -69,29 +65,6 @@ UNPROVEN: Final = (
 
 class StoreChanged(Exception):
     """The batch's last commit went to another store than this session's: `judge` it and repeat the work."""
-
-
-async def standbys(database: Database) -> Standbys:
-    """Find out what receives the server's commits. Raises LedgerError."""
-    (found,) = await database.read(STANDBYS)
-    return standbys_of(found)
-
-
-def standbys_of(found: Rows) -> Standbys:
-    """Judge what `STANDBYS` found."""
-    if not found:
-        return Standbys.NONE
-    is_safe = all(state in _SYNCHRONOUS and commits in _WAITS for state, commits in found)
-    return Standbys.SYNCHRONOUS if is_safe else Standbys.ASYNCHRONOUS
-
-
-def observed(found: Standbys, batches: Iterable[int]) -> Statement:
-    """Make the statement that records which standbys were seen. An asynchronous one stays on record."""
-    return (
-        f"UPDATE payments.batches b SET standbys = %s WHERE b.batch = ANY(%s) AND {HERE} "
-        "AND b.standbys <> %s AND b.standbys <> 'asynchronous'",
-        (found.value, arrays.int8s(sorted(batches)), found.value),
-    )
 
 
 @attrs.define
@@ -139,6 +112,7 @@ async def judge(database: Database, batch: Batch, clock: Clock, heads: Heads | N
         if before == here:
             return None
         transaction.write((_MOVE, (batch.batch,)))
+        transaction.write((_EXTEND, (_leases.LEASE, batch.batch)))
         return noted(transaction, batch, Locked.of(locked), clock, "server", _text(before, here))
 
     await commit(database, batch, work)

@@ -42,7 +42,7 @@ from .chunks import WHOLE, Locked
 from .commits import Commit, Committer
 from .driver.database import Database, Transaction
 from .edits import PostgresEdits
-from .failover import LOSSY, UNPROVEN, Heads, judge, observed, standbys
+from .failover import LOSSY, UNPROVEN, Heads, judge
 from .figures import RowFigures, added_up
 from .importing import Loading, same_input
 from .reader import RowReader
@@ -50,6 +50,7 @@ from .recovering import Recovery
 from .rows import undamaged
 from .schema import rows_table, states_table
 from .setup import Role, require_rights, require_tables
+from .standbys import standbys
 
 UNFINISHED = (RowState.IN_FLIGHT, RowState.IN_DOUBT)
 _NO_CHUNK = "no chunk of it is held here: rows are sent by workers"
@@ -295,12 +296,15 @@ class PostgresLedger(SharedLedger):
         is_live = facts.header.binding.environment == "live"
         if found is Standbys.ASYNCHRONOUS and is_live and not accepts:
             raise LedgerRefused(self.path, None, LOSSY)
-        also = (observed(found, [facts.batch.batch]), batches.accepting(facts.batch, accepts=accepts))
-        await batches.plan(self.database, facts.batch, self._clock, rules, *also)
+        accepting = batches.accepting(facts.batch, accepts=accepts)
+        await batches.plan(self.database, facts.batch, self._clock, rules, accepting)
         await self.refresh()
 
     async def pause(self, reason: str) -> None:
-        """Let no process begin to send a row, effective within 5 seconds. A paused batch stays so."""
+        """Let no process begin to send a row, effective within 5 seconds. A paused batch stays so.
+
+        A suspect one is paused after its recovery; for a closed one this does nothing.
+        """
         await batches.pause(self.database, self.facts.batch, self._clock, reason)
         await self.refresh()
 

@@ -17,8 +17,9 @@ from .batches import Clock, commit, noted
 from .chunks import WHOLE, Batch, Entered, Locked
 from .driver.database import Database, Transaction
 from .driver.session import Rows, Statement
-from .failover import mark, standbys
+from .failover import mark
 from .rows import readable
+from .standbys import standbys
 
 _LOSS: Final = (
     "SELECT b.state, b.reason, b.losses, e.wall, e.monotonic, e.session, e.server FROM payments.batches b "

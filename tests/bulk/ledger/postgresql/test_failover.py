@@ -12,13 +12,13 @@ from payments_async._runtime import SYSTEM
 from payments_async.bulk.ledger.opening import open_ledger
 from payments_async.bulk.ledger.postgresql import batches
 from payments_async.bulk.ledger.postgresql.driver.database import Database
-from payments_async.bulk.ledger.postgresql.failover import standbys
 from payments_async.bulk.ledger.postgresql.leasing.granting import grant
 from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedChunks
 from payments_async.bulk.ledger.postgresql.leasing.leases import Lease
 from payments_async.bulk.ledger.postgresql.leasing.renewing import renew
 from payments_async.bulk.ledger.postgresql.leasing.workers import Worker
 from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
+from payments_async.bulk.ledger.postgresql.standbys import standbys
 from payments_async.bulk.ledger_errors import LeaseLost, LedgerRefused, LedgerUnavailable
 from payments_async.bulk.protocol.leases import LEASE
 from payments_async.bulk.protocol.records import Claim, LedgerRow, NewRow, Resend, RowOutcome
@@ -168,6 +168,15 @@ async def test_lost_intents_outcomes_and_a_retry_are_noticed_before_the_next_int
             assert (await ledger.check()).findings == ()
 
 
+async def seen_by_commands(ledger: PostgresLedger) -> None:
+    """Each command records an asynchronous standby that has connected since: its commit may be lost."""
+    for command in (lambda: ledger.pause("lunch"), ledger.resume, ledger.cancel_rest):
+        await tamper(ledger, "UPDATE payments.batches SET standbys = 'synchronous'")
+        await command()
+        seen = await ledger.database.read(("SELECT standbys FROM payments.batches", ()))
+        assert seen == [[(Standbys.ASYNCHRONOUS.value,)]]
+
+
 async def test_a_lossy_standby_is_accepted_once_and_a_synchronous_one_asks_nothing() -> None:
     with server_pair() as pair:
         async with opened(pair.url(pair.primary.make_database()), rows=1) as ledger:
@@ -177,6 +186,7 @@ async def test_a_lossy_standby_is_accepted_once_and_a_synchronous_one_asks_nothi
                 await ledger.plan(StopRules())
             await ledger.plan(StopRules(), lossy_standby=True)
             await ledger.plan(StopRules(max_rows=1))
+            await seen_by_commands(ledger)
         pair.primary.query("postgres", "CREATE ROLE plain LOGIN")
         plain = await Database.open(pair.primary.url(user="plain"), SYSTEM)
         url = pair.url(pair.primary.make_database())
@@ -273,6 +283,23 @@ async def test_a_renewal_of_a_synchronous_standby_costs_nothing(database: str) -
         assert await kinds(ledger) == ["import", "plan", "server"]
 
 
+@pytest.mark.parametrize("minutes", [5, -5])
+async def test_a_new_primary_with_another_clock_ends_no_lease_early_or_late(
+    database: str, minutes: int
+) -> None:
+    async with opened(database, rows=9) as ledger:
+        _, lease = await held(ledger)
+        await move(ledger, standby=Standbys.SYNCHRONOUS)
+        # for a clock that is ahead, the lease has ended long ago
+        seen = "UPDATE payments.chunks SET expires = expires - %s * interval '1 min'"
+        await tamper(ledger, seen, minutes)
+        assert await grant(ledger.database, WORKER) == []
+        ends = "SELECT chunk, expires <= clock_timestamp() + %s * interval '1 s' FROM payments.chunks"
+        (found,) = await ledger.database.read((f"{ends} WHERE expires > clock_timestamp()", (LEASE,)))
+        assert found == [(1, True)]
+        assert (await renew(ledger.database, WORKER, [lease])).lost == ()
+
+
 async def test_a_renewal_notices_a_lossy_standby(database: str) -> None:
     async with opened(database, rows=9) as ledger:
         _, lease = await held(ledger)
@@ -294,6 +321,19 @@ async def test_after_the_recovery_a_batch_is_as_it_was_but_never_closed(database
         await recovered(ledger)
         (((found, losses),),) = await ledger.database.read(("SELECT state, losses FROM payments.batches", ()))
         assert (found, losses) == ("open" if state == "closed" else state, 2)
+
+
+@pytest.mark.parametrize("state", ["open", "closed", "imported"])
+async def test_a_pause_of_a_suspect_batch_holds_after_its_recovery(database: str, state: str) -> None:
+    async with opened(database, rows=3) as ledger:
+        await tamper(ledger, "UPDATE payments.batches SET state = %s", state)
+        await ledger.begin_recovery(by_hand=True)
+        await ledger.pause("the till is empty")
+        assert ledger.held == f"suspect: {Loss.BY_HAND.value}"
+        await recovered(ledger)
+        await ledger.refresh()
+        assert ledger.held == ("not planned yet" if state == "imported" else "paused")
+        assert await kinds(ledger) == ["import", "plan", "loss", "pause", "recover"]
 
 
 async def test_an_older_disk_image_shows_by_the_commits_of_a_worker_that_survived(database: str) -> None:

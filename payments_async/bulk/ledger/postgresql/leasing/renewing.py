@@ -17,7 +17,8 @@ from ..chunks import HERE, Batch
 from ..driver import arrays
 from ..driver.database import Database, Transaction
 from ..driver.session import Statement
-from ..failover import STANDBYS, judge, observed, standbys_of
+from ..failover import judge
+from ..standbys import observing
 from .leases import Lease
 from .workers import Worker
 
@@ -92,12 +93,11 @@ class _Renewing:
         """Renew the leases of batches that are here."""
         self.asked = self.database.runtime.boottime()
         numbers = sorted({lease.batch for lease in self.leases})
-        ((now,),), renewed, found, ((drain,),), receivers = await transaction.read(
+        ((now,),), renewed, found, ((drain,),) = await transaction.read(
             _NOW,
             (_RENEW, (_rules.LEASE, *_places(self.leases, self.asked))),
             (_STATES, (arrays.int8s(numbers),)),
             self.worker.seen(self.rows),
-            STANDBYS,
         )
         self.database.clock.note(now)
         self.renewed = {lease for (lease,) in renewed}
@@ -109,7 +109,7 @@ class _Renewing:
             why = why or await _failure(transaction, batch, read_rules(rules))
             if why is not None:
                 stopped[batch] = why
-        transaction.write(observed(standbys_of(receivers), numbers))
+        transaction.write(observing(numbers))
         return Renewal((), held, stopped, bool(drain))
 
 

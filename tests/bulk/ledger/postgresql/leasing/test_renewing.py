@@ -113,12 +113,12 @@ async def test_pause_and_resume(database: str) -> None:
         await ledger.resume()
         assert ledger.held is None
         suspect(database)
-        await ledger.pause("in vain")
+        await ledger.pause("for after the recovery")
         assert ledger.held == "suspect: lost commits"
         with pytest.raises(LedgerRefused, match="recover it first"):
             await ledger.resume()
         kinds = run(database, "SELECT kind FROM payments.entries WHERE chunk = 0 ORDER BY number")
-        assert [kind for (kind,) in kinds] == ["import", "plan", "pause", "plan", "resume"]
+        assert [kind for (kind,) in kinds] == ["import", "plan", "pause", "plan", "resume", "pause"]
         assert (await ledger.check()).findings == ()
 
 
