@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..._http.addresses import same_service
 from ...client import AsyncPayments
 from ...errors import PaymentsError
 from ..engine.service import Service
-from ..ledger.postgresql import batches
-from ..ledger.postgresql.batches import BatchFacts
 from ..ledger.postgresql.driver.database import Database
+from ..ledger.postgresql.leasing.open_batches import open_batches
 from ..ledger.postgresql.ledger import PostgresLedger
 from ..ledger_errors import LedgerUnavailable
-from ..protocol.leases import BatchState
 from ..protocol.stop_rules import Account
 from ..reconcile.same_account import require_place
 
@@ -29,26 +26,15 @@ class KeyProver:
         self._refused: set[int] = set()
         self._due = 0.0
 
-    def is_ours(self, facts: BatchFacts) -> bool:
-        """True if this account may work on a batch now."""
-        return self._is_here(facts) and self._account.key in facts.keys
-
-    def _is_here(self, facts: BatchFacts) -> bool:
-        binding, here = facts.header.binding, self._account
-        is_same = binding.environment == here.environment and same_service(binding.base_url, here.base_url)
-        return is_same and facts.state is BatchState.OPEN
-
     async def prove(self, database: Database, only: int | None) -> bool:
         """Prove the key for the next such batch; False when there is none. Raises LedgerUnavailable."""
         now = database.runtime.monotonic()
         if now < self._due:
             return False
-        for each in await batches.listed(database):
-            facts, number = each.facts, each.facts.batch.batch
-            is_new = self._account.key not in facts.keys and number not in self._refused
-            if is_new and self._is_here(facts) and only in (None, number):
-                self._refused.add(number)  # once, whatever it comes to
-                return await self._prove(database, facts.batch.batch_id)
+        for each, _ in await open_batches(database, self._account, only, proven=False):
+            if each.batch not in self._refused:
+                self._refused.add(each.batch)  # once, whatever it comes to
+                return await self._prove(database, each.batch_id)
         self._due = now + EVERY
         return False
 

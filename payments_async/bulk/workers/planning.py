@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from ..engine.sender import LEASE_LOST
-from ..protocol.records import StateTotals
-from ..protocol.row_state import RowState
-from ..protocol.stop_rules import NO_ACCESS, STOPPED, Stop, Totals
+from ..protocol.stop_rules import NO_ACCESS, STOPPED, Stop
 from .reports import RunEnd
 
 if TYPE_CHECKING:
@@ -52,16 +50,6 @@ def end_of(stopped: str | None, halt: Halt | None, leases: Sequence[Lease]) -> R
     if any(lease.is_lost for lease in leases) or stopped == LEASE_LOST:
         return RunEnd.LOST
     return RunEnd.DONE if stopped is None else RunEnd.STOPPED
-
-
-def is_under_way(totals: StateTotals, *, leased: int, stopped: str | None) -> bool:
-    """True if rows of an open batch are sent now, or can be. Rows in doubt wait for a look.
-
-    `leased`: how many of its chunks have a lease. `stopped`: why the stop rules let no new row be taken.
-    """
-    tally = Totals.of(totals)
-    has_new = tally.count(RowState.NEW) > 0 and stopped is None
-    return leased > 0 or has_new or tally.count(RowState.IN_FLIGHT) > 0
 
 
 def rest_after(failures: int) -> float:

@@ -7,7 +7,6 @@ from ..engine.stopping import Stopping
 from ..ledger.postgresql import batches
 from ..ledger.postgresql.leasing import granting
 from ..ledger.postgresql.leasing.leases import Work
-from ..ledger_errors import LedgerMissing
 from .chunk_run import ChunkRun
 from .key_proof import KeyProver
 from .reports import ChunkReport, RunEnd
@@ -22,16 +21,14 @@ async def run_single(
     stopping = Stopping(session.runtime)
     session.on_renewal = lambda renewal: stopping.drain("drained by an operator") if renewal.drain else None
     async with session.opened() as database, session.holder() as holder:
-        found = await batches.listed(database, batch_id)
-        if not found:
-            raise LedgerMissing(f"{database.label}, batch {batch_id}", "there is no such batch")
-        number = found[0].facts.batch.batch
+        number = (await batches.found(database, batch_id)).batch.batch
         await KeyProver(client, session.worker.account).prove(database, number)
         held = await granting.grant(
             holder.database, session.worker, kind=Work.SEND, batch=number, chunk=chunk
         )
         if not held:
-            return ChunkReport(batch_id, (chunk,), RunEnd.UNAVAILABLE, found[0].facts.held)
+            facts = await batches.found(database, batch_id)
+            return ChunkReport(batch_id, (chunk,), RunEnd.UNAVAILABLE, facts.held)
         run = ChunkRun(holder, held, stopping, Work.SEND, settings, bool)
         session.rows = lambda: run.rows
         return await run.run()

@@ -18,6 +18,7 @@ from ..ledger.postgresql.chunks import Batch
 from ..ledger.postgresql.driver.database import Database
 from ..ledger.postgresql.leasing import granting
 from ..ledger.postgresql.leasing.leases import Lease, Work
+from ..ledger.postgresql.leasing.open_batches import open_batches
 from ..ledger.postgresql.leasing.renewing import Renewal
 from ..ledger_errors import LedgerError, LedgerMissing, LedgerUnavailable, RightsMissing
 from ..protocol.stop_rules import Stop
@@ -25,7 +26,7 @@ from . import planning
 from .chunk_run import ChunkRun, LeaseHolder
 from .closing import BatchClosing
 from .key_proof import KeyProver
-from .planning import is_under_way, rest_after, worker_code
+from .planning import rest_after, worker_code
 from .reports import ChunkReport, RunEnd, WorkerProgress, WorkerReport
 from .session import WorkerSession
 from .settings import WorkerSettings
@@ -105,11 +106,7 @@ class WorkerRun:
     async def _scope(self, database: Database) -> int | None:
         """The number of the only batch to work on; None for all. Raises LedgerMissing."""
         name = self._settings.batch_id
-        if name is None:
-            return None
-        for found in await batches.listed(database, name):
-            return found.facts.batch.batch
-        raise LedgerMissing(f"{database.label}, batch {name}", "there is no such batch")
+        return None if name is None else (await batches.found(database, name)).batch.batch
 
     def _drain(self) -> None:
         for run in self._active:
@@ -138,7 +135,7 @@ class WorkerRun:
                 while not (self._stopping.draining or self._is_over):
                     if not await self._next(holder, batch, kinds):
                         self._idle[me] = self._idle.get(me, 0) + 1
-                        self._is_over = self._is_over or await self._is_idle(holder.database)
+                        self._is_over = self._is_over or await self._is_idle(holder.database, batch)
                         await self._stopping.rest(planning.POLL, deep=True)
         except LedgerUnavailable as error:
             self._fail(str(error))
@@ -157,7 +154,7 @@ class WorkerRun:
                 return True
         return await self._prover.prove(holder.database, batch)
 
-    async def _is_idle(self, database: Database) -> bool:
+    async def _is_idle(self, database: Database, batch: int | None) -> bool:
         """True if nothing is left to do, not even for another worker, which may die.
 
         A chunk that another process has locked for a moment looks like none: each slot asks twice.
@@ -166,12 +163,7 @@ class WorkerRun:
             return False
         if len(self._idle) <= self._settings.slots or min(self._idle.values()) < _ROUNDS:
             return False
-        listed = await batches.listed(database, self._settings.batch_id)
-        ours = [each for each in listed if self._prover.is_ours(each.facts)]
-        return not any(
-            is_under_way(each.figures.totals, leased=each.chunks_leased, stopped=each.facts.stopped)
-            for each in ours
-        )
+        return not await open_batches(database, self._session.worker.account, batch, under_way=True)
 
     async def _do(self, holder: LeaseHolder, kind: Work, held: Sequence[Lease]) -> None:
         """Work under leases, and act on how that ended."""
@@ -223,7 +215,9 @@ class WorkerRun:
         """Pause a batch that cannot be worked on, for an operator to see to; other batches go on."""
         database = holder.database
         batch = Batch(lease.batch, lease.batch_id, lease.last - lease.first + 1)
-        await batches.pause(database, batch, Service(self._client, database.clock.now).moment, reason)
+        clock = Service(self._client, database.clock.now).moment
+        with suppress(LedgerMissing):  # discarded meanwhile
+            await batches.pause(database, batch, clock, reason)
 
     def _fail(self, reason: str) -> None:
         """End because the database or the service is lost."""

@@ -13,6 +13,7 @@ import pytest
 
 from payments_async.bulk import BulkError, OutcomesUnrecorded, RowState
 from payments_async.bulk.engine import sender
+from payments_async.bulk.ledger.postgresql import batches
 from payments_async.bulk.ledger.postgresql.leasing import granting, renewing
 from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedChunks
 from payments_async.bulk.ledger_errors import (
@@ -23,7 +24,7 @@ from payments_async.bulk.ledger_errors import (
     LedgerUnavailable,
     RightsMissing,
 )
-from payments_async.bulk.workers import ChunkReport, PayoutWorker, WorkerProgress, key_proof, work
+from payments_async.bulk.workers import ChunkReport, PayoutWorker, WorkerProgress, key_proof, run_chunk, work
 from payments_async.bulk.workers.chunk_run import ChunkRun
 from payments_async.bulk.workers.closing import BatchClosing
 from tests.support.fleet import Fleet, books, posts, until
@@ -135,6 +136,58 @@ async def test_a_chunk_that_cannot_be_read_pauses_its_batch(fleet: Fleet) -> Non
     report = await fleet.run()
     assert (report.rows, report.exit_code, fleet.held) == (0, 0, set())
     assert str((await june.refresh()).stopped).startswith("paused: ")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "payments.chunks SET totals = 'x' WHERE chunk = 1",
+        "payments.chunks SET totals = 'x' WHERE chunk = 0",
+        "payments.batches SET rules = 'x' WHERE true",
+        "payments.batches SET totals = 'x' WHERE true",
+    ],
+)
+async def test_a_batch_whose_records_cannot_be_read_is_paused_by_name_and_others_go_on(
+    fleet: Fleet, damage: str
+) -> None:
+    await fleet.planned(60, "june")
+    july = await fleet.planned(11, "july")
+    number = "(SELECT batch FROM payments.batches WHERE batch_id = 'june')"
+    fleet.query(f"UPDATE {damage} AND batch = {number}")
+    assert (await fleet.run()).exit_code == 0
+    assert (await july.refresh()).complete
+    ((state, reason),) = fleet.query("SELECT state, reason FROM payments.batches WHERE batch_id = 'june'")
+    assert state == "paused"
+    assert "batch june: " in reason
+    assert "cannot be read" in reason
+
+
+async def test_a_batch_that_is_discarded_after_its_chunk_was_granted_stops_no_worker(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fleet.planned(10, "june")
+    july = await fleet.planned(11, "july")
+    run = ChunkRun.run
+
+    async def discarding(self: ChunkRun) -> ChunkReport:
+        if self.holding == (("june", 1),):
+            (number,) = fleet.query("SELECT batch FROM payments.batches WHERE batch_id = 'june'")[0]
+            for table in ("entries", "chunks", "batches"):
+                fleet.query(f"DELETE FROM payments.{table} WHERE batch = {number}")
+        return await run(self)
+
+    monkeypatch.setattr(ChunkRun, "run", discarding)
+    report = await fleet.run()
+    assert (report.exit_code, report.rows) == (0, 11)
+    assert (await july.refresh()).complete
+
+
+async def test_a_worker_adds_up_no_figures_of_batches(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = await fleet.planned(60)
+    monkeypatch.delattr(batches, "listed")
+    assert (await fleet.run(batch_id="june")).rows == 60
+    assert (await run_chunk(fleet.url, await fleet.client(), "june", 1)).rows == 0
+    assert (await batch.refresh()).complete
 
 
 async def test_a_batch_is_not_closed_while_the_list_cannot_be_read(fleet: Fleet) -> None:

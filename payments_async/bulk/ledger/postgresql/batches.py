@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import attrs
 
-from ...ledger_errors import LedgerMissing, LedgerRefused
+from ...ledger_errors import LedgerDamaged, LedgerMissing, LedgerRefused
 from ...protocol.clocks import Timestamps
 from ...protocol.leases import BatchState
 from ...protocol.records import Binding, Header
@@ -119,9 +119,20 @@ def rules_text(rules: StopRules) -> str:
 
 
 def read_rules(text: str) -> StopRules:
-    """Parse what `rules_text` wrote."""
-    amount, rows, rate = json.loads(text)
-    return StopRules(None if amount is None else Decimal(amount), rows, rate)
+    """Parse what `rules_text` wrote. Raises UnreadableRecord."""
+    with readable("the stop rules"):
+        amount, rows, rate = json.loads(text)
+        return StopRules(None if amount is None else Decimal(amount), rows, rate)
+
+
+async def found(database: Database, batch_id: str) -> BatchFacts:
+    """Read one batch. Raises LedgerMissing, and LedgerError."""
+    path = f"{database.label}, batch {batch_id}"
+    (values,) = await database.read(by_id(batch_id))
+    if not values:
+        raise LedgerMissing(path, "there is no such batch")
+    with undamaged(path):
+        return facts_of(values[0])
 
 
 # Lists
@@ -148,14 +159,20 @@ _FIGURES: Final = (
 async def listed(database: Database, batch_id: str | None = None) -> list[ListedBatch]:
     """List batches with their figures, newest first; `batch_id`: only that one. Raises LedgerError."""
     where = (f"{READ} ORDER BY b.created_at DESC", ()) if batch_id is None else by_id(batch_id)
-    with undamaged(database.label):
-        found = [facts_of(values) for values in (await database.read(where))[0]]
-        numbers = arrays.int8s([facts.batch.batch for facts in found])
-        (chunks,) = await database.read((_FIGURES, (numbers,)))
-        return [_listed(facts, [each for each in chunks if each[0] == facts.batch.batch]) for facts in found]
+    (found,) = await database.read(where)
+    (figures,) = await database.read((_FIGURES, (arrays.int8s([values[0] for values in found]),)))
+    chunks = dict[int, list[tuple[Any, ...]]]()
+    for each in figures:
+        chunks.setdefault(each[0], []).append(each)
+    return [_listed(database, values, chunks.get(values[0], [])) for values in found]
 
 
-def _listed(facts: BatchFacts, chunks: Rows) -> ListedBatch:
+def _listed(database: Database, values: Sequence[Any], chunks: Rows) -> ListedBatch:
+    with undamaged(f"{database.label}, batch {values[2]}"):
+        return _with_figures(facts_of(values), chunks)
+
+
+def _with_figures(facts: BatchFacts, chunks: Rows) -> ListedBatch:
     with readable("a chunk"):
         figures = added_up(RowFigures.read(*each[3:6]) for each in chunks)
     open_, leased = (sum(1 for each in chunks if each[place]) for place in (1, 2))
@@ -203,7 +220,8 @@ def stopping(batch: int, reason: str) -> Statement:
 async def pause(database: Database, batch: Batch, clock: Clock, reason: str) -> None:
     """Let no process begin to send a row. A batch that is not planned or closed stays so.
 
-    A suspect one stays suspect, and is paused after its recovery.
+    A suspect one stays suspect, and is paused after its recovery. An open one whose chain cannot be read is
+    paused without an entry.
     """
 
     def decide(locked: Locked) -> Sequence[Statement] | None:
@@ -213,7 +231,11 @@ async def pause(database: Database, batch: Batch, clock: Clock, reason: str) -> 
             return None
         return [(_SET_STATE, (BatchState.PAUSED.value, reason, batch.batch))]
 
-    await _change(database, batch, clock, "pause", json.dumps({"reason": reason}), decide)
+    try:
+        await _change(database, batch, clock, "pause", json.dumps({"reason": reason}), decide)
+    except LedgerDamaged:
+        sql = f"{_SET_STATE} AND state = 'open'"
+        await database.read((sql, (BatchState.PAUSED.value, reason, batch.batch)))
 
 
 async def resume(database: Database, batch: Batch, clock: Clock) -> None:
@@ -313,9 +335,10 @@ async def commit(
     try:
         await database.commit(run, committed)
         return
-    except UnreadableRecord:
-        pass
-    raise LedgerMissing(database.label, f"there is no batch {batch.batch_id}")
+    except UnreadableRecord as error:
+        finding = str(error)
+    await found(database, batch.batch_id)
+    raise LedgerDamaged(f"{database.label}, batch {batch.batch_id}", [finding])
 
 
 def rebinding(batch: int, header: Header, described_in: int) -> Statement:

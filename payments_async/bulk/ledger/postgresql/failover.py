@@ -104,16 +104,17 @@ async def judge(database: Database, batch: Batch, clock: Clock, heads: Heads | N
         heads.connection = database.connections
         locking = _chunks.locking(batch.batch, [WHOLE])
         locked, found, own = await transaction.read(locking, (_STORE, (batch.batch,)), _own(batch, heads))
+        whole = Locked.of(locked)
         before, here, standby, losses = _read(found)
         decided[:] = [loss_of(before, here, standby, _found(own, heads, losses))]
         if decided[0] is not None:
             text = _text(before, here, decided[0].name)
-            return mark(transaction, batch, Locked.of(locked), clock, decided[0], text)
+            return mark(transaction, batch, whole, clock, decided[0], text)
         if before == here:
             return None
         transaction.write((_MOVE, (batch.batch,)))
         transaction.write((_EXTEND, (_leases.LEASE, batch.batch)))
-        return noted(transaction, batch, Locked.of(locked), clock, "server", _text(before, here))
+        return noted(transaction, batch, whole, clock, "server", _text(before, here))
 
     await commit(database, batch, work)
     return decided[0]

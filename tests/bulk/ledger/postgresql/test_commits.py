@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from typing import Any
 
 import attrs
 import pytest
 
 from payments_async.bulk.ledger.ledger import Edits
 from payments_async.bulk.ledger.postgresql import batches
+from payments_async.bulk.ledger.postgresql.driver.database import Database
 from payments_async.bulk.ledger_errors import LedgerDamaged, LedgerRefused
 from payments_async.bulk.protocol.records import Ends, Resend, RowOutcome
 from payments_async.bulk.protocol.row_state import RowState, confirm
@@ -190,6 +193,35 @@ async def test_rows_are_read_chunk_by_chunk_without_those_that_have_none(databas
         assert (await ledger.first()).number == 1
 
 
+async def test_a_list_of_batches_looks_once_at_each_chunk(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Counted(list[Any]):
+        """Chunks, and how many of them were looked at."""
+
+        def __iter__(self) -> Iterator[Any]:
+            looked.append(len(self))
+            return super().__iter__()
+
+    looked, read = list[int](), Database.read
+
+    async def counting(self: Database, *statements: Any) -> Any:
+        return [Counted(found) for found in await read(self, *statements)]
+
+    async with batch(database, spread(3, 3)) as ledger:
+        copies = (
+            "CREATE TEMP TABLE more AS SELECT g.number AS copy FROM generate_series(1, 9) g(number)",
+            "INSERT INTO payments.chunks SELECT (jsonb_populate_record(c, jsonb_build_object("
+            "'batch', m.copy))).* FROM payments.chunks c, more m",
+            "INSERT INTO payments.batches SELECT (jsonb_populate_record(b, jsonb_build_object("
+            "'batch', m.copy, 'batch_id', m.copy::text))).* FROM payments.batches b, more m",
+        )
+        run(database, *copies)
+        monkeypatch.setattr(Database, "read", counting)
+        assert len(await batches.listed(ledger.database)) == 10
+        assert sum(looked) <= 3 * (10 + 2 * 10)
+
+
 async def test_a_list_of_batches_has_their_figures(database: str) -> None:
     async with batch(database, spread(3, 3)) as ledger:
         await leased(ledger.database)
@@ -198,7 +230,7 @@ async def test_a_list_of_batches_has_their_figures(database: str) -> None:
         assert found.figures.count(RowState.NEW) == 6
         assert await batches.listed(ledger.database, "nobody's") == []
         run(database, "UPDATE payments.chunks SET totals = '{'")
-        with pytest.raises(LedgerDamaged, match="a chunk cannot be read"):
+        with pytest.raises(LedgerDamaged, match=r"batch batch-1: .*a chunk cannot be read"):
             await batches.listed(ledger.database)
         with pytest.raises(LedgerDamaged, match="a chunk cannot be read"):
             await ledger.refresh()

@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from decimal import Decimal
+from functools import partial
 from typing import Final
 
 import attrs
 
-from ....._http.addresses import same_service
-from ....ledger_errors import LeaseLost
+from ....ledger_errors import LeaseLost, LedgerDamaged, LedgerMissing
 from ....protocol import leases as _rules
 from ....protocol.leases import BatchState, own_end
 from ....protocol.row_state import RowState
 from ....protocol.stop_rules import StopRules, Totals
 from .. import chunks as _chunks
-from ..batches import read_rules, stopping
+from ..batches import pause, read_rules, stopping
 from ..chunks import HERE, Batch, Chunk, Entered
 from ..driver import arrays
 from ..driver.database import Database, Transaction
 from ..failover import judge
-from ..rows import undamaged
+from ..rows import UnreadableRecord
 from ..schema import rows_table, states_table
 from . import allowances
 from .allowances import Allowance, NewRows
 from .leases import Lease, Work
+from .open_batches import open_batches
 from .workers import Worker
 
-_OPEN: Final = (
-    f"SELECT b.batch, b.batch_id, b.chunk_size, b.base_url, {HERE} "
-    "FROM payments.batches b WHERE b.state = 'open' AND b.environment = %s AND %s = ANY(b.keys)"
-)
 _FREE: Final = "c.batch = ANY(%s) AND (c.expires IS NULL OR c.expires <= clock_timestamp())"
 _HAS_NEW: Final = "c.unsent > 0 AND (b.stopped IS NULL OR c.granted_to > 0)"
 _BUSY: Final = (
@@ -78,28 +76,26 @@ async def grant(
 ) -> list[Lease]:
     """Ask for a lease of any free chunk with work of this kind, or of one batch or chunk.
 
-    Returns several for `LOOK`, none when there is nothing to do. Raises LedgerError.
+    Returns several for `LOOK`, none when there is nothing to do. Pauses a damaged batch, and goes on with
+    the others. Raises LedgerError.
     """
-    open_batches = [number for number in await _open_batches(database, worker) if batch in (None, number)]
-    if not open_batches:
-        return []
-    granting = _Granting(database, worker, kind)
-    with undamaged(database.label):
-        return await database.commit(
-            lambda transaction: granting.grant(transaction, open_batches, chunk), granting.is_granted
-        )
-
-
-async def _open_batches(database: Database, worker: Worker) -> list[int]:
-    """Find the batches that this worker may work on. Judges those whose store has changed."""
-    place, numbers = worker.account, []
-    (found,) = await database.read((_OPEN, (place.environment, place.key)))
-    for number, batch_id, size, url, is_here in found:
-        if same_service(url, place.base_url):
+    among, clock = dict[int, Batch](), worker.clock(database)
+    for each, is_here in await open_batches(database, worker.account, batch):
+        with suppress(LedgerMissing):  # discarded meanwhile
             if not is_here:
-                await judge(database, Batch(number, batch_id, size), worker.clock(database))
-            numbers.append(number)
-    return numbers
+                await judge(database, each, clock)
+            among[each.batch] = each
+    while among:
+        granting = _Granting(database, worker, kind)
+        work = partial(granting.grant, among=sorted(among), chunk=chunk)
+        try:
+            return await database.commit(work, granting.is_granted)
+        except UnreadableRecord as error:
+            damaged, finding = among.pop(granting.batch), str(error)
+        reason = LedgerDamaged(f"{database.label}, batch {damaged.batch_id}", [finding])
+        with suppress(LedgerMissing):
+            await pause(database, damaged, clock, str(reason))
+    return []
 
 
 @attrs.define
@@ -109,11 +105,11 @@ class _Granting:
     database: Database
     worker: Worker
     kind: Work
+    batch: int = 0
+    """The batch that the last attempt has found a chunk of."""
     _last: tuple[int, list[Entered]] = (0, [])
 
-    async def grant(
-        self, transaction: Transaction, open_batches: Collection[int], chunk: int | None
-    ) -> list[Lease]:
+    async def grant(self, transaction: Transaction, among: Sequence[int], chunk: int | None) -> list[Lease]:
         """Find free chunks and grant their leases, each with an entry of its chain."""
         self._last = (0, [])
         asked = self.database.runtime.boottime()
@@ -123,13 +119,13 @@ class _Granting:
             )
         sql = _FIND.format(condition=_CONDITIONS[self.kind])
         most = "" if self.kind is Work.LOOK else " LIMIT 1"
-        among = arrays.int8s(sorted(open_batches))
-        values = (among, among, chunk, chunk)
+        values = (arrays.int8s(among), arrays.int8s(among), chunk, chunk)
         (found,) = await transaction.read((f"{sql}{most} FOR UPDATE OF c SKIP LOCKED", values))
         if not found:
             return []
-        batch = found[0][0]
-        return await self._grant(transaction, batch, [each[1] for each in found if each[0] == batch], asked)
+        self.batch = found[0][0]
+        chunks = [each[1] for each in found if each[0] == self.batch]
+        return await self._grant(transaction, self.batch, chunks, asked)
 
     async def _grant(
         self, transaction: Transaction, number: int, chunks: Sequence[int], asked: float

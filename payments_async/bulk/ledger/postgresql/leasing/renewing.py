@@ -18,6 +18,7 @@ from ..driver import arrays
 from ..driver.database import Database, Transaction
 from ..driver.session import Statement
 from ..failover import judge
+from ..rows import UnreadableRecord
 from ..standbys import observing
 from .leases import Lease
 from .workers import Worker
@@ -106,7 +107,10 @@ class _Renewing:
         for batch, _, _, _, state, reason, why, rules in found:
             if state != BatchState.OPEN:
                 held[batch] = f"{state}: {reason}" if reason else str(state)
-            why = why or await _failure(transaction, batch, read_rules(rules))
+            try:
+                why = why or await _failure(transaction, batch, read_rules(rules))
+            except UnreadableRecord as error:
+                held[batch] = str(error)
             if why is not None:
                 stopped[batch] = why
         transaction.write(observing(numbers))
