@@ -202,8 +202,9 @@ async def plan(database: Database, batch: Batch, clock: Clock, rules: StopRules,
     What was granted is granted anew, and rows in doubt are due for a look at once.
     """
     text = rules_text(rules)
-    changed = ((sql, (batch.batch,)) for sql in (_NO_GRANTS, _LOOK_NOW))
-    statements = ((_SET_RULES, (text, batch.batch)), *changed, *also)
+    number = batch.batch
+    granted = _chunks.locking_all(number), (_NO_GRANTS, (number,)), (_LOOK_NOW, (number,))
+    statements = (*granted, (_SET_RULES, (text, number)), *also)
     await _change(database, batch, clock, "plan", text, lambda _: statements)
 
 

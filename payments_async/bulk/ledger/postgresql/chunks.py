@@ -1,7 +1,7 @@
 """Chunks: ranges of a batch's rows. Each has a hash chain, figures and a holder of its own.
 
-Whoever changes rows locks their chunks first, in rising order. Chunk 0 stands for the batch itself, and its
-chain for what is rare: import, plan, edits, pause, closing.
+Whoever changes rows locks their chunks first, in rising order, and the batch's own row last. Chunk 0 stands
+for the batch itself, and its chain for what is rare: import, plan, edits, pause, closing.
 """
 
 from __future__ import annotations
@@ -133,6 +133,11 @@ def reading(batch: int, condition: str = "", *values: Any) -> Statement:
 def locking(batch: int, chunks: Iterable[int]) -> Statement:
     """Make a statement that locks chunks, for `Locked.of`."""
     return _LOCK, (batch, arrays.int4s(sorted(set(chunks))))
+
+
+def locking_all(batch: int) -> Statement:
+    """Make a statement that locks all chunks."""
+    return "SELECT 1 FROM payments.chunks WHERE batch = %s ORDER BY chunk FOR UPDATE", (batch,)
 
 
 def read(found: Rows) -> list[Chunk]:

@@ -220,7 +220,7 @@ class PostgresLedger(SharedLedger):
             return bool((await transaction.read((found, (number,))))[0])
 
         try:
-            await self.database.once(work, committed)
+            await self.database.once(work, committed, may_repeat=lambda: not loading.blocks)
         finally:
             await self.refresh()  # after BatchExists too: another process has imported it
         return self.header
@@ -254,7 +254,9 @@ class PostgresLedger(SharedLedger):
             return await _chunks.is_stored(transaction, self.facts.batch.batch, made[0].entered.values())
 
         with undamaged(self.path):
-            await self._committer.judged(lambda: self.database.once(edited, committed))
+            await self._committer.judged(
+                lambda: self.database.once(edited, committed, may_repeat=lambda: not made)
+            )
         self._facts = made[0].facts
         self._keep({number: each.chunk.figures for number, each in made[0].entered.items()})
 
@@ -279,7 +281,7 @@ class PostgresLedger(SharedLedger):
         async def committed(transaction: Transaction) -> bool:
             return not (await transaction.read(batches.by_id(facts.batch.batch_id)))[0]
 
-        await self.database.once(work, committed)
+        await self.database.once(work, committed, may_repeat=lambda: True)
         self._discarded = True
 
     async def check(self, on_line: Callable[[str], object] = bool) -> CheckReport:

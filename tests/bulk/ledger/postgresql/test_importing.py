@@ -135,6 +135,7 @@ async def test_an_import_without_an_answer_to_its_commit(
                 session = await waits_for_lock(other)
                 if is_committed:
                     proxy.heal()
+                    await waits_for_lock(other, count=2)  # a new session asks how it ended
                     other.execute("SELECT pg_advisory_unlock(7)")
                     await importing
                     assert counts(ledger) == {"NEW": 3}
@@ -251,6 +252,7 @@ async def test_a_batch_is_discarded_once_without_an_answer(
                 session = await waits_for_lock(other)
                 if is_committed:
                     proxy.heal()
+                    await waits_for_lock(other, count=2)
                     other.execute("SELECT pg_advisory_unlock(7)")
                     await discarding
                 else:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
 
+import attrs
 import psycopg
 import pytest
 
@@ -15,6 +17,7 @@ from payments_async.bulk.ledger.postgresql import commits
 from payments_async.bulk.ledger.postgresql.driver import session
 from payments_async.bulk.ledger.postgresql.driver.database import Database, Transaction
 from payments_async.bulk.ledger.postgresql.failover import StoreChanged
+from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk.ledger_errors import (
     DatabaseUnfit,
     LedgerBroken,
@@ -26,6 +29,7 @@ from payments_async.bulk.ledger_errors import (
     LedgerUnavailable,
     RightsMissing,
 )
+from payments_async.bulk.protocol.records import NewRow
 from payments_async.bulk.protocol.row_state import RowState
 from tests.support.databases import (
     batch,
@@ -37,7 +41,7 @@ from tests.support.databases import (
     run,
     waits_for_lock,
 )
-from tests.support.ledgers import numbers
+from tests.support.ledgers import BINDING, Clock, new_row, numbers
 from tests.support.servers import CutProxy, PostgresServer
 
 SECRET = "account-data-CANARY"
@@ -229,7 +233,7 @@ async def test_an_edit_is_rolled_back_when_its_caller_is_cancelled(database: str
             begun.set()
             await transaction.read(("SELECT pg_sleep(50)", ()))
 
-        working = asyncio.ensure_future(opened.once(work, nothing_committed))
+        working = asyncio.ensure_future(opened.once(work, nothing_committed, may_repeat=bool))
         await begun.wait()
         working.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -273,6 +277,41 @@ async def test_an_edit_without_an_answer_to_its_commit_is_not_repeated(
                         await editing
             expected = RowState.CANCELLED if is_committed else RowState.NEW
             assert (await ledger.numbered([2]))[2].state is expected
+
+
+async def another(ledger: PostgresLedger) -> None:
+    """Import another batch."""
+    binding = attrs.evolve(BINDING, batch_id="batch-2", input_hash="input-2")
+    made = await PostgresLedger.open(ledger.database, "batch-2", clock=Clock(), must_exist=False)
+
+    async def rows() -> AsyncIterator[NewRow]:
+        yield new_row(1)
+
+    await made.import_rows(binding, rows())
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        pytest.param(lambda ledger: ledger.edit(lambda edits: edits.cancel([2])), id="edit"),
+        pytest.param(PostgresLedger.discard, id="discard"),
+        pytest.param(another, id="import"),
+    ],
+)
+async def test_what_is_broken_off_before_it_reads_a_row_is_repeated(
+    database: str, work: Callable[[PostgresLedger], Awaitable[Any]]
+) -> None:
+    async with batch(database) as ledger:
+        with psycopg.connect(database) as other:
+            other.execute("LOCK TABLE payments.batches, payments.chunks IN EXCLUSIVE MODE")
+            working = asyncio.ensure_future(work(ledger))
+            session = await waits_for_lock(other)
+            attempt = "SELECT xact_start FROM pg_stat_activity WHERE pid = %s AND wait_event_type = 'Lock'"
+            first = run(database, (attempt, (session,)))
+            other.execute("SELECT pg_cancel_backend(%s)", (session,))
+            while not working.done() and run(database, (attempt, (session,))) in ([], first):  # noqa: ASYNC110 - a server's
+                await asyncio.sleep(0.005)
+        await working
 
 
 async def test_an_edit_whose_connection_is_lost_before_its_commit_is_not_repeated(database: str) -> None:
@@ -359,7 +398,7 @@ async def test_nothing_is_done_once_it_is_closed(database: str) -> None:
         with pytest.raises(LedgerClosed):
             await opened.read(("SELECT 1", ()))
         with pytest.raises(LedgerClosed):
-            await opened.once(Any, nothing_committed)
+            await opened.once(Any, nothing_committed, may_repeat=bool)
 
 
 async def test_a_standby_in_the_primarys_place_is_waited_out(

@@ -209,17 +209,25 @@ class Database:
 
         return await self._finished(self._repeated(attempt))
 
-    async def once(self, work: Work[T], committed: Work[bool]) -> T:
+    async def once(self, work: Work[T], committed: Work[bool], *, may_repeat: Callable[[], bool]) -> T:
         """Run `work` in a transaction, once, for as long as it takes. A cancelled caller rolls it back.
+
+        Args:
+            work: it runs again only when it was broken off for another's sake and `may_repeat`.
+            committed: finds out, at the beginning of a new transaction, whether `work` was committed.
+            may_repeat: whether it has read nothing yet that it cannot read again.
 
         Raises LedgerError: LedgerUnavailable too when nothing was committed because the connection was lost.
         """
+        rests = _Rests(self.runtime, self.patience)
 
         async def attempt(connection: Connection) -> T | _Unknown:
             return await self._transact(Transaction(connection, limited=False), work, committed, None)
 
         async with self._turn:
             done = await self._attempt(attempt)
+            while _was_broken_off(done) and may_repeat() and await rests.rest(None):
+                done = await self._attempt(attempt)
         if isinstance(done, _Unknown):
             return await self._finished(self._settled(done, committed))
         if isinstance(done, DatabaseFailure):
@@ -393,6 +401,10 @@ class _Rests:
             return False
         await self._runtime.sleep(pause)
         return True
+
+
+def _was_broken_off(done: object) -> bool:
+    return isinstance(done, DatabaseFailure) and done.kind is FailureKind.REPEAT
 
 
 def _looked_at(work: asyncio.Future[Any]) -> None:

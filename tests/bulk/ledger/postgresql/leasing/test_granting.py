@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
 import attrs
+import psycopg
 import pytest
 
 from payments_async._runtime import SystemRuntime
@@ -13,10 +18,11 @@ from payments_async.bulk.ledger.postgresql.leasing.granting import grant
 from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedChunks
 from payments_async.bulk.ledger.postgresql.leasing.leases import Work
 from payments_async.bulk.ledger.postgresql.leasing.renewing import renew
+from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk.ledger_errors import LeaseLost
 from payments_async.bulk.protocol.records import Resend
 from payments_async.bulk.protocol.row_state import RowState
-from payments_async.bulk.protocol.stop_rules import Account
+from payments_async.bulk.protocol.stop_rules import Account, StopRules
 from tests.support.databases import (
     ACCOUNT,
     batch,
@@ -24,6 +30,7 @@ from tests.support.databases import (
     leased,
     run,
     spread,
+    waits_for_lock,
     worker,
 )
 from tests.support.ledgers import BINDING, Clock, counts, created, new_row, rejected
@@ -41,6 +48,29 @@ async def test_a_chunk_has_one_holder_until_its_lease_runs_out(database: str) ->
             await first.claim(1)
         await ledger.refresh()
         assert counts(ledger) == {"NEW": 5}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda ledger: ledger.plan(StopRules()), id="plan"),
+        pytest.param(lambda ledger: ledger.begin_recovery(by_hand=True), id="recover"),
+        pytest.param(lambda ledger: ledger.edit(lambda edits: edits.cancel([501])), id="edit"),
+    ],
+)
+async def test_what_changes_a_batch_locks_its_chunks_first_in_rising_order(
+    database: str, change: Callable[[PostgresLedger], Awaitable[Any]]
+) -> None:
+    """As a grant does: of two that lock in another order, each may wait for the other."""
+    async with batch(database, spread(3, 3, 3)) as ledger:
+        await leased(ledger.database)  # in the table its chunk is the last now
+        with psycopg.connect(database) as other:
+            other.execute("SELECT FROM payments.chunks WHERE chunk = 1 FOR UPDATE")
+            changing = asyncio.ensure_future(change(ledger))
+            await waits_for_lock(other)
+            for free in ("chunks WHERE chunk > 1", "batches"):
+                other.execute(f"SELECT FROM payments.{free} FOR UPDATE NOWAIT".encode())
+        await changing
 
 
 async def test_without_a_clock_that_counts_suspension_there_is_no_lease(database: str) -> None:
