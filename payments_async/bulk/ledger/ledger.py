@@ -140,7 +140,8 @@ class Ledger(ABC):
         """Import all rows in one transaction, in rising order of their numbers; then the batch can begin.
 
         Raises BatchExists when there is a batch already, LedgerDuplicates naming rows that share a key or a
-        reference, and whatever `rows` raises. Nothing is imported then, nor when the import is cancelled.
+        reference, and whatever `rows` raises. Nothing is imported then, nor when the import is cancelled
+        before its commit.
         """
 
     @abstractmethod
@@ -159,8 +160,8 @@ class Ledger(ABC):
     async def edit(self, work: Callable[[Edits], Awaitable[None]], *, dry: bool = False) -> None:
         """Carry out edits as one transaction: all of them, or none. `dry`: `work` only reads.
 
-        Raises whatever `work` raises; nothing is changed then, nor when the edit is cancelled.
-        `work` runs once.
+        Raises whatever `work` raises; nothing is changed then, nor when the edit is cancelled before its
+        commit. `work` runs once.
         """
 
     @abstractmethod

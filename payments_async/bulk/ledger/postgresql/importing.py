@@ -92,7 +92,7 @@ class Loading:
 
     async def _take(self, transaction: Transaction) -> float:
         """Take the batch's name, and return the database's time. Waits for another planner of the batch."""
-        _, same = await transaction.read(_one_input(self.binding), same_input(self.binding))
+        _, same = await transaction.read(one_input(self.binding), same_input(self.binding))
         for (batch_id,) in same:
             if batch_id not in self.paid_elsewhere:
                 raise InputPaidElsewhere(self.path, batch_id=batch_id)
@@ -253,7 +253,7 @@ _GRANTEES: Final[Statement] = (
 )
 
 
-def _one_input(binding: Binding) -> Statement:
+def one_input(binding: Binding) -> Statement:
     """Make the statement that lets one process at a time import an input."""
     return "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"payments {binding.input_hash}",)
 

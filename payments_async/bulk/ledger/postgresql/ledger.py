@@ -44,7 +44,7 @@ from .driver.database import Database, Transaction
 from .edits import PostgresEdits
 from .failover import LOSSY, UNPROVEN, Heads, judge
 from .figures import RowFigures, added_up
-from .importing import Loading, same_input
+from .importing import Loading, one_input, same_input
 from .reader import RowReader
 from .recovering import Recovery
 from .rows import undamaged
@@ -202,7 +202,8 @@ class PostgresLedger(SharedLedger):
 
         Raises BatchExists when there is a batch already, perhaps another process's, which is then the one of
         this ledger; InputPaidElsewhere when another process has just imported the same rows as another
-        batch; LedgerDuplicates; and whatever `rows` raises. Nothing is imported then, nor when cancelled.
+        batch; LedgerDuplicates; and whatever `rows` raises. Nothing is imported then, nor when cancelled
+        before the commit.
         """
         if self.batch_id not in (None, binding.batch_id):
             raise LedgerOfAnotherBatch(self.path, recorded=str(self.batch_id), given=binding.batch_id)
@@ -217,7 +218,7 @@ class PostgresLedger(SharedLedger):
 
         async def committed(transaction: Transaction) -> bool:
             found = "SELECT 1 FROM payments.batches WHERE batch = %s"
-            return bool((await transaction.read((found, (number,))))[0])
+            return bool((await transaction.read(one_input(binding), (found, (number,))))[1])
 
         try:
             await self.database.once(work, committed, may_repeat=lambda: not loading.blocks)
@@ -279,7 +280,8 @@ class PostgresLedger(SharedLedger):
             transaction.write((f"DROP TABLE {', '.join(tables)}", ()))
 
         async def committed(transaction: Transaction) -> bool:
-            return not (await transaction.read(batches.by_id(facts.batch.batch_id)))[0]
+            lock = _chunks.locking(facts.batch.batch, chunks)
+            return not (await transaction.read(lock, batches.by_id(facts.batch.batch_id)))[1]
 
         await self.database.once(work, committed, may_repeat=lambda: True)
         self._discarded = True

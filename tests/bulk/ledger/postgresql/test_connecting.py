@@ -177,8 +177,11 @@ async def test_an_unfit_server_is_refused(postgres: PostgresServer) -> None:
 class Pooler:
     """Gives a server's sessions to its clients: for as long as they stay, or for a transaction each."""
 
-    def __init__(self, target: tuple[str, int], *, by_transaction: bool) -> None:
-        self._target, self._by_transaction = target, by_transaction
+    def __init__(
+        self, target: tuple[str, int], *, by_transaction: bool = False, second: str = "served"
+    ) -> None:
+        """`second`: a second client is `served`, `refused`, or `kept waiting`."""
+        self._target, self._by_transaction, self._second = target, by_transaction, second
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
         self._hello = b""
         self._open: list[asyncio.StreamWriter] = []
@@ -198,6 +201,12 @@ class Pooler:
         self._open.append(writer)
         with contextlib.suppress(asyncio.IncompleteReadError, asyncio.CancelledError, OSError):
             hello = await self._greeting(reader, writer)
+            if self._hello and self._second != "served":
+                if self._second == "kept waiting":
+                    writer.write(self._hello)
+                    await reader.read()
+                writer.close()
+                return
             if not self._by_transaction:
                 session = await self._session(hello)
                 writer.write(self._hello)
@@ -273,6 +282,17 @@ async def test_a_pooler_of_transactions_is_refused_and_one_of_sessions_is_not(
         else:
             async with connected(url) as opened:
                 assert opened.server.is_pooled
+
+
+@pytest.mark.parametrize("second", ["refused", "kept waiting"])
+async def test_a_pooler_without_a_second_connection_is_said_in_our_words(
+    database: str, postgres: PostgresServer, second: str
+) -> None:
+    async with Pooler(postgres.address, second=second).listening() as port:
+        url = database.replace(f":{postgres.port}/", f":{port}/") + "?gssencmode=disable&sslmode=disable"
+        with pytest.raises(LedgerUnavailable, match="no answer") as caught:
+            await Database.open(url, SYSTEM, answer=0.5)
+        assert caught.value.__context__ is None
 
 
 # Clocks

@@ -241,13 +241,19 @@ async def test_an_edit_is_rolled_back_when_its_caller_is_cancelled(database: str
         assert await opened.read(("SELECT to_regclass('public.made')", ())) == [[(None,)]]
 
 
-async def test_an_edit_that_is_cancelled_at_its_commit_may_have_taken_place(database: str) -> None:
+@pytest.mark.parametrize("times", [1, 2])
+async def test_an_edit_that_is_cancelled_at_its_commit_may_have_taken_place(
+    database: str, times: int
+) -> None:
     async with batch(database) as ledger:
         with held_commits(database) as other:
             editing = asyncio.ensure_future(ledger.edit(lambda edits: edits.cancel([2])))
             await waits_for_lock(other)
-            editing.cancel()
-            await asyncio.sleep(0)
+            for _ in range(times):
+                editing.cancel()
+                for _ in range(10):
+                    await asyncio.sleep(0)
+                assert not editing.done()
             other.execute("SELECT pg_advisory_unlock(7)")
             with pytest.raises(asyncio.CancelledError):
                 await editing

@@ -157,10 +157,21 @@ class Database:
             raise error_of(self.label, connection)
         found = connection.info.get_parameters()  # with what a service file added
         self._require_private(exposure(found), exposed=exposed)
-        if self.server.is_pooled and await is_shared(connection, self.address.parameters):
+        shared = self.server.is_pooled and await self._attempt(self._is_shared, self._answer)
+        if isinstance(shared, DatabaseFailure):
+            raise error_of(self.label, shared)
+        if shared:
             raise DatabaseUnfit(
                 self.label, "a pooler gives each transaction another session: use its session mode, or none"
             )
+
+    async def _is_shared(self, connection: Connection) -> bool:
+        async with await AsyncConnection.connect(**self._parameters) as other:
+            timer = self.runtime.call_later(self._answer, lambda: cut(other))
+            try:
+                return await is_shared(connection, other)
+            finally:
+                timer.cancel()
 
     def __repr__(self) -> str:
         return f"Database({self.label!r})"
@@ -342,9 +353,8 @@ class Database:
 
     async def _connect(self) -> Connection | DatabaseFailure:
         """Connect and set up the session. Returns the connection, or what failed."""
-        parameters = {**self.address.parameters, "connect_timeout": self._connect_timeout}
         try:
-            connection: Connection = await AsyncConnection.connect(autocommit=True, **parameters)
+            connection: Connection = await AsyncConnection.connect(autocommit=True, **self._parameters)
         except Error as error:
             return DatabaseFailure(FailureKind.LOST, refusal(error))
         failure: DatabaseFailure | None = _NO_ANSWER
@@ -371,10 +381,10 @@ class Database:
         return DatabaseFailure(FailureKind.LOST, "a standby") if self._server.is_standby else None
 
     @property
-    def _connect_timeout(self) -> int:
-        """Whole seconds for a new connection: no more than for an answer, or than the address says."""
+    def _parameters(self) -> dict[str, Any]:
+        """Those of a new connection, for which it waits no longer than for an answer."""
         given = int(self.address.parameters.get("connect_timeout") or 0) or _CONNECT
-        return max(2, min(given, math.ceil(self._answer)))
+        return {**self.address.parameters, "connect_timeout": max(2, min(given, math.ceil(self._answer)))}
 
     async def _drop(self) -> None:
         connection, self._connection = self._connection, None
@@ -415,11 +425,13 @@ def _looked_at(work: asyncio.Future[Any]) -> None:
 
 async def _uncancelled(work: Awaitable[None]) -> None:
     """Wait for work to end, and only then be cancelled."""
-    running = asyncio.ensure_future(work)
-    try:
-        await asyncio.wait([running])
-    except asyncio.CancelledError:
-        await asyncio.wait([running])
-        running.exception()  # it was looked at
-        raise
+    running, cancelled = asyncio.ensure_future(work), False
+    while not running.done():
+        try:
+            await asyncio.wait([running])
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled:
+        _looked_at(running)
+        raise asyncio.CancelledError
     running.result()

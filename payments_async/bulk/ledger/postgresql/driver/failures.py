@@ -6,7 +6,7 @@ from enum import Enum, auto
 from typing import Final
 
 import attrs
-from psycopg import DataError, Error
+from psycopg import DataError, Error, OperationalError
 
 from ....ledger_errors import (
     LedgerBroken,
@@ -75,7 +75,7 @@ _CLASSES: Final = {
 def diagnosed(error: Error, *, is_closed: bool) -> DatabaseFailure:
     """Classify an error of psycopg; `is_closed`: the connection ended with it."""
     code = error.sqlstate
-    if code is None and is_closed:
+    if code is None and (is_closed or isinstance(error, OperationalError)):  # another one's, perhaps
         return DatabaseFailure(FailureKind.LOST, "no answer")
     if code is None:
         return DatabaseFailure(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import attrs
@@ -134,11 +134,10 @@ async def _one(connection: Connection, sql: str) -> Any:
     return None
 
 
-async def is_shared(connection: Connection, parameters: Mapping[str, Any]) -> bool:
+async def is_shared(connection: Connection, other: Connection) -> bool:
     """Find out whether another client may get this client's server session: a pooler of transactions."""
     pid = ("SELECT pg_backend_pid()", ())
     ((before,),), *_ = await sent(connection, [pid])
-    async with await AsyncConnection.connect(**parameters) as other:
-        ((theirs,),), *_ = await sent(other, [pid])  # in a transaction that stays open
-        ((now,),), *_ = await sent(connection, [pid])
+    ((theirs,),), *_ = await sent(other, [pid])  # in a transaction that stays open
+    ((now,),), *_ = await sent(connection, [pid])
     return bool(theirs == before or now != before)
