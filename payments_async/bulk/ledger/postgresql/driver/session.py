@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import attrs
-from psycopg import AsyncConnection, Error
+from psycopg import Error
 
 from ....._postgresql import OLDEST, Connection
 from ....._runtime import Runtime
