@@ -42,17 +42,22 @@ if TYPE_CHECKING:
 
 _MOST = 5
 _BRIEF = 12
+_RESTORED: Final = "after any restore `payments payouts recover --by-hand`, as an old copy lacks commits"
 
 
 class LedgerError(BulkError):
     """The ledger cannot be used as asked. Says which file, what is wrong and the way out."""
 
-    way_out: ClassVar[str] = "see what it says with `payments payouts status` and `check`, then run it again"
+    way_out: str = "see what it says with `payments payouts status` and `check`, then run it again"
+    _database_way_out: ClassVar[str] = ""
+    """The way out for a database, where that for a file would harm."""
 
     def __init__(self, path: str, problem: str) -> None:
+        if self._database_way_out and path.startswith("postgresql://"):
+            self.way_out = self._database_way_out
         super().__init__(f"{path}: {problem}; {self.way_out}")
         self.path = path
-        """The ledger's file."""
+        """The ledger's file, or its database and batch."""
         self.problem = problem
         """What is wrong, without account data."""
 
@@ -336,6 +341,7 @@ class LedgerBroken(LedgerError):
     """The disk failed under the ledger. Nothing it returns in this run can be relied on any more."""
 
     way_out = "see to the disk, then open the ledger again and check it: payments payouts check"
+    _database_way_out = f"see to the database's server, then `payments payouts check`; {_RESTORED}"
 
 
 class LedgerDamaged(LedgerError):
@@ -345,6 +351,7 @@ class LedgerDamaged(LedgerError):
         "put back the newest whole copy; without one move it and its .lock away, and load the same input "
         "under the same batch id: a row sent again under its reference is not paid twice"
     )
+    _database_way_out = f"pause the batch, and see what `payments payouts check` finds; {_RESTORED}"
 
     def __init__(self, path: str, findings: Sequence[str]) -> None:
         text = "; ".join(findings[:_MOST])

@@ -86,7 +86,7 @@ class Sender:
                     doubt = row.known.was_doubtful
                     continue
                 case why:
-                    text = f"row {row.number}: {why}; the ledger is damaged: put back its newest whole copy"
+                    text = f"row {row.number}: {why}; the ledger is damaged: see `payments payouts check`"
                     self._stopping.halt(text, Stop.RULE)  # every run would end like this one
                     return
             posted = await self._post(row, INTENT_LIFETIME + _MARGIN - held.at_most)

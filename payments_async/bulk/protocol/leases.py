@@ -31,11 +31,6 @@ def may_send(ends: float, now: float) -> bool:
     return now < ends
 
 
-def may_grant(expires: float | None, now: float) -> bool:
-    """True if a chunk is free: nobody leased it, or the lease has expired. Both by the ledger's clock."""
-    return expires is None or expires <= now
-
-
 class BatchState(StrEnum):
     """The state of a batch in a ledger that several workers share."""
 
@@ -55,12 +50,12 @@ class IntentBlock(StrEnum):
     STOPPED = "the batch is not planned yet, or paused, suspect or closed"
 
 
-def intent_block(granted: bytes | None, mine: bytes, state: BatchState) -> IntentBlock | None:
+def intent_block(granted: bytes | None, mine: bytes | None, state: BatchState) -> IntentBlock | None:
     """Give the reason why an intent must not be recorded, or None. Asked in the transaction that records it.
 
     `granted`: the id of the chunk's lease in the ledger. Ids are random and compared by equality alone: a
-    lease that has expired is still good while nobody else was granted the chunk.
+    lease that has expired is still good while nobody else was granted the chunk. `mine`: None without one.
     """
     if state is not BatchState.OPEN:
         return IntentBlock.STOPPED
-    return None if granted == mine else IntentBlock.LOST
+    return None if granted == mine and mine is not None else IntentBlock.LOST

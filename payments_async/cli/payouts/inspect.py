@@ -109,7 +109,7 @@ async def check(ledger: LedgerAddress, chunks: str | None, context: CommandConte
         if good:
             context.show.step("Head", report.head)
     if not good:
-        raise CommandEnded(f"{ledger.shown}: not as it was written; {LedgerDamaged.way_out}", Exit.REFUSED)
+        raise CommandEnded(str(LedgerDamaged(ledger.shown, ["not as it was written"])), Exit.REFUSED)
     return Exit.DONE
 
 

@@ -11,7 +11,6 @@ from payments_async.bulk.protocol.leases import (
     BatchState,
     IntentBlock,
     intent_block,
-    may_grant,
     may_send,
     own_end,
 )
@@ -30,11 +29,6 @@ def test_one_renewal_may_fail() -> None:
     assert own_end(0.0) > 3 * RENEW_EVERY
 
 
-@pytest.mark.parametrize(("expires", "free"), [(None, True), (99.9, True), (100.0, True), (100.1, False)])
-def test_a_chunk_is_free_without_a_lease_or_after_it(expires: float | None, free: bool) -> None:
-    assert may_grant(expires, 100.0) is free
-
-
 @pytest.mark.parametrize(
     ("granted", "state", "block"),
     [
@@ -50,3 +44,7 @@ def test_an_intent_needs_the_chunks_lease_and_an_open_batch(
     granted: bytes | None, state: BatchState, block: IntentBlock | None
 ) -> None:
     assert intent_block(granted, MINE, state) is block
+
+
+def test_no_lease_is_nobodys_lease() -> None:
+    assert intent_block(None, None, BatchState.OPEN) is IntentBlock.LOST

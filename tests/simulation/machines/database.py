@@ -9,7 +9,7 @@ from itertools import count
 import attrs
 
 from payments_async.bulk.protocol.clocks import Timestamps
-from payments_async.bulk.protocol.leases import LEASE, BatchState, may_grant
+from payments_async.bulk.protocol.leases import LEASE, BatchState
 from payments_async.bulk.protocol.recovery import Store
 from payments_async.bulk.protocol.row_state import RowKnowledge, RowState, after_loss
 from payments_async.bulk.protocol.stop_rules import OPEN
@@ -130,7 +130,7 @@ class Database:
             return []
         now, send, look = self.now(), list[tuple[int, str]](), list[tuple[int, str]]()
         for number, states in self._open_chunks():
-            if not may_grant(self.expires.get(number), now):
+            if self.expires.get(number, now) > now:
                 continue
             if RowState.NEW in states or RowState.IN_FLIGHT in states:
                 send.append((number, "send"))

@@ -12,9 +12,10 @@ from typing import Final, TypeVar
 import attrs
 
 from ...ledger_errors import LeaseLost, LedgerRefused, LedgerUnavailable
+from ...protocol import leases as _leases
 from ...protocol import transitions
 from ...protocol.clocks import Timestamps
-from ...protocol.leases import BatchState
+from ...protocol.leases import BatchState, IntentBlock
 from ...protocol.records import LedgerRow, NewRow, Resend, RowOutcome
 from ...protocol.row_state import IllegalTransition, RowState
 from ...protocol.stop_rules import OPEN
@@ -281,11 +282,12 @@ class Committer:
 
     def _require_lease(self, locked: Locked, leases: Mapping[int, bytes | None]) -> None:
         """Raise LeaseLost unless all of these are the chunks' leases, and the batch may be sent."""
-        if locked.state != BatchState.OPEN:
-            why = f": {locked.reason}" if locked.reason else ""
-            raise LeaseLost(self.path, f"the batch is {locked.state}{why}")
         for number, chunk in locked.chunks.items():
-            if leases[number] is None or chunk.lease != leases[number]:
+            block = _leases.intent_block(chunk.lease, leases[number], BatchState(locked.state))
+            if block is IntentBlock.STOPPED:
+                why = f": {locked.reason}" if locked.reason else ""
+                raise LeaseLost(self.path, f"the batch is {locked.state}{why}")
+            if block is IntentBlock.LOST:
                 raise LeaseLost(
                     self.path, f"the lease of chunk {number} is another worker's by now, or ended"
                 )

@@ -21,7 +21,9 @@ from payments_async.bulk.ledger.sqlite.file import file_system, is_remote, refus
 from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk.ledger.sqlite.schema import SCHEMA
 from payments_async.bulk.ledger_errors import (
+    LedgerBroken,
     LedgerClosed,
+    LedgerDamaged,
     LedgerError,
     LedgerExposed,
     LedgerForeign,
@@ -246,6 +248,16 @@ def test_every_error_is_a_bulk_error_without_effect_and_says_the_way_out() -> No
     assert error.effect == "none"
     assert str(error) == "/x/ledger: is not there; " + LedgerMissing.way_out
     assert LedgerError("/x", "broke").problem == "broke"
+
+
+def test_no_way_out_of_a_database_puts_an_old_copy_back() -> None:
+    errors = LedgerDamaged("postgresql://db/x", ["a chunk"]), LedgerBroken("postgresql://db/x", "failed")
+    for error in errors:
+        assert "newest whole copy" not in str(error)
+        assert "see to the disk" not in str(error)
+        assert str(error).endswith(error.way_out)
+        assert "after any restore `payments payouts recover --by-hand`" in error.way_out
+    assert "newest whole copy" in LedgerDamaged("postgresql", ["a page"]).way_out
 
 
 def test_the_package_is_imported_without_sqlalchemy() -> None:

@@ -76,6 +76,16 @@ async def test_a_batch_that_was_discarded_meanwhile_is_missing(database: str) ->
             await other.discard()
         with pytest.raises(LedgerMissing, match="no longer there"):
             await LeasedChunks.holding(ledger.database, leases, clock=Clock())
-        with pytest.raises(LedgerMissing, match="there is no batch batch-1"):
+        with pytest.raises(LedgerMissing, match="batch batch-1: there is no such batch"):
             await ledger.pause("in vain")
         assert await batches.listed(ledger.database) == []
+
+
+async def test_intents_are_refused_by_the_rule_that_the_simulation_ablates(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with batch(database, 3) as ledger:
+        chunk, _ = await leased(ledger.database)
+        await ledger.pause("lunch")
+        monkeypatch.setattr("payments_async.bulk.protocol.leases.intent_block", lambda *_: None)
+        assert numbers(await chunk.claim(9)) == [1, 2, 3]
