@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -19,6 +22,7 @@ from payments_async import client
 from payments_async._rate_limit.registry import LimiterRegistry
 from payments_async.bulk.ledger.postgresql.driver import database as driver
 from payments_async.cli._exit_codes import Exit
+from payments_async.cli.payouts import workers as worker_command
 from payments_async.cli.payouts.workers import WorkerProcess, WorkerProcesses
 from tests.support.fleet import posts, shorten
 from tests.support.payout_command import (
@@ -168,12 +172,59 @@ def test_a_worker_that_loses_its_database_writes_what_it_learned_and_exits_with_
     assert (ended["exit_code"], "cannot be reached" in ended["stopped"]) == (75, True)
     (path,) = ended["unrecorded"]
     assert f"outcomes that could not be recorded are in {path}, as JSON" in lost.err
-    learned = [each["known"]["state"] for each in json.loads(Path(path).read_text())]
-    assert learned == ["CREATED"] * len(here.sandbox.books.payouts())
+    assert {each["known"]["state"] for each in json.loads(Path(path).read_text())} == {"CREATED"}
     here.sandbox.clear_rules()
     monkeypatch.setattr(client, "PROCESS", LimiterRegistry())  # as in a process that was never cut off
     assert here("worker", "--until-idle").code == Exit.DONE
     assert_paid_once(here.sandbox, ROWS)
+
+
+HASTY = """
+import sys
+from payments_async.bulk.ledger.postgresql.driver import database
+from payments_async.cli import main
+from tests.support.fleet import shorten
+shorten(setattr)
+database.PATIENCE, database.ANSWER = 2.0, 1.0
+sys.exit(main(sys.argv[1:]))
+"""
+"""A command that soon gives a lost database up."""
+
+
+def test_workers_of_a_run_that_loses_its_database_write_what_they_learned_and_the_run_names_the_files(
+    here: Here, database: str, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_command, "_COMMAND", (sys.executable, "-c", HASTY, "payouts", "worker"))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    opening: Any = driver.Database.open
+    monkeypatch.setattr(
+        opening.__func__, "__kwdefaults__", {"exposed": False, "patience": 0.2, "answer": 1.0}
+    )
+    assert here("run", "june.csv", *NAMED, "--detach").code == Exit.DONE
+    here.sandbox.on("payouts.create").respond("slow:0.5s", times=None)
+    with CutProxy(postgres.address) as proxy, once_posted(here, proxy.cut, rows=2):
+        monkeypatch.setenv("PAYMENTS_LEDGER", postgres.url(database.rpartition("/")[2], port=proxy.port))
+        lost = here("run", "june.csv", *NAMED, "--workers", "2", "--concurrency", "4", "--drain", "1s")
+    paths = [path.name for path in Path().glob("*.unrecorded.json")]
+    lost.assert_one_message(Exit.RESUMABLE, "cannot be reached", *paths)
+    learned = [each for path in paths for each in json.loads(Path(path).read_text())]
+    assert {each["known"]["state"] for each in learned} == {"CREATED"}
+    here.sandbox.clear_rules()
+    monkeypatch.setenv("PAYMENTS_LEDGER", database)
+    assert here("run", "june.csv", *NAMED).code == Exit.DONE
+    assert_paid_once(here.sandbox, ROWS)
+
+
+async def test_a_worker_may_write_lines_of_any_length() -> None:
+    script = (
+        "import sys; sys.exit(print('x' * 200_000, 'payments: refused', sep='\\n', file=sys.stderr) or 2)"
+    )
+    pipe = asyncio.subprocess.PIPE
+    worker = WorkerProcess(
+        await asyncio.create_subprocess_exec(sys.executable, "-c", script, stdin=pipe, stderr=pipe)
+    )
+    await worker.ended()
+    assert (worker.code, worker.message) == (Exit.USAGE, "refused")
 
 
 @attrs.frozen
@@ -188,9 +239,9 @@ class Ended:
     ("processes", "failure"),
     [
         ([Ended(0), Ended(None)], None),
-        ([Ended(75, "lost"), Ended(2, "refused"), Ended(0)], (Exit.USAGE, "refused")),
-        ([Ended(2, "refused"), Ended(3, "unrecorded")], (Exit.OUTCOME_UNKNOWN, "unrecorded")),
-        ([Ended(1, "broken")], (Exit.RESUMABLE, "broken")),
+        ([Ended(75, "lost"), Ended(2, "refused"), Ended(0)], (Exit.USAGE, "refused; lost")),
+        ([Ended(2, "refused"), Ended(3, "unrecorded")], (Exit.OUTCOME_UNKNOWN, "unrecorded; refused")),
+        ([Ended(1, "broken"), Ended(1, "broken")], (Exit.RESUMABLE, "broken")),
     ],
 )
 def test_the_gravest_failure_of_a_worker_is_that_of_the_run(

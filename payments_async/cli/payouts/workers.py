@@ -13,10 +13,11 @@ import attrs
 
 from ..._runtime import SYSTEM
 from ...bulk import BatchReport, Progress
+from ...bulk.ledger_errors import LedgerError
 from .._exit_codes import CommandEnded, Exit
 from .ledger_address import VARIABLE, LedgerAddress
 from .machines import BatchView, holding_facts, view_in
-from .messages import counted
+from .messages import counted, message_of
 from .options import RunOptions, WorkerOptions
 from .progress import ProgressView
 from .session import CommandContext, ledger_work, open_client, open_database, print_next_steps
@@ -79,8 +80,9 @@ def _show_report(report: WorkerReport, context: CommandContext) -> Exit:
     reason = f"; {report.stopped}" if report.stopped else "; nothing is left to do"
     text = f"{counted(report.rows, 'row')} in {counted(report.chunks, 'chunk')}{reason}"
     context.show.step("Ended", text, good=code is Exit.DONE, **attrs.asdict(report))
-    steps = [f"outcomes that could not be recorded are in {path}, as JSON" for path in report.unrecorded]
-    print_next_steps([*([f"{report.stopped}"] if code is not Exit.DONE else []), *steps])
+    files = [f"outcomes that could not be recorded are in {path}, as JSON" for path in report.unrecorded]
+    if code is not Exit.DONE:  # in one line, which a run that started this worker shows
+        print_next_steps(["; ".join([f"{report.stopped}", *files])])
     return code
 
 
@@ -109,6 +111,8 @@ def _until_eof(stop: Callable[[str], object]) -> Iterator[None]:
 _COMMAND: Final = (sys.executable, "-m", "payments_async.cli", "payouts", "worker", "--json")
 _SEVERE: Final = (Exit.OUTCOME_UNKNOWN, Exit.USAGE, Exit.RESUMABLE)
 """Exit codes of workers that a run passes on, the gravest first."""
+_READ: Final = 65536
+"""Bytes of a worker's error output that are read at a time, and kept at its end."""
 
 
 @attrs.define(eq=False)
@@ -136,9 +140,12 @@ class WorkerProcess:
     async def ended(self) -> None:
         """Read its error output, and wait until it ends."""
         assert self._process.stderr is not None
-        async for line in self._process.stderr:
-            self.message = line.decode(errors="replace").strip() or self.message
+        end = b""
+        while more := await self._process.stderr.read(_READ):
+            end = (end + more)[-_READ:]
         await self._process.wait()
+        _, _, last = end.decode(errors="replace").strip().rpartition("\n")
+        self.message = last.removeprefix("payments: ")
 
     @property
     def code(self) -> int | None:
@@ -163,6 +170,11 @@ class WorkerProcesses:
 
     _workers: list[WorkerProcess] = attrs.field(factory=list)
 
+    async def start(self, ledger: LedgerAddress, options: Sequence[str]) -> WorkerProcess:
+        """Start one more."""
+        self._workers.append(await WorkerProcess.start(ledger, options))
+        return self._workers[-1]
+
     def stop(self) -> None:
         """Let all stop in order."""
         for worker in self._workers:
@@ -180,31 +192,48 @@ class WorkerProcesses:
 
     @property
     def failure(self) -> tuple[Exit, str] | None:
-        """The exit code and message of the worker that failed most gravely; None if none failed."""
-        failed = {worker.code: worker.message for worker in self._workers if worker.code}
-        codes = [code for code in _SEVERE if code in failed] or [Exit.RESUMABLE] * bool(failed)
-        return (codes[0], failed.get(codes[0]) or next(iter(failed.values()))) if codes else None
+        """The gravest exit code of the workers that failed, and what they said; None if none failed."""
+        failed = [worker for worker in self._workers if worker.code]
+        if not failed:
+            return None
+        codes = [*(code for code in _SEVERE if any(each.code == code for each in failed)), Exit.RESUMABLE]
+        failed.sort(key=lambda each: each.code != codes[0])
+        return codes[0], "; ".join(dict.fromkeys(each.message for each in failed if each.message))
+
+    def explained(self, lost: LedgerError) -> LedgerError | CommandEnded:
+        """The error after the ledger was lost: with what the workers said when they ended."""
+        if self.failure is None:
+            return lost
+        code, said = self.failure
+        return CommandEnded(f"{message_of(lost)}; {said}", code)
 
 
 @asynccontextmanager
 async def worker_processes(
-    number: int, ledger: LedgerAddress, options: Sequence[str]
-) -> AsyncIterator[WorkerProcesses]:
-    """Context of running workers. At its end they stop in order; when it is cancelled they are killed."""
-    started: list[WorkerProcess] = []
+    workers: WorkerProcesses, number: int, ledger: LedgerAddress, options: Sequence[str]
+) -> AsyncIterator[None]:
+    """Context in which workers run. At its end they stop in order; when it is cancelled they are killed.
+
+    When the ledger is lost they have the time to record what they learned, or to write it into files.
+    """
     readers: list[asyncio.Task[None]] = []
-    workers = WorkerProcesses(started)
+    lost: LedgerError | None = None
     try:
         for _ in range(number):
-            started.append(await WorkerProcess.start(ledger, options))
-            readers.append(asyncio.ensure_future(started[-1].ended()))
-        yield workers
+            worker = await workers.start(ledger, options)
+            readers.append(asyncio.ensure_future(worker.ended()))
+        try:
+            yield
+        except LedgerError as error:
+            lost = error
         workers.stop()
         await _ended(readers)
     except BaseException:
         workers.kill()
         await _ended(readers)
         raise
+    if lost is not None:
+        raise lost
 
 
 async def _ended(readers: Sequence[asyncio.Task[None]]) -> None:
@@ -216,7 +245,7 @@ async def pay_with_workers(
     order: RunOptions, context: CommandContext, view: ProgressView, show: Callable[[Progress], object]
 ) -> BatchReport:
     """Let worker processes pay a planned batch, and show how far it is. Without any, others pay it."""
-    stops: list[str] = []
+    stops, processes = list[str](), WorkerProcesses()
 
     def drain(reason: str) -> None:
         view.note(f"{reason}: workers finish what is under way; once more cuts them off")
@@ -224,14 +253,17 @@ async def pay_with_workers(
 
     ledger = order.address
     async with open_database(ledger) as database:
-        async with worker_processes(order.workers, ledger, order.worker_arguments) as processes:
-            with context.interrupts.draining(drain):
-                async for seen in _looks(database, ledger, lambda: bool(stops) or processes.are_gone):
-                    show(seen.report)
-                    if seen.is_over:
-                        break
-                    view.note(seen.report.stopped or "")
-        report = (await view_in(database, ledger)).report
+        try:
+            async with worker_processes(processes, order.workers, ledger, order.worker_arguments):
+                with context.interrupts.draining(drain):
+                    async for seen in _looks(database, ledger, lambda: bool(stops) or processes.are_gone):
+                        show(seen.report)
+                        if seen.is_over:
+                            break
+                        view.note(seen.report.stopped or "")
+            report = (await view_in(database, ledger)).report
+        except LedgerError as lost:
+            raise processes.explained(lost) from lost
     return _ended_report(report, stops, processes.failure)
 
 
