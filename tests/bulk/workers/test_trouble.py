@@ -21,6 +21,7 @@ from payments_async.bulk.ledger_errors import (
     LedgerError,
     LedgerFull,
     LedgerMissing,
+    LedgerNewer,
     LedgerUnavailable,
     RightsMissing,
 )
@@ -160,6 +161,18 @@ async def test_a_batch_whose_records_cannot_be_read_is_paused_by_name_and_others
     assert state == "paused"
     assert "batch june: " in reason
     assert "cannot be read" in reason
+
+
+async def test_a_batch_of_another_protocol_is_opened_by_nobody_and_gets_no_lease(fleet: Fleet) -> None:
+    june, july = await fleet.planned(10, "june"), await fleet.planned(11, "july")
+    fleet.query("UPDATE payments.batches SET schema = 2 WHERE batch_id = 'june'")
+    report = await fleet.run()
+    assert (report.exit_code, report.rows) == (0, 11)
+    assert (await july.refresh()).complete
+    with pytest.raises(LedgerNewer, match="batch june: its form is number 2, and this version knows up to 1"):
+        await june.refresh()
+    with pytest.raises(LedgerNewer):
+        await fleet.run(batch_id="june")
 
 
 async def test_a_batch_that_is_discarded_after_its_chunk_was_granted_stops_no_worker(

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import attrs
 
-from ...ledger_errors import LedgerDamaged, LedgerMissing, LedgerRefused
+from ...ledger_errors import LedgerDamaged, LedgerMissing, LedgerNewer, LedgerRefused
 from ...protocol.clocks import Timestamps
 from ...protocol.leases import BatchState
 from ...protocol.records import Binding, Header
@@ -23,6 +23,7 @@ from .driver.database import Database, Transaction
 from .driver.session import Rows, Statement
 from .figures import RowFigures, added_up
 from .rows import UnreadableRecord, readable, undamaged
+from .schema import PROTOCOL
 from .standbys import observing
 
 _BINDING: Final = ("batch_id", "environment", "base_url", "key_fingerprint", "input_hash", "input_stat")
@@ -74,7 +75,9 @@ class BatchFacts:
 
 
 def facts_of(values: Sequence[Any]) -> BatchFacts:
-    """Make a batch of the values that `READ` found. Raises UnreadableRecord."""
+    """Make a batch of the values that `READ` found. Raises UnreadableRecord and LedgerNewer."""
+    if values[10] != PROTOCOL:
+        raise LedgerNewer(f"batch {values[2]}", found=values[10], known=PROTOCOL)
     with readable("a batch"):
         binding = Binding(*values[2:8])
         amounts = {currency: Decimal(text) for currency, text in json.loads(values[12]).items()}

@@ -27,7 +27,7 @@ from .driver import arrays
 from .driver.database import Transaction
 from .driver.session import Statement
 from .figures import RowFigures, added_up
-from .schema import SCHEMA, batch_indexes, batch_tables, rows_table, states_table
+from .schema import PROTOCOL, batch_indexes, batch_tables, rows_table, states_table
 
 _SLICE: Final = 2000
 _MOST_DUPLICATES: Final = 100
@@ -109,7 +109,7 @@ class Loading:
             "keys": arrays.texts([self.binding.key_fingerprint]),
             "created_at": 0.0,
             "client_version": __version__,
-            "schema": SCHEMA,
+            "schema": PROTOCOL,
             "rows": 0,
             "totals": "{}",
             "chunk_size": 0,
@@ -185,7 +185,7 @@ class Loading:
         chunks = [_chunk(number, blocks) for number, blocks in self._by_chunk(batch).items()]
         figures = added_up(chunk.figures for chunk in chunks)
         rows = sum(block.rows for block in self.blocks.values())
-        header = Header(self.binding, at.wall, __version__, SCHEMA, rows, by_currency(figures.totals))
+        header = Header(self.binding, at.wall, __version__, PROTOCOL, rows, by_currency(figures.totals))
         _chunks.insert(transaction, batch, _begun(batch, header, at, chunks))
         transaction.write(_describing(header, batch, len(chunks)))
         (grantees,) = await transaction.read(_GRANTEES)

@@ -12,6 +12,9 @@ from typing import Final
 SCHEMA: Final = 1
 """The version of the tables. A database with another one is refused."""
 
+PROTOCOL: Final = 1
+"""The version of what a batch's records mean. A batch keeps that of its import; only that one works on it."""
+
 UPGRADES: Final[dict[int, tuple[str, ...]]] = {}
 """{version: statements that bring tables of this version to the next one's form}."""
 

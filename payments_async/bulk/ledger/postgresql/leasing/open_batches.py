@@ -8,10 +8,11 @@ from ....._http.addresses import same_service
 from ....protocol.stop_rules import Account
 from ..chunks import HERE, Batch
 from ..driver.database import Database
+from ..schema import PROTOCOL
 
 _OPEN: Final = (
     f"SELECT b.batch, b.batch_id, b.chunk_size, {HERE}, b.base_url FROM payments.batches b "
-    "WHERE b.state = 'open' AND b.environment = %s AND (%s = ANY(b.keys)) = %s "
+    f"WHERE b.state = 'open' AND b.schema = {PROTOCOL} AND b.environment = %s AND (%s = ANY(b.keys)) = %s "
     "AND (%s::bigint IS NULL OR b.batch = %s)"
 )
 _UNDER_WAY: Final = (
