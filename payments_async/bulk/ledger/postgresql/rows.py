@@ -7,7 +7,7 @@ import struct
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
 from ...ledger_errors import LedgerDamaged
 from ...protocol.records import LedgerRow, NewRow
@@ -86,10 +86,7 @@ def readable(what: str) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError):
-        found = f"{what} cannot be read"
-    else:
-        return
-    raise UnreadableRecord(found)
+        _raise_alone(UnreadableRecord(f"{what} cannot be read"))
 
 
 @contextmanager
@@ -98,10 +95,16 @@ def undamaged(path: str) -> Iterator[None]:
     try:
         yield
     except UnreadableRecord as error:
-        finding = str(error)
-    else:
-        return
-    raise LedgerDamaged(path, [finding])
+        _raise_alone(LedgerDamaged(path, [str(error)]))
+
+
+def _raise_alone(error: Exception) -> NoReturn:
+    """Raise an error without the one that is being handled, which may hold what is stored."""
+    try:
+        raise error
+    except Exception:
+        error.__context__ = None
+        raise
 
 
 def stored(found: Iterable[Sequence[Any]]) -> list[VersionedRow]:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from payments_async.bulk.ledger_errors import LedgerDuplicates, LedgerError, LedgerRefused
+from payments_async.bulk.ledger_errors import LedgerDamaged, LedgerDuplicates, LedgerError, LedgerRefused
 from payments_async.bulk.protocol.records import Resend
 from tests.support.databases import batch, connected, fail, leased, run, unimported
 from tests.support.ledgers import created, imported, new_row, rejected
@@ -78,6 +78,22 @@ def _since(log: Path, begun: int) -> str:
     with log.open("rb") as file:
         file.seek(begun)
         return file.read().decode()
+
+
+async def test_an_error_about_damage_carries_nothing_of_what_is_damaged(database: str) -> None:
+    """A parser's error has the whole text that it was given."""
+    async with batch(database, 1) as ledger:
+        table = f"payments.rows_{ledger.facts.batch.batch:016x}"
+        run(database, f"UPDATE {table} SET amount = '{CANARY}'")
+        with pytest.raises(LedgerDamaged) as row:
+            await ledger.numbered([1])
+        run(database, f"UPDATE payments.chunks SET totals = '{CANARY}'")
+        with pytest.raises(LedgerDamaged) as chunk:
+            await ledger.refresh()
+    for error in (row.value, chunk.value):
+        assert CANARY not in str(error)
+        assert error.__context__ is None
+        assert error.__cause__ is None
 
 
 async def test_what_can_be_printed_of_a_ledger_shows_no_password(database: str) -> None:
