@@ -110,10 +110,11 @@ async def judge(database: Database, batch: Batch, clock: Clock, heads: Heads | N
         if decided[0] is not None:
             text = _text(before, here, decided[0].name)
             return mark(transaction, batch, whole, clock, decided[0], text)
-        if before == here:
+        if whole.is_here:
             return None
-        transaction.write((_MOVE, (batch.batch,)))
+        transaction.write(_chunks.locking_all(batch.batch))
         transaction.write((_EXTEND, (_leases.LEASE, batch.batch)))
+        transaction.write((_MOVE, (batch.batch,)))
         return noted(transaction, batch, whole, clock, "server", _text(before, here))
 
     await commit(database, batch, work)

@@ -157,8 +157,29 @@ class Skipping(SystemRuntime):
         self.skipped += seconds
 
 
+async def answered(opened: Database) -> None:
+    assert await opened.read(("SELECT 1", ())) == [[(1,)]]
+
+
+async def refused(opened: Database) -> None:
+    async def work(transaction: Transaction) -> None:
+        await transaction.read(("SELECT 1", ()))
+        raise KeyError("ours")
+
+    with pytest.raises(KeyError):
+        await opened.commit(work)
+
+
+async def done_once(opened: Database) -> None:
+    async def work(transaction: Transaction) -> None:
+        await transaction.read(("SELECT 1", ()))
+
+    await opened.once(work, nothing_committed, may_repeat=bool)
+
+
+@pytest.mark.parametrize("again", [answered, refused, done_once])
 async def test_a_lost_database_is_tried_for_a_minute_whatever_is_asked_of_it(
-    database: str, postgres: PostgresServer
+    database: str, postgres: PostgresServer, again: Callable[[Database], Awaitable[None]]
 ) -> None:
     runtime = Skipping()
     async with connected(database, runtime) as opened:
@@ -171,7 +192,7 @@ async def test_a_lost_database_is_tried_for_a_minute_whatever_is_asked_of_it(
             finally:
                 postgres.start()
             assert 50.0 < runtime.skipped / outage <= 60.0
-            assert await opened.read(("SELECT 1", ())) == [[(1,)]]
+            await again(opened)
 
 
 async def test_a_session_that_does_not_answer_is_cut_and_its_work_repeated(database: str) -> None:

@@ -239,6 +239,7 @@ class Database:
             done = await self._attempt(attempt)
             while _was_broken_off(done) and may_repeat() and await rests.rest(None):
                 done = await self._attempt(attempt)
+            self._note_loss(done, self.runtime.monotonic())
         if isinstance(done, _Unknown):
             return await self._finished(self._settled(done, committed))
         if isinstance(done, DatabaseFailure):
@@ -278,18 +279,19 @@ class Database:
             while True:
                 began = self.runtime.monotonic()
                 done = await self._attempt(lambda connection: attempt(connection, unknown[-1]), self._answer)
+                self._note_loss(done, began)
                 if isinstance(done, _Unknown):
                     unknown.append(done)
                     done = done.failure
-                self._note_loss(done, began)
                 if not isinstance(done, DatabaseFailure):
                     return done
                 if not done.may_pass or not await rests.rest(self._lost_at):
                     raise error_of(self.label, done)
 
     def _note_loss(self, done: object, began: float) -> None:
-        """Note what an attempt that began then showed of the database."""
-        if not isinstance(done, DatabaseFailure) or done.kind is not FailureKind.LOST:
+        """Note what an attempt showed of the database, which is lost since then, if it is."""
+        failure = done.failure if isinstance(done, _Unknown) else done
+        if not isinstance(failure, DatabaseFailure) or failure.kind is not FailureKind.LOST:
             self._lost_at = None
         elif self._lost_at is None:
             self._lost_at = began
@@ -312,6 +314,7 @@ class Database:
             await self._drop()
             raise
         except BaseException:
+            self._lost_at = None  # what the work raises follows from an answer
             await self._roll_back(connection)
             raise
         finally:

@@ -12,6 +12,7 @@ import pytest
 
 from payments_async._runtime import SystemRuntime
 from payments_async.bulk.ledger.postgresql import batches
+from payments_async.bulk.ledger.postgresql.failover import judge
 from payments_async.bulk.ledger.postgresql.leasing import granting as granting_module
 from payments_async.bulk.ledger.postgresql.leasing.giving_back import give_back
 from payments_async.bulk.ledger.postgresql.leasing.granting import grant
@@ -50,12 +51,18 @@ async def test_a_chunk_has_one_holder_until_its_lease_runs_out(database: str) ->
         assert counts(ledger) == {"NEW": 5}
 
 
+async def moved(ledger: PostgresLedger) -> None:
+    """Look whether a fail-over has lost commits, as after one that lost none."""
+    await judge(ledger.database, ledger.facts.batch, Clock())
+
+
 @pytest.mark.parametrize(
     "change",
     [
         pytest.param(lambda ledger: ledger.plan(StopRules()), id="plan"),
         pytest.param(lambda ledger: ledger.begin_recovery(by_hand=True), id="recover"),
         pytest.param(lambda ledger: ledger.edit(lambda edits: edits.cancel([501])), id="edit"),
+        pytest.param(moved, id="fail-over"),
     ],
 )
 async def test_what_changes_a_batch_locks_its_chunks_first_in_rising_order(
@@ -64,6 +71,8 @@ async def test_what_changes_a_batch_locks_its_chunks_first_in_rising_order(
     """As a grant does: of two that lock in another order, each may wait for the other."""
     async with batch(database, spread(3, 3, 3)) as ledger:
         await leased(ledger.database)  # in the table its chunk is the last now
+        if change is moved:
+            run(database, "UPDATE payments.batches SET store = store || ' '")
         with psycopg.connect(database) as other:
             other.execute("SELECT FROM payments.chunks WHERE chunk = 1 FOR UPDATE")
             changing = asyncio.ensure_future(change(ledger))

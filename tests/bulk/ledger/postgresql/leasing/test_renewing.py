@@ -103,6 +103,16 @@ async def test_a_batch_that_is_held_is_not_sent(database: str, state: str) -> No
         assert await grant(ledger.database, worker(2)) == []
 
 
+async def test_a_store_that_is_written_in_another_way_is_recorded_anew(database: str) -> None:
+    async with batch(database) as ledger:
+        chunks, leases = await leased(ledger.database)
+        for work in (lambda: renew(ledger.database, worker(), leases), lambda: chunks.claim(1)):
+            run(database, "UPDATE payments.batches SET store = store || ' '")
+            await work()
+        assert leases[0].holds()
+        assert ledger.held is None
+
+
 async def test_pause_and_resume(database: str) -> None:
     async with batch(database) as ledger:
         await ledger.resume()
