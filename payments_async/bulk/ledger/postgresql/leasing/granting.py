@@ -15,7 +15,7 @@ from ....ledger_errors import LeaseLost, LedgerDamaged, LedgerMissing
 from ....protocol import leases as _rules
 from ....protocol.leases import BatchState, own_end
 from ....protocol.row_state import RowState
-from ....protocol.stop_rules import StopRules, Totals
+from ....protocol.stop_rules import StopRules
 from .. import chunks as _chunks
 from ..batches import pause, read_rules, stopping
 from ..chunks import HERE, Batch, Chunk, Entered
@@ -25,7 +25,7 @@ from ..failover import judge
 from ..rows import UnreadableRecord
 from ..schema import rows_table, states_table
 from . import allowances
-from .allowances import Allowance, NewRows
+from .allowances import Allowance, NewRows, Taken
 from .leases import Lease, Work
 from .open_batches import open_batches
 from .workers import Worker
@@ -208,17 +208,17 @@ class _Limits:
             self.transaction.write(stopping(self.batch.batch, allowed.stopped))
         return allowed, sum(number <= allowed.granted_to for number, _, _ in new)
 
-    async def _taken(self, chunk: Chunk) -> Totals:
+    async def _taken(self, chunk: Chunk) -> Taken:
         """Add up what was promised of other chunks, and what was taken of this one."""
         (found,) = await self.transaction.read(
             _chunks.reading(self.batch.batch, "AND c.chunk > 0 AND c.chunk <> %s", chunk.number)
         )
-        parts = [allowances.promised(attrs.evolve(chunk, granted_to=0))]
+        taken = allowances.promised(attrs.evolve(chunk, granted_to=0))
         for other in _chunks.read(found):
             is_partial = 0 < other.granted_to < other.last
             new = await self._new(other, other.granted_to) if is_partial else ()
-            parts.append(allowances.promised(other, new))
-        return allowances.added_up(parts)
+            taken += allowances.promised(other, new)
+        return taken
 
     async def _new(self, chunk: Chunk, until: int) -> NewRows:
         batch = self.batch.batch

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from payments_async.bulk.ledger.postgresql.chunks import Chunk
 from payments_async.bulk.ledger.postgresql.driver.database import Database
 from payments_async.bulk.ledger.postgresql.figures import RowFigures
-from payments_async.bulk.ledger.postgresql.leasing.allowances import added_up, allowance, promised
+from payments_async.bulk.ledger.postgresql.leasing.allowances import Taken, allowance, promised
 from payments_async.bulk.ledger.postgresql.leasing.giving_back import give_back
 from payments_async.bulk.ledger.postgresql.leasing.granting import grant
 from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedChunks
@@ -146,7 +146,7 @@ def test_a_chunk_is_allowed_exactly_the_rows_that_one_process_would_take(
         expected = number
     else:
         expected = len(rows)
-    found = allowance(rules, added_up(parts), _chunk(rows, 0), new)
+    found = allowance(rules, sum(parts, Taken()), _chunk(rows, 0), new)
     assert found.granted_to == expected
     assert (found.stopped is None) == (expected == len(rows) or not new)
 

@@ -140,6 +140,14 @@ async def test_a_worker_is_drained(database: str) -> None:
         assert (await renew(ledger.database, worker(), leases)).drain
 
 
+async def test_a_batch_whose_stop_rules_cannot_be_read_is_not_sent(database: str) -> None:
+    async with batch(database) as ledger:
+        _, leases = await leased(ledger.database)
+        run(database, "UPDATE payments.batches SET rules = 'x'")
+        renewal = await renew(ledger.database, worker(), leases)
+        assert (renewal.lost, list(renewal.held.values())) == ((), ["the stop rules cannot be read"])
+
+
 async def test_too_many_failures_stop_a_batch_at_the_next_renewal(database: str) -> None:
     async with batch(database, spread(40, 3), rules=StopRules(max_failure_rate=0.1)) as ledger:
         chunks, leases = await leased(ledger.database)
