@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import attrs
@@ -20,7 +21,7 @@ from ..ledger.postgresql.leasing.giving_back import give_back
 from ..ledger.postgresql.leasing.leased_chunks import LeasedChunks
 from ..ledger.postgresql.leasing.leases import Lease, Work
 from ..ledger.postgresql.leasing.workers import Worker
-from ..ledger_errors import LedgerUnavailable
+from ..ledger_errors import LedgerError, LedgerUnavailable
 from ..protocol.row_state import RowState
 from ..protocol.stop_rules import Totals
 from .keeper import Hold, LeaseKeeper
@@ -49,6 +50,11 @@ class LeaseHolder:
             try:
                 yield hold
             except (LedgerUnavailable, OutcomesUnrecorded):  # without the database they end by themselves
+                raise
+            except asyncio.CancelledError:
+                self.database.patience = 0.0  # once: a database that is away is not waited for
+                with suppress(LedgerError):
+                    await self.give_back(held, look_after)
                 raise
             except BaseException:
                 await self.give_back(held, look_after)

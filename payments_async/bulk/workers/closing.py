@@ -52,6 +52,7 @@ class BatchClosing:
                 await asyncio.wait([closing])
             finally:
                 closing.cancel()
+                await asyncio.wait([closing])  # before its connection is closed
             self._take(closing)
             end = end_of(stopping.reason, hold.halt, [lease])  # before the lease is given back
             if closing.cancelled():  # another worker may close it at once

@@ -96,10 +96,14 @@ class WorkerRun:
         session.rows, session.on_renewal = lambda: self.rows, self._renewed
         session.on_failure = lambda: self._stopping.drain("its leases can no longer be renewed")
         self._stopping.on_drain = self._drain
-        async with session.opened() as database:
-            batch = await self._scope(database)
-            kinds = [_SEND] * self._settings.slots + [_REST]
-            await _all([self._slot(batch, each) for each in kinds])
+        try:
+            async with session.opened() as database:
+                batch = await self._scope(database)
+                kinds = [_SEND] * self._settings.slots + [_REST]
+                await _all([self._slot(batch, each) for each in kinds])
+        except Exception:
+            self._unrecorded.require_written()  # they are nowhere else
+            raise
         self._unrecorded.require_written()
         return self._report()
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from payments_async import RateLimits
 from payments_async.bulk import BulkError, OutcomesUnrecorded, RowState
 from payments_async.bulk.engine import sender
 from payments_async.bulk.ledger.postgresql import batches
+from payments_async.bulk.ledger.postgresql.driver import database as driver
 from payments_async.bulk.ledger.postgresql.leasing import granting, renewing
 from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedChunks
 from payments_async.bulk.ledger_errors import (
@@ -29,6 +32,7 @@ from payments_async.bulk.workers import ChunkReport, PayoutWorker, WorkerProgres
 from payments_async.bulk.workers.chunk_run import ChunkRun
 from payments_async.bulk.workers.closing import BatchClosing
 from tests.support.fleet import Fleet, books, posts, until
+from tests.support.servers import CutProxy, PostgresServer
 
 
 async def test_a_lost_service_is_waited_for_without_holding_chunks(fleet: Fleet) -> None:
@@ -249,6 +253,31 @@ async def test_outcomes_that_can_be_written_nowhere_are_raised(
     assert (await batch.refresh()).counts[RowState.CREATED] == len(books(fleet.sandbox)) == 10
 
 
+async def test_outcomes_that_can_be_written_nowhere_are_raised_although_another_slot_failed_too(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    async def full(self: LeasedChunks, outcomes: Any) -> Any:
+        raise LedgerFull(self.path, "the database's disk is full")
+
+    async def failing(self: ChunkRun) -> ChunkReport:
+        if ("june", 2) not in self.holding:
+            return await run(self)
+        await until(lambda: posts(fleet.sandbox))
+        raise ZeroDivisionError
+
+    await fleet.planned(60)
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    worker, run = await fleet.worker(folder=folder), ChunkRun.run
+    folder.rmdir()
+    monkeypatch.setattr(LeasedChunks, "record", full)
+    monkeypatch.setattr(ChunkRun, "run", failing)
+    with pytest.raises(OutcomesUnrecorded) as caught:
+        await worker.run()
+    assert isinstance(caught.value.__context__, ZeroDivisionError)
+    assert len(caught.value.outcomes) == len(books(fleet.sandbox)) > 0
+
+
 async def test_without_tables_there_is_nothing_to_work_on(fleet: Fleet) -> None:
     with pytest.raises(LedgerMissing, match="holds no ledger's tables"):
         await work(fleet.url, await fleet.client())
@@ -346,6 +375,49 @@ async def test_a_cancelled_worker_leaves_rows_to_others(fleet: Fleet) -> None:
         await task
     assert (await fleet.run()).exit_code == 0
     assert len(books(fleet.sandbox)) == 30
+
+
+async def test_a_chunk_that_is_cancelled_without_its_database_ends_as_cancelled(
+    fleet: Fleet, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "PATIENCE", 2.0)
+    await fleet.planned(1)
+    fleet.sandbox.on("payouts.create").respond("slow:30s", times=None)
+    with CutProxy(postgres.address) as proxy:
+        url = postgres.url(fleet.url.rpartition("/")[2], port=proxy.port)
+        own_rate = await fleet.client(limits=RateLimits().share(1))
+        task = asyncio.ensure_future(run_chunk(url, own_rate, "june", 1))
+        await until(lambda: posts(fleet.sandbox))
+        proxy.cut(reset=True)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+async def test_a_closing_that_is_cancelled_ends_before_its_connection(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, found = asyncio.Event(), list[bool]()
+
+    async def closing(self: BatchClosing) -> None:
+        try:
+            began.set()
+            await asyncio.Event().wait()
+        finally:
+            query = asyncio.ensure_future(asyncio.to_thread(fleet.query, "SELECT pg_sleep(0.5)"))
+            while not query.done():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.shield(query)
+            found.append(self._holder.database._closed)
+
+    await fleet.planned(1)
+    monkeypatch.setattr(BatchClosing, "_close", closing)
+    task = fleet.started(await fleet.worker())
+    await began.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert found == [False]
 
 
 async def test_a_missing_extra_is_named(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
