@@ -116,7 +116,7 @@ class StoreLimiter(RateLimiter):
         """Tell the store of a 429, or of a probe's end. Raises `StoreUnavailable`, ConfigurationError."""
         permits = self._permits
         with self._lock:
-            closing, ended, permits.ended_probe = permits.closing, permits.ended_probe, None
+            closing, ended = permits.closing, permits.ended_probe
         if closing is not None:
             opens, pause = closing
             if opens > now:
@@ -126,6 +126,8 @@ class StoreLimiter(RateLimiter):
                     permits.closing = None
         if ended is not None:
             await store.end_probe(self.row, ended[0], answered=ended[1])
+            with self._lock:
+                permits.ended_probe = None if permits.ended_probe is ended else permits.ended_probe
 
     def ask(self, now: float) -> Ask | None:
         """What to ask the store for now; None when nothing is due. In an outage it is asked in any case."""
