@@ -293,10 +293,11 @@ def test_a_worker_that_lost_its_database_says_where_outcomes_are_and_exits_with_
     monkeypatch.setattr(PayoutWorker, "run", run)
     lost = here("worker")
     assert (lost.code, lost.step("ended")["unrecorded"]) == (Exit.RESUMABLE, [*report.unrecorded])
-    assert lost.err.splitlines() == [
-        "payments: the database is lost",
-        "payments: outcomes that could not be recorded are in june-1f2e-1.unrecorded.json, as JSON",
-    ]
+    lost.assert_one_message(
+        Exit.RESUMABLE,
+        "the database is lost; "
+        "outcomes that could not be recorded are in june-1f2e-1.unrecorded.json, as JSON",
+    )
 
 
 def test_a_paused_batch_is_resumed_by_the_command_that_a_run_names(here: Here) -> None:
