@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import hashlib
 import json
 from collections.abc import Iterator
@@ -13,6 +15,8 @@ import pytest
 from payments_async import _postgresql, client
 from payments_async._rate_limit.registry import LimiterRegistry
 from payments_async.bulk.ledger.postgresql import chunks
+from payments_async.bulk.ledger.postgresql.leasing import granting
+from payments_async.bulk.ledger_errors import RightsMissing
 from payments_async.bulk.workers import PayoutWorker, WorkerReport, planning
 from payments_async.cli._exit_codes import Exit
 from payments_async.cli.payouts import machines
@@ -360,6 +364,9 @@ def test_missing_rights_are_printed_as_sql_that_gives_them(
         return here(*check).code
 
     assert grant("reader", rows=True) == Exit.DONE
+    here("worker", "--until-idle").assert_one_message(
+        Exit.USAGE, "lacks rights: GRANT UPDATE ON payments.batches"
+    )
     assert here("status", *NAMED, "--json").step("batch")["rows"] == ROWS
     printed = here("ledger", "check", "--role", "worker")
     assert (printed.code, "✗ Missing    GRANT " in printed.out) == (Exit.REFUSED, True)
@@ -372,6 +379,22 @@ def test_missing_rights_are_printed_as_sql_that_gives_them(
     assert state(here)[0] == "open"  # for workers that may
     assert grant("worker", rows=True) == Exit.DONE
     assert here("worker", "--until-idle").step("ended")["rows"] == ROWS
+
+
+def test_what_fails_in_every_part_of_a_worker_is_one_message(
+    here: Here, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    parts = asyncio.Barrier(3)
+
+    async def refused(*_: object, **__: object) -> None:
+        await parts.wait()
+        raise RightsMissing("the database", ["GRANT UPDATE ON payments.chunks TO clerk"])
+
+    planned(here)
+    monkeypatch.setattr(granting, "grant", refused)
+    here("worker", "--json").assert_one_message(Exit.USAGE, "lacks rights: GRANT UPDATE ON payments.chunks")
+    gc.collect()
+    assert caplog.records == []
 
 
 COMMANDS: tuple[tuple[str, ...], ...] = (

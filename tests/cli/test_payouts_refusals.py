@@ -379,10 +379,23 @@ def test_a_key_that_is_refused_stops_the_run_and_leaves_every_row_new(
     )
 
 
-@pytest.mark.parametrize("library", ["sqlalchemy", "aiosqlite"])
-def test_without_the_bulk_extra_every_command_says_what_to_install(library: str, tmp_path: Path) -> None:
-    commands = [["run", "x.csv"], ["export", "x.ledger", "x.out"]]
-    commands += [[name, "x.ledger"] for name in ("status", "check", "reconcile", "retry-failed")]
+@pytest.mark.parametrize(
+    ("library", "needed"),
+    [
+        ("sqlalchemy", "payouts need sqlalchemy: install payments-sdk with its extra 'bulk'"),
+        ("aiosqlite", "payouts need aiosqlite: install payments-sdk with its extra 'bulk'"),
+        ("psycopg", "a ledger in PostgreSQL needs psycopg: install payments-sdk with its extra 'machines'"),
+    ],
+)
+def test_without_an_extra_every_command_says_what_to_install(
+    library: str, needed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_database = library == "psycopg"
+    if is_database:
+        monkeypatch.setenv("PAYMENTS_LEDGER", "postgresql://127.0.0.1:9/payroll")
+    ledger = [] if is_database else ["x.ledger"]
+    commands = [["run", "x.csv"], ["export", *ledger, "x.out"]]
+    commands += [[name, *ledger] for name in ("status", "check", "reconcile", "retry-failed")]
     commands += [[name] for name in ("worker", "batches", "workers", "pause", "resume", "recover")]
     commands += [["cancel-rest"], ["drain", "x"], ["ledger", "check"]]
     code = (
@@ -394,8 +407,7 @@ def test_without_the_bulk_extra_every_command_says_what_to_install(library: str,
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
     )
     assert done.stdout == f"{[int(Exit.USAGE)] * len(commands)}\n"
-    printed = f"payments: payouts need {library}: install payments-sdk with its extra 'bulk'\n"
-    assert done.stderr == printed * len(commands)
+    assert done.stderr == f"payments: {needed}\n" * len(commands)
     assert len(commands) == len(set(payouts) - {"--help", "-h", "--version"})
 
 

@@ -20,7 +20,7 @@ from ..ledger.postgresql.leasing import renewing, workers
 from ..ledger.postgresql.leasing.leases import Lease
 from ..ledger.postgresql.leasing.renewing import Renewal
 from ..ledger.postgresql.leasing.workers import Worker
-from ..ledger.postgresql.setup import require_tables
+from ..ledger.postgresql.setup import Role, require_rights, require_tables
 from ..ledger_errors import LedgerError
 from .chunk_run import LeaseHolder
 from .keeper import LeaseKeeper
@@ -73,6 +73,7 @@ class WorkerSession:
             connecting = self._connected(patience=0.0, answer=RENEWAL_ANSWER)
             database = await stack.enter_async_context(connecting)
             await require_tables(database, create=False)
+            await require_rights(database, Role.WORKER)
             stack.push_async_callback(self._leave, database)
             keeper = LeaseKeeper(self.runtime, partial(self._renew, database), self._renewed, self._failed)
             self._keeper = await stack.enter_async_context(keeper)

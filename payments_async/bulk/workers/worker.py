@@ -231,13 +231,6 @@ class WorkerRun:
 
 async def _all(slots: Sequence[Coroutine[Any, Any, None]]) -> None:
     """Run all to their ends; then raise what one of them raised. Cancelled, it cancels them."""
-    tasks = [asyncio.ensure_future(slot) for slot in slots]
-    try:
-        await asyncio.wait(tasks)
-    except asyncio.CancelledError:
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
-        raise
-    for task in tasks:
-        task.result()
+    for ended in await asyncio.gather(*slots, return_exceptions=True):
+        if ended is not None:
+            raise ended

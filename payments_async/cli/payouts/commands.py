@@ -59,6 +59,9 @@ def address_of(
 ) -> LedgerAddress:
     """The ledger that a command is about. Warns of a password among the arguments. Raises CommandEnded."""
     address = require_address(given, os.environ, otherwise)
+    if address.is_database and find_spec("psycopg") is None:
+        missing = f"a ledger in PostgreSQL needs psycopg: {with_extra('machines')}"
+        raise CommandEnded(missing, Exit.USAGE)
     if address.has_visible_password:
         print(f"payments: {VISIBLE}", file=sys.stderr)
     name = getattr(options, "batch_id", None)
