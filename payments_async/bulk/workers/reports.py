@@ -17,9 +17,9 @@ class RunEnd(StrEnum):
     UNAVAILABLE = "unavailable"
     """No lease was to be had: another worker has the rows, or there is nothing to do with them now."""
     LOST = "lost"
-    """A lease was lost, or ended before it could be renewed. Another worker goes on."""
+    """A lease was lost or has ended, or its next rows were refused (`ChunkReport.reason`)."""
     PAUSED = "paused"
-    """The batch is paused, or suspect, or closed."""
+    """The batch is paused, or suspect, or closed, as a renewal of the lease showed."""
     STOPPED = "stopped"
     """This process was stopped, or cannot pay now."""
 

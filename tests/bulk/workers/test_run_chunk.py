@@ -50,7 +50,8 @@ async def test_a_paused_batch_is_not_available_and_says_why(fleet: Fleet) -> Non
     await until(lambda: posts(fleet.sandbox) > 3)
     await batch.pause()
     report = await running
-    assert (report.end, report.reason) == (RunEnd.PAUSED, "the batch is paused: paused")
+    assert report.end in {RunEnd.PAUSED, RunEnd.LOST}  # a renewal saw it, or the next rows were refused
+    assert "the batch is paused: paused" in str(report.reason)
     assert report.rows == (await batch.refresh()).counts[RowState.CREATED] < 50
 
 
