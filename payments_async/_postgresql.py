@@ -1,4 +1,4 @@
-"""What all connections to PostgreSQL have in common: addresses, the oldest version, and how one is cut.
+"""What all connections to PostgreSQL have in common: addresses, the oldest version, refusals, how one is cut.
 
 An address is parsed here, with the part that messages may show, and the rule for encryption.
 """
@@ -29,6 +29,11 @@ _UNCLEAR: Final = re.compile(r"(?s)//.*[/@].*@")
 _SHOWN: Final = re.compile(r"[A-Za-z0-9_.:,/\[\]-]{0,200}", re.ASCII)
 _PORTS: Final = re.compile(r"[0-9,]*", re.ASCII)
 _LOCAL: Final = frozenset({"", "localhost", "127.0.0.1", "::1"})
+_REFUSAL: Final = re.compile(
+    r"authentication failed|no password supplied|pg_hba\.conf|not permitted to log in|"
+    r'(role|database) ".*" does not exist|no such (user|database)|permission denied for database'
+)
+"""A server's or pooler's words for what it refuses when it is connected to."""
 _SESSION: Final[Mapping[str, Any]] = {
     "application_name": "payments-sdk",
     "client_encoding": "utf8",
@@ -89,6 +94,15 @@ def exposure(parameters: Mapping[str, Any]) -> str | None:
     if parameters.get("sslmode") == "verify-full":
         return None
     return "it is on another host, and sslmode=verify-full is not set"
+
+
+def is_refusal(error: Error) -> bool:
+    """Return whether a server refused the user, the password or the database's name.
+
+    libpq hands on no SQLSTATE of a failed connection, only the words: a refusal that is not in English is
+    not recognised.
+    """
+    return error.sqlstate is None and _REFUSAL.search(str(error)) is not None
 
 
 def cut(connection: Connection) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final, LiteralString
 
 import psycopg
 
-from .._postgresql import OLDEST, Address, Connection, cut
+from .._postgresql import OLDEST, Address, Connection, cut, is_refusal
 from ..errors import ConfigurationError
 from .store import CONSTANTS, PATIENCE, Ask, LimitRow, Reservation, StoreUnavailable, figures_of
 
@@ -21,6 +21,7 @@ CONNECTING: Final = 3.0
 """Seconds to connect and to look for the table."""
 CLOCK: Final = "extract(epoch FROM clock_timestamp())"
 """The store's time, seconds, as an expression in SQL."""
+_REFUSED: Final = "28000"
 _SHARED_SESSION: Final = ("26000", "42P05")
 """What prepared statements come to behind a pooler that gives each transaction another session."""
 
@@ -198,9 +199,9 @@ class PostgresLimitStore:
                 try:
                     return await self._send(statement, values)
                 except psycopg.Error as error:
-                    code = error.sqlstate
-                except TimeoutError:
-                    code = None
+                    code = _REFUSED if is_refusal(error) else error.sqlstate or type(error).__name__
+                except TimeoutError as error:
+                    code = type(error).__name__
                 except BaseException:
                     await self.aclose()
                     raise
@@ -241,8 +242,10 @@ class PostgresLimitStore:
                 await connection.execute("CREATE SCHEMA payments")
             await connection.execute(TABLE)
 
-    def _error(self, code: str | None) -> Exception:
-        """The error for a SQLSTATE. The server's own message is never part of it."""
+    def _error(self, code: str) -> Exception:
+        """The error for a SQLSTATE, or an error's name. The server's own message is never part of it."""
+        if code == _REFUSED:
+            return ConfigurationError(f"{self._place} refuses the user, the password or the database's name")
         if code == "42501":
             return ConfigurationError(f"{self._place}: {_RIGHTS}")
         if code in ("42703", "42804"):

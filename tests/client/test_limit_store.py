@@ -23,7 +23,7 @@ from tests.conftest import BASE_URL, KEY
 from tests.support.canary import NEEDLE, shown_by, told_by
 from tests.support.jumping import JumpingRuntime
 from tests.support.limit_stores import ADDRESS
-from tests.support.servers import CutProxy, ValkeyServer
+from tests.support.servers import CutProxy, PostgresServer, ValkeyServer
 from tests.support.surfaces import make_client
 from tests.sync.scenes import payout, run_with_service
 
@@ -280,6 +280,16 @@ async def test_calls_take_their_permits_from_the_store(
     await client.payouts.create(**payout("again"))
     await client.aclose()
     await until(lambda: not borrowers())
+
+
+async def test_a_store_that_refuses_from_the_start_is_said_by_each_call(
+    connect: Connect, sandbox: Sandbox, postgres: PostgresServer
+) -> None:
+    client = connect(sandbox, limit_store=postgres.url("nothing"), expected_workers=2)
+    for _ in range(2):
+        with pytest.raises(ConfigurationError, match=r"/nothing refuses the user, the password or the data"):
+            await client.payouts.create(**payout())
+    assert not sandbox.requests
 
 
 async def test_an_outage_and_its_end(sandbox: Sandbox, valkey: ValkeyServer) -> None:

@@ -141,7 +141,9 @@ async def test_a_store_that_is_cut_off_is_used_again_afterwards(
     assert await granted(limits) == 1
     proxy.cut(reset=reset)
     for _ in range(2):
-        assert "cannot be reached, or did not answer in time" in await refused(limits)
+        said = await refused(limits)
+        assert "cannot be reached, or did not answer in time" in said
+        assert "None" not in said
     proxy.heal()
     assert await granted(limits) == 1
 
@@ -153,6 +155,7 @@ async def test_a_store_that_is_not_there(scheme: str, opened: Open) -> None:
     said = await refused(limits)
     assert said.startswith(f"the limit store {scheme}://127.0.0.1:{port}")
     assert "cannot be reached" in said
+    assert "None" not in said
 
 
 async def test_a_caller_who_is_cancelled_leaves_the_store_usable(
@@ -190,6 +193,45 @@ async def test_missing_rights_are_named(postgres: PostgresServer, opened: Open) 
     postgres.query(name, "CREATE SCHEMA payments")
     postgres.query(name, "GRANT USAGE, CREATE ON SCHEMA payments TO guest")
     assert await granted(limits) == 1
+
+
+@pytest.fixture
+def guarded(postgres: PostgresServer) -> Iterator[PostgresServer]:
+    """The server; it asks `alice` for a password, and refuses `mallory` by its rules."""
+    rules = postgres.data / "pg_hba.conf"
+    before = rules.read_text()
+    postgres.query("postgres", "CREATE ROLE alice LOGIN PASSWORD 'right'")
+    rules.write_text(
+        f"host all alice 127.0.0.1/32 scram-sha-256\nhost all mallory 127.0.0.1/32 reject\n{before}"
+    )
+    postgres.query("postgres", "SELECT pg_reload_conf()")
+    while True:  # until the server has read them
+        try:
+            psycopg.connect(postgres.url(user="alice")).close()
+        except psycopg.OperationalError:
+            break
+    yield postgres
+    rules.write_text(before)
+    postgres.query("postgres", "SELECT pg_reload_conf()")
+    postgres.query("postgres", "DROP ROLE alice")
+
+
+@pytest.mark.parametrize(
+    ("user", "name"),
+    [
+        (f"alice:{PASSWORD}", "postgres"),
+        ("alice", "postgres"),
+        ("mallory", "postgres"),
+        ("nobody", "postgres"),
+        ("postgres", "nothing"),
+    ],
+)
+async def test_a_wrong_user_password_or_database_is_refused(
+    user: str, name: str, guarded: PostgresServer, opened: Open
+) -> None:
+    limits = opened(f"postgresql://{user}@127.0.0.1:{guarded.port}/{name}")
+    said = await refused(limits, ConfigurationError)
+    assert said.endswith(f"/{name} refuses the user, the password or the database's name")
 
 
 async def test_a_table_of_another_version_is_refused(
@@ -277,8 +319,22 @@ async def test_forbidden_commands_are_named(
     await control.execute_command("ACL", "DELUSER", "guest")
 
 
-async def test_a_wrong_password_is_refused(control: Any, valkey: ValkeyServer, opened: Open) -> None:
-    limits = opened(f"redis://nobody:{PASSWORD}@127.0.0.1:{valkey.port}/0")
+@pytest.mark.parametrize("user", ["", f":{PASSWORD}@", f"nobody:{PASSWORD}@"])
+async def test_a_wrong_or_missing_password_is_refused(
+    user: str, control: Any, valkey: ValkeyServer, opened: Open
+) -> None:
+    await control.config_set("requirepass", "right")
+    try:
+        limits = opened(f"redis://{user}127.0.0.1:{valkey.port}/0")
+        assert "refuses the user or the password" in await refused(limits, ConfigurationError)
+    finally:
+        await control.config_set("requirepass", "")
+
+
+async def test_a_password_that_the_server_does_not_know_is_refused(
+    valkey: ValkeyServer, opened: Open
+) -> None:
+    limits = opened(f"redis://:{PASSWORD}@127.0.0.1:{valkey.port}/0")
     assert "refuses the user or the password" in await refused(limits, ConfigurationError)
 
 
