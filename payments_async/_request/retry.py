@@ -7,6 +7,7 @@ while the key's `RetryBudget` lasts. An attempt's result (`outcome`) says whethe
 
 from __future__ import annotations
 
+from .._http.types import withheld
 from .._rate_limit.key_limiter import Grants, KeyLimiter
 from .._rate_limit.limiter import RateLimiter
 from .._runtime import Runtime
@@ -20,7 +21,7 @@ from ..errors import (
 from . import notify
 from .error_responses import is_mistaken
 from .history import CallHistory
-from .outcome import AttemptResult
+from .outcome import AttemptResult, read_failure
 from .settings import Settings
 
 BASE = 0.5
@@ -74,13 +75,18 @@ def refuse_long_wait(
 def _refuse_outage(
     limiter: RateLimiter, history: CallHistory, settings: Settings, now: float, *, asked: bool
 ) -> None:
-    """Raise when the limiter's store is refused, or bulk calls have waited for it long enough."""
-    outage, name = limiter.outage, history.call.operation.name
+    """Raise when the limiter's store is refused, or a call may not or should not wait for it any longer."""
+    outage, call, name = limiter.outage, history.call, history.call.operation.name
     if outage is None:
         return
     if outage.is_refusal:
         raise history.conclusion(ConfigurationError(f"{name}: {outage.reason}"))
-    fails_closed = settings.fails_closed or history.call.priority == "bulk"
+    if call.may_send is not None and not call.may_send():
+        result = read_failure(call, withheld(), sent=False)
+        history.note(result, now, now)
+        assert result.error is not None
+        raise history.conclusion(result.error)
+    fails_closed = settings.fails_closed or call.priority == "bulk"
     if fails_closed and asked and now - outage.since >= OUTAGE_PATIENCE:
         error = LimitStoreUnavailable(
             f"{name}: {outage.reason}; bulk calls need it, and this try was not sent", retry_after=1.0

@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 from payments_async import (
+    APIConnectionError,
     AsyncPayments,
     ConfigurationError,
     DeadlineExceeded,
@@ -387,6 +388,20 @@ async def test_a_bulk_call_outlasts_a_shorter_outage() -> None:
         await world.runtime.sleep(45.0)
         world.server.down = None
         assert (await sending).id == "po_1"
+
+
+@simulated
+async def test_a_call_whose_permission_has_ended_does_not_wait_for_the_store() -> None:
+    async with fleet() as world:
+        client, clock = world.clients[0], world.runtime.monotonic
+        until = clock() + 10.0
+        world.server.down = "refused"
+        prepared = client.payouts.prepare(**ARGUMENTS)
+        with pytest.raises(APIConnectionError) as caught:
+            await client._internal.send(prepared, {}, priority="bulk", may_send=lambda: clock() < until)
+        assert until <= clock() <= until + 2.0
+    assert (caught.value.kind, caught.value.effect) == ("withheld", "none")
+    assert [(each.verdict, each.reason) for each in caught.value.attempts] == [("not_sent", "withheld")]
 
 
 @simulated
