@@ -285,6 +285,14 @@ def test_an_unreachable_database_may_be_back_later(here: Here) -> None:
     lost.assert_one_message(Exit.RESUMABLE, "cannot be reached", "every row is as it was recorded last")
 
 
+@pytest.mark.parametrize("command", [["batches"], ["worker", "--until-idle"], ["status", *NAMED]])
+def test_a_database_that_refuses_the_user_is_not_asked_again(
+    here: Here, postgres: PostgresServer, command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAYMENTS_LEDGER", postgres.url("nothing"))
+    here(*command).assert_one_message(Exit.USAGE, "it refused the user, the password or the database's name")
+
+
 def test_a_worker_that_lost_its_database_says_where_outcomes_are_and_exits_with_75(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:

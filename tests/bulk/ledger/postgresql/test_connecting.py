@@ -19,9 +19,9 @@ from payments_async._runtime import SYSTEM, SystemRuntime
 from payments_async.bulk.errors import BulkError
 from payments_async.bulk.ledger.postgresql.driver import arrays
 from payments_async.bulk.ledger.postgresql.driver.database import Database
-from payments_async.bulk.ledger.postgresql.driver.failures import FailureKind, diagnosed
-from payments_async.bulk.ledger.postgresql.driver.session import DatabaseClock, DatabaseServer, refusal
-from payments_async.bulk.ledger_errors import DatabaseUnfit, LedgerUnavailable
+from payments_async.bulk.ledger.postgresql.driver.failures import FailureKind, diagnosed, refusal
+from payments_async.bulk.ledger.postgresql.driver.session import DatabaseClock, DatabaseServer
+from payments_async.bulk.ledger_errors import DatabaseUnfit, LedgerError, LedgerUnavailable
 from payments_async.bulk.protocol.recovery import Store
 from tests.support.databases import connected, run
 from tests.support.servers import PASSWORD, PostgresServer
@@ -107,24 +107,52 @@ async def test_a_host_from_a_service_file_is_looked_at_too(
 async def test_a_server_that_cannot_be_reached_or_refuses_is_said_without_its_words(
     postgres: PostgresServer,
 ) -> None:
-    for url in (postgres.url("nothing"), postgres.url(user="nobody"), "postgresql://x:y@127.0.0.1:9/z"):
-        with pytest.raises(LedgerUnavailable) as caught:
+    addresses: dict[str, tuple[type[LedgerError], str]] = {
+        postgres.url("nothing"): (DatabaseUnfit, "it refused the user, the password or the database's name"),
+        postgres.url(user="nobody"): (DatabaseUnfit, "it refused the user, the password or the database's"),
+        "postgresql://x:y@127.0.0.1:9/z": (LedgerUnavailable, "cannot be reached"),
+        "postgresql://x:y@localhost.invalid/z?sslmode=verify-full": (LedgerUnavailable, "cannot be reached"),
+    }
+    for url, (kind, said) in addresses.items():
+        with pytest.raises(kind) as caught:
             await Database.open(url, SYSTEM)
-        assert "no answer, or it refused the user or the database's name" in str(caught.value)
+        assert said in str(caught.value)
         assert PASSWORD not in str(caught.value)
         assert caught.value.__context__ is None
 
 
+async def test_a_database_that_lets_nobody_in_any_more_may_be_back_later(
+    postgres: PostgresServer, database: str
+) -> None:
+    name = database.rpartition("/")[2]
+    postgres.query(name, f'CREATE ROLE "{name}" LOGIN')
+    try:
+        async with connected(postgres.url(name, user=name), patience=0.0) as opened:
+            postgres.query(name, f'ALTER ROLE "{name}" NOLOGIN')
+            ending = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = %s"
+            postgres.query(name, ending, name)
+            for _ in range(2):
+                with pytest.raises(LedgerUnavailable):
+                    await opened.read(("SELECT 1", ()))
+    finally:
+        postgres.query(name, f'DROP ROLE "{name}"')
+
+
 @pytest.mark.parametrize(
-    ("wants", "said"),
+    ("wants", "message", "kind"),
     [
-        ({"needs_password": True}, "it asks for a password: see PGPASSFILE"),
-        ({"used_password": True}, "it refused the user, the password or the database's name"),
+        ({"needs_password": True}, b"", FailureKind.REFUSED),
+        ({}, b'FATAL:  password authentication failed for user "pay"', FailureKind.REFUSED),
+        ({}, b'FATAL:  no pg_hba.conf entry for host "::1"', FailureKind.REFUSED),
+        ({}, b"SSL, FATAL:  no pg_hba.conf entry\nFATAL:  sorry, too many clients already", FailureKind.LOST),
+        ({}, b"FATAL:  the database system is starting up\n", FailureKind.LOST),
     ],
 )
-def test_a_refused_password_is_told_from_a_missing_one(wants: dict[str, bool], said: str) -> None:
-    pgconn: Any = SimpleNamespace(**{"needs_password": False, "used_password": False, **wants})
-    assert refusal(psycopg.OperationalError(pgconn=pgconn)) == said
+def test_a_refusal_is_told_from_a_server_that_may_be_back_later(
+    wants: dict[str, bool], message: bytes, kind: FailureKind
+) -> None:
+    pgconn: Any = SimpleNamespace(**{"needs_password": False, "error_message": message, **wants})
+    assert refusal(psycopg.OperationalError(pgconn=pgconn)).kind is kind
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ from ....._postgresql import Address, Connection, cut, exposure
 from ....._runtime import Runtime
 from ....errors import BulkError
 from ....ledger_errors import DatabaseUnfit, LedgerClosed, LedgerUnavailable
-from .failures import DatabaseFailure, FailureKind, diagnosed, error_of
-from .session import DatabaseClock, DatabaseServer, Rows, Statement, is_shared, refusal, sent, set_up
+from .failures import DatabaseFailure, FailureKind, diagnosed, error_of, refusal
+from .session import DatabaseClock, DatabaseServer, Rows, Statement, is_shared, sent, set_up
 
 T = TypeVar("T")
 PATIENCE: Final = 60.0
@@ -359,7 +359,8 @@ class Database:
         try:
             connection: Connection = await AsyncConnection.connect(autocommit=True, **self._parameters)
         except Error as error:
-            return DatabaseFailure(FailureKind.LOST, refusal(error))
+            failed = refusal(error)  # of a database that was there, it may be over as soon as it is mended
+            return attrs.evolve(failed, kind=FailureKind.LOST) if self.connections else failed
         failure: DatabaseFailure | None = _NO_ANSWER
         timer = self.runtime.call_later(self._answer, lambda: cut(connection))
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum, auto
 from typing import Final
 
@@ -9,6 +10,7 @@ import attrs
 from psycopg import DataError, Error, OperationalError
 
 from ....ledger_errors import (
+    DatabaseUnfit,
     LedgerBroken,
     LedgerDamaged,
     LedgerError,
@@ -26,6 +28,8 @@ class FailureKind(Enum):
     """The connection ended, or the server takes no changes now: connect again."""
     REPEAT = auto()
     """The transaction was rolled back for another's sake, or took too long: repeat it."""
+    REFUSED = auto()
+    """The server answered, and lets nobody in who comes like this."""
     FULL = auto()
     FORBIDDEN = auto()
     TAKEN = auto()
@@ -85,6 +89,27 @@ def diagnosed(error: Error, *, is_closed: bool) -> DatabaseFailure:
     return DatabaseFailure(_CODES.get(code) or _CLASSES.get(code[:2]) or FailureKind.BROKEN, code)
 
 
+# psycopg keeps no SQLSTATE of a connection that was not made: the words tell. A server that speaks another
+# language is taken for one that may be back later
+_REFUSED: Final = re.compile(
+    r"FATAL: +(?:role .* (?:does not exist|is not permitted to log in)|database .* does not exist|"
+    r".* authentication failed|no pg_hba\.conf entry|no such (?:user|database))"
+)
+
+
+def refusal(error: Error) -> DatabaseFailure:
+    """Say why a connection could not be made. The library's message may show a part of a password."""
+    connection = error.pgconn
+    if connection is not None and connection.needs_password:
+        return DatabaseFailure(FailureKind.REFUSED, "it asks for a password: see PGPASSFILE")
+    answers = [] if connection is None else connection.error_message.decode(errors="replace").splitlines()
+    if _REFUSED.search(next((line for line in reversed(answers) if "FATAL: " in line), "")):
+        return DatabaseFailure(
+            FailureKind.REFUSED, "it refused the user, the password or the database's name"
+        )
+    return DatabaseFailure(FailureKind.LOST, "no answer, or none that lets it in now")
+
+
 def error_of(path: str, failure: DatabaseFailure) -> LedgerError:
     """Make the error to raise for a failure."""
     code = failure.code
@@ -93,6 +118,8 @@ def error_of(path: str, failure: DatabaseFailure) -> LedgerError:
             return LedgerUnavailable(path, f"cannot be reached, or takes no changes ({code})")
         case FailureKind.REPEAT:
             return LedgerUnavailable(path, f"takes too long, or its work was broken off ({code})")
+        case FailureKind.REFUSED:
+            return DatabaseUnfit(path, code)
         case FailureKind.FULL:
             return LedgerFull(path, "the database's disk is full")
         case FailureKind.FORBIDDEN:

@@ -92,15 +92,6 @@ async def sent(connection: Connection, statements: Sequence[Statement]) -> list[
     return [await cursor.fetchall() if cursor.description else [] for cursor in cursors]
 
 
-def refusal(error: Error) -> str:
-    """Say why a connection could not be made. The library's message may show a part of a password."""
-    if error.pgconn is not None and error.pgconn.needs_password:
-        return "it asks for a password: see PGPASSFILE"
-    if error.pgconn is not None and error.pgconn.used_password:
-        return "it refused the user, the password or the database's name"
-    return "no answer, or it refused the user or the database's name"
-
-
 async def set_up(connection: Connection) -> tuple[DatabaseServer, float]:
     """Set up a new session. Returns facts of the server, and its time in seconds since 1970."""
     arrays.register(connection)
