@@ -66,6 +66,7 @@ class LedgerMissing(LedgerError):
     """There is no ledger at this path."""
 
     way_out = "give the path of an existing ledger, or start a new batch there"
+    _database_way_out = "`payments payouts batches` lists those there are, and the first `run` makes one"
 
 
 class LedgerForeign(LedgerError):

@@ -115,6 +115,27 @@ def test_people_get_tables(here: Here) -> None:
     assert "0 workers" in here("workers").out
 
 
+@pytest.mark.parametrize(("columns", "has_version"), [("80", False), ("140", True)])
+def test_a_workers_id_is_whole_on_any_terminal_and_one_that_is_gone_has_no_speed(
+    here: Here, database: str, monkeypatch: pytest.MonkeyPatch, columns: str, has_version: bool
+) -> None:
+    here("ledger", "init")
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(
+            "INSERT INTO payments.workers (id, host, pid, version, slots, started, last_seen, rows, pace) "
+            "SELECT decode(repeat(id, 16), 'hex'), repeat('pay-', 9), 24546, '0.1.0', 2, "
+            "now() - interval '1 hour', now() - silent, 12345678, 56789 "
+            "FROM (VALUES ('1f', interval '0 s'), ('2e', interval '1 hour')) AS of (id, silent)"
+        )
+    monkeypatch.setenv("COLUMNS", columns)
+    table = here("workers").out
+    assert "Worker  " in table
+    (live,) = (line for line in table.splitlines() if line.split()[:1] == ["1f1f1f1f"])
+    (gone,) = (line for line in table.splitlines() if line.split()[:1] == ["2e2e2e2e"])
+    assert ("56,789" in live, "56,789" in gone, "gone" in gone) == (True, False, True)
+    assert ("0.1.0" in live) == has_version
+
+
 def test_a_batch_is_not_paid_before_its_total_was_confirmed(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,7 +162,9 @@ def test_a_paused_batch_is_left_alone_until_it_is_resumed(
         assert "nothing was sent yet; paused: lunch" in here("status", *NAMED).out
     assert here("worker", "--until-idle").step("ended")["rows"] == 0
     assert state(here) == ("paused", ROWS, 0)
-    assert here("resume", *NAMED, "--json").step("resumed")["state"] == "open"
+    resumed = here("resume", *NAMED)
+    assert "no worker is running: `payments payouts worker --batch-id june` starts one" in resumed.out
+    assert state(here)[0] == "open"
     assert here("worker", "--until-idle", *NAMED).step("ended")["rows"] == ROWS
     assert_paid_once(here.sandbox, ROWS)
 
@@ -260,6 +283,7 @@ def test_a_service_file_names_the_database(
     [
         (["status"], ["name one with --batch-id", "`payments payouts batches` lists them"]),
         (["status", *NAMED], ["holds no ledger's tables", "ledger init"]),
+        (["export", *NAMED], ["export: OUT is missing, the file to write"]),
         (["workers", "june.ledger"], ["june.ledger: is not the address of a database"]),
         (["batches", "mysql://pay@127.0.0.1/payroll"], ["is not the address of a database"]),
         (["status", "mysql://pay@127.0.0.1/payroll", *NAMED], ["a ledger is a file on a local disk or"]),
@@ -310,6 +334,15 @@ def test_a_worker_that_lost_its_database_says_where_outcomes_are_and_exits_with_
         "the database is lost; "
         "outcomes that could not be recorded are in june-1f2e-1.unrecorded.json, as JSON",
     )
+
+
+def test_a_batch_that_is_not_there_is_looked_for_in_the_list(here: Here) -> None:
+    planned(here)
+    for command in (["worker"], ["export", "out.csv"]):
+        missing = here(*command, "--batch-id", "nosuch")
+        missing.assert_one_message(
+            Exit.USAGE, "no such batch; `payments payouts batches` lists those there are"
+        )
 
 
 def test_a_paused_batch_is_resumed_by_the_command_that_a_run_names(here: Here) -> None:

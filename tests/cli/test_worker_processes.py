@@ -227,12 +227,56 @@ async def test_a_worker_may_write_lines_of_any_length() -> None:
     assert (worker.code, worker.message) == (Exit.USAGE, "refused")
 
 
+@pytest.mark.parametrize(
+    ("act", "end"),
+    [("os.kill(os.getpid(), 9)", "killed by signal 9"), ("sys.exit(4)", "ended with 4"), ("", "drained")],
+)
+async def test_how_a_worker_has_ended_is_said(act: str, end: str) -> None:
+    pipe = asyncio.subprocess.PIPE
+    script = f"import os, sys; {act}"
+    worker = WorkerProcess(await asyncio.create_subprocess_exec(sys.executable, "-c", script, stderr=pipe))
+    await worker.ended()
+    assert worker.end == f"process {worker._process.pid} {end}"
+
+
+def test_a_run_whose_workers_were_all_killed_or_drained_says_so(here: Here) -> None:
+    payouts_file(here.folder, 1200)
+    here.sandbox.on("payouts.create").respond("slow:0.2s", times=1200)
+    with begun(here, "run", "june.csv", *NAMED, "--workers", "2", "--concurrency", "8", "--json") as run:
+        until(run, created=1)
+        wait_until(lambda: len(workers(here)) == 2)
+        drained, killed = workers(here)
+        (name,) = (line["id"] for line in here("workers", "--json").lines if line["pid"] == drained)
+        assert here("drain", name).code == Exit.DONE
+        wait_until(lambda: is_gone(drained))
+        os.kill(killed, signal.SIGKILL)
+        out, _ = run.communicate(timeout=40)
+    said = json.loads(out.splitlines()[-1])["stopped"]
+    assert said.startswith("its workers ended: process ")
+    assert f"process {drained} drained" in said
+    assert f"process {killed} killed by signal 9" in said
+
+
+def test_a_run_without_workers_says_that_none_is_running(here: Here) -> None:
+    with begun(here, "run", "june.csv", *NAMED, "--workers", "0", "--json") as run:
+        assert run.stdout is not None
+        notes = (json.loads(line) for line in run.stdout)
+        first = next(line for line in notes if line["step"] == "note")
+        assert (
+            first["message"] == "no worker is running: `payments payouts worker --batch-id june` starts one"
+        )
+        run.send_signal(signal.SIGINT)
+        second = next(line for line in notes if line["step"] == "note")
+        assert second["message"] == "Ctrl-C: the batch is left to its workers"
+
+
 @attrs.frozen
 class Ended:
     """A worker process that has ended."""
 
     code: int | None
     message: str = ""
+    end: str = "process 7 killed by signal 9"
 
 
 @pytest.mark.parametrize(
@@ -242,6 +286,7 @@ class Ended:
         ([Ended(75, "lost"), Ended(2, "refused"), Ended(0)], (Exit.USAGE, "refused; lost")),
         ([Ended(2, "refused"), Ended(3, "unrecorded")], (Exit.OUTCOME_UNKNOWN, "unrecorded; refused")),
         ([Ended(1, "broken"), Ended(1, "broken")], (Exit.RESUMABLE, "broken")),
+        ([Ended(75)], (Exit.RESUMABLE, "its workers ended: process 7 killed by signal 9")),
     ],
 )
 def test_the_gravest_failure_of_a_worker_is_that_of_the_run(

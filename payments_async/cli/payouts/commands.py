@@ -22,7 +22,6 @@ from .options import (
     LedgerArgument,
     Located,
     Path,
-    RequiredLedger,
     RetryOptions,
     RunOptions,
     States,
@@ -93,7 +92,7 @@ def status(
 
 @command()
 def export(
-    ledger: RequiredLedger,
+    ledger: LedgerArgument = None,
     out: Path | None = None,
     /,
     *,
@@ -125,6 +124,10 @@ def export(
     from .inspect import export
     from .session import perform
 
+    if ledger is None:
+        raise CommandEnded(
+            "export: OUT is missing, the file to write (.csv, .json, .jsonl, .parquet)", Exit.USAGE
+        )
     given, path = (ledger, out) if out else (None, ledger)
     address = batch_address(given, options)
     wanted = {"accounts": accounts, "overwrite": overwrite}

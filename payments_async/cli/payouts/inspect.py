@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _SHORT: Final = 8
 """Signs of a worker's id in a table: enough for `drain`."""
 _SHOWN = 20
+_WIDE: Final = 1000
+"""Columns of a terminal that has room for any table."""
 
 
 async def status(ledger: LedgerAddress, context: CommandContext) -> Exit:
@@ -188,13 +190,12 @@ def _batches_table(found: Sequence[BatchView]) -> Padding:
     return Padding(table, (1, 0, 1, 2), expand=False)
 
 
-def _table(*names: str, left: int) -> Table:
-    """A table whose first columns are text, and the others figures."""
+def _table(*names: str, left: int, folded: int = 0) -> Table:
+    """A table whose first columns are text, and the others figures. A narrow terminal folds one column."""
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for number, name in enumerate(names):
-        is_name = not number  # of which a narrow terminal takes several lines
         justify: JustifyMethod = "left" if number < left else "right"
-        table.add_column(name, justify=justify, no_wrap=not is_name, overflow="fold")
+        table.add_column(name, justify=justify, no_wrap=number != folded, overflow="fold")
     return table
 
 
@@ -268,12 +269,19 @@ async def workers(ledger: LedgerAddress, context: CommandContext) -> Exit:
         for worker in found:
             context.show.step("Worker", "", good=worker.silent < LEASE, **worker_facts(worker))
     elif found:
-        context.show.render(_workers_table(found))
+        table = _workers_table(found, versions=True)
+        console = context.console
+        if console.measure(table, options=console.options.update(width=_WIDE)).maximum > console.width:
+            table = _workers_table(found, versions=False)
+        context.show.render(table)
     return Exit.DONE
 
 
-def _workers_table(found: Sequence[ListedWorker]) -> Padding:
-    table = _table("", "Host", "Process", "Version", "Chunks", "Rows", "A minute", "Seen", "", left=2)
+def _workers_table(found: Sequence[ListedWorker], *, versions: bool) -> Padding:
+    version = ("Version",) if versions else ()
+    names = ("Worker", "Host", "Process", *version, "Chunks", "Rows", "A minute", "Seen", "")
+    table = _table(*names, left=2, folded=1)
+    table.columns[0].min_width = _SHORT
     for worker in found:
         is_gone = worker.silent >= LEASE
         note = "gone" if is_gone else "draining" if worker.is_draining else ""
@@ -281,10 +289,10 @@ def _workers_table(found: Sequence[ListedWorker]) -> Padding:
             worker.id[:_SHORT],
             Text(clean(worker.host)),
             str(worker.pid),
-            Text(clean(worker.version)),
+            *((Text(clean(worker.version)),) if versions else ()),
             f"{len(worker.holding)} of {worker.slots}",
             f"{worker.rows:,}",
-            f"{worker.per_minute:,.0f}",
+            "" if is_gone else f"{worker.per_minute:,.0f}",
             f"{duration_text(worker.silent)} ago",
             note,
             style="dim" if is_gone else "",

@@ -74,6 +74,11 @@ class BatchView:
         return figures_of(self.report)
 
     @property
+    def is_alone(self) -> bool:
+        """True if no worker of the database is running."""
+        return not (self.workers or self.idle)
+
+    @property
     def per_minute(self) -> float:
         """Rows a minute, by all workers together."""
         return sum(worker.per_minute / len(_batches_of(worker)) for worker in self.workers)
@@ -158,6 +163,11 @@ def run_command(ledger: LedgerAddress) -> str:
     return ledger.option_command("run", "FILE")
 
 
+def no_worker(ledger: LedgerAddress) -> str:
+    """Say that nothing works on a batch, and what does."""
+    return f"no worker is running: `{ledger.option_command('worker')}` starts one"
+
+
 def worker_facts(worker: ListedWorker) -> dict[str, Any]:
     facts = attrs.asdict(worker)
     times = {name: round(facts.pop(name), 1) for name in ("up", "silent")}
@@ -205,7 +215,8 @@ async def resume(ledger: LedgerAddress, context: CommandContext) -> Exit:
         return Exit.DONE
     async with open_batch(ledger) as batch:
         await batch.resume()
-    return await _show_change(ledger, context, "Resumed", "workers go on with it")
+    text = no_worker(ledger) if view.is_alone else "workers go on with it"
+    return await _show_change(ledger, context, "Resumed", text)
 
 
 def _resuming(view: BatchView | None, ledger: LedgerAddress) -> tuple[str, str]:

@@ -87,7 +87,6 @@ Path = Annotated[str, Parameter(metavar="PATH")]
 Ledger = Annotated[str | None, Parameter(metavar="LEDGER")]
 _LEDGER: Final = "The ledger, a file or a database (postgresql://…); PAYMENTS_LEDGER unless given."
 LedgerArgument = Annotated[str | None, Parameter(metavar="LEDGER", help=_LEDGER)]
-RequiredLedger = Annotated[str, Parameter(metavar="LEDGER", help=_LEDGER)]
 _DATABASE: Final = "The database (postgresql://…); PAYMENTS_LEDGER unless given."
 _INSECURE: Final = "Use a database on another machine without verified TLS (sslmode=verify-full)."
 Insecure = Annotated[bool, Parameter(negative="", show_default=False, help=_INSECURE)]

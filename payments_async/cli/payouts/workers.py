@@ -16,7 +16,7 @@ from ...bulk import BatchReport, Progress
 from ...bulk.ledger_errors import LedgerError
 from .._exit_codes import CommandEnded, Exit
 from .ledger_address import VARIABLE, LedgerAddress
-from .machines import BatchView, holding_facts, view_in
+from .machines import BatchView, holding_facts, no_worker, view_in
 from .messages import counted, message_of
 from .options import RunOptions, WorkerOptions
 from .progress import ProgressView
@@ -153,6 +153,13 @@ class WorkerProcess:
         code = self._process.returncode
         return Exit.RESUMABLE if code is not None and code < 0 else code
 
+    @property
+    def end(self) -> str:
+        """How it has ended: `process 24546 killed by signal 9`."""
+        code = self._process.returncode or 0
+        how = f"killed by signal {-code}" if code < 0 else f"ended with {code}" if code else "drained"
+        return f"process {self._process.pid} {how}"
+
     def stop(self) -> None:
         """Let it stop in order."""
         assert self._process.stdin is not None
@@ -198,7 +205,13 @@ class WorkerProcesses:
             return None
         codes = [*(code for code in _SEVERE if any(each.code == code for each in failed)), Exit.RESUMABLE]
         failed.sort(key=lambda each: each.code != codes[0])
-        return codes[0], "; ".join(dict.fromkeys(each.message for each in failed if each.message))
+        said = dict.fromkeys(each.message for each in failed if each.message)
+        return codes[0], "; ".join(said) or self.ends
+
+    @property
+    def ends(self) -> str:
+        """How each has ended."""
+        return f"its workers ended: {', '.join(worker.end for worker in self._workers)}"
 
     def explained(self, lost: LedgerError) -> LedgerError | CommandEnded:
         """The error after the ledger was lost: with what the workers said when they ended."""
@@ -248,7 +261,8 @@ async def pay_with_workers(
     stops, processes = list[str](), WorkerProcesses()
 
     def drain(reason: str) -> None:
-        view.note(f"{reason}: workers finish what is under way; once more cuts them off")
+        ours = "workers finish what is under way; once more cuts them off"
+        view.note(f"{reason}: {ours if order.workers else 'the batch is left to its workers'}")
         stops.append(reason)
 
     ledger = order.address
@@ -260,11 +274,12 @@ async def pay_with_workers(
                         show(seen.report)
                         if seen.is_over:
                             break
-                        view.note(seen.report.stopped or "")
+                        alone = seen.is_alone and not order.workers
+                        view.note(seen.report.stopped or (no_worker(ledger) if alone else ""))
             report = (await view_in(database, ledger)).report
         except LedgerError as lost:
             raise processes.explained(lost) from lost
-    return _ended_report(report, stops, processes.failure)
+    return _ended_report(report, stops, processes)
 
 
 async def _looks(
@@ -276,14 +291,14 @@ async def _looks(
         await SYSTEM.sleep(_LOOK)
 
 
-def _ended_report(report: BatchReport, stops: Sequence[str], failure: tuple[Exit, str] | None) -> BatchReport:
+def _ended_report(report: BatchReport, stops: Sequence[str], processes: WorkerProcesses) -> BatchReport:
     """The report of a run whose processes have ended: with the signal, or what failed in them."""
     if report.complete:
         return report
     if stops:
         return attrs.evolve(report, stopped=stops[0])
-    if failure is None:
-        return report
-    code, message = failure
+    if processes.failure is None:
+        return attrs.evolve(report, stopped=report.stopped or processes.ends)
+    code, message = processes.failure
     resumable = "after_change" if code is Exit.USAGE else "now"
     return attrs.evolve(report, stopped=message, exit_code=int(code), resumable=resumable)
