@@ -6,6 +6,7 @@ import asyncio
 import gc
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -231,7 +232,31 @@ def test_a_recovery_by_hand_is_over_once_no_command_is_missing(here: Here) -> No
     ended = here("recover", *NAMED, "--commands-complete")
     assert ended.step("recovered")["is_suspect"] is False
     assert "cannot be cancelled, edited or retried" in ended.err
+    assert re.search(r"Run `payments payouts recover --batch-id june` again at \d\d:\d\d, in ", ended.err)
     assert state(here)[0] == "open"
+
+
+def test_while_a_recovery_is_under_way_no_certificate_replaces_a_clean_one(here: Here) -> None:
+    run, certificate = ("run", "june.csv", *NAMED), Path("june.certificate.json")
+    assert here(*run).code == Exit.DONE
+    clean = certificate.read_text()
+    suspect = here("recover", *NAMED, "--by-hand")
+    assert "No more rows are sent until you confirm" in suspect.err
+    here("recover", *NAMED, "--commands-complete")
+    again = "Commits were lost: run `payments payouts recover --batch-id june`"
+    for command in (run, ("reconcile", *NAMED)):
+        done = here(*command)
+        assert (done.code, done.step("certified")["clean"]) == (Exit.REFUSED, False)
+        assert (done.step("certified")["path"], done.step("finished")["certificate"]) == (None, None)
+        assert again in done.err
+        assert "15 minutes" not in done.err
+        assert certificate.read_text() == clean
+    printed = " ".join(here("status", *NAMED).out.split())
+    assert "a recovery is under way" in printed
+    assert again in printed
+    certificate.write_text("[]")  # by another program
+    assert here("reconcile", *NAMED).step("certified")["path"] == str(certificate)
+    assert json.loads(certificate.read_text())["clean"] is False
 
 
 # Addresses

@@ -237,14 +237,17 @@ def _state_text(view: BatchView) -> str:
         state += "; not planned"
     elif view.batch.facts.stopped and not report.complete:
         state += f"; stopped: {view.batch.facts.stopped}"
-    return f"{state}{failed}"
+    recovery = "; a recovery is under way" if view.batch.facts.is_unproven else ""
+    return f"{state}{recovery}{failed}"
 
 
 def _next_steps(view: BatchView, ledger: LedgerAddress) -> list[str]:
     """Advice on a batch in a database."""
+    if view.batch.facts.is_unproven and view.state is not BatchState.SUSPECT:
+        return [messages.recovering(ledger)]
     report = view.report
     if view.state is BatchState.SUSPECT:
-        return [f"Commits may be lost: no row is sent until `{ledger.command('recover')}`."]
+        return [f"Commits may be lost: no more rows are sent until `{ledger.command('recover')}`."]
     if view.state is BatchState.PAUSED and not report.complete:
         return [f"`{ledger.command('resume')}` lets workers go on."]
     if view.state is BatchState.IMPORTED:

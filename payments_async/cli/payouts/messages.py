@@ -44,10 +44,12 @@ def after_run(
     *,
     failed: int = 0,
     clean: bool | None = None,
+    unproven: bool = False,
 ) -> list[str]:
     """Advice at the end of work with this exit code; empty when none is needed.
 
-    `clean`: whether the service's list agrees with the ledger, where they were compared.
+    `clean`: whether the service's list agrees with the ledger, where they were compared. `unproven`: commits
+    were lost, and no recovery has proven yet which.
     """
     if code in (2, 75):
         again = _FIX if code == 2 else _resumed_by(stopped or "", ledger)
@@ -56,7 +58,8 @@ def after_run(
     elif code == 3:
         parts = [doubtful(figures.counts["in_doubt"], ledger), _failed(failed, ledger)]
     elif code == 1:
-        parts = [refused(figures.counts, ledger), _failed(failed, ledger), _disagreeing(clean, ledger)]
+        parts = [refused(figures.counts, ledger), _failed(failed, ledger)]
+        parts += [recovering(ledger) if unproven else _disagreeing(clean, ledger)]
     else:
         parts = [_failed(failed, ledger), _open(figures, ledger)]
     return [part for part in parts if part]
@@ -138,6 +141,14 @@ def _disagreeing(clean: bool | None, ledger: LedgerAddress) -> str:
     return (
         "The service's list does not confirm the ledger: read the findings. A list may show a payout up to "
         f"15 minutes late: run `{ledger.command('reconcile')}` after that time."
+    )
+
+
+def recovering(ledger: LedgerAddress) -> str:
+    """Commits were lost, and it is not known for certain yet which."""
+    again = ledger.command("recover")
+    return (
+        f"Commits were lost: run `{again}`, which says when that is over; until then it cannot be certified."
     )
 
 

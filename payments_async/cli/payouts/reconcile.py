@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import attrs
 
+from ..._runtime import SYSTEM
 from ...bulk import BatchReport, Certificate, PayoutBatch, RecoveryReport, RetryReport
 from ...bulk._files import write_text
 from ...bulk.errors import BulkError
@@ -36,6 +39,8 @@ class Certified:
     """Exit code when every row was created: 0 only with a clean certificate."""
     reason: str | None = None
     """The reason for having no certificate."""
+    unproven: bool = False
+    """True if commits were lost, and no recovery has proven yet which."""
 
     def applied_to(self, report: BatchReport) -> BatchReport:
         """The report of a run that also had to certify. Refused rows take precedence."""
@@ -61,14 +66,22 @@ async def certify(batch: PayoutBatch, ledger: LedgerAddress, context: CommandCon
         text = f"not written ({error}); every row is recorded, and `{again}` writes it"
         context.show.step("Certified", text, good=False, path=None, error=str(error))
         return Certified(None, code_of(error), f"the certificate could not be made ({error})")
-    path = write_certificate(certificate, ledger.beside("certificate.json"), context)
-    return Certified(path, Exit.DONE if certificate.is_clean else Exit.REFUSED)
+    unproven = batch._ledger.unproven is not None
+    path = write_certificate(certificate, ledger.beside("certificate.json"), context, unproven=unproven)
+    return Certified(path, Exit.DONE if certificate.is_clean else Exit.REFUSED, unproven=unproven)
 
 
-def write_certificate(certificate: Certificate, path: str, context: CommandContext) -> str:
-    """Write and show a certificate. Raises CommandEnded when it cannot be written."""
+def write_certificate(
+    certificate: Certificate, path: str, context: CommandContext, *, unproven: bool = False
+) -> str | None:
+    """Write and show a certificate; one that is `unproven` replaces no clean one, and None is returned.
+
+    Raises CommandEnded when it cannot be written.
+    """
+    is_kept = unproven and _is_clean(path)
     try:
-        write_text(path, certificate.to_json() + "\n")
+        if not is_kept:
+            write_text(path, certificate.to_json() + "\n")
     except OSError as error:
         raise CommandEnded(
             f"the certificate cannot be written to {path} ({error.strerror}); nothing else is wrong, "
@@ -77,15 +90,27 @@ def write_certificate(certificate: Certificate, path: str, context: CommandConte
         ) from None
     findings, audit = certificate.findings, certificate.audit
     seen = counted(audit.seen, "payout")
-    facts: dict[str, Any] = {"path": path, "clean": certificate.is_clean, "seen": audit.seen}
+    facts: dict[str, Any] = {
+        "path": None if is_kept else path,
+        "clean": certificate.is_clean,
+        "seen": audit.seen,
+    }
     facts["fields"] = {name: attrs.asdict(count) for name, count in audit.fields.items()}
     text = f"the service's list shows {seen} as asked for" + ", BUT:" * bool(findings)
     context.show.step("Certified", text, good=not findings, findings=list(findings), **facts)
     if not context.as_json:
         for finding in findings[:_MOST_FINDINGS]:
             context.show.step("Finding", finding, good=False)
-        context.show.step("Written", path)
-    return path
+        context.show.step("Kept" if is_kept else "Written", path)
+    return None if is_kept else path
+
+
+def _is_clean(path: str) -> bool:
+    """True if the file is a clean certificate."""
+    try:
+        return bool(json.loads(Path(path).read_text(encoding="utf-8"))["clean"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return False
 
 
 async def reconcile(
@@ -100,12 +125,17 @@ async def reconcile(
         with context.progress("Checking") as view:
             certificate = await ledger_work(ledger, batch.reconcile(updater(view)))
         report = batch.status()
-        written = write_certificate(certificate, path or ledger.beside("certificate.json"), context)
+        unproven = batch._ledger.unproven is not None
+        path = path or ledger.beside("certificate.json")
+        written = write_certificate(certificate, path, context, unproven=unproven)
     figures, code = figures_of(report), Exit(report.exit_code)
     if code is Exit.DONE and not certificate.is_clean:
         code = Exit.REFUSED
     context.show.render(state_table(figures))
-    steps = messages.after_run(figures, code, None, ledger, failed=report.failed, clean=certificate.is_clean)
+    clean = certificate.is_clean
+    steps = messages.after_run(
+        figures, code, None, ledger, failed=report.failed, clean=clean, unproven=unproven
+    )
     if context.as_json:
         facts = {**result(report, code, steps), "certificate": written}
         context.show.step("Finished", "", good=code is Exit.DONE, **facts)
@@ -232,13 +262,15 @@ def _after_recovery(report: RecoveryReport, ledger: LedgerAddress) -> list[str]:
     if report.is_suspect:
         confirm = ledger.command("recover", "--commands-complete")
         parts.append(
-            "No row is sent yet. Compare the commands above with those that were given, repeat what is "
-            f"missing, and confirm: `{confirm}`."
+            "No more rows are sent until you confirm that no command is missing: compare those above with "
+            f"those that were given, repeat what is missing, and `{confirm}`."
         )
     if report.wait:
         again = ledger.command("recover")
+        due = SYSTEM.now() + timedelta(seconds=report.wait + 59)
         parts.append(
-            f"Until a reading of the list in {duration_text(report.wait)} has shown what was lost, rows "
-            f"cannot be cancelled, edited or retried: run `{again}` again then."
+            f"Run `{again}` again at {due.astimezone():%H:%M}, in {duration_text(report.wait)}: until a "
+            "reading of the list has shown what was lost, rows cannot be cancelled, edited or retried, and "
+            "the batch cannot be certified."
         )
     return parts

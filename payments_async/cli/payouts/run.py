@@ -249,7 +249,10 @@ def _show_end(
     figures, ledger = figures_of(report), order.address
     is_refused = bool(messages.refused(figures.counts, ledger))
     clean = None if certified is None or is_refused else certified.code is not Exit.REFUSED
-    steps = messages.after_run(figures, code, report.stopped, ledger, failed=report.failed, clean=clean)
+    unproven = certified is not None and certified.unproven
+    steps = messages.after_run(
+        figures, code, report.stopped, ledger, failed=report.failed, clean=clean, unproven=unproven
+    )
     if report.finals and not context.as_json:
         ends = [f"{number:,} {status}" for status, number in sorted(report.finals.items())]
         ends += [f"{report.awaited:,} not final yet"] if report.awaited else []
