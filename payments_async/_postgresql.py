@@ -24,14 +24,13 @@ OLDEST: Final = 140_000
 """The oldest version of PostgreSQL that has all that is used here."""
 # its warnings about lost connections would be printed in programs that set up no logging
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
-_UNCLEAR: Final = re.compile(r"(?s)//.*[/@].*@")
-"""Where a password, not percent-encoded, would be taken for a host, a port or a name."""
 _SHOWN: Final = re.compile(r"[A-Za-z0-9_.:,/\[\]-]{0,200}", re.ASCII)
 _PORTS: Final = re.compile(r"[0-9,]*", re.ASCII)
 _LOCAL: Final = frozenset({"", "localhost", "127.0.0.1", "::1"})
-_REFUSAL: Final = re.compile(
-    r"authentication failed|no password supplied|pg_hba\.conf|not permitted to log in|"
-    r'(role|database) ".*" does not exist|no such (user|database)|permission denied for database'
+_NOT_GIVEN: Final = "no password supplied"  # libpq's own words
+_REFUSALS: Final = (
+    *("authentication failed", _NOT_GIVEN, "pg_hba.conf", "not permitted to log in"),
+    *('" does not exist', "no such user", "no such database", "permission denied for database"),
 )
 """A server's or pooler's words for what it refuses when it is connected to."""
 _SESSION: Final[Mapping[str, Any]] = {
@@ -74,7 +73,7 @@ class Address:
         given = None
         with contextlib.suppress(Error):
             given = conninfo_to_dict(url)
-        if given is None or _UNCLEAR.search(url) or not _PORTS.fullmatch(_text(given, "port")):
+        if given is None or _is_unclear(url) or not _PORTS.fullmatch(_text(given, "port")):
             raise error(  # here: the frames of psycopg's error hold the address
                 "the database's address cannot be read: write postgresql://user@host:port/database, with "
                 "special characters percent-encoded"
@@ -84,6 +83,12 @@ class Address:
             parameters.setdefault("target_session_attrs", "read-write")
         known = {**{name: os.environ.get(place) for name, place in _ENVIRONMENT.items()}, **given}
         return cls(_label(known), exposure(known), parameters)
+
+
+def _is_unclear(url: str) -> bool:
+    """Return whether a password, not percent-encoded, would be taken for a host, a port or a name."""
+    user_info, _, _ = url.partition("//")[2].rpartition("@")
+    return any(sign in user_info for sign in "/@")
 
 
 def exposure(parameters: Mapping[str, Any]) -> str | None:
@@ -102,7 +107,8 @@ def is_refusal(error: Error) -> bool:
     libpq hands on no SQLSTATE of a failed connection, only the words: a refusal that is not in English is
     not recognised.
     """
-    return error.sqlstate is None and _REFUSAL.search(str(error)) is not None
+    answers = [line for line in str(error).splitlines() if "FATAL: " in line or _NOT_GIVEN in line]
+    return error.sqlstate is None and any(words in line for line in answers[-1:] for words in _REFUSALS)
 
 
 def cut(connection: Connection) -> None:

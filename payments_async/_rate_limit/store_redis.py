@@ -29,8 +29,6 @@ from redis.exceptions import (
 from ..errors import ConfigurationError
 from .store import CONSTANTS, PATIENCE, Ask, LimitRow, Reservation, StoreUnavailable, figures_of
 
-_UNCLEAR: Final = re.compile(r"(?s)//.*[/?#].*@")
-"""Where a password, not percent-encoded, would be taken for a host or a port."""
 KEPT: Final = 7_200
 """Seconds for which an unused row is kept: longer than any closing."""
 CLOCK: Final = "local time = redis.call('TIME') local clock = time[1] + time[2] / 1000000"
@@ -175,7 +173,7 @@ class RedisLimitStore:
         """Take an address; `clock` is for tests. Raises ConfigurationError when it cannot be read."""
         self._client: Any = None
         with suppress(ValueError):
-            if not _UNCLEAR.search(url):
+            if not _is_unclear(url):
                 self._client = redis.asyncio.Redis.from_url(url, **_OPTIONS)
         if self._client is None:  # raised here: the frames of the first error hold the address
             raise ConfigurationError(
@@ -264,6 +262,12 @@ _OPTIONS: Final[dict[str, Any]] = {
     "socket_connect_timeout": PATIENCE,
     "retry": Retry(NoBackoff(), 0),  # the borrower tries again, with a new reservation
 }
+
+
+def _is_unclear(url: str) -> bool:
+    """Return whether a password, not percent-encoded, would be taken for a host or a port."""
+    user_info, _, _ = url.partition("//")[2].rpartition("@")
+    return any(sign in user_info for sign in "/?#")
 
 
 def _script(clock: str) -> str:

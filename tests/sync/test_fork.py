@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import socket
 
 import pytest
 
@@ -50,6 +51,23 @@ if pid == 0:
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
     assert run_with_service(sandbox, script) == "0\n"
+
+
+def test_the_loop_resolves_names_and_numbers() -> None:
+    """In this process: children and threads of a parent are not measured."""
+    pytest.importorskip("uvloop")
+    from payments_sync._uvloop import ForkSafeLoop
+
+    loop = ForkSafeLoop()
+    try:
+        for host in ("127.0.0.1", "localhost"):
+            ((*_, place), *_) = loop.run_until_complete(
+                loop.getaddrinfo(host, 443, family=socket.AF_INET, type=socket.SOCK_STREAM)
+            )
+            assert place == ("127.0.0.1", 443)
+        loop.run_until_complete(loop.shutdown_default_executor())
+    finally:
+        loop.close()
 
 
 @pytest.mark.usefixtures("fork")

@@ -141,18 +141,18 @@ async def test_a_database_that_lets_nobody_in_any_more_may_be_back_later(
 @pytest.mark.parametrize(
     ("wants", "message", "kind"),
     [
-        ({"needs_password": True}, b"", FailureKind.REFUSED),
-        ({}, b'FATAL:  password authentication failed for user "pay"', FailureKind.REFUSED),
-        ({}, b'FATAL:  no pg_hba.conf entry for host "::1"', FailureKind.REFUSED),
-        ({}, b"SSL, FATAL:  no pg_hba.conf entry\nFATAL:  sorry, too many clients already", FailureKind.LOST),
-        ({}, b"FATAL:  the database system is starting up\n", FailureKind.LOST),
+        ({"needs_password": True}, "", FailureKind.REFUSED),
+        ({}, 'FATAL:  password authentication failed for user "pay"', FailureKind.REFUSED),
+        ({}, 'FATAL:  no pg_hba.conf entry for host "::1"', FailureKind.REFUSED),
+        ({}, "SSL, FATAL:  no pg_hba.conf entry\nFATAL:  sorry, too many clients already", FailureKind.LOST),
+        ({}, "FATAL:  the database system is starting up\n", FailureKind.LOST),
     ],
 )
 def test_a_refusal_is_told_from_a_server_that_may_be_back_later(
-    wants: dict[str, bool], message: bytes, kind: FailureKind
+    wants: dict[str, bool], message: str, kind: FailureKind
 ) -> None:
-    pgconn: Any = SimpleNamespace(**{"needs_password": False, "error_message": message, **wants})
-    assert refusal(psycopg.OperationalError(pgconn=pgconn)).kind is kind
+    pgconn: Any = SimpleNamespace(**{"needs_password": False, **wants})
+    assert refusal(psycopg.OperationalError(message, pgconn=pgconn)).kind is kind
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from enum import Enum, auto
 from typing import Final
 
 import attrs
 from psycopg import DataError, Error, OperationalError
 
+from ....._postgresql import is_refusal
 from ....ledger_errors import (
     DatabaseUnfit,
     LedgerBroken,
@@ -89,21 +89,12 @@ def diagnosed(error: Error, *, is_closed: bool) -> DatabaseFailure:
     return DatabaseFailure(_CODES.get(code) or _CLASSES.get(code[:2]) or FailureKind.BROKEN, code)
 
 
-# psycopg keeps no SQLSTATE of a connection that was not made: the words tell. A server that speaks another
-# language is taken for one that may be back later
-_REFUSED: Final = re.compile(
-    r"FATAL: +(?:role .* (?:does not exist|is not permitted to log in)|database .* does not exist|"
-    r".* authentication failed|no pg_hba\.conf entry|no such (?:user|database))"
-)
-
-
 def refusal(error: Error) -> DatabaseFailure:
     """Say why a connection could not be made. The library's message may show a part of a password."""
     connection = error.pgconn
     if connection is not None and connection.needs_password:
         return DatabaseFailure(FailureKind.REFUSED, "it asks for a password: see PGPASSFILE")
-    answers = [] if connection is None else connection.error_message.decode(errors="replace").splitlines()
-    if _REFUSED.search(next((line for line in reversed(answers) if "FATAL: " in line), "")):
+    if is_refusal(error):
         return DatabaseFailure(
             FailureKind.REFUSED, "it refused the user, the password or the database's name"
         )
