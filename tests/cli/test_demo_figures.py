@@ -13,13 +13,13 @@ from rich.console import Console
 from payments_async import Amount, Checkout, Instrument, LimitSnapshot, PaymentIntent
 from payments_async.cli._output import Terminal
 from payments_async.cli.demo.compare import EventCounts, Figures, SendResult, compare
-from payments_async.cli.demo.payout_file import Row
+from payments_async.cli.demo.payout_file import DemoPayout
 from payments_async.cli.demo.report import show_result
 from payments_async.events import AttemptEnded, GateClosed, Replayed, RequestSent, RetryScheduled
 from payments_async.sandbox import Books, PayoutEntry
 
 PHONE = Instrument.phone("+233200000001", "GH")
-ROWS = [Row(f"r-{number}", Decimal("10.10"), "mobile_money", PHONE) for number in (1, 2)]
+ROWS = [DemoPayout(f"r-{number}", Decimal("10.10"), "mobile_money", PHONE) for number in (1, 2)]
 
 
 def entry(reference: str, amount: str = "10.10") -> PayoutEntry:

@@ -69,7 +69,7 @@ async def recover(
     if state is None:
         return RecoveryReport(batch_id, None)
     wait = 0.0 if state.lost is None else proof_due(state.lost, service.moment(), service.started)
-    reading = _Reading(ledger)
+    reading = _ListReading(ledger)
     async for page in pages(service, _filters(state)):
         await reading.take(page)
         on_commit()
@@ -86,7 +86,7 @@ def _filters(state: LossState) -> Mapping[str, str | date]:
     return {} if start is None else {"created_on_or_after": day_of(start)}
 
 
-class _Reading:
+class _ListReading:
     """One reading of the list, and what it has taught."""
 
     def __init__(self, ledger: SharedLedger) -> None:

@@ -12,7 +12,7 @@ from ... import LimitSnapshot
 from ...events import AttemptEnded, Event, Replayed, RequestSent, RetryScheduled
 from ...models import Checkout, Payout
 from ...sandbox import Books
-from .payout_file import CURRENCY, Row, total
+from .payout_file import CURRENCY, DemoPayout, total
 
 
 class EventCounts:
@@ -92,7 +92,7 @@ class Figures:
 
 def compare(
     client: str,
-    rows: Sequence[Row],
+    rows: Sequence[DemoPayout],
     faults: Mapping[str, str],
     sent: SendResult,
     counts: EventCounts,
@@ -139,7 +139,7 @@ def _payment_problems(checkout: Checkout, collected: Decimal) -> Iterator[str]:
         yield f"the books have {collected} {CURRENCY} collected, and the checkout reads back otherwise"
 
 
-def _payout_problems(rows: Sequence[Row], booked: Counter[str], booked_sum: Decimal) -> Iterator[str]:
+def _payout_problems(rows: Sequence[DemoPayout], booked: Counter[str], booked_sum: Decimal) -> Iterator[str]:
     asked = Counter(row.reference for row in rows)
     for reference, times in sorted((booked - asked).items()):
         yield f"{reference} is in the books {times} time(s) more than asked for"

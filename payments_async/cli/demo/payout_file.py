@@ -35,7 +35,7 @@ FAULTS: Final[Mapping[str, str]] = {
 
 
 @attrs.frozen
-class Row:
+class DemoPayout:
     """One payout of the file."""
 
     reference: str
@@ -63,18 +63,18 @@ def write_csv(path: Path, count: int, seed: int) -> Path:
     return path
 
 
-def read_csv(path: Path) -> list[Row]:
+def read_csv(path: Path) -> list[DemoPayout]:
     """The file's rows: every column as text (leading zeros and plus signs stay), the amount as a Decimal."""
     with path.open(newline="", encoding="utf-8") as file:
         return [_row(record) for record in csv.DictReader(file)]
 
 
-def total(rows: Sequence[Row]) -> Decimal:
+def total(rows: Sequence[DemoPayout]) -> Decimal:
     """The sum of the rows in major units."""
     return sum((row.amount for row in rows), Decimal(0))
 
 
-def disturbed(rows: Sequence[Row], seed: int) -> dict[str, str]:
+def disturbed(rows: Sequence[DemoPayout], seed: int) -> dict[str, str]:
     """{reference: fault}, one payout for each of `FAULTS`, spread over the rows."""
     count = min(len(rows), len(FAULTS))
     places = [(len(rows) * (2 * turn + 1) // (2 * count) + seed) % len(rows) for turn in range(count)]
@@ -89,8 +89,8 @@ def _record(number: int, seed: int) -> tuple[str, ...]:
     return f"demo-{number:06}", str(amount), "bank_transfer", "GH", "", f"00{number:08}", "0042", name
 
 
-def _row(record: Mapping[str, str]) -> Row:
-    return Row(record["reference"], Decimal(record["amount"]), record["method"], _instrument(record))
+def _row(record: Mapping[str, str]) -> DemoPayout:
+    return DemoPayout(record["reference"], Decimal(record["amount"]), record["method"], _instrument(record))
 
 
 def _instrument(record: Mapping[str, str]) -> Instrument:

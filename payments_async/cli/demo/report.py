@@ -17,7 +17,7 @@ from rich.text import Text
 from ...models import Checkout
 from .._output import Show
 from .compare import Figures
-from .payout_file import CURRENCY, FAULTS, Row, total
+from .payout_file import CURRENCY, FAULTS, DemoPayout, total
 
 _GROUPS: Final[tuple[tuple[tuple[str, Callable[[Figures], str]], ...], ...]] = (
     (
@@ -44,7 +44,7 @@ _GROUPS: Final[tuple[tuple[tuple[str, Callable[[Figures], str]], ...], ...]] = (
 _ANY_WIDTH: Final = 1_000
 
 
-def show_plan(file: Path, rows: Sequence[Row], show: Show) -> None:
+def show_plan(file: Path, rows: Sequence[DemoPayout], show: Show) -> None:
     """Show what will be sent."""
     show.heading("payments demo", "a simulated service on this machine; nothing leaves it")
     text = f"{len(rows):,} payouts, {total(rows):,} {CURRENCY}"

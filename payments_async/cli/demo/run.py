@@ -19,7 +19,7 @@ from ...sandbox import Sandbox
 from .._exit_codes import Exit
 from .._output import Show
 from .compare import EventCounts, Figures, SendResult, compare
-from .payout_file import CURRENCY, Row, disturbed, read_csv, write_csv
+from .payout_file import CURRENCY, DemoPayout, disturbed, read_csv, write_csv
 from .report import show_checkout, show_figures, show_plan, show_result
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Job:
     """The work of one client."""
 
     sandbox: Sandbox
-    rows: Sequence[Row]
+    rows: Sequence[DemoPayout]
     counts: EventCounts
     show: Show
 
@@ -64,7 +64,9 @@ async def _collect(client: AsyncPayments, sandbox: Sandbox) -> Checkout:
     return await client.checkouts.retrieve(str(checkout.id))
 
 
-async def _send(client: AsyncPayments, rows: Sequence[Row], advance: Callable[[], None]) -> list[Payout]:
+async def _send(
+    client: AsyncPayments, rows: Sequence[DemoPayout], advance: Callable[[], None]
+) -> list[Payout]:
     left, payouts = iter(rows), list[Payout]()
 
     async def worker() -> None:
@@ -100,10 +102,10 @@ def _collect_blocking(client: Payments, sandbox: Sandbox) -> Checkout:
     return client.checkouts.retrieve(str(checkout.id))
 
 
-def _send_blocking(client: Payments, rows: Sequence[Row], advance: Callable[[], None]) -> list[Payout]:
+def _send_blocking(client: Payments, rows: Sequence[DemoPayout], advance: Callable[[], None]) -> list[Payout]:
     payouts = list[Payout]()
 
-    def send(row: Row) -> Payout:
+    def send(row: DemoPayout) -> Payout:
         return client.payouts.create(**row.arguments())
 
     with ThreadPoolExecutor(THREADS) as pool:
@@ -143,7 +145,9 @@ def run_demo(count: int, seed: int, show: Show) -> Exit:
     return Exit.REFUSED if any(figures.problems for figures in done) else Exit.DONE
 
 
-def _run(surface: Surface, rows: Sequence[Row], faults: Mapping[str, str], seed: int, show: Show) -> Figures:
+def _run(
+    surface: Surface, rows: Sequence[DemoPayout], faults: Mapping[str, str], seed: int, show: Show
+) -> Figures:
     """Do the work with one client and a sandbox that disturbs the payouts in `faults`; compare its books."""
     show.heading(surface.client, surface.manner)
     counts = EventCounts()

@@ -18,7 +18,7 @@ from .options import (
     Located,
     RecoverOptions,
     RoleName,
-    WorkerOptions,
+    WorkerArguments,
 )
 
 _FILE: Final = "a ledger in a file has one process, which `run` starts"
@@ -37,7 +37,7 @@ def _batch_of(given: str | None, options: Located | None) -> LedgerAddress:
 
 
 @command()
-def worker(*, options: WorkerOptions | None = None, json: Json = False) -> int:
+def worker(*, options: WorkerArguments | None = None, json: Json = False) -> int:
     """Work on the batches of a database, beside any number of other workers on any number of machines.
 
     A worker takes chunks of rows, pays them, and takes the next; it works on every batch that `run` has
@@ -55,7 +55,7 @@ def worker(*, options: WorkerOptions | None = None, json: Json = False) -> int:
     from .session import perform
     from .workers import work
 
-    wanted = options or WorkerOptions()
+    wanted = options or WorkerArguments()
     address = require_database(address_of(wanted.ledger, wanted), _FILE)
     return perform(
         lambda context: work(address, wanted, context), about=address.shown, as_json=json, lines=True

@@ -223,7 +223,7 @@ class RunOptions:
 
 @Parameter(name="*")
 @attrs.frozen(kw_only=True)
-class WorkerOptions:
+class WorkerArguments:
     """The options of `payments payouts worker`. The texts are its help."""
 
     ledger: Ledger = None

@@ -18,7 +18,7 @@ from .._exit_codes import CommandEnded, Exit
 from .ledger_address import VARIABLE, LedgerAddress
 from .machines import BatchView, holding_facts, no_worker, view_in
 from .messages import counted, message_of
-from .options import RunOptions, WorkerOptions
+from .options import RunOptions, WorkerArguments
 from .progress import ProgressView
 from .session import CommandContext, ledger_work, open_client, open_database, print_next_steps
 
@@ -32,7 +32,7 @@ _LOOK: Final = 0.5
 """Seconds between two readings of a batch's figures."""
 
 
-async def work(ledger: LedgerAddress, wanted: WorkerOptions, context: CommandContext) -> Exit:
+async def work(ledger: LedgerAddress, wanted: WorkerArguments, context: CommandContext) -> Exit:
     """Work until a signal, a lost database, or nothing is left. Raises CommandEnded or PaymentsError."""
     from ...bulk.workers import PayoutWorker
 
