@@ -43,7 +43,7 @@ def pay_chunk(task: Task, batch_id: str, chunk: int) -> None:
         async with client() as payments:
             return (await run_chunk(LEDGER, payments, batch_id, chunk)).end
 
-    if asyncio.run(pay()) not in (RunEnd.DONE, RunEnd.PAUSED):
+    if asyncio.run(pay()) is not RunEnd.DONE:
         raise task.retry(countdown=AGAIN)
 
 

@@ -15,7 +15,7 @@ class RunEnd(StrEnum):
     DONE = "done"
     """Nothing is left that can be done now. Rows in doubt may wait for a look at the service's list."""
     UNAVAILABLE = "unavailable"
-    """No lease was to be had: another worker has the rows, or there is nothing to do with them now."""
+    """No lease was to be had: another worker has the rows, or none may be sent now (`ChunkReport.reason`)."""
     LOST = "lost"
     """A lease was lost or has ended, or its next rows were refused (`ChunkReport.reason`)."""
     PAUSED = "paused"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from ...client import AsyncPayments
 from ..engine.stopping import Stopping
+from ..errors import BulkError
 from ..ledger.postgresql import batches
+from ..ledger.postgresql.driver.database import Database
 from ..ledger.postgresql.leasing import granting
 from ..ledger.postgresql.leasing.leases import Work
 from .chunk_run import ChunkRun
@@ -17,18 +19,31 @@ from .settings import WorkerSettings
 async def run_single(
     client: AsyncPayments, session: WorkerSession, settings: WorkerSettings, batch_id: str, chunk: int
 ) -> ChunkReport:
-    """Work on one chunk of a batch, unless another process does. Raises LedgerError, OutcomesUnrecorded."""
+    """Work on one chunk of a batch, unless another process does.
+
+    Raises LedgerError, OutcomesUnrecorded, and BulkError for a chunk that the batch does not have.
+    """
     stopping = Stopping(session.runtime)
     session.on_renewal = lambda renewal: stopping.drain("drained by an operator") if renewal.drain else None
     async with session.opened() as database, session.holder() as holder:
-        number = (await batches.found(database, batch_id)).batch.batch
+        facts = await batches.found(database, batch_id)
+        if chunk > facts.chunks:
+            raise BulkError(f"batch {batch_id} has {facts.chunks} chunks, and no chunk {chunk}")
+        number = facts.batch.batch
         await KeyProver(client, session.worker.account).prove(database, number)
         held = await granting.grant(
             holder.database, session.worker, kind=Work.SEND, batch=number, chunk=chunk
         )
         if not held:
-            facts = await batches.found(database, batch_id)
-            return ChunkReport(batch_id, (chunk,), RunEnd.UNAVAILABLE, facts.held)
+            return await _without_lease(database, batch_id, chunk)
         run = ChunkRun(holder, held, stopping, Work.SEND, settings, bool)
         session.rows = lambda: run.rows
         return await run.run()
+
+
+async def _without_lease(database: Database, batch_id: str, chunk: int) -> ChunkReport:
+    """Report on a chunk whose lease was not to be had: it is done, another worker's, or held back."""
+    facts = await batches.found(database, batch_id)
+    if await granting.has_rows_to_send(database, facts.batch.batch, chunk):
+        return ChunkReport(batch_id, (chunk,), RunEnd.UNAVAILABLE, facts.held or facts.stopped)
+    return ChunkReport(batch_id, (chunk,), RunEnd.DONE)

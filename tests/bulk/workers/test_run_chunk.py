@@ -21,9 +21,11 @@ async def test_each_chunk_is_paid_once_however_often_it_is_run(fleet: Fleet) -> 
         (RunEnd.DONE, 50, (2,)),
         (RunEnd.DONE, 20, (3,)),
     ]
-    for chunk in (1, 2, 3, 4):
+    for chunk in (1, 2, 3):  # a scheduler that calls again until a chunk is done comes to an end
         again = await run_chunk(fleet.url, client, "june", chunk)
-        assert (again.end, again.rows, again.reason) == (RunEnd.UNAVAILABLE, 0, None)
+        assert (again.end, again.rows, again.reason) == (RunEnd.DONE, 0, None)
+    with pytest.raises(BulkError, match="batch june has 3 chunks, and no chunk 4"):
+        await run_chunk(fleet.url, client, "june", 4)
     assert posts(fleet.sandbox) == len(books(fleet.sandbox)) == 120
     assert (await batch.refresh()).complete
     assert fleet.query("SELECT count(*) FROM payments.workers") == [(0,)]
@@ -53,6 +55,16 @@ async def test_a_paused_batch_is_not_available_and_says_why(fleet: Fleet) -> Non
     assert report.end in {RunEnd.PAUSED, RunEnd.LOST}  # a renewal saw it, or the next rows were refused
     assert "the batch is paused: paused" in str(report.reason)
     assert report.rows == (await batch.refresh()).counts[RowState.CREATED] < 50
+
+
+async def test_rows_that_the_stop_rules_hold_back_are_not_done_and_it_says_why(fleet: Fleet) -> None:
+    await fleet.planned(60, max_rows=20)
+    client = await fleet.client()
+    assert (await run_chunk(fleet.url, client, "june", 1)).rows == 20
+    for chunk in (1, 2):
+        report = await run_chunk(fleet.url, client, "june", chunk)
+        assert (report.end, report.rows) == (RunEnd.UNAVAILABLE, 0)
+        assert "as many as --max-rows allows" in str(report.reason)
 
 
 async def test_a_refused_key_stops_the_chunk(fleet: Fleet) -> None:

@@ -51,6 +51,7 @@ _FIND: Final = (
     # rows that a dead worker left come first, then the batch with the fewest workers
     "ORDER BY c.in_flight = 0, coalesce(busy.workers, 0), c.batch, c.chunk"
 )
+_TO_SEND: Final = "SELECT unsent + in_flight FROM payments.chunks WHERE batch = %s AND chunk = %s"
 _LOCK_BATCH: Final = (
     "SELECT batch_id, chunk_size, rules, state, stopped FROM payments.batches WHERE batch = %s FOR UPDATE"
 )
@@ -96,6 +97,12 @@ async def grant(
         with suppress(LedgerMissing):
             await pause(database, damaged, clock, str(reason))
     return []
+
+
+async def has_rows_to_send(database: Database, batch: int, chunk: int) -> bool:
+    """Find out whether a chunk has rows that are new or in flight. Raises LedgerError."""
+    (found,) = await database.read((_TO_SEND, (batch, chunk)))
+    return found != [(0,)]
 
 
 @attrs.define
