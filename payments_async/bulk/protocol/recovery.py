@@ -182,9 +182,10 @@ PROOF_AFTER: Final = INTENT_LIFETIME + ABANDONED_AFTER + LIST_SETTLES
 """Seconds after a loss before a reading of the list can prove that a lost request made no payout."""
 
 
-def proof_due(lost: Timestamps, now: Timestamps, seen: Timestamps | None = None) -> float:
+def proof_due(lost: Timestamps, now: Timestamps) -> float:
     """Seconds until a whole reading of the list proves the absence of lost payouts; 0 if it does now.
 
-    `lost`: a moment at which no commit could be lost any more. `seen`: a moment of this session after it.
+    `lost`: a moment at which no commit could be lost any more. Another process may have noticed the loss long
+    after this session began, so only the service's clock tells how old such a moment is.
     """
-    return max(0.0, PROOF_AFTER - age(lost, now, seen).at_least)
+    return max(0.0, PROOF_AFTER - age(lost, now).at_least)

@@ -68,7 +68,7 @@ async def recover(
     state = await ledger.begin_recovery(by_hand=by_hand)
     if state is None:
         return RecoveryReport(batch_id, None)
-    wait = 0.0 if state.lost is None else proof_due(state.lost, service.moment(), service.started)
+    wait = 0.0 if state.lost is None else proof_due(state.lost, service.moment())
     reading = _ListReading(ledger)
     async for page in pages(service, _filters(state)):
         await reading.take(page)

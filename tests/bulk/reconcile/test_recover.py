@@ -105,3 +105,19 @@ async def test_the_list_is_read_from_the_day_before_the_import_or_from_its_begin
             assert (await batch.recover(by_hand=True)).settled == 0
     assert f"created_at%5Bgte%5D={day}" in read[-1] or is_down
     assert ("created_at" in read[-1]) is not is_down
+
+
+async def test_a_loss_that_another_process_noticed_is_not_as_old_as_this_session(
+    service: Sandbox, database: Any
+) -> None:
+    async with (
+        in_process(service) as client,
+        in_process(service, seed=1) as other,
+        PayoutBatch.open(database, client, batch_id="june") as batch,
+    ):
+        await batch.load(items(3))
+        runtime_of(client).advance(PROOF_AFTER)
+        service.advance(PROOF_AFTER)
+        async with PayoutBatch.open(database, other, batch_id="june") as elsewhere:
+            await elsewhere.recover(by_hand=True)
+        assert (await batch.recover()).wait == PROOF_AFTER

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import attrs
 
 from payments_async.bulk.protocol import row_state, transitions
-from payments_async.bulk.protocol.clocks import scan_start
+from payments_async.bulk.protocol.clocks import Timestamps, age, scan_start
 from payments_async.bulk.protocol.leases import BatchState
 from payments_async.bulk.protocol.matching import Match
-from payments_async.bulk.protocol.recovery import proof_due
+from payments_async.bulk.protocol.recovery import PROOF_AFTER
 from payments_async.bulk.protocol.row_state import RowState, after_loss
 
 from ..ledger import Entry
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 _LESS_KNOWN = (RowState.NEW, RowState.REJECTED, RowState.IN_FLIGHT, RowState.IN_DOUBT)
 _OPEN = (RowState.IN_FLIGHT, RowState.IN_DOUBT)
+
+
+def proof_due(lost: Timestamps, now: Timestamps, seen: Timestamps) -> float:
+    """As the protocol has it, and in a process that waits since `seen`, also by a service without dates."""
+    return max(0.0, PROOF_AFTER - age(lost, now, seen).at_least)
 
 
 class Recovery:
