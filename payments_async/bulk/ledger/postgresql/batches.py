@@ -35,7 +35,6 @@ _COLUMNS: Final = ", ".join(
         *("b.losses", "b.lost_in IS NOT NULL", "b.lossy_standby"),
     )
 )
-COLUMNS: Final = len(_COLUMNS.split(", "))
 READ: Final = f"SELECT {_COLUMNS} FROM payments.batches b"
 
 
@@ -268,7 +267,7 @@ async def close(database: Database, batch: Batch, clock: Clock, facts: Mapping[s
         locking = _chunks.locking(batch.batch, [WHOLE])
         found, chunks = await transaction.read(locking, _chunks.reading(batch.batch, "AND c.chunk > 0"))
         locked, root = Locked.of(found), _chunks.Root()
-        done[:] = [locked.state == BatchState.OPEN]
+        done[:] = [locked.state == BatchState.OPEN and locked.is_here]  # else commits may be lost
         for chunk in _chunks.read(chunks):
             done[0] = done[0] and not chunk.figures.count(*STILL_OPEN)
             root.add(chunk)

@@ -271,8 +271,10 @@ class PostgresLedger(SharedLedger):
 
         async def work(transaction: Transaction) -> None:
             lock = _chunks.locking(facts.batch.batch, chunks)
-            locked, found = await transaction.read(lock, (f"{used} LIMIT 1", ()))
-            if found or Locked.of(locked).losses:
+            held, found = await transaction.read(lock, (f"{used} LIMIT 1", ()))
+            locked = Locked.of(held)
+            self._committer.require_store(locked)
+            if found or locked.losses:
                 why = "its rows were sent or cancelled: it is the record of that"
                 raise LedgerRefused(self.path, None, why)
             for name in ("entries", "chunks", "batches"):
@@ -283,7 +285,8 @@ class PostgresLedger(SharedLedger):
             lock = _chunks.locking(facts.batch.batch, chunks)
             return not (await transaction.read(lock, batches.by_id(facts.batch.batch_id)))[1]
 
-        await self.database.once(work, committed, may_repeat=lambda: True)
+        with undamaged(self.path):
+            await self._committer.judged(lambda: self.database.once(work, committed, may_repeat=lambda: True))
         self._discarded = True
 
     async def check(self, on_line: Callable[[str], object] = bool) -> CheckReport:

@@ -18,6 +18,7 @@ from payments_async.bulk.ledger.postgresql.leasing.leases import Lease
 from payments_async.bulk.ledger.postgresql.leasing.renewing import renew
 from payments_async.bulk.ledger.postgresql.leasing.workers import Worker
 from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
+from payments_async.bulk.ledger.postgresql.schema import states_table
 from payments_async.bulk.ledger.postgresql.standbys import standbys
 from payments_async.bulk.ledger_errors import LeaseLost, LedgerRefused, LedgerUnavailable
 from payments_async.bulk.protocol.leases import LEASE
@@ -404,3 +405,15 @@ async def test_a_batch_that_may_have_been_sent_is_not_discarded(database: str) -
         await ledger.begin_recovery(by_hand=True)
         with pytest.raises(LedgerRefused, match="it is the record of that"):
             await ledger.discard()
+
+
+async def test_a_batch_whose_commits_may_be_lost_is_neither_discarded_nor_closed(database: str) -> None:
+    async with opened(database, rows=3) as ledger:
+        await ledger.cancel_rest()
+        await move(ledger, standby=Standbys.ASYNCHRONOUS)
+        assert not await batches.close(ledger.database, ledger.facts.batch, Clock(), {})
+        await tamper(ledger, f"UPDATE {states_table(ledger.facts.batch.batch)} SET state = 'NEW'")
+        with pytest.raises(LedgerRefused, match="it is the record of that"):
+            await ledger.discard()
+        await ledger.refresh()
+        assert ledger.held == f"suspect: {Loss.STANDBY.value}"
