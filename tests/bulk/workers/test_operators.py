@@ -146,3 +146,18 @@ async def test_no_row_is_taken_over_the_largest_sum(fleet: Fleet) -> None:
     await fleet.run(slots=1)
     assert sum(entry.amount for entry in fleet.sandbox.books.payouts()) == Decimal("2485.70")
     assert len(books(fleet.sandbox)) == 70
+
+
+async def test_a_list_of_workers_may_be_read_while_leases_end(fleet: Fleet, connection: Database) -> None:
+    await fleet.loaded(1)
+    fleet.query(
+        "INSERT INTO payments.workers (id, host, pid, version, slots, started, last_seen, rows) "
+        "VALUES ('w', 'host', 1, '0', 2, now(), now(), 0)"
+    )
+    fleet.query(
+        "INSERT INTO payments.chunks SELECT (jsonb_populate_record(c, jsonb_build_object("
+        "'chunk', n, 'holder', 'w'::bytea, 'expires', clock_timestamp() + n * interval '0.1 ms'))).* "
+        "FROM payments.chunks c, generate_series(2, 3000) n WHERE c.chunk = 1"
+    )
+    while (await workers.listed(connection))[0].holding:
+        pass

@@ -18,11 +18,13 @@ _LISTED: Final = (
     "coalesce(w.pace, 0), w.drain, "
     "extract(epoch FROM clock_timestamp() - w.started)::float8, "
     "extract(epoch FROM clock_timestamp() - w.last_seen)::float8, "
-    "ARRAY(SELECT b.batch_id FROM {held}), ARRAY(SELECT c.chunk FROM {held}) "
-    "FROM payments.workers w WHERE encode(w.id, 'hex') LIKE %s ORDER BY w.started, w.id"
-).format(
-    held="payments.chunks c JOIN payments.batches b ON b.batch = c.batch WHERE c.holder = w.id "
-    "AND c.expires > clock_timestamp() ORDER BY b.batch_id, c.chunk"
+    "coalesce(h.batches, '{}'), coalesce(h.chunks, '{}') FROM payments.workers w LEFT JOIN "
+    # at one moment for both: a lease may end while they are read
+    "(SELECT c.holder, array_agg(b.batch_id ORDER BY b.batch_id, c.chunk) AS batches, "
+    "array_agg(c.chunk ORDER BY b.batch_id, c.chunk) AS chunks "
+    "FROM payments.chunks c JOIN payments.batches b ON b.batch = c.batch "
+    "WHERE c.expires > clock_timestamp() GROUP BY c.holder) h ON h.holder = w.id "
+    "WHERE encode(w.id, 'hex') LIKE %s ORDER BY w.started, w.id"
 )
 _DRAIN: Final = "UPDATE payments.workers SET drain = true WHERE encode(id, 'hex') = %s"
 _LEAVE: Final = (
