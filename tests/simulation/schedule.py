@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from decimal import Decimal
 from functools import partial
+from typing import Protocol
 
 import attrs
 
@@ -43,9 +44,18 @@ class Verdict:
     steps: int
 
 
-def run_schedule(seed: object, plan: Plan | None = None) -> Verdict:
-    """Play a seed's world to its end."""
-    schedule = Schedule(seed, plan or draw(seed))
+class Playable(Protocol):
+    """A schedule that can be played."""
+
+    loop: SimulatedLoop
+    sometimes: Counter[str]
+
+    def play(self) -> None:
+        """Play it to its end. Raises Breach, Deadlock."""
+
+
+def judged(schedule: Playable) -> Verdict:
+    """Play a schedule, and say what came of it."""
     breach: str | None = None
     try:
         schedule.play()
@@ -56,6 +66,11 @@ def run_schedule(seed: object, plan: Plan | None = None) -> Verdict:
     finally:
         schedule.loop.close()
     return Verdict(breach, schedule.sometimes, schedule.loop.steps)
+
+
+def run_schedule(seed: object, plan: Plan | None = None) -> Verdict:
+    """Play a seed's world to its end."""
+    return judged(Schedule(seed, plan or draw(seed)))
 
 
 class Schedule:

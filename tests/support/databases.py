@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import attrs
@@ -23,6 +23,9 @@ from payments_async.bulk.protocol.records import LedgerRow, NewRow, RowOutcome
 from payments_async.bulk.protocol.row_state import confirm
 from payments_async.bulk.protocol.stop_rules import Account, StopRules
 from tests.support.ledgers import BINDING, Clock, imported, new_row, new_rows
+from tests.support.servers import CutProxy
+
+T = TypeVar("T")
 
 ACCOUNT = Account(BINDING.environment, BINDING.base_url, BINDING.key_fingerprint)
 
@@ -134,6 +137,20 @@ def held_commits(
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("SELECT pg_advisory_lock(7)")
         yield connection
+
+
+async def lose_answer(
+    work: asyncio.Future[T], holder: psycopg.Connection[Any], proxy: CutProxy, *, is_committed: bool
+) -> T:
+    """Lose the answer to a COMMIT of `work` that `holder` holds: it takes place, or its session ends."""
+    session = await waits_for_lock(holder)
+    if is_committed:
+        proxy.heal()  # cuts the connection: the session goes on to its end
+        await waits_for_lock(holder, count=2)  # a new one asks how it ended
+    else:
+        holder.execute("SELECT pg_terminate_backend(%s)", (session,))
+    holder.execute("SELECT pg_advisory_unlock(7)")
+    return await work
 
 
 async def waits_for_lock(connection: psycopg.Connection[Any], *, count: int = 1) -> int:

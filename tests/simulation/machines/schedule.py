@@ -11,11 +11,11 @@ from payments_async.bulk.protocol.recovery import Standbys, Store
 from payments_async.bulk.protocol.stop_rules import OPEN
 
 from .. import judge
-from ..ledger import Breach, Disk, Entry
-from ..loop import Deadlock, SimulatedLoop
+from ..ledger import Disk, Entry
+from ..loop import SimulatedLoop
 from ..operator import place_foreign
 from ..plan import HOUR
-from ..schedule import Verdict
+from ..schedule import Verdict, judged
 from ..service import EPOCH, Service
 from ..worker import World
 from .commands import Operator
@@ -30,17 +30,7 @@ _CALM_HOURS = 60
 
 def run_schedule(seed: object, fleet: Fleet | None = None) -> Verdict:
     """Play a seed's world to its end."""
-    schedule = Schedule(seed, fleet or draw_fleet(seed))
-    breach: str | None = None
-    try:
-        schedule.play()
-    except Breach as found:
-        breach = str(found)
-    except Deadlock:
-        breach = "everybody waits for somebody"
-    finally:
-        schedule.loop.close()
-    return Verdict(breach, schedule.sometimes, schedule.loop.steps)
+    return judged(Schedule(seed, fleet or draw_fleet(seed)))
 
 
 class Schedule:

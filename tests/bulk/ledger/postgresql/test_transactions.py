@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
@@ -37,6 +38,7 @@ from tests.support.databases import (
     fail,
     held_commits,
     leased,
+    lose_answer,
     paid,
     run,
     waits_for_lock,
@@ -215,14 +217,7 @@ async def test_a_commit_without_an_answer_takes_place_once(
             chunks, _ = await leased(ledger.database)
             with held_commits(database) as other:
                 claiming = asyncio.ensure_future(chunks.claim(3))
-                session = await waits_for_lock(other)
-                if is_committed:
-                    proxy.heal()  # cuts the connection: the session goes on to its end
-                    await waits_for_lock(other, count=2)  # a new one asks how it ended
-                else:
-                    other.execute("SELECT pg_terminate_backend(%s)", (session,))
-                other.execute("SELECT pg_advisory_unlock(7)")
-                claim = await claiming
+                claim = await lose_answer(claiming, other, proxy, is_committed=is_committed)
             assert numbers(claim) == [1, 2, 3]
             assert [row.known.intents for row in claim.rows] == [1, 1, 1]
             assert (await ledger.check()).findings == ()
@@ -290,18 +285,11 @@ async def test_an_edit_without_an_answer_to_its_commit_is_not_repeated(
         async with batch(url) as ledger:
             with held_commits(database) as other:
                 editing = asyncio.ensure_future(ledger.edit(lambda edits: edits.cancel([2])))
-                session = await waits_for_lock(other)
-                if is_committed:
-                    proxy.heal()
-                    await waits_for_lock(other, count=2)
-                    other.execute("SELECT pg_advisory_unlock(7)")
-                    await editing
-                else:
-                    other.execute("SELECT pg_terminate_backend(%s)", (session,))
-                    with pytest.raises(
-                        LedgerUnavailable, match="connection was lost, and nothing was changed"
-                    ):
-                        await editing
+                refused = pytest.raises(
+                    LedgerUnavailable, match="connection was lost, and nothing was changed"
+                )
+                with contextlib.nullcontext() if is_committed else refused:
+                    await lose_answer(editing, other, proxy, is_committed=is_committed)
             expected = RowState.CANCELLED if is_committed else RowState.NEW
             assert (await ledger.numbered([2]))[2].state is expected
 

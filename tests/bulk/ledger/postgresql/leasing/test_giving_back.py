@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 import pytest
 
 from payments_async.bulk.ledger.postgresql.leasing.giving_back import give_back
 from payments_async.bulk.ledger.postgresql.leasing.granting import grant
-from payments_async.bulk.ledger.postgresql.leasing.leases import Lease
 from tests.support.databases import (
     batch,
     held_commits,
     leased,
+    lose_answer,
     run,
     spread,
-    waits_for_lock,
     worker,
 )
 from tests.support.servers import CutProxy, PostgresServer
+
+T = TypeVar("T")
 
 
 async def test_leases_are_given_back_and_those_of_others_are_left(database: str) -> None:
@@ -49,23 +52,17 @@ async def test_a_grant_and_a_return_without_an_answer_take_place_once(
         async with batch(url) as ledger:
             with held_commits(database) as other:
 
-                async def disturbed(work: asyncio.Future[list[Lease] | None]) -> list[Lease] | None:
-                    session = await waits_for_lock(other)
-                    if is_committed:
-                        proxy.heal()
-                        await waits_for_lock(other, count=2)
-                    else:
-                        other.execute("SELECT pg_terminate_backend(%s)", (session,))
-                    other.execute("SELECT pg_advisory_unlock(7)")
+                async def disturbed(work: Coroutine[Any, Any, T]) -> T:
                     try:
-                        return await work
+                        held = asyncio.ensure_future(work)
+                        return await lose_answer(held, other, proxy, is_committed=is_committed)
                     finally:
                         other.execute("SELECT pg_advisory_lock(7)")
 
-                leases = await disturbed(asyncio.ensure_future(grant(ledger.database, worker())))
+                leases = await disturbed(grant(ledger.database, worker()))
                 assert leases is not None
-                await disturbed(asyncio.ensure_future(give_back(ledger.database, worker(), leases)))
-                await disturbed(asyncio.ensure_future(ledger.pause("once")))
+                await disturbed(give_back(ledger.database, worker(), leases))
+                await disturbed(ledger.pause("once"))
             kinds = run(database, "SELECT kind FROM payments.entries WHERE number > 1 ORDER BY chunk, number")
             assert [kind for (kind,) in kinds] == ["plan", "pause", "lease", "ended"]
             assert (await ledger.check()).findings == ()
