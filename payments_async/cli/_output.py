@@ -21,8 +21,17 @@ from rich.text import Text
 
 from ..models._masking import clean
 
-Json = Annotated[bool, Parameter(negative="", show_default=False)]
-"""The `--json` flag of every command that has one."""
+_FLAG = Parameter(negative="", show_default=False)
+JsonFlag = Annotated[bool, _FLAG, Parameter(help="One JSON object instead of text.")]
+"""The `--json` flag of a command with one result."""
+
+JsonLinesFlag = Annotated[bool, _FLAG, Parameter(help="JSON lines instead of text.")]
+"""The `--json` flag of a command that lists or streams."""
+
+JsonProgressFlag = Annotated[
+    bool, _FLAG, Parameter(help="JSON lines instead of text; also without a terminal.")
+]
+"""The `--json` flag of a command that shows its progress."""
 
 INDENT = 11
 """Columns that a step's name takes."""

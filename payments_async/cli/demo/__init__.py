@@ -13,13 +13,13 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from .._output import Json, show_for
+from .._output import JsonLinesFlag, show_for
 
 Payouts = Annotated[int, Parameter(validator=Number(gte=1, lte=100_000))]
 Seed = Annotated[int, Parameter(validator=Number(gte=0, lte=1_000_000))]
 
 
-def demo(*, payouts: Payouts = 1000, seed: Seed = 0, json: Json = False) -> int:
+def demo(*, payouts: Payouts = 1000, seed: Seed = 0, json: JsonLinesFlag = False) -> int:
     """Collect a payment and send 1,000 payouts on this machine alone, and check the books.
 
     Starts a simulated service, has a payer pay a checkout, sends a CSV file of payouts past faults that
@@ -32,8 +32,6 @@ def demo(*, payouts: Payouts = 1000, seed: Seed = 0, json: Json = False) -> int:
         How many payouts each client sends.
     seed
         Other amounts, and other payouts disturbed.
-    json
-        JSON lines instead of text.
     """
     from .run import run_demo  # imports the client and the sandbox
 

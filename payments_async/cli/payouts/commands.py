@@ -14,7 +14,7 @@ from cyclopts import App, Parameter
 
 from ..._version import with_extra
 from .._exit_codes import CommandEnded, Exit
-from .._output import Json
+from .._output import JsonFlag, JsonProgressFlag
 from .ledger_address import VISIBLE, LedgerAddress, require_address, require_batch
 from .options import (
     BatchOptions,
@@ -74,15 +74,9 @@ def batch_address(given: str | None, options: Located | None) -> LedgerAddress:
 
 @command()
 def status(
-    ledger: LedgerArgument = None, /, *, options: BatchOptions | None = None, json: Json = False
+    ledger: LedgerArgument = None, /, *, options: BatchOptions | None = None, json: JsonFlag = False
 ) -> int:
-    """Where a batch stands, during a run or after. Needs no key.
-
-    Parameters
-    ----------
-    json
-        One JSON object instead of text.
-    """
+    """Where a batch stands, during a run or after. Needs no key."""
     from .inspect import status
     from .session import perform
 
@@ -100,7 +94,7 @@ def export(
     state: States = None,
     accounts: Flag = False,
     overwrite: Flag = False,
-    json: Json = False,
+    json: JsonFlag = False,
 ) -> int:
     """Write the rows of a ledger, and what became of each, to OUT (.csv, .json, .jsonl, .parquet).
 
@@ -118,8 +112,6 @@ def export(
         With the recipients' names and account numbers, which are masked otherwise.
     overwrite
         Replace OUT when it is there; else it is refused.
-    json
-        One JSON object instead of text.
     """
     from .inspect import export
     from .session import perform
@@ -143,7 +135,7 @@ def check(
     *,
     chunks: str | None = None,
     options: BatchOptions | None = None,
-    json: Json = False,
+    json: JsonFlag = False,
 ) -> int:
     """Check that a ledger is as it was written. Needs no key; exit code 1 if it is not.
 
@@ -151,8 +143,6 @@ def check(
     ----------
     chunks
         Write a line of JSON for each chunk of a database's batch to this file; its SHA-256 is the head.
-    json
-        One JSON object instead of text.
     """
     from .inspect import check
     from .session import perform
@@ -169,7 +159,7 @@ def reconcile(
     options: BatchOptions | None = None,
     certificate: Path | None = None,
     base_url: Url = None,
-    json: Json = False,
+    json: JsonProgressFlag = False,
 ) -> int:
     """Learn from the service's list what became of a batch, and certify it. Sends no payout.
 
@@ -185,8 +175,6 @@ def reconcile(
         if the ledger is a database.
     base_url
         The service's address; PAYMENTS_BASE_URL unless given.
-    json
-        JSON lines instead of text; also without a terminal.
     """
     from .reconcile import reconcile
     from .session import perform
@@ -206,18 +194,13 @@ def retry_failed(
     /,
     *,
     options: RetryOptions | None = None,
-    json: Json = False,
+    json: JsonFlag = False,
 ) -> int:
     """Make rows new again whose payouts failed for good; the next `run` pays them. Sends no payout.
 
     Each payout is read from the service first: only one that has ended without arriving is made new. With
     --rejected it is the rows that the service refused, as they are: for when it would take them now. A live
     key asks for the total of these rows to be typed back.
-
-    Parameters
-    ----------
-    json
-        One JSON object instead of text.
     """
     from .reconcile import retry_failed
     from .session import perform
@@ -232,7 +215,7 @@ def run(
     /,
     *,
     options: RunOptions | None = None,
-    json: Json = False,
+    json: JsonProgressFlag = False,
 ) -> int:
     """Pay the rows of FILE (.csv, .jsonl, .ndjson, .parquet). The same command starts and resumes.
 
@@ -248,8 +231,6 @@ def run(
     file
         The payouts. Columns: `amount`, `currency`, `method`, `instrument.*`, and as you like `row_key`,
         `reference`, `description`, `webhook_url`, `customer.*`, `metadata.*`, `gateway_options`.
-    json
-        JSON lines instead of text; also without a terminal.
     """
     from .run import pay  # imports the client and SQLAlchemy
     from .session import perform

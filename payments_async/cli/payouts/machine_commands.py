@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from cyclopts import App, Parameter
 
-from .._output import Json
+from .._output import JsonFlag, JsonLinesFlag, JsonProgressFlag
 from .commands import address_of, batch_address, command, payouts
 from .ledger_address import LedgerAddress, require_database
 from .options import (
@@ -37,7 +37,7 @@ def _batch_of(given: str | None, options: Located | None) -> LedgerAddress:
 
 
 @command()
-def worker(*, options: WorkerArguments | None = None, json: Json = False) -> int:
+def worker(*, options: WorkerArguments | None = None, json: JsonProgressFlag = False) -> int:
     """Work on the batches of a database, beside any number of other workers on any number of machines.
 
     A worker takes chunks of rows, pays them, and takes the next; it works on every batch that `run` has
@@ -46,11 +46,6 @@ def worker(*, options: WorkerArguments | None = None, json: Json = False) -> int
     Exit codes: 0 stopped by a signal or by `drain`, or nothing left with --until-idle; 2 nothing can be sent
     until you fix what the message names; 3 outcomes could not be recorded; 75 database or service lost: start
     it again.
-
-    Parameters
-    ----------
-    json
-        JSON lines instead of text; also without a terminal.
     """
     from .session import perform
     from .workers import work
@@ -64,15 +59,13 @@ def worker(*, options: WorkerArguments | None = None, json: Json = False) -> int
 
 @command()
 def batches(
-    database: DatabaseArgument = None, /, *, options: DatabaseOptions | None = None, json: Json = False
+    database: DatabaseArgument = None,
+    /,
+    *,
+    options: DatabaseOptions | None = None,
+    json: JsonLinesFlag = False,
 ) -> int:
-    """The batches of a database: rows, sums, speed. Needs no key.
-
-    Parameters
-    ----------
-    json
-        A JSON object for each batch instead of a table.
-    """
+    """The batches of a database: rows, sums, speed. Needs no key."""
     from .inspect import batches
     from .session import perform
 
@@ -82,15 +75,13 @@ def batches(
 
 @command()
 def workers(
-    database: DatabaseArgument = None, /, *, options: DatabaseOptions | None = None, json: Json = False
+    database: DatabaseArgument = None,
+    /,
+    *,
+    options: DatabaseOptions | None = None,
+    json: JsonLinesFlag = False,
 ) -> int:
-    """The workers of a database: where each runs, what it holds, how fast it pays. Needs no key.
-
-    Parameters
-    ----------
-    json
-        A JSON object for each worker instead of a table.
-    """
+    """The workers of a database: where each runs, what it holds, how fast it pays. Needs no key."""
     from .inspect import workers
     from .session import perform
 
@@ -105,7 +96,7 @@ def pause(
     *,
     reason: str = "by an operator",
     options: BatchOptions | None = None,
-    json: Json = False,
+    json: JsonFlag = False,
 ) -> int:
     """Let no worker begin another row of a batch, until `resume`. Effective within 5 seconds. Needs no key.
 
@@ -115,8 +106,6 @@ def pause(
     ----------
     reason
         Why; `status` shows it.
-    json
-        One JSON object instead of text.
     """
     from .machines import pause
     from .session import perform
@@ -127,15 +116,9 @@ def pause(
 
 @command()
 def resume(
-    database: DatabaseArgument = None, /, *, options: BatchOptions | None = None, json: Json = False
+    database: DatabaseArgument = None, /, *, options: BatchOptions | None = None, json: JsonFlag = False
 ) -> int:
-    """Let workers go on with a paused batch. Of another batch it prints what resumes it. Needs no key.
-
-    Parameters
-    ----------
-    json
-        One JSON object instead of text.
-    """
+    """Let workers go on with a paused batch. Of another batch it prints what resumes it. Needs no key."""
     from .machines import resume
     from .session import perform
 
@@ -150,7 +133,7 @@ def drain(
     *,
     ledger: Ledger = None,
     options: DatabaseOptions | None = None,
-    json: Json = False,
+    json: JsonFlag = False,
 ) -> int:
     """Stop a worker in order: it takes no more rows, ends those under way and exits. Needs no key.
 
@@ -160,8 +143,6 @@ def drain(
         Its id, or the first signs of it, as `workers` shows them.
     ledger
         The database (postgresql://…); PAYMENTS_LEDGER unless given.
-    json
-        One JSON object instead of text.
     """
     from .machines import drain
     from .session import perform
@@ -172,7 +153,11 @@ def drain(
 
 @command()
 def recover(
-    database: DatabaseArgument = None, /, *, options: RecoverOptions | None = None, json: Json = False
+    database: DatabaseArgument = None,
+    /,
+    *,
+    options: RecoverOptions | None = None,
+    json: JsonProgressFlag = False,
 ) -> int:
     """Recover a batch whose database has lost commits, by a fail-over or a restored backup. Sends no payout.
 
@@ -182,11 +167,6 @@ def recover(
 
     Exit codes: 0 recovered, or nothing was lost; 1 the list shows what does not follow from the ledger; 2 as
     for `run`; 75 not over yet: the message says when to run it again, and how.
-
-    Parameters
-    ----------
-    json
-        JSON lines instead of text; also without a terminal.
     """
     from .reconcile import recover
     from .session import perform
@@ -205,7 +185,7 @@ def cancel_rest(
     *,
     options: BatchOptions | None = None,
     yes: Flag = False,
-    json: Json = False,
+    json: JsonFlag = False,
 ) -> int:
     """Cancel every row of a batch that was never sent. It cannot be undone. Needs no key.
 
@@ -215,8 +195,6 @@ def cancel_rest(
     ----------
     yes
         Do not ask.
-    json
-        One JSON object instead of text.
     """
     from .machines import cancel_rest
     from .session import perform
@@ -227,15 +205,9 @@ def cancel_rest(
 
 @command(ledger)
 def init(
-    database: DatabaseArgument = None, /, *, options: DatabaseOptions | None = None, json: Json = False
+    database: DatabaseArgument = None, /, *, options: DatabaseOptions | None = None, json: JsonFlag = False
 ) -> int:
-    """Make the tables in a database, once. Tables that are there stay as they are.
-
-    Parameters
-    ----------
-    json
-        One JSON object instead of text.
-    """
+    """Make the tables in a database, once. Tables that are there stay as they are."""
     from .database import init
     from .session import perform
 
@@ -245,15 +217,9 @@ def init(
 
 @command(ledger)
 def upgrade(
-    database: DatabaseArgument = None, /, *, options: DatabaseOptions | None = None, json: Json = False
+    database: DatabaseArgument = None, /, *, options: DatabaseOptions | None = None, json: JsonFlag = False
 ) -> int:
-    """Bring the tables of an older version to this one's form, while no worker runs.
-
-    Parameters
-    ----------
-    json
-        One JSON object instead of text.
-    """
+    """Bring the tables of an older version to this one's form, while no worker runs."""
     from .database import upgrade
     from .session import perform
 
@@ -268,7 +234,7 @@ def check_database(
     *,
     role: RoleName = "planner",
     options: DatabaseOptions | None = None,
-    json: Json = False,
+    json: JsonLinesFlag = False,
 ) -> int:
     """Check a database: version, rights, TLS, clock, standbys, time-outs, pooler. Changes nothing.
 
@@ -278,8 +244,6 @@ def check_database(
     ----------
     role
         The rights to look for: those to see figures (`reader`), to pay (`worker`), or to import as well.
-    json
-        JSON lines instead of text.
     """
     from .database import check
     from .session import perform

@@ -10,23 +10,18 @@ from typing import Final
 
 from cyclopts import App
 
-from .._output import Json
+from .._output import JsonFlag
 from .options import ServeOptions
 
 sandbox: Final = App(name="sandbox")
 
 
 @sandbox.default
-def until_stopped(*, options: ServeOptions | None = None, json: Json = False) -> int:
+def until_stopped(*, options: ServeOptions | None = None, json: JsonFlag = False) -> int:
     """Start the simulated service and keep it until Ctrl-C.
 
     Prints its address, its key, where its inspector is, and two lines that set address and key for the
     clients of a shell. Without a state file its records are gone when it stops.
-
-    Parameters
-    ----------
-    json
-        One JSON object instead of text.
     """
     from .serve import serve  # imports the sandbox
 

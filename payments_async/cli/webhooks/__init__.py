@@ -12,7 +12,7 @@ from typing import Annotated, Final
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from .._output import Json
+from .._output import JsonLinesFlag
 
 Port = Annotated[int | None, Parameter(validator=Number(gte=1, lte=65_535))]
 
@@ -20,11 +20,11 @@ webhooks: Final = App(name="webhooks", help="Receive deliveries on this machine,
 
 
 @webhooks.command
-def listen(*, port: Port = None, forward: str | None = None, json: Json = False) -> int:
+def listen(*, port: Port = None, forward: str | None = None, json: JsonLinesFlag = False) -> int:
     """Receive webhooks on this machine and print each, until Ctrl-C.
 
     Prints the address to pass as webhook_url. Deliveries are unsigned and prove nothing: what is printed is
-    what they claim, with account data masked.
+    what they claim, with account data masked. `--json` adds the bodies.
 
     Parameters
     ----------
@@ -33,8 +33,6 @@ def listen(*, port: Port = None, forward: str | None = None, json: Json = False)
     forward
         An address of your application to pass each delivery on to. Its answer is printed, and returned to
         the sender; 502 stands for no answer.
-    json
-        JSON lines instead of text, with the bodies.
     """
     from .listener import listen
 
@@ -42,7 +40,7 @@ def listen(*, port: Port = None, forward: str | None = None, json: Json = False)
 
 
 @webhooks.command
-def resend(webhook_id: str, /, *, sandbox: str | None = None, json: Json = False) -> int:
+def resend(webhook_id: str, /, *, sandbox: str | None = None, json: JsonLinesFlag = False) -> int:
     """Have `payments sandbox` send a delivery again: `payments webhooks resend wh_00000001`.
 
     Parameters
@@ -51,8 +49,6 @@ def resend(webhook_id: str, /, *, sandbox: str | None = None, json: Json = False
         As the sandbox's inspector and `sandbox.webhooks` name it.
     sandbox
         The sandbox's address; PAYMENTS_BASE_URL, or http://127.0.0.1:7788, unless given.
-    json
-        JSON lines instead of text.
     """
     from .forward import resend
 
