@@ -29,15 +29,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._in_process_transport import IN_PROCESS as IN_PROCESS
     from ._in_process_transport import InProcessTransport as InProcessTransport
-    from ._money_ledger import Finding as Finding
+    from ._money_ledger import MoneyFault as MoneyFault
     from ._skipping_clock import SkippingRuntime as SkippingRuntime
     from ._tenant import SandboxClock as SandboxClock
     from ._tenant import SandboxTenant as SandboxTenant
 
 _HOMES = {
-    "Finding": "_money_ledger",
     "IN_PROCESS": "_in_process_transport",
     "InProcessTransport": "_in_process_transport",
+    "MoneyFault": "_money_ledger",
     "SandboxClock": "_tenant",
     "SandboxTenant": "_tenant",
     "SkippingRuntime": "_skipping_clock",
@@ -45,8 +45,8 @@ _HOMES = {
 
 __all__ = [
     "IN_PROCESS",
-    "Finding",
     "InProcessTransport",
+    "MoneyFault",
     "SandboxClock",
     "SandboxTenant",
     "SkippingRuntime",

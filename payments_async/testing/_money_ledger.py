@@ -35,7 +35,7 @@ _COLLECTED: Final = frozenset({"completed", "partially_refunded"})
 
 
 @attrs.frozen
-class Finding:
+class MoneyFault:
     """A fault in a program's handling of money."""
 
     rule: str
@@ -69,9 +69,9 @@ def evidence(
     return Evidence(create_requests(entries, tenants), payouts, payments, ended)
 
 
-def findings(seen: Evidence) -> list[Finding]:
+def findings(seen: Evidence) -> list[MoneyFault]:
     """Find every fault, rule by rule."""
-    return [Finding(name, text) for name, rule in RULES.items() for text in rule(seen)]
+    return [MoneyFault(name, text) for name, rule in RULES.items() for text in rule(seen)]
 
 
 def _paid_again(seen: Evidence) -> Iterator[str]:

@@ -20,7 +20,7 @@ from payments_async.sandbox._journal import Item, JournalEntry, LoggedExchange
 from payments_async.sandbox._record_actions import USUAL_METHOD
 from payments_async.sandbox.records.tenants import KeyStatus, fingerprint_of
 
-from ._money_ledger import Finding, evidence, findings
+from ._money_ledger import MoneyFault, evidence, findings
 from ._request_log import request_log
 
 
@@ -169,7 +169,7 @@ class SandboxTenant:
         """Refund a completed payment from behind the API; see `Sandbox.refund`."""
         return self.service.refund(payment_id, amount, pending=pending)
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[MoneyFault]:
         """The faults in the handling of money since this tenant was made."""
         entries = self.service.entries(self._since)
         books = self.books

@@ -11,7 +11,7 @@ from payments_async.sandbox import Rule, Sandbox
 from payments_async.sandbox._journal import LoggedExchange
 from payments_async.sandbox.common.masking import mask
 
-from ._money_ledger import REMEDIES, RULES, Finding
+from ._money_ledger import REMEDIES, RULES, MoneyFault
 from ._skipping_clock import SkippingRuntime
 from ._tenant import SandboxTenant
 
@@ -101,7 +101,7 @@ def _with_an_ended_key(sandbox: SandboxTenant) -> list[str]:
     ]
 
 
-def _unbalanced(wrong: Sequence[Finding]) -> str:
+def _unbalanced(wrong: Sequence[MoneyFault]) -> str:
     """The broken rules by name, for pytest's summary; then what each request did, and what to do."""
     broken = [name for name in RULES if any(finding.rule == name for finding in wrong)]
     lines = [f"{', '.join(broken)}: the money ledger does not balance"]
