@@ -115,8 +115,7 @@ class AsyncPayments:
         Raises:
             ConfigurationError: an option cannot be used; the message says why, never showing the key.
         """
-        api_key, base_url, proxy = hidden(api_key), hidden(base_url), hidden(proxy)
-        limit_store = hidden(limit_store)
+        api_key, base_url, proxy, limit_store = map(hidden, (api_key, base_url, proxy, limit_store))
         check_numbers({"connect_timeout": connect_timeout, "max_connections": max_connections})
         check_parts(ssl_context=ssl_context, insecure=insecure, transport=transport, runtime=runtime)
         settings = settle(
@@ -137,11 +136,8 @@ class AsyncPayments:
             on_limit=on_limit,
         )
         runtime = runtime or SYSTEM
-        pipeline = opened(
-            settings,
-            runtime,
-            transport or default_transport(runtime, connect_timeout, max_connections, proxy, ssl_context),
-        )
+        sender = transport or default_transport(runtime, connect_timeout, max_connections, proxy, ssl_context)
+        pipeline = opened(settings, runtime, sender)
         if not callable(api_key):
             pipeline.keys.of(settings.key())  # now: a warning about differing limits names the caller
         self._assemble(pipeline, Waiting(pipeline))
