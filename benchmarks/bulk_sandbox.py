@@ -15,6 +15,7 @@ from array import array
 from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
+from itertools import takewhile
 from typing import Any
 
 import attrs
@@ -41,13 +42,13 @@ class Counting:
 
     def look(self) -> None:
         """Count what came since the last look."""
-        fresh = [(int(each.request_id[4:]), each) for each in self._sandbox.requests]
-        fresh = [(number, each) for number, each in fresh if number > self._last]
+        latest_first = reversed(self._sandbox.requests)
+        fresh = [*takewhile(lambda each: int(each.request_id[4:]) > self._last, latest_first)][::-1]
         if not fresh:
             return
-        self.lost += fresh[0][0] - self._last - 1
-        self._last = fresh[-1][0]
-        for _, each in fresh:
+        self.lost += int(fresh[0].request_id[4:]) - self._last - 1
+        self._last = int(fresh[-1].request_id[4:])
+        for each in fresh:
             self.statuses[f"{each.operation} {each.status}"] += 1
             self.replayed += each.replayed
             if each.operation == "payouts.create":
