@@ -41,7 +41,7 @@ def test_workers_forked_after_the_first_call_make_their_own_calls(sandbox: Sandb
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_a_forked_child_that_never_calls_ends_well(sandbox: Sandbox, host: str) -> None:
     """libuv would wait at its exit for threads that only the parent has."""
-    pytest.importorskip("uvloop")
+    pytest.importorskip("uvloop", reason="uvloop is not made for Windows")
     script = f"""
 client = Payments(key, base_url=base_url.replace("127.0.0.1", {host!r}))
 client.payouts.create(**payout("before"))
@@ -55,7 +55,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 def test_the_loop_resolves_names_and_numbers() -> None:
     """In this process: children and threads of a parent are not measured."""
-    pytest.importorskip("uvloop")
+    pytest.importorskip("uvloop", reason="uvloop is not made for Windows")
     from payments_sync._uvloop import ForkSafeLoop
 
     loop = ForkSafeLoop()
