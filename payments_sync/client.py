@@ -31,8 +31,9 @@ class Payments:
     """Collects payments and sends payouts.
 
     Making a client sends nothing and needs no running loop. The first client of a process imports the HTTP
-    library, which takes 0.2 s: make clients at start-up. A client works with or without `with`; close
-    it with `close()`. All clients of a key in a process share the key's rate limits.
+    library, which takes 0.2 s: make clients at start-up, and `warm_up()` does the rest. A client works with
+    or without `with`; close it with `close()`. All clients of a key in a process share the key's rate
+    limits.
     """
 
     def __init__(
@@ -279,6 +280,26 @@ class Payments:
             ConfigurationError: the argument cannot be resolved, or is of another environment or address.
         """
         return self._bridge.call(self._async.resolve, outcome)
+
+    def warm_up(self, *, deadline: float | None = None) -> None:
+        """Load what the first calls need and open a connection: for the start of a worker process.
+
+        Reads the newest page of payouts, which counts as one read and changes nothing. So a wrong key,
+        address or allowlist shows before the first customer comes. Call it in each process, after a fork. A
+        connection that is idle for 15 seconds is closed; what was loaded stays.
+
+        Args:
+            deadline: seconds for all of it, retries included.
+
+        Raises:
+            ConfigurationError: no event loop or limit store that can be used.
+            AuthenticationError: the service does not know the key.
+            PermissionDeniedError: the key may not read payouts, or not from this machine.
+            APIConnectionError: the service cannot be reached.
+            DeadlineExceeded: the deadline passed.
+            PaymentsError: see `errors`. The effect is "none" in any case, and the client can still be used.
+        """
+        return self._bridge.call(self._async.warm_up, deadline=deadline)
 
     def limits_snapshot(self) -> dict[LimitClass, LimitSnapshot]:
         """The use of each rate limit by the key in this process, requests a minute."""

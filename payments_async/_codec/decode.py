@@ -131,6 +131,12 @@ def usual_answer(body: bytes, cls: Any, *, page: bool) -> Any:
         return None
 
 
+def load(cls: Any, *, page: bool) -> None:
+    """Compile the readers of a record class's answers."""
+    _usual_reader(cls, page)
+    _CONVERTER.get_structure_hook(cls)
+
+
 @cache
 def _usual_reader(cls: Any, page: bool) -> Callable[[bytes], Any]:
     read = fast_path.envelope_reader(cls, page=page)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from asyncio import CancelledError
 from collections.abc import Coroutine, Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 import attrs
 
@@ -111,6 +111,13 @@ class Pipeline:
             raise
         requests.leave(request, ("record", value))
         return value
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse a pickle of a client, of its resources and their methods."""
+        raise TypeError(
+            "a Payments client holds a secret key and connections and has no pickle: "
+            "make a client in each process"
+        )
 
     @pending.default
     def _pending_of_runtime(self) -> PendingRequests:

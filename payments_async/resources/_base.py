@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import attrs
 
 from .._attrs import maker
+from .._codec import decode, encode
 from .._polling.waiter import Waiting
 from .._request import prepare as _calls
 from .._request.auth import SecretKey
@@ -20,8 +21,8 @@ from .._runtime import SYSTEM, Runtime
 from .._validation import rules
 from ..errors import InvalidRequest
 from ..models import Page
-from ..params import Params, PreparedRequest
-from ..params.operations import Operation, by_name, id_problems
+from ..params import CheckoutRequest, Params, PaymentIntentRequest, PayoutRequest, PreparedRequest
+from ..params.operations import OPERATIONS, Operation, by_name, id_problems
 
 R = TypeVar("R")
 Sending = Coroutine[Any, Any, R]
@@ -56,6 +57,14 @@ def _refuse_unprepared(operation: Operation[Any], cls: type[Params], arguments: 
         problem = f"{method}() got an unexpected keyword argument {name!r}: it belongs to the sending"
         raise TypeError(problem)
     _calls.refuse_unknown(arguments, _own(cls) | _calls.PREPARE_OPTIONS, method)
+
+
+def load_operations() -> None:
+    """Compile the readers and writers of all operations, which the first call of each would do."""
+    for cls in (CheckoutRequest, PaymentIntentRequest, PayoutRequest):
+        encode.encode(_request(cls, {}))
+    for operation in OPERATIONS.values():
+        decode.load(operation.result, page=operation.shape == "page")
 
 
 @attrs.frozen(eq=False, repr=False)
