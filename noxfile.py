@@ -94,6 +94,13 @@ def coverage(session: nox.Session) -> None:
     session.run("coverage", "report", "--fail-under=100")
 
 
+@nox.session(python=RUNNING)
+def examples(session: nox.Session) -> None:
+    """The programs for frameworks, started as their users would: the built wheel, nothing of the checkout."""
+    sync(session, "examples")
+    session.run("python", "-P", "examples/frameworks/run.py", *session.posargs)
+
+
 @nox.session(python=OTHERS, tags=["others"])
 def tests_on(session: nox.Session) -> None:
     """All tests on another Python: `nox -s tests_on-3.13`."""

@@ -1,0 +1,1 @@
+"""The shop in Django: `uvicorn shop.asgi:application`."""

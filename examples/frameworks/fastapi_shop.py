@@ -1,0 +1,88 @@
+"""A shop in FastAPI: a checkout for each order, which is paid when the service says so.
+
+    PAYMENTS_RATE_SHARE=1/2 uvicorn fastapi_shop:app --workers 2
+
+`SHOP_ADDRESS` is where the service reaches this shop, `WEBHOOK_SECRET` makes the addresses of its webhooks.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import orders
+from fastapi import FastAPI, HTTPException, Request, Response
+
+from payments_async import AsyncPayments, NotFoundError, PaymentIntent, PaymentsError
+from payments_async.webhooks import TrustedDelivery, WebhookReceiver
+
+ADDRESS = os.environ["SHOP_ADDRESS"]
+
+
+@asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """One client for each worker, on the worker's own event loop."""
+    async with AsyncPayments() as client:
+        await client.warm_up(deadline=10)  # a wrong key ends the worker here, not at the first order
+        app.state.client = client
+        app.state.receiver = WebhookReceiver(
+            client,
+            secrets=[os.environ["WEBHOOK_SECRET"]],
+            base_url=f"{ADDRESS}/hooks",
+            on_payment=on_payment,
+        )
+        yield
+
+
+app = FastAPI(lifespan=lifespan)
+
+
+async def on_payment(delivery: TrustedDelivery[PaymentIntent]) -> None:
+    """A payment has a new state, as read through the API."""
+    if delivery.record.is_successful:
+        orders.set_paid(delivery.reference)
+
+
+@app.post("/orders", status_code=201)
+async def buy(request: Request) -> dict[str, str | None]:
+    """Take an order and make its checkout."""
+    client: AsyncPayments = request.app.state.client
+    number = orders.add()
+    try:
+        checkout = await client.checkouts.create(
+            amount=orders.PRICE,
+            currency=orders.CURRENCY,
+            entity_id=number,
+            return_url=f"{ADDRESS}/orders/{number}",
+            webhook_url=request.app.state.receiver.url_for_checkout(number),
+        )
+    except PaymentsError as error:
+        raise HTTPException(503, "the payment could not be started; nothing was paid") from error
+    return {"order": number, "checkout": checkout.id, "pay_at": checkout.url}
+
+
+@app.get("/orders/{number}")
+async def look(number: str) -> dict[str, bool]:
+    """Whether an order is paid."""
+    return {"paid": orders.is_paid(number)}
+
+
+@app.get("/checkouts/{checkout_id}")
+async def show(request: Request, checkout_id: str) -> Response:
+    """A whole record. Its JSON has exact amounts, and the customer's data: show it to your staff only."""
+    client: AsyncPayments = request.app.state.client
+    try:
+        checkout = await client.checkouts.retrieve(checkout_id)
+    except NotFoundError as error:
+        raise HTTPException(404) from error
+    return Response(checkout.to_json(), media_type="application/json")
+
+
+@app.post("/hooks/{token}")
+async def hook(request: Request) -> Response:
+    """Where the service delivers."""
+    answer = await request.app.state.receiver.receive(
+        path=request.url.path, body=request.stream(), method=request.method, headers=request.headers
+    )
+    return Response(answer.body, answer.status, dict(answer.headers))
