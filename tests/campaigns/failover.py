@@ -17,9 +17,11 @@ import contextlib
 import random
 import time
 from collections.abc import Iterator
+from email.utils import formatdate
 from typing import Any, Final
 
 import attrs
+from multidict import CIMultiDict
 
 from payments_async import AsyncPayments
 from payments_async._http.types import HTTPRequest, HTTPResponse, TransportError, withheld
@@ -90,7 +92,10 @@ class Weather:
 
 @attrs.define
 class UnreliableLine:
-    """A transport that takes its time, loses answers, and delivers some requests after they were given up."""
+    """A transport that takes its time, loses answers, and delivers some requests after they were given up.
+
+    Its answers have the true time, though the sandbox's clock is set forward so that payouts come to an end.
+    """
 
     _transport: InProcessTransport
     _chance: random.Random
@@ -109,12 +114,15 @@ class UnreliableLine:
         answer = await self._transport.send(request)
         if fate < self._weather.late + 0.06:
             raise TransportError("reset", "the answer was lost")
-        return answer
+        date = formatdate(time.time(), usegmt=True)
+        return attrs.evolve(answer, headers=CIMultiDict({**answer.headers, "Date": date}))
 
     async def _deliver(self, request: HTTPRequest) -> None:
         given_up = time.monotonic()
         await asyncio.sleep(0.95 * _ABANDONED * self._chance.random() ** 0.5)
-        if time.monotonic() - given_up < _ABANDONED:  # else a busy machine kept it for longer than any line does
+        if (
+            time.monotonic() - given_up < _ABANDONED
+        ):  # a busy machine may keep it longer
             await self._transport.send(attrs.evolve(request, may_send=None))
 
     async def aclose(self) -> None:
