@@ -120,9 +120,7 @@ class UnreliableLine:
     async def _deliver(self, request: HTTPRequest) -> None:
         given_up = time.monotonic()
         await asyncio.sleep(0.95 * _ABANDONED * self._chance.random() ** 0.5)
-        if (
-            time.monotonic() - given_up < _ABANDONED
-        ):  # a busy machine may keep it longer
+        if time.monotonic() - given_up < _ABANDONED:  # a busy machine may keep it longer
             await self._transport.send(attrs.evolve(request, may_send=None))
 
     async def aclose(self) -> None:
