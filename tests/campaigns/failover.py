@@ -66,7 +66,7 @@ class MoodySandbox(Sandbox):
 
     def __init__(self, chance: random.Random, seed: int) -> None:
         """`seed`: each makes another key, since a key's limit stays in the database where it was first."""
-        super().__init__(clock=VirtualClock.frozen(), limits=SandboxLimits.off(), seed=seed)
+        super().__init__(clock=VirtualClock.frozen(time.time()), limits=SandboxLimits.off(), seed=seed)
         self._chance = chance
         self.mood = 0.04
         """The share of good rows that it refuses."""
