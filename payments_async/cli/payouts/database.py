@@ -15,6 +15,7 @@ from .session import CommandContext, open_database
 if TYPE_CHECKING:
     from ...bulk.ledger.postgresql.setup import DatabaseReport
 
+_NO_TABLES: Final = "none yet: `payments payouts ledger init` makes them"
 _LOSSY: Final = ": a fail-over may lose the last commits, and a live `run` wants --lossy-standby once"
 
 
@@ -81,11 +82,8 @@ def _show_report(
 ) -> None:
     show = context.show
     show.step("Server", f"PostgreSQL {report.server_version}")
-    tables = (
-        "none yet: `payments payouts ledger init` makes them"
-        if report.tables is None
-        else f"number {report.tables}"
-    )
+    tables = "there, and may not be read" if report.has_tables else _NO_TABLES
+    tables = tables if report.tables is None else f"number {report.tables}"
     show.step("Tables", tables, good=None if report.tables is None else True)
     show.step(
         "TLS", "encrypted" if report.is_encrypted else "not encrypted", good=report.is_encrypted or None

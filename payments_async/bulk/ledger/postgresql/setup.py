@@ -67,7 +67,12 @@ _CLOSED_TABLES: Final[Statement] = (
 _THERE: Final[Statement] = (f"SELECT EXISTS ({_TABLE}'meta')", ())  # needs no right on the schema
 _VERSION: Final[Statement] = ("SELECT version FROM payments.meta", ())
 _NAMES: Final[Statement] = ("SELECT quote_ident(current_user), quote_ident(current_database())", ())
-_MAY_CREATE: Final[Statement] = ("SELECT has_database_privilege(current_database(), 'CREATE')", ())
+_MAY_MAKE: Final[Statement] = (
+    "SELECT has_database_privilege(current_database(), 'CREATE'), n.oid IS NULL "
+    "OR has_schema_privilege(n.oid, 'USAGE') AND has_schema_privilege(n.oid, 'CREATE') "
+    "FROM (SELECT) one LEFT JOIN pg_namespace n ON n.nspname = 'payments'",
+    (),
+)
 # two processes that find no tables must not both make them
 _LOCK: Final[Statement] = ("SELECT pg_advisory_xact_lock(hashtextextended('payments.tables', 0))", ())
 _MADE: Final = "INSERT INTO payments.meta (version, made_by) VALUES (%s, %s)"
@@ -103,12 +108,19 @@ async def tables_version(database: Database) -> int | None:
 
 async def make_tables(database: Database) -> bool:
     """Make the tables unless they are there. Returns whether they were made. Raises RightsMissing."""
-    ((there,),), ((may_create,),), ((user, name),) = await database.read(_THERE, _MAY_CREATE, _NAMES)
+    ((there,),), (may_make,), (names,) = await database.read(_THERE, _MAY_MAKE, _NAMES)
     if there:
         return False
-    if not may_create:
-        raise RightsMissing(database.label, [f"GRANT CREATE ON DATABASE {name} TO {user}"])
+    if lacking := _lacking_to_make(*may_make, *names):
+        raise RightsMissing(database.label, lacking)
     return await database.commit(_make)
+
+
+def _lacking_to_make(in_database: bool, in_schema: bool, user: str, name: str) -> tuple[str, ...]:
+    """The statements that give a user the rights that it lacks to make the tables."""
+    database = () if in_database else (f"GRANT CREATE ON DATABASE {name} TO {user}",)
+    schema = () if in_schema else (f"GRANT USAGE, CREATE ON SCHEMA payments TO {user}",)
+    return (*database, *schema)
 
 
 async def _make(transaction: Transaction) -> bool:
@@ -212,8 +224,9 @@ class DatabaseReport:
     label: str
     """The address, without user and password."""
     server_version: str
+    has_tables: bool
     tables: int | None
-    """The version of the ledger's tables; None when there are none."""
+    """The version of the ledger's tables; None when there are none, or they may not be read."""
     is_encrypted: bool
     clock_ahead: float
     """Seconds by which its clock is ahead of this machine's."""
@@ -232,22 +245,21 @@ async def inspect(database: Database, role: Role = Role.PLANNER) -> DatabaseRepo
     Changes nothing. Raises LedgerError.
     """
     asked = database.runtime.now().timestamp()
-    state, names, may_create, there, settings = await database.read(
-        _STATE, _NAMES, _MAY_CREATE, _THERE, (_READ_SETTINGS, (list(_SETTINGS),))
+    state, names, may_make, ((there,),), settings = await database.read(
+        _STATE, _NAMES, _MAY_MAKE, _THERE, (_READ_SETTINGS, (list(_SETTINGS),))
     )
     took = database.runtime.now().timestamp() - asked
     now, version, read_only = state[0]
-    (user, name), tables, lacking = names[0], None, tuple[str, ...]()
-    if there[0][0]:
+    tables, lacking = None, _lacking_to_make(*may_make[0], *names[0])
+    if there:
         lacking = await missing_rights(database, role)
         lacking += () if role is Role.READER else await missing_row_rights(database)
         tables = await tables_version(database) if not await missing_rights(database, Role.READER) else None
-    elif not may_create[0][0]:
-        lacking = (f"GRANT CREATE ON DATABASE {name} TO {user}",)
     found: dict[str, str] = dict(settings)
     return DatabaseReport(
         label=database.label,
         server_version=version,
+        has_tables=there,
         tables=tables,
         is_encrypted=database.server.is_encrypted,
         clock_ahead=round(now - asked - took / 2, 3),

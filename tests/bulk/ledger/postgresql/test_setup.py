@@ -62,6 +62,24 @@ async def test_a_user_who_may_not_make_tables_is_told_the_right(clerk: str) -> N
         assert caught.value.grants == (f"GRANT CREATE ON DATABASE {name} TO clerk",)
 
 
+@pytest.mark.parametrize("rights", ["", "USAGE", "CREATE"])
+async def test_a_schema_of_another_owner_is_no_place_for_tables_without_rights_on_it(
+    database: str, clerk: str, rights: str
+) -> None:
+    name = urlsplit(clerk).path.removeprefix("/")
+    run(database, f"GRANT CREATE ON DATABASE {name} TO clerk", "CREATE SCHEMA payments")
+    if rights:
+        run(database, f"GRANT {rights} ON SCHEMA payments TO clerk")
+    async with connected(clerk) as opened:
+        report = await setup.inspect(opened)
+        assert (report.tables, report.problems) == (None, ("its user lacks rights",))
+        with pytest.raises(RightsMissing) as caught:
+            await setup.make_tables(opened)
+        assert caught.value.grants == report.grants
+        run(database, *report.grants)
+        assert await setup.make_tables(opened)
+
+
 async def test_missing_rights_are_said_as_sql_and_are_enough(database: str, clerk: str) -> None:
     async with connected(database) as opened:
         await setup.make_tables(opened)
