@@ -6,6 +6,7 @@ import math
 import os
 from decimal import Decimal
 from typing import Final, TypedDict
+from unicodedata import normalize
 
 from .._validation.rules import name_problem
 from ..params import Money, decimal_if_readable
@@ -47,6 +48,11 @@ def _is_whole(value: object, least: int) -> bool:
 
 def _is_number(value: object, least: float, most: float) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
+
+
+def composed(batch_id: str | None) -> str | None:
+    """A batch's name as ledgers have it, with its letters composed (NFC); what is no text stays as it is."""
+    return normalize("NFC", batch_id) if isinstance(batch_id, str) else batch_id
 
 
 def require_batch_id(value: object) -> None:

@@ -8,7 +8,6 @@ import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
-from unicodedata import normalize
 
 import attrs
 
@@ -17,7 +16,7 @@ from .._runtime import SYSTEM, Runtime
 from ..client import AsyncPayments
 from ..errors import PaymentsError
 from ._activity import Activity
-from ._options import require_batch_id
+from ._options import composed, require_batch_id
 from ._report import Progress, progress_of
 from .engine.service import Service
 from .errors import BulkError
@@ -79,9 +78,9 @@ class BatchSession:
 
         if self.batch_id is None or ledger.is_empty:
             return
-        recorded, given = ledger.header.binding.batch_id, normalize("NFC", self.batch_id)
-        if normalize("NFC", recorded) != given:
-            raise LedgerOfAnotherBatch(ledger.path, recorded=recorded, given=given)
+        recorded = ledger.header.binding.batch_id
+        if composed(recorded) != composed(self.batch_id):
+            raise LedgerOfAnotherBatch(ledger.path, recorded=recorded, given=self.batch_id)
 
     async def _open(self, *, create: bool = False, must_exist: bool = True, read_only: bool) -> Ledger:
         """Open the ledger. Waits for a process that only reads it, but not for one that works on it."""
@@ -95,7 +94,7 @@ class BatchSession:
             try:
                 return await open_ledger(
                     self.address,
-                    batch_id=None if self.batch_id is None else normalize("NFC", self.batch_id),
+                    batch_id=composed(self.batch_id),
                     clock=self.moment,
                     runtime=runtime,
                     create=create,

@@ -116,6 +116,28 @@ def test_people_get_tables(here: Here) -> None:
     assert "0 workers" in here("workers").out
 
 
+def test_a_damaged_batch_is_named_and_the_others_are_listed(here: Here, database: str) -> None:
+    planned(here)
+    payouts_file(here.folder, 1, name="july.csv")
+    assert here("run", "july.csv", "--batch-id", "july", "--detach").code == Exit.DONE
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(
+            "UPDATE payments.chunks SET totals = 'x' WHERE batch = "
+            "(SELECT batch FROM payments.batches WHERE batch_id = 'june')"
+        )
+    listed = here("batches", "--json")
+    assert listed.step("batch")["batch_id"] == "july"
+    listed.assert_one_message(Exit.REFUSED, "batch june: a chunk cannot be read", "payouts check")
+    printed = here("batches")
+    assert (printed.code, "2 batches" in printed.out, "batch june: " in printed.err) == (1, True, True)
+    assert printed.out.splitlines()[-2].split()[:2] == ["july", "open"]
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("UPDATE payments.batches SET schema = 2 WHERE batch_id = 'july'")
+    here("batches").assert_one_message(
+        Exit.REFUSED, "batch june: a chunk", "batch july: its form is number 2"
+    )
+
+
 @pytest.mark.parametrize(("columns", "has_version"), [("80", False), ("140", True)])
 def test_a_workers_id_is_whole_on_any_terminal_and_one_that_is_gone_has_no_speed(
     here: Here, database: str, monkeypatch: pytest.MonkeyPatch, columns: str, has_version: bool
@@ -418,6 +440,7 @@ def test_missing_rights_are_printed_as_sql_that_gives_them(
     planned(here)
     monkeypatch.setenv("PAYMENTS_LEDGER", clerk)
     here("batches").assert_one_message(Exit.USAGE, "lacks rights", "GRANT")
+    assert "Tables     there, and may not be read" in here("ledger", "check").out
 
     def grant(role: str, *, rows: bool) -> int:
         check = ("ledger", "check", "--role", role, "--json")

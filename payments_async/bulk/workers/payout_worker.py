@@ -113,7 +113,7 @@ async def run_chunk(
     session = _session(url, client, settings)
     from .single_chunk import run_single
 
-    return await run_single(client, session, settings, batch_id, chunk)
+    return await run_single(client, session, settings, chunk)
 
 
 def _address(url: str) -> str:

@@ -48,7 +48,7 @@ class WorkerSettings:
     """The checked `WorkerOptions`, and what programs do not choose. Raises BulkError for an invalid one."""
 
     slots: int = 2
-    batch_id: str | None = None
+    batch_id: str | None = attrs.field(default=None, converter=_options.composed)
     until_idle: bool = False
     concurrency: int = 192
     patience: float = 3600.0

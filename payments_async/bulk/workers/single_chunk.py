@@ -17,13 +17,14 @@ from .settings import WorkerSettings
 
 
 async def run_single(
-    client: AsyncPayments, session: WorkerSession, settings: WorkerSettings, batch_id: str, chunk: int
+    client: AsyncPayments, session: WorkerSession, settings: WorkerSettings, chunk: int
 ) -> ChunkReport:
     """Work on one chunk of a batch, unless another process does.
 
     Raises LedgerError, OutcomesUnrecorded, and BulkError for a chunk that the batch does not have.
     """
-    stopping = Stopping(session.runtime)
+    stopping, batch_id = Stopping(session.runtime), settings.batch_id
+    assert batch_id is not None  # `run_chunk` wants a name
     session.on_renewal = lambda renewal: stopping.drain("drained by an operator") if renewal.drain else None
     async with session.opened() as database, session.holder() as holder:
         facts = await batches.found(database, batch_id)

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from ..._runtime import SYSTEM
 from ...bulk import RowFate, RowState
-from ...bulk.ledger_errors import LedgerDamaged, LedgerLocked
+from ...bulk.ledger_errors import LedgerDamaged, LedgerError, LedgerLocked
 from ...bulk.protocol.leases import LEASE, BatchState
 from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit
@@ -159,16 +159,20 @@ def _row_state(name: str) -> RowState | RowFate:
 
 
 async def batches(ledger: LedgerAddress, context: CommandContext) -> Exit:
-    """Show the batches of a database."""
+    """Show the batches of a database. Raises CommandEnded, which names those that cannot be read."""
+    unreadable: list[LedgerError] = []
     async with open_database(ledger) as database:
-        found = await views_in(database)
-    context.show.heading(ledger.shown, counted(len(found), "batch"))
+        found = await views_in(database, on_unreadable=unreadable.append)
+    context.show.heading(ledger.shown, counted(len(found) + len(unreadable), "batch"))
     if context.as_json:
         for view in found:
             facts = {**view.figures.facts(), **view.facts, "complete": view.report.complete}
             context.show.step("Batch", "", batch_id=view.batch_id, **facts)
     elif found:
         context.show.render(_batches_table(found))
+    if unreadable:
+        problem = "; ".join(messages.message_of(error) for error in unreadable)
+        raise CommandEnded(problem, Exit.REFUSED) from unreadable[0]
     return Exit.DONE
 
 

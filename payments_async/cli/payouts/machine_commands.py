@@ -65,7 +65,7 @@ def batches(
     options: DatabaseOptions | None = None,
     json: JsonLinesFlag = False,
 ) -> int:
-    """The batches of a database: rows, sums, speed. Needs no key."""
+    """The batches of a database: rows, sums, speed. Needs no key; exit code 1 if one cannot be read."""
     from .inspect import batches
     from .session import perform
 

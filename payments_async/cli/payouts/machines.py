@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
-from unicodedata import normalize
 
 import attrs
 
 from ...bulk import BatchReport
+from ...bulk._options import composed
 from ...bulk._report import report_of
+from ...bulk.ledger_errors import LedgerError
 from ...bulk.protocol.leases import LEASE, BatchState
 from ...bulk.protocol.records import Ends
 from ...bulk.protocol.stop_rules import Stop
@@ -133,14 +134,21 @@ def _batches_of(worker: ListedWorker) -> set[str]:
     return {batch for batch, _ in worker.holding}
 
 
-async def views_in(database: Database, batch_id: str | None = None) -> list[BatchView]:
-    """Read the batches of a database, the newest first, or one. Raises LedgerError."""
+async def views_in(
+    database: Database,
+    batch_id: str | None = None,
+    on_unreadable: Callable[[LedgerError], object] | None = None,
+) -> list[BatchView]:
+    """Read the batches of a database, the newest first, or one. Raises LedgerError.
+
+    `on_unreadable` gets the error of a batch that cannot be read, in place of the caller.
+    """
     from ...bulk.ledger.postgresql import batches
     from ...bulk.ledger.postgresql.leasing import workers
 
-    name = None if batch_id is None else normalize("NFC", batch_id)
     at_work = await workers.listed(database)
-    return [BatchView.of(batch, at_work) for batch in await batches.listed(database, name)]
+    found = await batches.listed(database, composed(batch_id), on_unreadable)
+    return [BatchView.of(batch, at_work) for batch in found]
 
 
 async def view_in(database: Database, ledger: LedgerAddress) -> BatchView:

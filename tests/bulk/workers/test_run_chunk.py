@@ -81,6 +81,12 @@ async def test_a_batch_that_is_not_there_is_an_error(fleet: Fleet) -> None:
         await run_chunk(fleet.url, await fleet.client(), "july", 1)
 
 
+async def test_a_batch_is_found_however_the_letters_of_its_name_are_composed(fleet: Fleet) -> None:
+    await fleet.planned(3, "caf\u00e9")
+    assert (await run_chunk(fleet.url, await fleet.client(), "cafe\u0301", 1)).rows == 3
+    assert (await fleet.run(batch_id="cafe\u0301")).exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import attrs
 
-from ...ledger_errors import LedgerDamaged, LedgerMissing, LedgerNewer, LedgerRefused
+from ...ledger_errors import LedgerDamaged, LedgerError, LedgerMissing, LedgerNewer, LedgerRefused
 from ...protocol.clocks import Timestamps
 from ...protocol.leases import BatchState
 from ...protocol.records import Binding, Header
@@ -158,15 +158,30 @@ _FIGURES: Final = (
 )
 
 
-async def listed(database: Database, batch_id: str | None = None) -> list[ListedBatch]:
-    """List batches with their figures, newest first; `batch_id`: only that one. Raises LedgerError."""
+async def listed(
+    database: Database,
+    batch_id: str | None = None,
+    on_unreadable: Callable[[LedgerError], object] | None = None,
+) -> list[ListedBatch]:
+    """List batches with their figures, newest first; `batch_id`: only that one. Raises LedgerError.
+
+    `on_unreadable` gets the error of a batch that cannot be read, in place of the caller.
+    """
     where = (f"{READ} ORDER BY b.created_at DESC", ()) if batch_id is None else by_id(batch_id)
     (found,) = await database.read(where)
     (figures,) = await database.read((_FIGURES, (arrays.int8s([values[0] for values in found]),)))
     chunks = dict[int, list[tuple[Any, ...]]]()
     for each in figures:
         chunks.setdefault(each[0], []).append(each)
-    return [_listed(database, values, chunks.get(values[0], [])) for values in found]
+    listing = []
+    for values in found:
+        try:
+            listing.append(_listed(database, values, chunks.get(values[0], [])))
+        except LedgerError as error:
+            if on_unreadable is None:
+                raise
+            on_unreadable(error)
+    return listing
 
 
 def _listed(database: Database, values: Sequence[Any], chunks: Rows) -> ListedBatch:
