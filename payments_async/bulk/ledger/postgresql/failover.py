@@ -147,8 +147,8 @@ def mark(
     transaction: Transaction, batch: Batch, locked: Locked, clock: Clock, loss: Loss, text: str
 ) -> Entered:
     """Mark a locked batch as suspect: its leases are void, and it has one loss more."""
-    entered = noted(transaction, batch, locked, clock, "loss", text)
     transaction.write(_chunks.locking_all(batch.batch))
+    entered = noted(transaction, batch, locked, clock, "loss", text)
     transaction.write((_VOID, (_leases.LEASE, batch.batch)))
     transaction.write((_MOVE, (batch.batch,)))
     transaction.write((_SUSPECT, (loss.value, entered.entry.number, batch.batch)))

@@ -354,8 +354,11 @@ async def test_what_a_server_hides_is_replaced_by_the_time_of_its_start(
 ) -> None:
     name = database.rpartition("/")[2]
     postgres.query(name, "REVOKE EXECUTE ON FUNCTION pg_control_system(), pg_current_wal_lsn() FROM PUBLIC")
-    ((started,),) = postgres.query(name, "SELECT pg_postmaster_start_time()::text")
+    ((started,),) = postgres.query(name, "SELECT extract(epoch FROM pg_postmaster_start_time())::text")
     postgres.query(name, f"CREATE ROLE {name} LOGIN")
+    postgres.query(
+        name, f"ALTER ROLE {name} SET datestyle = 'German'"
+    )  # another user's sessions show the same
     try:
         plain = await Database.open(postgres.url(name, user=name), SYSTEM)
         await plain.close()

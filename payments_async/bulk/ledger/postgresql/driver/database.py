@@ -273,7 +273,7 @@ class Database:
         running.add_done_callback(_looked_at)
         return await asyncio.shield(running)
 
-    async def _repeated(self, attempt: Callable[[Connection, _Unknown | None], Awaitable[T | _Unknown]]) -> T:
+    async def _repeated(self, attempt: _Attempt[T]) -> T:
         rests, unknown = _Rests(self.runtime, self.patience), list[_Unknown | None]((None,))
         async with self._turn:
             while True:

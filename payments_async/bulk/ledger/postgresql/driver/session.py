@@ -112,7 +112,7 @@ async def _store(connection: Connection) -> Store:
     return Store(
         system=await _one(connection, "SELECT system_identifier FROM pg_control_system()"),
         timeline=None if timeline is None else int(timeline, 16),
-        started=await _one(connection, "SELECT pg_postmaster_start_time()::text")
+        started=await _one(connection, "SELECT extract(epoch FROM pg_postmaster_start_time())::text")
         if timeline is None
         else None,
     )
