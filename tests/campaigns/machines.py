@@ -43,6 +43,15 @@ PATIENCE: Final = 180.0
 _LEFT: Final = "SELECT coalesce(sum(unsent + in_flight + in_doubt), 0)::int FROM payments.chunks"
 _CLOSED: Final = "SELECT count(*) FROM payments.batches WHERE state = 'closed'"
 _BY_WORKER: Final = "SELECT rows FROM payments.workers ORDER BY started"
+_TAKEN_UP: Final = """
+SELECT (held.changes::json->>'pid')::int, held.wall, min(row.wall)
+FROM payments.entries held JOIN payments.entries row ON row.batch = held.batch AND row.chunk = held.chunk
+    AND row.kind IN ('claim', 'resend') AND row.number > held.number AND row.lease <> held.lease
+WHERE held.kind = 'lease' AND NOT EXISTS (SELECT FROM payments.entries e WHERE e.batch = held.batch
+    AND e.chunk = held.chunk AND e.kind = 'ended' AND e.lease = held.lease)
+GROUP BY held.batch, held.chunk, held.number, held.changes, held.wall
+"""
+"""Of each lease that nobody gave back: its process, its time, and the next intent under another one."""
 
 
 async def work(url: str, limit: int) -> None:
@@ -60,7 +69,13 @@ class Fleet:
     service: Service
     folder: Path
     processes: list[subprocess.Popen[bytes]] = attrs.field(factory=list)
-    kills: int = 0
+    killed: dict[int, float] = attrs.field(factory=dict)
+    """When each process was killed, seconds since 1970."""
+
+    @property
+    def kills(self) -> int:
+        """How many were killed."""
+        return len(self.killed)
 
     def start(self) -> None:
         """Start one more."""
@@ -74,8 +89,8 @@ class Fleet:
         """Kill one with SIGKILL, and start another."""
         victim = self.processes.pop(place)
         victim.kill()
+        self.killed[victim.pid] = time.time()
         victim.wait()
-        self.kills += 1
         self.start()
 
     def revive(self) -> int:
@@ -112,6 +127,8 @@ class Report:
     revived: int
     account: dict[str, Any]
     by_worker: list[int]
+    taken_up: list[float]
+    """Seconds from a worker's death to the next intent for a row of each chunk that it held."""
     problems: list[str]
 
     def used(self, rows: float, end: str) -> float:
@@ -126,7 +143,9 @@ class Report:
             f"{self.revived} workers ended by themselves: {self.used(self.rows * 0.95, 'nearly_all'):.1%} of "
             f"{self.limit} a minute until 95% were sent, {self.used(self.rows, 'last'):.1%} in all, "
             f"busiest minute {self.account['busiest_minute']}, {self.account['refused']} answers 429; "
-            f"rows by worker {sorted(self.by_worker, reverse=True)[:8]}; requests: {statuses}"
+            f"rows by worker {sorted(self.by_worker, reverse=True)[:8]}; "
+            f"chunks of the dead taken up after {max(self.taken_up, default=0.0):.1f} s at most; "
+            f"requests: {statuses}"
         )
 
 
@@ -142,10 +161,17 @@ def run(
             disturber = _Disturber(server, fleet, random.Random(seed), kill_every, restarts, rows)
             revived = disturber.until_closed()
             by_worker = [number for (number,) in disturber.ask(_BY_WORKER)]
+            taken_up = [
+                at - fleet.killed[pid]
+                for pid, since, at in disturber.ask(_TAKEN_UP)
+                if since < fleet.killed.get(pid, 0.0) < at
+            ]
         certificate = asyncio.run(_certified(url, service))
         account = service.account()
     problems = [*disturber.problems, *_breaches(batch, rows, certificate, account)]
-    return Report(rows, limit, fleet.kills, disturber.restarted, revived, account, by_worker, problems)
+    return Report(
+        rows, limit, fleet.kills, disturber.restarted, revived, account, by_worker, taken_up, problems
+    )
 
 
 def _client(service: Service) -> AsyncPayments:
