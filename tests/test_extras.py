@@ -1,45 +1,101 @@
-"""What is told where an extra is missing: one wording, true wherever the package came from."""
+"""What is said where an extra is missing: all that is missing, and the one command that installs it."""
 
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import payments_async
-from payments_async._version import with_extra
+from payments_async._extras import EXTRAS, install_command, missing_libraries, needs
+from payments_async.cli._requirements import help_without_libraries, required_extras
+from tests.docs.pages import first_cells, section
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(payments_async.__file__).parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 
-def files() -> Iterator[Path]:
-    yield from PACKAGE.rglob("*.py")
-    for folder in ("docs", "examples"):
-        yield from (ROOT / folder).rglob("*.md")
-    yield ROOT / "README.md"
-
-
-def test_the_extra_is_named() -> None:
-    assert with_extra("bulk") == "install payments-sdk with its extra 'bulk'"
-
-
-def test_nothing_says_that_an_index_has_the_package() -> None:
-    told = {
-        path
-        for path in files()
-        if re.search(r"install\S*\s+['\"]?payments-sdk\b(?! with)", path.read_text("utf-8"))
+def test_the_extras_are_those_of_the_project() -> None:
+    declared = {
+        extra: tuple(
+            name
+            for requirement in requirements
+            if (name := re.split(r"[\[>]", requirement, maxsplit=1)[0]) != PROJECT["name"]
+        )
+        for extra, requirements in PROJECT["optional-dependencies"].items()
     }
-    assert told == set()
+    assert declared.pop("all") == ()
+    assert declared == EXTRAS
 
 
 def test_every_extra_that_is_named_is_there() -> None:
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
     named = [
         extra
         for path in PACKAGE.rglob("*.py")
-        for extra in re.findall(r"with_extra\(['\"](\w+)", path.read_text("utf-8"))
+        for call in re.findall(r"needs\(\"[^\"]+\"((?:, \"\w+\")+)\)", path.read_text("utf-8"))
+        for extra in re.findall(r"\w+", call)
     ]
-    assert set(named) >= {"bulk", "cli", "machines", "parquet", "redis"}
-    assert set(named) <= set(extras)
+    assert set(named) == {"bulk", "machines", "parquet", "redis", "sandbox"}
+
+
+def test_the_readme_has_a_row_for_each_extra() -> None:
+    rows = [cell.strip("`") for cell in first_cells(section("README.md", "Install"))]
+    assert [row for row in rows if row in PROJECT["optional-dependencies"]] == [
+        *PROJECT["optional-dependencies"]
+    ]
+
+
+def test_what_is_installed_is_not_missing() -> None:
+    assert missing_libraries(EXTRAS) == []
+
+
+def test_all_that_is_missing_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rich", None)
+    monkeypatch.setitem(sys.modules, "babel", None)
+    monkeypatch.setitem(sys.modules, "segno", None)
+    assert needs("it needs", "cli", "sandbox", "bulk") == (
+        'it needs rich, babel, segno: pip install "payments-sdk[cli,sandbox]"'
+    )
+
+
+def test_a_library_that_is_there_and_broken_is_named_too() -> None:
+    assert needs("it needs", "redis") == f"it needs redis: {install_command(['redis'])}"
+
+
+@pytest.mark.parametrize(
+    ("line", "extras"),
+    [
+        ("", "cli"),
+        ("--version", "cli"),
+        ("--help", "cli"),
+        ("payouts --help", "cli"),
+        ("unheard-of", "cli"),
+        ("demo --json", "cli sandbox"),
+        ("sandbox exec -- python first.py --help", "cli sandbox"),
+        ("webhooks listen", "cli"),
+        ("payouts run june.csv", "cli bulk"),
+        ("payouts run june.parquet --ledger=postgresql://h/d", "cli bulk machines parquet"),
+        ("payouts status POSTGRES://h/d", "cli bulk machines"),
+    ],
+)
+def test_what_a_command_line_needs(line: str, extras: str) -> None:
+    assert required_extras(line.split(), {}) == extras.split()
+
+
+def test_the_environment_names_what_is_needed_too() -> None:
+    ledger = {"PAYMENTS_LEDGER": "postgresql://h/d"}
+    assert required_extras(["payouts", "batches"], ledger) == ["cli", "bulk", "machines"]
+    store = {"PAYMENTS_LIMIT_STORE": "rediss://h"}
+    assert required_extras(["payouts", "run", "x.csv"], store) == ["cli", "bulk", "redis"]
+    assert required_extras(["payouts", "status"], store) == ["cli", "bulk"]
+
+
+def test_the_help_without_libraries_names_every_command() -> None:
+    from payments_async.cli._app import make_app
+
+    commands = {name for name in make_app() if not name.startswith("-")}
+    assert set(re.findall(r"^  payments (\w+)", help_without_libraries(), re.MULTILINE)) == commands

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._version import with_extra
+from .._extras import needs
 from ..errors import ConfigurationError
 from .store import LimitStore
 
@@ -25,9 +25,7 @@ def _postgresql(url: str) -> LimitStore:
     try:
         from .store_postgresql import PostgresLimitStore
     except ImportError as error:
-        raise ConfigurationError(
-            f"a limit_store in PostgreSQL needs psycopg: {with_extra('machines')}"
-        ) from error
+        raise ConfigurationError(needs("a limit_store in PostgreSQL needs", "machines")) from error
     return PostgresLimitStore(url)
 
 
@@ -35,5 +33,5 @@ def _redis(url: str) -> LimitStore:
     try:
         from .store_redis import RedisLimitStore
     except ImportError as error:
-        raise ConfigurationError(f"a limit_store in Redis needs redis: {with_extra('redis')}") from error
+        raise ConfigurationError(needs("a limit_store in Redis needs", "redis")) from error
     return RedisLimitStore(url)

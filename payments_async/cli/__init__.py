@@ -1,12 +1,13 @@
 """The `payments` command.
 
-    _app         the commands, and the exit code and message of each error
-    _exit_codes  the exit codes
-    _output      lines, progress and tables for people; JSON lines for programs
-    demo         a payment and a thousand payouts, compared with the service's books
-    payouts      a file of payouts, each row paid at most once
-    sandbox      the simulated service until Ctrl-C, or around one command
-    webhooks     a local receiver; sending a delivery of the simulated service again
+    _app           the commands, and the exit code and message of each error
+    _exit_codes    the exit codes
+    _requirements  the extras that a command line needs
+    _output        lines, progress and tables for people; JSON lines for programs
+    demo           a payment and a thousand payouts, compared with the service's books
+    payouts        a file of payouts, each row paid at most once
+    sandbox        the simulated service until Ctrl-C, or around one command
+    webhooks       a local receiver; sending a delivery of the simulated service again
 
 A command is a package, listed in `_app.COMMANDS`. Commands import the client and the sandbox when they run,
 so that `payments --help` answers at once.
@@ -14,20 +15,35 @@ so that `payments --help` answers at once.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
-from .._version import with_extra
+from .._extras import missing_libraries, needs
+from .._version import __version__
 from ._exit_codes import Exit
+from ._requirements import asks_for_help, help_without_libraries, required_extras
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command in `argv` (`sys.argv` when None) and return its exit code (`_exit_codes.Exit`)."""
-    try:
-        from ._app import run
-    except ModuleNotFoundError as missing:
-        if missing.name not in ("cyclopts", "rich"):
-            raise
-        print(f"payments needs {missing.name}: {with_extra('cli')}", file=sys.stderr)
-        return Exit.USAGE
-    return run(sys.argv[1:] if argv is None else argv)
+    words = sys.argv[1:] if argv is None else list(argv)
+    extras = required_extras(words, os.environ)
+    if missing_libraries(extras):
+        return _print_what_is_missing(words, extras)
+    from ._app import run
+
+    return run(words)
+
+
+def _print_what_is_missing(words: Sequence[str], extras: Sequence[str]) -> int:
+    """Print what to install, in one line unless help is asked for, and return the exit code."""
+    if words == ["--version"]:
+        print(__version__)
+        return Exit.DONE
+    if not words or (extras == ["cli"] and asks_for_help(words)):
+        print(help_without_libraries(), file=sys.stdout if words else sys.stderr)
+        return Exit.DONE if words else Exit.USAGE
+    name = next((f" {word}" for word in words if not word.startswith("-")), "")
+    print(needs(f"payments{name} needs", *extras), file=sys.stderr)
+    return Exit.USAGE

@@ -48,6 +48,9 @@ def make_app() -> App:
     )
     for command in COMMANDS:
         app.command(command)
+    app.register_install_completion_command(
+        help="Install completion for your shell; changes none of its start files.", add_to_startup=False
+    )
     return app
 
 

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -158,7 +159,7 @@ def test_what_was_said_before_a_failure_of_the_machine_is_not_lost(
 def test_a_command_whose_extra_is_missing_says_which(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    hint = "the sandbox needs babel: install payments-sdk with its extra 'sandbox'"
+    hint = 'the sandbox needs babel: pip install "payments-sdk[sandbox]"'
     given(monkeypatch, caused(ImportError(hint), ModuleNotFoundError("babel")))
     assert main(["work"]) == Exit.USAGE
     assert capsys.readouterr().err == f"payments: {hint}\n"
@@ -175,7 +176,7 @@ import sys
 
 class Absent:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] == {library!r}:
+        if name.split(".")[0] in {libraries!r}:
             raise ModuleNotFoundError("not installed", name=name)
 
 sys.meta_path.insert(0, Absent())
@@ -183,34 +184,50 @@ sys.meta_path.insert(0, Absent())
 """Imports fail as they do where the library was never installed."""
 
 
-@pytest.mark.parametrize("library", ["cyclopts", "rich"])
-def test_without_the_cli_extra_one_line_says_what_to_install(library: str) -> None:
-    code = ABSENT.format(library=library) + "from payments_async.cli import main; sys.exit(main(['demo']))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == Exit.USAGE
-    assert done.stderr == f"payments needs {library}: install payments-sdk with its extra 'cli'\n"
-    assert done.stdout == ""
+def without(libraries: tuple[str, ...], *words: str) -> subprocess.CompletedProcess[str]:
+    """Run `payments` where these libraries were never installed."""
+    code = (
+        f"{ABSENT.format(libraries=libraries)}from payments_async.cli import main; sys.exit(main({words!r}))"
+    )
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize(("missing", "is_extra"), [("cyclopts", True), ("payments_async._version", False)])
-def test_only_a_library_of_the_extra_is_taken_for_missing(
-    missing: str, is_extra: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.delitem(sys.modules, "payments_async.cli._app")
-    monkeypatch.setitem(sys.modules, missing, None)
-    if is_extra:
-        assert main([]) == Exit.USAGE
-        assert "install payments-sdk with its extra 'cli'" in capsys.readouterr().err
-    else:
-        with pytest.raises(ModuleNotFoundError):
-            main([])
+def test_without_extras_one_line_names_all_that_a_command_needs() -> None:
+    done = without(("cyclopts", "rich", "babel", "jinja2", "segno"), "demo")
+    assert (done.returncode, done.stdout) == (Exit.USAGE, "")
+    assert done.stderr == (
+        'payments demo needs cyclopts, rich, babel, jinja2, segno: pip install "payments-sdk[cli,sandbox]"\n'
+    )
+
+
+def test_without_extras_the_help_and_the_version_are_there() -> None:
+    done = without(("cyclopts",), "--help")
+    assert (done.returncode, done.stderr) == (Exit.DONE, "")
+    assert 'payments payouts   pip install "payments-sdk[cli,bulk]"' in done.stdout
+    nothing = without(("cyclopts",))
+    assert (nothing.returncode, nothing.stdout, nothing.stderr) == (Exit.USAGE, "", done.stdout)
+    assert without(("rich",), "--version").stdout == f"{payments_async.__version__}\n"
+
+
+def test_a_broken_module_of_our_own_is_not_taken_for_a_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "payments_async.cli._app", None)
+    with pytest.raises(ModuleNotFoundError):
+        main([])
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_can_be_installed(shell: str, tmp_path: Path) -> None:
+    script = tmp_path / "payments"
+    assert main(["--install-completion", "--shell", shell, "--output", str(script)]) == Exit.DONE
+    assert {"demo", "payouts", "sandbox", "webhooks"} <= set(re.findall(r"\w+", script.read_text()))
 
 
 def test_python_dash_m_runs_the_command() -> None:
     # a process of its own: pytest's import hook, which a plugin of this distribution turns on, confuses runpy
-    line = [sys.executable, "-m", "payments_async.cli", "--version"]
-    done = subprocess.run(line, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == payments_async.__version__
+    for module in ("payments_async", "payments_async.cli"):
+        line = [sys.executable, "-m", module, "--version"]
+        done = subprocess.run(line, capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == payments_async.__version__
 
 
 def test_a_terminal_without_unicode_gets_question_marks() -> None:

@@ -122,7 +122,7 @@ def test_a_missing_library_is_told_with_its_extra(
         if name.partition(".")[0] == library or name.startswith("payments_async._rate_limit.store_"):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(ConfigurationError, match=f"install payments-sdk with its extra '{extra}'"):
+    with pytest.raises(ConfigurationError, match=rf'needs {library}: pip install "payments-sdk\[{extra}\]"$'):
         make(surface, limit_store=address)
 
 

@@ -9,9 +9,21 @@ from pathlib import Path
 from cyclopts import App
 
 ROOT = Path(__file__).parents[2]
-_NAMES = ("bulk", "errors", "getting-started", "limits", "sandbox", "testing", "webhooks")
-GUIDES = ("README.md", *(f"docs/{name}.md" for name in _NAMES))
-PAGES = (*GUIDES, "docs/architecture.md")
+_GUIDES = [
+    "bulk",
+    "cancellation",
+    "errors",
+    "getting-started",
+    "going-live",
+    "limits",
+    "sandbox",
+    "testing",
+    "tutorial",
+    "webhooks",
+]
+_OTHERS = ("architecture", "environment", "install", "support")
+GUIDES = ("README.md", *(f"docs/{name}.md" for name in _GUIDES))
+PAGES = (*GUIDES, *(f"docs/{name}.md" for name in _OTHERS))
 
 
 def page(name: str) -> str:

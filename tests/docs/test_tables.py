@@ -72,6 +72,15 @@ def test_the_limits_are_those_of_the_client() -> None:
     }
 
 
+def test_the_table_of_environment_variables_is_that_of_the_code() -> None:
+    package = ROOT / "payments_async"
+    read = {
+        name for path in package.rglob("*.py") for name in re.findall(r"\bPAYMENTS_[A-Z_]+", path.read_text())
+    }
+    listed = {row[0].strip("`") for row in rows(page("docs/environment.md"))}
+    assert {name for name in listed if name.startswith("PAYMENTS_")} == read
+
+
 def test_every_link_to_a_file_leads_somewhere() -> None:
     for name in PAGES:
         links = re.findall(r"\]\(([^)#]+)[^)]*\)", page(name))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from ..._version import with_extra
+from ..._extras import needs
 from ...models._masking import clean
 from ..errors import BulkError
 from ..sources.rejects import escaped
@@ -93,7 +93,7 @@ class ParquetFormat(ExportFormat):
             import pyarrow
             import pyarrow.parquet
         except ImportError as missing:
-            raise ImportError(f"Parquet files need pyarrow: {with_extra('parquet')}") from missing
+            raise ImportError(needs("Parquet files need", "parquet")) from missing
         self._schema: Any = pyarrow.schema([(name, _type(pyarrow, name)) for name in columns])
         self._batch: Any = pyarrow.RecordBatch
         self._writer: Any = pyarrow.parquet.ParquetWriter(file, self._schema)

@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from ..._extras import needs
 from ..._runtime import Runtime
-from ..._version import with_extra
 from ..errors import BulkError
 from ..ledger_errors import InputPaidElsewhere
 from ..protocol.clocks import Timestamps
@@ -63,8 +63,10 @@ async def open_ledger(
     Raises LedgerError, BulkError for an address that is none, and ImportError without the extra.
     """
     if not is_database(path):
-        from .sqlite.ledger import SqliteLedger
-
+        try:
+            from .sqlite.ledger import SqliteLedger
+        except ImportError as missing:
+            raise ImportError(needs("a ledger in a file needs", "bulk")) from missing
         return await SqliteLedger.open(path, clock=clock, create=create, read_only=read_only)
     may_be_missing = create or not must_exist
     if batch_id is None and not may_be_missing:
@@ -85,8 +87,7 @@ def _postgresql() -> tuple[type[Database], type[PostgresLedger]]:
         from .postgresql.driver.database import Database
         from .postgresql.ledger import PostgresLedger
     except ImportError as missing:
-        needed = f"a ledger in PostgreSQL needs {missing.name}: {with_extra('machines')}"
-        raise ImportError(needed) from missing
+        raise ImportError(needs("a ledger in PostgreSQL needs", "machines")) from missing
     return Database, PostgresLedger
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ..._version import with_extra
+from ..._extras import needs
 from ..errors import RowFault, SourceErrors, SourceUnreadable
 from ._base import FileSource
 from ._cells import flatten
@@ -16,7 +16,7 @@ try:
     import pyarrow
     import pyarrow.parquet
 except ImportError as _missing:
-    raise ImportError(f"Parquet files need pyarrow: {with_extra('parquet')}") from _missing
+    raise ImportError(needs("Parquet files need", "parquet")) from _missing
 
 _BATCH: Final = 2_048
 """Rows held in memory at a time, besides the row group that pyarrow reads them from."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
+from ..._extras import needs
 from ..._request.auth import hidden
-from ..._version import with_extra
 from ...client import AsyncPayments
 from .. import _options
 from ..engine.stopping import Stopping
@@ -60,9 +60,9 @@ class PayoutWorker:
             OutcomesUnrecorded: outcomes could be recorded neither in the database nor in a file.
             BulkError: this machine has no clock that counts while it is suspended.
         """
+        session = _session(self._url, self._client, self._settings)
         from .worker import WorkerRun
 
-        session = _session(self._url, self._client, self._settings)
         return await WorkerRun(self._client, session, self._settings, self._stopping).run()
 
 
@@ -131,5 +131,5 @@ def _session(url: str, client: AsyncPayments, settings: WorkerSettings) -> Worke
     try:
         from .session import WorkerSession
     except ImportError as missing:
-        raise ImportError(f"workers need {missing.name}: {with_extra('machines')}") from missing
+        raise ImportError(needs("workers need", "bulk", "machines")) from missing
     return WorkerSession(client, url, settings)

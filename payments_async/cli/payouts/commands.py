@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from functools import wraps
-from importlib.util import find_spec
 from typing import Annotated, Final, ParamSpec
 
 import attrs
 from cyclopts import App, Parameter
 
-from ..._version import with_extra
 from .._exit_codes import CommandEnded, Exit
 from .._output import JsonFlag, JsonProgressFlag
 from .ledger_address import VISIBLE, LedgerAddress, require_address, require_batch
@@ -36,19 +33,12 @@ payouts: Final = App(
 
 
 def command(app: App = payouts, **naming: str) -> Callable[[Callable[P, int]], Callable[P, int]]:
-    """Add a command. Without the ledger's libraries it raises CommandEnded, which names the extra."""
+    """Add a command; one that explains its exit codes leaves out the usual explanation."""
 
     def added(function: Callable[P, int]) -> Callable[P, int]:
-        @wraps(function)
-        def with_the_extra(*arguments: P.args, **options: P.kwargs) -> int:
-            for library in ("sqlalchemy", "aiosqlite"):
-                if find_spec(library) is None:
-                    raise CommandEnded(f"payouts need {library}: {with_extra('bulk')}", Exit.USAGE)
-            return function(*arguments, **options)
-
         has_codes = "Exit codes:" in (function.__doc__ or "")
-        app.command(with_the_extra, **naming, **({"help_epilogue": ""} if has_codes else {}))
-        return with_the_extra
+        app.command(function, **naming, **({"help_epilogue": ""} if has_codes else {}))
+        return function
 
     return added
 
@@ -58,9 +48,6 @@ def address_of(
 ) -> LedgerAddress:
     """The ledger that a command is about. Warns of a password among the arguments. Raises CommandEnded."""
     address = require_address(given, os.environ, otherwise)
-    if address.is_database and find_spec("psycopg") is None:
-        missing = f"a ledger in PostgreSQL needs psycopg: {with_extra('machines')}"
-        raise CommandEnded(missing, Exit.USAGE)
     if address.has_visible_password:
         print(f"payments: {VISIBLE}", file=sys.stderr)
     name = getattr(options, "batch_id", None)

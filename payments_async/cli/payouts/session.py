@@ -21,9 +21,9 @@ import attrs
 from rich.console import Console
 from rich.live import Live
 
+from ..._extras import needs
 from ..._request.notify import CANCELLED
 from ..._runtime import SYSTEM
-from ..._version import with_extra
 from ...bulk import OutcomesUnrecorded, PayoutBatch, Progress
 from ...bulk._files import write_text
 from ...bulk.errors import BulkError
@@ -305,8 +305,7 @@ async def open_database(ledger: LedgerAddress, *, tables: bool = True) -> AsyncI
     try:
         from ...bulk.ledger.postgresql.driver.database import Database
     except ImportError as missing:
-        needed = f"a ledger in PostgreSQL needs {missing.name}: {with_extra('machines')}"
-        raise ImportError(needed) from missing
+        raise ImportError(needs("a ledger in PostgreSQL needs", "machines")) from missing
     database = await Database.open(ledger.text, SYSTEM, exposed=ledger.is_insecure)
     try:
         if tables:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from decimal import Decimal
 from functools import lru_cache
-from typing import Final
 
 import attrs
 
+from ..._extras import needs
 from .json import JsonObject
 from .money import is_expressible
-
-INSTALL_IT: Final = "install payments-sdk with its extra 'sandbox'"
-
 
 try:
     from babel import Locale
     from babel.numbers import get_currency_precision, get_currency_symbol
 except ImportError as _missing:
-    raise ImportError(f"the sandbox needs babel: {INSTALL_IT}") from _missing
+    raise ImportError(needs("the sandbox needs", "sandbox")) from _missing
 
 _LOCALE = Locale("en")
 _REGIONAL_A = 0x1F1E6

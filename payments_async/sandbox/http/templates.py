@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..common.iso_codes import INSTALL_IT
+from ..._extras import needs
 from ..common.values import Answer
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class PageFiles:
         try:  # imported with the first page: a sandbox without visitors starts without it
             from jinja2 import DictLoader, Environment, StrictUndefined
         except ModuleNotFoundError as missing:
-            raise ModuleNotFoundError(f"the sandbox's pages need Jinja2: {INSTALL_IT}") from missing
+            raise ModuleNotFoundError(needs("the sandbox needs", "sandbox")) from missing
         made = Environment(
             loader=DictLoader({name: text.decode() for name, text in self._templates.items()}),
             autoescape=True,

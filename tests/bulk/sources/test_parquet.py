@@ -119,6 +119,6 @@ def test_a_missing_extra_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.delitem(sys.modules, "payments_async.bulk.sources.parquet", raising=False)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(
-        ImportError, match=r"^Parquet files need pyarrow: install payments-sdk with its extra 'parquet'$"
+        ImportError, match=r'^Parquet files need pyarrow: pip install "payments-sdk\[parquet\]"$'
     ):
         open_source(tmp_path / "payouts.parquet")

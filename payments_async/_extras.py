@@ -1,0 +1,45 @@
+"""The extras: what each brings, and the one line that says how to install what is missing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from importlib.util import find_spec
+from typing import Final
+
+EXTRAS: Final = {
+    "cli": ("cyclopts", "rich"),
+    "sandbox": ("babel", "jinja2", "segno"),
+    "bulk": ("sqlalchemy", "aiosqlite"),
+    "machines": ("psycopg",),
+    "parquet": ("pyarrow",),
+    "redis": ("redis",),
+    "speed": ("uvloop",),
+}
+"""The libraries of each extra, by the names that one imports; of `machines`, those that it adds to `bulk`."""
+
+
+def missing_libraries(extras: Iterable[str]) -> list[str]:
+    """The libraries of these extras that are not installed."""
+    return [library for extra in extras for library in EXTRAS[extra] if not _is_there(library)]
+
+
+def install_command(extras: Iterable[str]) -> str:
+    """The command that adds extras to an installed package. Every shell reads its quotes."""
+    return f'pip install "payments-sdk[{",".join(extras)}]"'
+
+
+def needs(subject: str, *extras: str) -> str:
+    """The message about what is missing: all libraries, and the one command that installs them."""
+    wanting = [extra for extra in extras if missing_libraries((extra,))] or list(extras)
+    libraries = missing_libraries(wanting) or [name for extra in wanting for name in EXTRAS[extra]]
+    return f"{subject} {', '.join(libraries)}: {install_command(wanting)}"
+
+
+def _is_there(library: str) -> bool:
+    if library in sys.modules:
+        return sys.modules[library] is not None
+    try:
+        return find_spec(library) is not None
+    except ModuleNotFoundError:  # an import hook said so
+        return False

@@ -1,0 +1,69 @@
+"""What a command line needs installed, known before any of it is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from .._extras import install_command
+
+_OF_COMMAND: Final[Mapping[str, tuple[str, ...]]] = {
+    "demo": ("cli", "sandbox"),
+    "sandbox": ("cli", "sandbox"),
+    "payouts": ("cli", "bulk"),
+    "webhooks": ("cli",),
+}
+_SENDING: Final = frozenset({"run", "worker", "reconcile", "retry-failed"})
+"""Commands of `payouts` that make a client, and with it the limit store that the environment names."""
+
+_STORES: Final[Mapping[str, str]] = {
+    "postgresql": "machines",
+    "postgres": "machines",
+    "redis": "redis",
+    "rediss": "redis",
+}
+
+
+def required_extras(words: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """The extras without which a command line cannot run. Its help needs only `cli`."""
+    own = words[: words.index("--")] if "--" in words else words
+    names = [word for word in own if not word.startswith("-")]
+    if not names or asks_for_help(own):
+        return ["cli"]
+    needed = dict.fromkeys(_OF_COMMAND.get(names[0], ("cli",)))
+    if names[0] == "payouts":
+        values = [word.rpartition("=")[2] for word in own]
+        addresses = [*values, environment.get("PAYMENTS_LEDGER", "")]
+        if any(_scheme(address).startswith("postgres") for address in addresses):
+            needed["machines"] = None
+        if any(value.endswith(".parquet") for value in values):
+            needed["parquet"] = None
+        store = _STORES.get(_scheme(environment.get("PAYMENTS_LIMIT_STORE", "")))
+        if store and _SENDING & set(names):
+            needed[store] = None
+    return list(needed)
+
+
+def asks_for_help(words: Sequence[str]) -> bool:
+    """Whether a command line asks for help."""
+    return "--help" in words or "-h" in words
+
+
+def help_without_libraries() -> str:
+    """The help of a package that has no extras: what each command needs."""
+    commands = "\n".join(
+        f"  payments {name:<9} {install_command(extras)}" for name, extras in _OF_COMMAND.items()
+    )
+    return (
+        "payments: Collect payments and send payouts.\n\n"
+        "The command is there, the libraries that it uses are not. This installs them for all commands:\n\n"
+        f"  {install_command(['all'])}\n\n"
+        f"Or for one of them:\n\n{commands}\n\n"
+        "A ledger in PostgreSQL also needs the extra machines, a Parquet file parquet, a limit store in\n"
+        "Redis redis. The clients, payments_async and payments_sync, need none of this."
+    )
+
+
+def _scheme(address: str) -> str:
+    scheme, colon, _ = address.partition("://")
+    return scheme.lower() if colon else ""
