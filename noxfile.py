@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import shutil
@@ -16,7 +17,7 @@ nox.options.error_on_missing_interpreters = False
 nox.options.sessions = ["lint", "typing", "mirror", "tests"]
 
 RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
-OTHERS = [version for version in ("3.11", "3.12", "3.13") if version != RUNNING]
+OTHERS = [version for version in ("3.11", "3.12", "3.13", "3.14") if version != RUNNING]
 CODE = ["payments_async", "payments_sync", "tests", "benchmarks", "examples", "tools", "noxfile.py"]
 CI = os.environ.get("CI") == "true"
 
@@ -184,7 +185,18 @@ def campaign(session: nox.Session) -> None:
 
 
 @nox.session(python=RUNNING)
-def build(session: nox.Session) -> None:
-    """The wheel and the source distribution."""
-    shutil.rmtree("dist", ignore_errors=True)
-    session.run("uv", "build", "--quiet", external=True)
+def release(session: nox.Session) -> None:
+    """Build what a release publishes into dist/, check it, and start each extra in an empty environment."""
+    sync(session, "release")
+    again = os.path.join(session.create_tmp(), "again")
+    for folder in ("dist", again):
+        shutil.rmtree(folder, ignore_errors=True)
+    session.run("uv", "build", "--quiet", external=True)  # the wheel is built from the source distribution
+    unpacked = os.path.join(again, "unpacked")
+    shutil.unpack_archive(*glob.glob("dist/*.tar.gz"), unpacked, filter="data")
+    elsewhere = {"PYTHONHASHSEED": "1", "TZ": "Asia/Kathmandu"}
+    build = ["uv", "build", "--quiet", "--sdist", "--wheel", f"--out-dir={again}"]
+    session.run(*build, *glob.glob(f"{unpacked}/*"), external=True, env=elsewhere)
+    session.run("twine", "check", "--strict", *glob.glob("dist/*"))
+    session.run("python", "-m", "tools.release.artifacts", "dist", again)
+    session.run("python", "-m", "tools.release.installing", "dist", *session.posargs)

@@ -15,6 +15,7 @@ import yaml
 from tests.docs.pages import ROOT, page
 
 WORKFLOW = ".github/workflows/tests.yml"
+RELEASE = ".github/workflows/release.yml"
 HOOKS = ".pre-commit-config.yaml"
 PROSE = ("CONTRIBUTING.md", "SECURITY.md", "tests/README.md")
 
@@ -33,6 +34,25 @@ def test_the_workflow_runs_what_ci_runs_on_pushes_and_pull_requests() -> None:
 
 def test_the_workflow_may_only_read() -> None:
     assert loaded(WORKFLOW)["permissions"] == {"contents": "read"}
+
+
+def test_a_release_is_checked_before_it_is_published_and_needs_no_secret() -> None:
+    jobs = loaded(RELEASE)["jobs"]
+    assert loaded(RELEASE)["permissions"] == {}
+    assert "secrets." not in page(RELEASE)
+    assert [name for name, job in jobs.items() if "id-token" in job["permissions"]] == ["publish"]
+    assert set(jobs["publish"]["needs"]) == set(jobs) - {"publish"}
+    assert not [step for step in jobs["publish"]["steps"] if "run" in step], "it runs no code of ours"
+    assert any("nox -s release" in step.get("run", "") for step in jobs["build"]["steps"])
+
+
+def test_the_pythons_that_are_declared_are_tested() -> None:
+    classifiers = tomllib.loads(page("pyproject.toml"))["project"]["classifiers"]
+    declared = [text.rpartition(" ")[2] for text in classifiers if re.search(r":: 3\.\d+$", text)]
+    assert declared == ["3.11", *loaded(RELEASE)["jobs"]["tests"]["strategy"]["matrix"]["python"]]
+    for name in ("docs/install.md", "docs/support.md"):
+        assert f"{', '.join(declared[:-1])}" in page(name)
+        assert declared[-1] in page(name)
 
 
 def test_the_hooks_are_the_project_s_own_linters() -> None:
