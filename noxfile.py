@@ -160,6 +160,13 @@ def audited(session: nox.Session, service: str, listed: str) -> bool:
 
 
 @nox.session(python=RUNNING)
+def docs(session: nox.Session) -> None:
+    """The documentation site in build/docs/site: strict, every link checked, every public name described."""
+    sync(session, "docs")
+    session.run("python", "-m", "tools.site", *session.posargs)
+
+
+@nox.session(python=RUNNING)
 def bench(session: nox.Session) -> None:
     """The benchmarks, side by side with their peers: `nox -s bench -- --quick --only call_cost,decode`."""
     sync(session, "tests")

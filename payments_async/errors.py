@@ -1,26 +1,26 @@
 """Every error, and its effect on money.
 
-PaymentsError                      .effect: "none" | "happened" | "unknown"
-├─ ConfigurationError              bad key, base_url or option; wrong environment        nothing sent
-├─ InvalidRequest                  local validation; .errors {field: [texts]}             nothing sent
-├─ APIConnectionError              no answer, and nothing can have happened
-│  └─ APITimeoutError
-├─ OutcomeUnknown                  a write was sent and no definite answer came: client.resolve(error)
-├─ DeadlineExceeded                the caller's deadline ended a read, or a write before it was sent
-├─ LimitReached                    on_limit="raise": our own limiter would have waited    nothing sent
-│  └─ LimitStoreUnavailable        a bulk call, and no limit store to share the limit through
-├─ SearchIncomplete                a bounded look-up ended before the end of the list
-├─ APIStatusError                  the service answered and refused
-│  ├─ BadRequestError 400   AuthenticationError 401   PermissionDeniedError 403   NotFoundError 404
-│  ├─ ConflictError 409
-│  │  ├─ DuplicateReference        another payout has this reference: client.payouts.find(reference)
-│  │  └─ IdempotencyConflict       the key was used with another body
-│  ├─ UnprocessableError 422       .errors {field: [texts]}
-│  ├─ RateLimitedError 429         .retry_after .limit .remaining
-│  └─ ServerError 5xx
-├─ DecodeError                     a 2xx whose record could not be read; .record_id
-├─ ResponseMismatch                a 2xx with another record than was asked for
-└─ WaitTimeout                     a wait ended before the record was final; .last .token
+    PaymentsError                  .effect: "none" | "happened" | "unknown"
+    ├─ ConfigurationError          bad key, base_url or option; wrong environment        nothing sent
+    ├─ InvalidRequest              local validation; .errors {field: [texts]}             nothing sent
+    ├─ APIConnectionError          no answer, and nothing can have happened
+    │  └─ APITimeoutError
+    ├─ OutcomeUnknown              a write was sent and no definite answer came: client.resolve(error)
+    ├─ DeadlineExceeded            the caller's deadline ended a read, or a write before it was sent
+    ├─ LimitReached                on_limit="raise": our own limiter would have waited    nothing sent
+    │  └─ LimitStoreUnavailable    a bulk call, and no limit store to share the limit through
+    ├─ SearchIncomplete            a bounded look-up ended before the end of the list
+    ├─ APIStatusError              the service answered and refused
+    │  ├─ BadRequestError 400   AuthenticationError 401   PermissionDeniedError 403   NotFoundError 404
+    │  ├─ ConflictError 409
+    │  │  ├─ DuplicateReference    another payout has this reference: client.payouts.find(reference)
+    │  │  └─ IdempotencyConflict   the key was used with another body
+    │  ├─ UnprocessableError 422   .errors {field: [texts]}
+    │  ├─ RateLimitedError 429     .retry_after .limit .remaining
+    │  └─ ServerError 5xx
+    ├─ DecodeError                 a 2xx whose record could not be read; .record_id
+    ├─ ResponseMismatch            a 2xx with another record than was asked for
+    └─ WaitTimeout                 a wait ended before the record was final; .last .token
 
 Errors carry facts: never the key or a request's headers. Bodies never print, and leave in no pickle.
 """

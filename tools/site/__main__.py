@@ -1,0 +1,73 @@
+"""Builds the site: stages the pages, runs Zensical, checks every link. Exits with 1 if anything is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from .links import broken, read
+from .pages import ROOT, assets, navigation, page_of, sources
+from .reference import Reference
+
+
+def stage(folder: Path, repository: str, reference: Reference) -> None:
+    """Write the pages and the settings of the site below `folder`."""
+    shutil.rmtree(folder, ignore_errors=True)
+    texts = {page: page_of(file, repository) for file, page in sources().items()}
+    pages = texts | dict(reference.pages())
+    for name, text in pages.items():
+        file = folder / "pages" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    shutil.copytree(Path(__file__).with_name("assets"), folder / "pages" / "assets")
+    for name in assets():
+        file = folder / "pages" / name.removeprefix("docs/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, file)
+    shown = navigation(page for page in pages if page.startswith("reference/"))
+    nav = ", ".join(f"{{ {json.dumps(section)} = {json.dumps(names)} }}" for section, names in shown.items())
+    added = [f"nav = [{nav}]", 'docs_dir = "pages"', 'site_dir = "site"']
+    added += [f"repo_url = {json.dumps(repository)}"] if repository else []
+    settings = Path(__file__).with_name("zensical.toml").read_text(encoding="utf-8")
+    settings = settings.replace("[project]\n", "[project]\n" + "\n".join(added) + "\n", 1)
+    settings = settings.replace("paths = []", f"paths = [{json.dumps(str(ROOT))}]")
+    (folder / "zensical.toml").write_text(settings, encoding="utf-8")
+
+
+def missing_names(site: Path, reference: Reference) -> Iterator[str]:
+    """Public names without an anchor on the page of their module."""
+    pages = read(site)
+    for module, names in reference.modules.items():
+        page = pages[(site / "reference" / module / "index.html").resolve()]
+        for name in names:
+            if (
+                name != "__version__"
+                and not {f"{module}.{name}", reference.canonical(module, name)} & page.anchors
+            ):
+                yield f"reference: {module}.{name} is not described"
+
+
+def main(folder: Path) -> int:
+    """Build and check."""
+    reference = Reference()
+    stage(folder, os.environ.get("PROJECT_URL", "").rstrip("/"), reference)
+    built = subprocess.run(
+        [sys.executable, "-m", "zensical", "build", "--strict", "--clean", "--config-file", "zensical.toml"],
+        cwd=folder,
+        check=False,
+    )
+    if built.returncode:
+        return built.returncode
+    site = folder / "site"
+    wrong = [*broken(site), *missing_names(site, reference)]
+    print("\n".join(wrong) or f"{len(read(site))} pages in {site}: every link leads somewhere")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(*sys.argv[1:2] or ["build/docs"])))

@@ -1,0 +1,108 @@
+"""The repository's pages as pages of the site."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+LINK: Final = re.compile(r"\[(?P<text>[^\]\[]*)\]\((?P<path>[^)#:\s]+)(?P<anchor>#[^)\s]*)?\)")
+FENCE: Final = re.compile(r"^([ ]*```.*?^[ ]*```)$", re.MULTILINE | re.DOTALL)
+START: Final = re.compile(r"^(?:[*-]|\d+\.|\|) ?")
+
+ELSEWHERE: Final = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+    "benchmarks/README.md": "benchmarks.md",
+    "tests/README.md": "tests.md",
+}
+NAVIGATION: Final = {
+    "Start": ["index.md", "install.md", "tutorial.md", "getting-started.md"],
+    "Guides": [],  # and every page of docs/ that is not named here
+    "Explanation": [
+        "errors.md",
+        "limits.md",
+        "cancellation.md",
+        "architecture.md",
+        "performance.md",
+        "benchmarks.md",
+    ],
+    "Project": ["support.md", "changelog.md", "security.md", "contributing.md", "tests.md"],
+}
+FIRST_GUIDES: Final = [
+    "going-live.md",
+    "environment.md",
+    "bulk.md",
+    "machines.md",
+    "webhooks.md",
+    "testing.md",
+    "sandbox.md",
+]
+
+
+def sources() -> dict[str, str]:
+    """{file of the repository: page of the site}"""
+    found = {f"docs/{file.name}": file.name for file in sorted((ROOT / "docs").glob("*.md"))}
+    examples = sorted((ROOT / "examples").glob("*/README.md"))
+    return (
+        found
+        | ELSEWHERE
+        | {f"examples/{file.parent.name}/README.md": f"examples/{file.parent.name}.md" for file in examples}
+    )
+
+
+def assets() -> list[str]:
+    """The files that pages show or offer."""
+    return ["docs/openapi.json", *(f"docs/images/{file.name}" for file in (ROOT / "docs/images").iterdir())]
+
+
+def navigation(reference: Iterable[str]) -> dict[str, list[str]]:
+    """The site's navigation: sections, and their pages."""
+    named = {page for pages in NAVIGATION.values() for page in pages} | set(FIRST_GUIDES)
+    others = [page for page in sources().values() if page not in named and not page.startswith("examples/")]
+    examples = [page for page in sources().values() if page.startswith("examples/")]
+    guides = [*FIRST_GUIDES, *others]
+    return {
+        section: [*pages, *guides] if section == "Guides" else pages for section, pages in NAVIGATION.items()
+    } | {"Examples": examples, "Reference": list(reference)}
+
+
+def page_of(file: str, repository: str) -> str:
+    """A file of the repository as a page; `repository` is its address for links to code, or empty."""
+    known = sources() | {name: name.removeprefix("docs/") for name in assets()}
+    here = posixpath.dirname(known[file])
+
+    def written(link: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(file), link["path"]))
+        page = known.get(target) or known.get(f"{target}/README.md")
+        if page is not None:
+            return f"[{link['text']}]({posixpath.relpath(page, here or '.')}{link['anchor'] or ''})"
+        if not (ROOT / target).exists():
+            raise ValueError(f"{file}: {link[0]} leads nowhere")
+        return f"[{link['text']}]({repository}/blob/main/{target})" if repository else link["text"]
+
+    text = (ROOT / file).read_text(encoding="utf-8")
+    parts = FENCE.split(text)
+    return "".join(
+        part if part.lstrip().startswith("```") else LINK.sub(written, spaced(part)) for part in parts
+    )
+
+
+def spaced(text: str) -> str:
+    """Markdown as the site's parser wants it: blank lines before lists and tables, lists indented by four."""
+    lines: list[str] = []
+    last = ""
+    for line in text.split("\n"):
+        bare = line.lstrip(" ")
+        depth = len(line) - len(bare)
+        follows_text = last and not last.startswith(" ") and not START.match(last)
+        if START.match(line) and (follows_text or last.startswith("    ")):
+            lines.append("")
+        lines.append(" " * (4 * -(-depth // 3) if 0 < depth < 4 else depth) + bare if bare else line)
+        last = line
+    return "\n".join(lines)
