@@ -83,22 +83,20 @@ class RowClaims:
 
     async def _again(self, rows: Sequence[LedgerRow]) -> Claim:
         """Record intents for the rows that may be posted again; leave the others to the list."""
-        times = await self._ledger.intent_times(rows)
-        resends = []
-        for row in rows:
-            made = age(times[row.number].key, self._service.moment(), self._service.started)
-            if at_start(row.state, made, same_bytes=same_bytes(row)) is Action.SEND_AGAIN:
-                resends.append(Resend(row.number))
-            else:
-                self._resolver.add(UnresolvedRow(row.number))
-        return await self._intend(resends) or Claim((), self._service.moment())
-
-    async def _intend(self, resends: Sequence[Resend]) -> Claim | None:
+        nothing = Claim((), self._service.moment())
         try:
-            return await self._ledger.resend(resends) if resends else None
+            times = await self._ledger.intent_times(rows)
+            resends = []
+            for row in rows:
+                made = age(times[row.number].key, self._service.moment(), self._service.started)
+                if at_start(row.state, made, same_bytes=same_bytes(row)) is Action.SEND_AGAIN:
+                    resends.append(Resend(row.number))
+                else:
+                    self._resolver.add(UnresolvedRow(row.number))
+            return await self._ledger.resend(resends) if resends else nothing
         except NO_INTENT as error:
             self._stopping.drain(str(error))
-            return None
+            return nothing
 
     # New rows
 

@@ -167,6 +167,9 @@ class Engine:
         except FATAL as error:
             self._stopping.halt(why(error), Stop.NO_ACCESS)
             return
+        except NO_INTENT as error:
+            self._stopping.drain(str(error))
+            return
         async with aclosing(looked) as claims:
 
             async def claim() -> Claim | None:

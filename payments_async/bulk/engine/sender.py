@@ -119,11 +119,11 @@ class Sender:
 
         Nor when the row was decided meanwhile, by another process.
         """
-        made = (await self._ledger.intent_times([row]))[row.number].key
-        if at_start(row.state, self._age(made)) is Action.RESOLVE:
-            await self._give_up(row, UnresolvedRow(row.number))
-            return None
         try:
+            made = (await self._ledger.intent_times([row]))[row.number].key
+            if at_start(row.state, self._age(made)) is Action.RESOLVE:
+                await self._give_up(row, UnresolvedRow(row.number))
+                return None
             claim = await self._ledger.resend([Resend(row.number, absent=not doubt)])
         except NO_INTENT as error:  # this row stays in flight, and the others are finished
             self._stopping.drain(str(error))

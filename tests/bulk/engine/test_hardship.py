@@ -44,15 +44,26 @@ async def test_an_intent_that_grew_old_is_recorded_again(service: Sandbox, tmp_p
 
 
 @pytest.mark.parametrize("error", [error("l", "is not there") for error in NO_INTENT])
+@pytest.mark.parametrize(
+    ("answers", "times", "method", "code"),
+    [("429:110", 4, "resend", 75), ("429:110", 4, "intent_times", 75), ("http:409", 1, "intent_times", 3)],
+)
 async def test_without_room_for_a_renewed_intent_the_others_are_finished(
-    service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: LedgerError
+    service: Sandbox,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: LedgerError,
+    answers: str,
+    times: int,
+    method: str,
+    code: int,
 ) -> None:
-    service.on("payouts.create", description="row 1").respond("429:110", times=4)
+    service.on("payouts.create", description="row 1").respond(answers, times=times)
     async with in_process(service) as client:
         with monkeypatch.context() as patch:
-            patch.setattr(SqliteLedger, "resend", _raising(error))
+            patch.setattr(SqliteLedger, method, _raising(error))
             report = await paid(tmp_path / "l", client, items(2), concurrency=2)
-        assert (report.exit_code, report.stopped) == (75, str(error))
+        assert (report.exit_code, report.stopped) == (code, str(error))
         report = await paid(tmp_path / "l", client, items(2))
     assert report.exit_code == 0
     assert_true(report, service, items(2))

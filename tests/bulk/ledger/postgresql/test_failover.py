@@ -20,7 +20,7 @@ from payments_async.bulk.ledger.postgresql.leasing.workers import Worker
 from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk.ledger.postgresql.schema import states_table
 from payments_async.bulk.ledger.postgresql.standbys import standbys
-from payments_async.bulk.ledger_errors import LeaseLost, LedgerRefused, LedgerUnavailable
+from payments_async.bulk.ledger_errors import LeaseLost, LedgerDamaged, LedgerRefused, LedgerUnavailable
 from payments_async.bulk.protocol.leases import LEASE
 from payments_async.bulk.protocol.records import Claim, LedgerRow, NewRow, Resend, RowOutcome
 from payments_async.bulk.protocol.recovery import Loss, Standbys, Store
@@ -347,6 +347,19 @@ async def test_an_older_disk_image_shows_by_the_commits_of_a_worker_that_survive
             with pytest.raises(LeaseLost, match=f"suspect: {Loss.COMMITS.value}"):
                 await chunk.claim(2)
         assert (await kinds(ledger)).count("loss") == 1
+
+
+async def test_an_intent_that_was_lost_is_told_from_a_damaged_ledger(database: str) -> None:
+    async with opened(database, rows=9) as ledger:
+        chunk, lease = await held(ledger)
+        claim = await chunk.claim(2)
+        await tamper(ledger, "DELETE FROM payments.entries WHERE kind = 'claim'")
+        with pytest.raises(LedgerDamaged, match="the time of an intent cannot be read"):
+            await chunk.intent_times(claim.rows)
+        await ledger.database._drop()
+        with pytest.raises(LeaseLost, match=f"suspect: {Loss.COMMITS.value}"):
+            await chunk.intent_times(claim.rows)
+        assert not lease.holds()
 
 
 async def test_what_a_server_hides_is_replaced_by_the_time_of_its_start(

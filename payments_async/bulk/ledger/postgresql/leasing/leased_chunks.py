@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Self
 
-from ....ledger_errors import LeaseLost, LedgerMissing
+from ....ledger_errors import LeaseLost, LedgerDamaged, LedgerMissing
 from ....protocol.clocks import Timestamps
-from ....protocol.records import Claim, LedgerRow, Resend
+from ....protocol.records import Claim, IntentTimes, LedgerRow, Resend
 from ....protocol.row_state import RowState
 from ..driver import arrays
 from ..driver.database import Database
@@ -78,6 +78,20 @@ class LeasedChunks(PostgresLedger):
         with self._noting_loss():
             commit = await self._committer.resend(resends, leases)
         return Claim(self._took(commit), commit.at)
+
+    async def intent_times(self, rows: Iterable[LedgerRow]) -> Mapping[int, IntentTimes]:
+        """{row number: times of its intents}, without rows that have none under their present key.
+
+        Raises LeaseLost when an intent of theirs is among commits that a fail-over lost.
+        """
+        asked = tuple(rows)
+        try:
+            return await super().intent_times(asked)
+        except LedgerDamaged:
+            with self._noting_loss():
+                for chunk in self.facts.batch.chunks_of(row.number for row in asked):
+                    await self._committer.claim(chunk, self._leases[chunk].id, after=0, limit=0)
+            raise
 
     @contextmanager
     def _noting_loss(self) -> Iterator[None]:
