@@ -1,6 +1,7 @@
 """Events inside calls, as frozen values for `on_event` and the `payments` logger.
 
-Events are logged at DEBUG; a rate limiter that a 429 closes for `LONG` or more, at WARNING.
+Events are logged at DEBUG; a rate limiter that a 429 closes for `LONG` or more, at WARNING. The log record
+of an event has its fields in a dict, `record.payments`.
 
 No event holds a key's secret, a body or account data. An exception of the hook does not break a call.
 """
@@ -8,7 +9,7 @@ No event holds a key's secret, a body or account data. An exception of the hook 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 import attrs
@@ -27,6 +28,8 @@ __all__ = [
     "LONG",
     "AttemptEnded",
     "CallCancelled",
+    "CallEnded",
+    "CallStarted",
     "Emitter",
     "Event",
     "GateClosed",
@@ -48,7 +51,32 @@ class Event(ValueMixin):
     operation: str
     """Name of the call, such as `payouts.create`."""
     attempt: int
-    """Number of the attempt, 1 for the first."""
+    """Number of the attempt, 1 for the first; 0 before it."""
+    call: int = attrs.field(default=0, kw_only=True)
+    """Number of the call in this process: tells apart the events of calls made at the same time."""
+
+
+@attrs.frozen(eq=False, repr=False)
+class CallStarted(Event):
+    """A call begins. Arguments that were refused make no call."""
+
+    method: str
+    template: str | None
+    """The path, with {placeholders} for ids; None for a path that the interface does not list."""
+    base_url: str
+
+
+@attrs.frozen(eq=False, repr=False)
+class CallEnded(Event):
+    """A call ended: with its record, an error or a cancellation. The last event of the call."""
+
+    effect: Effect
+    error: str | None
+    """Name of the error's class; None when the call succeeded."""
+    status: int | None
+    """HTTP status of the last attempt, when it had an answer."""
+    elapsed: float
+    """Seconds, waiting included."""
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -148,7 +176,10 @@ class Emitter:
     def emit(self, event: Event) -> None:
         """Pass an event to the log and the hook."""
         closed_long = getattr(event, "seconds", 0.0) >= LONG  # only a GateClosed has seconds
-        _log(logging.WARNING if closed_long else logging.DEBUG, "%s", event)
+        level = logging.WARNING if closed_long else logging.DEBUG
+        if logger.isEnabledFor(level):
+            facts = {"event": type(event).__name__, **attrs.asdict(event, recurse=False)}
+            _log(level, "%s", event, {"payments": facts})
         if self._listener is not None:
             try:
                 self._listener(event)
@@ -156,7 +187,7 @@ class Emitter:
                 _log(logging.WARNING, "on_event raised %s; the call continues", type(error).__name__)
 
 
-def _log(level: int, text: str, fact: object) -> None:
+def _log(level: int, text: str, fact: object, extra: Mapping[str, object] | None = None) -> None:
     """Log; an exception of the program's log handlers does not break the call."""
     with suppress(Exception):
-        logger.log(level, text, fact)
+        logger.log(level, text, fact, extra=extra)

@@ -4,6 +4,8 @@
 from payments_async.events import LONG as LONG
 from payments_async.events import AttemptEnded as AttemptEnded
 from payments_async.events import CallCancelled as CallCancelled
+from payments_async.events import CallEnded as CallEnded
+from payments_async.events import CallStarted as CallStarted
 from payments_async.events import Emitter as Emitter
 from payments_async.events import Event as Event
 from payments_async.events import GateClosed as GateClosed

@@ -49,7 +49,10 @@ _info = maker(ResponseInfo)
 class CallHistory:
     """The attempts of one call."""
 
-    __slots__ = ("_clock", "attempts", "call", "deadline", "doubtful", "resumed", "retries")
+    __slots__ = (
+        *("_clock", "attempts", "call", "deadline", "doubtful"),
+        *("number", "resumed", "retries", "started"),
+    )
 
     def __init__(
         self, call: Call, started: float, deadline: float | None, clock: Callable[[], Timestamps]
@@ -59,6 +62,9 @@ class CallHistory:
         self.call = call
         self.deadline = None if deadline is None else started + deadline
         """The call's deadline on the monotonic clock."""
+        self.number = 0
+        """The call's number in its events; 0 while nothing takes them."""
+        self.started = started
         self.resumed = started
         """Time at which the wait before the next attempt began."""
         self.attempts: list[Attempt] = []

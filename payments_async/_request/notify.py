@@ -1,21 +1,26 @@
 """Emits the events of a call, if a hook or a log handler takes them.
 
-The pipeline checks once per attempt whether one does (`sent`, `ended`).
+The pipeline checks once per call whether one does (`started`, `sent`, `ended`, `finished`).
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import Final
 
 from .. import events
 from .._rate_limit.limits import Outage
+from ..errors import PaymentsError
 from ..events import LONG, Emitter
 from ..models._response import is_replayed
+from ..params.operations import record_of
 from .history import CallHistory
 from .outcome import AttemptResult
 
 CANCELLED: Final = "was cancelled after it had been sent, and may have been carried out"
 """Log message of a write that was cancelled in doubt."""
+
+_numbers = itertools.count(1)
 
 
 def _key(history: CallHistory) -> str | None:
@@ -23,52 +28,78 @@ def _key(history: CallHistory) -> str | None:
     return prepared.idempotency_key if prepared else None
 
 
+def started(emitter: Emitter, history: CallHistory, base_url: str) -> None:
+    """Report that a call begins, and number it."""
+    operation, history.number = history.call.operation, next(_numbers)
+    listed = operation if operation.shape != "raw" else record_of(operation.method, operation.path)[0]
+    template = listed.path if listed else None
+    emitter.emit(
+        events.CallStarted(operation.name, 0, operation.method, template, base_url, call=history.number)
+    )
+
+
+def finished(emitter: Emitter, history: CallHistory, error: BaseException | None, now: float) -> None:
+    """Report the end of a call."""
+    operation, attempts, effect = history.call.operation, history.attempts, history.effect
+    if isinstance(error, PaymentsError):
+        effect = error.effect
+    elif error is None and operation.creates:
+        effect = "happened"
+    facts = (effect, error and type(error).__name__, attempts[-1].status if attempts else None)
+    elapsed = now - history.started
+    emitter.emit(events.CallEnded(operation.name, len(attempts), *facts, elapsed, call=history.number))
+
+
 def sent(emitter: Emitter, history: CallHistory) -> None:
     """Report that a request is about to be sent."""
     operation, number = history.call.operation, len(history.attempts) + 1
-    emitter.emit(events.RequestSent(operation.name, number, operation.method, _key(history)))
+    emitter.emit(
+        events.RequestSent(operation.name, number, operation.method, _key(history), call=history.number)
+    )
 
 
 def ended(emitter: Emitter, history: CallHistory, result: AttemptResult) -> None:
     """Report the end of the last attempt, and a stored answer to an earlier request."""
     name, last = history.call.operation.name, history.attempts[-1]
     facts = (last.verdict, last.reason, last.status, last.elapsed)
-    emitter.emit(events.AttemptEnded(name, last.number, *facts))
+    emitter.emit(events.AttemptEnded(name, last.number, *facts, call=history.number))
     if result.error is None and history.call.prepared is not None and is_replayed(result.headers):
-        emitter.emit(events.Replayed(name, last.number, _key(history)))
+        emitter.emit(events.Replayed(name, last.number, _key(history), call=history.number))
 
 
 def throttled(emitter: Emitter, history: CallHistory, waited: float) -> None:
     """Report the seconds that the next attempt waited for the rate limit."""
     if emitter.enabled:
-        emitter.emit(events.Throttled(history.call.operation.name, len(history.attempts) + 1, waited))
+        name, number = history.call.operation.name, len(history.attempts) + 1
+        emitter.emit(events.Throttled(name, number, waited, call=history.number))
 
 
 def closed(emitter: Emitter, history: CallHistory, seconds: float) -> None:
     """Report that a 429 closed the limiter; a long closure is logged even without a hook."""
     if emitter.enabled or seconds >= LONG:
-        emitter.emit(events.GateClosed(history.call.operation.name, len(history.attempts), seconds))
+        name, number = history.call.operation.name, len(history.attempts)
+        emitter.emit(events.GateClosed(name, number, seconds, call=history.number))
 
 
 def store_lost(emitter: Emitter, history: CallHistory, outage: Outage, limit: int | None) -> None:
     """Report that the limit store cannot be reached, and the limit that holds meanwhile."""
     if emitter.enabled:
         name, number = history.call.operation.name, len(history.attempts) + 1
-        emitter.emit(events.LimitStoreLost(name, number, outage.reason, limit))
+        emitter.emit(events.LimitStoreLost(name, number, outage.reason, limit, call=history.number))
 
 
 def store_found(emitter: Emitter, history: CallHistory, lasted: float) -> None:
     """Report that the limit store can be reached again, after so many seconds."""
     if emitter.enabled:
         name, number = history.call.operation.name, len(history.attempts) + 1
-        emitter.emit(events.LimitStoreFound(name, number, lasted))
+        emitter.emit(events.LimitStoreFound(name, number, lasted, call=history.number))
 
 
 def retrying(emitter: Emitter, history: CallHistory, delay: float, reason: str) -> None:
     """Report that another attempt follows in `delay` seconds."""
     if emitter.enabled:
         name, number = history.call.operation.name, len(history.attempts)
-        emitter.emit(events.RetryScheduled(name, number, delay, reason))
+        emitter.emit(events.RetryScheduled(name, number, delay, reason, call=history.number))
 
 
 def cancelled(emitter: Emitter, history: CallHistory) -> None:
@@ -78,4 +109,5 @@ def cancelled(emitter: Emitter, history: CallHistory) -> None:
         emitter.warn(f"{name} {CANCELLED}: its idempotency key is {_key(history)}")
     if emitter.enabled:
         name, number = history.call.operation.name, len(history.attempts)
-        emitter.emit(events.CallCancelled(name, number, history.effect, _key(history)))
+        facts = (history.effect, _key(history))
+        emitter.emit(events.CallCancelled(name, number, *facts, call=history.number))

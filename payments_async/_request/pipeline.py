@@ -60,37 +60,47 @@ class Pipeline:
         """Run a call; returns its record. Raises the errors of `errors`, each with the call's effect."""
         runtime, settings, emitter = self.runtime, self.settings, self.settings.emitter
         history = CallHistory(call, runtime.monotonic(), call.deadline or settings.deadline, self.moment)
+        is_observed = emitter.enabled  # read once: all events of a call, or none
+        if is_observed:
+            notify.started(emitter, history, settings.base_url)
         key: SecretKey | None = None
-        while True:
-            key = self._key(history, key)
-            state = self.keys.of(key)
-            is_observed = emitter.enabled  # read once: both events of an attempt, or neither
-            started = runtime.monotonic()
-            grants = self._try_acquire(state, history, started)
-            if not grants:
-                grants = await self._acquire(state, history)
+        try:
+            while True:
+                key = self._key(history, key)
+                state = self.keys.of(key)
                 started = runtime.monotonic()
-            request: HTTPRequest | None = None
-            try:
-                request = make_request(call, settings, key, history.deadline, started)
+                grants = self._try_acquire(state, history, started)
+                if not grants:
+                    grants = await self._acquire(state, history)
+                    started = runtime.monotonic()
+                request: HTTPRequest | None = None
+                try:
+                    request = make_request(call, settings, key, history.deadline, started)
+                    if is_observed:
+                        notify.sent(emitter, history)
+                    result = read_answer(call, await self.transport.send(request), runtime.now)
+                except TransportError as failure:
+                    result = read_failure(call, failure, sent=is_sent(request))
+                except BaseException as stopped:
+                    self._abort_attempt(history, stopped, grants, started, request)
+                    raise
+                self._record_attempt(history, result, state, grants, started, request)
                 if is_observed:
-                    notify.sent(emitter, history)
-                result = read_answer(call, await self.transport.send(request), runtime.now)
-            except TransportError as failure:
-                result = read_failure(call, failure, sent=is_sent(request))
-            except BaseException as stopped:
-                self._abort_attempt(history, stopped, grants, started, request)
-                raise
-            self._record_attempt(history, result, state, grants, started, request)
+                    notify.ended(emitter, history, result)
+                if result.error is None:
+                    state.budget.earn()
+                    break
+                refuse_connection(request, result.error)
+                delay = before_retry(state.budget, history, result, result.error, settings, runtime)
+                if delay:
+                    await self._sleep(history, delay)
+        except BaseException as error:
             if is_observed:
-                notify.ended(emitter, history, result)
-            if result.error is None:
-                state.budget.earn()
-                return history.delivery(result)
-            refuse_connection(request, result.error)
-            delay = before_retry(state.budget, history, result, result.error, settings, runtime)
-            if delay:
-                await self._sleep(history, delay)
+                notify.finished(emitter, history, error, runtime.monotonic())
+            raise
+        if is_observed:
+            notify.finished(emitter, history, None, runtime.monotonic())
+        return history.delivery(result)
 
     def send(self, call: Call, options: Mapping[str, Any]) -> Coroutine[Any, Any, Any]:
         """Send a write just prepared. A key that the client made is unknown to other callers."""

@@ -9,8 +9,9 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async import OutcomeUnknown, RateLimits, events
+from payments_async import LimitReached, OutcomeUnknown, PaymentsError, RateLimits, events
 from payments_async.sandbox import Sandbox
+from tests.conftest import BASE_URL
 from tests.support.motion import INTENT, PAYOUT, REPLAYED, payout_answer, play, refusal
 from tests.support.scripted import answer, lost
 
@@ -32,29 +33,85 @@ async def test_a_call_tells_each_step_in_order(connect: Connect) -> None:
     )
     await played.client.payouts.create(**PAYOUT, idempotency_key="key-00001")
     assert kinds(heard) == [
-        *("RequestSent", "GateClosed", "AttemptEnded", "RetryScheduled"),
+        *("CallStarted", "RequestSent", "GateClosed", "AttemptEnded", "RetryScheduled"),
         *("Throttled", "RequestSent", "AttemptEnded", "RetryScheduled"),
-        *("RequestSent", "AttemptEnded", "Replayed"),
+        *("RequestSent", "AttemptEnded", "Replayed", "CallEnded"),
     ]
     assert {event.operation for event in heard} == {"payouts.create"}
-    assert [event.attempt for event in heard] == [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3]
-    sent, closed, ended, again, throttled = heard[:5]
+    assert [event.attempt for event in heard] == [0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]
+    begun, sent, closed, ended, again, throttled = heard[:6]
+    assert (begun.method, begun.template, begun.base_url) == ("POST", "/payouts", BASE_URL)
     assert (sent.method, sent.idempotency_key) == ("POST", "key-00001")
     assert 7.0 < closed.seconds <= 8.0
     assert (ended.verdict, ended.reason, ended.status, ended.elapsed) == ("not_executed", "429", 429, 0.0)
     assert (again.delay, again.reason) == (0.0, "429")
     assert throttled.waited == pytest.approx(closed.seconds, abs=0.01)
-    assert (heard[6].verdict, heard[6].reason, heard[6].status) == ("in_doubt", "timeout", None)
-    assert 0.0 <= heard[7].delay <= 1.0
-    assert heard[-1].idempotency_key == "key-00001"
+    assert (heard[7].verdict, heard[7].reason, heard[7].status) == ("in_doubt", "timeout", None)
+    assert 0.0 <= heard[8].delay <= 1.0
+    assert heard[-2].idempotency_key == "key-00001"
+    over = heard[-1]
+    assert (over.effect, over.error, over.status) == ("happened", None, 201)
+    assert over.elapsed == pytest.approx(throttled.waited + heard[8].delay, abs=0.1)
 
 
 async def test_a_read_tells_no_key(connect: Connect) -> None:
     heard: list[Any] = []
     page = answer(200, {"data": [], "pagination": {}})
     await play(connect, page, on_event=heard.append).client.payouts.list()
-    assert kinds(heard) == ["RequestSent", "AttemptEnded"]
-    assert (heard[0].method, heard[0].idempotency_key) == ("GET", None)
+    assert kinds(heard) == ["CallStarted", "RequestSent", "AttemptEnded", "CallEnded"]
+    assert (heard[1].method, heard[1].idempotency_key) == ("GET", None)
+    assert heard[-1].effect == "none"
+
+
+async def test_a_call_has_a_number_of_its_own(connect: Connect) -> None:
+    heard: list[Any] = []
+    client = play(connect, payout_answer(), on_event=heard.append).client
+    for _ in range(2):
+        await client.payouts.create(**PAYOUT)
+    first, second = (event.call for event in heard if isinstance(event, events.CallStarted))
+    assert 0 < first < second
+    assert [event.call for event in heard] == [first] * 4 + [second] * 4
+
+
+@pytest.mark.parametrize(
+    ("script", "error", "effect", "status"),
+    [
+        ([refusal(404)], "NotFoundError", "none", 404),
+        ([lost()], "OutcomeUnknown", "unknown", None),
+        ([payout_answer(amount="ten")], "DecodeError", "happened", 201),
+    ],
+)
+async def test_the_end_of_a_call_names_its_error_and_effect(
+    connect: Connect, script: list[Any], error: str, effect: str, status: int | None
+) -> None:
+    heard: list[Any] = []
+    played = play(connect, *script, on_event=heard.append, max_retries=0)
+    with pytest.raises(PaymentsError):
+        await played.client.payouts.create(**PAYOUT)
+    assert kinds(heard).count("CallEnded") == 1
+    assert (heard[-1].error, heard[-1].effect, heard[-1].status) == (error, effect, status)
+
+
+async def test_a_call_that_sends_nothing_ends_too(connect: Connect) -> None:
+    heard: list[Any] = []
+    options = {"limits": RateLimits(writes=1), "on_limit": "raise", "on_event": heard.append}
+    client = play(connect, payout_answer(), **options).client
+    await client.payouts.create(**PAYOUT)
+    heard.clear()
+    with pytest.raises(LimitReached):
+        await client.payouts.create(**PAYOUT)
+    assert kinds(heard) == ["CallStarted", "CallEnded"]
+    assert (heard[-1].error, heard[-1].attempt, heard[-1].status) == ("LimitReached", 0, None)
+
+
+@pytest.mark.parametrize(
+    ("path", "template"), [("/payouts/po_7/sync", "/payouts/{payout_id}/sync"), ("/people/po_7", None)]
+)
+async def test_a_path_is_told_as_a_template(connect: Connect, path: str, template: str | None) -> None:
+    heard: list[Any] = []
+    client = play(connect, answer(200, {"data": {}}), on_event=heard.append).client
+    await client.request("GET", path)
+    assert heard[0].template == template
 
 
 async def test_waiting_for_the_rate_limit_is_told(connect: Connect) -> None:
@@ -85,7 +142,7 @@ async def test_a_sibling_has_a_listener_of_its_own(connect: Connect) -> None:
     second: list[Any] = []
     played = play(connect, payout_answer(), on_event=first.append)
     await played.client.with_options(on_event=second.append).payouts.create(**PAYOUT)
-    assert (first, kinds(second)) == ([], ["RequestSent", "AttemptEnded"])
+    assert (first, kinds(second)) == ([], ["CallStarted", "RequestSent", "AttemptEnded", "CallEnded"])
 
 
 async def test_events_go_to_the_log_and_hold_no_secret_and_no_account(
@@ -95,7 +152,14 @@ async def test_events_go_to_the_log_and_hold_no_secret_and_no_account(
     with caplog.at_level(logging.DEBUG, logger="payments"), pytest.raises(OutcomeUnknown):
         await played.client.payouts.create(**PAYOUT)
     assert caplog.text.count("RequestSent") == 2
-    assert "topsecret" not in caplog.text
+    fields = [vars(record)["payments"] for record in caplog.records]
+    assert [each["event"] for each in fields[:3]] == ["CallStarted", "RequestSent", "AttemptEnded"]
+    assert (fields[2]["operation"], fields[2]["reason"], fields[2]["call"]) == (
+        "payouts.create",
+        "reset",
+        fields[0]["call"],
+    )
+    assert "topsecret" not in caplog.text + str(fields)
     assert "90112233" not in caplog.text
 
 

