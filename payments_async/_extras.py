@@ -14,6 +14,7 @@ EXTRAS: Final = {
     "machines": ("psycopg",),
     "parquet": ("pyarrow",),
     "redis": ("redis",),
+    "otel": ("opentelemetry",),
     "speed": ("uvloop",),
 }
 """The libraries of each extra, by the names that one imports; of `machines`, those that it adds to `bulk`."""

@@ -24,7 +24,7 @@ def test_the_extras_are_those_of_the_project() -> None:
         extra: tuple(
             name
             for requirement in requirements
-            if (name := re.split(r"[\[>]", requirement, maxsplit=1)[0]) != PROJECT["name"]
+            if (name := re.split(r"\[|(?:-api)?>", requirement, maxsplit=1)[0]) != PROJECT["name"]
         )
         for extra, requirements in PROJECT["optional-dependencies"].items()
     }
@@ -39,7 +39,7 @@ def test_every_extra_that_is_named_is_there() -> None:
         for call in re.findall(r"needs\(\"[^\"]+\"((?:, \"\w+\")+)\)", path.read_text("utf-8"))
         for extra in re.findall(r"\w+", call)
     ]
-    assert set(named) == {"bulk", "machines", "parquet", "redis", "sandbox"}
+    assert set(named) == {"bulk", "machines", "otel", "parquet", "redis", "sandbox"}
 
 
 def test_the_readme_has_a_row_for_each_extra() -> None:

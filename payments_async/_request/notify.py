@@ -45,7 +45,8 @@ def finished(emitter: Emitter, history: CallHistory, error: BaseException | None
         effect = error.effect
     elif error is None and operation.creates:
         effect = "happened"
-    facts = (effect, error and type(error).__name__, attempts[-1].status if attempts else None)
+    name = None if error is None else type(error).__name__
+    facts = (effect, name, attempts[-1].status if attempts else None)
     elapsed = now - history.started
     emitter.emit(events.CallEnded(operation.name, len(attempts), *facts, elapsed, call=history.number))
 

@@ -16,6 +16,7 @@ _GUIDES = [
     "getting-started",
     "going-live",
     "limits",
+    "observability",
     "sandbox",
     "testing",
     "tutorial",

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from .faces import SHARED, bulk, face, same_objects, workers
+from .faces import EXTRAS, SHARED, bulk, face, same_objects, workers
 from .module import Module
 from .words import SOURCE, TARGET, Unmirrored, header
 
@@ -40,7 +40,7 @@ def mirror(root: Path) -> dict[str, str]:
     texts[f"{TARGET}/resources/__init__.py"] = f"{header(below.path)}\n{below.docstring(below.tree)}\n"
     texts[f"{TARGET}/bulk/__init__.py"] = bulk(read("bulk"))
     texts[f"{TARGET}/bulk/workers/__init__.py"] = workers(read("bulk/workers"))
-    for name in (*SHARED, *BULK):
+    for name in (*SHARED, *EXTRAS, *BULK):
         texts[f"{TARGET}/{name}.py"] = same_objects(read(name))
     return texts
 

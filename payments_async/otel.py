@@ -1,0 +1,230 @@
+"""OpenTelemetry, extra `otel`: a span for each call, a child for each of its attempts, and metrics.
+
+    telemetry = OpenTelemetry()
+    client = AsyncPayments(on_event=telemetry)
+    telemetry.watch(client)
+
+The blocking client takes it, too. It listens to `events` and adds nothing to a call of a client without it.
+The spans of attempts follow the conventions for HTTP clients. Nothing in a span or metric is a secret or
+personal: no key, id, reference, query, header, body or message; paths are templates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from contextvars import Token
+from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
+
+import attrs
+
+from . import events
+from ._extras import needs
+from ._rate_limit.limits import LimitClass, LimitSnapshot
+from ._version import __version__
+from .errors import PaymentsError
+
+try:
+    from opentelemetry import context, metrics, trace
+    from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
+    from opentelemetry.trace import Span, SpanKind, StatusCode, TracerProvider
+except ImportError as _missing:
+    raise ImportError(needs("spans and metrics need", "otel")) from _missing
+
+__all__ = ["LimitedClient", "OpenTelemetry"]
+
+Attributes = Mapping[str, str | int | float]
+
+_CALL: Final = context.create_key("payments-call")
+_BOUNDS: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
+"""Seconds: the bounds that the conventions for HTTP give to histograms of durations."""
+
+_MOMENTS: Final[Mapping[type[events.Event], tuple[str, tuple[str, ...]]]] = {
+    events.Throttled: ("payments.limit.waited", ("waited",)),
+    events.GateClosed: ("payments.limit.closed", ("seconds",)),
+    events.RetryScheduled: ("payments.retry.scheduled", ("delay", "reason")),
+    events.Replayed: ("payments.replayed", ()),
+    events.LimitStoreLost: ("payments.limit_store.lost", ()),
+    events.LimitStoreFound: ("payments.limit_store.found", ("lasted",)),
+}
+"""Events that become events of the call's span, and the facts that go along."""
+
+
+class LimitedClient(Protocol):
+    """`AsyncPayments` or `Payments`."""
+
+    def limits_snapshot(self) -> dict[LimitClass, LimitSnapshot]:
+        """The use of each rate limit."""
+
+
+@attrs.define(eq=False)
+class _OpenSpan:
+    """A span that has begun, and the context that was in force before it."""
+
+    span: Span
+    call: int
+    _token: Token[Any]
+
+    def end(self, failure: str | None, facts: Attributes) -> None:
+        """End the span, as an error if there is a failure, and leave its context."""
+        self.span.set_attributes(facts)
+        if failure is not None:
+            self.span.set_attribute("error.type", failure)
+            self.span.set_status(StatusCode.ERROR)
+        self.span.end()
+        if context.get_value(_CALL) == self.call:  # else a dropped call is ended by the garbage collector
+            context.detach(self._token)
+
+
+@attrs.define(eq=False)
+class _OpenCall:
+    """A call under way."""
+
+    operation: str
+    http: Attributes
+    """Attributes of its attempts' spans and metrics."""
+    url: str
+    span: _OpenSpan
+    attempt: _OpenSpan | None = None
+
+
+class OpenTelemetry:
+    """Makes spans and metrics of the events of any number of clients: pass it as their `on_event`."""
+
+    def __init__(
+        self,
+        *,
+        tracer_provider: TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
+        on_event: Callable[[events.Event], object] | None = None,
+    ) -> None:
+        """Make the instruments.
+
+        Args:
+            tracer_provider: the global one when absent.
+            meter_provider: the global one when absent.
+            on_event: a hook of your own, called with each event after its span has begun or ended.
+        """
+        self._next = on_event
+        self._calls: dict[int, _OpenCall] = {}
+        self._watched: WeakKeyDictionary[LimitedClient, str] = WeakKeyDictionary()
+        self._tracer = trace.get_tracer(__package__, __version__, tracer_provider)
+        meter = metrics.get_meter(__package__, __version__, meter_provider)
+
+        def seconds(name: str, description: str) -> metrics.Histogram:
+            return meter.create_histogram(name, "s", description, explicit_bucket_boundaries_advisory=_BOUNDS)
+
+        self._durations = seconds("payments.client.call.duration", "Duration of calls.")
+        self._attempts = seconds("http.client.request.duration", "Duration of HTTP client requests.")
+        self._waits = seconds("payments.client.limit.wait", "Time that calls waited for the rate limit.")
+        self._refusals = meter.create_counter(
+            "payments.client.refusals", "{refusal}", "Answers with a status from 400 to 499."
+        )
+        meter.create_observable_gauge(
+            "payments.client.limit.usage", [self._used], "{request}", "Requests that count against a limit."
+        )
+        meter.create_observable_gauge(
+            "payments.client.limit.max", [self._most], "{request}", "Requests a minute that a limit allows."
+        )
+
+    def watch(self, client: LimitedClient, name: str = "default") -> None:
+        """Show how much of its rate limits a client uses, as gauges, for as long as the client lives.
+
+        Args:
+            client: `AsyncPayments` or `Payments`; one for each secret key is enough.
+            name: attribute `payments.client` of the gauges; tells keys apart.
+        """
+        self._watched[client] = name
+
+    def __call__(self, event: events.Event) -> None:
+        """Take an event of a call."""
+        if isinstance(event, events.CallStarted):
+            self._begin(event)
+        elif call := self._calls.get(event.call):
+            self._go_on(call, event)
+        if self._next is not None:
+            self._next(event)
+
+    def _begin(self, event: events.CallStarted) -> None:
+        """Begin the span of a call. The name of an unlisted operation holds its path, and is left out."""
+        operation = "request" if " " in event.operation else event.operation
+        parts = urlsplit(event.base_url)
+        http: dict[str, str | int] = {
+            "http.request.method": event.method,
+            "server.address": parts.hostname or "",
+            "server.port": parts.port or (443 if parts.scheme == "https" else 80),
+        }
+        if event.template is not None:
+            http["url.template"] = event.template
+        url = event.base_url + (event.template or "")
+        span = self._span(f"payments {operation}", event.call, SpanKind.INTERNAL, _named(operation))
+        self._calls[event.call] = _OpenCall(operation, http, url, span)
+
+    def _span(self, name: str, call: int, kind: SpanKind, facts: Attributes) -> _OpenSpan:
+        """Begin a span below the current one, and make it the current one."""
+        span = self._tracer.start_span(name, kind=kind, attributes=facts)
+        current = context.set_value(_CALL, call, trace.set_span_in_context(span))
+        return _OpenSpan(span, call, context.attach(current))
+
+    def _go_on(self, call: _OpenCall, event: events.Event) -> None:
+        if isinstance(event, events.RequestSent):
+            facts = {**call.http, "url.full": call.url}
+            if event.attempt > 1:
+                facts["http.request.resend_count"] = event.attempt - 1
+            name = " ".join(str(call.http[key]) for key in _NAME if key in call.http)
+            call.attempt = self._span(name, event.call, SpanKind.CLIENT, facts)
+        elif isinstance(event, events.AttemptEnded):
+            self._end_attempt(call, event)
+        elif isinstance(event, events.CallEnded):
+            self._end(call, event)
+        elif type(event) in _MOMENTS:
+            name, fields = _MOMENTS[type(event)]
+            facts = {f"payments.{field}": getattr(event, field) for field in fields}
+            call.span.span.add_event(name, facts)
+            if isinstance(event, events.Throttled):
+                self._waits.record(event.waited, _named(call.operation))
+
+    def _end_attempt(self, call: _OpenCall, event: events.AttemptEnded) -> None:
+        status = event.status
+        answer = {} if status is None else {"http.response.status_code": status}
+        failure = None if status is not None and status < 400 else str(status or event.reason)
+        failed = {} if failure is None else {"error.type": failure}
+        self._attempts.record(event.elapsed, {**call.http, **answer, **failed})
+        if status is not None and 400 <= status < 500:
+            self._refusals.add(1, {**_named(call.operation), **answer})
+        if call.attempt is not None:
+            call.attempt.end(failure, {**answer, "payments.verdict": event.verdict})
+            call.attempt = None
+
+    def _end(self, call: _OpenCall, event: events.CallEnded) -> None:
+        del self._calls[event.call]
+        effect = {"payments.effect": event.effect}
+        if call.attempt is not None:  # it was cut short
+            call.attempt.end(event.error, {})
+        failed = {} if event.error is None else {"error.type": event.error}
+        self._durations.record(event.elapsed, {**_named(call.operation), **effect, **failed})
+        call.span.end(event.error, effect)
+
+    def _used(self, options: CallbackOptions) -> Iterator[Observation]:
+        for state, facts in self._limits():
+            yield Observation(state.used, facts)
+
+    def _most(self, options: CallbackOptions) -> Iterator[Observation]:
+        for state, facts in self._limits():
+            yield Observation(state.limit, facts)
+
+    def _limits(self) -> Iterator[tuple[LimitSnapshot, Attributes]]:
+        for client, name in list(self._watched.items()):
+            with suppress(PaymentsError):  # the caller's function gave no usable key
+                for kind, state in client.limits_snapshot().items():
+                    yield state, {"payments.limit.class": kind, "payments.client": name}
+
+
+_NAME: Final = ("http.request.method", "url.template")
+"""What the name of an attempt's span is made of."""
+
+
+def _named(operation: str) -> Attributes:
+    return {"payments.operation": operation}

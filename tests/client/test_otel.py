@@ -1,0 +1,277 @@
+"""The extra `otel`: spans and metrics of calls, awaited and blocking, without anything secret or personal."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import sys
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any
+
+import attrs
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from payments_async import APIConnectionError, NotFoundError, OutcomeUnknown, RateLimits, events
+from payments_async.otel import OpenTelemetry
+from tests.conftest import BASE_URL
+from tests.support.canary import CANARY_ACCOUNT, CANARY_KEY, NEEDLE, echoed
+from tests.support.hooks import until
+from tests.support.motion import PAYOUT, REPLAYED, payout_answer, play, refusal
+from tests.support.scripted import answer, lost, unsent
+
+Connect = Callable[..., Any]
+PAGE = answer(200, {"data": [], "pagination": {}})
+
+
+@attrs.define(eq=False)
+class Backend:
+    """What a program's OpenTelemetry has been told."""
+
+    spans: InMemorySpanExporter = attrs.field(factory=InMemorySpanExporter)
+    reader: InMemoryMetricReader = attrs.field(factory=InMemoryMetricReader)
+    tracers: TracerProvider = attrs.field(factory=TracerProvider)
+    meters: MeterProvider = attrs.field(init=False)
+    telemetry: OpenTelemetry = attrs.field(init=False)
+    heard: list[events.Event] = attrs.field(factory=list)
+
+    def __attrs_post_init__(self) -> None:
+        self.tracers.add_span_processor(SimpleSpanProcessor(self.spans))
+        self.meters = MeterProvider([self.reader])
+        self.telemetry = OpenTelemetry(
+            tracer_provider=self.tracers, meter_provider=self.meters, on_event=self.heard.append
+        )
+
+    def ended(self) -> list[ReadableSpan]:
+        return list(self.spans.get_finished_spans())
+
+    def one(self, name: str) -> ReadableSpan:
+        (found,) = [span for span in self.ended() if span.name == name]
+        return found
+
+    def points(self, metric: str) -> list[tuple[dict[str, Any], Any]]:
+        """Attributes and figures of a metric."""
+        data = self.reader.get_metrics_data()
+        return [
+            (dict(point.attributes or {}), point)
+            for resource in (data.resource_metrics if data else ())
+            for scope in resource.scope_metrics
+            for found in scope.metrics
+            if found.name == metric
+            for point in found.data.data_points
+        ]
+
+    def everything(self) -> str:
+        data = self.reader.get_metrics_data()
+        return "".join(span.to_json() for span in self.ended()) + (data.to_json() if data else "")
+
+
+@pytest.fixture
+def backend() -> Iterator[Backend]:
+    backend = Backend()
+    yield backend
+    backend.meters.shutdown()
+    backend.tracers.shutdown()
+
+
+def attributes(span: ReadableSpan) -> dict[str, Any]:
+    return dict(span.attributes or {})
+
+
+async def test_a_call_is_a_span_with_a_child_for_each_attempt(connect: Connect, backend: Backend) -> None:
+    script = (refusal(429, {"Retry-After": "7"}), lost("timeout"), payout_answer(headers=REPLAYED))
+    client = play(connect, *script, on_event=backend.telemetry).client
+    with backend.tracers.get_tracer("shop").start_as_current_span("pay"):
+        await client.payouts.create(**PAYOUT)
+    *attempts, call, caller = backend.ended()
+    assert [(span.name, span.kind.name) for span in (*attempts, call)] == [
+        *[("POST /payouts", "CLIENT")] * 3,
+        ("payments payouts.create", "INTERNAL"),
+    ]
+    assert call.parent == caller.get_span_context()
+    assert [span.parent for span in attempts] == [call.get_span_context()] * 3
+    address = {"server.address": "127.0.0.1", "server.port": 9, "url.full": f"{BASE_URL}/payouts"}
+    http = {"http.request.method": "POST", "url.template": "/payouts", **address}
+    ends = (
+        {"http.response.status_code": 429, "error.type": "429", "payments.verdict": "not_executed"},
+        {"http.request.resend_count": 1, "error.type": "timeout", "payments.verdict": "in_doubt"},
+        {
+            "http.request.resend_count": 2,
+            "http.response.status_code": 201,
+            "payments.verdict": "executed",
+        },
+    )
+    assert [attributes(span) for span in attempts] == [{**http, **end} for end in ends]
+    assert [span.status.status_code.name for span in (*attempts, call)] == [
+        "ERROR",
+        "ERROR",
+        "UNSET",
+        "UNSET",
+    ]
+    assert attributes(call) == {"payments.operation": "payouts.create", "payments.effect": "happened"}
+    assert [event.name for event in call.events] == [
+        *("payments.limit.closed", "payments.retry.scheduled", "payments.limit.waited"),
+        *("payments.retry.scheduled", "payments.replayed"),
+    ]
+    waited = dict(call.events[2].attributes or {})
+    assert 7.0 < waited["payments.waited"] <= 8.1
+    assert trace.get_current_span() is trace.INVALID_SPAN
+
+
+async def test_metrics_count_calls_attempts_refusals_and_the_time_waited(
+    connect: Connect, backend: Backend
+) -> None:
+    script = (payout_answer(), refusal(404), unsent())
+    limits = RateLimits(writes=1)
+    client = play(connect, *script, on_event=backend.telemetry, limits=limits, max_retries=0).client
+    await client.payouts.create(**PAYOUT)
+    with pytest.raises(NotFoundError):
+        await client.payouts.list()
+    with pytest.raises(APIConnectionError):
+        await client.payouts.create(**PAYOUT)
+    create, listing = {"payments.operation": "payouts.create"}, {"payments.operation": "payouts.list"}
+    calls = {
+        (p["payments.operation"], p.get("error.type")): p
+        for p, _ in backend.points("payments.client.call.duration")
+    }
+    assert {key: p["payments.effect"] for key, p in calls.items()} == {
+        ("payouts.create", None): "happened",
+        ("payouts.list", "NotFoundError"): "none",
+        ("payouts.create", "APIConnectionError"): "none",
+    }
+    attempts = [p for p, _ in backend.points("http.client.request.duration")]
+    assert sorted((p["http.request.method"], p.get("error.type", "")) for p in attempts) == [
+        ("GET", "404"),
+        ("POST", ""),
+        ("POST", "connect"),
+    ]
+    ((facts, refused),) = backend.points("payments.client.refusals")
+    assert (facts, refused.value) == ({**listing, "http.response.status_code": 404}, 1)
+    ((facts, waited),) = backend.points("payments.client.limit.wait")
+    assert (facts, waited.count) == (create, 1)
+    assert 60.0 <= waited.sum <= 60.1
+
+
+async def test_the_use_of_the_limits_is_shown_while_the_client_lives(
+    connect: Connect, backend: Backend
+) -> None:
+    client = play(connect, payout_answer(), limits=RateLimits(writes=7)).client
+    backend.telemetry.watch(getattr(client, "_blocking", client), "shop")
+    await client.payouts.create(**PAYOUT)
+    facts = {"payments.limit.class": "write", "payments.client": "shop"}
+    used = {tuple(p.items()): point.value for p, point in backend.points("payments.client.limit.usage")}
+    most = {tuple(p.items()): point.value for p, point in backend.points("payments.client.limit.max")}
+    assert (used[tuple(facts.items())], most[tuple(facts.items())]) == (1, 7)
+
+
+async def test_a_client_whose_key_cannot_be_had_shows_no_limits(connect: Connect, backend: Backend) -> None:
+    client = play(connect, PAGE, api_key=lambda: "none").client
+    backend.telemetry.watch(getattr(client, "_blocking", client))
+    assert backend.points("payments.client.limit.usage") == []
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("/payouts/po_7/sync", "GET /payouts/{payout_id}/sync"), ("/people/po_7", "GET")],
+)
+async def test_paths_are_templates(connect: Connect, backend: Backend, path: str, name: str) -> None:
+    client = play(connect, answer(200, {"data": {"id": "po_7"}}), on_event=backend.telemetry).client
+    await client.request("GET", path, params={"customer_id": "cu_7"})
+    assert [span.name for span in backend.ended()] == [name, "payments request"]
+    assert "po_7" not in backend.everything()
+    assert "cu_7" not in backend.everything()
+
+
+async def test_calls_made_at_the_same_time_keep_apart(connect: Connect, backend: Backend) -> None:
+    client = play(connect, lost(), PAGE, on_event=backend.telemetry).client
+    await asyncio.gather(*(client.payouts.list() for _ in range(5)))
+    calls = {span.get_span_context().span_id for span in backend.ended() if span.name.startswith("payments")}
+    attempts = [span for span in backend.ended() if span.name == "GET /payouts"]
+    assert len(calls) == 5
+    assert len(attempts) == 6
+    assert {span.parent.span_id for span in attempts if span.parent} == calls
+
+
+async def test_an_attempt_that_is_cut_short_ends_with_its_call(backend: Backend) -> None:
+    from payments_async import AsyncPayments
+
+    class Hanging:
+        async def send(self, request: Any) -> Any:
+            await asyncio.Event().wait()
+
+        async def aclose(self) -> None:
+            """Nothing is open."""
+
+    async with AsyncPayments(
+        CANARY_KEY, base_url=BASE_URL, transport=Hanging(), on_event=backend.telemetry
+    ) as client:
+        task = asyncio.ensure_future(client.payouts.list())
+        await until(lambda: any(isinstance(event, events.RequestSent) for event in backend.heard))
+        task.cancel()
+        await asyncio.wait([task])
+    attempt, call = backend.ended()
+    assert attributes(attempt)["error.type"] == attributes(call)["error.type"] == "CancelledError"
+    assert isinstance(backend.heard[-1], events.CallEnded)
+
+
+def test_a_call_that_ends_elsewhere_leaves_that_context_alone(backend: Backend) -> None:
+    begun = events.CallStarted("payouts.list", 0, "GET", "/payouts", "https://api.test/v1", call=7)
+    contextvars.Context().run(backend.telemetry, begun)
+    with backend.tracers.get_tracer("shop").start_as_current_span("other") as other:
+        backend.telemetry(events.CallEnded("payouts.list", 0, "none", None, None, 0.1, call=7))
+        assert trace.get_current_span() is other
+    assert backend.one("payments payouts.list")
+
+
+def test_events_of_calls_that_began_unheard_are_passed_on(backend: Backend) -> None:
+    late = events.CallEnded("payouts.list", 1, "none", None, 200, 0.1, call=8)
+    cancelled = events.CallCancelled("payouts.list", 1, "none", None, call=9)
+    backend.telemetry(events.CallStarted("payouts.list", 0, "GET", None, "http://127.0.0.1/v1", call=9))
+    for event in (late, cancelled):
+        backend.telemetry(event)
+    assert backend.heard[-2:] == [late, cancelled]
+    assert backend.ended() == []
+    backend.telemetry(events.CallEnded("payouts.list", 0, "none", None, None, 0.1, call=9))
+
+
+def test_without_a_provider_nothing_is_told() -> None:
+    telemetry = OpenTelemetry()
+    telemetry(events.CallStarted("payouts.list", 0, "GET", "/payouts", "https://api.test/v1", call=1))
+    telemetry(events.CallEnded("payouts.list", 0, "none", None, None, 0.1, call=1))
+
+
+async def test_nothing_told_is_a_secret_or_personal(connect: Connect, backend: Backend) -> None:
+    said = answer(422, {"message": f"no {CANARY_ACCOUNT}", "errors": {"instrument": [CANARY_ACCOUNT]}})
+    script = (lost(), echoed(said), echoed(payout_answer()), PAGE)
+    client = play(connect, *script, on_event=backend.telemetry, api_key=CANARY_KEY).client
+    backend.telemetry.watch(getattr(client, "_blocking", client))
+    person = {"first_name": "Ada", "last_name": "Adeyemi", "email": "ada@shop.test"}
+    given = {**PAYOUT, "customer": person, "description": "Ada's wages", "metadata": {"who": "Ada"}}
+    key = "key-of-ada-1"
+    with pytest.raises(OutcomeUnknown):
+        await client.payouts.create(**given, idempotency_key=key)
+    await client.payouts.create(**given)
+    await client.payouts.list(customer_id="cu_ada")
+    shown = backend.everything()
+    assert "payouts.create" in shown
+    private = ("90112233", "Ada", "ada@", "Adeyemi", key, "cu_ada", '"r-1"', "po_1", CANARY_ACCOUNT, NEEDLE)
+    assert [text for text in private if text in shown] == []
+
+
+def test_both_packages_have_it() -> None:
+    import payments_sync.otel
+
+    assert payments_sync.otel.OpenTelemetry is OpenTelemetry
+
+
+def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "payments_async.otel")
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)
+    with pytest.raises(ImportError, match=r'need opentelemetry: pip install "payments-sdk\[otel\]"'):
+        import_module("payments_async.otel")
