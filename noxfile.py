@@ -192,6 +192,20 @@ def campaign(session: nox.Session) -> None:
 
 
 @nox.session(python=RUNNING)
+def tracers(session: nox.Session) -> None:
+    """OpenTelemetry, Sentry and New Relic each see an awaited and a blocking call."""
+    sync(session, "tests")
+    session.run("pytest", "--verbose", "tests/client/test_tracing.py", *session.posargs)
+
+
+@nox.session(python=RUNNING)
+def standins(session: nox.Session) -> None:
+    """What stands in for a service in tests, or records it, works as with plain aiohttp."""
+    sync(session, "tests")
+    session.run("pytest", "--verbose", "tests/client/test_standins.py", *session.posargs)
+
+
+@nox.session(python=RUNNING)
 def release(session: nox.Session) -> None:
     """Build what a release publishes into dist/, check it, and start each extra in an empty environment."""
     sync(session, "release")

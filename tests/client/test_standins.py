@@ -1,0 +1,138 @@
+"""What stands in for a service in tests, or records it, works as it does with plain aiohttp.
+
+`nox -s standins` shows them. The recipe that keeps keys out of cassettes is in docs/testing.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from payments_async.sandbox import Sandbox
+from tests.conftest import KEY
+from tests.http.test_responses import Response
+from tests.support.creations import create
+
+Connect = Callable[..., Any]
+URL = "https://api.test/v1"
+EMPTY: dict[str, Any] = {"data": [], "pagination": {}}
+
+
+async def plain(base_url: str) -> Any:
+    """What plain aiohttp reads."""
+    headers = {"Authorization": f"Bearer {KEY}"}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"{base_url}/payouts", headers=headers) as found,
+    ):
+        return found.status, await found.json()
+
+
+async def test_aioresponses(connect: Connect) -> None:
+    from aioresponses import aioresponses
+
+    with aioresponses() as service:
+        service.get(f"{URL}/payouts", payload=EMPTY, repeat=True, response_class=Response)
+        assert await plain(URL) == (200, EMPTY)
+        assert list(await connect(base_url=URL).payouts.list()) == []
+
+
+async def test_aiointercept(connect: Connect) -> None:
+    """It replaces methods of aiohttp's connector, and adds a header to the request."""
+    from aiointercept import aiointercept
+
+    async with aiointercept(mock_external_urls=True) as service:
+        service.get(f"{URL}/payouts", payload=EMPTY, repeat=True)
+        assert await plain(URL) == (200, EMPTY)
+        client = connect(base_url=URL)
+        for _ in range(2):
+            assert list(await client.payouts.list()) == []
+
+
+async def test_pytest_httpserver(connect: Connect) -> None:
+    from pytest_httpserver import HTTPServer
+
+    with HTTPServer(host="127.0.0.1") as server:
+        server.expect_request("/v1/payouts").respond_with_json(EMPTY)
+        url = server.url_for("/v1")
+        assert await plain(url) == (200, EMPTY)
+        assert list(await connect(base_url=url).payouts.list()) == []
+        server.check()
+
+
+async def test_responses_answers_other_libraries_and_lets_the_client_through(
+    connect: Connect, sandbox: Sandbox
+) -> None:
+    import requests
+    import responses
+
+    with responses.RequestsMock() as service:
+        service.get(f"{URL}/payouts", json=EMPTY)
+        assert (await asyncio.to_thread(requests.get, f"{URL}/payouts", timeout=5)).json() == EMPTY
+        assert list(await connect(sandbox).payouts.list()) == []
+
+
+@asynccontextmanager
+async def recording(port: int) -> AsyncIterator[tuple[int, bytearray]]:
+    """A TCP proxy that keeps all bytes of both directions: its port, and what it kept."""
+    kept = bytearray()
+
+    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while piece := await reader.read(65536):
+            kept.extend(piece)
+            writer.write(piece)
+        writer.close()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection("127.0.0.1", port)
+        await asyncio.gather(copy(reader, back), copy(there, writer))
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0)
+    async with server:
+        yield server.sockets[0].getsockname()[1], kept
+
+
+async def test_a_recording_tcp_proxy(connect: Connect, sandbox: Sandbox) -> None:
+    async with recording(int(sandbox.base_url.split(":")[2].removesuffix("/v1"))) as (port, kept):
+        client = connect(sandbox, base_url=f"http://127.0.0.1:{port}/v1")
+        payout = await create(client, "payouts")
+        assert str(payout.id).encode() in kept
+        assert b"POST /v1/payouts HTTP/1.1\r\n" in kept
+        await client.aclose()
+
+
+def without_keys(response: dict[str, Any]) -> dict[str, Any]:
+    body = response["body"]["string"]
+    response["body"]["string"] = re.sub(rb"sk_(live|sandbox)_[\w-]+", rb"sk_\1_hidden", body)
+    return response
+
+
+async def test_vcrpy_and_its_cassette_without_the_key(
+    connect: Connect, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """The recipe of docs/testing.md. What was recorded is played when the service is gone."""
+    import vcr
+
+    recorder = vcr.VCR(
+        filter_headers=["authorization"],
+        before_record_response=without_keys,
+        match_on=["method", "path", "query", "body"],
+    )
+    cassette = tmp_path / "payout.yaml"
+    url = sandbox.base_url
+    with recorder.use_cassette(cassette):
+        created = await create(connect(sandbox), "payouts", reference="r-1")
+    sandbox.stop()
+    with recorder.use_cassette(cassette, record_mode="none") as played:
+        again = await create(connect(api_key=sandbox.api_key, base_url=url), "payouts", reference="r-1")
+        assert (again, played.play_count) == (created, 1)
+    written = cassette.read_text(encoding="utf-8")
+    assert str(created.id) in written
+    assert sandbox.api_key not in written
+    assert "uthorization" not in written
