@@ -39,6 +39,12 @@ def normal(address: str) -> str:
     return parts._replace(netloc=user + at + host + explicit).geturl().rstrip("/")
 
 
+def place(address: str) -> str:
+    """Host and port of an address, without its user: `api.test:443`."""
+    parts = urlsplit(address)
+    return f"{_host(parts)}:{parts.port or _DEFAULT_PORTS.get(parts.scheme, 80)}"
+
+
 def _host(parts: SplitResult) -> str:
     """The host in lower case, without the dot that ends a full domain name."""
     host = (parts.hostname or "").removesuffix(".")

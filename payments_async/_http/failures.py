@@ -43,6 +43,8 @@ def describe(exc: Exception, *, sent: bool) -> TransportError:
     """
     if isinstance(exc, TransportError):
         return TransportError(exc.kind, exc.detail)
+    if isinstance(exc, aiohttp.ClientProxyConnectionError):  # the error of the call names the service
+        return TransportError("connect", f"no connection to the proxy {exc.host}:{exc.port} ({_facts(exc)})")
     for classes, kind, words in RULES:
         if isinstance(exc, classes):
             return TransportError(kind, f"{words} ({_facts(exc)})")

@@ -12,6 +12,7 @@ import attrs
 
 from .. import _assumptions, models
 from .._codec import decode
+from .._http.addresses import place
 from .._http.types import HTTPResponse, TransportError
 from ..errors import (
     APIConnectionError,
@@ -52,14 +53,15 @@ _FINAL: Final = frozenset({"tls", "closed", "withheld"})
 """Failures that another attempt would repeat, or that the caller caused."""
 
 
-def read_failure(call: Call, failure: TransportError, *, sent: bool) -> AttemptResult:
-    """Make the result of an attempt without an answer."""
+def read_failure(call: Call, failure: TransportError, *, sent: bool, url: str = "") -> AttemptResult:
+    """Make the result of an attempt without an answer. `url`: where it was to go, if anywhere."""
     verdict: Verdict = "in_doubt" if sent else "not_sent"
     if failure.kind == "too_large":
         return AttemptResult(verdict, failure.kind, error=_oversized(call, failure))
     cls = APITimeoutError if failure.kind == "timeout" else APIConnectionError
+    source = f" from {place(url)}" if url else ""
     error = cls(
-        f"{call.operation.name}: no answer ({failure.kind}: {failure.detail})",
+        f"{call.operation.name}: no answer{source} ({failure.kind}: {failure.detail})",
         kind=failure.kind,
         operation=call.operation.name,
     )

@@ -80,7 +80,7 @@ class Pipeline:
                         notify.sent(emitter, history)
                     result = read_answer(call, await self.transport.send(request), runtime.now)
                 except TransportError as failure:
-                    result = read_failure(call, failure, sent=is_sent(request))
+                    result = read_failure(call, failure, sent=is_sent(request), url=settings.base_url)
                 except BaseException as stopped:
                     self._abort_attempt(history, stopped, grants, started, request)
                     raise

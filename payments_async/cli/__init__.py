@@ -5,6 +5,7 @@
     _requirements  the extras that a command line needs
     _output        lines, progress and tables for people; JSON lines for programs
     demo           a payment and a thousand payouts, compared with the service's books
+    doctor         checks of the set-up, as a report for a ticket
     payouts        a file of payouts, each row paid at most once
     sandbox        the simulated service until Ctrl-C, or around one command
     webhooks       a local receiver; sending a delivery of the simulated service again

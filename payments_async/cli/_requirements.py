@@ -9,6 +9,7 @@ from .._extras import install_command
 
 _OF_COMMAND: Final[Mapping[str, tuple[str, ...]]] = {
     "demo": ("cli", "sandbox"),
+    "doctor": ("cli",),
     "sandbox": ("cli", "sandbox"),
     "payouts": ("cli", "bulk"),
     "webhooks": ("cli",),

@@ -55,6 +55,7 @@ async def test_no_answer_says_that_nothing_happened_and_what_to_check(
 ) -> None:
     never = connect(transport=ScriptedTransport(unsent(kind)))
     message = await told(errors.APIConnectionError, create(never, "payouts", **ONE))
+    assert f"no answer from 127.0.0.1:9 ({kind}: " in message
     assert "; nothing was sent: " in message
     assert step in message
     read = connect(transport=ScriptedTransport(lost(kind)))

@@ -37,6 +37,10 @@ def test_every_option_that_readme_and_the_guides_to_start_and_to_webhooks_name_i
     assert options_named(page("docs/webhooks.md")) <= known
 
 
+def test_the_page_of_the_doctor_names_every_option_of_its_and_no_other() -> None:
+    assert options_named(page("docs/observability.md")) == options_of("doctor")
+
+
 def test_every_command_that_a_page_names_is_one() -> None:
     from payments_async.cli._app import make_app
 

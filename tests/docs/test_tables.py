@@ -117,7 +117,7 @@ def test_the_guide_to_bulk_has_a_row_for_every_command_and_exit_code() -> None:
 
 def test_every_option_that_the_guide_to_bulk_names_is_one() -> None:
     guide = page("docs/bulk.md").split("## How it was proven")[0]
-    assert options_named(guide) <= {*options_of("payouts"), "--help"}
+    assert options_named(guide) <= {*options_of("payouts"), *options_of("doctor"), "--help"}
 
 
 def test_readme_is_short() -> None:

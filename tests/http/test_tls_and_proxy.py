@@ -93,8 +93,9 @@ async def test_a_proxy_that_is_down_is_a_connect_failure_with_nothing_sent(
 ) -> None:
     request = make_request("http://api.example.com/v1")
     with pytest.raises(TransportError) as caught:
-        await make_transport(proxy="http://127.0.0.1:1").send(request)
+        await make_transport(proxy="http://shop:secret@127.0.0.1:1").send(request)
     assert (caught.value.kind, request.sent) == ("connect", False)
+    assert "no connection to the proxy 127.0.0.1:1 (" in caught.value.detail
 
 
 def test_a_proxy_address_that_is_none_is_refused_when_the_transport_is_made(

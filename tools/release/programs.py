@@ -73,6 +73,13 @@ from payments_sync import Payments
 Payments("sk_sandbox_x", base_url="https://service.test/v1", limit_store="redis://127.0.0.1").close()
 """
 
+OTEL: Final = """
+from payments_async import AsyncPayments
+from payments_async.otel import OpenTelemetry
+telemetry = OpenTelemetry()
+telemetry.watch(AsyncPayments("sk_sandbox_x", base_url="http://127.0.0.1:9/v1", on_event=telemetry))
+"""
+
 SPEED: Final = "import payments_async, uvloop"
 
 ALL: Final = """
@@ -89,6 +96,7 @@ PROGRAMS: Final = {
     "machines": MACHINES,
     "parquet": PARQUET,
     "redis": REDIS,
+    "otel": OTEL,
     "speed": SPEED,
     "all": ALL,
 }

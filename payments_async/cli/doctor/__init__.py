@@ -1,0 +1,54 @@
+"""`payments doctor`: checks the set-up from key to service, as a report that can go into a ticket.
+
+report      all findings in order, and the exit code
+checks      versions, extras, settings, key, address and the way to the service
+service     one harmless read, the clock, the limits
+probes      what batches assume of the service (docs/bulk.md), tried with a sandbox key
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from .._output import JsonLinesFlag, show_for
+
+Probe = Annotated[bool, Parameter(negative="", show_default=False)]
+
+
+def doctor(
+    *,
+    probe: Probe = False,
+    proxy: str | None = None,
+    method: str = "mobile_money",
+    currency: str = "GHS",
+    phone: str = "+233200000001",
+    country: str = "GH",
+    json: JsonLinesFlag = False,
+) -> int:
+    """Check versions, key, address, network, clock and limits, and print a report for a ticket.
+
+    Reads one page of payouts with PAYMENTS_API_KEY at PAYMENTS_BASE_URL, and changes nothing. The report
+    holds no key, password or account data.
+
+    Parameters
+    ----------
+    probe
+        Also try what batches assume of the service; makes about five payouts, with a sandbox key only.
+    proxy
+        Address of an HTTP proxy, as your client gets it.
+    method
+        Method of the payouts of --probe.
+    currency
+        Their currency.
+    phone
+        The phone number that they go to.
+    country
+        Its country.
+    """
+    from .probes import ProbePayout
+    from .report import run_doctor  # imports the client
+
+    payout = ProbePayout(method, currency, phone, country) if probe else None
+    return run_doctor(show_for(as_json=json), proxy, payout)

@@ -1,0 +1,143 @@
+"""Versions, extras and settings of this machine, and its way to the service."""
+
+from __future__ import annotations
+
+import platform
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from typing import Any, Final
+
+import attrs
+
+from ..._extras import EXTRAS, missing_libraries
+from ..._http.addresses import place
+from ..._http.head import check_proxy
+from ..._runtime import SYSTEM
+from ..._version import __version__
+from ...errors import ConfigurationError, PaymentsError
+from .._exit_codes import Exit, exit_of
+
+PATIENCE: Final = 10.0
+"""Seconds for a connection."""
+_LIBRARIES: Final = ("aiohttp", "attrs", "cattrs", "anyio", "msgspec")
+_PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+_SOON: Final = 14
+"""Days: a certificate that ends sooner is shown as such."""
+
+
+@attrs.frozen
+class Check:
+    """A finding; `good` is None for what is neither right nor wrong."""
+
+    name: str
+    text: str
+    good: bool | None = True
+    code: Exit = Exit.REFUSED
+    """The command's exit code if the check failed."""
+    facts: Mapping[str, Any] = attrs.field(factory=dict)
+    """The same for programs."""
+
+
+def failed(name: str, error: PaymentsError) -> Check:
+    """The finding of an error; its text holds no key and no account data."""
+    kind = type(error).__name__
+    return Check(name, f"{kind}: {error}", False, exit_of(error), {"error": kind, "message": str(error)})
+
+
+def versions() -> Check:
+    """The versions of this package, Python and the libraries that it always needs."""
+    found = {name: metadata.version(name) for name in _LIBRARIES}
+    system = f"{platform.system()} {platform.machine()}"
+    libraries = ", ".join(f"{name} {version}" for name, version in found.items())
+    text = f"payments-sdk {__version__}, Python {platform.python_version()}, {system}; {libraries}"
+    python = {"payments-sdk": __version__, "python": platform.python_version(), "system": system}
+    return Check("Versions", text, facts={"versions": {**python, **found}})
+
+
+def extras() -> Check:
+    """The extras whose libraries are installed, and those that lack one."""
+    lacks = {extra: missing_libraries((extra,)) for extra in EXTRAS}
+    complete = [extra for extra, lacking in lacks.items() if not lacking]
+    missing = {extra: lacking for extra, lacking in lacks.items() if lacking}
+    text = f"installed: {', '.join(complete) or 'none'}"
+    if missing:
+        text += f"; not installed: {', '.join(missing)}"
+    return Check("Extras", text, None if missing else True, facts={"installed": complete, "missing": missing})
+
+
+def settings(environ: Mapping[str, str]) -> Check:
+    """The names of the environment variables that matter here, without their values."""
+    ours = sorted(name for name in environ if name.startswith("PAYMENTS_") and environ[name])
+    proxies = [name for name in _PROXIES if environ.get(name) or environ.get(name.lower())]
+    text = f"set: {', '.join(ours) or 'none'}"
+    if proxies:
+        text += f"; {', '.join(proxies)} is not read by the client: pass proxy="
+    return Check("Variables", text, None if proxies else True, facts={"set": ours, "proxies": proxies})
+
+
+def network(base_url: str, proxy: str | None) -> Iterator[Check]:
+    """The way to the service, or to the proxy: its name, a connection, TLS."""
+    if proxy is not None:
+        try:
+            check_proxy(proxy)
+        except ValueError as error:
+            yield failed("Proxy", ConfigurationError(str(error)))
+            return
+        yield Check("Proxy", f"the client goes through {place(proxy)}", facts={"proxy": place(proxy)})
+    url = proxy or base_url
+    host, _, port = place(url).rpartition(":")
+    started = SYSTEM.monotonic()
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
+    except OSError as error:
+        yield Check("DNS", f"{host} was not resolved: {_said(error)}", False, facts={"host": host})
+        return
+    addresses = sorted({str(each[4][0]) for each in found})
+    text = f"{host} is {', '.join(addresses)} ({_since(started)} ms)"
+    yield Check("DNS", text, facts={"host": host, "addresses": addresses})
+    yield from _connection(host.strip("[]"), int(port), url, is_tls=url.startswith("https:"))
+
+
+def _connection(host: str, port: int, url: str, *, is_tls: bool) -> Iterator[Check]:
+    started = SYSTEM.monotonic()
+    try:
+        line = socket.create_connection((host, port), PATIENCE)
+    except OSError as error:
+        yield Check("Connection", f"none to {place(url)}: {_said(error)}", False, facts={"to": place(url)})
+        return
+    with line:
+        text = f"to {place(url)} ({_since(started)} ms)"
+        yield Check("Connection", text, facts={"to": place(url)})
+        if not is_tls:
+            yield Check("TLS", "none: plain HTTP", None, facts={"tls": None})
+            return
+        try:
+            with ssl.create_default_context().wrap_socket(line, server_hostname=host) as secure:
+                yield _certificate(secure)
+        except OSError as error:
+            hint = "check the clock, the base URL and the certificate authorities"
+            yield Check("TLS", f"no secure connection to {place(url)}: {_said(error)}; {hint}", False)
+
+
+def _certificate(secure: ssl.SSLSocket) -> Check:
+    certificate: Any = secure.getpeercert() or {}
+    ends = ssl.cert_time_to_seconds(certificate["notAfter"])
+    days = int((ends - SYSTEM.now().timestamp()) // 86_400)
+    issuer = dict(pair for part in certificate.get("issuer", ()) for pair in part)
+    named = issuer.get("organizationName") or issuer.get("commonName") or "an unnamed authority"
+    text = f"{secure.version()}, certificate by {named} for {days} more days"
+    facts = {"tls": secure.version(), "issuer": named, "days": days}
+    return Check("TLS", text, None if days < _SOON else True, facts=facts)
+
+
+def _since(started: float) -> int:
+    """Milliseconds."""
+    return round((SYSTEM.monotonic() - started) * 1000)
+
+
+def _said(error: OSError) -> str:
+    if isinstance(error, ssl.SSLError):
+        return str(getattr(error, "verify_message", "") or error.reason or "TLS failed")
+    return error.strerror or type(error).__name__

@@ -1,0 +1,85 @@
+"""All findings of `payments doctor`, in the order in which a request meets what they are about."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping
+
+from ..._http.types import Secret
+from ..._request.auth import check_base_url, hidden, read_key
+from ..._request.settings import variables
+from ...client import AsyncPayments
+from ...errors import ConfigurationError
+from .._exit_codes import Exit
+from .._output import Show
+from .checks import Check, extras, failed, network, settings, versions
+from .probes import ProbePayout, probed
+from .service import service
+
+CALL_TIME = 30.0
+"""Seconds for each call, waiting for the rate limit included."""
+
+
+def run_doctor(show: Show, proxy: str | None, payout: ProbePayout | None) -> Exit:
+    """Show every finding; the exit code is that of the first that failed.
+
+    Raises ConfigurationError for a probe with a live key.
+    """
+    return asyncio.run(_run(show, hidden(proxy), payout))
+
+
+async def _run(show: Show, proxy: Secret | None, payout: ProbePayout | None) -> Exit:
+    given, code = variables(os.environ), Exit.DONE
+    if payout is not None and given.get("PAYMENTS_API_KEY", "").startswith("sk_live_"):
+        raise ConfigurationError("--probe makes payouts: it takes a sandbox key, and this is a live key")
+    show.heading("payments doctor", "nothing in this report is secret")
+    async for check in _findings(given, proxy, payout):
+        show.step(check.name, check.text, good=check.good, **check.facts)
+        if check.good is False and code == Exit.DONE:
+            code = check.code
+    return code
+
+
+async def _findings(
+    given: Mapping[str, str], proxy: Secret | None, payout: ProbePayout | None
+) -> AsyncIterator[Check]:
+    yield versions()
+    yield extras()
+    yield settings(os.environ)
+    is_ready = True
+    try:
+        key = read_key(given.get("PAYMENTS_API_KEY"))
+        text = f"a {key.environment} key of the right form"
+        yield Check("Key", text, facts={"environment": key.environment})
+    except ConfigurationError as error:
+        is_ready = False
+        yield failed("Key", error)
+    try:
+        base_url = check_base_url(given.get("PAYMENTS_BASE_URL"))
+        yield Check("Address", base_url, facts={"base_url": base_url})
+        for check in network(base_url, proxy):
+            yield check
+    except ConfigurationError as error:
+        is_ready = False
+        yield failed("Address", error)
+    if is_ready:
+        async for check in _asked(proxy, payout):
+            yield check
+
+
+async def _asked(proxy: Secret | None, payout: ProbePayout | None) -> AsyncIterator[Check]:
+    """What the service itself says."""
+    try:
+        client = AsyncPayments(proxy=proxy, max_retries=0, timeout=CALL_TIME, deadline=CALL_TIME)
+    except ConfigurationError as error:
+        yield failed("Client", error)
+        return
+    is_answered = True
+    async with client:
+        async for check in service(client):
+            is_answered &= check.good is not False
+            yield check
+        if payout is not None and is_answered:
+            async for check in probed(client, payout):
+                yield check
