@@ -125,6 +125,7 @@ def test_probes_take_no_live_key(
         ("PAYMENTS_BASE_URL", f"https://shop:{NEEDLE}@api.test/v1", "address"),
         ("PAYMENTS_LIMIT_STORE", f"ftp://shop:{NEEDLE}@db.test/x", "client"),
     ],
+    ids=["no key", "white space", "no address", "credentials", "no store"],
 )
 def test_a_wrong_setting_is_named_without_its_value_and_exits_2(
     name: str,
