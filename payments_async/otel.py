@@ -194,9 +194,9 @@ class OpenTelemetry:
         self._attempts.record(event.elapsed, {**call.http, **answer, **failed})
         if status is not None and 400 <= status < 500:
             self._refusals.add(1, {**_named(call.operation), **answer})
-        if call.attempt is not None:
-            call.attempt.end(failure, {**answer, "payments.verdict": event.verdict})
-            call.attempt = None
+        assert call.attempt is not None  # RequestSent came before
+        call.attempt.end(failure, {**answer, "payments.verdict": event.verdict})
+        call.attempt = None
 
     def _end(self, call: _OpenCall, event: events.CallEnded) -> None:
         del self._calls[event.call]
