@@ -222,6 +222,16 @@ def test_what_is_not_paused_is_resumed_by_the_command_that_is_printed(here: Here
     assert "recover" in " ".join(here("status", *NAMED).out.split())
 
 
+def test_a_batch_that_its_rules_have_stopped_is_resumed_by_another_limit(here: Here) -> None:
+    planned(here, "--max-rows", "2")
+    assert here("worker", "--until-idle").step("ended")["rows"] == 2
+    said = here("resume", *NAMED).out
+    assert "not paused: 2 rows were taken, as many as --max-rows allows; raise that limit" in " ".join(
+        said.split()
+    )
+    assert "payments payouts run FILE --batch-id june" in said
+
+
 def test_the_rest_is_cancelled_once_its_name_was_typed(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     planned(here, "--max-rows", "2")
     assert here("worker", "--until-idle").code == Exit.DONE
@@ -307,6 +317,17 @@ def test_a_password_among_the_arguments_is_warned_of_once_and_shown_nowhere(
     assert "status 'postgresql://postgres:***@" in said[0].err
     left = "".join(path.read_text() for path in here.folder.iterdir() if path.suffix == ".json")
     assert PASSWORD not in left
+
+
+def test_a_password_of_the_limit_store_is_warned_of_too(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PAYMENTS_RATE_SHARE")
+    monkeypatch.setattr(client, "PROCESS", LimiterRegistry())
+    here("ledger", "init")
+    ended = here("worker", "--until-idle", "--limit-store", "redis://:CANARY@127.0.0.1:1/0")
+    assert (ended.code, "CANARY" in ended.out + ended.err) == (Exit.DONE, False)
+    assert "the limit store's password is on the command line" in ended.err
+    assert "put the address into PAYMENTS_LIMIT_STORE" in ended.err
+    assert "command line" not in here("worker", "--until-idle", "--limit-store", "redis://127.0.0.1:1/0").err
 
 
 def test_a_service_file_names_the_database(

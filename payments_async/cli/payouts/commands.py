@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 
 from .._exit_codes import CommandEnded, Exit
 from .._output import JsonFlag, JsonProgressFlag
-from .ledger_address import VISIBLE, LedgerAddress, require_address, require_batch
+from .ledger_address import VARIABLE, LedgerAddress, require_address, require_batch, visible_password
 from .options import (
     BatchOptions,
     Flag,
@@ -49,7 +49,8 @@ def address_of(
     """The ledger that a command is about. Warns of a password among the arguments. Raises CommandEnded."""
     address = require_address(given, os.environ, otherwise)
     if address.has_visible_password:
-        print(f"payments: {VISIBLE}", file=sys.stderr)
+        warning = visible_password("the database's", VARIABLE)
+        print(f"payments: {warning}", file=sys.stderr)
     name = getattr(options, "batch_id", None)
     return attrs.evolve(address, batch_id=name, is_insecure=bool(options and options.insecure_database))
 

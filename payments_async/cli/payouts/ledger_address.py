@@ -19,11 +19,6 @@ from .._exit_codes import CommandEnded, Exit
 
 VARIABLE: Final = "PAYMENTS_LEDGER"
 """The environment variable of the ledger's address."""
-VISIBLE: Final = (
-    f"the database's password is on the command line, where everybody on this machine can read it: put the "
-    f"address into {VARIABLE}, or the password into a password file (PGPASSFILE)"
-)
-"""The warning about a password among a command's arguments."""
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _USER: Final = re.compile(r"(?s)\A([^:]*://[^:/?#@]*):.*@")
 _PARAMETER: Final = re.compile(r"(?s)([?&])([^=&]*)=([^&]*)")
@@ -94,6 +89,14 @@ class LedgerAddress:
 def without_password(text: str) -> str:
     """An address with `***` in place of its password; a path as it is."""
     return _PARAMETER.sub(_masked, _USER.sub(r"\1:***@", text)) if _SCHEME.match(text) else text
+
+
+def visible_password(whose: str, variable: str) -> str:
+    """The warning about a password among a command's arguments."""
+    return (
+        f"{whose} password is on the command line, where everybody on this machine can read it: put the "
+        f"address into {variable}; PostgreSQL's may also be in a password file (PGPASSFILE)"
+    )
 
 
 def _masked(parameter: re.Match[str]) -> str:

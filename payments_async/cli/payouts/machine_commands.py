@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Final
 
 from cyclopts import App, Parameter
 
 from .._output import JsonFlag, JsonLinesFlag, JsonProgressFlag
 from .commands import address_of, batch_address, command, payouts
-from .ledger_address import LedgerAddress, require_database
+from .ledger_address import LedgerAddress, require_database, visible_password, without_password
 from .options import (
     BatchOptions,
     DatabaseArgument,
@@ -52,6 +53,9 @@ def worker(*, options: WorkerArguments | None = None, json: JsonProgressFlag = F
 
     wanted = options or WorkerArguments()
     address = require_database(address_of(wanted.ledger, wanted), _FILE)
+    if wanted.limit_store and without_password(wanted.limit_store) != wanted.limit_store:
+        warning = visible_password("the limit store's", "PAYMENTS_LIMIT_STORE")
+        print(f"payments: {warning}", file=sys.stderr)
     return perform(
         lambda context: work(address, wanted, context), about=address.shown, as_json=json, lines=True
     )

@@ -237,6 +237,8 @@ def _resuming(view: BatchView | None, ledger: LedgerAddress) -> tuple[str, str]:
         return "it is suspect, not paused: commits may be lost", ledger.command("recover")
     if view.state is BatchState.IMPORTED:
         return "it was not planned yet", run_command(ledger)
+    if stopped := view.batch.facts.stopped:
+        return f"it is not paused: {stopped}; raise that limit", run_command(ledger)
     return "it is not paused; workers go on with it, or the same `run` command", run_command(ledger)
 
 
