@@ -20,7 +20,7 @@ import msgspec
 from .. import models
 from .._attrs import named, writable
 from ..models import ExchangeRate, Record
-from .hooks import Hook, fields_of, is_record, number
+from .hooks import Hook, fields_of, is_record, number, shown_in_all
 
 if typing.TYPE_CHECKING:
     import cattrs
@@ -42,7 +42,9 @@ class WireStruct(Parsed, gc=False, forbid_unknown_fields=True):
 @cache
 def wire_struct_of(cls: Any) -> type[WireStruct]:
     """Make the WireStruct of a record class. Fields not typed here are checked by the hook."""
-    fields = [(name, _wire_type(hint), None) for name, hint in _fields(cls).items()]
+    shown, hints = shown_in_all(cls), _fields(cls)
+    fields: list[Any] = [(name, _SET) for name in hints if name in shown]
+    fields += [(name, _wire_type(hint), None) for name, hint in hints.items() if name not in shown]
     made: type[Any] = msgspec.defstruct(f"{cls.__name__}Wire", fields, bases=(WireStruct,))
     _RECORD_CLASSES[made] = cls
     return made
@@ -62,6 +64,8 @@ def _fields(cls: Any) -> dict[str, Any]:
     return kinds
 
 
+_SET = typing.Annotated[str, msgspec.Meta(min_length=1)]
+"""A text that is there; the slow path decides what an answer without it means."""
 _CHECKED = (str, bool, int)
 """Types that msgspec checks. It would read decimals and timestamps by other rules than `hooks`."""
 

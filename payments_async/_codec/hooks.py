@@ -124,8 +124,11 @@ def hook_factory(cls: Any, converter: cattrs.BaseConverter) -> Hook:
 
     With the constructor of the frozen class, decoding would cost half as much again.
     """
-    hints, blank = fields_of(cls), writable(cls)
-    fields = [(name, *_readers(hint, converter), f"{cls.__name__}.{name}") for name, hint in hints.items()]
+    hints, blank, defaults = fields_of(cls), writable(cls), attrs.fields_dict(cls)
+    fields = [
+        (name, defaults[name].default, *_readers(hint, converter), f"{cls.__name__}.{name}")
+        for name, hint in hints.items()
+    ]
     all_known = frozenset(hints).issuperset
 
     def structure(value: Any, _: Any = None) -> Any:
@@ -133,9 +136,11 @@ def hook_factory(cls: Any, converter: cattrs.BaseConverter) -> Hook:
             refuse(value, cls.__name__, "an object")
         made, get = blank(), value.get
         extra = {} if all_known(value) else {name: value[name] for name in value if name not in hints}
-        for name, usual, nested, read, where in fields:
+        for name, default, usual, nested, read, where in fields:
             item = get(name)
-            if item is not None and item.__class__ is not usual:
+            if item is None:
+                item = default
+            elif item.__class__ is not usual:
                 if nested is not None and item.__class__ is dict:
                     item = nested(item)
                 elif (item := read(item, where)) is None and read is moment:
@@ -163,6 +168,12 @@ def _readers(hint: Any, converter: cattrs.BaseConverter) -> tuple[type[Any] | No
         usual, read = _READERS[origin]
         return usual, None, read
     return Decimal, converter.get_structure_hook(ExchangeRate), number
+
+
+@cache
+def shown_in_all(cls: Any) -> frozenset[str]:
+    """The text fields that the usual answers of a record class all have: None is not among their values."""
+    return frozenset(field.name for field in attrs.fields(cls) if field.default == "")
 
 
 @cache

@@ -82,7 +82,7 @@ class Waiting:
         if not isinstance(checkout, models.Checkout):
             checkout = await self._read(wait, CHECKOUTS_RETRIEVE, ids, None)
         unseen = 0
-        while (payment := checkout.payment) is None or payment.id is None:
+        while (payment := checkout.payment) is None or not payment.id:
             if payment is not None and payment.is_final:
                 return checkout
             await self._rest(wait, unseen)

@@ -120,14 +120,19 @@ def _read_success(call: Call, answer: HTTPResponse) -> AttemptResult:
         tree = decode.parse(answer.body)
         record_id = _record_id(tree, call)
         value = _value(call, tree)
-        problem = (
-            "a record without its id" if operation.creates and not getattr(value, "id", "none") else None
-        )
+        problem = _missing(value) if operation.creates else None
     except decode.UnreadableJSON as unreadable:
         problem = str(unreadable)
     if problem is None:
         return _done(call, answer, value, tree.get("message") if operation.shape != "raw" else None)
     return _unreadable(call, answer, record_id, problem)
+
+
+def _missing(value: Any) -> str | None:
+    """Return what the answer of a creation lacks: the record's id, or a checkout's address."""
+    if not getattr(value, "id", "none"):
+        return "a record without its id"
+    return "a checkout without its url" if _is_checkout(value) and not value.url else None
 
 
 def _as_expected(operation: Operation[Any], body: bytes) -> tuple[Any, Any] | None:
@@ -164,7 +169,7 @@ def _done(call: Call, answer: HTTPResponse, value: Any, message: Any) -> Attempt
 def _other_record(call: Call, echo: str, value: Any) -> ResponseMismatch | None:
     """Make an error if the answer is about another record than the one asked for; else None."""
     found = getattr(value, echo)
-    if found is None or found == call.record:
+    if not found or found == call.record:
         return None
     return ResponseMismatch(
         f"{call.operation.name}: the service answered about another record ({echo} differs); nothing is "
@@ -258,12 +263,19 @@ def _page(cls: type[Any], data: Any, pagination: Any) -> models.Page[Any]:
     items, unread = [], []
     for index, item in enumerate(data):
         try:
-            items.append(decode.structure(item, cls))
+            items.append(_listed(decode.structure(item, cls)))
         except decode.UnreadableJSON as problem:
             unread.append(models.Unread(index, str(problem), _id_in(item), item))
     stands = decode.structure(pagination, models.Pagination) if pagination else models.Pagination()
     is_last = proves_end(stands, is_empty=not data, names_next="next_cursor" in (pagination or ()))
     return models.Page(tuple(items), stands, unread=tuple(unread), is_last=is_last)
+
+
+def _listed(record: Any) -> Any:
+    """A record of a list. Raises UnreadableJSON for one without its id."""
+    if getattr(record, "id", None) == "":
+        raise decode.UnreadableJSON(f"{type(record).__name__}.id should be set")
+    return record
 
 
 def _agrees(value: Any, asked: Any) -> bool:

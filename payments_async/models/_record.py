@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import attrs
 
 from .._attrs import ValueMixin
 from ._response import ResponseInfo
+
+_WIDTH: Final = 160
+"""Characters of a repr at most: two lines of 80."""
+_LONGEST: Final = 60
+"""Characters of one value in it."""
+_FIRST = ("id=", "status=", "reference=")
 
 
 def masked(value: object) -> str:
@@ -48,9 +54,18 @@ class Record(ValueMixin):
         return self._response
 
     def __repr__(self) -> str:
-        """Only what is set, personal and account data masked, unknown fields by name."""
-        parts = [*shown_fields(self), *([f"extra={sorted(self.extra)}"] if self.extra else [])]
-        return f"{type(self).__name__}({', '.join(parts)})"
+        """What is set, on two lines of a terminal at most; `...` stands for what does not fit.
+
+        Personal and account data is masked. Nested records show their first field, unknown fields their
+        names.
+        """
+        parts = sorted(shown_fields(self, _short), key=lambda part: not part.startswith(_FIRST))
+        parts += [f"extra={sorted(self.extra)}"] if self.extra else []
+        return f"{type(self).__name__}({_fitting(parts, _WIDTH - len(type(self).__name__) - 2)})"
+
+    def _shown_inside(self) -> str:
+        """What the repr of the record around it shows of this one."""
+        return next((part.partition("=")[2] for part in shown_fields(self, _short)), "...")
 
     def to_dict(self) -> dict[str, Any]:
         """The record under its wire names: Decimals and datetimes unchanged, unknown fields included."""
@@ -70,12 +85,31 @@ def _fields(record: Record) -> dict[str, Any]:
     return {**{name: getattr(record, name) for name in names}, **record.extra}
 
 
-def shown_fields(value: Any) -> Iterator[str]:
+def shown_fields(value: Any, show: Callable[[Any], str] = repr) -> Iterator[str]:
     """The fields of a record or request that are set, for its repr; personal and account data masked."""
     for field in attrs.fields(type(value)):
         item = getattr(value, field.name)
-        if item is not None and field.repr is not False:
-            yield f"{field.name}={(field.repr if callable(field.repr) else repr)(item)}"
+        if item is not None and item != field.default and field.repr is not False:
+            yield f"{field.name}={(field.repr if callable(field.repr) else show)(item)}"
+
+
+def _short(value: Any) -> str:
+    """A value in the repr of its record."""
+    if isinstance(value, Record):
+        return value._shown_inside()
+    if isinstance(value, datetime | Decimal):
+        return str(value)
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 4]}...{text[-1]}"
+
+
+def _fitting(parts: list[str], room: int) -> str:
+    """As many of the parts as fit, and at least one."""
+    text = ", ".join(parts)
+    while len(text) > room and len(parts) > 1:
+        parts = parts[:-1]
+        text = ", ".join([*parts, "..."])
+    return text
 
 
 def _plain(value: Any) -> Any:

@@ -55,9 +55,10 @@ class SessionRestriction(Record):
 class CheckoutSession(Record):
     """The hosted page (Resources, Checkout session)."""
 
-    id: str | None = None
-    url: str | None = None
-    """The page's address, to send the payer to."""
+    id: str = ""
+    """Always set in the answer of a creation; empty where a read does not show it."""
+    url: str = ""
+    """The page's address, to send the payer to. Set and empty like `id`."""
     restriction: SessionRestriction | None = None
     appearance: Appearance | None = None
     expires_at: datetime | None = None
@@ -72,11 +73,11 @@ class Checkout(Record):
     payment: PaymentIntent | None = None
 
     @property
-    def id(self) -> str | None:
+    def id(self) -> str:
         """The session's id, for `checkouts.retrieve`."""
-        return self.checkout.id if self.checkout else None
+        return self.checkout.id if self.checkout else ""
 
     @property
-    def url(self) -> str | None:
+    def url(self) -> str:
         """The hosted page's address."""
-        return self.checkout.url if self.checkout else None
+        return self.checkout.url if self.checkout else ""

@@ -24,6 +24,9 @@ class Amount(Record):
     currency: str | None = None
     """ISO 4217 code."""
 
+    def _shown_inside(self) -> str:
+        return f"{self.value} {self.currency}"
+
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
 class Method(Record):

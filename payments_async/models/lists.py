@@ -93,3 +93,9 @@ class Page(ValueMixin, Generic[T_co]):
 
     def __len__(self) -> int:
         return len(self.items)
+
+    def __repr__(self) -> str:
+        """How much there is, and where the list continues."""
+        unread = f", {len(self.unread)} unread" if self.unread else ""
+        items, cursor = len(self.items), self.next_cursor
+        return f"Page({items} items{unread}, next_cursor={cursor!r}, is_last={self.is_last})"

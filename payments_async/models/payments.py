@@ -122,7 +122,8 @@ class Restriction(Record):
 class PaymentIntent(Record):
     """A payment to collect (Resources, Payment intent). Lists and single reads set different fields."""
 
-    id: str | None = None
+    id: str = ""
+    """Always set in the answer of a creation and in lists; empty where a read does not show it."""
     reference: str | None = None
     amount: Amount | None = None
     customer: Customer | None = None

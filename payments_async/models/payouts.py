@@ -36,7 +36,8 @@ class PayoutInstrument(Record):
 class Payout(Record):
     """Money sent to an instrument. A create response is usually not final yet (States, fact 1)."""
 
-    id: str | None = None
+    id: str = ""
+    """Always set in the answer of a creation and in lists; empty where a read does not show it."""
     amount: Amount | None = None
     settlement_amount: Amount | None = None
     exchange_rate: ExchangeRate | Decimal | None = None

@@ -102,7 +102,7 @@ def _success_breach(case: Spoilt, value: Any) -> str:
         return "a success from what is no JSON object"
     if not isinstance(value, Page | Record):
         return f"returned a {type(value).__name__}"
-    if case.operation.creates and (value.id is None or value.id != id_in(case, tree)):  # type: ignore[union-attr] # creates make records with ids
+    if case.operation.creates and (not value.id or value.id != id_in(case, tree)):  # type: ignore[union-attr] # creates make records with ids
         return "a creation without its id"
     if case.operation.creates and (other := _other_than_asked(value)):
         return f"a success with another {other}"

@@ -136,7 +136,7 @@ async def test_calls_under_a_key_of_the_callers_own_are_one_request(
         return getattr(client, how).create(**fields, idempotency_key=KEY)
 
     if how == "checkouts":
-        data = {"checkout": {"id": "cs_1"}, "payment": {"id": "pi_1"}}
+        data = {"checkout": {"id": "cs_1", "url": "u"}, "payment": {"id": "pi_1"}}
         transport._script[:] = [attrs.evolve(payout_answer(), body=b'{"data": %s}' % encoded(data))]
     first, second = await asyncio.gather(call(), call())
     assert first == second

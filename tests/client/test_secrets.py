@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async import Instrument
+from payments_async import Instrument, PaymentIntent, Payout
 from payments_async._http.types import HTTPResponse
 from payments_async.errors import DecodeError, InvalidRequest, PaymentsError, ResponseMismatch
 from payments_async.params import CheckoutRequest, PayoutRequest
@@ -264,7 +264,8 @@ async def test_no_repr_shows_the_token_of_a_receivers_address(
     requests = [PayoutRequest(**ARGUMENTS, webhook_url=url), CheckoutRequest(**checkout)]
     for value in (payout, intent, *requests, *sandbox.deliveries, *world.payouts, *world.payments):
         assert "Xk4" not in repr(value)
-    for value in (payout, intent, *requests):
+    records = [Payout(webhook_url=payout.webhook_url), PaymentIntent(webhook_url=intent.webhook_url)]
+    for value in (*records, *requests):
         assert f"webhook_url={shown}" in repr(value)
     dotted = shown.replace("***", "•••")
     assert {f"url={dotted}" in repr(value) for value in sandbox.deliveries} == {True}

@@ -104,7 +104,7 @@ def test_a_record_is_made_from_nothing_and_shows_nothing(cls: type[Any]) -> None
     assert not hasattr(record, "__dict__")
     assert record.extra == {}
     assert record.response is None
-    assert set(record.to_dict().values()) <= {None}
+    assert set(record.to_dict().values()) <= {None, ""}
     assert record == cls()
     assert hash(record) == hash(cls())
     for field in attrs.fields(cls):
@@ -138,12 +138,35 @@ SHOWN: list[tuple[type[Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("cls", "body"), SHOWN)
-def test_the_repr_shows_ids_and_amounts_and_masks_people(cls: type[Any], body: dict[str, Any]) -> None:
+def test_the_repr_shows_ids_and_masks_people_on_two_lines(cls: type[Any], body: dict[str, Any]) -> None:
     shown = repr(decode.structure(body, cls))
     assert not [secret for secret in SECRETS if secret in shown]
-    assert "***" in shown
+    assert len(shown) <= 160
     if "id" in body:
-        assert f"id={body['id']!r}" in shown
+        assert f"(id={body['id']!r}" in shown
+
+
+def test_the_repr_shows_what_tells_a_payout_from_others() -> None:
+    assert repr(decode.structure(bodies.PAYOUT, Payout)) == (
+        "Payout(id='po_1', status='pending', reference='inv-7', amount=10.10 XOF, "
+        "settlement_amount=0.02 EUR, exchange_rate=655.95700000, method='mtn_bj', ...)"
+    )
+    assert repr(models.Customer(id="c", email="a@b.test")) == "Customer(id='c', email='***')"
+    attempt = PaymentAttempt(completed_at=NOW, exchange_rate=Decimal("655.957"), failover=models.Failover())
+    assert repr(attempt) == (
+        "PaymentAttempt(exchange_rate=655.957, failover=..., completed_at=2026-01-02 00:00:00+00:00)"
+    )
+
+
+def test_a_long_value_is_cut_in_the_repr() -> None:
+    payout = Payout(id="p" * 400, reference="r" * 400, description="d" * 400)
+    assert repr(payout) == f"Payout(id='{'p' * 55}...', reference='{'r' * 55}...', ...)"
+
+
+def test_the_repr_of_a_page_counts_its_records() -> None:
+    page = Page((Payout(id="po_1"),), Pagination(next_cursor="c"), unread=(models.Unread(1, "", raw=7),))
+    assert repr(page) == "Page(1 items, 1 unread, next_cursor='c', is_last=False)"
+    assert repr(Page()) == "Page(0 items, next_cursor=None, is_last=True)"
 
 
 def test_the_repr_names_unknown_fields_without_their_values() -> None:
@@ -178,7 +201,7 @@ def test_evolve_changes_one_field_and_keeps_the_rest() -> None:
 
 
 def test_a_checkout_without_a_session_has_no_id_and_no_address() -> None:
-    assert (Checkout().id, Checkout().url) == (None, None)
+    assert (Checkout().id, Checkout().url) == ("", "")
     made = Checkout(CheckoutSession(id="cs_1", url="https://pay.test/cs_1"))
     assert (made.id, made.url) == ("cs_1", "https://pay.test/cs_1")
 

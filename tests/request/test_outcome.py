@@ -101,11 +101,12 @@ def test_a_failure_is_in_doubt_exactly_when_something_was_sent(name: str, sent: 
         assert getattr(found.error, "kind", "too_large") == kind
 
 
+SESSION = {"id": "cs_1", "url": "https://pay.test/cs_1"}
 PAID = {"id": "po_1", "reference": "r-1", "amount": {"value": 10.1, "currency": "XOF"}}
 BODIES: dict[str, dict[str, Any]] = {
     "payout": {"data": PAID},
     "intent": {"data": {"id": "pi_1"}},
-    "checkout": {"data": {"checkout": {"id": "cs_1"}, "payment": {"id": "pi_1"}}},
+    "checkout": {"data": {"checkout": SESSION, "payment": {"id": "pi_1"}}},
     "other": {"anything": 1},
     "requery": {"data": {"id": "rq_1"}},
     "read": {"data": PAID},
@@ -147,7 +148,9 @@ def test_a_2xx_without_the_id_of_what_was_created_is_in_doubt_too(name: str) -> 
     [
         ("payout", {"data": {**PAID, "status": 7}}, "po_1"),
         ("intent", {"data": {"id": "pi_1", "amount": "ten"}}, "pi_1"),
-        ("checkout", {"data": {"checkout": {"id": "cs_1"}, "payment": 7}}, "cs_1"),
+        ("checkout", {"data": {"checkout": SESSION, "payment": 7}}, "cs_1"),
+        ("checkout", {"data": {"checkout": {"id": "cs_1"}}}, "cs_1"),
+        ("checkout", {"data": {"checkout": {"id": "cs_1", "url": None}}}, "cs_1"),
     ],
 )
 def test_a_creation_known_by_its_id_alone_happened_and_is_not_asked_for_again(
@@ -219,12 +222,12 @@ def test_what_the_answer_leaves_out_or_rounds_is_no_mismatch(changes: Any) -> No
 
 def test_a_checkouts_payment_is_compared() -> None:
     payment = {"id": "pi_1", "amount": {"value": 11, "currency": "XOF"}}
-    found = reading_of(CREATING["checkout"], 201, {"data": {"checkout": {"id": "cs_1"}, "payment": payment}})
+    found = reading_of(CREATING["checkout"], 201, {"data": {"checkout": SESSION, "payment": payment}})
     assert isinstance(found.error, errors.ResponseMismatch)
 
 
 def test_a_checkout_without_its_payment_is_taken_as_it_is() -> None:
-    assert reading_of(CREATING["checkout"], 201, {"data": {"checkout": {"id": "cs_1"}}}).error is None
+    assert reading_of(CREATING["checkout"], 201, {"data": {"checkout": SESSION}}).error is None
 
 
 def test_a_read_is_not_compared_with_anything() -> None:

@@ -99,7 +99,7 @@ def settled(row: LedgerRow, payout: Payout, later: Sequence[str] = ()) -> RowOut
 
     `later`: what the list shows of its later payouts (`_later`), to be reported where the row seems unpaid.
     """
-    if row.state not in (RowState.IN_FLIGHT, RowState.IN_DOUBT) or payout.id is None:
+    if row.state not in (RowState.IN_FLIGHT, RowState.IN_DOUBT) or not payout.id:
         return None
     matched = compare(row, payout)
     if matched is Match.EQUAL:

@@ -56,7 +56,7 @@ def succeeded(payout: Payout) -> Posted:
     answer = payout.response
     replayed = answer is not None and answer.replayed
     status = 200 if answer is None else answer.status
-    reply = AttemptReply(status, "executed", replayed, "matching", payout.id or "")
+    reply = AttemptReply(status, "executed", replayed, "matching", payout.id)
     return Posted(reply, status_of(payout), is_over(payout), failure=failure_of(payout))
 
 
