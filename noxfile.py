@@ -62,8 +62,15 @@ def typing(session: nox.Session) -> None:
 
 
 @nox.session(python=RUNNING)
+def editors(session: nox.Session) -> None:
+    """Which names of arguments pyright's language server, jedi, IPython and `help()` show."""
+    sync(session, "typing")
+    session.run("python", "-m", "tests.typing.editors")
+
+
+@nox.session(python=RUNNING)
 def mirror(session: nox.Session) -> None:
-    """Renew payments_sync from payments_async; `nox -s mirror -- --check` only compares."""
+    """Renew payments_sync, and the Args sections of both; `nox -s mirror -- --check` only compares."""
     check = session.posargs or ["--check"] * CI
     session.run("python", "-m", "tools.mirror", *check)
 

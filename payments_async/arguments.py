@@ -1,6 +1,7 @@
 """The keyword arguments of every method, with their types and units.
 
-Methods take them as `**arguments: Unpack[...]`; type checkers and editors show them by name.
+Methods take them as `**arguments: Unpack[...]`; type checkers, editors, `help()` and IPython show them by
+name. `tools/mirror` writes the Args sections of the methods from the texts here.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ class PrepareOptions(TypedDict, total=False):
     idempotency_key: str | None
     """8 to 128 printable characters; the client makes one when absent (Limits, Idempotency)."""
     extra_headers: Mapping[str, str] | None
+    """Headers beside the client's own."""
     extra_query: Mapping[str, Any] | None
+    """Pairs added to the query."""
     extra_body: Mapping[str, Any] | None
     """Top-level JSON fields put over the request's own."""
 
@@ -46,7 +49,9 @@ class ReadOptions(SendOptions, total=False):
     """Options of every reading method."""
 
     extra_headers: Mapping[str, str] | None
+    """Headers beside the client's own."""
     extra_query: Mapping[str, Any] | None
+    """Pairs added to the query."""
 
 
 class WriteOptions(PrepareOptions, SendOptions, total=False):
@@ -63,6 +68,7 @@ class _PaymentFields(TypedDict, total=False):
     description: str | None
     """At most 500 characters."""
     customer: CustomerInput | Pairs | None
+    """Whom it is for."""
     return_url: str | None
     """The page where the payer lands afterwards, at most 2048 characters. A visit to it proves nothing."""
     webhook_url: str | None
@@ -116,6 +122,7 @@ class PayoutFields(TypedDict, total=False):
     description: str | None
     """At most 500 characters."""
     customer: CustomerInput | Pairs | None
+    """Whom it is for."""
     webhook_url: str | None
     """The address that gets creation, completion and failure events, unsigned, at most 2048 characters."""
     metadata: Pairs | None
@@ -148,9 +155,11 @@ class PayoutArguments(PayoutPreparation, SendOptions, total=False):
     """Arguments of `payouts.create`."""
 
 
-class _Filters(ReadOptions, total=False):
+class _Filters(TypedDict, total=False):
     status: str | None
+    """One status, such as `pending`."""
     customer_id: str | None
+    """One customer's."""
     created_on_or_after: date | str | None
     """A date, an aware datetime, or text."""
     created_on_or_before: date | str | None
@@ -161,19 +170,24 @@ class _Filters(ReadOptions, total=False):
     """`next_cursor` of another page, with the same filters."""
 
 
-class PaymentIntentFilters(_Filters, total=False):
-    """Arguments of `payment_intents.list` (gap A)."""
-
+class _PaymentIntentFilters(_Filters, total=False):
     channel: str | None
     """The channel the payment came through."""
 
 
-class PayoutFilters(_Filters, total=False):
-    """Arguments of `payouts.list` (gap B)."""
+class PaymentIntentFilters(_PaymentIntentFilters, ReadOptions, total=False):
+    """Arguments of `payment_intents.list` (gap A)."""
 
+
+class _PayoutFilters(_Filters, total=False):
     method: str | None
     """A payout method code."""
     currency: str | None
+    """ISO 4217, three uppercase letters."""
+
+
+class PayoutFilters(_PayoutFilters, ReadOptions, total=False):
+    """Arguments of `payouts.list` (gap B)."""
 
 
 class PaymentIntentIteration(PaymentIntentFilters, total=False):
@@ -190,12 +204,14 @@ class PayoutIteration(PayoutFilters, total=False):
     """Stop after so many."""
 
 
-class Search(ReadOptions, total=False):
-    """Options of `payouts.find`."""
-
+class _SearchOptions(TypedDict, total=False):
     created_on_or_after: date | str | None
     """The search, newest first, may stop at this date."""
     cursor: str | None
     """Position to continue from: `SearchIncomplete.cursor`, with the same `created_on_or_after`."""
     max_pages: int
     """Pages of 100 to read at most; 100 when absent."""
+
+
+class Search(_SearchOptions, ReadOptions, total=False):
+    """Options of `payouts.find`."""

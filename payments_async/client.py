@@ -23,6 +23,7 @@ from ._request.pipeline import Pipeline
 from ._request.resolve import OutcomeResolver, refuse_settled
 from ._request.settings import Settings, altered, check_numbers, check_parts, settle, variables, verifies
 from ._runtime import SESSION, SYSTEM, Runtime
+from ._signatures import named_arguments, on_class
 from .arguments import WriteOptions
 from .errors import OutcomeUnknown
 from .events import Event
@@ -50,6 +51,7 @@ def opened(settings: Settings, runtime: Runtime, transport: Transport) -> Pipeli
 R = TypeVar("R")
 
 
+@named_arguments
 class AsyncPayments:
     """Collects payments and sends payouts.
 
@@ -58,6 +60,15 @@ class AsyncPayments:
     or without `async with`; close it with `aclose()`. All clients of a key in a process share the key's rate
     limits.
     """
+
+    checkouts: AsyncCheckouts = on_class(AsyncCheckouts)
+    """Payments with a hosted page."""
+    payment_intents: AsyncPaymentIntents = on_class(AsyncPaymentIntents)
+    """Payments and their attempts."""
+    payouts: AsyncPayouts = on_class(AsyncPayouts)
+    """Money sent to a recipient."""
+    methods: AsyncMethods = on_class(AsyncMethods)
+    """Payment methods."""
 
     def __init__(
         self,
@@ -147,14 +158,10 @@ class AsyncPayments:
         self._pipeline = pipeline
         # `bulk` and `webhooks` use this for what the public methods do not offer.
         internal = self._internal = ResourceClient(pipeline, waiting)
-        self.checkouts: AsyncCheckouts = AsyncCheckouts(internal)
-        """Payments with a hosted page."""
-        self.payment_intents: AsyncPaymentIntents = AsyncPaymentIntents(internal)
-        """Payments and their attempts."""
-        self.payouts: AsyncPayouts = AsyncPayouts(internal)
-        """Money sent to a recipient."""
-        self.methods: AsyncMethods = AsyncMethods(internal)
-        """Payment methods."""
+        self.checkouts = AsyncCheckouts(internal)
+        self.payment_intents = AsyncPaymentIntents(internal)
+        self.payouts = AsyncPayouts(internal)
+        self.methods = AsyncMethods(internal)
 
     def with_options(
         self,
@@ -230,7 +237,14 @@ class AsyncPayments:
             result: a record class to read `data` as; None for the whole decoded JSON.
             limit: "write", "read", "diagnostic" or "refund_availability"; chosen by method and path when
                 absent.
-            options: see `arguments.WriteOptions`.
+            idempotency_key: 8 to 128 printable characters; the client makes one when absent (Limits,
+                Idempotency).
+            extra_headers: headers beside the client's own.
+            extra_query: pairs added to the query.
+            extra_body: top-level JSON fields put over the request's own.
+            timeout: seconds for each attempt.
+            deadline: seconds for the whole call: pacing, attempts and back-off.
+            max_retries: attempts after the first.
 
         Raises:
             InvalidRequest: the arguments are invalid; nothing was sent.
@@ -248,14 +262,14 @@ class AsyncPayments:
 
     async def send(
         self,
-        prepared: PreparedRequest,
+        prepared: PreparedRequest[R],
         *,
         priority: Literal["interactive", "bulk"] = "interactive",
         max_retries: int | None = None,
         timeout: float | None = None,
         deadline: float | None = None,
         rotated_key: bool = False,
-    ) -> Any:
+    ) -> R:
         """Send a prepared request. Sent any number of times within 24 hours, it is carried out once.
 
         A call that sends a request already under way in this process waits for that call's result.
@@ -281,7 +295,11 @@ class AsyncPayments:
         options = {"max_retries": max_retries, "timeout": timeout, "deadline": deadline}
         return await self._internal.send(prepared, options, priority=priority)
 
-    async def resolve(self, outcome: OutcomeUnknown | PreparedRequest) -> Any:
+    @overload
+    async def resolve(self, outcome: PreparedRequest[R]) -> R: ...
+    @overload
+    async def resolve(self, outcome: OutcomeUnknown) -> Any: ...
+    async def resolve(self, outcome: OutcomeUnknown | PreparedRequest[Any]) -> Any:
         """Find out what became of a write in doubt.
 
         While the idempotency key protects the write (23 hours), the same bytes are sent again with that key.

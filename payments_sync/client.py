@@ -11,6 +11,7 @@ from payments_async._http.types import Transport
 from payments_async._rate_limit.limits import LimitClass, LimitSnapshot, RateLimits
 from payments_async._request.auth import hidden
 from payments_async._runtime import Runtime
+from payments_async._signatures import named_arguments, on_class
 from payments_async.arguments import WriteOptions
 from payments_async.client import AsyncPayments
 from payments_async.errors import OutcomeUnknown
@@ -27,6 +28,7 @@ from .resources.payouts import Payouts
 R = TypeVar("R")
 
 
+@named_arguments
 class Payments:
     """Collects payments and sends payouts.
 
@@ -35,6 +37,15 @@ class Payments:
     or without `with`; close it with `close()`. All clients of a key in a process share the key's rate
     limits.
     """
+
+    checkouts: Checkouts = on_class(Checkouts)
+    """Payments with a hosted page."""
+    payment_intents: PaymentIntents = on_class(PaymentIntents)
+    """Payments and their attempts."""
+    payouts: Payouts = on_class(Payouts)
+    """Money sent to a recipient."""
+    methods: Methods = on_class(Methods)
+    """Payment methods."""
 
     def __init__(
         self,
@@ -121,14 +132,10 @@ class Payments:
 
     def _assemble(self, twin: AsyncPayments, bridge: Bridge) -> None:
         self._async, self._bridge = twin, bridge
-        self.checkouts: Checkouts = Checkouts(twin.checkouts, bridge)
-        """Payments with a hosted page."""
-        self.payment_intents: PaymentIntents = PaymentIntents(twin.payment_intents, bridge)
-        """Payments and their attempts."""
-        self.payouts: Payouts = Payouts(twin.payouts, bridge)
-        """Money sent to a recipient."""
-        self.methods: Methods = Methods(twin.methods, bridge)
-        """Payment methods."""
+        self.checkouts = Checkouts(twin.checkouts, bridge)
+        self.payment_intents = PaymentIntents(twin.payment_intents, bridge)
+        self.payouts = Payouts(twin.payouts, bridge)
+        self.methods = Methods(twin.methods, bridge)
 
     def with_options(
         self,
@@ -206,7 +213,14 @@ class Payments:
             result: a record class to read `data` as; None for the whole decoded JSON.
             limit: "write", "read", "diagnostic" or "refund_availability"; chosen by method and path when
                 absent.
-            options: see `arguments.WriteOptions`.
+            idempotency_key: 8 to 128 printable characters; the client makes one when absent (Limits,
+                Idempotency).
+            extra_headers: headers beside the client's own.
+            extra_query: pairs added to the query.
+            extra_body: top-level JSON fields put over the request's own.
+            timeout: seconds for each attempt.
+            deadline: seconds for the whole call: pacing, attempts and back-off.
+            max_retries: attempts after the first.
 
         Raises:
             InvalidRequest: the arguments are invalid; nothing was sent.
@@ -221,14 +235,14 @@ class Payments:
 
     def send(
         self,
-        prepared: PreparedRequest,
+        prepared: PreparedRequest[R],
         *,
         priority: Literal["interactive", "bulk"] = "interactive",
         max_retries: int | None = None,
         timeout: float | None = None,
         deadline: float | None = None,
         rotated_key: bool = False,
-    ) -> Any:
+    ) -> R:
         """Send a prepared request. Sent any number of times within 24 hours, it is carried out once.
 
         A call that sends a request already under way in this process waits for that call's result.
@@ -260,7 +274,13 @@ class Payments:
             rotated_key=rotated_key,
         )
 
-    def resolve(self, outcome: OutcomeUnknown | PreparedRequest) -> Any:
+    @overload
+    def resolve(self, outcome: PreparedRequest[R]) -> R: ...
+
+    @overload
+    def resolve(self, outcome: OutcomeUnknown) -> Any: ...
+
+    def resolve(self, outcome: OutcomeUnknown | PreparedRequest[Any]) -> Any:
         """Find out what became of a write in doubt.
 
         While the idempotency key protects the write (23 hours), the same bytes are sent again with that key.
@@ -279,7 +299,8 @@ class Payments:
             ResponseMismatch: the reference belongs to a different payout.
             ConfigurationError: the argument cannot be resolved, or is of another environment or address.
         """
-        return self._bridge.call(self._async.resolve, outcome)
+        # a ParamSpec does not hold overloads
+        return self._bridge.call(lambda: self._async.resolve(outcome))
 
     def warm_up(self, *, deadline: float | None = None) -> None:
         """Load what the first calls need and open a connection: for the start of a worker process.

@@ -48,7 +48,7 @@ class Call:
     """Asked right before the first byte of each attempt; False withholds it."""
 
 
-_prepared = maker(PreparedRequest)
+_prepared: Callable[..., PreparedRequest[Any]] = maker(PreparedRequest)
 
 
 def reading(

@@ -13,16 +13,17 @@ import os
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Self, Unpack
 
+from .._signatures import named_arguments
 from ..client import AsyncPayments
 from ..params import Money
 from . import _options
+from ._options import LoadOptions, ReadingOptions
 from ._report import BatchReport, Progress
 from ._runner import BatchRunner
 from ._session import BatchSession
 from .engine.service import Service
 
 if TYPE_CHECKING:
-    from ._options import LoadOptions, ReadingOptions
     from ._report import ImportReport
     from .export.export import ExportReport
     from .ledger.ledger import Ledger
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from .reconcile.retry_failed import RetryReport
 
 
+@named_arguments
 class PayoutBatch:
     """One batch and its ledger, which records every row: `async with PayoutBatch.open(path, client)`."""
 
@@ -104,8 +106,21 @@ class PayoutBatch:
         Args:
             source: a file (.csv, .jsonl, .ndjson, .parquet), a source of `bulk.sources`, or payouts
                 (`PayoutRequest` or `(row_key, PayoutRequest)`) that can be read twice, such as a list.
-            options: `batch_id`, `reference_prefix`, `proofs`, `skip_invalid`, `rejects`, `strict_amounts`,
-                `accept_edits`, `pay_again`: see `bulk.LoadOptions`.
+            batch_id: the batch's name; by default the hash of the input. Every row's reference is made of it,
+                so that the same batch is never paid twice, not even from another ledger. A live key needs a
+                name for a new batch, unless every row has a reference of its own.
+            reference_prefix: a prefix for every reference that is made.
+            proofs: mark each payout with one metadata pair that shows whose it is; rows keep nine. Default
+                True.
+            skip_invalid: leave rows with faults out, instead of refusing the input.
+            rejects: a file for the rows with faults, to be corrected (mode 0600), each with the reference
+                that it has in this batch. The input is then read once more.
+            strict_amounts: refuse amounts of more than 15 significant digits, instead of warning.
+            accept_edits: accept an edited input: give rows that are new or rejected their new content, under
+                the same reference, and cancel new rows that were removed. All or nothing: any other
+                difference is refused.
+            pay_again: import an input that another ledger in the folder holds as another batch: its rows are
+                paid again.
 
         Raises:
             SourceErrors: rows are at fault: it names them all, and nothing was imported.
@@ -132,8 +147,16 @@ class PayoutBatch:
 
         Args:
             source: as for `load`.
-            options: `batch_id`, `reference_prefix`, `proofs`, `skip_invalid`, `rejects`, `strict_amounts`:
-                see `bulk.ReadingOptions`.
+            batch_id: the batch's name; by default the hash of the input. Every row's reference is made of it,
+                so that the same batch is never paid twice, not even from another ledger. A live key needs a
+                name for a new batch, unless every row has a reference of its own.
+            reference_prefix: a prefix for every reference that is made.
+            proofs: mark each payout with one metadata pair that shows whose it is; rows keep nine. Default
+                True.
+            skip_invalid: leave rows with faults out, instead of refusing the input.
+            rejects: a file for the rows with faults, to be corrected (mode 0600), each with the reference
+                that it has in this batch. The input is then read once more.
+            strict_amounts: refuse amounts of more than 15 significant digits, instead of warning.
 
         Raises what `load` does, except LedgerOfAnotherInput and InputPaidElsewhere: the report shows these.
         """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self
 
 import attrs
 
@@ -13,14 +13,24 @@ from .._attrs import ValueMixin
 from ..models._record import masked
 from . import operations
 
-_P = TypeVar("_P", bound="PreparedRequest")
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    R_co = TypeVar("R_co", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    R_co = TypeVar("R_co", covariant=True)
+
+_P = TypeVar("_P", bound="PreparedRequest[Any]")
 
 
 @attrs.frozen(eq=False, repr=False)
-class PreparedRequest(ValueMixin):
+class PreparedRequest(ValueMixin, Generic[R_co]):
     """A write, ready to be sent, now or by another process: the exact bytes and their idempotency key.
 
-    Sent again within 24 hours, it is the same request to the service (Limits, Idempotency).
+    Sent again within 24 hours, it is the same request to the service (Limits, Idempotency). A
+    `PreparedRequest[Payout]` comes to a `Payout`; `PreparedRequest[Payout].from_json` reads one.
     """
 
     operation: str

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from functools import cache
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Mapping
+from functools import cache, wraps
 from typing import Any, TypeVar
 
 import attrs
@@ -25,6 +27,7 @@ from ..params import CheckoutRequest, Params, PaymentIntentRequest, PayoutReques
 from ..params.operations import OPERATIONS, Operation, by_name, id_problems
 
 R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
 Sending = Coroutine[Any, Any, R]
 """A call to be awaited at once, with no coroutine in between."""
 
@@ -105,7 +108,7 @@ class ResourceClient:
         """End this client's calls when the limit store cannot be reached for long: for a bulk run."""
         self.pipeline.settings = attrs.evolve(self.pipeline.settings, fails_closed=True)
 
-    def prepare(self, operation: Operation[Any], cls: type[Params], arguments: Any) -> PreparedRequest:
+    def prepare(self, operation: Operation[R], cls: type[Params], arguments: Any) -> PreparedRequest[R]:
         """Prepare a write. Raises InvalidRequest, also for a key last used with another body.
 
         On failure, `arguments` (the call's own dict) is emptied: tracebacks print local variables.
@@ -139,12 +142,12 @@ class ResourceClient:
 
     def send(
         self,
-        prepared: PreparedRequest,
+        prepared: PreparedRequest[R],
         options: Mapping[str, Any],
         *,
         priority: _calls.Priority,
         may_send: Callable[[], bool] | None = None,
-    ) -> Sending[Any]:
+    ) -> Sending[R]:
         """Send a prepared write.
 
         `may_send` is asked right before the first byte. A write with one joins no other caller's, whose
@@ -200,6 +203,45 @@ class ResourceClient:
     def reader(self, records: RecordList[R]) -> ListReader[R]:
         """Make a reader of a list, with pages as large as the service allows."""
         return ListReader(self.pipeline, records)
+
+
+class _PageCall(Coroutine[Any, Any, R]):
+    """A coroutine that says what to do when it is iterated over instead of awaited."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: Coroutine[Any, Any, R]) -> None:
+        self._call = call
+
+    def __await__(self) -> Generator[Any, Any, R]:
+        return self._call.__await__()
+
+    def send(self, value: Any) -> Any:
+        return self._call.send(value)
+
+    def throw(self, *raised: Any) -> Any:
+        return self._call.throw(*raised)
+
+    def close(self) -> None:
+        self._call.close()
+
+    def __aiter__(self) -> Any:
+        self.close()
+        raise TypeError(
+            "list() reads one page, and is awaited; for all records: async for record in iterate(...)"
+        )
+
+
+def awaited_page(method: F) -> F:
+    """Decorate `list`: `async for` over what it returns, a slip for `iterate`, is refused with that name."""
+
+    @wraps(method)
+    def call(*args: Any, **arguments: Any) -> _PageCall[Any]:
+        return _PageCall(method(*args, **arguments))
+
+    marked: Any = getattr(inspect, "markcoroutinefunction", lambda it: it)(call)  # since Python 3.12
+    marked._is_coroutine = getattr(asyncio.coroutines, "_is_coroutine", None)  # before
+    return marked  # type: ignore[no-any-return] # it is awaited like the method's own coroutine
 
 
 class Resource:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Unpack
 
 from .. import arguments, models, params
+from .._signatures import named_arguments
 from ..params import PreparedRequest
 from ..params.operations import CHECKOUTS_CREATE, CHECKOUTS_RETRIEVE
 from ._base import Resource
 
 
+@named_arguments
 class AsyncCheckouts(Resource):
     """`client.checkouts`."""
 
@@ -17,7 +19,30 @@ class AsyncCheckouts(Resource):
         """Create a payment and its hosted page; send the payer to `.url` (POST /payment/checkouts).
 
         Args:
-            arguments: `amount`, `currency`, and any field and option of `arguments.CheckoutArguments`.
+            amount: major units, at least 1: Decimal, int or decimal text.
+            currency: ISO 4217, three uppercase letters.
+            description: at most 500 characters.
+            customer: whom it is for.
+            return_url: the page where the payer lands afterwards, at most 2048 characters. A visit to it
+                proves nothing.
+            webhook_url: the address that gets the events, unsigned, at most 2048 characters.
+            statement_descriptor: at most 22 letters, digits, white space, periods, commas and hyphens.
+            receipt_email: at most 255 characters.
+            entity_id: your identifier of the thing paid for, at most 191 characters.
+            entity_created_at: aware, not in the future.
+            gateway_options: parameters for gateways, by gateway code.
+            metadata: up to 10 pairs, returned unchanged.
+            expires_in_minutes: 30 to 1440.
+            restriction: one country or one phone number.
+            appearance: overrides of the page's design.
+            idempotency_key: 8 to 128 printable characters; the client makes one when absent (Limits,
+                Idempotency).
+            extra_headers: headers beside the client's own.
+            extra_query: pairs added to the query.
+            extra_body: top-level JSON fields put over the request's own.
+            timeout: seconds for each attempt.
+            deadline: seconds for the whole call: pacing, attempts and back-off.
+            max_retries: attempts after the first.
 
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.
@@ -29,11 +54,31 @@ class AsyncCheckouts(Resource):
         finally:
             del arguments  # tracebacks print locals
 
-    def prepare(self, **arguments: Unpack[arguments.CheckoutPreparation]) -> PreparedRequest:
+    def prepare(self, **arguments: Unpack[arguments.CheckoutPreparation]) -> PreparedRequest[models.Checkout]:
         """The exact bytes and idempotency key of a create: store them, then `client.send` them.
 
         Args:
-            arguments: what `create` takes, but for `timeout`, `deadline` and `max_retries`.
+            amount: major units, at least 1: Decimal, int or decimal text.
+            currency: ISO 4217, three uppercase letters.
+            description: at most 500 characters.
+            customer: whom it is for.
+            return_url: the page where the payer lands afterwards, at most 2048 characters. A visit to it
+                proves nothing.
+            webhook_url: the address that gets the events, unsigned, at most 2048 characters.
+            statement_descriptor: at most 22 letters, digits, white space, periods, commas and hyphens.
+            receipt_email: at most 255 characters.
+            entity_id: your identifier of the thing paid for, at most 191 characters.
+            entity_created_at: aware, not in the future.
+            gateway_options: parameters for gateways, by gateway code.
+            metadata: up to 10 pairs, returned unchanged.
+            expires_in_minutes: 30 to 1440.
+            restriction: one country or one phone number.
+            appearance: overrides of the page's design.
+            idempotency_key: 8 to 128 printable characters; the client makes one when absent (Limits,
+                Idempotency).
+            extra_headers: headers beside the client's own.
+            extra_query: pairs added to the query.
+            extra_body: top-level JSON fields put over the request's own.
 
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.
@@ -50,7 +95,11 @@ class AsyncCheckouts(Resource):
 
         Args:
             checkout_id: the session's id.
-            options: see `arguments.ReadOptions`.
+            timeout: seconds for each attempt.
+            deadline: seconds for the whole call: pacing, attempts and back-off.
+            max_retries: attempts after the first.
+            extra_headers: headers beside the client's own.
+            extra_query: pairs added to the query.
 
         Raises:
             InvalidRequest: the id cannot be part of a path; nothing was sent.

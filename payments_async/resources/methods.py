@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Unpack
 
 from .. import arguments, models
+from .._signatures import named_arguments
 from ..params.operations import METHODS_STATUS
 from ._base import Resource
 
 
+@named_arguments
 class AsyncMethods(Resource):
     """`client.methods`."""
 
@@ -20,7 +22,11 @@ class AsyncMethods(Resource):
         Args:
             method_code: the method's code, as the methods endpoint returns it.
             country_code: ISO 3166-1 alpha-2.
-            options: see `arguments.ReadOptions`.
+            timeout: seconds for each attempt.
+            deadline: seconds for the whole call: pacing, attempts and back-off.
+            max_retries: attempts after the first.
+            extra_headers: headers beside the client's own.
+            extra_query: pairs added to the query.
 
         Raises:
             InvalidRequest: a code cannot be part of a path; nothing was sent.

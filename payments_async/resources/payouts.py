@@ -10,15 +10,17 @@ import attrs
 from .. import arguments, models
 from .._request import prepare as _calls
 from .._request.pages import PAYOUTS, ListPosition
+from .._signatures import named_arguments
 from ..errors import InvalidRequest
 from ..params import PayoutRequest, PreparedRequest
 from ..params.operations import PAYOUTS_CREATE, PAYOUTS_INSPECT, PAYOUTS_SYNC
-from ._base import Resource
+from ._base import Resource, awaited_page
 
 _FIND = PAYOUTS.named("payouts.find")
 _SEARCH_OPTIONS = frozenset(arguments.Search.__annotations__)
 
 
+@named_arguments
 class AsyncPayouts(Resource):
     """`client.payouts`."""
 
@@ -26,8 +28,26 @@ class AsyncPayouts(Resource):
         """Send money. The payout that comes back is usually not final yet (POST /payouts).
 
         Args:
-            arguments: `amount`, `currency`, `method`, `instrument`, best a `reference` too, and any
-                field and option of `arguments.PayoutArguments`.
+            amount: major units, at least 1: Decimal, int or decimal text.
+            currency: ISO 4217, three uppercase letters.
+            method: the payout method's code, from the dashboard.
+            instrument: the receiving account or phone number.
+            reference: your identifier, unique within the project, at most 191 characters. Give one: it makes
+                the payout impossible to pay twice and possible to find again.
+            description: at most 500 characters.
+            customer: whom it is for.
+            webhook_url: the address that gets creation, completion and failure events, unsigned, at most 2048
+                characters.
+            metadata: up to 10 pairs, returned unchanged.
+            gateway_options: parameters for gateways, by gateway code.
+            idempotency_key: 8 to 128 printable characters; the client makes one when absent (Limits,
+                Idempotency).
+            extra_headers: headers beside the client's own.
+            extra_query: pairs added to the query.
+            extra_body: top-level JSON fields put over the request's own.
+            timeout: seconds for each attempt.
+            deadline: seconds for the whole call: pacing, attempts and back-off.
+            max_retries: attempts after the first.
 
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.
@@ -40,11 +60,27 @@ class AsyncPayouts(Resource):
         finally:
             del arguments  # tracebacks print locals
 
-    def prepare(self, **arguments: Unpack[arguments.PayoutPreparation]) -> PreparedRequest:
+    def prepare(self, **arguments: Unpack[arguments.PayoutPreparation]) -> PreparedRequest[models.Payout]:
         """The exact bytes and idempotency key of a create: store them, then `client.send` them.
 
         Args:
-            arguments: what `create` takes, but for `timeout`, `deadline` and `max_retries`.
+            amount: major units, at least 1: Decimal, int or decimal text.
+            currency: ISO 4217, three uppercase letters.
+            method: the payout method's code, from the dashboard.
+            instrument: the receiving account or phone number.
+            reference: your identifier, unique within the project, at most 191 characters. Give one: it makes
+                the payout impossible to pay twice and possible to find again.
+            description: at most 500 characters.
+            customer: whom it is for.
+            webhook_url: the address that gets creation, completion and failure events, unsigned, at most 2048
+                characters.
+            metadata: up to 10 pairs, returned unchanged.
+            gateway_options: parameters for gateways, by gateway code.
+            idempotency_key: 8 to 128 printable characters; the client makes one when absent (Limits,
+                Idempotency).
+            extra_headers: headers beside the client's own.
+            extra_query: pairs added to the query.
+            extra_body: top-level JSON fields put over the request's own.
 
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.
@@ -54,11 +90,24 @@ class AsyncPayouts(Resource):
         finally:
             del arguments  # tracebacks print locals
 
+    @awaited_page
     async def list(self, **arguments: Unpack[arguments.PayoutFilters]) -> models.Page[models.Payout]:
         """One page of payouts, newest first (GET /payouts; gaps B, C, D).
 
         Args:
-            arguments: filters, `page_size`, `cursor` and options of `arguments.PayoutFilters`.
+            status: one status, such as `pending`.
+            customer_id: one customer's.
+            created_on_or_after: a date, an aware datetime, or text.
+            created_on_or_before: a date, an aware datetime, or text.
+            page_size: 1 to 100; the service's own when absent (gap D).
+            cursor: `next_cursor` of another page, with the same filters.
+            method: a payout method code.
+            currency: ISO 4217, three uppercase letters.
+            timeout: seconds for each attempt.
+            deadline: seconds for the whole call: pacing, attempts and back-off.
+            max_retries: attempts after the first.
+            extra_headers: headers beside the client's own.
+            extra_query: pairs added to the query.
 
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.
@@ -70,7 +119,20 @@ class AsyncPayouts(Resource):
         """Every payout of the list that can be read, newest first; pages are read as they are needed.
 
         Args:
-            arguments: what `list` takes, and `max_items`.
+            status: one status, such as `pending`.
+            customer_id: one customer's.
+            created_on_or_after: a date, an aware datetime, or text.
+            created_on_or_before: a date, an aware datetime, or text.
+            page_size: 1 to 100; the service's own when absent (gap D).
+            cursor: `next_cursor` of another page, with the same filters.
+            method: a payout method code.
+            currency: ISO 4217, three uppercase letters.
+            timeout: seconds for each attempt.
+            deadline: seconds for the whole call: pacing, attempts and back-off.
+            max_retries: attempts after the first.
+            extra_headers: headers beside the client's own.
+            extra_query: pairs added to the query.
+            max_items: stop after so many.
 
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.
@@ -87,9 +149,14 @@ class AsyncPayouts(Resource):
 
         Args:
             reference: as it was sent.
-            search: `created_on_or_after` (where the reading may end), `max_pages` of 100 to read at most
-                (100), `cursor` (where to continue after SearchIncomplete), and options of
-                `arguments.ReadOptions` for each page.
+            created_on_or_after: the search, newest first, may stop at this date.
+            cursor: position to continue from: `SearchIncomplete.cursor`, with the same `created_on_or_after`.
+            max_pages: pages of 100 to read at most; 100 when absent.
+            timeout: seconds for each attempt.
+            deadline: seconds for the whole call: pacing, attempts and back-off.
+            max_retries: attempts after the first.
+            extra_headers: headers beside the client's own.
+            extra_query: pairs added to the query.
 
         Returns:
             The payout, with the answer of its page as `.response`.
@@ -124,7 +191,11 @@ class AsyncPayouts(Resource):
 
         Args:
             payout_id: the payout's id.
-            options: see `arguments.ReadOptions`.
+            timeout: seconds for each attempt.
+            deadline: seconds for the whole call: pacing, attempts and back-off.
+            max_retries: attempts after the first.
+            extra_headers: headers beside the client's own.
+            extra_query: pairs added to the query.
 
         Raises:
             InvalidRequest: the id cannot be part of a path; nothing was sent.
@@ -139,7 +210,11 @@ class AsyncPayouts(Resource):
 
         Args:
             payout_id: the payout's id.
-            options: see `arguments.ReadOptions`.
+            timeout: seconds for each attempt.
+            deadline: seconds for the whole call: pacing, attempts and back-off.
+            max_retries: attempts after the first.
+            extra_headers: headers beside the client's own.
+            extra_query: pairs added to the query.
 
         Raises:
             InvalidRequest: the id cannot be part of a path; nothing was sent.

@@ -14,6 +14,8 @@ import os
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Self, Unpack
 
+from payments_async._signatures import named_arguments
+from payments_async.bulk._options import LoadOptions, ReadingOptions
 from payments_async.bulk._report import BatchReport, Progress
 from payments_async.bulk.batch import PayoutBatch as AsyncPayoutBatch
 from payments_async.params import Money
@@ -22,7 +24,6 @@ from .._batch_bridge import BatchBridge
 from ..client import Payments
 
 if TYPE_CHECKING:
-    from payments_async.bulk._options import LoadOptions, ReadingOptions
     from payments_async.bulk._report import ImportReport
     from payments_async.bulk.export.export import ExportReport
     from payments_async.bulk.loading.load import Input
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from payments_async.bulk.reconcile.retry_failed import RetryReport
 
 
+@named_arguments
 class PayoutBatch:
     """One batch and its ledger, which records every row: `with PayoutBatch.open(path, client)`."""
 
@@ -94,8 +96,21 @@ class PayoutBatch:
         Args:
             source: a file (.csv, .jsonl, .ndjson, .parquet), a source of `bulk.sources`, or payouts
                 (`PayoutRequest` or `(row_key, PayoutRequest)`) that can be read twice, such as a list.
-            options: `batch_id`, `reference_prefix`, `proofs`, `skip_invalid`, `rejects`, `strict_amounts`,
-                `accept_edits`, `pay_again`: see `bulk.LoadOptions`.
+            batch_id: the batch's name; by default the hash of the input. Every row's reference is made of it,
+                so that the same batch is never paid twice, not even from another ledger. A live key needs a
+                name for a new batch, unless every row has a reference of its own.
+            reference_prefix: a prefix for every reference that is made.
+            proofs: mark each payout with one metadata pair that shows whose it is; rows keep nine. Default
+                True.
+            skip_invalid: leave rows with faults out, instead of refusing the input.
+            rejects: a file for the rows with faults, to be corrected (mode 0600), each with the reference
+                that it has in this batch. The input is then read once more.
+            strict_amounts: refuse amounts of more than 15 significant digits, instead of warning.
+            accept_edits: accept an edited input: give rows that are new or rejected their new content, under
+                the same reference, and cancel new rows that were removed. All or nothing: any other
+                difference is refused.
+            pay_again: import an input that another ledger in the folder holds as another batch: its rows are
+                paid again.
 
         Raises:
             SourceErrors: rows are at fault: it names them all, and nothing was imported.
@@ -115,8 +130,16 @@ class PayoutBatch:
 
         Args:
             source: as for `load`.
-            options: `batch_id`, `reference_prefix`, `proofs`, `skip_invalid`, `rejects`, `strict_amounts`:
-                see `bulk.ReadingOptions`.
+            batch_id: the batch's name; by default the hash of the input. Every row's reference is made of it,
+                so that the same batch is never paid twice, not even from another ledger. A live key needs a
+                name for a new batch, unless every row has a reference of its own.
+            reference_prefix: a prefix for every reference that is made.
+            proofs: mark each payout with one metadata pair that shows whose it is; rows keep nine. Default
+                True.
+            skip_invalid: leave rows with faults out, instead of refusing the input.
+            rejects: a file for the rows with faults, to be corrected (mode 0600), each with the reference
+                that it has in this batch. The input is then read once more.
+            strict_amounts: refuse amounts of more than 15 significant digits, instead of warning.
 
         Raises what `load` does, except LedgerOfAnotherInput and InputPaidElsewhere: the report shows these.
         """

@@ -6,11 +6,13 @@ from __future__ import annotations
 from typing import Unpack
 
 from payments_async import arguments, models
+from payments_async._signatures import named_arguments
 from payments_async.resources.methods import AsyncMethods
 
 from .._event_loop import Bridge
 
 
+@named_arguments
 class Methods:
     """`client.methods`."""
 
@@ -25,7 +27,11 @@ class Methods:
         Args:
             method_code: the method's code, as the methods endpoint returns it.
             country_code: ISO 3166-1 alpha-2.
-            options: see `arguments.ReadOptions`.
+            timeout: seconds for each attempt.
+            deadline: seconds for the whole call: pacing, attempts and back-off.
+            max_retries: attempts after the first.
+            extra_headers: headers beside the client's own.
+            extra_query: pairs added to the query.
 
         Raises:
             InvalidRequest: a code cannot be part of a path; nothing was sent.

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from typing import Unpack
 
 from payments_async import arguments, models
+from payments_async._signatures import named_arguments
 from payments_async.params import PreparedRequest
 from payments_async.resources.payment_intents import AsyncPaymentIntents
 
 from .._event_loop import Bridge
 
 
+@named_arguments
 class PaymentIntents:
     """`client.payment_intents`."""
 
@@ -23,8 +25,28 @@ class PaymentIntents:
         """Create a payment, and start a first attempt when `attempt` is given (POST /payment/intents).
 
         Args:
-            arguments: `amount`, `currency`, and any field and option of
-                `arguments.PaymentIntentArguments`.
+            amount: major units, at least 1: Decimal, int or decimal text.
+            currency: ISO 4217, three uppercase letters.
+            description: at most 500 characters.
+            customer: whom it is for.
+            return_url: the page where the payer lands afterwards, at most 2048 characters. A visit to it
+                proves nothing.
+            webhook_url: the address that gets the events, unsigned, at most 2048 characters.
+            statement_descriptor: at most 22 letters, digits, white space, periods, commas and hyphens.
+            receipt_email: at most 255 characters.
+            entity_id: your identifier of the thing paid for, at most 191 characters.
+            entity_created_at: aware, not in the future.
+            gateway_options: parameters for gateways, by gateway code.
+            metadata: up to 10 pairs, returned unchanged.
+            attempt: a first attempt to start at once (gap M).
+            idempotency_key: 8 to 128 printable characters; the client makes one when absent (Limits,
+                Idempotency).
+            extra_headers: headers beside the client's own.
+            extra_query: pairs added to the query.
+            extra_body: top-level JSON fields put over the request's own.
+            timeout: seconds for each attempt.
+            deadline: seconds for the whole call: pacing, attempts and back-off.
+            max_retries: attempts after the first.
 
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.
@@ -36,11 +58,31 @@ class PaymentIntents:
         finally:
             del arguments  # tracebacks print locals
 
-    def prepare(self, **arguments: Unpack[arguments.PaymentIntentPreparation]) -> PreparedRequest:
+    def prepare(
+        self, **arguments: Unpack[arguments.PaymentIntentPreparation]
+    ) -> PreparedRequest[models.PaymentIntent]:
         """The exact bytes and idempotency key of a create: store them, then `client.send` them.
 
         Args:
-            arguments: what `create` takes, but for `timeout`, `deadline` and `max_retries`.
+            amount: major units, at least 1: Decimal, int or decimal text.
+            currency: ISO 4217, three uppercase letters.
+            description: at most 500 characters.
+            customer: whom it is for.
+            return_url: the page where the payer lands afterwards, at most 2048 characters. A visit to it
+                proves nothing.
+            webhook_url: the address that gets the events, unsigned, at most 2048 characters.
+            statement_descriptor: at most 22 letters, digits, white space, periods, commas and hyphens.
+            receipt_email: at most 255 characters.
+            entity_id: your identifier of the thing paid for, at most 191 characters.
+            entity_created_at: aware, not in the future.
+            gateway_options: parameters for gateways, by gateway code.
+            metadata: up to 10 pairs, returned unchanged.
+            attempt: a first attempt to start at once (gap M).
+            idempotency_key: 8 to 128 printable characters; the client makes one when absent (Limits,
+                Idempotency).
+            extra_headers: headers beside the client's own.
+            extra_query: pairs added to the query.
+            extra_body: top-level JSON fields put over the request's own.
 
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.
@@ -56,7 +98,18 @@ class PaymentIntents:
         """One page of payments, newest first (GET /payment/intents; gaps A, C, D).
 
         Args:
-            arguments: filters, `page_size`, `cursor` and options of `arguments.PaymentIntentFilters`.
+            status: one status, such as `pending`.
+            customer_id: one customer's.
+            created_on_or_after: a date, an aware datetime, or text.
+            created_on_or_before: a date, an aware datetime, or text.
+            page_size: 1 to 100; the service's own when absent (gap D).
+            cursor: `next_cursor` of another page, with the same filters.
+            channel: the channel the payment came through.
+            timeout: seconds for each attempt.
+            deadline: seconds for the whole call: pacing, attempts and back-off.
+            max_retries: attempts after the first.
+            extra_headers: headers beside the client's own.
+            extra_query: pairs added to the query.
 
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.
@@ -70,7 +123,19 @@ class PaymentIntents:
         """Every payment of the list that can be read, newest first; pages are read as they are needed.
 
         Args:
-            arguments: what `list` takes, and `max_items`.
+            status: one status, such as `pending`.
+            customer_id: one customer's.
+            created_on_or_after: a date, an aware datetime, or text.
+            created_on_or_before: a date, an aware datetime, or text.
+            page_size: 1 to 100; the service's own when absent (gap D).
+            cursor: `next_cursor` of another page, with the same filters.
+            channel: the channel the payment came through.
+            timeout: seconds for each attempt.
+            deadline: seconds for the whole call: pacing, attempts and back-off.
+            max_retries: attempts after the first.
+            extra_headers: headers beside the client's own.
+            extra_query: pairs added to the query.
+            max_items: stop after so many.
 
         Raises:
             InvalidRequest: every fault of the arguments; nothing was sent.
@@ -89,7 +154,11 @@ class PaymentIntents:
         Args:
             payment_intent_id: the payment's id.
             attempt_id: the attempt's id.
-            options: see `arguments.ReadOptions`.
+            timeout: seconds for each attempt.
+            deadline: seconds for the whole call: pacing, attempts and back-off.
+            max_retries: attempts after the first.
+            extra_headers: headers beside the client's own.
+            extra_query: pairs added to the query.
 
         Raises:
             InvalidRequest: an id cannot be part of a path; nothing was sent.
@@ -106,7 +175,11 @@ class PaymentIntents:
 
         Args:
             payment_intent_id: the payment's id.
-            options: see `arguments.ReadOptions`.
+            timeout: seconds for each attempt.
+            deadline: seconds for the whole call: pacing, attempts and back-off.
+            max_retries: attempts after the first.
+            extra_headers: headers beside the client's own.
+            extra_query: pairs added to the query.
 
         Raises:
             InvalidRequest: the id cannot be part of a path; nothing was sent.
@@ -123,7 +196,11 @@ class PaymentIntents:
 
         Args:
             payment_intent_id: the payment's id.
-            options: see `arguments.ReadOptions`.
+            timeout: seconds for each attempt.
+            deadline: seconds for the whole call: pacing, attempts and back-off.
+            max_retries: attempts after the first.
+            extra_headers: headers beside the client's own.
+            extra_query: pairs added to the query.
 
         Raises:
             InvalidRequest: the id cannot be part of a path; nothing was sent.
@@ -141,7 +218,11 @@ class PaymentIntents:
         Args:
             payment_intent_id: the payment's id.
             attempt_id: the attempt's id.
-            options: see `arguments.ReadOptions`.
+            timeout: seconds for each attempt.
+            deadline: seconds for the whole call: pacing, attempts and back-off.
+            max_retries: attempts after the first.
+            extra_headers: headers beside the client's own.
+            extra_query: pairs added to the query.
 
         Raises:
             InvalidRequest: an id cannot be part of a path; nothing was sent.

@@ -20,9 +20,9 @@ async def outcome(client: Any, name: str, *args: Any, **arguments: Any) -> Any:
     for part in name.split("."):
         target = getattr(target, part)
     called = target(*args, **arguments)
-    if hasattr(called, "__aiter__"):
-        return [item async for item in called]
-    return await called if hasattr(called, "__await__") else called
+    if hasattr(called, "__await__"):
+        return await called
+    return [item async for item in called] if hasattr(called, "__aiter__") else called
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
@@ -233,3 +234,35 @@ async def test_a_walk_starts_at_the_cursor_it_is_given(connect: Callable[..., An
     assert transport.requests[0].url.endswith("?cursor=c1")
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     assert [item async for item in connect(transport=transport).payouts.iterate(created_on_or_after=moment)]
+
+
+@pytest.mark.parametrize("surface", ["async"], indirect=True)
+@pytest.mark.parametrize("resource", LISTS)
+async def test_async_for_over_a_page_that_was_not_awaited_names_iterate(
+    connect: Callable[..., Any], resource: str
+) -> None:
+    client = connect(transport=ScriptedTransport(page("x_1")))
+    with pytest.raises(TypeError, match=r"async for record in iterate\("):
+        async for _ in getattr(client, resource).list():
+            raise AssertionError("there is nothing to iterate over")
+    read = await asyncio.create_task(getattr(client, resource).list())
+    assert [record.id for record in read] == ["x_1"]
+
+
+@pytest.mark.parametrize("surface", ["async"], indirect=True)
+async def test_the_reading_of_a_page_in_a_task_can_be_cancelled(connect: Callable[..., Any]) -> None:
+    sent = asyncio.Event()
+
+    class Silent:
+        async def send(self, _: object) -> Any:
+            sent.set()
+            await asyncio.Event().wait()
+
+        async def aclose(self) -> None:
+            """Nothing is open."""
+
+    task = asyncio.create_task(connect(transport=Silent()).payouts.list())
+    await sent.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task

@@ -42,7 +42,7 @@ class Awaitable:
         twin = getattr(self._twin, {"close": "aclose"}.get(name, name), None)
         if inspect.isasyncgenfunction(twin):
             return _generator(value)
-        if inspect.iscoroutinefunction(twin):
+        if inspect.iscoroutinefunction(inspect.unwrap(twin) if callable(twin) else twin):
             return _on_a_thread(value)
         if name == "with_options":
             return lambda **options: Awaitable(value(**options), self._twin)

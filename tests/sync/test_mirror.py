@@ -88,3 +88,27 @@ def test_a_twin_without_a_source_is_refused(copy: Path, capsys: pytest.CaptureFi
     (copy / "payments_sync/resources/refunds.py").write_text("", encoding="utf-8")
     assert mirror.main([], copy) == 1
     assert "payments_sync/resources/refunds.py: remove it" in capsys.readouterr().err
+
+
+def test_a_new_argument_is_described_on_both_surfaces(copy: Path) -> None:
+    edit(copy / "payments_async/arguments.py", '"""Stop after so many."""', '"""Aware, stop. Soon."""')
+    assert mirror.main([], copy) == 0
+    for package in ("payments_async", "payments_sync"):
+        text = (copy / package / "resources/payment_intents.py").read_text(encoding="utf-8")
+        assert "            max_items: aware, stop. Soon.\n" in text
+    assert mirror.main(["--check"], copy) == 0
+
+
+def test_an_argument_without_words_is_refused(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit(copy / "payments_async/arguments.py", '    """A payout method code."""\n', "")
+    assert mirror.main([], copy) == 1
+    shown = "payments_async/arguments.py: _PayoutFilters.method has no docstring\n"
+    assert capsys.readouterr().err == shown
+
+
+def test_a_method_without_a_place_for_its_arguments_is_refused(
+    copy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit(copy / "payments_async/resources/methods.py", "Args:", "Takes:")
+    assert mirror.main([], copy) == 1
+    assert capsys.readouterr().err == "payments_async/resources/methods.py: status has no Args section\n"

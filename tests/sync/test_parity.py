@@ -25,6 +25,7 @@ CLASSES = {
     "bulk.workers": ("PayoutWorker", "PayoutWorker"),
 }
 SHARED = ("arguments", "errors", "events", "models", "params")
+FOR_TESTS = ("sandbox", "testing")
 SHARED_IN_BULK = ("bulk.errors", "bulk.ledger_errors", "bulk.sources")
 MADE_BY_HAND = {"client", "bulk.batch", "bulk.workers"}
 RENAMED = {"aclose": "close", "__aenter__": "__enter__", "__aexit__": "__exit__"}
@@ -47,7 +48,7 @@ def test_a_shared_module_is_loaded_when_it_is_used(module: str) -> None:
     assert payments_sync.__getattr__(module) is importlib.import_module(f"payments_sync.{module}")
 
 
-@pytest.mark.parametrize("module", [*SHARED, *SHARED_IN_BULK])
+@pytest.mark.parametrize("module", [*SHARED, *FOR_TESTS, *SHARED_IN_BULK])
 def test_a_shared_module_shows_the_same_objects(module: str) -> None:
     theirs = importlib.import_module(f"payments_async.{module}")
     ours = importlib.import_module(f"payments_sync.{module}")

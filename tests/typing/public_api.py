@@ -50,6 +50,7 @@ async def asynchronous() -> None:
         assert_type(payout, Payout)
         assert_type(payout.exchange_rate, ExchangeRate | Decimal | None)
         assert_type(payout.is_final, bool)
+        assert_type((payout.id, payout.status), tuple[str, str | None])
         assert_type(await client.payouts.find("invoice-7"), Payout | None)
         assert_type(await client.payouts.list(created_on_or_after=date(2026, 1, 1)), Page[Payout])
         async for item in client.payouts.iterate(status="pending", max_items=5):
@@ -63,9 +64,10 @@ async def asynchronous() -> None:
             restriction=CheckoutRestriction(country_code="GH"),
         )
         assert_type(checkout, Checkout)
-        assert_type(checkout.url, str | None)
+        assert_type((checkout.id, checkout.url), tuple[str, str])
         intent = await client.payment_intents.create(amount=1, currency="XOF")
         assert_type(intent, PaymentIntent)
+        assert_type(intent.id, str)
         assert_type(await client.payment_intents.retrieve_attempt("pi_1", "pa_1"), PaymentAttempt)
         assert_type(await client.payment_intents.refund_availability("pi_1"), RefundAvailability)
         assert_type(await client.payment_intents.requery("pi_1"), Requery)
@@ -75,11 +77,18 @@ async def asynchronous() -> None:
         prepared = client.payouts.prepare(
             amount=5, currency="XOF", method="mtn_bj", instrument={"type": "phone"}
         )
-        assert_type(prepared, PreparedRequest)
+        assert_type(prepared, PreparedRequest[Payout])
+        assert_type(await client.send(prepared), Payout)
+        assert_type(await client.resolve(prepared), Payout)
+        stored: PreparedRequest = PreparedRequest.from_json(prepared.to_json())
+        assert_type(await client.send(stored), Any)
+        assert_type(await client.send(PreparedRequest[Checkout].from_json("{}")), Checkout)
         assert_type(client.with_options(timeout=5), AsyncPayments)
         assert_type(client.limits_snapshot()["write"], LimitSnapshot)
         await client.payouts.create(currency="XOF")  # type: ignore[call-arg] # amount and others are required
         await client.payouts.create(amount=1.5, currency="X", method="m", instrument={})  # type: ignore[arg-type] # a float is no money
+        async for _ in client.payouts.list():  # type: ignore[attr-defined] # a page is awaited
+            pass
         await client.payouts.list(nonsense=1)  # type: ignore[call-arg] # not a filter
 
 
@@ -95,6 +104,9 @@ def blocking() -> None:
         assert_type(client.checkouts.retrieve("cs_1"), Checkout)
         assert_type(client.request("GET", "/payouts/po_1", result=Payout), Payout)
         assert_type(client.with_options(max_retries=0), Payments)
+        prepared = client.checkouts.prepare(amount=5, currency="XOF")
+        assert_type(client.send(prepared), Checkout)
+        assert_type(client.resolve(prepared), Checkout)
 
 
 def progressed(progress: bulk.Progress) -> None:
@@ -124,6 +136,7 @@ def batch_blocking(client: Payments) -> None:
 
 def effect(error: PaymentsError) -> Effect:
     if isinstance(error, OutcomeUnknown):
+        assert_type(Payments().resolve(error), Any)
         assert_type(error.prepared, PreparedRequest | None)
     if isinstance(error, UnprocessableError):
         assert_type(error.errors, dict[str, list[str]])

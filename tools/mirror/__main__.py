@@ -1,4 +1,4 @@
-"""Writes the blocking twin of each public module of `payments_async`.
+"""Writes the blocking twin of each public module of `payments_async`, and the Args sections of both.
 
     python -m tools.mirror            write what is stale
     python -m tools.mirror --check    name what is stale, and exit 1
@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from .arguments import HOMES, typed_dicts, with_arguments
 from .faces import EXTRAS, SHARED, bulk, face, same_objects, workers
 from .module import Module
 from .words import SOURCE, TARGET, Unmirrored, header
@@ -24,17 +25,34 @@ BULK = ("bulk/errors", "bulk/ledger_errors", "bulk/sources")
 WORKERS = "bulk/workers/payout_worker"
 
 
+def modules_with_twins(root: Path) -> list[str]:
+    """The modules whose classes and coroutines have a blocking twin."""
+    resources = sorted(path.stem for path in (root / SOURCE / "resources").glob("[!_]*.py"))
+    return ["client", *(f"resources/{name}" for name in resources), "bulk/batch", WORKERS]
+
+
+def documented(root: Path) -> dict[str, str]:
+    """{path below `root`: text} of the sources whose Args sections are written from TypedDicts."""
+
+    def texts(names: Iterable[str]) -> dict[str, str]:
+        paths = [f"{SOURCE}/{name}.py" for name in names]
+        return {path: (root / path).read_text(encoding="utf-8") for path in paths}
+
+    known = typed_dicts(texts(HOMES))
+    found = texts(modules_with_twins(root))
+    return {path: with_arguments(path, text, known) for path, text in found.items()}
+
+
 def mirror(root: Path) -> dict[str, str]:
     """{path below `root`: text} of all generated files."""
+    sources = documented(root)
 
     def read(name: str) -> Module:
         name = f"{name}/__init__" if (root / SOURCE / name).is_dir() else name
         path = f"{SOURCE}/{name}.py"
-        return Module(path, (root / path).read_text(encoding="utf-8"))
+        return Module(path, sources.get(path) or (root / path).read_text(encoding="utf-8"))
 
-    resources = sorted(path.stem for path in (root / SOURCE / "resources").glob("[!_]*.py"))
-    twins = ["client", *(f"resources/{name}" for name in resources), "bulk/batch", WORKERS]
-    texts = {f"{TARGET}/{name}.py": read(name).twin() for name in twins}
+    texts = {f"{TARGET}/{name}.py": read(name).twin() for name in modules_with_twins(root)}
     texts[f"{TARGET}/__init__.py"] = face(read("__init__"))
     below = read("resources")
     texts[f"{TARGET}/resources/__init__.py"] = f"{header(below.path)}\n{below.docstring(below.tree)}\n"
@@ -59,7 +77,7 @@ def stale(root: Path, texts: Mapping[str, str]) -> Iterable[str]:
 def main(arguments: Sequence[str], root: Path = ROOT) -> int:
     """Write what is stale, or with --check only name it; the exit code."""
     try:
-        texts = mirror(root)
+        texts = {**documented(root), **mirror(root)}
         found = list(stale(root, texts))
     except Unmirrored as problem:
         print(problem, file=sys.stderr)

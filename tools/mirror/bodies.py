@@ -139,12 +139,9 @@ def _given(arguments: ast.arguments, *, bound: bool = True) -> Iterator[str]:
 
 
 def assembly(twin: str, method: Function) -> Iterator[str]:
-    """The client's resources: each assignment of an `Async` class, with the text under it."""
+    """The client's resources: each assignment of an `Async` class."""
     yield f"    def _assemble(self, twin: {twin}, bridge: Bridge) -> None:"
     yield "        self._async, self._bridge = twin, bridge"
-    for node, below in zip(method.body, [*method.body[1:], None], strict=True):
-        found = re.fullmatch(r"self\.(\w+): Async(\w+) = Async\2\(\w+\)", ast.unparse(node))
-        if found and isinstance(below, ast.Expr):
-            name, cls = found.groups()
-            yield f"        self.{name}: {cls} = {cls}(twin.{name}, bridge)"
-            yield f'        """{ast.literal_eval(below.value)}"""'
+    for node in method.body:
+        if found := re.fullmatch(r"self\.(\w+) = Async(\w+)\(\w+\)", ast.unparse(node)):
+            yield f"        self.{found[1]} = {found[2]}(twin.{found[1]}, bridge)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from textwrap import indent
 
 from .bodies import Function, assembly, forwarding, function_body, is_entered, uses_client
@@ -12,6 +13,9 @@ from .words import Unmirrored, blocking, header
 
 _COPIED = ("__aenter__", "__aexit__", "__repr__")
 """Methods of a client whose bodies are copied with other words, as class methods are everywhere."""
+
+_AWAITED = ("awaited_page",)
+"""Decorators of coroutines."""
 
 
 class Module:
@@ -64,12 +68,18 @@ class Module:
         """A function, with its head and docstring as they stand."""
         documented = node.body[0].end_lineno or 0
         body = blocking("\n".join(self._lines[documented : node.end_lineno])).strip()
-        yield from ("", "", blocking("\n".join(self._lines[node.lineno - 1 : documented])))
+        yield from (
+            "",
+            "",
+            *_decorators(node),
+            blocking("\n".join(self._lines[node.lineno - 1 : documented])),
+        )
         yield indent(function_body(node, f"_{node.name}", body), " " * 4)
 
     def _class(self, node: ast.ClassDef) -> Iterator[str]:
         """A class with its twin, its bridge and its methods."""
-        yield from ("", "", f"class {blocking(node.name)}:", self.docstring(node))
+        yield from ("", "", *_decorators(node), f"class {blocking(node.name)}:", self.docstring(node))
+        yield from self._attributes(node)
         methods = [method for method in node.body if isinstance(method, Function)]
         if "__init__" not in [method.name for method in methods]:
             yield from ("", f"    def __init__(self, twin: {node.name}, bridge: Bridge) -> None:")
@@ -80,6 +90,13 @@ class Module:
             elif method.name.startswith("__") or not method.name.startswith("_"):
                 yield from ("", *self._method(node, method))
 
+    def _attributes(self, owner: ast.ClassDef) -> Iterator[str]:
+        """The attributes that stand in the class, with the text under each."""
+        fields = [pair for pair in pairwise(owner.body) if isinstance(pair[0], ast.AnnAssign)]
+        yield from [""] if fields else []
+        for field, text in fields:
+            yield blocking("\n".join(self._lines[field.lineno - 1 : text.end_lineno]))
+
     def _method(self, owner: ast.ClassDef, method: Function) -> Iterator[str]:
         """Its head up to the end of the docstring, as it stands, and a body of our own."""
         marks = [ast.unparse(decorator) for decorator in method.decorator_list]
@@ -87,9 +104,9 @@ class Module:
         documented = ast.get_docstring(method) is not None
         if not (documented or overload or method.name.startswith("__")):
             raise Unmirrored(f"{self.path}: {owner.name}.{method.name} has no docstring")
-        first = min(node.lineno for node in [method, *method.decorator_list])
+        yield from (f"    @{mark}" for mark in marks if mark not in _AWAITED)
         last = method.body[0].end_lineno if documented or overload else method.body[0].lineno - 1
-        yield blocking("\n".join(self._lines[first - 1 : last]))
+        yield blocking("\n".join(self._lines[method.lineno - 1 : last]))
         if "classmethod" in marks or (method.name in _COPIED and not is_entered(owner)):
             body = "\n".join(self._lines[last or 0 : method.end_lineno])
             yield blocking(body.replace("self._", "self._async._"))
@@ -149,6 +166,10 @@ class Module:
 
     def _slice(self, node: ast.stmt) -> str:
         return "\n".join(self._lines[node.lineno - 1 : node.end_lineno])
+
+
+def _decorators(node: ast.ClassDef | ast.AsyncFunctionDef) -> list[str]:
+    return [f"@{ast.unparse(decorator)}" for decorator in node.decorator_list]
 
 
 def _used(text: str) -> set[str]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from ..._extras import needs
 from ..._request.auth import hidden
+from ..._signatures import named_arguments
 from ...client import AsyncPayments
 from .. import _options
 from ..engine.stopping import Stopping
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from .session import WorkerSession
 
 
+@named_arguments
 class PayoutWorker:
     """Pays the planned batches of a database, beside any number of other workers.
 
@@ -33,7 +35,20 @@ class PayoutWorker:
             url: the database, `postgresql://user@host/name`.
             client: pays, and stays open. It takes its rate from the database, with all workers of the key,
                 unless it has a `limit_store` or a part of the limits (`RateLimits.share`).
-            options: see `WorkerOptions`.
+            slots: chunks worked on at a time; 2 unless given, so that one request that takes long leaves
+                nobody idle.
+            batch_id: work on this batch only; by default on every batch that was planned with the client's
+                account.
+            until_idle: end when nothing is left to do, for this worker or another one. Otherwise it waits for
+                more.
+            concurrency: rows sent at a time, in all slots together; 192 unless given (`PayoutBatch.run`).
+            patience: seconds in which rows in doubt are posted again and searched for, once their chunks are
+                done; 3600 unless given. Those that stay in doubt are looked at again after 15 minutes.
+            drain: seconds in which rows being sent may finish after `stop`; 30 unless given.
+            insecure_database: allow a database on another host without `sslmode=verify-full`.
+            folder: where outcomes are written that the database could not take; the current folder unless
+                given.
+            on_progress: called every few seconds; it cannot break the work.
 
         Raises:
             BulkError: an option is invalid, or this is not the address of a database.
@@ -66,8 +81,27 @@ class PayoutWorker:
         return await WorkerRun(self._client, session, self._settings, self._stopping).run()
 
 
+@named_arguments
 async def work(url: str, client: AsyncPayments, **options: Unpack[WorkerOptions]) -> WorkerReport:
-    """Work on the batches of a database: `PayoutWorker(url, client, **options).run()`."""
+    """Work on the batches of a database: `PayoutWorker(url, client, **options).run()`.
+
+    Args:
+        url: the database, `postgresql://user@host/name`.
+        client: pays, and stays open.
+        slots: chunks worked on at a time; 2 unless given, so that one request that takes long leaves nobody
+            idle.
+        batch_id: work on this batch only; by default on every batch that was planned with the client's
+            account.
+        until_idle: end when nothing is left to do, for this worker or another one. Otherwise it waits for
+            more.
+        concurrency: rows sent at a time, in all slots together; 192 unless given (`PayoutBatch.run`).
+        patience: seconds in which rows in doubt are posted again and searched for, once their chunks are
+            done; 3600 unless given. Those that stay in doubt are looked at again after 15 minutes.
+        drain: seconds in which rows being sent may finish after `stop`; 30 unless given.
+        insecure_database: allow a database on another host without `sslmode=verify-full`.
+        folder: where outcomes are written that the database could not take; the current folder unless given.
+        on_progress: called every few seconds; it cannot break the work.
+    """
     return await PayoutWorker(url, client, **options).run()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Unpack
 
+from payments_async._signatures import named_arguments
 from payments_async.bulk.workers.payout_worker import PayoutWorker as AsyncPayoutWorker
 from payments_async.bulk.workers.payout_worker import run_chunk as _run_chunk
 from payments_async.bulk.workers.reports import ChunkReport, WorkerReport
@@ -14,6 +15,7 @@ from ..._batch_bridge import WorkerBridge
 from ...client import Payments
 
 
+@named_arguments
 class PayoutWorker:
     """Pays the planned batches of a database, beside any number of other workers.
 
@@ -29,7 +31,20 @@ class PayoutWorker:
             url: the database, `postgresql://user@host/name`.
             client: pays, and stays open. It takes its rate from the database, with all workers of the key,
                 unless it has a `limit_store` or a part of the limits (`RateLimits.share`).
-            options: see `WorkerOptions`.
+            slots: chunks worked on at a time; 2 unless given, so that one request that takes long leaves
+                nobody idle.
+            batch_id: work on this batch only; by default on every batch that was planned with the client's
+                account.
+            until_idle: end when nothing is left to do, for this worker or another one. Otherwise it waits for
+                more.
+            concurrency: rows sent at a time, in all slots together; 192 unless given (`PayoutBatch.run`).
+            patience: seconds in which rows in doubt are posted again and searched for, once their chunks are
+                done; 3600 unless given. Those that stay in doubt are looked at again after 15 minutes.
+            drain: seconds in which rows being sent may finish after `stop`; 30 unless given.
+            insecure_database: allow a database on another host without `sslmode=verify-full`.
+            folder: where outcomes are written that the database could not take; the current folder unless
+                given.
+            on_progress: called every few seconds; it cannot break the work.
 
         Raises:
             BulkError: an option is invalid, or this is not the address of a database.
@@ -58,8 +73,27 @@ class PayoutWorker:
         return self._bridge.call_and_drain(self._async.run)
 
 
+@named_arguments
 def work(url: str, client: Payments, **options: Unpack[WorkerOptions]) -> WorkerReport:
-    """Work on the batches of a database: `PayoutWorker(url, client, **options).run()`."""
+    """Work on the batches of a database: `PayoutWorker(url, client, **options).run()`.
+
+    Args:
+        url: the database, `postgresql://user@host/name`.
+        client: pays, and stays open.
+        slots: chunks worked on at a time; 2 unless given, so that one request that takes long leaves nobody
+            idle.
+        batch_id: work on this batch only; by default on every batch that was planned with the client's
+            account.
+        until_idle: end when nothing is left to do, for this worker or another one. Otherwise it waits for
+            more.
+        concurrency: rows sent at a time, in all slots together; 192 unless given (`PayoutBatch.run`).
+        patience: seconds in which rows in doubt are posted again and searched for, once their chunks are
+            done; 3600 unless given. Those that stay in doubt are looked at again after 15 minutes.
+        drain: seconds in which rows being sent may finish after `stop`; 30 unless given.
+        insecure_database: allow a database on another host without `sslmode=verify-full`.
+        folder: where outcomes are written that the database could not take; the current folder unless given.
+        on_progress: called every few seconds; it cannot break the work.
+    """
     return PayoutWorker(url, client, **options).run()
 
 

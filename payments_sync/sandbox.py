@@ -1,0 +1,31 @@
+# From payments_async/sandbox/__init__.py; change that, then run: python -m tools.mirror
+"""The same objects as in `payments_async.sandbox`."""
+
+from payments_async.sandbox import ALTERNATE as ALTERNATE
+from payments_async.sandbox import HOSTILE as HOSTILE
+from payments_async.sandbox import INTERFACE_VERSION as INTERFACE_VERSION
+from payments_async.sandbox import OBSERVED as OBSERVED
+from payments_async.sandbox import STRICT as STRICT
+from payments_async.sandbox import Answer as Answer
+from payments_async.sandbox import Books as Books
+from payments_async.sandbox import Change as Change
+from payments_async.sandbox import Clock as Clock
+from payments_async.sandbox import Cut as Cut
+from payments_async.sandbox import Delivery as Delivery
+from payments_async.sandbox import Drop as Drop
+from payments_async.sandbox import Hang as Hang
+from payments_async.sandbox import LineFault as LineFault
+from payments_async.sandbox import LoggedRequest as LoggedRequest
+from payments_async.sandbox import PaymentEntry as PaymentEntry
+from payments_async.sandbox import PayoutEntry as PayoutEntry
+from payments_async.sandbox import Profile as Profile
+from payments_async.sandbox import Reset as Reset
+from payments_async.sandbox import Rule as Rule
+from payments_async.sandbox import Sandbox as Sandbox
+from payments_async.sandbox import SandboxLimits as SandboxLimits
+from payments_async.sandbox import Slow as Slow
+from payments_async.sandbox import StateError as StateError
+from payments_async.sandbox import UnknownWord as UnknownWord
+from payments_async.sandbox import VirtualClock as VirtualClock
+from payments_async.sandbox import Webhook as Webhook
+from payments_async.sandbox import WebhookTry as WebhookTry
