@@ -243,7 +243,7 @@ class CheckReport:
     rows: int
     entries: int
     head: str
-    """The hash of the last entry, hexadecimal; it covers all that was ever recorded."""
+    """The hash of the last entry, hexadecimal; it covers all that was ever recorded of rows."""
     findings: tuple[str, ...]
     """What is wrong; empty when all is well."""
 

@@ -170,7 +170,7 @@ class Certificate:
     at: float
     """Seconds since 1970."""
     check: CheckReport
-    """The check of the ledger itself; its head covers all that was ever recorded."""
+    """The check of the ledger itself; its head covers all that was ever recorded of rows."""
     audit: Audit
     """The comparison of the ledger with the service's list."""
 

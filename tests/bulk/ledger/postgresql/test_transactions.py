@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
@@ -205,6 +207,24 @@ async def test_a_session_that_does_not_answer_is_cut_and_its_work_repeated(datab
             with pytest.raises(LedgerUnavailable, match="no answer"):
                 await chunks.claim(3)
         assert numbers(await chunks.claim(3)) == [1, 2, 3]
+
+
+async def test_a_rollback_that_is_not_answered_is_cut(database: str) -> None:
+    stopped: list[int] = []
+
+    async def work(transaction: Transaction) -> None:
+        ((process,),), *_ = await transaction.read(("SELECT pg_backend_pid()", ()))
+        stopped.append(process)
+        os.kill(process, signal.SIGSTOP)
+        raise psycopg.errors.DivisionByZero
+
+    async with connected(database, answer=0.1) as opened:
+        try:
+            with pytest.raises(LedgerError):
+                await opened.commit(work)
+        finally:
+            os.kill(stopped[0], signal.SIGCONT)
+        assert await opened.read(("SELECT 1", ())) == [[(1,)]]
 
 
 @pytest.mark.parametrize("is_committed", [True, False])

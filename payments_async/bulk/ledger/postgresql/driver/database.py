@@ -347,10 +347,13 @@ class Database:
     async def _roll_back(self, connection: Connection) -> None:
         if connection.closed or connection.info.transaction_status is TransactionStatus.IDLE:
             return
+        timer = self.runtime.call_later(self._answer, lambda: cut(connection))
         try:
             await connection.execute("ROLLBACK")
         except Error:
             await self._drop()
+        finally:
+            timer.cancel()
 
     # The connection
 
