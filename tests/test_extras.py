@@ -62,6 +62,17 @@ def test_all_that_is_missing_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -
     )
 
 
+def test_a_library_that_an_import_hook_hides_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Hidden:
+        @staticmethod
+        def find_spec(name: str, *_: object) -> None:
+            raise ModuleNotFoundError(name)
+
+    monkeypatch.delitem(sys.modules, "redis", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Hidden])
+    assert missing_libraries(["redis"]) == ["redis"]
+
+
 def test_a_library_that_is_there_and_broken_is_named_too() -> None:
     assert needs("it needs", "redis") == f"it needs redis: {install_command(['redis'])}"
 

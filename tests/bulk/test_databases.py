@@ -207,6 +207,16 @@ async def test_a_database_that_cannot_be_reached_is_named_without_its_password(
     assert PASSWORD not in told_by(caught.value)
 
 
+async def test_without_its_extra_a_file_names_it(
+    desk: Desk, service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "payments_async.bulk.ledger.sqlite.ledger", None)
+    async with desk.client(service) as client:
+        with pytest.raises(ImportError, match=r'pip install "payments-sdk\[bulk\]"$'):
+            async with desk.open(tmp_path / "l", client):
+                pass
+
+
 async def test_without_its_extra_a_database_names_it(
     desk: Desk, service: Sandbox, database: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -249,3 +249,14 @@ async def test_a_second_payout_with_one_reference_is_an_alarm() -> None:
         check = await probes.PROBES["A1"](client, payout, "doctor-1")
     assert (check.good, check.facts["made"]) == (False, 50)
     assert "run no batches" in check.text
+
+
+def test_a_report_shows_foreign_text_as_escapes(
+    service: Sandbox, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAYMENTS_\x1b[31m", "1")
+    for options in ([], ["--json"]):
+        main(["doctor", *options])
+        said = capsys.readouterr()
+        assert "\x1b" not in said.out + said.err
+        assert "[31m" in said.out

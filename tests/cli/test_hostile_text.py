@@ -105,6 +105,7 @@ IN_A_DATABASE = {
     "ledger": [["ledger", name, *more] for name in ("init", "upgrade", "check") for more in ([], [HOSTILE])],
 }
 ELSEWHERE = {
+    "doctor": "test_a_report_shows_foreign_text_as_escapes",
     "demo": "prints its own plan, at a sandbox of its own",
     "webhooks listen": "test_what_a_delivery_claims_is_harmless",
     "webhooks resend": "test_a_sandbox_that_refuses_is_quoted_on_one_line",

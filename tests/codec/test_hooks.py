@@ -68,14 +68,15 @@ def samples(hint: Any) -> tuple[list[tuple[Any, Any]], list[Any]]:
 @pytest.mark.parametrize(("cls", "name", "hint"), FIELDS)
 def test_a_field_takes_its_type_and_nothing_else(cls: type[Any], name: str, hint: Any) -> None:
     taken, refused = samples(hint)
-    for raw, value in [*taken, (None, None)]:
+    absent = attrs.fields_dict(cls)[name].default
+    for raw, value in [*taken, (None, absent)]:
         found = getattr(decode.structure({name: raw}, cls), name)
         assert (found, type(found)) == (value, type(value)), raw
     for raw in refused:
         with pytest.raises(UnreadableJSON, match=f"{cls.__name__}.{name} should be") as caught:
             decode.structure({name: raw}, cls)
         assert caught.value.__context__ is None
-    assert getattr(decode.structure({}, cls), name) is None
+    assert getattr(decode.structure({}, cls), name) == absent
 
 
 def test_a_number_told_as_text_keeps_its_own_digits() -> None:

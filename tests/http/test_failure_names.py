@@ -19,6 +19,7 @@ from payments_async._http.types import TransportError
 
 SECRET = "sk_sandbox_canary"
 WHERE = ConnectionKey(f"{SECRET}.example.com", 443, True, True, None, None, None)
+PROXY = ConnectionKey("proxy.example.com", 443, True, True, URL(f"http://u:{SECRET}@p"), None, None)
 ASKED = aiohttp.RequestInfo(
     URL(f"https://api.example.com/?{SECRET}"),
     "GET",
@@ -43,7 +44,7 @@ TABLE: Mapping[str, tuple[Exception, str, str]] = {
     "connect timeout": (aiohttp.ConnectionTimeoutError(SECRET), "timeout", "ConnectionTimeoutError"),
     "bare timeout": (TimeoutError(SECRET), "timeout", "TimeoutError"),
     "refused": (aiohttp.ClientConnectorError(WHERE, REFUSED), "connect", "ECONNREFUSED"),
-    "proxy down": (aiohttp.ClientProxyConnectionError(WHERE, REFUSED), "connect", "ECONNREFUSED"),
+    "proxy down": (aiohttp.ClientProxyConnectionError(PROXY, REFUSED), "connect", "proxy.example.com:443"),
     "proxy says no": (
         aiohttp.ClientHttpProxyError(ASKED, (), status=407, message=SECRET),
         "connect",
