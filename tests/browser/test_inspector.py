@@ -213,10 +213,10 @@ async def clipboard_with(visitor: Visitor, held: str) -> str:
 
     All pages of a browser share one clipboard, those of other tests too.
     """
-    await visitor.page.wait_for_function(
-        "async held => (await navigator.clipboard.readText()).includes(held)", arg=held
+    found = await visitor.page.wait_for_function(  # one reading: another page may copy before a second one
+        "async held => navigator.clipboard.readText().then(text => text.includes(held) && text)", arg=held
     )
-    copied = str(await visitor.measure("navigator.clipboard.readText()"))
+    copied = str(await found.json_value())
     await visitor.measure("navigator.clipboard.writeText('')")
     return copied
 

@@ -45,14 +45,16 @@ def _of_items(raw: Any, page: Page[Any], where: str) -> Iterator[str]:
 
 
 def _of_record(raw: dict[str, Any], record: Record, where: str) -> Iterator[str]:
-    fields = {field.name for field in attrs.fields(type(record)) if not field.name.startswith("_")}
-    for name in raw.keys() | fields:
+    fields = {each.name: each.default for each in attrs.fields(type(record)) if not each.name.startswith("_")}
+    for name in raw.keys() | fields.keys():
         known = getattr(record, name) if name in fields else None
         if name in record.extra:
             if record.extra[name] != raw.get(name) or known is not None:
                 yield f"{where}.{name}"
         elif name not in fields:
             yield f"{where}.{name} (lost)"
+        elif raw.get(name) is None and known == fields[name]:
+            pass  # an id that is not shown is the empty text
         else:
             yield from differences(raw.get(name), known, f"{where}.{name}")
 
