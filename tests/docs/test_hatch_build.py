@@ -82,7 +82,7 @@ def test_the_bill_is_written_for_the_builder_and_removed(hooks: Any) -> None:
     class Core:
         name, license_expression = "payments-sdk", "MIT"
         dependencies: tuple[str, ...] = ("attrs>=24.2",)
-        optional_dependencies: dict[str, list[str]] = {}  # noqa: RUF012
+        optional_dependencies: dict[str, list[str]] = {}  # noqa: RUF012 - stands in for hatchling's
 
     class Project:
         core, version = Core, "0.1.0"

@@ -362,7 +362,7 @@ async def test_a_cluster_is_used_by_the_hash_tag(opened: Open, tmp_path: Path) -
     with valkey_server("--cluster-enabled", "yes", "--cluster-config-file", f"{tmp_path}/nodes") as server:
         client = redis.asyncio.Redis.from_url(server.url())
         await client.execute_command("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
-        while b"cluster_state:ok" not in await client.execute_command("CLUSTER", "INFO"):  # noqa: ASYNC110
+        while b"cluster_state:ok" not in await client.execute_command("CLUSTER", "INFO"):  # noqa: ASYNC110 - a server's state
             await asyncio.sleep(0.01)
         await client.aclose()
         limits = opened(server.url())

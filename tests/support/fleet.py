@@ -94,7 +94,7 @@ class Fleet:
     def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """What a statement finds in the database."""
         with psycopg.connect(self.url, autocommit=True) as connection:
-            cursor = connection.execute(statement, values or None)  # type: ignore[call-overload]
+            cursor = connection.execute(statement, values or None)  # type: ignore[call-overload] # psycopg wants literals
             return list(cursor) if cursor.description else []
 
     @property

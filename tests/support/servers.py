@@ -158,7 +158,7 @@ class PostgresServer:
 
         name = f"test_{os.getpid()}_{next(_NUMBERS)}"
         with psycopg.connect(self.url(), autocommit=True) as connection:
-            connection.execute(f'CREATE DATABASE "{name}"')  # type: ignore[call-overload]
+            connection.execute(f'CREATE DATABASE "{name}"')  # type: ignore[call-overload] # psycopg wants literals
         return name
 
     @contextlib.contextmanager
@@ -185,7 +185,7 @@ class PostgresServer:
         import psycopg
 
         with psycopg.connect(self.url(database), autocommit=True) as connection:
-            cursor = connection.execute(statement, values or None)  # type: ignore[call-overload]
+            cursor = connection.execute(statement, values or None)  # type: ignore[call-overload] # psycopg wants literals
             return list(cursor) if cursor.description else []
 
     def standby(self, *options: str, port: int | None = None) -> PostgresServer:

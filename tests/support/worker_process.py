@@ -51,9 +51,9 @@ def ablate(rule: str) -> None:
     if rule == "last_check":
         HTTPRequest.is_withheld = False  # type: ignore[assignment,method-assign] # instead of the property
     elif rule == "expiry":
-        LeaseKeeper._expire = lambda self: None  # type: ignore[method-assign]
+        LeaseKeeper._expire = lambda self: None  # type: ignore[method-assign] # an ablation
     elif rule == "fencing":
-        Committer._require_lease = lambda self, locked, leases: None  # type: ignore[method-assign]
+        Committer._require_lease = lambda self, locked, leases: None  # type: ignore[method-assign] # an ablation
     else:
         raise ValueError(rule)
 
@@ -80,8 +80,8 @@ async def main(options: ProcessOptions) -> int:
     note_writes(options.notes)
     for rule in options.ablate:
         ablate(rule)
-    leases.LEASE, leases.MARGIN = options.lease, options.margin  # type: ignore[misc]
-    leases.RENEW_EVERY = options.renew_every  # type: ignore[misc]
+    leases.LEASE, leases.MARGIN = options.lease, options.margin  # type: ignore[misc] # short for a test
+    leases.RENEW_EVERY = options.renew_every  # type: ignore[misc] # short for a test
     limits = RateLimits(writes=options.writes).share(1)  # not the database's, which is cut off
     async with AsyncPayments(
         os.environ["PAYMENTS_API_KEY"], base_url=options.base_url, limits=limits

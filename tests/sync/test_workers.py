@@ -112,7 +112,7 @@ def test_ctrl_c_stops_a_worker_in_order(database: str, client: Payments, service
     with pytest.raises(KeyboardInterrupt) as stopped:
         PayoutWorker(database, client, concurrency=2).run()
     stopper.join()
-    report: Any = stopped.value.result  # type: ignore[attr-defined]
+    report: Any = stopped.value.result  # type: ignore[attr-defined] # raised by the test itself
     assert report.rows == len(books(service)) > 0
     (note,) = stopped.value.__notes__
     assert note.startswith(f"The run was stopped in order: {report.rows} rows decided. Its report is in")

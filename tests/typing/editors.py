@@ -207,9 +207,9 @@ def answers(root: Path, surface: str, server: LanguageServer) -> Iterator[tuple[
         shell = jedi.Interpreter(code, [{"client": live(**KEY), client: live}])
         readers: list[Callable[[], str]] = [
             lambda: by_pyright(server, text, question.kind),  # noqa: B023 - called at once
-            lambda: by_jedi(script, text, question.kind),  # noqa: B023
-            lambda: by_jedi(shell, code, question.kind),  # noqa: B023
-            lambda: by_help(surface, question),  # noqa: B023
+            lambda: by_jedi(script, text, question.kind),  # noqa: B023 - called at once
+            lambda: by_jedi(shell, code, question.kind),  # noqa: B023 - called at once
+            lambda: by_help(surface, question),  # noqa: B023 - called at once
         ]
         yield question, [found(question, read()) for read in readers]
 

@@ -146,7 +146,7 @@ async def test_edits_that_fail_change_nothing(database: str) -> None:
         with pytest.raises(LedgerRefused, match="row 9: is not there"):
             await ledger.edit(lambda edits: edits.cancel([9]))
         await ledger.edit(lambda edits: edits.correct([]))
-        await ledger.edit(lambda edits: edits.by_keys(["row-1"]), dry=True)  # type: ignore[arg-type, return-value]
+        await ledger.edit(lambda edits: edits.by_keys(["row-1"]), dry=True)  # type: ignore[arg-type, return-value] # an edit that makes nothing
         await ledger.refresh()
         assert counts(ledger) == {"NEW": 3}
         assert (await ledger.check()).entries == 3

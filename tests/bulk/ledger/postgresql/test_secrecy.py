@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from payments_async.bulk.ledger_errors import LedgerDamaged, LedgerDuplicates, LedgerError, LedgerRefused
-from payments_async.bulk.protocol.records import Resend
+from payments_async.bulk.protocol.records import NewRow, Resend
 from tests.support.databases import batch, connected, fail, leased, run, unimported
 from tests.support.ledgers import created, imported, new_row, rejected
 from tests.support.servers import PASSWORD, PostgresServer
@@ -18,7 +19,7 @@ CANARY = "22997-CANARY-00119"
 PHONE = f"+{CANARY}"
 
 
-def secret_row(number: int, **changes: object) -> object:
+def secret_row(number: int, **changes: Any) -> NewRow:
     """A row whose key, body and metadata hold account data."""
     body = json.dumps({"phone": PHONE, "row": number, "name": f"{CANARY} Ann"}).encode()
     fields = {"row_key": f"{PHONE}-{number}", "body": body, "metadata": json.dumps({"note": CANARY})}
@@ -44,21 +45,21 @@ async def test_the_servers_log_holds_no_account_data_even_if_it_logs_every_state
             [secret_row(1), secret_row(2, reference="reference-1")],
         ):
             with pytest.raises(LedgerDuplicates) as caught:
-                await imported(ledger, rows)  # type: ignore[arg-type]
+                await imported(ledger, rows)
             errors.append(caught.value)
-    async with batch(database, map(secret_row, range(1, 6))) as ledger:  # type: ignore[arg-type]
+    async with batch(database, map(secret_row, range(1, 6))) as ledger:
         chunk, _ = await leased(ledger.database)
         rows = (await chunk.claim(5)).rows
         await chunk.resend([Resend(1)])
         await chunk.record(
             [created(rows[0]), rejected(rows[1]), created(rows[2], service_status="FAILED", final=True)]
         )
-        await ledger.correct([secret_row(2, idempotency_key="two")])  # type: ignore[list-item]
+        await ledger.correct([secret_row(2, idempotency_key="two")])
         taken = secret_row(3, reference="reference-1", idempotency_key="three")
         with pytest.raises(LedgerRefused) as refused:
-            await ledger.next_generation([taken])  # type: ignore[list-item]
+            await ledger.next_generation([taken])
         errors.append(refused.value)
-        await ledger.edit(lambda edits: edits.by_keys([f"{PHONE}-1"]), dry=True)  # type: ignore[arg-type, return-value]
+        await ledger.edit(lambda edits: edits.by_keys([f"{PHONE}-1"]), dry=True)  # type: ignore[arg-type, return-value] # makes nothing
         await ledger.by_references(["reference-1"])
         for code in ("23514", "22P02"):
             fail(database, code)

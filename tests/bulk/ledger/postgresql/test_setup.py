@@ -177,7 +177,7 @@ async def test_an_inspection_reports_what_is_wrong(database: str, clerk: str) ->
         f'ALTER DATABASE "{name}" SET synchronous_commit = off',
     )
     async with connected(database) as opened:
-        opened.runtime = _Slow(opened.runtime)  # type: ignore[assignment]
+        opened.runtime = _Slow(opened.runtime)  # type: ignore[assignment] # a runtime that wraps one
         report = await setup.inspect(opened)
         assert report.problems == (
             "it takes no changes: it is read-only",
@@ -199,7 +199,7 @@ class _Slow:
     def now(self) -> object:
         from datetime import timedelta
 
-        return self._runtime.now() - timedelta(hours=1)  # type: ignore[attr-defined]
+        return self._runtime.now() - timedelta(hours=1)  # type: ignore[attr-defined] # held as object
 
 
 async def test_an_older_server_does_as_well() -> None:
