@@ -205,7 +205,7 @@ async def test_the_first_programs_are_copied(sandbox: Sandbox, visit: Visit) -> 
     for name, held in (("Copy key", "sk_sandbox_"), ("Copy", "AsyncPayments(")):
         await visitor.page.get_by_role("button", name=name, exact=True).first.click()
         await hears(visitor, "Copied.")
-        assert held in await visitor.measure("navigator.clipboard.readText()")
+        await clipboard_with(visitor, held)
 
 
 async def clipboard_with(visitor: Visitor, held: str) -> str:
@@ -213,10 +213,16 @@ async def clipboard_with(visitor: Visitor, held: str) -> str:
 
     All pages of a browser share one clipboard, those of other tests too.
     """
-    found = await visitor.page.wait_for_function(  # one reading: another page may copy before a second one
-        "async held => navigator.clipboard.readText().then(text => text.includes(held) && text)", arg=held
+    copied: str = await visitor.page.evaluate(  # `wait_for_function` takes a promise for true
+        """async held => {
+            for (;;) {
+                const text = await navigator.clipboard.readText();
+                if (text.includes(held)) return text;
+                await new Promise(requestAnimationFrame);
+            }
+        }""",
+        held,
     )
-    copied = str(await found.json_value())
     await visitor.measure("navigator.clipboard.writeText('')")
     return copied
 
