@@ -88,7 +88,7 @@ async def test_what_the_sandbox_sends_is_looked_into_whoever_forged_it() -> None
                 await web.SockSite(runner, listening).start()
                 url = receiver.url_for_payout("r-1")
                 payout = await client.payouts.create(**PAYOUT, webhook_url=url)
-                assert payout.id is not None
+                assert payout.id
                 sandbox.forge(payout.id, "payout.completed")
                 async with asyncio.timeout(10):
                     await seen.wait()
