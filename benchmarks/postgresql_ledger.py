@@ -109,7 +109,7 @@ async def paid(database: Database, group: int) -> int:
     worker = Worker(b"b" * 16, "host", os.getpid(), "0", 2, Account("sandbox", URL, "key"))
     rows = 0
     while leases := await grant(database, worker):
-        ledger = await LeasedChunks.holding(database, leases, clock=now)
+        ledger = await LeasedChunks.under(database, leases, clock=now)
         while (claim := await ledger.claim(CLAIMED)).rows:
             rows += len(claim.rows)
             outcomes = [

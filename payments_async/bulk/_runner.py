@@ -53,8 +53,8 @@ class BatchRunner:
         """Make the batch's report, with the final statuses as last counted."""
         ledger, kept = self._session.ledger, self._ends
         if ended is None or ended.reason is None:
-            held = ledger.held if isinstance(ledger, SharedLedger) else None
-            return report_of(ledger.header, ledger.totals, held, ends=kept, followed=followed)
+            hold = ledger.hold_reason if isinstance(ledger, SharedLedger) else None
+            return report_of(ledger.header, ledger.totals, hold, ends=kept, followed=followed)
         reason, kind = ended.reason, ended.kind
         return report_of(ledger.header, ledger.totals, reason, stop=kind, ends=kept, followed=followed)
 

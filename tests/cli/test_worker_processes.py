@@ -63,7 +63,7 @@ def wait_until(is_true: Callable[[], bool]) -> None:
 
 def workers(here: Here) -> list[int]:
     """The processes that hold chunks."""
-    return [line["pid"] for line in here("workers", "--json").lines if line["holding"]]
+    return [line["pid"] for line in here("workers", "--json").lines if line["leased_chunks"]]
 
 
 @contextmanager
@@ -102,7 +102,7 @@ def test_two_workers_are_seen_one_is_drained_and_the_other_goes_on(here: Here) -
             assert PASSWORD.encode() not in Path(f"/proc/{pid}/cmdline").read_bytes()
         listed = here("workers", "--json").lines
         assert [line["slots"] for line in listed] == [2, 2]
-        assert {place["batch_id"] for line in listed for place in line["holding"]} == {"june"}
+        assert {place["batch_id"] for line in listed for place in line["leased_chunks"]} == {"june"}
         table = here("workers").out
         assert all(f"{line['id'][:8]}  " in table and str(line["pid"]) in table for line in listed)
         found = here("status", *NAMED, "--json").step("batch")

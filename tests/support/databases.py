@@ -72,7 +72,7 @@ async def unimported(database: Database) -> PostgresLedger:
 async def leased(database: Database, number: int = 1, **asked: Any) -> tuple[LeasedChunks, list[Lease]]:
     """The chunks of a new lease of a worker."""
     leases = await grant(database, worker(number), **asked)
-    return await LeasedChunks.holding(database, leases, clock=Clock(f"worker-{number}")), leases
+    return await LeasedChunks.under(database, leases, clock=Clock(f"worker-{number}")), leases
 
 
 def spread(*counts: int) -> Iterator[NewRow]:

@@ -68,7 +68,7 @@ class AllChunks(LeasedChunks):
         for kind in (Work.SEND, Work.LOOK):
             while granted := await grant(ledger.database, WORKER, kind=kind, batch=batch):
                 leases += granted
-        return await cls.holding(ledger.database, leases, clock=ledger._clock) if leases else ledger
+        return await cls.under(ledger.database, leases, clock=ledger._clock) if leases else ledger
 
     async def close(self) -> None:
         await give_back(self.database, WORKER, self._leases.values())

@@ -74,8 +74,8 @@ class Sender:
     async def _send(self, row: LedgerRow, at: Timestamps) -> None:
         tries, doubt = TRIES, row.known.was_doubtful
         while not self._stopping.halted:
-            held = _with_margin(self._age(at))
-            match send_block(durable=True, under_way=0, same_bytes=same_bytes(row), age_of_intent=held):
+            elapsed = _with_margin(self._age(at))
+            match send_block(durable=True, under_way=0, same_bytes=same_bytes(row), age_of_intent=elapsed):
                 case None:
                     pass
                 case SendBlock.STALE:
@@ -89,7 +89,7 @@ class Sender:
                     text = f"row {row.number}: {why}; the ledger is damaged: see `payments payouts check`"
                     self._stopping.halt(text, Stop.RULE)  # every run would end like this one
                     return
-            posted = await self._post(row, INTENT_LIFETIME + _MARGIN - held.at_most)
+            posted = await self._post(row, INTENT_LIFETIME + _MARGIN - elapsed.at_most)
             if posted is None:
                 return
             outage = self._is_outage(posted)
@@ -184,6 +184,6 @@ def _unsuccessful(row: LedgerRow, known: row_state.RowKnowledge, posted: Posted 
     return RowOutcome(row.number, known, failure_code=code, failure_message=message, body_hash=row.body_hash)
 
 
-def _with_margin(held: ElapsedRange) -> ElapsedRange:
+def _with_margin(elapsed: ElapsedRange) -> ElapsedRange:
     """Add the time that a post may take to the age of an intent."""
-    return ElapsedRange(held.at_least, held.at_most + _MARGIN)
+    return ElapsedRange(elapsed.at_least, elapsed.at_most + _MARGIN)

@@ -274,7 +274,7 @@ class SharedLedger(Ledger):
 
     @property
     @abstractmethod
-    def held(self) -> str | None:
+    def hold_reason(self) -> str | None:
         """Why no process may send a row now, in words: not planned, paused, suspect. None when they may."""
 
     @property

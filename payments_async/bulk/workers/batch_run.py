@@ -88,7 +88,7 @@ async def note_hold(ledger: SharedLedger, stopping: Stopping) -> None:
     await ledger.refresh()
     if is_complete(Totals.of(ledger.totals)):
         return
-    if ledger.held is not None:
-        stopping.close(f"the batch is {ledger.held}", Stop.RULE)
+    if ledger.hold_reason is not None:
+        stopping.close(f"the batch is {ledger.hold_reason}", Stop.RULE)
     elif ledger.stopped is not None:
         stopping.close(ledger.stopped, Stop.RULE)

@@ -24,7 +24,7 @@ from ..ledger.postgresql.leasing.workers import Worker
 from ..ledger_errors import LedgerError, LedgerUnavailable
 from ..protocol.row_state import RowState
 from ..protocol.stop_rules import Totals
-from .keeper import Hold, LeaseKeeper
+from .keeper import LeasedWork, LeaseKeeper
 from .planning import LOOK_AGAIN, end_of
 from .reports import ChunkReport
 from .settings import WorkerSettings
@@ -42,28 +42,28 @@ class LeaseHolder:
     database: Database
 
     @asynccontextmanager
-    async def holding(
-        self, held: Sequence[Lease], on_halt: Callable[[str], object], look_after: float | None
-    ) -> AsyncIterator[Hold]:
+    async def working(
+        self, leases: Sequence[Lease], on_halt: Callable[[str], object], look_after: float | None
+    ) -> AsyncIterator[LeasedWork]:
         """Context of work under leases, which are renewed meanwhile and given back afterwards."""
-        with self.keeper.held(held, on_halt) as hold:
+        with self.keeper.keeping(leases, on_halt) as work:
             try:
-                yield hold
+                yield work
             except (LedgerUnavailable, OutcomesUnrecorded):  # without the database they end by themselves
                 raise
             except asyncio.CancelledError:
                 self.database.patience = 0.0  # once: a database that is away is not waited for
                 with suppress(LedgerError):
-                    await self.give_back(held, look_after)
+                    await self.give_back(leases, look_after)
                 raise
             except BaseException:
-                await self.give_back(held, look_after)
+                await self.give_back(leases, look_after)
                 raise
-            await self.give_back(held, look_after)
+            await self.give_back(leases, look_after)
 
-    async def give_back(self, held: Sequence[Lease], look_after: float | None) -> None:
+    async def give_back(self, leases: Sequence[Lease], look_after: float | None) -> None:
         """End leases; `look_after`: seconds until the chunks are due for a look. Raises LedgerError."""
-        await give_back(self.database, self.worker, held, look_after=look_after)
+        await give_back(self.database, self.worker, leases, look_after=look_after)
 
 
 class ChunkRun:
@@ -72,19 +72,21 @@ class ChunkRun:
     def __init__(
         self,
         holder: LeaseHolder,
-        held: Sequence[Lease],
+        leases: Sequence[Lease],
         stopping: Stopping,
         kind: Work,
         settings: WorkerSettings,
         on_commit: Callable[[], object],
     ) -> None:
-        self._holder, self._held = holder, held
+        self._holder, self._leases = holder, leases
         self.stopping: Stopping = stopping
         self._kind, self._settings, self._on_commit = kind, settings, on_commit
         self._ledger: Ledger | None = None
         self._engine: Engine | None = None
         self._before = 0
-        self.holding: tuple[tuple[str, int], ...] = tuple((each.batch_id, each.chunk) for each in held)
+        self.leased_chunks: tuple[tuple[str, int], ...] = tuple(
+            (each.batch_id, each.chunk) for each in leases
+        )
         """(batch, chunk) of each lease."""
 
     @property
@@ -111,17 +113,17 @@ class ChunkRun:
         """Pay what can be paid now. Raises LedgerError and OutcomesUnrecorded."""
         holder, stopping = self._holder, self.stopping
         look_after = LOOK_AGAIN if self._kind is Work.LOOK else None
-        async with holder.holding(self._held, stopping.halt, look_after) as hold:
+        async with holder.working(self._leases, stopping.halt, look_after) as work:
             # begun after the grant: all that earlier holders recorded was past by then
             service = Service(holder.client, holder.database.clock.now)
-            ledger = await LeasedChunks.holding(holder.database, self._held, clock=service.moment)
+            ledger = await LeasedChunks.under(holder.database, self._leases, clock=service.moment)
             self._ledger, self._before = ledger, _decided(ledger)
             pace = self._settings.pace(looks=self._kind is Work.LOOK)
             self._engine = Engine(ledger, service, pace, stopping, self._on_commit)
             await self._engine.run()
-            end = end_of(stopping.reason, hold.halt, self._held)  # before the leases are given back
-        chunks = tuple(lease.chunk for lease in self._held)
-        return ChunkReport(self._held[0].batch_id, chunks, end, stopping.reason, stopping.kind, self.rows)
+            end = end_of(stopping.reason, work.halt, self._leases)  # before the leases are given back
+        chunks = tuple(lease.chunk for lease in self._leases)
+        return ChunkReport(self._leases[0].batch_id, chunks, end, stopping.reason, stopping.kind, self.rows)
 
 
 def _decided(ledger: Ledger) -> int:

@@ -37,13 +37,13 @@ class BatchClosing:
         """`audits`: compare the batch with the service's list first."""
         self._holder, self._lease, self._audits = holder, lease, audits
         self.stopping: Stopping = stopping
-        self.holding: tuple[tuple[str, int], ...] = ((lease.batch_id, lease.chunk),)
+        self.leased_chunks: tuple[tuple[str, int], ...] = ((lease.batch_id, lease.chunk),)
         """(batch, chunk) of its lease."""
 
     async def run(self) -> ChunkReport:
         """Close the batch. Raises LedgerError."""
         stopping, lease = self.stopping, self._lease
-        async with self._holder.holding([lease], stopping.halt, _AGAIN) as hold:
+        async with self._holder.working([lease], stopping.halt, _AGAIN) as work:
             closing = asyncio.ensure_future(self._close())
             stopping.on_drain = closing.cancel
             if stopping.draining:  # between its grant and here
@@ -54,7 +54,7 @@ class BatchClosing:
                 closing.cancel()
                 await asyncio.wait([closing])  # before its connection is closed
             self._take(closing)
-            end = end_of(stopping.reason, hold.halt, [lease])  # before the lease is given back
+            end = end_of(stopping.reason, work.halt, [lease])  # before the lease is given back
             if closing.cancelled():  # another worker may close it at once
                 await self._holder.give_back([lease], None)
         return ChunkReport(lease.batch_id, (lease.chunk,), end, stopping.reason, stopping.kind)

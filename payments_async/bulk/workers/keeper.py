@@ -20,7 +20,7 @@ _AGAIN: Final = 1.0
 """Seconds until a renewal that failed is tried again."""
 
 
-class Hold:
+class LeasedWork:
     """One piece of work, the leases that it needs, and the order that ended it."""
 
     def __init__(self, leases: Sequence[Lease], on_halt: Callable[[str], object]) -> None:
@@ -53,7 +53,7 @@ class LeaseKeeper:
         """
         self._runtime, self._renew = runtime, renew
         self._on_renewal, self._on_failure = on_renewal, on_failure
-        self._holds: list[Hold] = []
+        self._works: list[LeasedWork] = []
         self._task: asyncio.Task[None] | None = None
         self.is_answered: bool = True
         """True if the database answered the last renewal."""
@@ -71,15 +71,15 @@ class LeaseKeeper:
             self._task.result()
 
     @contextmanager
-    def held(self, leases: Sequence[Lease], on_halt: Callable[[str], object]) -> Iterator[Hold]:
+    def keeping(self, leases: Sequence[Lease], on_halt: Callable[[str], object]) -> Iterator[LeasedWork]:
         """Context of work under leases, which are renewed meanwhile."""
-        hold = Hold(leases, on_halt)
-        self._holds.append(hold)
+        work = LeasedWork(leases, on_halt)
+        self._works.append(work)
         self._watch()
         try:
-            yield hold
+            yield work
         finally:
-            self._holds.remove(hold)
+            self._works.remove(work)
             self._watch()
 
     async def _keep(self) -> None:
@@ -88,21 +88,21 @@ class LeaseKeeper:
                 self.is_answered = await self._renew_all()
                 await self._runtime.sleep(_leases.RENEW_EVERY if self.is_answered else _AGAIN)
         except Exception:
-            for hold in self._holds:
-                hold.end(LOST)
+            for work in self._works:
+                work.end(LOST)
             self._on_failure()
             raise
 
     async def _renew_all(self) -> bool:
         """Renew all leases; False when the database did not answer."""
         try:
-            renewal = await self._renew([lease for hold in self._holds for lease in hold.leases])
+            renewal = await self._renew([lease for work in self._works for lease in work.leases])
         except LedgerUnavailable:
             return False
         self._on_renewal(renewal)
-        for hold in self._holds:
-            if (halt := halt_of(hold.leases, renewal)) is not None:
-                hold.end(halt)
+        for work in self._works:
+            if (halt := halt_of(work.leases, renewal)) is not None:
+                work.end(halt)
         self._watch()
         return True
 
@@ -111,12 +111,12 @@ class LeaseKeeper:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        ends = [lease.ends for hold in self._holds if hold.halt is None for lease in hold.leases]
+        ends = [lease.ends for work in self._works if work.halt is None for lease in work.leases]
         now = self._runtime.boottime()
         if ends and now is not None:
             self._timer = self._runtime.call_later(max(min(ends) - now, 0.0), self._expire)
 
     def _expire(self) -> None:
-        for hold in [each for each in self._holds if not all(lease.holds() for lease in each.leases)]:
-            hold.end(LOST)
+        for work in [each for each in self._works if not all(lease.is_valid() for lease in each.leases)]:
+            work.end(LOST)
         self._watch()

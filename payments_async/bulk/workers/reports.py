@@ -48,7 +48,7 @@ class WorkerProgress:
     """Its id."""
     rows: int
     """Rows that it has decided: created, rejected or in conflict."""
-    holding: tuple[tuple[str, int], ...]
+    leased_chunks: tuple[tuple[str, int], ...]
     """(batch, chunk) of each lease that it holds; chunk 0 is a batch that is being closed."""
 
 

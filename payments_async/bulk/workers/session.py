@@ -104,8 +104,8 @@ class WorkerSession:
         finally:
             await database.close()
 
-    async def _renew(self, database: Database, held: Sequence[Lease]) -> Renewal:
-        return await renewing.renew(database, self.worker, held, rows=self.rows())
+    async def _renew(self, database: Database, leases: Sequence[Lease]) -> Renewal:
+        return await renewing.renew(database, self.worker, leases, rows=self.rows())
 
     def _renewed(self, renewal: Renewal) -> None:
         self.on_renewal(renewal)

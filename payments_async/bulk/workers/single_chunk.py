@@ -32,12 +32,12 @@ async def run_single(
             raise BulkError(f"batch {batch_id} has {facts.chunks} chunks, and no chunk {chunk}")
         number = facts.batch.batch
         await KeyProver(client, session.worker.account).prove(database, number)
-        held = await granting.grant(
+        leases = await granting.grant(
             holder.database, session.worker, kind=Work.SEND, batch=number, chunk=chunk
         )
-        if not held:
+        if not leases:
             return await _without_lease(database, batch_id, chunk)
-        run = ChunkRun(holder, held, stopping, Work.SEND, settings, bool)
+        run = ChunkRun(holder, leases, stopping, Work.SEND, settings, bool)
         session.rows = lambda: run.rows
         return await run.run()
 
@@ -46,5 +46,5 @@ async def _without_lease(database: Database, batch_id: str, chunk: int) -> Chunk
     """Report on a chunk whose lease was not to be had: it is done, another worker's, or held back."""
     facts = await batches.found(database, batch_id)
     if await granting.has_rows_to_send(database, facts.batch.batch, chunk):
-        return ChunkReport(batch_id, (chunk,), RunEnd.UNAVAILABLE, facts.held or facts.stopped)
+        return ChunkReport(batch_id, (chunk,), RunEnd.UNAVAILABLE, facts.hold_reason or facts.stopped)
     return ChunkReport(batch_id, (chunk,), RunEnd.DONE)

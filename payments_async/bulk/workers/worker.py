@@ -119,9 +119,9 @@ class WorkerRun:
     def _renewed(self, renewal: Renewal) -> None:
         if renewal.drain:
             self._stopping.drain("drained by an operator")
-        holding = tuple(place for run in self._active for place in run.holding)
+        chunks = tuple(each for run in self._active for each in run.leased_chunks)
         with suppress(Exception):  # a callback cannot break the work
-            self._settings.on_progress(WorkerProgress(self._id, self.rows, holding))
+            self._settings.on_progress(WorkerProgress(self._id, self.rows, chunks))
 
     def _report(self) -> WorkerReport:
         stopping = self._stopping
@@ -152,9 +152,9 @@ class WorkerRun:
         if holder.database.runtime.monotonic() < self._rests_until:
             return False
         for kind in kinds:
-            held = await granting.grant(holder.database, self._session.worker, kind=kind, batch=batch)
-            if held:
-                await self._do(holder, kind, held)
+            leases = await granting.grant(holder.database, self._session.worker, kind=kind, batch=batch)
+            if leases:
+                await self._do(holder, kind, leases)
                 return True
         return await self._prover.prove(holder.database, batch)
 
@@ -169,35 +169,35 @@ class WorkerRun:
             return False
         return not await open_batches(database, self._session.worker.account, batch, under_way=True)
 
-    async def _do(self, holder: LeaseHolder, kind: Work, held: Sequence[Lease]) -> None:
+    async def _do(self, holder: LeaseHolder, kind: Work, leases: Sequence[Lease]) -> None:
         """Work under leases, and act on how that ended."""
-        run = self._run_of(holder, kind, held)
+        run = self._run_of(holder, kind, leases)
         if self._stopping.draining:
             run.stopping.drain(str(self._stopping.reason))
         self._active.append(run)
         try:
             report = await run.run()
         except OutcomesUnrecorded as error:
-            self._unrecorded.write(held[0].batch_id, error)
+            self._unrecorded.write(leases[0].batch_id, error)
             self._fail(str(error))
         except LedgerUnavailable as error:
             self._fail(str(error))
         except RightsMissing as error:  # of this worker's user
             self._stopping.drain(str(error), Stop.NO_ACCESS)
         except LedgerError as error:
-            await self._pause(holder, held[0], str(error))
+            await self._pause(holder, leases[0], str(error))
         else:
-            await self._take(holder, held[0], report)
+            await self._take(holder, leases[0], report)
         finally:
             self._rows += run.rows
             self._active.remove(run)
             self._idle.clear()
 
-    def _run_of(self, holder: LeaseHolder, kind: Work, held: Sequence[Lease]) -> ChunkRun | BatchClosing:
+    def _run_of(self, holder: LeaseHolder, kind: Work, leases: Sequence[Lease]) -> ChunkRun | BatchClosing:
         stopping = Stopping(holder.database.runtime)
         if kind is Work.CLOSE:
-            return BatchClosing(holder, held[0], stopping, audits=self._settings.audits)
-        return ChunkRun(holder, held, stopping, kind, self._settings, self._on_commit)
+            return BatchClosing(holder, leases[0], stopping, audits=self._settings.audits)
+        return ChunkRun(holder, leases, stopping, kind, self._settings, self._on_commit)
 
     async def _take(self, holder: LeaseHolder, lease: Lease, report: ChunkReport) -> None:
         """Decide how to go on after a piece of work."""

@@ -297,7 +297,7 @@ def _workers_table(found: Sequence[ListedWorker], *, versions: bool) -> Padding:
             Text(clean(worker.host)),
             str(worker.pid),
             *((Text(clean(worker.version)),) if versions else ()),
-            f"{len(worker.holding)} of {worker.slots}",
+            f"{len(worker.leased_chunks)} of {worker.slots}",
             f"{worker.rows:,}",
             "" if is_gone else f"{worker.per_minute:,.0f}",
             f"{duration_text(worker.silent)} ago",

@@ -43,7 +43,7 @@ class BatchView:
     def of(cls, batch: ListedBatch, workers: Iterable[ListedWorker]) -> BatchView:
         """The batch, and those of the workers that hold chunks of it."""
         live, name = [worker for worker in workers if worker.silent < LEASE], batch.facts.batch.batch_id
-        idle = sum(not worker.holding for worker in live)
+        idle = sum(not worker.leased_chunks for worker in live)
         return cls(batch, [worker for worker in live if name in _batches_of(worker)], idle)
 
     @property
@@ -64,8 +64,8 @@ class BatchView:
             {name: rows for name, (rows, _) in finals.items()}, sum(bad for _, bad in finals.values())
         )
         totals, stopped = self.batch.figures.totals, facts.stopped
-        if facts.held is not None:
-            stopped = f"the batch is {facts.held}"
+        if facts.hold_reason is not None:
+            stopped = f"the batch is {facts.hold_reason}"
         stop = None if stopped is None else Stop.RULE
         return report_of(facts.header, totals, stopped, stop=stop, ends=ends)
 
@@ -131,7 +131,7 @@ class BatchView:
 
 
 def _batches_of(worker: ListedWorker) -> set[str]:
-    return {batch for batch, _ in worker.holding}
+    return {batch for batch, _ in worker.leased_chunks}
 
 
 async def views_in(
@@ -183,13 +183,13 @@ def worker_facts(worker: ListedWorker) -> dict[str, Any]:
         **facts,
         **times,
         "per_minute": round(worker.per_minute),
-        "holding": holding_facts(worker.holding),
+        "leased_chunks": chunk_facts(worker.leased_chunks),
     }
 
 
-def holding_facts(holding: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
+def chunk_facts(chunks: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
     """Chunks that a worker holds, for programs."""
-    return [{"batch_id": batch, "chunk": chunk} for batch, chunk in holding]
+    return [{"batch_id": batch, "chunk": chunk} for batch, chunk in chunks]
 
 
 # Commands

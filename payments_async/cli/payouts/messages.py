@@ -69,8 +69,8 @@ def _resumed_by(stopped: str, ledger: LedgerAddress) -> str:
     """What lets a batch go on that stopped for this reason."""
     if "--max-" in stopped:
         return _RAISE
-    for held, command in (("paused", "resume"), ("suspect", "recover")):
-        if stopped.startswith(f"the batch is {held}"):
+    for state, command in (("paused", "resume"), ("suspect", "recover")):
+        if stopped.startswith(f"the batch is {state}"):
             return f"`{ledger.command(command)}` first. {_RESUME}"
     return _RESUME
 

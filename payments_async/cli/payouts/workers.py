@@ -16,7 +16,7 @@ from ...bulk import BatchReport, Progress
 from ...bulk.ledger_errors import LedgerError
 from .._exit_codes import CommandEnded, Exit
 from .ledger_address import VARIABLE, LedgerAddress
-from .machines import BatchView, holding_facts, no_worker, view_in
+from .machines import BatchView, chunk_facts, no_worker, view_in
 from .messages import counted, message_of
 from .options import RunOptions, WorkerArguments
 from .progress import ProgressView
@@ -68,10 +68,15 @@ class _Lines:
             return
         self._shown_at, self._last = at, progress
         places = ", ".join(
-            f"{batch} chunk {chunk}" if chunk else f"{batch} closing" for batch, chunk in progress.holding
+            f"{batch} chunk {chunk}" if chunk else f"{batch} closing"
+            for batch, chunk in progress.leased_chunks
         )
         text = f"{counted(progress.rows, 'row')}; {places or 'no chunk to work on'}"
-        facts = {"worker": progress.worker, "rows": progress.rows, "holding": holding_facts(progress.holding)}
+        facts = {
+            "worker": progress.worker,
+            "rows": progress.rows,
+            "leased_chunks": chunk_facts(progress.leased_chunks),
+        }
         self._context.show.step("Working", text, good=None, **facts)
 
 

@@ -68,7 +68,7 @@ async def test_a_drained_worker_ends_in_order_and_leaves_the_rest(fleet: Fleet, 
     batch = await fleet.planned(100)
     task = await paying(fleet)
     (listed,) = await workers.listed(connection)
-    assert {batch_id for batch_id, _ in listed.holding} == {"june"}
+    assert {batch_id for batch_id, _ in listed.leased_chunks} == {"june"}
     assert (listed.slots, listed.is_draining, listed.silent < 5) == (2, False, True)
     for prefix in ("", "nobody", "%"):
         with pytest.raises(LedgerRefused, match="no workers have ids that begin with"):
@@ -159,5 +159,5 @@ async def test_a_list_of_workers_may_be_read_while_leases_end(fleet: Fleet, conn
         "'chunk', n, 'holder', 'w'::bytea, 'expires', clock_timestamp() + n * interval '0.1 ms'))).* "
         "FROM payments.chunks c, generate_series(2, 3000) n WHERE c.chunk = 1"
     )
-    while (await workers.listed(connection))[0].holding:
+    while (await workers.listed(connection))[0].leased_chunks:
         pass

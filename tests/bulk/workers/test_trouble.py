@@ -187,7 +187,7 @@ async def test_a_batch_that_is_discarded_after_its_chunk_was_granted_stops_no_wo
     run = ChunkRun.run
 
     async def discarding(self: ChunkRun) -> ChunkReport:
-        if self.holding == (("june", 1),):
+        if self.leased_chunks == (("june", 1),):
             (number,) = fleet.query("SELECT batch FROM payments.batches WHERE batch_id = 'june'")[0]
             for table in ("entries", "chunks", "batches"):
                 fleet.query(f"DELETE FROM payments.{table} WHERE batch = {number}")
@@ -260,7 +260,7 @@ async def test_outcomes_that_can_be_written_nowhere_are_raised_although_another_
         raise LedgerFull(self.path, "the database's disk is full")
 
     async def failing(self: ChunkRun) -> ChunkReport:
-        if ("june", 2) not in self.holding:
+        if ("june", 2) not in self.leased_chunks:
             return await run(self)
         await until(lambda: posts(fleet.sandbox))
         raise ZeroDivisionError
@@ -316,7 +316,7 @@ async def test_progress_names_the_chunks_that_are_held_and_cannot_break_the_work
         raise ValueError
 
     report = await fleet.run(on_progress=note, concurrency=8)
-    assert {place for progress in seen for place in progress.holding} >= {("june", 1), ("june", 2)}
+    assert {place for progress in seen for place in progress.leased_chunks} >= {("june", 1), ("june", 2)}
     assert [progress.rows for progress in seen] == sorted(progress.rows for progress in seen)
     assert {progress.worker for progress in seen} == {report.worker}
 

@@ -64,13 +64,18 @@ class BatchFacts:
     """True if the operator has accepted a standby that may lose the last commits."""
 
     @property
-    def held(self) -> str | None:
+    def hold_reason(self) -> str | None:
         """Why no process may send one of its rows now, in words; None when they may."""
-        if self.state is BatchState.OPEN:
-            return None
-        if self.state is BatchState.IMPORTED:
-            return "not planned yet"
-        return f"{self.state}: {self.reason}" if self.reason else str(self.state)
+        return hold_reason(self.state, self.reason)
+
+
+def hold_reason(state: str, reason: str | None) -> str | None:
+    """Why no row of a batch in this state may be sent, in words; None when they may."""
+    if state == BatchState.OPEN:
+        return None
+    if state == BatchState.IMPORTED:
+        return "not planned yet"
+    return f"{state}: {reason}" if reason else str(state)
 
 
 def facts_of(values: Sequence[Any]) -> BatchFacts:

@@ -102,11 +102,11 @@ class Committer:
 
         async def work(transaction: Transaction) -> Commit:
             locked, found = await self._wanted(transaction, wanted)
-            held = {chunk: leases.get(chunk) for chunk in locked.chunks}
-            self._require_lease(locked, held)
+            of_chunks = {chunk: leases.get(chunk) for chunk in locked.chunks}
+            self._require_lease(locked, of_chunks)
             undecided = [each for each in found if each.row.state in OPEN]
             moves = [(each, move(wanted[each.row.number])) for each in undecided]
-            return self._entered(transaction, locked, "resend", moves, held)
+            return self._entered(transaction, locked, "resend", moves, of_chunks)
 
         return await self._commit(work)
 

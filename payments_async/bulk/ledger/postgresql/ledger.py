@@ -140,9 +140,9 @@ class PostgresLedger(SharedLedger):
         return self._total.totals
 
     @property
-    def held(self) -> str | None:
+    def hold_reason(self) -> str | None:
         """Why no process may send a row now, in words; None when they may."""
-        return self.facts.held
+        return self.facts.hold_reason
 
     @property
     def stopped(self) -> str | None:
@@ -271,8 +271,8 @@ class PostgresLedger(SharedLedger):
 
         async def work(transaction: Transaction) -> None:
             lock = _chunks.locking(facts.batch.batch, chunks)
-            held, found = await transaction.read(lock, (f"{used} LIMIT 1", ()))
-            locked = Locked.of(held)
+            rows, found = await transaction.read(lock, (f"{used} LIMIT 1", ()))
+            locked = Locked.of(rows)
             self._committer.require_store(locked)
             if found or locked.losses:
                 why = "its rows were sent or cancelled: it is the record of that"

@@ -59,7 +59,7 @@ async def opened(url: str, rows: int | Collection[NewRow] = 0) -> AsyncIterator[
 async def held(ledger: PostgresLedger) -> tuple[LeasedChunks, Lease]:
     """A chunk of the batch under a lease."""
     (lease,) = await grant(ledger.database, WORKER)
-    return await LeasedChunks.holding(ledger.database, [lease], clock=Clock("worker")), lease
+    return await LeasedChunks.under(ledger.database, [lease], clock=Clock("worker")), lease
 
 
 async def recovered(ledger: PostgresLedger, *, proven: bool = False, confirmed: bool = True) -> None:
@@ -116,10 +116,10 @@ async def test_lost_intents_outcomes_and_a_retry_are_noticed_before_the_next_int
             with pytest.raises(LeaseLost, match="the batch is suspect: commits that were made are missing"):
                 await chunk.claim(5)
             assert (await renew(ledger.database, WORKER, [lease])).lost == (lease,)
-            assert not lease.holds()
+            assert not lease.is_valid()
             assert await grant(ledger.database, WORKER) == []
             await ledger.refresh()
-            assert ledger.held == f"suspect: {Loss.COMMITS.value}"
+            assert ledger.hold_reason == f"suspect: {Loss.COMMITS.value}"
             assert {state: rows for (state, _), (rows, _) in ledger.totals.items()} == {
                 S.NEW: 15,
                 S.IN_FLIGHT: 1,
@@ -140,7 +140,7 @@ async def test_lost_intents_outcomes_and_a_retry_are_noticed_before_the_next_int
             assert state.commands[0].rows == 20
             await ledger.end_recovery(state, confirmed=True, proven=False)
             await tamper(ledger, OLD_LEASES_END)
-            assert ledger.held is None
+            assert ledger.hold_reason is None
             assert ledger.unproven is not None
             with pytest.raises(LedgerRefused, match="no reading of the service's list has proven which"):
                 await ledger.next_generation([retried])
@@ -202,7 +202,7 @@ async def test_a_lossy_standby_is_accepted_once_and_a_synchronous_one_asks_nothi
             assert numbers(await chunk.claim(5)) == [6, 7, 8, 9, 10]
             assert (await renew(ledger.database, WORKER, [lease])).lost == ()
             await ledger.refresh()
-            assert (ledger.held, ledger.unproven) == (None, None)
+            assert (ledger.hold_reason, ledger.unproven) == (None, None)
             assert await kinds(ledger) == ["import", "plan", "server"]
 
 
@@ -217,7 +217,7 @@ async def test_a_restored_dump_is_another_ledger(postgres: PostgresServer, datab
     async with opened(postgres.url(name)) as ledger:
         assert await grant(ledger.database, WORKER) == []
         await ledger.refresh()
-        assert ledger.held == f"suspect: {Loss.RESTORED.value}"
+        assert ledger.hold_reason == f"suspect: {Loss.RESTORED.value}"
         await recovered(ledger)
         chunk, _ = await held(ledger)
         assert numbers(await chunk.claim(9)) == [3, 4, 5]
@@ -272,7 +272,7 @@ async def test_a_new_timeline_without_a_known_standby_may_lack_commits_of_others
         with pytest.raises(LeaseLost, match="suspect"):
             await chunk.claim(2)
         await ledger.refresh()
-        assert ledger.held == f"suspect: {Loss.RESTORED_LOG.value}"
+        assert ledger.hold_reason == f"suspect: {Loss.RESTORED_LOG.value}"
 
 
 async def test_a_renewal_of_a_synchronous_standby_costs_nothing(database: str) -> None:
@@ -280,7 +280,7 @@ async def test_a_renewal_of_a_synchronous_standby_costs_nothing(database: str) -
         _, lease = await held(ledger)
         await move(ledger, standby=Standbys.SYNCHRONOUS)
         assert (await renew(ledger.database, WORKER, [lease])).lost == ()
-        assert lease.holds()
+        assert lease.is_valid()
         assert await kinds(ledger) == ["import", "plan", "server"]
 
 
@@ -306,8 +306,11 @@ async def test_a_renewal_notices_a_lossy_standby(database: str) -> None:
         _, lease = await held(ledger)
         await move(ledger, standby=Standbys.ASYNCHRONOUS)
         renewal = await renew(ledger.database, WORKER, [lease])
-        assert (renewal.lost, list(renewal.held.values())) == ((lease,), [f"suspect: {Loss.STANDBY.value}"])
-        assert not lease.holds()
+        assert (renewal.lost, list(renewal.hold_reasons.values())) == (
+            (lease,),
+            [f"suspect: {Loss.STANDBY.value}"],
+        )
+        assert not lease.is_valid()
 
 
 @pytest.mark.parametrize("state", ["open", "paused", "imported", "closed"])
@@ -330,10 +333,10 @@ async def test_a_pause_of_a_suspect_batch_holds_after_its_recovery(database: str
         await tamper(ledger, "UPDATE payments.batches SET state = %s", state)
         await ledger.begin_recovery(by_hand=True)
         await ledger.pause("the till is empty")
-        assert ledger.held == f"suspect: {Loss.BY_HAND.value}"
+        assert ledger.hold_reason == f"suspect: {Loss.BY_HAND.value}"
         await recovered(ledger)
         await ledger.refresh()
-        assert ledger.held == ("not planned yet" if state == "imported" else "paused")
+        assert ledger.hold_reason == ("not planned yet" if state == "imported" else "paused")
         assert await kinds(ledger) == ["import", "plan", "loss", "pause", "recover"]
 
 
@@ -359,7 +362,7 @@ async def test_an_intent_that_was_lost_is_told_from_a_damaged_ledger(database: s
         await ledger.database._drop()
         with pytest.raises(LeaseLost, match=f"suspect: {Loss.COMMITS.value}"):
             await chunk.intent_times(claim.rows)
-        assert not lease.holds()
+        assert not lease.is_valid()
 
 
 async def test_what_a_server_hides_is_replaced_by_the_time_of_its_start(
@@ -390,7 +393,7 @@ async def test_a_recovery_ends_only_the_loss_that_it_began_with(database: str) -
         with pytest.raises(LedgerUnavailable, match="recover again"):
             await ledger.end_recovery(state, confirmed=True, proven=True)
         await ledger.refresh()
-        assert ledger.held is not None
+        assert ledger.hold_reason is not None
 
 
 async def test_new_leases_wait_until_lost_ones_have_ended_also_for_holders_that_know_nothing(
@@ -432,4 +435,4 @@ async def test_a_batch_whose_commits_may_be_lost_is_neither_discarded_nor_closed
         with pytest.raises(LedgerRefused, match="it is the record of that"):
             await ledger.discard()
         await ledger.refresh()
-        assert ledger.held == f"suspect: {Loss.STANDBY.value}"
+        assert ledger.hold_reason == f"suspect: {Loss.STANDBY.value}"

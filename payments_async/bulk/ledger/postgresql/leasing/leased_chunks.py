@@ -26,14 +26,14 @@ class LeasedChunks(PostgresLedger):
     def __init__(
         self, database: Database, batch_id: str, clock: Callable[[], Timestamps], leases: Sequence[Lease]
     ) -> None:
-        """Use `holding`."""
+        """Use `under`."""
         super().__init__(database, batch_id, clock)
         self._leases = {lease.chunk: lease for lease in leases}
         self._claimed: dict[int, int] = {}
         """{chunk: the highest number of its rows that was claimed}."""
 
     @classmethod
-    async def holding(
+    async def under(
         cls, database: Database, leases: Sequence[Lease], *, clock: Callable[[], Timestamps]
     ) -> Self:
         """Open the chunks of these leases, all of one batch. The database stays open.
@@ -50,13 +50,13 @@ class LeasedChunks(PostgresLedger):
         """Do nothing: other chunks' ledgers use the database too."""
 
     async def _all_figures(self) -> dict[int, RowFigures]:
-        held = arrays.int4s(sorted(self._leases))
-        chunks = await self._reader.chunks("AND c.chunk = ANY(%s) AND c.chunk > 0", held)
+        numbers = arrays.int4s(sorted(self._leases))
+        chunks = await self._reader.chunks("AND c.chunk = ANY(%s) AND c.chunk > 0", numbers)
         return {chunk.number: chunk.figures for chunk in chunks}
 
     def may_send(self, row: LedgerRow) -> Callable[[], bool] | None:
         """The question to ask right before the first byte of a claimed row is sent."""
-        return self._leases[self.facts.batch.chunk_of(row.number)].holds
+        return self._leases[self.facts.batch.chunk_of(row.number)].is_valid
 
     async def claim(self, limit: int) -> Claim:
         """Mark up to `limit` NEW rows of one held chunk IN_FLIGHT. Raises one of `NO_INTENT`."""
@@ -105,8 +105,8 @@ class LeasedChunks(PostgresLedger):
 
     async def unfinished(self) -> AsyncIterator[LedgerRow]:
         """Read rows as earlier holders left them, IN_FLIGHT ones first, then IN_DOUBT; none changed since."""
-        held = arrays.int4s(sorted(self._leases))
-        chunks = await self._reader.chunks("AND c.chunk = ANY(%s)", held)
+        numbers = arrays.int4s(sorted(self._leases))
+        chunks = await self._reader.chunks("AND c.chunk = ANY(%s)", numbers)
         for state in UNFINISHED:
             for chunk in chunks:
                 begun_in = self._leases[chunk.number].begun_in

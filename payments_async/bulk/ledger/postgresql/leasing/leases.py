@@ -41,7 +41,7 @@ class Lease:
     _now: Callable[[], float | None] = attrs.field(repr=False)
     is_lost: bool = False
 
-    def holds(self) -> bool:
+    def is_valid(self) -> bool:
         """True if a request may begin. Asked right before its first byte."""
         now = self._now()
         return not self.is_lost and now is not None and may_send(self.ends, now)

@@ -9,10 +9,10 @@ from typing import Any, Final
 import attrs
 
 from ....protocol import leases as _rules
-from ....protocol.leases import BatchState, may_send, own_end
+from ....protocol.leases import may_send, own_end
 from ....protocol.row_state import RowState
 from ....protocol.stop_rules import StopRules, Totals, stop_reason
-from ..batches import read_rules, stopping
+from ..batches import hold_reason, read_rules, stopping
 from ..chunks import HERE, Batch
 from ..driver import arrays
 from ..driver.database import Database, Transaction
@@ -47,7 +47,7 @@ class Renewal:
 
     lost: tuple[Lease, ...]
     """Leases that are void: they had ended, another worker has the chunks, or the batch is suspect."""
-    held: Mapping[int, str]
+    hold_reasons: Mapping[int, str]
     """{batch: why no row of it may be sent now}."""
     stopped: Mapping[int, str]
     """{batch: why the stop rules let no further new row be taken}."""
@@ -103,27 +103,27 @@ class _Renewing:
         self.database.clock.note(now)
         self.renewed = {lease for (lease,) in renewed}
         self.moved = [Batch(*each[:3]) for each in found if not each[3]]
-        held, stopped = dict[int, str](), dict[int, str]()
+        holds, stopped = dict[int, str](), dict[int, str]()
         for batch, _, _, _, state, reason, why, rules in found:
-            if state != BatchState.OPEN:
-                held[batch] = f"{state}: {reason}" if reason else str(state)
+            if (hold := hold_reason(state, reason)) is not None:
+                holds[batch] = hold
             try:
                 why = why or await _failure(transaction, batch, read_rules(rules))
             except UnreadableRecord as error:
-                held[batch] = str(error)
+                holds[batch] = str(error)
             if why is not None:
                 stopped[batch] = why
         transaction.write(observing(numbers))
-        return Renewal((), held, stopped, bool(drain))
+        return Renewal((), holds, stopped, bool(drain))
 
 
 def _places(leases: Iterable[Lease], now: float | None) -> Sequence[Any]:
     """Batches, chunks and ids of the leases that have not ended for their holder."""
-    held = [lease for lease in leases if now is not None and may_send(lease.ends, now)]
+    valid = [lease for lease in leases if now is not None and may_send(lease.ends, now)]
     return (
-        arrays.int8s([lease.batch for lease in held]),
-        arrays.int4s([lease.chunk for lease in held]),
-        arrays.blobs([lease.id for lease in held]),
+        arrays.int8s([lease.batch for lease in valid]),
+        arrays.int4s([lease.chunk for lease in valid]),
+        arrays.blobs([lease.id for lease in valid]),
     )
 
 

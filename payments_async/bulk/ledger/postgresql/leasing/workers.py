@@ -90,7 +90,7 @@ class ListedWorker:
     """Seconds since it started."""
     silent: float
     """Seconds since it last reported. After `LEASE` it holds nothing any more."""
-    holding: tuple[tuple[str, int], ...] = attrs.field(kw_only=True)
+    leased_chunks: tuple[tuple[str, int], ...] = attrs.field(kw_only=True)
     """(batch, chunk) of each lease that it holds; chunk 0 is the batch itself, which is being closed."""
 
 
@@ -101,7 +101,7 @@ async def listed(database: Database, prefix: str = "") -> list[ListedWorker]:
 
 
 def _worker(values: Sequence[Any]) -> ListedWorker:
-    return ListedWorker(*values[:10], holding=tuple(zip(values[10], values[11], strict=True)))
+    return ListedWorker(*values[:10], leased_chunks=tuple(zip(values[10], values[11], strict=True)))
 
 
 def _listing(prefix: str) -> Statement:

@@ -35,7 +35,7 @@ async def take(database: Database, most: int = 10) -> list[int]:
         chunks, leases = [], await grant(database, worker(number))
         if not leases:
             return taken
-        chunks = await LeasedChunks.holding(database, leases, clock=Clock(f"worker-{number}"))
+        chunks = await LeasedChunks.under(database, leases, clock=Clock(f"worker-{number}"))
         while rows := (await chunks.claim(300)).rows:
             taken += [row.number for row in rows]
             await chunks.record(map(created, rows))
@@ -72,7 +72,7 @@ async def test_rows_that_were_promised_to_a_dead_worker_count(database: str) -> 
         assert await grant(ledger.database, worker(3)) == []
         expire_leases(database)
         (left,) = await grant(ledger.database, worker(3))
-        third = await LeasedChunks.holding(ledger.database, [left], clock=Clock("third"))
+        third = await LeasedChunks.under(ledger.database, [left], clock=Clock("third"))
         assert (left.chunk, numbers(await third.claim(9))) == (2, [503, 504, 505])
         assert numbers(await third.claim(9)) == []
 

@@ -31,7 +31,7 @@ async def test_leases_are_given_back_and_those_of_others_are_left(database: str)
         run(database, "UPDATE payments.chunks SET expires = clock_timestamp() WHERE chunk = 2")
         await grant(ledger.database, worker(2))
         await give_back(ledger.database, worker(), [one, two])
-        assert (one.holds(), two.holds()) == (False, False)
+        assert (one.is_valid(), two.is_valid()) == (False, False)
         assert run(database, "SELECT lease IS NULL FROM payments.chunks WHERE chunk > 0 ORDER BY chunk") == [
             (True,),
             (False,),

@@ -144,7 +144,7 @@ async def test_a_lease_can_be_asked_of_one_batch_and_chunk(database: str) -> Non
 
 async def test_a_batch_that_was_not_planned_is_not_sent(database: str) -> None:
     async with batch(database, rules=None) as ledger:
-        assert ledger.held == "not planned yet"
+        assert ledger.hold_reason == "not planned yet"
         assert await grant(ledger.database, worker()) == []
 
 
@@ -166,7 +166,7 @@ async def test_a_look_takes_all_chunks_with_rows_in_doubt_that_are_otherwise_don
             await give_back(ledger.database, worker(), leases)
         looks = await grant(ledger.database, worker(2), kind=Work.LOOK)
         assert [lease.chunk for lease in looks] == [1, 2]  # the third has a new row left
-        doubts = await LeasedChunks.holding(ledger.database, looks, clock=Clock("look"))
+        doubts = await LeasedChunks.under(ledger.database, looks, clock=Clock("look"))
         assert [row.number async for row in doubts.unfinished()] == [1, 501]
         again = await doubts.resend([Resend(1), Resend(501)])
         assert len(await doubts.record(map(created, again.rows))) == 2
@@ -197,14 +197,14 @@ async def test_a_batch_is_closed_once_all_is_decided_and_opened_by_an_edit(datab
         assert await batches.close(ledger.database, number, Clock(), {"paid": 1})
         assert not await batches.close(ledger.database, number, Clock(), {"paid": 1})
         await ledger.refresh()
-        assert ledger.held == "closed"
+        assert ledger.hold_reason == "closed"
         ((text,),) = run(database, "SELECT changes FROM payments.entries WHERE kind = 'root'")
         assert (await ledger.check()).head in text
         await ledger.pause("in vain")
-        assert ledger.held == "closed"
+        assert ledger.hold_reason == "closed"
         await ledger.correct([new_row(2, body=b"{}", idempotency_key="another")])
         await ledger.refresh()
-        assert ledger.held is None
+        assert ledger.hold_reason is None
         assert await grant(ledger.database, worker())
 
 

@@ -75,7 +75,7 @@ async def test_a_batch_that_was_discarded_meanwhile_is_missing(database: str) ->
             await other.discard()
             await other.discard()
         with pytest.raises(LedgerMissing, match="no longer there"):
-            await LeasedChunks.holding(ledger.database, leases, clock=Clock())
+            await LeasedChunks.under(ledger.database, leases, clock=Clock())
         with pytest.raises(LedgerMissing, match="batch batch-1: there is no such batch"):
             await ledger.pause("in vain")
         assert await batches.listed(ledger.database) == []

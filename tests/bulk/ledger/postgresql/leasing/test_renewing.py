@@ -40,7 +40,7 @@ async def test_a_lease_that_has_ended_is_not_renewed_but_given_back(database: st
         _, (lease,) = await leased(ledger.database)
         expire_leases(database)
         assert (await renew(ledger.database, worker(), [lease])).lost == (lease,)
-        assert not lease.holds()
+        assert not lease.is_valid()
         await give_back(ledger.database, worker(), [lease])
         assert await grant(ledger.database, worker())
 
@@ -51,7 +51,7 @@ async def test_a_lease_that_has_ended_for_its_holder_alone_is_not_renewed_either
         _, (lease,) = await leased(ledger.database)
         runtime.elapsed = lease.ends  # it was suspended: its requests have waited too long
         assert (await renew(ledger.database, worker(), [lease])).lost == (lease,)
-        assert not lease.holds()
+        assert not lease.is_valid()
 
 
 async def test_a_renewal_moves_the_end_of_a_lease_and_tells_which_are_lost(database: str) -> None:
@@ -65,9 +65,9 @@ async def test_a_renewal_moves_the_end_of_a_lease_and_tells_which_are_lost(datab
         renewal = await renew(ledger.database, worker(), [one, two], rows=7)
         assert renewal.lost == (two,)
         assert one.ends == 103.0 + LEASE - MARGIN
-        assert (one.holds(), two.holds(), taken.holds()) == (True, False, True)
+        assert (one.is_valid(), two.is_valid(), taken.is_valid()) == (True, False, True)
         runtime.elapsed = one.ends  # the machine was suspended, perhaps
-        assert not one.holds()
+        assert not one.is_valid()
         assert run(database, "SELECT rows, host FROM payments.workers") == [(7, "host-1")]
 
 
@@ -92,13 +92,13 @@ async def test_a_batch_that_is_held_is_not_sent(database: str, state: str) -> No
             suspect(database)
             await ledger.refresh()
         reason = "paused: lunch" if state == "paused" else "suspect: lost commits"
-        assert ledger.held == reason
+        assert ledger.hold_reason == reason
         with pytest.raises(LeaseLost, match=f"the batch is {reason}"):
             await chunks.claim(2)
         with pytest.raises(LeaseLost, match=f"the batch is {reason}"):
             await chunks.resend([Resend(1)])
         renewal = await renew(ledger.database, worker(), leases)
-        assert renewal.held == {number.batch: reason}
+        assert renewal.hold_reasons == {number.batch: reason}
         assert bool(renewal.lost) == (state == "suspect")
         assert await grant(ledger.database, worker(2)) == []
 
@@ -109,22 +109,22 @@ async def test_a_store_that_is_written_in_another_way_is_recorded_anew(database:
         for work in (lambda: renew(ledger.database, worker(), leases), lambda: chunks.claim(1)):
             run(database, "UPDATE payments.batches SET store = store || ' '")
             await work()
-        assert leases[0].holds()
-        assert ledger.held is None
+        assert leases[0].is_valid()
+        assert ledger.hold_reason is None
 
 
 async def test_pause_and_resume(database: str) -> None:
     async with batch(database) as ledger:
         await ledger.resume()
-        assert ledger.held is None
+        assert ledger.hold_reason is None
         await ledger.pause("")
         await ledger.plan(StopRules())
-        assert ledger.held == "paused"
+        assert ledger.hold_reason == "paused"
         await ledger.resume()
-        assert ledger.held is None
+        assert ledger.hold_reason is None
         suspect(database)
         await ledger.pause("for after the recovery")
-        assert ledger.held == "suspect: lost commits"
+        assert ledger.hold_reason == "suspect: lost commits"
         with pytest.raises(LedgerRefused, match="recover it first"):
             await ledger.resume()
         kinds = run(database, "SELECT kind FROM payments.entries WHERE chunk = 0 ORDER BY number")
@@ -145,7 +145,7 @@ async def test_a_batch_whose_stop_rules_cannot_be_read_is_not_sent(database: str
         _, leases = await leased(ledger.database)
         run(database, "UPDATE payments.batches SET rules = 'x'")
         renewal = await renew(ledger.database, worker(), leases)
-        assert (renewal.lost, list(renewal.held.values())) == ((), ["the stop rules cannot be read"])
+        assert (renewal.lost, list(renewal.hold_reasons.values())) == ((), ["the stop rules cannot be read"])
 
 
 async def test_too_many_failures_stop_a_batch_at_the_next_renewal(database: str) -> None:
