@@ -12,9 +12,24 @@ from typing import Any
 
 from jsonschema import Draft202012Validator, FormatChecker
 
-DOCUMENT: dict[str, Any] = json.loads(
-    (Path(__file__).parents[2] / "docs" / "openapi.json").read_text(encoding="utf-8")
-)
+FILE = Path(__file__).parents[2] / "docs" / "openapi.json"
+WRITTEN: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
+"""The document as it is."""
+
+
+def _inlined(value: Any) -> Any:
+    """A part of the document with its parameters, headers and responses in place; schemas stay references."""
+    if isinstance(value, list):
+        return [_inlined(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    kind, _, name = value.get("$ref", "").removeprefix("#/components/").partition("/")
+    if kind in ("parameters", "headers", "responses"):
+        return _inlined(WRITTEN["components"][kind][name])
+    return {key: _inlined(inner) for key, inner in value.items()}
+
+
+DOCUMENT: dict[str, Any] = _inlined(WRITTEN)
 SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
 _FORMATS = FormatChecker(formats=())
 
@@ -33,9 +48,10 @@ _FORMATS.checks("date-time")(_is_a_time)
 
 
 def properties(name: str) -> dict[str, Any]:
-    """The fields of a record or of a request."""
-    found: dict[str, Any] = SCHEMAS[name]["properties"]
-    return found
+    """The fields of a record or of a request, of all its forms."""
+    forms = [target_of(form) for form in SCHEMAS[name].get("oneOf", ())]
+    found: dict[str, Any] = SCHEMAS[name].get("properties", {})
+    return found | {field: schema for form in forms if form for field, schema in properties(form).items()}
 
 
 def resolved(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,9 +128,14 @@ def _close(schema: Any) -> None:
         schema["required"] = sorted(set(schema["properties"]) - _SOMETIMES)
 
 
+def described(status: int) -> str:
+    """The name of a status among the answers of an operation."""
+    return "5XX" if status >= 500 else str(status)
+
+
 def validator(operation: str, status: int, *, closed: bool) -> Draft202012Validator:
     """What an answer of an operation has to be; `KeyError` for a status it does not have."""
     document = _closed() if closed else DOCUMENT
     (answers,) = [one["responses"] for *_, one in _operations_of(document) if one["operationId"] == operation]
-    schema = answers[str(status)]["content"]["application/json"]["schema"]
+    schema = answers[described(status)]["content"]["application/json"]["schema"]
     return Draft202012Validator({**schema, "components": document["components"]}, format_checker=_FORMATS)

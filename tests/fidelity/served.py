@@ -21,7 +21,7 @@ from tests.fidelity.document import DOCUMENT
 _PAST = "^20[01][0-9]-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3])(:[0-5][0-9]){2}Z$"
 _GIVEN = {"cursor": ["", "b2xkZXIuMQ", "bmV3ZXIuMA"], "countryCode": ["BJ", "NG"]}
 _GATEWAYS = {
-    "type": ["object", "null"],
+    "type": "object",
     "properties": {
         "sandbox_card": {
             "type": "object",
@@ -44,11 +44,12 @@ _GATEWAYS = {
 def served() -> dict[str, Any]:
     """The document for whoever generates requests."""
     document = copy.deepcopy(DOCUMENT)
+    schemas = document["components"]["schemas"]
+    schemas["GatewayOptions"] = _GATEWAYS
+    schemas["Metadata"]["propertyNames"] = {"type": "string", "not": {"const": "sandbox_scenario"}}
     for name in ("CheckoutRequest", "PaymentIntentRequest", "PayoutRequest"):
-        fields = document["components"]["schemas"][name]["properties"]
+        fields = schemas[name]["properties"]
         fields["amount"]["maximum"] = 1e24
-        fields["gateway_options"] = _GATEWAYS
-        fields["metadata"]["propertyNames"] = {"type": "string", "not": {"const": "sandbox_scenario"}}
         if "entity_created_at" in fields:
             fields["entity_created_at"] = {"type": ["string", "null"], "pattern": _PAST}
             fields["currency"] = {"type": "string", "enum": ["EUR", "KWD", "USD", "XOF"]}
