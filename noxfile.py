@@ -20,6 +20,7 @@ RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
 OTHERS = [version for version in ("3.11", "3.12", "3.13", "3.14") if version != RUNNING]
 CODE = ["payments_async", "payments_sync", "tests", "benchmarks", "examples", "tools", "noxfile.py"]
 CI = os.environ.get("CI") == "true"
+LINTERS = ["@stoplight/spectral-cli@6.16.3", "@redocly/cli@2.77.0"]  # of OpenAPI; they run on node
 
 
 def sync(session: nox.Session, *groups: str) -> None:
@@ -210,6 +211,28 @@ def standins(session: nox.Session) -> None:
     """What stands in for a service in tests, or records it, works as with plain aiohttp."""
     sync(session, "tests")
     session.run("pytest", "--verbose", "tests/client/test_standins.py", *session.posargs)
+
+
+@nox.session(python=RUNNING)
+def openapi(session: nox.Session) -> None:
+    """docs/openapi.json: a client that is generated from it pays; spectral and redocly find nothing."""
+    sync(session, "openapi")
+    session.run("python", "-m", "tests.fidelity.generated")
+    if not shutil.which("npm", path=session.bin):
+        session.skip("spectral and redocly: node has no wheel for this machine")
+    folder = os.path.join(session.create_tmp(), "linters")
+    install = ["npm", "install", f"--prefix={folder}", "--ignore-scripts", "--no-audit", "--no-fund"]
+    session.run(*install, "--loglevel=error", *LINTERS, success_codes=[0, 1])
+    spectral, redocly = (
+        os.path.join(folder, "node_modules", ".bin", name) for name in ("spectral", "redocly")
+    )
+    if not os.path.exists(redocly):
+        session.skip("spectral and redocly: npm cannot install them here")
+    document, rules = "docs/openapi.json", "tests/fidelity"
+    every = [f"--ruleset={rules}/spectral.yaml", "--fail-severity=hint"]
+    session.run(spectral, "lint", document, *every, external=True)
+    quiet = {"REDOCLY_TELEMETRY": "off", "REDOCLY_SUPPRESS_UPDATE_NOTICE": "true"}
+    session.run(redocly, "lint", document, f"--config={rules}/redocly.yaml", external=True, env=quiet)
 
 
 @nox.session(python=RUNNING)

@@ -16,6 +16,7 @@ from tests.docs.pages import ROOT, page
 
 WORKFLOW = ".github/workflows/tests.yml"
 RELEASE = ".github/workflows/release.yml"
+NIGHTLY = ".github/workflows/nightly.yml"
 HOOKS = ".pre-commit-config.yaml"
 PROSE = ("CONTRIBUTING.md", "SECURITY.md", "tests/README.md")
 
@@ -32,8 +33,15 @@ def test_the_workflow_runs_what_ci_runs_on_pushes_and_pull_requests() -> None:
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
 
-def test_the_workflow_may_only_read() -> None:
-    assert loaded(WORKFLOW)["permissions"] == {"contents": "read"}
+@pytest.mark.parametrize("name", [WORKFLOW, NIGHTLY])
+def test_the_workflows_may_only_read(name: str) -> None:
+    assert loaded(name)["permissions"] == {"contents": "read"}
+
+
+def test_the_nightly_sessions_are_sessions() -> None:
+    (job,) = loaded(NIGHTLY)["jobs"].values()
+    assert {*job["strategy"]["matrix"]["session"]} <= sessions()
+    assert "schedule" in loaded(NIGHTLY)[True]
 
 
 def test_a_release_is_checked_before_it_is_published_and_needs_no_secret() -> None:
@@ -70,10 +78,13 @@ def test_the_wheel_holds_the_two_packages_and_no_tool_of_developers() -> None:
     assert {path.parts[0] for path in installed} <= {*packages}
 
 
+def sessions() -> set[str]:
+    return {node.name for node in ast.parse(page("noxfile.py")).body if isinstance(node, ast.FunctionDef)}
+
+
 @pytest.mark.parametrize("name", PROSE)
 def test_every_session_that_a_page_names_is_one(name: str) -> None:
-    defined = {node.name for node in ast.parse(page("noxfile.py")).body if isinstance(node, ast.FunctionDef)}
-    assert set(re.findall(r"nox -s (\w+)", page(name))) <= defined
+    assert set(re.findall(r"nox -s (\w+)", page(name))) <= sessions()
 
 
 @pytest.mark.parametrize("name", PROSE)
