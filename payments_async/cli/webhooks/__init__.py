@@ -1,7 +1,7 @@
 """`payments webhooks`: a local receiver, and sending a delivery of the simulated service again.
 
 listener   `payments webhooks listen`: a receiver on loopback
-forward    one POST to another address; `payments webhooks resend`
+forward    one request to another address; `payments webhooks resend`
 payload    what is shown of a delivery, without account data
 """
 

@@ -1,4 +1,4 @@
-"""One POST to another address, without redirects or proxies; `payments webhooks resend`."""
+"""One request to another address, without redirects or proxies; `payments webhooks resend`."""
 
 from __future__ import annotations
 
@@ -49,12 +49,14 @@ def read_address(url: str, what: str, example: str = "http://127.0.0.1:8000/webh
     return ForwardAddress(parts.scheme, parts.hostname, port, quote(path, safe="%!$&'()*+,/:;=?@[]~"))
 
 
-def post(address: ForwardAddress, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
-    """Send a POST; returns the answer's status and body. Raises OSError when there is none."""
+def send(
+    method: str, address: ForwardAddress, body: bytes | None, headers: Mapping[str, str]
+) -> tuple[int, bytes]:
+    """Send a request; returns the answer's status and body. Raises OSError when there is none."""
     kind = HTTPSConnection if address.scheme == "https" else HTTPConnection
     connection = kind(address.host, address.port, timeout=TIMEOUT)
     try:
-        connection.request("POST", address.path, body, dict(headers))
+        connection.request(method, address.path, body, dict(headers))
         answer = connection.getresponse()
         return answer.status, answer.read(_MAX_ANSWER)
     except HTTPException as broken:
@@ -77,7 +79,7 @@ def resend(webhook_id: str, sandbox: str | None, *, as_json: bool) -> Exit:
     path = f"/_sandbox/api/webhooks/{webhook_id}/resend"
     address = read_address(f"{parts.scheme}://{parts.netloc}{path}", named, DEFAULT_SANDBOX)
     try:
-        status, body = post(address, b"{}", {"Content-Type": "application/json"})
+        status, body = send("POST", address, b"{}", {"Content-Type": "application/json"})
     except OSError as failure:
         problem = f"no sandbox answers at {parts.netloc}: {failure.strerror or failure}"
         raise CommandEnded(problem, Exit.REFUSED) from failure

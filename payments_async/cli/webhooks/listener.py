@@ -17,7 +17,7 @@ from typing import Final
 from ...errors import ConfigurationError
 from .._exit_codes import Exit
 from .._output import Show, show_for
-from .forward import ForwardAddress, post, read_address
+from .forward import ForwardAddress, read_address, send
 from .payload import ShownDelivery, quoted, read_delivery
 
 HOST: Final = "127.0.0.1"
@@ -194,7 +194,7 @@ class DeliveryPrinter:
     def _forward(self, address: ForwardAddress, body: bytes, headers: Mapping[str, str]) -> tuple[int, str]:
         passed = {name: headers[name] for name in _FORWARDED if name in headers}
         try:
-            return post(address, body, passed)[0], ""
+            return send("POST", address, body, passed)[0], ""
         except OSError as failure:
             return _NO_ANSWER, f"your application did not answer: {failure.strerror or failure}"
 

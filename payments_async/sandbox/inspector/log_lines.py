@@ -12,10 +12,10 @@ from ..common.masking import mask
 from ..common.operations import CONSOLE
 from ..common.rate_limits import SandboxLimits
 from ..common.values import Change, Delivery
+from ..control_api.failure_reasons import reason
 from ..control_api.json_views import REPLAY_HEADER
 from ..records.world import World
 from .activity import LogActivity, activities
-from .failure_reasons import reason
 from .filters import http_tone, tone
 
 _FORGED = (("bad", "forged"),)
