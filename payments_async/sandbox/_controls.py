@@ -16,6 +16,7 @@ from .api.rule_fields import check_match
 from .common.clock import Clock
 from .common.profiles import Profile
 from .common.values import Change
+from .records.books import Books
 from .records.tenants import KeyStatus, fingerprint_of
 from .webhooks.address_guard import read_allowed
 
@@ -77,6 +78,7 @@ class SandboxControls(SandboxService, RuleControls, RecordControls):
         super().__init__(core, clock)
         self._profile = profile
         self._allowed = read_allowed(allow_webhooks_to)
+        self.books: Books = Books(self.changing)
         self.advice: object | None = None
         """The Advisor's findings so far (`advisor/findings.py`): for the inspector, not for tests."""
 

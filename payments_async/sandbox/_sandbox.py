@@ -18,7 +18,6 @@ from .common.profiles import Profile, profile_named
 from .common.rate_limits import SandboxLimits
 from .common.values import Answer, Request, Stream
 from .http.server import HOST, Server, check_port
-from .records.books import Books
 from .webhooks.sender import SenderCallbacks, WebhookSender
 
 
@@ -61,7 +60,6 @@ class Sandbox(SandboxControls):
         super().__init__(core, clock or VirtualClock.real(), chosen, allow_webhooks_to)
         self._port = port
         self._server: Server | None = None
-        self.books: Books = Books(self.changing)
         self._core.default = default_scenario(scenario)
         self.api_key: str = self.new_key() if state is None else self._resume(state) or self.new_key()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from heapq import merge
 from itertools import islice
@@ -69,6 +70,23 @@ def payment(sandbox: SandboxControls, call: ControlCall) -> object:
     """Show one payment with its attempts."""
     with sandbox.reading() as world:
         return payment_view(find_payment(world, call.path["id"])[1], reveal=call.reveals)
+
+
+def books(sandbox: SandboxControls, _: ControlCall) -> object:
+    """Sum up what was paid out and collected, by currency."""
+    payouts, payments = sandbox.books.payouts(), sandbox.books.payments()
+    return {
+        "books": [
+            {
+                "currency": currency,
+                "paid_out": sandbox.books.total(currency),
+                "collected": sandbox.books.collected(currency),
+                "payouts": dict(Counter(one.status for one in payouts if one.currency == currency)),
+                "payments": dict(Counter(one.status for one in payments if one.currency == currency)),
+            }
+            for currency in sorted({one.currency for one in payouts} | {one.currency for one in payments})
+        ]
+    }
 
 
 def pay(sandbox: SandboxControls, call: ControlCall) -> object:

@@ -10,6 +10,7 @@ from .._journal import LoggedExchange
 from ..common.values import Request
 from .arguments import ControlCall, Refusal, one_of
 from .copy_as_code import written
+from .failure_reasons import reason
 from .json_views import REPLAY_HEADER, entry_view, exchange_view, request_view
 
 if TYPE_CHECKING:
@@ -43,8 +44,11 @@ def find(sandbox: SandboxControls, request_id: str) -> LoggedExchange:
 
 
 def one(sandbox: SandboxControls, call: ControlCall) -> object:
-    """Show a request with its headers and bodies."""
-    return exchange_view(find(sandbox, call.path["id"]), reveal=call.reveals)
+    """Show a request with its headers and bodies, and why it failed."""
+    exchange = find(sandbox, call.path["id"])
+    with sandbox.reading() as world:
+        why = reason(exchange, world.limits)
+    return {**exchange_view(exchange, reveal=call.reveals), "reason": why}
 
 
 def code(sandbox: SandboxControls, call: ControlCall) -> object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 import attrs
@@ -592,3 +593,26 @@ def test_the_journal_tells_how_each_try_of_a_webhook_went() -> None:
 def test_a_request_is_not_sent_again_under_a_key_that_is_gone() -> None:
     with pytest.raises(LookupError, match="no API key"):
         Sandbox().send_again(Request("GET", "/v1/payouts"), "unknown")
+
+
+# --- why, and how much ----------------------------------------------------------------------------
+
+
+def test_a_request_says_why_it_failed(control: Control, api: Api) -> None:
+    api.payout(amount=0)
+    api.payout(reference="r-1")
+    paid, refused = (control.get(f"requests/{one['id']}") for one in control.get("requests")["requests"])
+    assert (paid["reason"], refused["reason"].partition(":")[0]) == (None, "amount")
+
+
+def test_the_books_are_sums_by_currency(control: Control, api: Api) -> None:
+    assert control.get("books") == {"books": []}
+    api.payout(amount=10.5, reference="r-1")
+    api.payout(amount=7, reference="r-2", scenario="fail:INVALID_RECIPIENT")
+    control.sandbox.pay(api.intent(amount=3).data["id"])
+    api.payout(currency="GHS", amount=1, reference="r-3")
+    control.sandbox.advance(60)
+    ghs, xof = control.get("books")["books"]
+    assert (ghs["currency"], ghs["paid_out"], ghs["collected"], ghs["payments"]) == ("GHS", 1, 0, {})
+    assert (xof["paid_out"], xof["payouts"]) == (Decimal("10.5"), {"completed": 1, "failed": 1})
+    assert (xof["collected"], xof["payments"]) == (3, {"completed": 1})
