@@ -236,6 +236,13 @@ def openapi(session: nox.Session) -> None:
 
 
 @nox.session(python=RUNNING)
+def agents(session: nox.Session) -> None:
+    """A scripted agent finds and explains ten mistakes through `payments mcp`, and shows how."""
+    sync(session, "tests")
+    session.run("pytest", "--verbose", "--capture=no", "tests/cli/test_mcp_agent.py", *session.posargs)
+
+
+@nox.session(python=RUNNING)
 def release(session: nox.Session) -> None:
     """Build what a release publishes into dist/, check it, and start each extra in an empty environment."""
     sync(session, "release")

@@ -16,8 +16,10 @@ EXTRAS: Final = {
     "redis": ("redis",),
     "otel": ("opentelemetry",),
     "speed": ("uvloop",),
+    "mcp": ("mcp",),
 }
-"""The libraries of each extra, by the names that one imports; of `machines`, those that it adds to `bulk`."""
+"""The libraries of each extra, by the names that one imports; of `machines` and `mcp`,
+those that they add to other extras."""
 
 
 def missing_libraries(extras: Iterable[str]) -> list[str]:

@@ -88,6 +88,7 @@ def test_a_library_that_is_there_and_broken_is_named_too() -> None:
         ("demo --json", "cli sandbox"),
         ("sandbox exec -- python first.py --help", "cli sandbox"),
         ("webhooks listen", "cli"),
+        ("mcp --write", "cli mcp"),
         ("payouts run june.csv", "cli bulk"),
         ("payouts run june.parquet --ledger=postgresql://h/d", "cli bulk machines parquet"),
         ("payouts status POSTGRES://h/d", "cli bulk machines"),

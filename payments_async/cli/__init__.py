@@ -6,6 +6,7 @@
     _output        lines, progress and tables for people; JSON lines for programs
     demo           a payment and a thousand payouts, compared with the service's books
     doctor         checks of the set-up, as a report for a ticket
+    mcp            the simulated service for coding agents, over the Model Context Protocol
     payouts        a file of payouts, each row paid at most once
     sandbox        the simulated service until Ctrl-C, or around one command
     webhooks       a local receiver; sending a delivery of the simulated service again

@@ -17,12 +17,13 @@ from ._exit_codes import CommandEnded, Exit, exit_of
 from ._output import OutputConsole, write_nowhere
 from .demo import demo
 from .doctor import doctor
+from .mcp import mcp
 from .payouts import payouts
 from .sandbox import sandbox
 from .sandbox.options import ServeOptions
 from .webhooks import webhooks
 
-COMMANDS: tuple[Callable[..., int] | App, ...] = (demo, doctor, payouts, sandbox, webhooks)
+COMMANDS: tuple[Callable[..., int] | App, ...] = (demo, doctor, mcp, payouts, sandbox, webhooks)
 """Each gives its exit code; its docstring is its help. An `App` has commands of its own."""
 
 _EXEC_OPTIONS: Final = frozenset(f"--{name.replace('_', '-')}" for name in attrs.fields_dict(ServeOptions))

@@ -10,6 +10,7 @@ from .._extras import install_command
 _OF_COMMAND: Final[Mapping[str, tuple[str, ...]]] = {
     "demo": ("cli", "sandbox"),
     "doctor": ("cli",),
+    "mcp": ("cli", "mcp"),
     "sandbox": ("cli", "sandbox"),
     "payouts": ("cli", "bulk"),
     "webhooks": ("cli",),
@@ -57,7 +58,7 @@ def help_without_libraries() -> str:
     )
     return (
         "payments: Collect payments and send payouts.\n\n"
-        "The command is there, the libraries that it uses are not. This installs them for all commands:\n\n"
+        "The command is there, the libraries that it uses are not. This installs them for all but mcp:\n\n"
         f"  {install_command(['all'])}\n\n"
         f"Or for one of them:\n\n{commands}\n\n"
         "A ledger in PostgreSQL also needs the extra machines, a Parquet file parquet, a limit store in\n"

@@ -7,9 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -23,6 +21,7 @@ from payments_async.cli.webhooks import listener
 from payments_async.cli.webhooks.listener import MAX_BODY, Receiver
 from payments_async.cli.webhooks.payload import HIDDEN, masked, read_delivery
 from payments_async.sandbox import Sandbox, VirtualClock
+from tests.support.serving import serving
 
 PERSON = {"first_name": "Ada", "last_name": "Adeyemi", "email": "ada@shop.test"}
 PAYOUT: dict[str, Any] = {
@@ -34,18 +33,6 @@ PAYOUT: dict[str, Any] = {
     "metadata": {"note": "for Ada", "sandbox_scenario": "manual"},
     "description": "Ada's wages",
 }
-
-
-@contextmanager
-def serving(receiver: Receiver) -> Iterator[Receiver]:
-    with receiver:
-        thread = threading.Thread(target=receiver.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield receiver
-        finally:
-            receiver.shutdown()
-            thread.join()
 
 
 Meanwhile = Callable[[Callable[[str], None]], None]

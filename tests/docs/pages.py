@@ -22,7 +22,7 @@ _GUIDES = [
     "tutorial",
     "webhooks",
 ]
-_OTHERS = ("architecture", "environment", "install", "support")
+_OTHERS = ("agents", "architecture", "environment", "install", "support")
 GUIDES = ("README.md", *(f"docs/{name}.md" for name in _GUIDES))
 PAGES = (*GUIDES, *(f"docs/{name}.md" for name in _OTHERS))
 

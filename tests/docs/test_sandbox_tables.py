@@ -41,6 +41,10 @@ def test_the_page_of_the_doctor_names_every_option_of_its_and_no_other() -> None
     assert options_named(page("docs/observability.md")) == options_of("doctor")
 
 
+def test_the_page_for_agents_names_every_option_of_their_command_and_no_other() -> None:
+    assert options_named(page("docs/agents.md")) == options_of("mcp")
+
+
 def test_every_command_that_a_page_names_is_one() -> None:
     from payments_async.cli._app import make_app
 

@@ -82,6 +82,14 @@ telemetry.watch(AsyncPayments("sk_sandbox_x", base_url="http://127.0.0.1:9/v1", 
 
 SPEED: Final = "import payments_async, uvloop"
 
+MCP: Final = """
+import subprocess
+
+served = subprocess.run(["payments", "mcp"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+assert served.returncode == 0, served
+assert served.stdout == "" and "reads only" in served.stderr, served
+"""
+
 ALL: Final = """
 import subprocess
 
@@ -98,5 +106,6 @@ PROGRAMS: Final = {
     "redis": REDIS,
     "otel": OTEL,
     "speed": SPEED,
+    "mcp": MCP,
     "all": ALL,
 }
