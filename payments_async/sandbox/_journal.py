@@ -14,6 +14,7 @@ from itertools import islice
 
 import attrs
 
+from ._traffic import Traffic
 from .common.values import Answer, Effect, LoggedRequest
 from .webhooks.address_guard import NotSent
 from .webhooks.webhook import Webhook, WebhookTry
@@ -47,6 +48,8 @@ class LoggedExchange:
     """The answer's `Retry-After`."""
     caused: int = 0
     """How many of the entries right before this one the request caused."""
+    seconds: float | None = None
+    """Seconds of the machine's time until the answer had left, or its caller; None while it is under way."""
 
     @property
     def is_whole(self) -> bool:
@@ -120,6 +123,8 @@ class Journal:
         self._wakers: dict[object, Callable[[], object]] = {}
         self.last: int = 0
         """The number of the newest entry; 0 before the first."""
+        self.traffic: Traffic = Traffic()
+        """The counts of the last fifteen minutes."""
 
     @property
     def first(self) -> int:
@@ -147,8 +152,21 @@ class Journal:
             oldest, freed = self._bodies.popleft()
             oldest.drop_bytes()
             self._room += freed
+        self.traffic.add_request(log.at, log.status)
         self.add(exchange)
         return exchange
+
+    def add_try(self, item: WebhookTried) -> None:
+        """Add the try of a webhook."""
+        self.traffic.add_try(item.at, accepted=item.accepted)
+        self.add(item)
+
+    def end(self, exchange: LoggedExchange, seconds: float) -> None:
+        """Note that the answer to a request, or its caller, has left."""
+        exchange.seconds = seconds
+        self.traffic.add_duration(exchange.log.at, seconds)
+        if self._wakers:
+            self._wake()
 
     def mark_read(self) -> None:
         """Mark every entry so far as read by the Advisor."""
@@ -185,6 +203,7 @@ class Journal:
         self._ring.clear()
         self._bodies.clear()
         self._room = self._budget
+        self.traffic.clear()
         self._wake()
 
     def wake_once(self, ticket: object, wake: Callable[[], object]) -> None:

@@ -51,8 +51,7 @@ class SandboxService(WebhookControls):
 
         Visits to a hosted page are not among them. Those whose bytes the journal dropped have no headers.
         """
-        with self.reading():
-            return [exchange.log for exchange in self._requests]
+        return [exchange.log for exchange in self.exchanges]
 
     @property
     def journal(self) -> Journal:
@@ -84,29 +83,40 @@ class SandboxService(WebhookControls):
             self._keep(self._core.due(now))
             yield self._core.world
 
-    def send_again(self, request: Request, key: str) -> LoggedRequest:
-        """Send a request with the API key of fingerprint `key` and give its log line; `LookupError`."""
+    @property
+    def exchanges(self) -> list[LoggedExchange]:
+        """The same with the answers, and how long they took. Not for tests."""
+        with self.reading():
+            return list(self._requests)
+
+    def send_again(self, request: Request, key: str) -> LoggedExchange:
+        """Send a request with the API key of fingerprint `key`; `LookupError`."""
         with self._lock:
             keys = [name for name, tenant in self._core.world.tenants.items() if tenant.fingerprint == key]
             if not keys:
                 raise LookupError(f"no API key {key!r}")
             headers = {**request.headers, "authorization": f"Bearer {keys[0]}"}
-            self._answer(attrs.evolve(request, headers=headers))
-            return self._requests[-1].log
+            self._answer(attrs.evolve(request, headers=headers)).on_left()
+            return self._requests[-1]
 
     def _answer(self, request: Request) -> Answer:
         with self._lock:
-            self._changed = True
+            self._changed, began = True, real_seconds()
             answer, effects = self._core.handle(request, self.clock.now())
-            if effects and isinstance(logged := effects[-1], LoggedRequest):
-                before = self._journal.last
-                awaits = self._keep(effects[:-1])
-                caused = self._journal.last - before
-                exchange = self._journal.add_exchange(logged, real_seconds(), request.body, answer, caused)
-                self._requests.append(exchange)
-            else:
+            if not (effects and isinstance(logged := effects[-1], LoggedRequest)):
                 awaits = self._keep(effects)
-        return attrs.evolve(answer, awaits=awaits) if awaits else answer
+                return attrs.evolve(answer, awaits=awaits) if awaits else answer
+            before = self._journal.last
+            awaits = self._keep(effects[:-1])
+            caused = self._journal.last - before
+            exchange = self._journal.add_exchange(logged, began, request.body, answer, caused)
+            self._requests.append(exchange)
+        return attrs.evolve(answer, awaits=awaits, on_left=partial(self._left, exchange))
+
+    def _left(self, exchange: LoggedExchange) -> None:
+        """The answer to a request, or its caller, has left."""
+        with self._lock:
+            self._journal.end(exchange, real_seconds() - exchange.real)
 
     def _keep(self, effects: Sequence[Effect]) -> tuple[str, ...]:
         """Record effects and queue webhooks. Returns the webhooks that the request's answer waits for."""
@@ -161,7 +171,9 @@ class SandboxService(WebhookControls):
             self._changed = True
             self._outbox.reported(webhook_id, result)
             if webhook_id in self._outbox.queue:
-                self._journal.add(tried(self._outbox.queue.find(webhook_id), result, self._core.world.now))
+                self._journal.add_try(
+                    tried(self._outbox.queue.find(webhook_id), result, self._core.world.now)
+                )
 
     def _put_back(self) -> None:
         with self._lock:

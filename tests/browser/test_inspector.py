@@ -393,3 +393,23 @@ async def test_a_finding_leads_to_the_requests_that_show_it(busy: Sandbox, visit
     await look(visitor, busy, "advisor")
     await visitor.page.get_by_role("link", name="req_").first.click()
     await visitor.sees("Request")
+
+
+async def test_a_drag_over_the_chart_chooses_a_span_of_time(sandbox: Sandbox, api: Api, visit: Visit) -> None:
+    for number in range(4):
+        api.payout(reference=f"minute-{number}")
+        sandbox.advance(60)
+    visitor = await visit(width=1280)
+    await look(visitor, sandbox)
+    bars = visitor.page.locator(".chart a")
+    assert await bars.count() == 4
+    await bars.nth(1).hover()
+    await visitor.page.mouse.down()
+    await bars.nth(2).hover()
+    await visitor.page.mouse.up()
+    await shows(visitor, "From 2026-01-01 00:01:00 to 2026-01-01 00:02:30 UTC.")
+    log = await visitor.page.locator("#journal").inner_text()
+    assert ["minute-" + str(number) in log for number in range(4)] == [False, True, True, False]
+    await visitor.page.get_by_role("link", name="Show all times").click()
+    await bars.nth(3).click()
+    await shows(visitor, "From 2026-01-01 00:03:00 to 2026-01-01 00:03:30 UTC.")

@@ -11,6 +11,9 @@ from typing import Literal
 
 import attrs
 
+MINUTES = 15
+"""How many minutes are remembered, the present one included."""
+
 WINDOW = 60.0
 """Seconds; the windows are half-open, so a request at t no longer counts at t + 60."""
 
@@ -134,6 +137,7 @@ class KeyLimits:
     def __init__(self, limits: SandboxLimits) -> None:
         self._limits = limits
         self._windows = AlignedWindows() if limits.window == "aligned" else SlidingWindows()
+        self._minutes: dict[int, dict[str, int]] = {}
 
     def admit(self, limit_class: LimitClass, record_id: str | None, now: float) -> Excess | None:
         """Count one request; or count nothing and give the full window with the longest wait."""
@@ -142,7 +146,15 @@ class KeyLimits:
             return max(full, key=lambda excess: excess.wait)
         for scope, _ in scopes:
             self._windows.count(scope, now)
+        minute = self._minute(int(now // WINDOW))
+        minute[limit_class] = minute.get(limit_class, 0) + 1
         return None
+
+    def minutes(self, limit_class: str, now: float) -> list[int]:
+        """The admitted requests of each of the last `MINUTES` clock minutes, the present one last."""
+        last = int(now // WINDOW)
+        numbers = range(last - MINUTES + 1, last + 1)
+        return [self._minutes.get(number, {}).get(limit_class, 0) for number in numbers]
 
     def gauges(self, now: float) -> list[Gauge]:
         """The usage of each window: the classes that have a limit, then the records in use."""
@@ -159,6 +171,14 @@ class KeyLimits:
         per_record = limits.diagnostics_per_record
         records = [scope for scope in used if scope.startswith("record ")] if per_record is not None else []
         return gauges + [Gauge(scope, used[scope], per_record or 0) for scope in records]
+
+    def _minute(self, number: int) -> dict[str, int]:
+        """The counts of a minute by class; forgets those that are too old."""
+        if number not in self._minutes:
+            oldest = number - MINUTES
+            self._minutes = {one: counts for one, counts in self._minutes.items() if one > oldest}
+            self._minutes[number] = {}
+        return self._minutes[number]
 
     def _full(self, scopes: Sequence[tuple[str, int]], now: float) -> list[Excess]:
         waits = [(limit, self._windows.wait(scope, limit, now)) for scope, limit in scopes]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
+
 from ..common.clock import VirtualClock
 from ..common.json import JsonObject
 from ..common.scenario_words import duration
@@ -72,21 +74,37 @@ def _set_speed(sandbox: SandboxControls, wanted: float) -> JsonObject:
     return clock_view(sandbox)
 
 
-def gauges(sandbox: SandboxControls) -> list[JsonObject]:
+@attrs.frozen
+class KeyGauge:
+    """A window of a key: `used` of `limit` requests, and the requests of each of the last minutes."""
+
+    key: str
+    scope: str
+    used: int
+    limit: int
+    minutes: list[int]
+
+
+def gauges(sandbox: SandboxControls) -> list[KeyGauge]:
     """The usage of each window of each active key, the fullest first."""
     with sandbox.reading() as world:
         found = [
-            (gauge, tenant.fingerprint)
+            KeyGauge(
+                tenant.fingerprint,
+                one.scope,
+                one.used,
+                one.limit,
+                tenant.limits.minutes(one.scope, world.now),
+            )
             for tenant in world.tenants.values()
-            for gauge in tenant.limits.gauges(world.now)
+            for one in tenant.limits.gauges(world.now)
         ]
-    found.sort(key=lambda one: one[0].used / one[0].limit if one[0].limit else 1.0, reverse=True)
-    return [{"key": key, "scope": one.scope, "used": one.used, "limit": one.limit} for one, key in found]
+    return sorted(found, key=lambda one: one.used / one.limit if one.limit else 1.0, reverse=True)
 
 
 def limits(sandbox: SandboxControls, _: ControlCall) -> object:
     """Show the usage of each window of each key."""
-    return {"limits": gauges(sandbox)}
+    return {"limits": [attrs.asdict(gauge) for gauge in gauges(sandbox)]}
 
 
 def keys(sandbox: SandboxControls, _: ControlCall) -> object:

@@ -13,7 +13,7 @@ from ..common.json import JsonObject, decode
 from ..common.masking import address, mask
 from ..common.scenario_words import Fault, HookWord, Scenario, ScenarioOutcome, Timing
 from ..common.timestamps import stamp, stamp_or_null
-from ..common.values import Change, Delivery, LoggedRequest, RequestRefused
+from ..common.values import Change, Delivery, RequestRefused
 from ..records.payment_json import attempt_form, payment_list_form
 from ..records.payout_json import payout_form
 from ..records.records import AttemptRecord, PaymentRecord, PayoutRecord
@@ -28,7 +28,7 @@ def entry_view(entry: JournalEntry) -> JsonObject:
     """One line of the journal."""
     item = entry.item
     if isinstance(item, LoggedExchange):
-        return {"seq": entry.seq, "kind": "request", **request_view(item.log)}
+        return {"seq": entry.seq, "kind": "request", **request_view(item)}
     if isinstance(item, Change):
         change = {"record": item.kind, "id": item.id, "before": item.before, "after": item.after}
         return {"seq": entry.seq, "kind": "change", "at": stamp(item.at), **change}
@@ -62,8 +62,9 @@ def webhook_view(webhook: Webhook) -> JsonObject:
     }
 
 
-def request_view(log: LoggedRequest) -> JsonObject:
-    """One line of the request log."""
+def request_view(exchange: LoggedExchange) -> JsonObject:
+    """One line of the request log; `seconds` is None while the request is under way."""
+    log = exchange.log
     return {
         "id": log.request_id,
         "at": stamp(log.at),
@@ -74,6 +75,7 @@ def request_view(log: LoggedRequest) -> JsonObject:
         "idempotency_key": log.idempotency_key,
         "replayed": log.replayed,
         "fault": log.fault,
+        "seconds": None if exchange.seconds is None else round(exchange.seconds, 6),
         "key": log.key,
         "replay_of": log.headers.get(REPLAY_HEADER),
     }
@@ -83,7 +85,7 @@ def exchange_view(exchange: LoggedExchange, *, reveal: bool) -> JsonObject:
     """A request with its headers (never the authorization) and both bodies, while they are kept."""
     answer = exchange.answer
     return {
-        **request_view(exchange.log),
+        **request_view(exchange),
         "let_go": not exchange.is_whole,
         "headers": dict(exchange.log.headers),
         "body": body_view(exchange.body, reveal=reveal),

@@ -30,7 +30,7 @@ def journal(sandbox: SandboxControls, call: ControlCall) -> object:
 def log(sandbox: SandboxControls, call: ControlCall) -> object:
     """List the request log, newest first."""
     wanted, limit = call.query.get("operation"), call.whole("limit", _SHOWN)
-    found = [one for one in reversed(sandbox.requests) if wanted in (None, one.operation)]
+    found = [one for one in reversed(sandbox.exchanges) if wanted in (None, one.log.operation)]
     return {"requests": [request_view(one) for one in found[:limit]]}
 
 
@@ -78,8 +78,7 @@ def replay(sandbox: SandboxControls, call: ControlCall) -> object:
         raise Refusal(410, _LET_GO)
     if exchange.log.key is None:
         raise Refusal(409, "The request carried no key of this sandbox, so it cannot be sent again.")
-    logged = sandbox.send_again(*_again(exchange, exchange.body))
-    return request_view(logged)
+    return request_view(sandbox.send_again(*_again(exchange, exchange.body)))
 
 
 def _again(exchange: LoggedExchange, body: bytes) -> tuple[Request, str]:

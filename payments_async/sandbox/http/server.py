@@ -135,11 +135,14 @@ class Server:
         answer = self._answer(Request(request.method, path, query, headers, body, request.remote or ""))
         if isinstance(answer, Stream):
             return await _stream(request, answer)
-        if answer.awaits:
-            await self._sender.tried(answer.awaits)
-        if answer.fault is not None:
-            return await self._act(request, answer)
-        return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
+        try:
+            if answer.awaits:
+                await self._sender.tried(answer.awaits)
+            if answer.fault is not None:
+                return await self._act(request, answer)
+            return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
+        finally:
+            answer.on_left()
 
     async def _act(self, request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
         """Simulate the network fault of an answer: late, never, cut, closed or reset."""

@@ -64,15 +64,18 @@ def _caused(entries: Sequence[JournalEntry]) -> _Caused:
             caused_by_it = [
                 one
                 for one in entries[max(0, place - entry.item.caused) : place]
-                if entry.seq - one.seq <= entry.item.caused and _moment(one.item) == entry.item.log.at
+                if entry.seq - one.seq <= entry.item.caused
+                and isinstance(one.item, (Change, Delivery))
+                and one.item.at == entry.item.log.at
             ]
             caused.by[entry.seq] = [one.item for one in caused_by_it]
             caused.taken.update(one.seq for one in caused_by_it)
     return caused
 
 
-def _moment(item: Item) -> float | None:
-    return item.at if isinstance(item, (Change, Delivery)) else None
+def moment_of(item: Item) -> float:
+    """The sandbox's time of an entry."""
+    return item.log.at if isinstance(item, LoggedExchange) else item.at
 
 
 def _request(seq: int, exchange: LoggedExchange, caused: _Caused) -> LogActivity:

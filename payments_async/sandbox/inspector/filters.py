@@ -52,6 +52,20 @@ def plain(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def clock_short(at: str) -> str:
+    """The time of day to the minute."""
+    return at[11:16]
+
+
+def lasted(seconds: float | None) -> str:
+    """A duration: `under way`, `340 µs`, `12 ms`, `1.25 s`."""
+    if seconds is None:
+        return "under way"
+    if seconds < 0.001:
+        return f"{seconds * 1e6:.0f} µs"
+    return f"{seconds * 1e3:.0f} ms" if seconds < 1 else f"{seconds:,.2f} s"
+
+
 def tone(status: str) -> str:
     """The colour of a status: ok, wait, bad or idle."""
     return _TONES.get(status, "idle")
@@ -64,8 +78,10 @@ def http_tone(status: int) -> str:
 
 FILTERS: Mapping[str, Callable[..., str]] = {
     "clock": clock,
+    "clock_short": clock_short,
     "day": day,
     "http_tone": http_tone,
+    "lasted": lasted,
     "moment": moment,
     "plain": plain,
     "pretty": pretty,

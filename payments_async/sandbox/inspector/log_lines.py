@@ -50,6 +50,8 @@ class LogLine:
     parts: Sequence[str] = ()
     reason: str | None = None
     """The reason of a failure."""
+    seconds: float | None = None
+    """How long the answer took."""
 
 
 @attrs.frozen
@@ -148,6 +150,7 @@ def _request(activity: LogActivity, exchange: LoggedExchange, limits: SandboxLim
         marks=marks,
         parts=[*_transitions(activity.changes), *_due(activity.deliveries)],
         reason=reason(exchange, limits),
+        seconds=exchange.seconds,
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 import attrs
 
@@ -15,14 +17,15 @@ from ..advisor.advisor import HEADINGS
 from ..advisor.assumptions import assumptions
 from ..advisor.findings import KeptFinding, findings_of
 from ..advisor.webhooks import READ_BACK_WITHIN
-from ..common.operations import NAMES, PREFIX
+from ..common.operations import CONSOLE, NAMES, PREFIX
 from ..common.scenario_words import WORDS
+from ..common.timestamps import read_timestamp
 from ..common.values import LoggedRequest
 from ..control_api import clock, records
 from ..control_api.json_views import body_view, exchange_view, rule_view
 from ..records.emit_webhook import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
-from . import cards
-from .activity import STATUSES, contains, has_status, newest
+from . import cards, charts
+from .activity import STATUSES, contains, has_status, moment_of, newest
 from .log_lines import KINDS, RecordNames, delivered, lines, shows
 
 if TYPE_CHECKING:
@@ -30,14 +33,16 @@ if TYPE_CHECKING:
 
 Context = dict[str, object]
 
-_ROWS = 54
+_ROWS = 46
 _ENTRIES = _ROWS * 10
 """Entries that the log's lines are made of: a line may need several."""
 
 _LONGEST = 200
-_PAYMENTS = 13
-_RULES = 45
+_PAYMENTS = 11
+_RULES = 36
 _GAUGES = 60
+_DRAWN = 12
+"""Windows with a chart, at most."""
 _CASES = 6
 _SAME = 30
 _EVENTS = (*PAYMENT_EVENTS, *ATTEMPT_EVENTS, *PAYOUT_EVENTS)
@@ -68,11 +73,25 @@ class PageRequest:
         """The address that the reader's browser uses."""
         return f"http://{self.host}" if self.host else self.sandbox.origin
 
+    def link(self, **changes: str) -> str:
+        """The address of the overview with changes of its query; an empty text leaves one out."""
+        wanted = {name: text for name, text in {**self.query, **changes}.items() if text}
+        return f"{CONSOLE}?{urlencode(wanted)}" if wanted else CONSOLE
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The times in which to look: seconds since 1970."""
+        since, until = (read_timestamp(self.query.get(name, "")) for name in ("from", "to"))
+        return -math.inf if since is None else since, math.inf if until is None else until
+
     def common(self, name: str, title: str) -> Context:
         """The context of every page."""
         with self.sandbox.reading():
             last = self.sandbox.journal.last
+        found = findings_of(self.sandbox).update(self.sandbox)
         return {
+            "findings": len(found),
+            "money_at_risk": any(kept.finding.severity == "money" for kept in found),
             "nav": NAV,
             "here": name,
             "title": title,
@@ -96,27 +115,51 @@ class InspectorPage:
 
 def _overview(page: PageRequest) -> Context:
     show, find = page.query.get("show", ""), page.query.get("find", "").strip()[:_LONGEST]
-    sandbox = page.sandbox
+    sandbox, span = page.sandbox, page.span
+    is_all = not (show or find or page.query.keys() & {"from", "to"})
     with sandbox.reading() as world:
         names = RecordNames(world)
-        entries = sandbox.entries(0, None if show or find else _ENTRIES)
+        entries = sandbox.entries(0, _ENTRIES if is_all else None)
+        entries = [entry for entry in entries if span[0] <= moment_of(entry.item) < span[1]]
         chosen = newest(entries, _wanted(entries, show, find, names), _ENTRIES)
         rows = lines(chosen, names, world.limits, show)
         payouts = sum(len(tenant.payouts) for tenant in world.tenants.values())
         payments = sum(len(tenant.payments) for tenant in world.tenants.values())
         last, first = sandbox.journal.last, sandbox.journal.first
     return {
+        **_traffic(sandbox),
+        "link": page.link,
+        "since": page.query.get("from", "") if span[0] > -math.inf else "",
+        "until": page.query.get("to", "") if span[1] < math.inf else "",
         "rows": rows[:_ROWS],
         "more": len(rows) > _ROWS or bool(entries and entries[0].seq > first),
         "show": show if show in KINDS else "",
         "shows": tuple(KINDS),
         "find": find,
-        "happened": last,
         "is_empty": first > last,
         "payouts": payouts,
         "payments": payments,
         "rules": sum(not rule.is_over for rule in sandbox.rules),
         "api_key": sandbox.api_key,
+    }
+
+
+def _traffic(sandbox: SandboxControls) -> Context:
+    """The figures and the chart of the last fifteen minutes."""
+    with sandbox.reading() as world:
+        now, traffic = world.now, sandbox.journal.traffic
+        steps, durations = traffic.steps(now), traffic.durations(now)
+    latest = steps[-2:]
+    tries = sum(step.delivered + step.undelivered for step in steps)
+    gauges = [gauge for gauge in clock.gauges(sandbox) if not gauge.scope.startswith("record ")]
+    return {
+        "chart": charts.request_chart(steps),
+        "sparkline": charts.sparkline([step.total for step in steps]),
+        "rate": sum(step.total for step in latest) / (now - latest[0].at),
+        "fullest": gauges[0] if gauges else None,
+        "p95": durations[math.ceil(0.95 * len(durations)) - 1] if durations else None,
+        "tries": tries,
+        "delivered": sum(step.delivered for step in steps) / tries if tries else None,
     }
 
 
@@ -208,7 +251,12 @@ def _clock(page: PageRequest) -> Context:
 
 def _limits(page: PageRequest) -> Context:
     gauges = clock.gauges(page.sandbox)
-    return {"gauges": gauges[:_GAUGES], "more": max(0, len(gauges) - _GAUGES)}
+    drawn = {
+        place: charts.limit_chart(gauge.minutes, gauge.limit)
+        for place, gauge in enumerate(gauges[:_DRAWN])
+        if any(gauge.minutes)
+    }
+    return {"gauges": gauges[:_GAUGES], "drawn": drawn, "more": max(0, len(gauges) - _GAUGES)}
 
 
 def _advisor(page: PageRequest) -> Context:

@@ -273,7 +273,7 @@ def test_a_fault_for_every_time_stays_active_after_it_struck(sandbox: Sandbox, a
     html = page(sandbox, "faults")
     assert "http:503 (every time) any 1 every time Remove" in text_of(html)
     assert 'class="done"' not in html
-    assert "Active rules 1" in text_of(page(sandbox))
+    assert "1 active rule" in text_of(page(sandbox))
     (rule,) = json.loads(sandbox.handle("GET", "/_sandbox/api/rules").body)["rules"]
     assert (rule["used"], rule["remaining"], rule["used_up"]) == (1, None, False)
 

@@ -217,6 +217,37 @@ pause?.addEventListener("click", () => {
   soon();
 });
 
+// --- the chart ----------------------------------------------------------------------------------
+// A click follows the link of a bar; dragging over several of them chooses their time.
+let dragged = null;
+const drawn = () => document.querySelector(".chart svg");
+const chartOf = (event) => event.target.closest?.(".chart svg");
+
+function barAt(chart, event) {
+  const { left, width } = chart.getBoundingClientRect();
+  const count = Number(chart.dataset.bars);
+  return Math.min(count - 1, Math.max(0, Math.floor(((event.clientX - left) / width) * count)));
+}
+
+addEventListener("dragstart", (event) => { if (chartOf(event)) event.preventDefault(); });
+addEventListener("pointerdown", (event) => {
+  const chart = event.button === 0 && chartOf(event);
+  dragged = chart ? barAt(chart, event) : null;
+});
+addEventListener("pointerup", (event) => {
+  const chart = drawn(), first = dragged;
+  dragged = null;
+  if (first === null || !chart || barAt(chart, event) === first) return;
+  const { since, until, bars } = chart.dataset;
+  const bar = (Date.parse(until) - Date.parse(since)) / bars;
+  const [low, high] = [first, barAt(chart, event)].sort((one, other) => one - other);
+  const moment = (count) => new Date(Date.parse(since) + count * bar).toISOString().slice(0, 19) + "Z";
+  const address = new URL(location.href);
+  address.searchParams.set("from", moment(low));
+  address.searchParams.set("to", moment(high + 1));
+  location.assign(address);
+});
+
 // --- clocks -------------------------------------------------------------------------------------
 // The sandbox's clock runs on between two refreshes; each refresh corrects it.
 const since = new WeakMap();

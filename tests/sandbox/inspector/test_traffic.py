@@ -1,0 +1,161 @@
+"""Figures and charts of the inspector: the last fifteen minutes, and how long answers took."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import json
+import re
+
+import aiohttp
+import pytest
+
+from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from payments_async.sandbox.inspector import charts
+from payments_async.sandbox.inspector.filters import lasted
+from tests.sandbox.inspector.test_log import log
+from tests.sandbox.inspector.test_pages import page, text_of
+from tests.sandbox.raw_requests import PAYOUT, Api
+from tests.support.hooks import until
+
+
+def bars(sandbox: Sandbox) -> dict[str, str]:
+    """What each bar of the overview's chart says, and where it leads."""
+    found = re.findall(r'<a href="/_sandbox/(\?[^"]*)" aria-label="([^"]*)"><rect', page(sandbox))
+    return {label: html.unescape(address) for address, label in found}
+
+
+def test_the_chart_counts_requests_by_their_outcome_and_leads_to_them(sandbox: Sandbox, api: Api) -> None:
+    api.payout(reference="early")
+    sandbox.advance(45)
+    sandbox.on("payouts.create").respond("http:503", times=1)
+    sandbox.on("payouts.create", reference="lost").respond("lost_request", times=1)
+    for reference in ("failed", "lost", "late-1", "late-2"):
+        api.payout(reference=reference)
+    api.payout(amount=-1)
+    found = bars(sandbox)
+    assert list(found) == [
+        "00:00:00: 1 answered",
+        "00:00:30: 1 failed, 1 without an answer, 2 answered, 1 refused",
+    ]
+    shown = text_of(page(sandbox))
+    assert "3 answered 1 refused 1 failed 1 without an answer peak 5 in half a minute" in shown
+    early, late = (log(sandbox, address) for address in found.values())
+    assert [line for line in early if "early" in line and line.startswith("POST")]
+    assert not [line for line in late if "early" in line]
+    assert len([line for line in late if line.startswith("POST")]) == 5
+
+
+def test_a_choice_of_time_stays_with_the_search_and_is_taken_back(sandbox: Sandbox, api: Api) -> None:
+    api.payout(reference="one")
+    sandbox.advance(60)
+    api.payout(reference="two")
+    chosen = "?from=2026-01-01T00:00:30Z&show=requests&find=payouts"
+    assert ["two" in line for line in log(sandbox, chosen)] == [True]
+    shown = page(sandbox, chosen)
+    assert "From 2026-01-01 00:00:30 to now UTC." in text_of(shown)
+    assert '<input type="hidden" name="from" value="2026-01-01T00:00:30Z">' in shown
+    assert '<a href="/_sandbox/?show=requests&amp;find=payouts">Show all times</a>' in shown
+    assert "the beginning to 2026-01-01 00:00:30" in text_of(page(sandbox, "?to=2026-01-01T00:00:30Z"))
+    assert len(log(sandbox, "?from=yesterday&show=requests")) == 2, "what is no time chooses nothing"
+
+
+def test_what_is_older_than_fifteen_minutes_leaves_the_chart(sandbox: Sandbox, api: Api) -> None:
+    api.payout()
+    sandbox.advance(14 * 60)
+    assert len(bars(sandbox)) == 1
+    sandbox.advance(2 * 60)
+    assert bars(sandbox) == {}
+    api.payout()
+    assert len(bars(sandbox)) == 1
+    sandbox.reset()
+    api = Api(sandbox, sandbox.api_key)
+    api.payout()
+    assert list(bars(sandbox)) == ["00:16:00: 1 answered"]
+
+
+def test_the_tiles_show_rate_answer_time_webhooks_and_findings(sandbox: Sandbox, api: Api) -> None:
+    assert "findings" not in text_of(page(sandbox, "faults"))
+    sandbox.advance(15)
+    for _ in range(6):
+        api.payout(reference="", description="the same")
+    shown = text_of(page(sandbox))
+    assert "Requests a second 0.133 Writes : 6 of 60,000 this minute" in shown
+    assert re.search(r"Answer time, 95th percentile \d+ (?:µs|ms)", shown)
+    assert "Webhooks accepted –" in shown
+    assert re.search(r"Advisor [1-9]\d* findings? money at risk", shown)
+    assert re.search(r"Advisor [1-9]\d* findings", text_of(page(sandbox, "faults"))), "a badge on every page"
+
+
+async def test_a_request_shows_how_long_its_answer_took() -> None:
+    async with (
+        Sandbox(clock=VirtualClock.frozen()) as sandbox,
+        aiohttp.ClientSession(headers={"Authorization": f"Bearer {sandbox.api_key}"}) as session,
+    ):
+        sandbox.on("payouts.create").respond("slow:60", times=1)
+        call = asyncio.create_task(session.post(f"{sandbox.base_url}/payouts", json=PAYOUT))
+        await until(lambda: bool(sandbox.requests))
+        asked = f"requests/{sandbox.requests[0].request_id}"
+        assert "Took under way" in text_of(page(sandbox, asked))
+        assert '<span class="took">under way</span>' in page(sandbox)
+        sandbox.advance(60)
+        async with await call as answer:
+            assert answer.status == 201
+        await until(lambda: "under way" not in page(sandbox))
+    for address in (f"_sandbox/api/{asked}", "_sandbox/api/requests", "_sandbox/api/journal"):
+        said = json.loads(sandbox.handle("GET", f"/{address}").body)
+        told = [said, *said.get("requests", []), *said.get("entries", [])]
+        assert next(one["seconds"] for one in told if "seconds" in one) > 0
+
+
+async def test_a_caller_who_leaves_ends_the_duration() -> None:
+    async with (
+        Sandbox() as sandbox,
+        aiohttp.ClientSession(headers={"Authorization": f"Bearer {sandbox.api_key}"}) as session,
+    ):
+        sandbox.on("payouts.list").respond("hang", times=1)
+        call = asyncio.create_task(session.get(f"{sandbox.base_url}/payouts"))
+        await until(lambda: bool(sandbox.requests))
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+        await until(lambda: "under way" not in page(sandbox))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(None, "under way"), (0.00034, "340 µs"), (0.012, "12 ms"), (1.25, "1.25 s"), (3600, "3,600.00 s")],
+)
+def test_durations_are_short_texts(seconds: float | None, text: str) -> None:
+    assert lasted(seconds) == text
+
+
+def test_each_limit_is_drawn_against_its_last_minutes() -> None:
+    sandbox = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits(writes=4, reads=None))
+    api = Api(sandbox, sandbox.api_key)
+    for _ in range(3):
+        api.payout()
+    sandbox.advance(120)
+    for _ in range(5):
+        api.payout()
+    shown = page(sandbox, "limits")
+    assert "the last 15 minutes: 4 at most, limit 4" in shown
+    (writes, *others) = json.loads(sandbox.handle("GET", "/_sandbox/api/limits").body)["limits"]
+    assert writes["minutes"] == [*[0] * 12, 3, 0, 4]
+    assert shown.count("<svg class=") == 1, "a limit without requests has no chart"
+    assert all(set(one["minutes"]) == {0} for one in others)
+    sandbox.advance(20 * 60)
+    api.payout()
+    (writes, *_) = json.loads(sandbox.handle("GET", "/_sandbox/api/limits").body)["limits"]
+    assert writes["minutes"] == [*[0] * 14, 1]
+
+
+def test_a_limit_chart_holds_what_exceeded_the_limit() -> None:
+    drawn = charts.limit_chart([0, 30, 10], 20)
+    assert drawn.limit_at > charts.limit_chart([0, 10], 20).limit_at, "the line is lower"
+    assert drawn.path.count("M") == 2
+    assert charts.limit_chart([1], 0).limit_at == charts.HEIGHT
+
+
+def test_a_sparkline_goes_from_edge_to_edge() -> None:
+    assert charts.sparkline([0, 2, 1]) == "M0 24L50 0L100 12"
+    assert charts.sparkline([0]) == "M0 24"
