@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -90,6 +91,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     meant = [item for item in items if "gap_profile" in getattr(item, "fixturenames", ())]
     config.hook.pytest_deselected(items=[item for item in items if item not in set(meant)])
     items[:] = meant
+
+
+def pytest_collection_finish() -> None:
+    """Leave the tests themselves out of every `gc.collect()`: a quarter of a second each time."""
+    gc.freeze()
 
 
 @pytest.fixture

@@ -89,19 +89,23 @@ MADE: dict[tuple[str, str], Callable[[], Iterable[str]]] = {
 
 def _uses() -> Iterator[Use]:
     for path in sorted(ROOT.rglob("*.py")):
-        tree = ast.parse(text := path.read_text())
+        text = path.read_text()
+        if not re.search(r"^ *import re$", text, re.MULTILINE):
+            continue  # no other line brings the name `re`
+        tree = ast.parse(text)
         names = {
-            id(part): ast.unparse(target)
+            id(part): name
             for node in ast.walk(tree)
             if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
             for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+            for name in [ast.unparse(target)]
             for part in ast.walk(node.value)
         }
         for call in ast.walk(tree):
-            function = ast.unparse(call.func) if isinstance(call, ast.Call) else ""
-            if function.startswith("re.") and function != "re.escape":
-                place = path.relative_to(ROOT).as_posix()
-                yield from _uses_in(place, call, text, names.get(id(call), ""))
+            match call:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id="re"), attr=how)) if how != "escape":
+                    place = path.relative_to(ROOT).as_posix()
+                    yield from _uses_in(place, call, text, names.get(id(call), ""))
 
 
 def _uses_in(place: str, call: Any, text: str, name: str) -> Iterator[Use]:
