@@ -67,6 +67,11 @@ class Body:
 class PaymentsError(Exception):
     """Base of every error that this package raises on purpose."""
 
+    effects: ClassVar[tuple[Effect, ...]] = ("none", "happened", "unknown")
+    """The effects that an error of this class may have."""
+    remedy: ClassVar[str] = "read `.effect` before you send again"
+    """What to do, in a line; also in docs/errors.md and docs/errors.json."""
+
     _left_out_of_pickles: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(
@@ -104,6 +109,9 @@ def _rebuilt(cls: type[PaymentsError], args: tuple[Any, ...], state: dict[str, A
 class APIStatusError(PaymentsError):
     """The service answered with a status that is not 2xx (Errors)."""
 
+    effects: ClassVar[tuple[Effect, ...]] = ("none", "unknown")
+    remedy = "read `.status` and `.message`"
+
     _left_out_of_pickles = frozenset({"body"})
 
     def __init__(
@@ -139,17 +147,29 @@ class APIStatusError(PaymentsError):
 class BadRequestError(APIStatusError):
     """400: the request was malformed."""
 
+    effects = ("none",)
+    remedy = "correct the fields in `.errors`"
+
 
 class AuthenticationError(APIStatusError):
     """401: the key is missing, invalid, inactive or expired (Authentication, rule 4)."""
+
+    effects = ("none",)
+    remedy = "check or rotate the key"
 
 
 class PermissionDeniedError(APIStatusError):
     """403: this address is not on the key's allowlist (Authentication, rule 5)."""
 
+    effects = ("none",)
+    remedy = "add its address in the dashboard"
+
 
 class NotFoundError(APIStatusError):
     """404: no such record or path."""
+
+    effects = ("none",)
+    remedy = "check the id and the environment"
 
 
 _AT_WORK = ("in progress", "being processed", "being worked on", "processing", "running", "concurrent")
@@ -161,6 +181,9 @@ _TAKEN = ("exist", "taken", "already used", "already been used", "duplicate refe
 
 class ConflictError(APIStatusError):
     """409: in conflict with something that exists. Never retried."""
+
+    effects: ClassVar[tuple[Effect, ...]] = ("none", "unknown")
+    remedy = "find out what happened before you send"
 
     @property
     def in_progress(self) -> bool:
@@ -180,17 +203,29 @@ def _is_in_progress(message: str | None) -> bool:
 class DuplicateReference(ConflictError):
     """409: a payout with this `reference` exists. `client.payouts.find(reference)` shows it."""
 
+    effects = ("none",)
+    remedy = "read that payout: `client.payouts.find(reference)`"
+
 
 class IdempotencyConflict(ConflictError):
     """409: the idempotency key belongs to another body (gap R)."""
+
+    effects = ("none", "unknown")
+    remedy = "find out what happened before you send; use a key once"
 
 
 class UnprocessableError(APIStatusError):
     """422: the data is invalid; `.errors` has the fields."""
 
+    effects = ("none",)
+    remedy = "correct the fields in `.errors`; send under a new key"
+
 
 class RateLimitedError(APIStatusError):
     """429: over the rate limit, and the client did not wait (Limits)."""
+
+    effects = ("none",)
+    remedy = "wait `.retry_after` seconds"
 
     def __init__(
         self,
@@ -212,6 +247,9 @@ class RateLimitedError(APIStatusError):
 
 class ServerError(APIStatusError):
     """5xx: the service failed. The outcome of a write is not known; see `OutcomeUnknown`."""
+
+    effects = ("none", "unknown")
+    remedy = "try again later; as the cause of an `OutcomeUnknown`, resolve that"
 
 
 STATUS_ERRORS: Mapping[int, type[APIStatusError]] = {
@@ -276,9 +314,15 @@ __all__ = [
 class ConfigurationError(PaymentsError):
     """The client cannot be built or used like this; the message says what to change. Nothing was sent."""
 
+    effects = ("none",)
+    remedy = "change what the message names"
+
 
 class InvalidRequest(PaymentsError):
     """The arguments break the interface's limits (Endpoints). Nothing was sent."""
+
+    effects = ("none",)
+    remedy = "correct the fields in `.errors`"
 
     def __init__(self, errors: Mapping[str, list[str]], *, operation: str | None = None) -> None:
         self.errors: dict[str, list[str]] = dict(errors)
@@ -290,6 +334,9 @@ class InvalidRequest(PaymentsError):
 class APIConnectionError(PaymentsError):
     """No answer came, and nothing can have happened: a read, or a write that never left."""
 
+    effects: ClassVar[tuple[Effect, ...]] = ("none",)
+    remedy = "try again later"
+
     def __init__(self, message: str, *, kind: str, **facts: Any) -> None:
         super().__init__(message, **facts)
         self.kind = kind
@@ -299,6 +346,9 @@ class APIConnectionError(PaymentsError):
 class APITimeoutError(APIConnectionError):
     """The attempt's `timeout` passed without an answer, and nothing can have happened."""
 
+    effects = ("none",)
+    remedy = "try again later"
+
 
 class OutcomeUnknown(PaymentsError):
     """A write was sent and no definite answer came: money may have moved.
@@ -306,6 +356,9 @@ class OutcomeUnknown(PaymentsError):
     Pass the error to `client.resolve(error)`, or keep `error.prepared.to_json()` and resolve it later. Do not
     send the same payment again under a new key.
     """
+
+    effects = ("unknown",)
+    remedy = "`client.resolve(error)`, which may send the request again and pay it"
 
     _left_out_of_pickles = frozenset({"prepared"})
 
@@ -341,9 +394,15 @@ class OutcomeUnknown(PaymentsError):
 class DeadlineExceeded(PaymentsError):
     """The call's `deadline` passed before anything was sent, or in a read."""
 
+    effects = ("none",)
+    remedy = "try again with more time"
+
 
 class LimitReached(PaymentsError):
     """With `on_limit="raise"`: the call would have to wait for the rate limit. Nothing was sent."""
+
+    effects: ClassVar[tuple[Effect, ...]] = ("none",)
+    remedy = "wait `.retry_after` seconds"
 
     def __init__(self, message: str, *, retry_after: float, **facts: Any) -> None:
         super().__init__(message, **facts)
@@ -354,9 +413,18 @@ class LimitReached(PaymentsError):
 class LimitStoreUnavailable(LimitReached):
     """The limit store could not be reached for a minute, and bulk calls need it. Nothing was sent."""
 
+    effects = ("none",)
+    remedy = "bring the store back; run the batch again"
+
 
 class SearchIncomplete(PaymentsError):
     """A look-up did not reach the end of the list, or could not read all of it: the record may be there."""
+
+    effects = ("none",)
+    remedy = (
+        "`find(reference, cursor=error.cursor)`, a larger `max_pages`, or a date; where "
+        "`.cursor` is None, report it to the service"
+    )
 
     def __init__(self, message: str, *, pages: int, cursor: str | None, **facts: Any) -> None:
         super().__init__(message, **facts)
@@ -376,6 +444,12 @@ class DecodeError(PaymentsError):
     OutcomeUnknown caused by this error.
     """
 
+    effects = ("none", "happened")
+    remedy = (
+        "a write was carried out: find a payout by its reference or in the list, read a checkout by "
+        "its id (`.record_id`); report it"
+    )
+
     _left_out_of_pickles = frozenset({"body"})
 
     def __init__(self, message: str, *, record_id: str | None, body: bytes, **facts: Any) -> None:
@@ -391,6 +465,9 @@ class ResponseMismatch(PaymentsError):
 
     For a read it means an answer about another record: effect "none". The connection is closed.
     """
+
+    effects = ("none", "unknown")
+    remedy = "compare `.differences`; find out what happened before you send; read again"
 
     _left_out_of_pickles = frozenset({"record"})
 
@@ -415,6 +492,9 @@ class ResponseMismatch(PaymentsError):
 
 class WaitTimeout(PaymentsError):
     """A wait's `deadline` passed before the record was final. The record may become final later."""
+
+    effects = ("none",)
+    remedy = "wait again with `.token`"
 
     _left_out_of_pickles = frozenset({"last"})
 

@@ -30,9 +30,14 @@ _BARE: Final[dict[str, Any]] = {"original": (), "row_key": None, "reference": No
 class BulkError(PaymentsError):
     """An error of a batch, raised on purpose. Base class of all others."""
 
+    effects = ("none",)
+    remedy = "do what the message says; what was sent before is in the ledger"
+
 
 class SourceUnreadable(BulkError):
     """The input cannot be read, or not any further: what follows cannot be told apart from rows."""
+
+    remedy = "correct the input as `.reason` says"
 
     def __init__(self, source: str, reason: str, *, line: int | None = None) -> None:
         where = source if line is None else f"{source}, line {line}"
@@ -76,6 +81,8 @@ class RowFault:
 class SourceErrors(BulkError):
     """Rows of the input break the rules. None of them was sent; correct them, or skip them on purpose."""
 
+    remedy = "correct the rows in `.faults`, or skip them on purpose where `.can_skip` is true"
+
     def __init__(
         self, source: str, faults: Sequence[RowFault], *, total: int, rows: int, can_skip: bool = True
     ) -> None:
@@ -106,6 +113,8 @@ class BatchIdRequired(BulkError):
     References would be made of the whole input: with its ledger lost, the input with one row edited
     would be another batch, and every row would be paid again (Endpoints, POST /payouts: reference).
     """
+
+    remedy = "give `load` a `batch_id`, or every row a reference of its own"
 
     def __init__(self, source: str) -> None:
         self.source = source

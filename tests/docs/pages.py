@@ -10,6 +10,7 @@ from cyclopts import App
 
 ROOT = Path(__file__).parents[2]
 _GUIDES = [
+    "agents",
     "bulk",
     "cancellation",
     "errors",
@@ -22,7 +23,7 @@ _GUIDES = [
     "tutorial",
     "webhooks",
 ]
-_OTHERS = ("agents", "architecture", "environment", "install", "support")
+_OTHERS = ("architecture", "environment", "install", "support")
 GUIDES = ("README.md", *(f"docs/{name}.md" for name in _GUIDES))
 PAGES = (*GUIDES, *(f"docs/{name}.md" for name in _OTHERS))
 

@@ -58,7 +58,11 @@ def sources() -> dict[str, str]:
 
 def assets() -> list[str]:
     """The files that pages show or offer."""
-    return ["docs/openapi.json", *(f"docs/images/{file.name}" for file in (ROOT / "docs/images").iterdir())]
+    return [
+        "docs/openapi.json",
+        "docs/errors.json",
+        *(f"docs/images/{file.name}" for file in (ROOT / "docs/images").iterdir()),
+    ]
 
 
 def navigation(reference: Iterable[str]) -> dict[str, list[str]]:

@@ -28,6 +28,8 @@ class OutcomesUnrecorded(BulkError):
     Nothing is lost: the next run sends them again under the same references and learns the same.
     """
 
+    remedy = "see to the ledger, then run the same batch again: it sends these rows under the same references"
+
     def __init__(self, cause: LedgerError, outcomes: Sequence[RowOutcome]) -> None:
         text = f"{cause}; {len(outcomes)} outcomes are not recorded, the next run will learn them again"
         super().__init__(text)

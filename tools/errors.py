@@ -1,0 +1,64 @@
+"""Writes docs/errors.json from the error classes: code, class, HTTP status, effects on money, remedy.
+
+python -m tools.errors            write it
+python -m tools.errors --check    only compare, and exit 1 if it is stale
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from payments_async import bulk
+from payments_async.bulk import ledger_errors
+from payments_async.errors import STATUS_ERRORS, PaymentsError
+
+FILE: Final = Path(__file__).resolve().parents[1] / "docs" / "errors.json"
+_LOADED: Final = (bulk.OutcomesUnrecorded, ledger_errors)
+"""What defines classes, and is imported when it is first used."""
+_BETWEEN_WORDS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def classes(family: type[PaymentsError] = PaymentsError) -> Iterator[type[PaymentsError]]:
+    """The package's errors below `family`."""
+    for cls in family.__subclasses__():
+        if cls.__module__.startswith("payments_async."):
+            yield cls
+            yield from classes(cls)
+
+
+def entry(cls: type[PaymentsError]) -> dict[str, object]:
+    """A class in the form of the file. The errors of a ledger have a way out of their own."""
+    home = bulk.__name__ if cls.__name__ in bulk.__all__ else cls.__module__
+    return {
+        "code": _BETWEEN_WORDS.sub("_", cls.__name__).lower(),
+        "class": f"{home}.{cls.__name__}",
+        "status": next((code for code, known in STATUS_ERRORS.items() if issubclass(cls, known)), None),
+        "effect": list(cls.effects),
+        "remedy": getattr(cls, "way_out", cls.remedy),
+    }
+
+
+def text() -> str:
+    """The whole file."""
+    entries = sorted(map(entry, classes()), key=lambda each: str(each["code"]))
+    return json.dumps({"errors": entries}, indent=2, ensure_ascii=False) + "\n"
+
+
+def main(arguments: Sequence[str], file: Path = FILE) -> int:
+    """Write the file, or with --check only compare it; the exit code."""
+    if "--check" not in arguments:
+        file.write_text(text(), encoding="utf-8")
+        return 0
+    is_fresh = file.exists() and file.read_text(encoding="utf-8") == text()
+    if not is_fresh:
+        print("docs/errors.json is stale")
+    return 0 if is_fresh else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
