@@ -147,28 +147,28 @@ class APIStatusError(PaymentsError):
 class BadRequestError(APIStatusError):
     """400: the request was malformed."""
 
-    effects = ("none",)
+    effects: ClassVar[tuple[Effect, ...]] = ("none",)
     remedy = "correct the fields in `.errors`"
 
 
 class AuthenticationError(APIStatusError):
     """401: the key is missing, invalid, inactive or expired (Authentication, rule 4)."""
 
-    effects = ("none",)
+    effects: ClassVar[tuple[Effect, ...]] = ("none",)
     remedy = "check or rotate the key"
 
 
 class PermissionDeniedError(APIStatusError):
     """403: this address is not on the key's allowlist (Authentication, rule 5)."""
 
-    effects = ("none",)
+    effects: ClassVar[tuple[Effect, ...]] = ("none",)
     remedy = "add its address in the dashboard"
 
 
 class NotFoundError(APIStatusError):
     """404: no such record or path."""
 
-    effects = ("none",)
+    effects: ClassVar[tuple[Effect, ...]] = ("none",)
     remedy = "check the id and the environment"
 
 
@@ -203,28 +203,28 @@ def _is_in_progress(message: str | None) -> bool:
 class DuplicateReference(ConflictError):
     """409: a payout with this `reference` exists. `client.payouts.find(reference)` shows it."""
 
-    effects = ("none",)
+    effects: ClassVar[tuple[Effect, ...]] = ("none",)
     remedy = "read that payout: `client.payouts.find(reference)`"
 
 
 class IdempotencyConflict(ConflictError):
     """409: the idempotency key belongs to another body (gap R)."""
 
-    effects = ("none", "unknown")
+    effects: ClassVar[tuple[Effect, ...]] = ("none", "unknown")
     remedy = "find out what happened before you send; use a key once"
 
 
 class UnprocessableError(APIStatusError):
     """422: the data is invalid; `.errors` has the fields."""
 
-    effects = ("none",)
+    effects: ClassVar[tuple[Effect, ...]] = ("none",)
     remedy = "correct the fields in `.errors`; send under a new key"
 
 
 class RateLimitedError(APIStatusError):
     """429: over the rate limit, and the client did not wait (Limits)."""
 
-    effects = ("none",)
+    effects: ClassVar[tuple[Effect, ...]] = ("none",)
     remedy = "wait `.retry_after` seconds"
 
     def __init__(
@@ -248,7 +248,7 @@ class RateLimitedError(APIStatusError):
 class ServerError(APIStatusError):
     """5xx: the service failed. The outcome of a write is not known; see `OutcomeUnknown`."""
 
-    effects = ("none", "unknown")
+    effects: ClassVar[tuple[Effect, ...]] = ("none", "unknown")
     remedy = "try again later; as the cause of an `OutcomeUnknown`, resolve that"
 
 
@@ -314,14 +314,14 @@ __all__ = [
 class ConfigurationError(PaymentsError):
     """The client cannot be built or used like this; the message says what to change. Nothing was sent."""
 
-    effects = ("none",)
+    effects: ClassVar[tuple[Effect, ...]] = ("none",)
     remedy = "change what the message names"
 
 
 class InvalidRequest(PaymentsError):
     """The arguments break the interface's limits (Endpoints). Nothing was sent."""
 
-    effects = ("none",)
+    effects: ClassVar[tuple[Effect, ...]] = ("none",)
     remedy = "correct the fields in `.errors`"
 
     def __init__(self, errors: Mapping[str, list[str]], *, operation: str | None = None) -> None:
@@ -346,7 +346,7 @@ class APIConnectionError(PaymentsError):
 class APITimeoutError(APIConnectionError):
     """The attempt's `timeout` passed without an answer, and nothing can have happened."""
 
-    effects = ("none",)
+    effects: ClassVar[tuple[Effect, ...]] = ("none",)
     remedy = "try again later"
 
 
@@ -357,7 +357,7 @@ class OutcomeUnknown(PaymentsError):
     send the same payment again under a new key.
     """
 
-    effects = ("unknown",)
+    effects: ClassVar[tuple[Effect, ...]] = ("unknown",)
     remedy = "`client.resolve(error)`, which may send the request again and pay it"
 
     _left_out_of_pickles = frozenset({"prepared"})
@@ -394,7 +394,7 @@ class OutcomeUnknown(PaymentsError):
 class DeadlineExceeded(PaymentsError):
     """The call's `deadline` passed before anything was sent, or in a read."""
 
-    effects = ("none",)
+    effects: ClassVar[tuple[Effect, ...]] = ("none",)
     remedy = "try again with more time"
 
 
@@ -413,14 +413,14 @@ class LimitReached(PaymentsError):
 class LimitStoreUnavailable(LimitReached):
     """The limit store could not be reached for a minute, and bulk calls need it. Nothing was sent."""
 
-    effects = ("none",)
+    effects: ClassVar[tuple[Effect, ...]] = ("none",)
     remedy = "bring the store back; run the batch again"
 
 
 class SearchIncomplete(PaymentsError):
     """A look-up did not reach the end of the list, or could not read all of it: the record may be there."""
 
-    effects = ("none",)
+    effects: ClassVar[tuple[Effect, ...]] = ("none",)
     remedy = (
         "`find(reference, cursor=error.cursor)`, a larger `max_pages`, or a date; where "
         "`.cursor` is None, report it to the service"
@@ -444,7 +444,7 @@ class DecodeError(PaymentsError):
     OutcomeUnknown caused by this error.
     """
 
-    effects = ("none", "happened")
+    effects: ClassVar[tuple[Effect, ...]] = ("none", "happened")
     remedy = (
         "a write was carried out: find a payout by its reference or in the list, read a checkout by "
         "its id (`.record_id`); report it"
@@ -466,7 +466,7 @@ class ResponseMismatch(PaymentsError):
     For a read it means an answer about another record: effect "none". The connection is closed.
     """
 
-    effects = ("none", "unknown")
+    effects: ClassVar[tuple[Effect, ...]] = ("none", "unknown")
     remedy = "compare `.differences`; find out what happened before you send; read again"
 
     _left_out_of_pickles = frozenset({"record"})
@@ -493,7 +493,7 @@ class ResponseMismatch(PaymentsError):
 class WaitTimeout(PaymentsError):
     """A wait's `deadline` passed before the record was final. The record may become final later."""
 
-    effects = ("none",)
+    effects: ClassVar[tuple[Effect, ...]] = ("none",)
     remedy = "wait again with `.token`"
 
     _left_out_of_pickles = frozenset({"last"})

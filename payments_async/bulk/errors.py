@@ -11,11 +11,11 @@ PaymentsError
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import attrs
 
-from ..errors import PaymentsError
+from ..errors import Effect, PaymentsError
 from ..models._masking import clean
 
 _TOLD = 20
@@ -30,7 +30,7 @@ _BARE: Final[dict[str, Any]] = {"original": (), "row_key": None, "reference": No
 class BulkError(PaymentsError):
     """An error of a batch, raised on purpose. Base class of all others."""
 
-    effects = ("none",)
+    effects: ClassVar[tuple[Effect, ...]] = ("none",)
     remedy = "do what the message says; what was sent before is in the ledger"
 
 
