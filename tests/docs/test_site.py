@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tools.site import llms
 from tools.site.links import broken
 from tools.site.pages import assets, navigation, page_of, sources, spaced
 
@@ -49,3 +50,54 @@ def test_broken_links_and_anchors_are_found(tmp_path: Path) -> None:
         '<a href="b/#here">1</a><a href="b/#gone">2</a><a href="c/">3</a><a href="https://x.test/">4</a>'
     )
     assert [*broken(tmp_path)] == ["index.html: b/#gone has no such anchor", "index.html: c/ leads nowhere"]
+
+
+def staged() -> tuple[dict[str, list[str]], dict[str, str]]:
+    """The navigation, and the text of each page that is written by hand."""
+    return navigation(["reference/payments_async.md"]), {
+        page: page_of(file, "") for file, page in sources().items()
+    }
+
+
+def test_language_models_get_every_page_once(tmp_path: Path) -> None:
+    shown, texts = staged()
+    llms.write(tmp_path, shown, texts)
+    (tmp_path / "reference/payments_async").mkdir(parents=True)
+    (tmp_path / "reference/payments_async/index.html").touch()
+    assert [*llms.wrong(tmp_path, shown)] == []
+    listed = (tmp_path / "llms.txt").read_text()
+    assert listed.startswith("# payments-sdk\n\n> ")
+    line = "- [Errors](errors.md): Every error says what happened to the money."
+    assert line in listed.splitlines()
+    assert [line for line in listed.splitlines() if line.startswith("- ") and "](examples/" in line]
+    for page, text in texts.items():
+        assert (tmp_path / page).read_text() == text
+        assert text.strip() in (tmp_path / "llms-full.txt").read_text()
+
+
+def test_what_language_models_would_miss_is_found(tmp_path: Path) -> None:
+    shown, texts = (
+        {"Start": ["a.md", "b.md"], "Reference": ["reference/x.md"]},
+        {"a.md": "# A\n", "b.md": "# B\n"},
+    )
+    llms.write(tmp_path, shown, texts)
+    (tmp_path / "b.md").unlink()
+    (tmp_path / "llms-full.txt").write_text("<!-- b.md -->\n")
+    assert [*llms.wrong(tmp_path, shown)] == [
+        "llms.txt: b.md leads nowhere",
+        "llms.txt: reference/x/index.html leads nowhere",
+        "llms-full.txt: a.md is not there once",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("# A\n\n    $ code\n\npayments-sdk is one. Two.", "payments-sdk is one."),
+        ("# A\n\nOne [two](x.md) `three`. Four.", "One two `three`."),
+        ("# A\n\n```python\nX = 1\n```\n\n| T |\n\nFive:\n\n* six", "Five"),
+        ("# A\n", ""),
+    ],
+)
+def test_a_page_is_listed_with_its_first_sentence(text: str, said: str) -> None:
+    assert (llms.title(text), llms.first_sentence(text)) == ("A", said)

@@ -1,4 +1,4 @@
-"""Builds the site: stages the pages, runs Zensical, checks every link. Exits with 1 if anything is wrong."""
+"""Builds the site: pages, Zensical, llms.txt; then checks every link. Exits with 1 if anything is wrong."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from . import llms
 from .links import broken, read
 from .pages import ROOT, assets, navigation, page_of, sources
 from .reference import Reference
 
 
-def stage(folder: Path, repository: str, reference: Reference) -> None:
-    """Write the pages and the settings of the site below `folder`."""
+def stage(folder: Path, repository: str, reference: Reference) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """Write the pages and the settings of the site below `folder`; the navigation, and the pages' texts."""
     shutil.rmtree(folder, ignore_errors=True)
     texts = {page: page_of(file, repository) for file, page in sources().items()}
     pages = texts | dict(reference.pages())
@@ -37,6 +38,7 @@ def stage(folder: Path, repository: str, reference: Reference) -> None:
     settings = settings.replace("[project]\n", "[project]\n" + "\n".join(added) + "\n", 1)
     settings = settings.replace("paths = []", f"paths = [{json.dumps(str(ROOT))}]")
     (folder / "zensical.toml").write_text(settings, encoding="utf-8")
+    return shown, texts
 
 
 def missing_names(site: Path, reference: Reference) -> Iterator[str]:
@@ -55,7 +57,7 @@ def missing_names(site: Path, reference: Reference) -> Iterator[str]:
 def main(folder: Path) -> int:
     """Build and check."""
     reference = Reference()
-    stage(folder, os.environ.get("PROJECT_URL", "").rstrip("/"), reference)
+    shown, texts = stage(folder, os.environ.get("PROJECT_URL", "").rstrip("/"), reference)
     built = subprocess.run(
         [sys.executable, "-m", "zensical", "build", "--strict", "--clean", "--config-file", "zensical.toml"],
         cwd=folder,
@@ -64,7 +66,8 @@ def main(folder: Path) -> int:
     if built.returncode:
         return built.returncode
     site = folder / "site"
-    wrong = [*broken(site), *missing_names(site, reference)]
+    llms.write(site, shown, texts)
+    wrong = [*broken(site), *llms.wrong(site, shown), *missing_names(site, reference)]
     print("\n".join(wrong) or f"{len(read(site))} pages in {site}: every link leads somewhere")
     return 1 if wrong else 0
 

@@ -1,0 +1,82 @@
+"""llms.txt and llms-full.txt of the site, and each page as Markdown, for language models (llmstxt.org).
+
+llms.txt lists the pages by section, each with its first sentence; llms-full.txt is all of them. The reference
+is listed only: its pages are made of docstrings, which `help()` shows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from .pages import FENCE
+
+SUMMARY: Final = (
+    "A Python client for collecting payments and sending payouts, awaited (`payments_async`) or blocking "
+    "(`payments_sync`). Every error says whether money may have moved."
+)
+NOTES: Final = (
+    "`errors.json` has each error with its effects on money and its remedy, `openapi.json` the service's "
+    "interface. `payments mcp` lets an agent look into the simulated service: see `agents.md`."
+)
+LISTED: Final = re.compile(r"^- \[[^\]]+\]\(([^)]+)\)", re.MULTILINE)
+_LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+_NO_PROSE: Final = re.compile(r"[#|<>-]|\* |\d+\. | {4}|$")
+
+
+def title(text: str) -> str:
+    """The first heading of a page, without marks."""
+    return next(line for line in text.splitlines() if line.startswith("# "))[2:].replace("`", "")
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a page's prose, links as text; empty where there is none."""
+    parts = (part.lstrip("\n") for part in FENCE.sub("", text).split("\n\n"))
+    prose = " ".join(next((part for part in parts if not _NO_PROSE.match(part)), "").split())
+    return re.split(r"(?<=[.:!?]) ", _LINK.sub(r"\1", prose), maxsplit=1)[0].rstrip(":")
+
+
+def index(shown: Mapping[str, Sequence[str]], texts: Mapping[str, str]) -> str:
+    """llms.txt: `shown` is the navigation, `texts` has the pages that are there as Markdown."""
+    lines = ["# payments-sdk", "", f"> {SUMMARY}", "", NOTES]
+    for section, pages in shown.items():
+        lines += ["", f"## {section}", ""]
+        for page in pages:
+            if page not in texts:  # a page of the reference
+                name = page.removesuffix(".md")
+                lines.append(f"- [{name.removeprefix('reference/')}]({name}/index.html)")
+                continue
+            said = first_sentence(texts[page])
+            lines.append(f"- [{title(texts[page])}]({page})" + (f": {said}" if said else ""))
+    return "\n".join(lines) + "\n"
+
+
+def full(shown: Mapping[str, Sequence[str]], texts: Mapping[str, str]) -> str:
+    """llms-full.txt: every page in the order of the navigation, each after a line that names it."""
+    pages = (page for section in shown.values() for page in section if page in texts)
+    return "\n".join(f"<!-- {page} -->\n\n{texts[page].strip()}\n" for page in pages)
+
+
+def write(site: Path, shown: Mapping[str, Sequence[str]], texts: Mapping[str, str]) -> None:
+    """Write both, and the pages as Markdown, into the built site."""
+    made = {**texts, "llms.txt": index(shown, texts), "llms-full.txt": full(shown, texts)}
+    for name, text in made.items():
+        file = site / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+
+def wrong(site: Path, shown: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """What llms.txt lists and the site has not, and pages that either file lacks or has twice."""
+    listed = LISTED.findall((site / "llms.txt").read_text(encoding="utf-8"))
+    everything = (site / "llms-full.txt").read_text(encoding="utf-8")
+    yield from (f"llms.txt: {name} leads nowhere" for name in listed if not (site / name).is_file())
+    for page in (page for pages in shown.values() for page in pages):
+        is_reference = page.startswith("reference/")
+        name = page.removesuffix(".md") + "/index.html" if is_reference else page
+        if listed.count(name) != 1:
+            yield f"llms.txt: {name} is listed {listed.count(name)} times"
+        if not is_reference and everything.count(f"<!-- {page} -->\n") != 1:
+            yield f"llms-full.txt: {page} is not there once"
