@@ -9,7 +9,7 @@ from ..ledger.ledger import Ledger
 from ..ledger_errors import NO_INTENT
 from ..protocol.clocks import age
 from ..protocol.records import Claim, LedgerRow, Resend
-from ..protocol.row_state import RowState
+from ..protocol.row_state import UNFINISHED, RowState
 from ..protocol.rows_in_doubt import Action, at_start
 from ..protocol.stop_rules import Stop, StopRules, Totals, allows_any, stop_reason
 from ..protocol.totals import EXACT
@@ -19,8 +19,6 @@ from .resolver import Resolver
 from .sender import same_bytes
 from .service import Service
 from .stopping import Stopping
-
-_WAITING = (RowState.IN_FLIGHT, RowState.IN_DOUBT)
 
 
 class RowClaims:
@@ -69,7 +67,7 @@ class RowClaims:
             return None
         await self._recorder.flush()
         rows = (await self._ledger.numbered(numbers)).values()
-        return await self._again([row for row in rows if row.state in _WAITING])
+        return await self._again([row for row in rows if row.state in UNFINISHED])
 
     async def _unfinished(self) -> AsyncGenerator[Sequence[LedgerRow], None]:
         group: list[LedgerRow] = []

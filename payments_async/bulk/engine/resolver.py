@@ -16,7 +16,7 @@ from ..protocol.identifiers import Identity
 from ..protocol.payout_status import settled
 from ..protocol.records import Claim, LedgerRow, Resend, RowOutcome
 from ..protocol.row_set import RowSet
-from ..protocol.row_state import RowState
+from ..protocol.row_state import UNFINISHED
 from ..protocol.rows_in_doubt import ListScan, NextStep, Resolution, after_scan
 from .doubt_queue import SCANS, UnresolvedBatch, UnresolvedQueue, UnresolvedRow
 from .mirror import LaterGenerations
@@ -28,7 +28,6 @@ from .stopping import Stopping
 _SCAN_AGAIN: Final = 60.0
 """Seconds before the second scan; each further one waits longer by as much."""
 _GROUP: Final = 500
-_OPEN: Final = (RowState.IN_FLIGHT, RowState.IN_DOUBT)
 _Filters = Mapping[str, str | date]
 
 
@@ -138,7 +137,7 @@ class Resolver:
         """Read the rows that are still in doubt from the ledger."""
         for doubts in taken.groups(_GROUP):
             rows = await self._ledger.numbered(doubt.number for doubt in doubts)
-            yield [(row, doubt) for doubt in doubts if (row := rows[doubt.number]).state in _OPEN]
+            yield [(row, doubt) for doubt in doubts if (row := rows[doubt.number]).state in UNFINISHED]
 
     async def _scan_list(self, scope: _Scope) -> _Scanned:
         filters, at, found, left = scope.filters(), self._service.moment(), RowSet(), scope.rows
@@ -148,7 +147,7 @@ class Resolver:
             await later.take(payouts)  # newest first: later generations come before, or on the same page
             shown = {payout.reference: payout for payout in payouts if payout.reference is not None}
             for row in await self._ledger.by_references(shown):
-                if row.number in scope.wanted and row.state in _OPEN and found.add(row.number):
+                if row.number in scope.wanted and row.state in UNFINISHED and found.add(row.number):
                     await self._settle(row, shown[row.reference], later.of(row))
                     left -= 1
             if not left or self._stopping.draining:

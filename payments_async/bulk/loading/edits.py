@@ -6,9 +6,8 @@ the input are looked up in the ledger; the ledger's other rows were removed from
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from unicodedata import normalize
 
 import attrs
@@ -18,7 +17,7 @@ from ..errors import SourceUnreadable
 from ..ledger.ledger import Edits, Ledger
 from ..ledger_errors import LedgerOfAnotherInput
 from ..protocol.identifiers import PROOF_KEY
-from ..protocol.records import Binding, InputDifference, LedgerRow, NewRow
+from ..protocol.records import Binding, InputDifference, LedgerRow, NewRow, grouped
 from ..protocol.row_set import RowSet
 from ..protocol.row_state import RowState
 from ..sources import Row
@@ -28,7 +27,6 @@ from .rows import RowIdentifiers
 
 _GROUP: Final = 500
 _MOST: Final = 20
-T = TypeVar("T")
 
 
 @attrs.define
@@ -52,13 +50,13 @@ class Comparison:
 
     async def apply(self, edits: Edits) -> None:
         """Compare row by row, and carry out the edits that are accepted."""
-        async with aclosing(_groups(self._reading.rows())) as groups:
+        async with aclosing(grouped(self._reading.rows(), _GROUP)) as groups:
             async for group in groups:
                 corrections = await self._corrections(edits, group)
                 self.corrected += len(corrections)
                 if corrections:
                     await edits.correct(corrections)
-        async with aclosing(_groups(edits.rows())) as pages:
+        async with aclosing(grouped(edits.rows(), _GROUP)) as pages:
             async for page in pages:
                 gone = [row.number for row in page if self._cancels(row)]
                 self.cancelled += len(gone)
@@ -144,17 +142,6 @@ async def accepted(
 
     await ledger.edit(work)
     return comparison
-
-
-async def _groups(items: AsyncIterator[T]) -> AsyncGenerator[list[T], None]:
-    group: list[T] = []
-    async for item in items:
-        group.append(item)
-        if len(group) == _GROUP:
-            yield group
-            group = []
-    if group:
-        yield group
 
 
 async def _by_key(edits: Edits, group: list[Row]) -> dict[str, LedgerRow]:

@@ -13,7 +13,7 @@ from ...models.statuses import STATUS_ENDS, PayoutEnd, ending_of
 from . import row_state
 from .matching import Match, compare
 from .records import LedgerRow, RowOutcome
-from .row_state import RowState
+from .row_state import UNFINISHED, RowState
 from .totals import as_text
 
 UNSUCCESSFUL: Final = frozenset(word for word, end in STATUS_ENDS.items() if end is PayoutEnd.FAILED)
@@ -99,7 +99,7 @@ def settled(row: LedgerRow, payout: Payout, later: Sequence[str] = ()) -> RowOut
 
     `later`: what the list shows of its later payouts (`_later`), to be reported where the row seems unpaid.
     """
-    if row.state not in (RowState.IN_FLIGHT, RowState.IN_DOUBT) or not payout.id:
+    if row.state not in UNFINISHED or not payout.id:
         return None
     matched = compare(row, payout)
     if matched is Match.EQUAL:
@@ -168,7 +168,7 @@ class RowFate(StrEnum):
 
 def fate_of(row: LedgerRow) -> RowFate | None:
     """Find the fate of a row; None for one never sent, or decided without a payout of its own."""
-    if row.state in (RowState.IN_FLIGHT, RowState.IN_DOUBT):
+    if row.state in UNFINISHED:
         return RowFate.UNKNOWN
     if row.state is not RowState.CREATED:
         return None

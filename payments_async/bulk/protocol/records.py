@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping
 from decimal import Decimal
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 import attrs
 
 from .clocks import Timestamps
 from .row_state import RowKnowledge, RowState
 
+T = TypeVar("T")
 What = Literal["changed", "removed", "added"]
 HIDDEN: Final = "***"
 """The mask for a row key that could be a person's name or number."""
@@ -252,3 +253,15 @@ class CheckReport:
         if finding is None or finding in self.findings:
             return self
         return attrs.evolve(self, findings=(*self.findings, finding))
+
+
+async def grouped(items: AsyncIterable[T], size: int) -> AsyncGenerator[list[T], None]:
+    """Group items into lists of this size; the last may be shorter."""
+    group: list[T] = []
+    async for item in items:
+        group.append(item)
+        if len(group) == size:
+            yield group
+            group = []
+    if group:
+        yield group

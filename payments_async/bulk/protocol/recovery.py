@@ -144,7 +144,7 @@ def _differ(found: int | None, recorded: int | None) -> bool:
     return found is not None and recorded is not None and found != recorded
 
 
-_LESS_KNOWN: Final = (RowState.NEW, RowState.REJECTED, RowState.IN_FLIGHT, RowState.IN_DOUBT)
+_LESS_KNOWN: Final = (RowState.NEW, RowState.REJECTED, *row_state.UNFINISHED)
 """States of rows that may have been sent since, for all the ledger knows."""
 
 

@@ -48,6 +48,10 @@ class RowChange(StrEnum):
 
 
 _S, _C = RowState, RowChange
+UNFINISHED: Final = (_S.IN_FLIGHT, _S.IN_DOUBT)
+"""States of rows that may have been sent, and of which nothing is proven yet."""
+OPEN: Final = frozenset({_S.NEW, *UNFINISHED})
+"""States of rows that a batch waits for."""
 TRANSITIONS: Final[Mapping[tuple[RowState, RowChange], RowState]] = {
     (_S.NEW, _C.INTEND): _S.IN_FLIGHT,
     (_S.NEW, _C.CANCEL): _S.CANCELLED,

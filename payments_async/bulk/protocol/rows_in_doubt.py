@@ -16,7 +16,7 @@ import attrs
 from ..._assumptions import ABANDONED_AFTER, LIST_SETTLES
 from .clocks import ElapsedRange, key_is_trusted
 from .matching import Match
-from .row_state import RowState
+from .row_state import UNFINISHED, RowState
 
 
 class Action(StrEnum):
@@ -34,7 +34,7 @@ def at_start(state: RowState, age_of_key: ElapsedRange, *, same_bytes: bool = Tr
     """Choose the action for a row. `same_bytes`: the body made now has the hash that is stored."""
     if state is RowState.NEW:
         return Action.SEND
-    if state not in (RowState.IN_FLIGHT, RowState.IN_DOUBT):
+    if state not in UNFINISHED:
         return Action.NOTHING
     return Action.SEND_AGAIN if same_bytes and key_is_trusted(age_of_key) else Action.RESOLVE
 

@@ -11,13 +11,10 @@ from typing import Final
 import attrs
 
 from ..._http.addresses import same_service
-from .row_state import RowState
+from .row_state import OPEN, UNFINISHED, RowState
 from .totals import EXACT
 
 _S = RowState
-OPEN: Final = frozenset({_S.NEW, _S.IN_FLIGHT, _S.IN_DOUBT})
-"""States of rows that a batch waits for."""
-
 ALL_CREATED, SOME_REFUSED, NO_ACCESS, SOME_IN_DOUBT, STOPPED = 0, 1, 2, 3, 75
 """Exit codes."""
 
@@ -55,7 +52,7 @@ class Totals:
     @property
     def in_doubt(self) -> int:
         """Rows whose outcome is unknown, those in flight included."""
-        return self.count(_S.IN_FLIGHT, _S.IN_DOUBT)
+        return self.count(*UNFINISHED)
 
     @property
     def totals(self) -> dict[str, Decimal]:

@@ -12,8 +12,7 @@ import attrs
 
 from . import row_state
 from .records import LedgerRow, NewRow, Resend, RowOutcome
-from .row_state import RowKnowledge, RowState
-from .stop_rules import OPEN
+from .row_state import OPEN, RowKnowledge, RowState
 
 
 class TransitionRefused(Exception):

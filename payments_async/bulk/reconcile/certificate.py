@@ -18,8 +18,7 @@ from ..ledger.ledger import Ledger
 from ..protocol.matching import MONEY, Match, compared, expected, judge, shown
 from ..protocol.records import CheckReport, LedgerRow
 from ..protocol.row_set import RowSet
-from ..protocol.row_state import RowState
-from ..protocol.stop_rules import OPEN
+from ..protocol.row_state import OPEN, RowState
 from ..protocol.totals import as_text
 
 _MOST_FINDINGS: Final = 100

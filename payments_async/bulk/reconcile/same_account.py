@@ -9,14 +9,13 @@ import attrs
 from ..engine.payout_list import pages, search
 from ..engine.service import Service
 from ..protocol.matching import Match, compare
-from ..protocol.row_state import RowState
+from ..protocol.row_state import UNFINISHED, RowState
 from ..protocol.stop_rules import Account, AccountMismatch, Totals, account_mismatch
 
 if TYPE_CHECKING:
     from ..ledger.ledger import Ledger
 
-_OPEN: Final = (RowState.IN_FLIGHT, RowState.IN_DOUBT)
-_SENT: Final = (*_OPEN, RowState.CREATED, RowState.CONFLICT)
+_SENT: Final = (*UNFINISHED, RowState.CREATED, RowState.CONFLICT)
 """States of rows for which the service may have a payout; a refused row has none (Errors)."""
 
 
@@ -53,7 +52,7 @@ async def _sees_unrecorded(ledger: Ledger, service: Service) -> bool:
     """True if the list shows a payout that equals, in every detail, the request of an unfinished row."""
     async for page in pages(service):
         shown = {payout.reference: payout for payout in page if payout.reference is not None}
-        rows = [row for row in await ledger.by_references(shown) if row.state in _OPEN]
+        rows = [row for row in await ledger.by_references(shown) if row.state in UNFINISHED]
         if any(compare(row, shown[row.reference]) is Match.EQUAL for row in rows):
             return True
     return False

@@ -11,8 +11,7 @@ import attrs
 from payments_async.bulk.protocol.clocks import Timestamps
 from payments_async.bulk.protocol.leases import LEASE, BatchState
 from payments_async.bulk.protocol.recovery import Store
-from payments_async.bulk.protocol.row_state import RowKnowledge, RowState, after_loss
-from payments_async.bulk.protocol.stop_rules import OPEN
+from payments_async.bulk.protocol.row_state import OPEN, RowKnowledge, RowState, after_loss
 
 from ..ledger import Entry
 from ..loop import SimulatedLoop

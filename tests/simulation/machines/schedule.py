@@ -8,7 +8,7 @@ from collections import Counter
 from payments_async.bulk.protocol.clocks import Timestamps
 from payments_async.bulk.protocol.leases import BatchState
 from payments_async.bulk.protocol.recovery import Standbys, Store
-from payments_async.bulk.protocol.stop_rules import OPEN
+from payments_async.bulk.protocol.row_state import OPEN
 
 from .. import judge
 from ..ledger import Disk, Entry

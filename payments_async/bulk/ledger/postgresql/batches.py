@@ -13,7 +13,7 @@ from ...ledger_errors import LedgerDamaged, LedgerError, LedgerMissing, LedgerNe
 from ...protocol.clocks import Timestamps
 from ...protocol.leases import BatchState
 from ...protocol.records import Binding, Header
-from ...protocol.stop_rules import OPEN as STILL_OPEN
+from ...protocol.row_state import OPEN
 from ...protocol.stop_rules import StopRules
 from ...protocol.totals import as_text
 from . import chunks as _chunks
@@ -289,7 +289,7 @@ async def close(database: Database, batch: Batch, clock: Clock, facts: Mapping[s
         locked, root = Locked.of(found), _chunks.Root()
         done[:] = [locked.state == BatchState.OPEN and locked.is_here]  # else commits may be lost
         for chunk in _chunks.read(chunks):
-            done[0] = done[0] and not chunk.figures.count(*STILL_OPEN)
+            done[0] = done[0] and not chunk.figures.count(*OPEN)
             root.add(chunk)
         if not done[0]:
             return None

@@ -17,8 +17,7 @@ from ...protocol import transitions
 from ...protocol.clocks import Timestamps
 from ...protocol.leases import BatchState, IntentBlock
 from ...protocol.records import LedgerRow, NewRow, Resend, RowOutcome
-from ...protocol.row_state import IllegalTransition, RowState
-from ...protocol.stop_rules import OPEN
+from ...protocol.row_state import OPEN, IllegalTransition, RowState
 from . import chunks as _chunks
 from . import rows as _rows
 from .batches import noted as _noted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, Sequence
+from collections.abc import AsyncIterable, Sequence
 from contextlib import aclosing
 from decimal import Decimal
 from typing import Any, Final
@@ -14,7 +14,7 @@ from .... import __version__
 from ...ledger_errors import BatchExists, InputPaidElsewhere, LedgerDuplicates
 from ...protocol.clocks import Timestamps
 from ...protocol.leases import BatchState
-from ...protocol.records import Binding, Duplicate, Header, NewRow, StateTotals
+from ...protocol.records import Binding, Duplicate, Header, NewRow, StateTotals, grouped
 from ...protocol.row_state import RowState
 from ...protocol.stop_rules import StopRules
 from ...protocol.totals import EXACT, by_currency
@@ -25,7 +25,7 @@ from .batches import amounts_text, facts_text, rules_text
 from .chunks import WHOLE, Batch, Chunk, Entered
 from .driver import arrays
 from .driver.database import Transaction
-from .driver.session import Statement
+from .driver.session import NOW, Statement
 from .figures import RowFigures, added_up
 from .schema import PROTOCOL, batch_indexes, batch_tables, rows_table, states_table
 
@@ -84,7 +84,7 @@ class Loading:
         wall = await self._take(transaction)
         for statement in batch_tables(self.batch):
             transaction.write((statement, ()))
-        async with aclosing(_slices(rows)) as groups:
+        async with aclosing(grouped(rows, _SLICE)) as groups:
             async for group in groups:
                 await self._insert(transaction, group)
         await self._index(transaction)
@@ -96,7 +96,7 @@ class Loading:
         for (batch_id,) in same:
             if batch_id not in self.paid_elsewhere:
                 raise InputPaidElsewhere(self.path, batch_id=batch_id)
-        taken, ((wall,),) = await transaction.read(self._taking(), _NOW)
+        taken, ((wall,),) = await transaction.read(self._taking(), NOW)
         if not taken:
             raise BatchExists(self.path)
         return float(wall)
@@ -232,18 +232,6 @@ def _range_text(chunk: Chunk) -> str:
     return f'{{"first":{chunk.first},"last":{chunk.last},"totals":{chunk.figures.totals_text}}}'
 
 
-async def _slices(rows: AsyncIterable[NewRow]) -> AsyncGenerator[list[NewRow], None]:
-    group: list[NewRow] = []
-    async for row in rows:
-        group.append(row)
-        if len(group) == _SLICE:
-            yield group
-            group = []
-    if group:
-        yield group
-
-
-_NOW: Final[Statement] = ("SELECT extract(epoch FROM clock_timestamp())::float8", ())
 # to those who work on chunks, and so on rows: a role that only reads chunks sees no row
 _GRANTEES: Final[Statement] = (
     "SELECT DISTINCT quote_ident(r.rolname) FROM pg_class c, aclexplode(c.relacl) a "

@@ -31,7 +31,7 @@ from ...protocol.records import (
     StateTotals,
 )
 from ...protocol.recovery import LossState, Standbys
-from ...protocol.row_state import RowState
+from ...protocol.row_state import UNFINISHED, RowState
 from ...protocol.stop_rules import StopRules
 from ..ledger import Edits, SharedLedger
 from . import batches
@@ -52,7 +52,6 @@ from .schema import rows_table, states_table
 from .setup import Role, require_rights, require_tables
 from .standbys import standbys
 
-UNFINISHED = (RowState.IN_FLIGHT, RowState.IN_DOUBT)
 _NO_CHUNK = "no chunk of it is held here: rows are sent by workers"
 
 

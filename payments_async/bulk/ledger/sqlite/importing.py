@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable
+from collections.abc import AsyncIterable
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from sqlalchemy.schema import CreateIndex
 from ...ledger_errors import LedgerDuplicates
 from ...protocol import transitions
 from ...protocol.clocks import Timestamps
-from ...protocol.records import Binding, Duplicate, Header, LedgerRow, NewRow
+from ...protocol.records import Binding, Duplicate, Header, LedgerRow, NewRow, grouped
 from ...protocol.totals import Sums, by_currency
 from ..hash_chain import linked, moved, row_digest
 from . import driver, journal
@@ -65,7 +65,7 @@ async def load(
 ) -> LedgerState:
     """Insert all rows, index them and begin the chain. Raises LedgerDuplicates, and what `rows` raises."""
     loaded = _Loaded()
-    async with aclosing(_slices(rows)) as groups:
+    async with aclosing(grouped(rows, _SLICE)) as groups:
         async for group in groups:
             await loaded.take(db, group)
     async with driver.sorting(db):
@@ -77,17 +77,6 @@ async def load(
     await journal.set_totals(db, loaded.sums.totals, {})
     await journal.append(db, entry)
     return LedgerState(header, entry, loaded.sums.totals)
-
-
-async def _slices(rows: AsyncIterable[NewRow]) -> AsyncGenerator[list[NewRow], None]:
-    group: list[NewRow] = []
-    async for row in rows:
-        group.append(row)
-        if len(group) == _SLICE:
-            yield group
-            group = []
-    if group:
-        yield group
 
 
 async def _index(db: AsyncConnection, path: str) -> None:

@@ -22,8 +22,7 @@ from ...ledger_errors import BatchExists, LedgerRefused
 from ...protocol import transitions
 from ...protocol.clocks import Timestamps
 from ...protocol.records import Binding, Claim, Header, LedgerRow, NewRow, Resend, RowOutcome
-from ...protocol.row_state import RowState
-from ...protocol.stop_rules import OPEN
+from ...protocol.row_state import OPEN, RowState
 from ..ledger import Edits
 from . import changes, journal
 from . import rows as _store

@@ -20,7 +20,7 @@ from ...protocol.records import (
     LedgerRow,
     StateTotals,
 )
-from ...protocol.row_state import RowState
+from ...protocol.row_state import UNFINISHED, RowState
 from ..ledger import Ledger
 from . import check as _check
 from . import opening, status_file
@@ -32,7 +32,6 @@ from .schema import ENDED, ENTRIES, FOLLOWED, RETRIED, ROWS
 from .status_file import StatusFile
 
 _PAGE = 500
-_ORDER = (RowState.IN_FLIGHT, RowState.IN_DOUBT)
 
 
 class LedgerReader(Ledger):
@@ -178,7 +177,7 @@ class LedgerReader(Ledger):
     async def unfinished(self) -> AsyncIterator[LedgerRow]:
         """Read rows as an earlier run left them, IN_FLIGHT ones first, then IN_DOUBT; none changed since."""
         until, _ = self.head
-        for state in _ORDER:
+        for state in UNFINISHED:
             async for row in self._pages(ROWS.c.state == state, ROWS.c.changed_in <= until):
                 yield row
 

@@ -17,6 +17,8 @@ from . import arrays
 Statement = tuple[str, Sequence[Any]]
 """SQL with `%s` for each value, and the values."""
 Rows = list[tuple[Any, ...]]
+NOW: Final[Statement] = ("SELECT extract(epoch FROM clock_timestamp())::float8", ())
+"""Reads the database's time, seconds since 1970."""
 _SETTINGS: Final = {
     "timezone": "UTC",
     "search_path": "pg_catalog",

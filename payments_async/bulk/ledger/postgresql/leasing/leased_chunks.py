@@ -9,11 +9,11 @@ from typing import Self
 from ....ledger_errors import LeaseLost, LedgerDamaged, LedgerMissing
 from ....protocol.clocks import Timestamps
 from ....protocol.records import Claim, IntentTimes, LedgerRow, Resend
-from ....protocol.row_state import RowState
+from ....protocol.row_state import UNFINISHED, RowState
 from ..driver import arrays
 from ..driver.database import Database
 from ..figures import RowFigures
-from ..ledger import UNFINISHED, PostgresLedger
+from ..ledger import PostgresLedger
 from .leases import Lease
 
 

@@ -16,7 +16,7 @@ from ..batches import hold_reason, read_rules, stopping
 from ..chunks import HERE, Batch
 from ..driver import arrays
 from ..driver.database import Database, Transaction
-from ..driver.session import Statement
+from ..driver.session import NOW
 from ..failover import judge
 from ..rows import UnreadableRecord
 from ..standbys import observing
@@ -37,7 +37,6 @@ _DECIDED: Final = (
     "SELECT coalesce(sum(created), 0)::int, coalesce(sum(refused), 0)::int "
     "FROM payments.chunks WHERE batch = %s"
 )
-_NOW: Final[Statement] = ("SELECT extract(epoch FROM clock_timestamp())::float8", ())
 _NO_NEW: Final = "UPDATE payments.chunks SET granted_to = 0 WHERE batch = %s AND unsent > 0"
 
 
@@ -95,7 +94,7 @@ class _Renewing:
         self.asked = self.database.runtime.boottime()
         numbers = sorted({lease.batch for lease in self.leases})
         ((now,),), renewed, found, ((drain,),) = await transaction.read(
-            _NOW,
+            NOW,
             (_RENEW, (_rules.LEASE, *_places(self.leases, self.asked))),
             (_STATES, (arrays.int8s(numbers),)),
             self.worker.seen(self.rows),
