@@ -17,6 +17,7 @@ import attrs
 from psycopg import AsyncConnection, Error
 from psycopg.conninfo import conninfo_to_dict
 
+from ._http.addresses import has_raw_signs, is_host
 from .errors import PaymentsError
 
 Connection = AsyncConnection[tuple[Any, ...]]
@@ -73,7 +74,8 @@ class Address:
         given = None
         with contextlib.suppress(Error):
             given = conninfo_to_dict(url)
-        if given is None or _is_unclear(url) or not _PORTS.fullmatch(_text(given, "port")):
+        known = {**{name: os.environ.get(place) for name, place in _ENVIRONMENT.items()}, **(given or {})}
+        if given is None or has_raw_signs(url, "/@") or not _can_be_reached(known):
             raise error(  # here: the frames of psycopg's error hold the address
                 "the database's address cannot be read: write postgresql://user@host:port/database, with "
                 "special characters percent-encoded"
@@ -81,14 +83,14 @@ class Address:
         parameters = {**_SESSION, **given}
         if "," in _text(parameters, "host"):
             parameters.setdefault("target_session_attrs", "read-write")
-        known = {**{name: os.environ.get(place) for name, place in _ENVIRONMENT.items()}, **given}
         return cls(_label(known), exposure(known), parameters)
 
 
-def _is_unclear(url: str) -> bool:
-    """Return whether a password, not percent-encoded, would be taken for a host, a port or a name."""
-    user_info, _, _ = url.partition("//")[2].rpartition("@")
-    return any(sign in user_info for sign in "/@")
+def _can_be_reached(parameters: Mapping[str, Any]) -> bool:
+    """Return whether ports are numbers, and hosts names that can be looked up, or sockets."""
+    hosts = _text(parameters, "host").split(",")
+    names = [host for host in hosts if not host.startswith(("/", "@"))]
+    return all(map(is_host, names)) and _PORTS.fullmatch(_text(parameters, "port")) is not None
 
 
 def exposure(parameters: Mapping[str, Any]) -> str | None:

@@ -17,6 +17,24 @@ def is_address(text: str) -> bool:
     return _ADDRESS.fullmatch(text) is not None
 
 
+def is_host(name: str) -> bool:
+    """Return whether a host's name can be looked up: it has no empty part, and none over 63 characters."""
+    try:
+        name.encode("idna")  # as `socket` does, which lets the error through
+    except UnicodeError:
+        return False
+    return True
+
+
+def has_raw_signs(url: str, signs: str) -> bool:
+    """Return whether a user or password has one of these signs, not percent-encoded.
+
+    A part of the password would then be taken for a host, a port or a name, which messages show.
+    """
+    user_info, _, _ = url.partition("//")[2].rpartition("@")
+    return any(sign in user_info for sign in signs)
+
+
 def same_service(one: str, other: str) -> bool:
     """Return whether two base URLs lead to the same service."""
     return one == other or normal(one) == normal(other)

@@ -26,6 +26,7 @@ from redis.exceptions import (
     ResponseError,
 )
 
+from .._http.addresses import has_raw_signs, is_host
 from ..errors import ConfigurationError
 from .store import CONSTANTS, PATIENCE, Ask, LimitRow, Reservation, StoreUnavailable, figures_of
 
@@ -173,15 +174,18 @@ class RedisLimitStore:
         """Take an address; `clock` is for tests. Raises ConfigurationError when it cannot be read."""
         self._client: Any = None
         with suppress(ValueError):
-            if not _is_unclear(url):
+            if not has_raw_signs(url, "/?#"):
                 self._client = redis.asyncio.Redis.from_url(url, **_OPTIONS)
-        if self._client is None:  # raised here: the frames of the first error hold the address
+        at = {} if self._client is None else self._client.connection_pool.connection_kwargs
+        host = at.get("host", "localhost")
+        if self._client is None or not is_host(
+            host
+        ):  # raised here: the frames of the first error hold the address
             raise ConfigurationError(
                 "the limit store's address cannot be read: write redis://user:password@host:port/0, with "
                 "special characters percent-encoded"
             )
-        at = self._client.connection_pool.connection_kwargs
-        self._place = f"the limit store redis://{at.get('host', 'localhost')}:{at.get('port', 6379)}"
+        self._place = f"the limit store redis://{host}:{at.get('port', 6379)}"
         self._url = url
         self._seen = False
         self._script = _script(clock)
@@ -262,12 +266,6 @@ _OPTIONS: Final[dict[str, Any]] = {
     "socket_connect_timeout": PATIENCE,
     "retry": Retry(NoBackoff(), 0),  # the borrower tries again, with a new reservation
 }
-
-
-def _is_unclear(url: str) -> bool:
-    """Return whether a password, not percent-encoded, would be taken for a host or a port."""
-    user_info, _, _ = url.partition("//")[2].rpartition("@")
-    return any(sign in user_info for sign in "/?#")
 
 
 def _script(clock: str) -> str:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from .._http.addresses import is_address
+from .._http.addresses import is_address, is_host
 from .._http.types import Secret
 from ..errors import ConfigurationError
 
@@ -127,6 +127,8 @@ def _base_url_problem(text: object) -> str | None:
     scheme, host, path = parts.scheme, parts.hostname, parts.path
     if not host:
         return "has no host: write it as https://…/v1"
+    if not is_host(host):
+        return "has a host that is no name: it has an empty part, or one of over 63 characters"
     if "@" in text:
         return "must not hold credentials"
     if "?" in text or "#" in text:

@@ -74,6 +74,8 @@ BAD: list[Any] = [
     ({"base_url": "https://[::1/v1"}, "has no host"),
     ({"base_url": "pay.test/v1"}, "has no host"),
     ({"base_url": "https://päy.test/v1"}, "plain ASCII"),
+    ({"base_url": "https://pay..test/v1"}, "a host that is no name"),
+    ({"base_url": f"https://{'a' * 64}.test/v1"}, "a host that is no name"),
     ({"base_url": "https://*/v1"}, "characters that no address has"),
     ({"base_url": "https://pay%2etest/v1"}, "characters that no address has"),
     ({"base_url": "https://pay.test/\x7f/v1"}, "characters that no address has"),

@@ -74,6 +74,7 @@ async def granted(limits: LimitStore) -> int:
         f"postgresql://postgres:{PASSWORD}@[::1/db",
         f"redis://:{PASSWORD}@127.0.0.1:port/0",
         f"redis://:{PASSWORD}@127.0.0.1/0?socket_timeout=soon",
+        *(f"{scheme}://:{PASSWORD}@db..internal/0" for scheme in ("postgresql", "redis")),
         *(
             f"{scheme}://user:1{mark}{PASSWORD}@db.test{more}"
             for scheme in ("postgresql", "redis")

@@ -50,12 +50,21 @@ def test_a_label_shows_where_a_database_is_and_no_secret(url: str, label: str) -
         "postgresql://u:s3cret@[::1/x",
         "postgresql://u:p@s3cret@db.test/june",
         "postgresql://u:p@s3cret/x@db.test/june",
+        "postgresql://u:s3cret@db..internal/x",
+        f"postgresql://u:s3cret@localhost,{'a' * 64}.test/x",
     ],
 )
 def test_an_address_that_cannot_be_read_is_not_shown(url: str) -> None:
     with pytest.raises(BulkError, match="percent-encoded") as caught:
         Address.of(url, BulkError)
     assert "s3cret" not in f"{caught.value!r} {caught.value.__context__!r} {caught.value.__cause__!r}"
+
+
+def test_a_host_of_the_environment_that_is_no_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGHOST", "db..internal")
+    with pytest.raises(BulkError, match="the database's address cannot be read"):
+        Address.of("postgresql:///june", BulkError)
+    assert Address.of("postgresql://db.test/june", BulkError).label == "postgresql://db.test:5432/june"
 
 
 @pytest.mark.parametrize(
