@@ -85,7 +85,7 @@ class ChunkRun:
         self._engine: Engine | None = None
         self._before = 0
         self.leased_chunks: tuple[tuple[str, int], ...] = tuple(
-            (each.batch_id, each.chunk) for each in leases
+            (each.batch.batch_id, each.chunk) for each in leases
         )
         """(batch, chunk) of each lease."""
 
@@ -123,7 +123,9 @@ class ChunkRun:
             await self._engine.run()
             end = end_of(stopping.reason, work.halt, self._leases)  # before the leases are given back
         chunks = tuple(lease.chunk for lease in self._leases)
-        return ChunkReport(self._leases[0].batch_id, chunks, end, stopping.reason, stopping.kind, self.rows)
+        return ChunkReport(
+            self._leases[0].batch.batch_id, chunks, end, stopping.reason, stopping.kind, self.rows
+        )
 
 
 def _decided(ledger: Ledger) -> int:

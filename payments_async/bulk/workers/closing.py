@@ -37,7 +37,7 @@ class BatchClosing:
         """`audits`: compare the batch with the service's list first."""
         self._holder, self._lease, self._audits = holder, lease, audits
         self.stopping: Stopping = stopping
-        self.leased_chunks: tuple[tuple[str, int], ...] = ((lease.batch_id, lease.chunk),)
+        self.leased_chunks: tuple[tuple[str, int], ...] = ((lease.batch.batch_id, lease.chunk),)
         """(batch, chunk) of its lease."""
 
     async def run(self) -> ChunkReport:
@@ -57,7 +57,7 @@ class BatchClosing:
             end = end_of(stopping.reason, work.halt, [lease])  # before the lease is given back
             if closing.cancelled():  # another worker may close it at once
                 await self._holder.give_back([lease], None)
-        return ChunkReport(lease.batch_id, (lease.chunk,), end, stopping.reason, stopping.kind)
+        return ChunkReport(lease.batch.batch_id, (lease.chunk,), end, stopping.reason, stopping.kind)
 
     def _take(self, closing: asyncio.Task[None]) -> None:
         """Take the result. A list that cannot be read stops the closing."""
@@ -72,7 +72,7 @@ class BatchClosing:
     async def _close(self) -> None:
         holder = self._holder
         service = Service(holder.client, holder.database.clock.now)
-        ledger = await PostgresLedger.open(holder.database, self._lease.batch_id, clock=service.moment)
+        ledger = await PostgresLedger.open(holder.database, self._lease.batch.batch_id, clock=service.moment)
         facts = summary(await certify(ledger, service)) if self._audits else {}
         await batches.close(holder.database, ledger.facts.batch, service.moment, facts)
 

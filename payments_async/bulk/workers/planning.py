@@ -38,7 +38,7 @@ def halt_of(leases: Sequence[Lease], renewal: Renewal) -> Halt | None:
     if any(lease.is_lost for lease in leases):
         return LOST
     for lease in leases:
-        if why := renewal.hold_reasons.get(lease.batch):
+        if why := renewal.hold_reasons.get(lease.batch.batch):
             return Halt(RunEnd.PAUSED, f"the batch is {why}")
     return None
 

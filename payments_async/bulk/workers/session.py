@@ -51,16 +51,16 @@ class WorkerSession:
         """Who asks for leases."""
         self.rows: Callable[[], int] = lambda: 0
         """Counts the rows that this worker has decided."""
-        self.on_renewal: Callable[[Renewal], object] = bool
-        """Called after each renewal, with what was learned."""
-        self.on_failure: Callable[[], object] = bool
-        """Called when leases are no longer renewed."""
         self._keeper: LeaseKeeper | None = None
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator[Database]:
+    async def opened(
+        self, on_renewal: Callable[[Renewal], object], on_failure: Callable[[], object] = bool
+    ) -> AsyncIterator[Database]:
         """Context of a registered worker, with the connection on which it renews its leases.
 
+        `on_renewal` gets what each renewal has taught. `on_failure` is called when leases are no longer
+        renewed.
         Raises LedgerError when the database cannot be used, and BulkError on a machine without the clock
         that leases need.
         """
@@ -75,7 +75,7 @@ class WorkerSession:
             await require_tables(database, create=False)
             await require_rights(database, Role.WORKER)
             stack.push_async_callback(self._leave, database)
-            keeper = LeaseKeeper(self.runtime, partial(self._renew, database), self._renewed, self._failed)
+            keeper = LeaseKeeper(self.runtime, partial(self._renew, database), on_renewal, on_failure)
             self._keeper = await stack.enter_async_context(keeper)
             yield database
 
@@ -106,12 +106,6 @@ class WorkerSession:
 
     async def _renew(self, database: Database, leases: Sequence[Lease]) -> Renewal:
         return await renewing.renew(database, self.worker, leases, rows=self.rows())
-
-    def _renewed(self, renewal: Renewal) -> None:
-        self.on_renewal(renewal)
-
-    def _failed(self) -> None:
-        self.on_failure()
 
     async def _leave(self, database: Database) -> None:
         if self._keeper is not None and self._keeper.is_answered:

@@ -9,6 +9,7 @@ from ..ledger.postgresql import batches
 from ..ledger.postgresql.driver.database import Database
 from ..ledger.postgresql.leasing import granting
 from ..ledger.postgresql.leasing.leases import Work
+from ..ledger.postgresql.leasing.renewing import Renewal
 from .chunk_run import ChunkRun
 from .key_proof import KeyProver
 from .reports import ChunkReport, RunEnd
@@ -25,8 +26,12 @@ async def run_single(
     """
     stopping, batch_id = Stopping(session.runtime), settings.batch_id
     assert batch_id is not None  # `run_chunk` wants a name
-    session.on_renewal = lambda renewal: stopping.drain("drained by an operator") if renewal.drain else None
-    async with session.opened() as database, session.holder() as holder:
+
+    def renewed(renewal: Renewal) -> None:
+        if renewal.drain:
+            stopping.drain("drained by an operator")
+
+    async with session.opened(renewed) as database, session.holder() as holder:
         facts = await batches.found(database, batch_id)
         if chunk > facts.chunks:
             raise BulkError(f"batch {batch_id} has {facts.chunks} chunks, and no chunk {chunk}")

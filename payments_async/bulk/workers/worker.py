@@ -11,10 +11,8 @@ from typing import Any, Final
 from ...client import AsyncPayments
 from .._activity import Doing, Waits
 from ..engine.recorder import OutcomesUnrecorded
-from ..engine.service import Service
 from ..engine.stopping import Stopping
 from ..ledger.postgresql import batches
-from ..ledger.postgresql.chunks import Batch
 from ..ledger.postgresql.driver.database import Database
 from ..ledger.postgresql.leasing import granting
 from ..ledger.postgresql.leasing.leases import Lease, Work
@@ -51,7 +49,7 @@ class WorkerRun:
         on_commit: Callable[[], object] = bool,
     ) -> None:
         """`on_commit`: called after each commit of outcomes."""
-        self._client, self._session, self._settings, self._stopping = client, session, settings, stopping
+        self._session, self._settings, self._stopping = session, settings, stopping
         self._on_commit = on_commit
         self._id = session.worker.id.hex()
         self._active: list[ChunkRun | BatchClosing] = []
@@ -93,11 +91,10 @@ class WorkerRun:
     async def run(self) -> WorkerReport:
         """Work until there is nothing to do, or the worker is stopped. Raises LedgerError and BulkError."""
         session = self._session
-        session.rows, session.on_renewal = lambda: self.rows, self._renewed
-        session.on_failure = lambda: self._stopping.drain("its leases can no longer be renewed")
+        session.rows = lambda: self.rows
         self._stopping.on_drain = self._drain
         try:
-            async with session.opened() as database:
+            async with session.opened(self._renewed, self._renewals_ended) as database:
                 batch = await self._scope(database)
                 kinds = [_SEND] * self._settings.slots + [_REST]
                 await _all([self._slot(batch, each) for each in kinds])
@@ -122,6 +119,9 @@ class WorkerRun:
         chunks = tuple(each for run in self._active for each in run.leased_chunks)
         with suppress(Exception):  # a callback cannot break the work
             self._settings.on_progress(WorkerProgress(self._id, self.rows, chunks))
+
+    def _renewals_ended(self) -> None:
+        self._stopping.drain("its leases can no longer be renewed")
 
     def _report(self) -> WorkerReport:
         stopping = self._stopping
@@ -178,7 +178,7 @@ class WorkerRun:
         try:
             report = await run.run()
         except OutcomesUnrecorded as error:
-            self._unrecorded.write(leases[0].batch_id, error)
+            self._unrecorded.write(leases[0].batch.batch_id, error)
             self._fail(str(error))
         except LedgerUnavailable as error:
             self._fail(str(error))
@@ -217,11 +217,9 @@ class WorkerRun:
 
     async def _pause(self, holder: LeaseHolder, lease: Lease, reason: str) -> None:
         """Pause a batch that cannot be worked on, for an operator to see to; other batches go on."""
-        database = holder.database
-        batch = Batch(lease.batch, lease.batch_id, lease.last - lease.first + 1)
-        clock = Service(self._client, database.clock.now).moment
+        clock = self._session.worker.clock(holder.database)
         with suppress(LedgerMissing):  # discarded meanwhile
-            await batches.pause(database, batch, clock, reason)
+            await batches.pause(holder.database, lease.batch, clock, reason)
 
     def _fail(self, reason: str) -> None:
         """End because the database or the service is lost."""

@@ -30,7 +30,7 @@ async def give_back(
     """
     by_batch: dict[int, list[Lease]] = {}
     for lease in leases:
-        by_batch.setdefault(lease.batch, []).append(lease)
+        by_batch.setdefault(lease.batch.batch, []).append(lease)
     for number, of_batch in by_batch.items():
         ending = _Ending(database, worker, number, {lease.chunk: lease.id for lease in of_batch}, look_after)
         with undamaged(database.label):

@@ -175,8 +175,7 @@ class _Granting:
     def _lease(self, batch: Batch, entered: Entered, asked: float) -> Lease:
         chunk = entered.chunk
         return Lease(
-            batch=batch.batch,
-            batch_id=batch.batch_id,
+            batch=batch,
             chunk=chunk.number,
             id=chunk.lease or b"",
             first=chunk.first,

@@ -40,7 +40,7 @@ class LeasedChunks(PostgresLedger):
 
         Raises LedgerMissing, and LedgerError.
         """
-        ledger = cls(database, leases[0].batch_id, clock, leases)
+        ledger = cls(database, leases[0].batch.batch_id, clock, leases)
         await ledger.refresh()
         if ledger.is_empty:
             raise LedgerMissing(ledger.path, "the batch is no longer there")

@@ -8,6 +8,7 @@ from enum import StrEnum
 import attrs
 
 from ....protocol.leases import may_send
+from ..chunks import Batch
 
 
 class Work(StrEnum):
@@ -25,8 +26,7 @@ class Work(StrEnum):
 class Lease:
     """The right to send a chunk's rows, for a while."""
 
-    batch: int
-    batch_id: str
+    batch: Batch
     chunk: int
     id: bytes = attrs.field(repr=False)
     first: int

@@ -92,7 +92,7 @@ class _Renewing:
     async def renew(self, transaction: Transaction) -> Renewal:
         """Renew the leases of batches that are here."""
         self.asked = self.database.runtime.boottime()
-        numbers = sorted({lease.batch for lease in self.leases})
+        numbers = sorted({lease.batch.batch for lease in self.leases})
         ((now,),), renewed, found, ((drain,),) = await transaction.read(
             NOW,
             (_RENEW, (_rules.LEASE, *_places(self.leases, self.asked))),
@@ -120,7 +120,7 @@ def _places(leases: Iterable[Lease], now: float | None) -> Sequence[Any]:
     """Batches, chunks and ids of the leases that have not ended for their holder."""
     valid = [lease for lease in leases if now is not None and may_send(lease.ends, now)]
     return (
-        arrays.int8s([lease.batch for lease in valid]),
+        arrays.int8s([lease.batch.batch for lease in valid]),
         arrays.int4s([lease.chunk for lease in valid]),
         arrays.blobs([lease.id for lease in valid]),
     )
