@@ -211,9 +211,9 @@ def test_errors_nested_to_any_depth_are_survived(start: bytes, end: bytes, depth
 )
 def test_a_huge_errors_object_is_read_in_a_moment(text: str) -> None:
     raw = json.dumps({"errors": {f"k{i}": {f"j{j}": text for j in range(100)} for i in range(50)}}).encode()
-    started = time.perf_counter()
+    started = time.thread_time()  # of this thread alone: a busy machine adds nothing
     error = refusal(raw)
-    assert time.perf_counter() - started < 1.0
+    assert time.thread_time() - started < 1.0
     assert 0 < len(error.errors) <= 500
     assert len(str(error)) < 3000
 
