@@ -23,6 +23,8 @@ from .errors import PaymentsError
 Connection = AsyncConnection[tuple[Any, ...]]
 OLDEST: Final = 140_000
 """The oldest version of PostgreSQL that has all that is used here."""
+MAKING_TABLES: Final = "SELECT pg_advisory_xact_lock(hashtextextended('payments.tables', 0))"
+"""Locks the making of tables: of processes that find none, ledgers and limit stores, one makes them."""
 # its warnings about lost connections would be printed in programs that set up no logging
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 _SHOWN: Final = re.compile(r"[A-Za-z0-9_.:,/\[\]-]{0,200}", re.ASCII)

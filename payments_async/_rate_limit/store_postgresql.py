@@ -13,7 +13,7 @@ from typing import Any, Final, LiteralString
 
 import psycopg
 
-from .._postgresql import OLDEST, Address, Connection, cut, is_refusal
+from .._postgresql import MAKING_TABLES, OLDEST, Address, Connection, cut, is_refusal
 from ..errors import ConfigurationError
 from .store import CONSTANTS, PATIENCE, Ask, LimitRow, Reservation, StoreUnavailable, figures_of
 
@@ -42,7 +42,6 @@ _RIGHTS: Final = (
 )
 _HAS_TABLE: Final = "SELECT to_regclass('payments.limits') IS NOT NULL"
 _HAS_SCHEMA: Final = "SELECT to_regnamespace('payments') IS NOT NULL"
-_ONE_AT_A_TIME: Final = "SELECT pg_advisory_xact_lock(hashtext('payments.limits'))"
 # a conflict locks the row and only then computes: an UPDATE computes first, and its WITH not again
 _RESERVE: Final = """
 INSERT INTO payments.limits AS old (address, fingerprint, kind)
@@ -237,7 +236,7 @@ class PostgresLimitStore:
         if await _one(connection, _HAS_TABLE):
             return
         async with connection.transaction():
-            await connection.execute(_ONE_AT_A_TIME)
+            await connection.execute(MAKING_TABLES)
             if not await _one(connection, _HAS_SCHEMA):
                 await connection.execute("CREATE SCHEMA payments")
             await connection.execute(TABLE)

@@ -9,6 +9,7 @@ from typing import Final
 import attrs
 
 from .... import __version__
+from ...._postgresql import MAKING_TABLES
 from ...._rate_limit.store_postgresql import TABLE as LIMITS_TABLE
 from ...ledger_errors import LedgerMissing, LedgerNewer, LedgerOlder, RightsMissing
 from .driver.database import Database, Transaction
@@ -73,8 +74,7 @@ _MAY_MAKE: Final[Statement] = (
     "FROM (SELECT) one LEFT JOIN pg_namespace n ON n.nspname = 'payments'",
     (),
 )
-# two processes that find no tables must not both make them
-_LOCK: Final[Statement] = ("SELECT pg_advisory_xact_lock(hashtextextended('payments.tables', 0))", ())
+_LOCK: Final[Statement] = (MAKING_TABLES, ())
 _MADE: Final = "INSERT INTO payments.meta (version, made_by) VALUES (%s, %s)"
 _RAISED: Final = "UPDATE payments.meta SET version = %s, made_by = %s, made_at = clock_timestamp()"
 

@@ -6,8 +6,12 @@ import asyncio
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 
+from payments_async._postgresql import MAKING_TABLES
+from payments_async._rate_limit.store import Ask, LimitRow
+from payments_async._rate_limit.store_opening import open_store
 from payments_async.bulk.ledger.postgresql import schema, setup
 from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk.ledger.postgresql.setup import Role
@@ -18,11 +22,13 @@ from payments_async.bulk.ledger_errors import (
     RightsMissing,
 )
 from payments_async.bulk.protocol.row_state import RowState
-from tests.support.databases import batch, connected, leased, run, unimported
+from tests.support.databases import batch, connected, leased, run, unimported, waits_for_lock
 from tests.support.ledgers import Clock, counts, created, imported, new_rows
 from tests.support.servers import PostgresServer, postgres_server
 
 USER = "clerk"
+ROW = LimitRow("https://api.example/v1", "3f9a", "write")
+ASK = Ask(worker="worker", limit=60_000, wanted=1, held=0, lifetime=35.0)
 
 
 @pytest.fixture
@@ -41,6 +47,25 @@ async def test_tables_are_made_once_by_processes_that_begin_at_the_same_time(dat
         assert await setup.tables_version(one) == schema.SCHEMA
         assert not await setup.make_tables(one)
     assert run(database, "SELECT count(*) FROM payments.meta") == [(1,)]
+
+
+@pytest.mark.parametrize("second", ["ledger", "limit store"])
+async def test_a_ledger_and_a_limit_store_make_the_schema_one_after_the_other(
+    database: str, second: str
+) -> None:
+    store = open_store(database)
+    async with connected(database) as opened:
+        with psycopg.connect(database, autocommit=True) as looking, psycopg.connect(database) as first:
+            first.execute(MAKING_TABLES)
+            first.execute("CREATE SCHEMA payments")
+            making: asyncio.Future[object] = asyncio.ensure_future(
+                setup.make_tables(opened) if second == "ledger" else store.reserve(ROW, ASK)
+            )
+            await waits_for_lock(looking)
+        await making
+        await store.reserve(ROW, ASK)
+        await setup.make_tables(opened)
+    await store.aclose()
 
 
 async def test_a_database_without_tables_holds_no_batch(database: str) -> None:
