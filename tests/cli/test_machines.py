@@ -159,6 +159,23 @@ def test_a_workers_id_is_whole_on_any_terminal_and_one_that_is_gone_has_no_speed
     assert ("0.1.0" in live) == has_version
 
 
+def test_a_worker_that_is_gone_is_drained_only_should_it_come_back(here: Here, database: str) -> None:
+    here("ledger", "init")
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(
+            "INSERT INTO payments.workers (id, host, pid, version, slots, started, last_seen, rows) "
+            "SELECT decode(repeat(id, 16), 'hex'), 'host-1', 24546, '0.1.0', 2, now(), now() + silent, 3 "
+            "FROM (VALUES ('1f', interval '1 hour'), ('2e', interval '-1 hour')) AS of (id, silent)"
+        )
+    assert here("drain", "1f1f", "--json").step("drained")["is_draining"]
+    gone = here("drain", "2e2e", "--json")
+    assert (gone.code, gone.step("drain")["drained"]) == (Exit.DONE, False)
+    printed = " ".join(here("drain", "2e2e").out.split())
+    assert "process 24546 on host-1 has not reported for 1 h" in printed
+    assert "it is gone, or cut off from the database, and ends should it come back" in printed
+    assert all(line["is_draining"] for line in here("workers", "--json").lines)
+
+
 def test_a_batch_is_not_paid_before_its_total_was_confirmed(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:

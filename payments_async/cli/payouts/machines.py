@@ -258,8 +258,16 @@ async def drain(ledger: LedgerAddress, worker: str, context: CommandContext) -> 
 
         found = await workers.drain(database, worker)
     context.show.heading(ledger.shown)
-    text = f"process {found.pid} on {clean(found.host)} takes no more rows, and ends"
-    context.show.step("Drained", text, **worker_facts(attrs.evolve(found, is_draining=True)))
+    who, facts = (
+        f"process {found.pid} on {clean(found.host)}",
+        worker_facts(attrs.evolve(found, is_draining=True)),
+    )
+    if found.silent < LEASE:
+        context.show.step("Drained", f"{who} takes no more rows, and ends", **facts)
+    else:
+        text = f"{who} has not reported for {duration_text(found.silent)}: it is gone, or cut off from the "
+        text += "database, and ends should it come back"
+        context.show.step("Drain", text, good=None, drained=False, **facts)
     return Exit.DONE
 
 
