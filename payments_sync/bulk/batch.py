@@ -344,7 +344,8 @@ class PayoutBatch:
             on_progress: called after each page of the list, and at least every five seconds; it cannot
                 break the work.
             commands_complete: no command of yours is missing: let the batch go on.
-            by_hand: commits were lost although nothing shows it, as after a restored disk image.
+            by_hand: commits were lost although nothing shows it, as after a restored disk image. Each such
+                call is a loss of its own.
 
         Raises:
             BulkError: the ledger is a file.

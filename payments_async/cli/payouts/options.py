@@ -264,7 +264,7 @@ class RecoverOptions:
     commands_complete: Flag = False
     """No command of yours is missing from the list that is shown: let workers go on."""
     by_hand: Flag = False
-    """Commits were lost although nothing shows it, as after a restored disk image."""
+    """Commits were lost although nothing shows it, as after a restored disk image; once for each restore."""
     base_url: Url = None
     """The service's address; PAYMENTS_BASE_URL unless given."""
     insecure_database: Insecure = False

@@ -121,3 +121,18 @@ async def test_a_loss_that_another_process_noticed_is_not_as_old_as_this_session
         async with PayoutBatch.open(database, other, batch_id="june") as elsewhere:
             await elsewhere.recover(by_hand=True)
         assert (await batch.recover()).wait == PROOF_AFTER
+
+
+async def test_each_restore_that_is_said_is_a_loss_of_its_own(service: Sandbox, database: Any) -> None:
+    async with in_process(service) as client, PayoutBatch.open(database, client, batch_id="june") as batch:
+        await batch.load(items(3))
+        await batch.plan()
+        for confirmed in (False, True):  # of a suspect batch, and of one whose loss is not proven yet
+            began = await batch.recover(by_hand=True, commands_complete=confirmed)
+            assert (began.is_suspect, began.wait) == (not confirmed, PROOF_AFTER)
+            runtime_of(client).advance(60.0)
+            service.advance(60.0)
+            assert (await batch.recover()).wait == PROOF_AFTER - 60.0
+        again = await batch.recover(by_hand=True)
+        assert (again.is_suspect, again.wait) == (True, PROOF_AFTER)
+        assert batch._ledger.facts.losses == 3  # type: ignore[attr-defined] # of a ledger in a database

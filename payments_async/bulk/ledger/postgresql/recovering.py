@@ -52,10 +52,8 @@ class Recovery:
         async def work(transaction: Transaction) -> Entered | None:
             found, loss = await transaction.read(*self._locking(_LOSS))
             locked, lost = Locked.of(found), _lost(loss)
-            if lost is None and locked.state != BatchState.SUSPECT:
-                return (
-                    mark(transaction, self.batch, locked, self.clock, Loss.BY_HAND, "{}") if by_hand else None
-                )
+            if by_hand:  # also of a batch that has lost some already: an older copy may be of before that
+                return mark(transaction, self.batch, locked, self.clock, Loss.BY_HAND, "{}")
             if lost is None or lost.server is not None or self.clock().server is None:
                 return None
             # the loss gets a moment on the service's clock: it alone tells later sessions how old that is
