@@ -234,6 +234,8 @@ def _located(path: str, *, create: bool) -> str:
     if not create and not os.path.exists(path):
         raise LedgerMissing(path, "is not there")
     refuse_remote(path)
+    if os.path.exists(path) and not os.path.exists(f"{path}.lock"):
+        prepare(path)  # nothing has it open: what is no ledger gets no lock beside it
     return path
 
 

@@ -112,12 +112,14 @@ async def test_a_file_that_is_no_ledger_is_not_touched(tmp_path: Path, content: 
     with pytest.raises(LedgerForeign, match="no ledger of this package"):
         await SqliteLedger.open(path, clock=Clock(), create=True)
     assert path.read_bytes() == content
+    assert os.listdir(tmp_path) == ["input.csv"]
 
 
 async def test_a_folder_and_a_file_with_two_names_are_no_ledger(tmp_path: Path, path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(LedgerForeign, match="no regular file"):
         await SqliteLedger.open(tmp_path / "folder", clock=Clock(), create=True)
+    assert os.listdir(tmp_path) == ["folder"]
     await (await begun(path)).close()
     (tmp_path / "other").hardlink_to(path)
     with pytest.raises(LedgerForeign, match="second name"):
