@@ -263,8 +263,16 @@ def test_the_rest_is_cancelled_once_its_name_was_typed(here: Here, monkeypatch: 
         done = here("cancel-rest", *NAMED, "--json")
         assert done.code == (Exit.DONE if typed == "june\n" else Exit.USAGE)
     assert done.step("cancelled")["rows"] == 4
+    said = " ".join(here("cancel-rest", *NAMED).out.split())
+    assert "nothing was changed; a worker closes it" in said
     assert here("cancel-rest", *NAMED, "--json").step("cancelled")["rows"] == 0
-    assert here("status", *NAMED, "--json").step("batch")["complete"]
+    found = here("status", *NAMED, "--json").step("batch")
+    assert (found["complete"], found["state"]) == (True, "open")
+    said = " ".join(here("status", *NAMED).out.split())
+    assert "complete; not closed yet" in said
+    assert "no worker is running: `payments payouts worker --batch-id june` starts one, and closes it" in said
+    assert here("worker", "--until-idle").code == Exit.DONE
+    assert "closed" not in here("status", *NAMED).out
     assert len(here.sandbox.books.payouts()) == 2
 
 
@@ -276,6 +284,7 @@ def test_a_recovery_by_hand_is_over_once_no_command_is_missing(here: Here) -> No
     assert (begun.code, said["is_suspect"]) == (Exit.RESUMABLE, True)
     assert [command["kind"] for command in said["commands"]][:2] == ["import", "plan"]
     assert "payments payouts recover --commands-complete --batch-id june" in begun.err
+    assert begun.err.index("again at") < begun.err.index("--commands-complete")  # in the order of the steps
     assert state(here)[0] == "suspect"
     assert here("worker", "--until-idle").step("ended")["rows"] == 0
     ended = here("recover", *NAMED, "--commands-complete")

@@ -21,7 +21,7 @@ from .._exit_codes import CommandEnded, Exit
 from . import messages
 from .amounts import money_text, plain_sums
 from .ledger_address import LedgerAddress
-from .machines import BatchView, run_command, view_of, views_in, worker_facts
+from .machines import BatchView, no_worker, run_command, view_of, views_in, worker_facts
 from .messages import counted
 from .session import CommandContext, open_batch, open_database, read_status
 from .summary import BatchFigures, activity_text, duration_text, figures_of, result, state_table, title_of
@@ -239,6 +239,8 @@ def _state_text(view: BatchView) -> str:
         state += f"; {view.state}" + (f": {reason}" if reason else "")
     elif view.state is BatchState.IMPORTED:
         state += "; not planned"
+    elif view.is_unclosed:
+        state += "; not closed yet"
     elif view.batch.facts.stopped and not report.complete:
         state += f"; stopped: {view.batch.facts.stopped}"
     recovery = "; a recovery is under way" if view.batch.facts.is_unproven else ""
@@ -261,8 +263,11 @@ def _next_steps(view: BatchView, ledger: LedgerAddress) -> list[str]:
     steps = messages.after_run(
         view.figures, report.exit_code, view.batch.facts.stopped, ledger, failed=report.failed
     )
-    more = [] if report.complete else [f"Or start workers: `{ledger.option_command('worker')}`."]
-    return steps + more
+    if not report.complete:
+        steps.append(f"Or start workers: `{ledger.option_command('worker')}`.")
+    elif view.is_unclosed and view.is_alone:
+        steps.append(f"It is not closed, and {no_worker(ledger)}, and closes it.")
+    return steps
 
 
 async def workers(ledger: LedgerAddress, context: CommandContext) -> Exit:

@@ -104,6 +104,11 @@ class BatchView:
         return self.report.complete or (is_stopped and not self.figures.counts["in_flight"])
 
     @property
+    def is_unclosed(self) -> bool:
+        """True if every row is decided, and no worker has closed it yet."""
+        return self.report.complete and self.state is BatchState.OPEN
+
+    @property
     def facts(self) -> dict[str, Any]:
         """What a batch in a database has, for programs, beside its figures."""
         facts, left = self.batch.facts, self.seconds_left
@@ -246,6 +251,7 @@ async def _show_change(
     ledger: LedgerAddress, context: CommandContext, name: str, text: str, **more: Any
 ) -> Exit:
     view = await view_of(ledger)
+    text += "; a worker closes it" if view.is_unclosed else ""
     context.show.heading(ledger.shown, title_of(view.batch_id))
     context.show.step(name, text, batch_id=view.batch_id, **view.facts, **more)
     return Exit.DONE

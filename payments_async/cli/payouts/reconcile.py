@@ -259,12 +259,6 @@ def _recovery_text(report: RecoveryReport) -> str:
 def _after_recovery(report: RecoveryReport, ledger: LedgerAddress) -> list[str]:
     """Advice after a recovery."""
     parts = []
-    if report.is_suspect:
-        confirm = ledger.command("recover", "--commands-complete")
-        parts.append(
-            "No more rows are sent until you confirm that no command is missing: compare those above with "
-            f"those that were given, repeat what is missing, and `{confirm}`."
-        )
     if report.wait:
         again = ledger.command("recover")
         due = SYSTEM.now() + timedelta(seconds=report.wait + 59)
@@ -272,5 +266,11 @@ def _after_recovery(report: RecoveryReport, ledger: LedgerAddress) -> list[str]:
             f"Run `{again}` again at {due.astimezone():%H:%M}, in {duration_text(report.wait)}: until a "
             "reading of the list has shown what was lost, rows cannot be cancelled, edited or retried, and "
             "the batch cannot be certified."
+        )
+    if report.is_suspect:
+        confirm = ledger.command("recover", "--commands-complete")
+        parts.append(
+            "No more rows are sent until you confirm that no command is missing: compare those above with "
+            f"those that were given, repeat what is missing, and `{confirm}`."
         )
     return parts
