@@ -10,7 +10,7 @@ from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
 import attrs
 
-from ._http.loading import default_transport
+from ._http import default_transport
 from ._http.types import Transport
 from ._polling.waiter import Waiting
 from ._rate_limit.limits import LimitClass, LimitSnapshot, RateLimits

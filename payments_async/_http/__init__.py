@@ -1,1 +1,53 @@
-"""Sending requests: the aiohttp transport, its connections and its failures."""
+"""Sending requests: the aiohttp transport, its connections and its failures. Makes the default one."""
+
+from __future__ import annotations
+
+import ssl
+from typing import TYPE_CHECKING
+
+from .._runtime import Runtime
+from ..errors import ConfigurationError
+from .types import Transport
+
+if TYPE_CHECKING:
+    from .transport import AiohttpTransport
+
+
+def default_transport(
+    runtime: Runtime,
+    connect_timeout: float,
+    max_connections: int,
+    proxy: str | None,
+    ssl_context: ssl.SSLContext | None,
+) -> Transport:
+    """Make the default transport, based on aiohttp. The first call imports aiohttp, which takes 0.2 s.
+
+    Raises ConfigurationError for an invalid proxy address, which the message does not repeat, and for an
+    aiohttp that cannot be imported.
+    """
+    transport = _library()
+    try:
+        return transport(
+            connect_timeout=connect_timeout,
+            max_connections=max_connections,
+            proxy=proxy,
+            ssl_context=ssl_context,
+            runtime=runtime,
+        )
+    except (TypeError, ValueError):
+        pass  # raised again outside the handler: the frames of the first error hold the address
+    raise ConfigurationError("proxy must be an absolute http(s) address, such as http://proxy.test:3128")
+
+
+def _library() -> type[AiohttpTransport]:
+    """Import the transport's class. A broken installation may raise anything."""
+    try:
+        from .transport import AiohttpTransport
+
+        return AiohttpTransport
+    except Exception as broken:
+        problem = f"{type(broken).__name__}: {broken}"
+    raise ConfigurationError(
+        f"the HTTP library, aiohttp, cannot be imported ({problem}): install this package anew, "
+        "or give the client a transport of your own"
+    )

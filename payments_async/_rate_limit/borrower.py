@@ -20,6 +20,7 @@ from contextlib import suppress
 from typing import Final
 from weakref import WeakSet
 
+from .._extras import needs
 from .._http.types import Secret
 from .._runtime import Runtime
 from ..errors import ConfigurationError
@@ -28,7 +29,6 @@ from .limits import Outage
 from .permit_bucket import RETRY
 from .store import LimitStore, StoreUnavailable
 from .store_limiter import StoreLimiter
-from .store_opening import open_store
 from .waiters import NEVER
 
 LINGER: Final = 60.0
@@ -271,3 +271,33 @@ _borrowers: Final[WeakSet[Borrower]] = WeakSet()
 atexit.register(_at_exit)
 if hasattr(os, "register_at_fork"):  # pragma: no branch  # Windows has no fork
     os.register_at_fork(after_in_child=_after_fork)
+
+
+def open_store(url: str) -> LimitStore:
+    """The store at `postgresql://…`, `redis://…` or `rediss://…`; it connects when it is first used.
+
+    Raises ConfigurationError for another scheme, an address that cannot be read, or a missing library. The
+    address itself is never shown: it may contain a password.
+    """
+    scheme = url.partition(":")[0].lower()
+    if scheme in ("postgresql", "postgres"):
+        return _postgresql(url)
+    if scheme in ("redis", "rediss"):
+        return _redis(url)
+    raise ConfigurationError("limit_store must be an address like postgresql://… or redis://…")
+
+
+def _postgresql(url: str) -> LimitStore:
+    try:
+        from .store_postgresql import PostgresLimitStore
+    except ImportError as error:
+        raise ConfigurationError(needs("a limit_store in PostgreSQL needs", "machines")) from error
+    return PostgresLimitStore(url)
+
+
+def _redis(url: str) -> LimitStore:
+    try:
+        from .store_redis import RedisLimitStore
+    except ImportError as error:
+        raise ConfigurationError(needs("a limit_store in Redis needs", "redis")) from error
+    return RedisLimitStore(url)

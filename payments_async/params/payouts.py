@@ -10,8 +10,7 @@ import attrs
 from .._attrs import maker
 from ..models._masking import shown_address
 from ..models._record import masked
-from ._base import Pairs, Params
-from .amounts import Money, decimal_if_readable
+from ._base import Money, Pairs, Params, decimal_if_readable
 
 
 @attrs.frozen(eq=False, repr=False)

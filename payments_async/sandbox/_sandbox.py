@@ -10,7 +10,7 @@ from typing import Self
 from ._controls import SandboxControls
 from .api.core import Core
 from .api.rule import default_scenario
-from .checkout.events import answer_stream
+from .checkout.router import answer_stream
 from .common.clock import Clock, VirtualClock
 from .common.host_check import refuse_foreign
 from .common.operations import CONSOLE, CONTROL_API, PREFIX

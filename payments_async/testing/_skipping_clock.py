@@ -15,7 +15,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
-from payments_async._http.loading import default_transport
+from payments_async._http import default_transport
 from payments_async._http.types import HTTPRequest, HTTPResponse, Transport
 from payments_async._runtime import SYSTEM, Timer
 from payments_async.sandbox import Sandbox

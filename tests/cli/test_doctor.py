@@ -16,7 +16,7 @@ from payments_async._runtime import SYSTEM
 from payments_async.cli import main
 from payments_async.cli._exit_codes import Exit
 from payments_async.cli.doctor import probes
-from payments_async.cli.doctor.service import MOST_SKEW
+from payments_async.cli.doctor.checks import MOST_SKEW
 from payments_async.sandbox import Sandbox, SandboxLimits
 from tests.conftest import BASE_URL, KEY
 from tests.support.canary import CANARY_KEY, NEEDLE

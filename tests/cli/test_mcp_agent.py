@@ -14,7 +14,7 @@ from mcp import Client, StdioServerParameters
 
 from payments_async.cli.webhooks.listener import Receiver
 from payments_async.sandbox import Sandbox, VirtualClock
-from payments_async.sandbox.advisor.advisor import HEADINGS
+from payments_async.sandbox.advisor import HEADINGS
 from payments_async.sandbox.records.tenants import fingerprint_of
 from tests.sandbox.raw_requests import TRIED, Api
 from tests.support.serving import serving

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from payments_async.cli._output import JsonLines
 from payments_async.cli.payouts import messages
-from payments_async.cli.payouts.amounts import Confirmation, difference, flags, parsed
+from payments_async.cli.payouts.confirm import Confirmation, difference, flags, parsed
 from payments_async.cli.payouts.ledger_address import LedgerAddress
 from payments_async.cli.payouts.options import amount_of, delimiter_of, seconds_of, share_of, shortest
 from payments_async.cli.payouts.progress import BarView, JsonLinesView

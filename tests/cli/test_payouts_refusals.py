@@ -14,7 +14,7 @@ import pytest
 
 from payments_async import AsyncPayments
 from payments_async.bulk.ledger.sqlite import file as _ledger_file
-from payments_async.bulk.ledger.sqlite import opening
+from payments_async.bulk.ledger.sqlite import reader
 from payments_async.bulk.ledger.sqlite.connection import LedgerConnection, Purpose
 from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk.ledger_errors import LedgerBroken, LedgerError, LedgerFull
@@ -206,7 +206,7 @@ def test_every_command_refuses_a_damaged_ledger(here: Here, monkeypatch: pytest.
     assert here("run", "june.csv").code == Exit.DONE
     ledger = Path("june.csv.ledger")
     whole = ledger.read_bytes()
-    monkeypatch.setattr(opening, "SCHEMA", 0)
+    monkeypatch.setattr(reader, "SCHEMA", 0)
     here("run", "june.csv").assert_one_message(Exit.USAGE, "knows up to 0", "version that wrote it")
     monkeypatch.undo()
     monkeypatch.chdir(here.folder)

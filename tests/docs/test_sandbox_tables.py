@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from payments_async.sandbox.checkout.events import EVENTS
 from payments_async.sandbox.checkout.messages import _MESSAGES
 from payments_async.sandbox.checkout.method_catalogue import METHODS
+from payments_async.sandbox.checkout.router import EVENTS
 from payments_async.sandbox.checkout.simulated_bank import SIMULATED_PAGES
 from payments_async.sandbox.common import magic_numbers
 from payments_async.sandbox.common.magic_numbers import MAGIC

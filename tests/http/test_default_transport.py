@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from payments_async._http.loading import default_transport
+from payments_async._http import default_transport
 from payments_async._runtime import SYSTEM
 from payments_async.errors import ConfigurationError
 

@@ -15,8 +15,8 @@ import redis.asyncio
 
 from payments_async import ConfigurationError
 from payments_async._rate_limit import store_postgresql, store_redis
+from payments_async._rate_limit.borrower import open_store
 from payments_async._rate_limit.store import Ask, LimitRow, LimitStore, StoreUnavailable
-from payments_async._rate_limit.store_opening import open_store
 from tests.support.failover import server_pair
 from tests.support.servers import (
     PASSWORD,

@@ -17,8 +17,7 @@ from ...models._masking import clean
 from ..ledger.ledger import Ledger
 from ..protocol.generations import earlier_references, parted
 from ..protocol.payout_status import contradiction, facts_of, mirrored
-from ..protocol.records import LedgerRow, RowOutcome
-from ..protocol.row_set import RowSet
+from ..protocol.records import LedgerRow, RowOutcome, RowSet
 
 
 class LaterGenerations:

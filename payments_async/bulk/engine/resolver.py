@@ -14,8 +14,7 @@ from ..protocol import row_state
 from ..protocol.clocks import Timestamps, age, scan_start, since_last_send
 from ..protocol.identifiers import Identity
 from ..protocol.payout_status import settled
-from ..protocol.records import Claim, LedgerRow, Resend, RowOutcome
-from ..protocol.row_set import RowSet
+from ..protocol.records import Claim, LedgerRow, Resend, RowOutcome, RowSet
 from ..protocol.row_state import UNFINISHED
 from ..protocol.rows_in_doubt import ListScan, NextStep, Resolution, after_scan
 from .doubt_queue import SCANS, UnresolvedBatch, UnresolvedQueue, UnresolvedRow

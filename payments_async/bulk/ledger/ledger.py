@@ -16,9 +16,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
-from typing import Any, Self
+from typing import Any, Final, Self
 
-from ..ledger_errors import InputPaidElsewhere, LedgerGone
+from ..._http.addresses import same_service
+from ..ledger_errors import (
+    InputPaidElsewhere,
+    LedgerGone,
+    LedgerMismatch,
+    LedgerOfAnotherAddress,
+    LedgerOfAnotherBatch,
+    LedgerOfAnotherEnvironment,
+    LedgerOfAnotherInput,
+    LedgerOfAnotherKey,
+)
 from ..protocol.records import (
     Awaited,
     Binding,
@@ -36,7 +46,14 @@ from ..protocol.records import (
 from ..protocol.recovery import LossState
 from ..protocol.row_state import RowState
 from ..protocol.stop_rules import StopRules
-from .bindings import require
+
+_MISMATCHES: Final[tuple[tuple[str, type[LedgerMismatch]], ...]] = (
+    ("environment", LedgerOfAnotherEnvironment),
+    ("base_url", LedgerOfAnotherAddress),
+    ("batch_id", LedgerOfAnotherBatch),
+    ("key_fingerprint", LedgerOfAnotherKey),
+    ("input_hash", LedgerOfAnotherInput),
+)
 
 
 class Edits(ABC):
@@ -122,8 +139,12 @@ class Ledger(ABC):
         `other_key` and `other_input` allow these to differ, once that was proven safe. Raises the
         LedgerMismatch that fits.
         """
-        allowed = {"key_fingerprint": other_key, "input_hash": other_input}
-        require(self.path, self.header.binding, binding, {name for name, may in allowed.items() if may})
+        allowed, recorded = {"key_fingerprint": other_key, "input_hash": other_input}, self.header.binding
+        for name, error in _MISMATCHES:
+            before, now = getattr(recorded, name), getattr(binding, name)
+            same = same_service(before, now) if name == "base_url" else before == now
+            if not same and not allowed.get(name):
+                raise error(self.path, recorded=before, given=now)
 
     @abstractmethod
     async def refresh(self) -> None:

@@ -17,8 +17,7 @@ from ..errors import SourceUnreadable
 from ..ledger.ledger import Edits, Ledger
 from ..ledger_errors import LedgerOfAnotherInput
 from ..protocol.identifiers import PROOF_KEY
-from ..protocol.records import Binding, InputDifference, LedgerRow, NewRow, grouped
-from ..protocol.row_set import RowSet
+from ..protocol.records import Binding, InputDifference, LedgerRow, NewRow, RowSet, grouped
 from ..protocol.row_state import RowState
 from ..sources import Row
 from . import differences

@@ -16,8 +16,7 @@ from ..engine.payout_list import pages
 from ..engine.service import Service
 from ..ledger.ledger import Ledger
 from ..protocol.matching import MONEY, Match, compared, expected, judge, shown
-from ..protocol.records import CheckReport, LedgerRow
-from ..protocol.row_set import RowSet
+from ..protocol.records import CheckReport, LedgerRow, RowSet
 from ..protocol.row_state import OPEN, RowState
 from ..protocol.totals import as_text
 

@@ -15,9 +15,8 @@ from ..engine.service import Service, day_of
 from ..engine.stopping import Stopping
 from ..ledger.ledger import Ledger
 from ..protocol.clocks import Timestamps, scan_start
-from ..protocol.records import Awaited, LedgerRow
+from ..protocol.records import Awaited, LedgerRow, RowSet
 from ..protocol.responses import FATAL, why
-from ..protocol.row_set import RowSet
 from ..protocol.row_state import RowState
 from ..protocol.stop_rules import Stop
 

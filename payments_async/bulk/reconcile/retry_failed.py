@@ -16,8 +16,7 @@ from ..errors import BulkError
 from ..ledger.ledger import Ledger
 from ..protocol.generations import next_generation, same_again
 from ..protocol.payout_status import has_failed, retry_block
-from ..protocol.records import LedgerRow, NewRow
-from ..protocol.row_set import RowSet
+from ..protocol.records import LedgerRow, NewRow, RowSet
 from ..protocol.row_state import RowState
 from ..protocol.totals import EXACT, as_text, brief
 

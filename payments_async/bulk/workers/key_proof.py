@@ -8,7 +8,7 @@ from ...client import AsyncPayments
 from ...errors import PaymentsError
 from ..engine.service import Service
 from ..ledger.postgresql.driver.database import Database
-from ..ledger.postgresql.leasing.open_batches import open_batches
+from ..ledger.postgresql.leasing.granting import open_batches
 from ..ledger.postgresql.ledger import PostgresLedger
 from ..ledger_errors import LedgerUnavailable
 from ..protocol.stop_rules import Account

@@ -145,7 +145,7 @@ async def run_chunk(
     )
     _options.require_count("chunk", chunk)
     session = _session(url, client, settings)
-    from .single_chunk import run_single
+    from .worker import run_single
 
     return await run_single(client, session, settings, chunk)
 

@@ -1,4 +1,4 @@
-"""One run of a worker: takes leases of chunks, works under them, and takes the next."""
+"""Runs of a worker, which takes leases of chunks, works under them, and takes the next; and of one chunk."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...client import AsyncPayments
+from .. import _files
 from .._activity import Doing, Waits
 from ..engine.recorder import OutcomesUnrecorded
 from ..engine.stopping import Stopping
+from ..errors import BulkError
 from ..ledger.postgresql import batches
 from ..ledger.postgresql.driver.database import Database
 from ..ledger.postgresql.leasing import granting
+from ..ledger.postgresql.leasing.granting import open_batches
 from ..ledger.postgresql.leasing.leases import Lease, Work
-from ..ledger.postgresql.leasing.open_batches import open_batches
 from ..ledger.postgresql.leasing.renewing import Renewal
 from ..ledger_errors import LedgerError, LedgerMissing, LedgerUnavailable, RightsMissing
 from ..protocol.stop_rules import Stop
@@ -28,7 +30,6 @@ from .planning import rest_after, worker_code
 from .reports import ChunkReport, RunEnd, WorkerProgress, WorkerReport
 from .session import WorkerSession
 from .settings import WorkerSettings
-from .unrecorded import OutcomesFolder
 
 _SEND: Final = (Work.SEND,)
 _REST: Final = (Work.LOOK, Work.CLOSE)
@@ -232,3 +233,74 @@ async def _all(slots: Sequence[Coroutine[Any, Any, None]]) -> None:
     for ended in await asyncio.gather(*slots, return_exceptions=True):
         if ended is not None:
             raise ended
+
+
+class OutcomesFolder:
+    """The folder for the outcomes that one worker could not record."""
+
+    def __init__(self, folder: Path | None, worker: str) -> None:
+        """`folder`: None to write nothing, and raise them at the end."""
+        self._folder, self._worker = folder, worker
+        self.written: list[str] = []
+        """The paths of the files."""
+        self._lost: OutcomesUnrecorded | None = None
+
+    def write(self, batch_id: str, error: OutcomesUnrecorded) -> None:
+        """Write outcomes of a batch to a file of their own, readable by this user only."""
+        name = f"{_files.file_name(batch_id)}-{self._worker}-{len(self.written) + 1}.unrecorded.json"
+        try:
+            if self._folder is None:
+                raise OSError
+            _files.write_text(self._folder / name, error.to_json())
+        except OSError:
+            self._lose(error)
+        else:
+            self.written.append(str(self._folder / name))
+
+    def _lose(self, error: OutcomesUnrecorded) -> None:
+        cause, before = error.__cause__, () if self._lost is None else self._lost.outcomes
+        assert isinstance(cause, LedgerError)
+        self._lost = OutcomesUnrecorded(cause, [*before, *error.outcomes])
+
+    def require_written(self) -> None:
+        """Raise OutcomesUnrecorded with all that were not written."""
+        if self._lost is not None:
+            raise self._lost
+
+
+async def run_single(
+    client: AsyncPayments, session: WorkerSession, settings: WorkerSettings, chunk: int
+) -> ChunkReport:
+    """Work on one chunk of a batch, unless another process does.
+
+    Raises LedgerError, OutcomesUnrecorded, and BulkError for a chunk that the batch does not have.
+    """
+    stopping, batch_id = Stopping(session.runtime), settings.batch_id
+    assert batch_id is not None  # `run_chunk` wants a name
+
+    def renewed(renewal: Renewal) -> None:
+        if renewal.drain:
+            stopping.drain("drained by an operator")
+
+    async with session.opened(renewed) as database, session.holder() as holder:
+        facts = await batches.found(database, batch_id)
+        if chunk > facts.chunks:
+            raise BulkError(f"batch {batch_id} has {facts.chunks} chunks, and no chunk {chunk}")
+        number = facts.batch.batch
+        await KeyProver(client, session.worker.account).prove(database, number)
+        leases = await granting.grant(
+            holder.database, session.worker, kind=Work.SEND, batch=number, chunk=chunk
+        )
+        if not leases:
+            return await _without_lease(database, batch_id, chunk)
+        run = ChunkRun(holder, leases, stopping, Work.SEND, settings, bool)
+        session.rows = lambda: run.rows
+        return await run.run()
+
+
+async def _without_lease(database: Database, batch_id: str, chunk: int) -> ChunkReport:
+    """Report on a chunk whose lease was not to be had: it is done, another worker's, or held back."""
+    facts = await batches.found(database, batch_id)
+    if await granting.has_rows_to_send(database, facts.batch.batch, chunk):
+        return ChunkReport(batch_id, (chunk,), RunEnd.UNAVAILABLE, facts.hold_reason or facts.stopped)
+    return ChunkReport(batch_id, (chunk,), RunEnd.DONE)

@@ -13,9 +13,8 @@ from ...client import AsyncPayments
 from ...errors import ConfigurationError
 from .._exit_codes import Exit
 from .._output import Show
-from .checks import Check, extras, failed, network, settings, versions
+from .checks import Check, extras, failed, network, service, settings, versions
 from .probes import ProbePayout, probed
-from .service import service
 
 CALL_TIME = 30.0
 """Seconds for each call, waiting for the rate limit included."""

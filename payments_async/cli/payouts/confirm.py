@@ -1,11 +1,17 @@
-"""The confirmation of a live key's total: typed back, or given with --confirm-total."""
+"""The confirmation of a live key's total: typed back, or given with --confirm-total.
+
+What was confirmed is kept beside the ledger: the same batch, resumed, needs no second confirmation; other
+rows, or another total, do.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import re
+import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from decimal import Decimal
 from pathlib import Path
@@ -15,13 +21,14 @@ import attrs
 
 from ...bulk._files import write_text
 from .._exit_codes import CommandEnded, Exit
-from .amounts import Confirmation, Money, difference, flags, parsed, plain
 from .ledger_address import LedgerAddress
 from .messages import counted
 from .options import amount_of
+from .summary import Money, plain, plain_sums
 
 Ask = Callable[[str], str]
 _TRIES: Final = 3
+_TYPED: Final = re.compile(r"\s*([A-Za-z]{3,10})\s+(\S+)\s*")
 _GROUPED: Final = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 _FORMS: Final = "1200.50 or 1,200.50, with the currency in front or without"
 
@@ -138,3 +145,63 @@ def _is_typed(text: str, currency: str, amount: Decimal) -> bool:
     with contextlib.suppress(ValueError):
         return amount_of(typed) == amount
     return False
+
+
+# Totals
+
+
+def parsed(texts: Iterable[str]) -> dict[str, Decimal]:
+    """{currency: amount} of texts such as `XOF 1200.50`. Raises ValueError."""
+    found: dict[str, Decimal] = {}
+    for text in texts:
+        typed = _TYPED.fullmatch(text)
+        if typed is None:
+            raise ValueError(f'{text!r} is not a currency and an amount, such as "XOF 1200.50"')
+        currency, amount = typed[1].upper(), amount_of(typed[2])
+        if currency in found:
+            raise ValueError(f"{currency} is given twice")
+        found[currency] = amount
+    return found
+
+
+def difference(given: Money, totals: Money) -> str | None:
+    """The difference between the confirmed and the batch's total; None when they are equal."""
+    for currency in sorted({*given, *totals}):
+        if currency not in totals:
+            return f"{currency} was confirmed, and the batch has no {currency}"
+        if currency not in given:
+            return f"the batch has {currency} {plain(totals[currency])}, which was not confirmed"
+        if given[currency] != totals[currency]:
+            return (
+                f"{currency} {plain(given[currency])} was confirmed, "
+                f"and the batch comes to {currency} {plain(totals[currency])}"
+            )
+    return None
+
+
+def flags(totals: Money) -> str:
+    """The options that confirm these totals."""
+    texts = (f"{currency} {amount}" for currency, amount in plain_sums(totals).items())
+    return " ".join(f"--confirm-total {shlex.quote(text)}" for text in texts)
+
+
+@attrs.frozen
+class Confirmation:
+    """A confirmed batch and total."""
+
+    batch_id: str
+    input_hash: str
+    account: str
+    """The service's address and the key's fingerprint: each project is paid by itself."""
+    totals: Money
+
+    def to_json(self) -> str:
+        """As JSON text."""
+        return json.dumps({"version": 1, **attrs.asdict(self), "totals": plain_sums(self.totals)})
+
+    def is_same_as(self, text: str) -> bool:
+        """Return whether `text` is the JSON of this same confirmation."""
+        try:
+            return bool(json.loads(text) == json.loads(self.to_json()))
+        except ValueError:
+            return False

@@ -19,12 +19,21 @@ from ...bulk.protocol.leases import LEASE, BatchState
 from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit
 from . import messages
-from .amounts import money_text, plain_sums
 from .ledger_address import LedgerAddress
 from .machines import BatchView, no_worker, run_command, view_of, views_in, worker_facts
 from .messages import counted
 from .session import CommandContext, open_batch, open_database, read_status
-from .summary import BatchFigures, activity_text, duration_text, figures_of, result, state_table, title_of
+from .summary import (
+    BatchFigures,
+    activity_text,
+    duration_text,
+    figures_of,
+    money_text,
+    plain_sums,
+    result,
+    state_table,
+    title_of,
+)
 
 if TYPE_CHECKING:
     from ...bulk.ledger.postgresql.leasing.workers import ListedWorker

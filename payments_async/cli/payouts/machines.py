@@ -16,12 +16,11 @@ from ...bulk.protocol.records import Ends
 from ...bulk.protocol.stop_rules import Stop
 from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit
-from .amounts import money_text
 from .confirm import terminal
 from .ledger_address import LedgerAddress
 from .messages import counted
 from .session import CommandContext, open_batch, open_database
-from .summary import BatchFigures, duration_text, figures_of, title_of
+from .summary import BatchFigures, duration_text, figures_of, money_text, title_of
 
 if TYPE_CHECKING:
     from ...bulk.ledger.postgresql.batches import ListedBatch

@@ -17,13 +17,12 @@ from ...bulk.errors import BulkError
 from ...errors import PaymentsError
 from .._exit_codes import CommandEnded, Exit
 from . import messages
-from .amounts import money_text, plain_sums
 from .confirm import ConfirmOptions, confirm_once, is_live, terminal
 from .ledger_address import LedgerAddress
 from .messages import code_of, counted
 from .options import RecoverOptions, RetryOptions
 from .session import CommandContext, ledger_work, open_batch, open_client, print_next_steps, updater
-from .summary import duration_text, figures_of, result, state_table, title_of
+from .summary import duration_text, figures_of, money_text, plain_sums, result, state_table, title_of
 
 _MOST_FINDINGS = 5
 _SHOWN = 20

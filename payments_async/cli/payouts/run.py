@@ -15,14 +15,22 @@ from ...bulk import BatchReport, ImportReport, PayoutBatch, Progress
 from ...bulk.sources import Source
 from .._exit_codes import CommandEnded, Exit
 from . import messages
-from .amounts import Confirmation, flags, money_text, plain_sums
-from .confirm import ConfirmOptions, confirm, is_live, terminal
+from .confirm import Confirmation, ConfirmOptions, confirm, flags, is_live, terminal
 from .messages import after_edits, counted
 from .options import RunOptions
 from .progress import CountedSource, ProgressView, readable
 from .reconcile import Certified, certify
 from .session import CommandContext, ledger_work, open_batch, open_client, print_next_steps
-from .summary import BatchFigures, duration_text, figures_of, rate_text, result, state_table
+from .summary import (
+    BatchFigures,
+    duration_text,
+    figures_of,
+    money_text,
+    plain_sums,
+    rate_text,
+    result,
+    state_table,
+)
 from .workers import pay_with_workers
 
 _SHOWN = 20

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from decimal import Decimal
+from decimal import Context, Decimal, Inexact, InvalidOperation
+from functools import reduce
 from typing import Any, Final
 
 import attrs
@@ -13,7 +14,12 @@ from rich.padding import Padding
 from rich.table import Table
 
 from ...bulk import BatchReport, Progress
-from .amounts import grouped, plain, plain_sums, total_of
+
+Money = Mapping[str, Decimal]
+"""{currency: sum, major units}."""
+
+_EXACT: Final = Context(prec=200, traps=[Inexact, InvalidOperation])
+"""Wide enough for any batch; a sum that would be rounded raises instead."""
 
 STATES: Final = ("created", "rejected", "conflict", "in_doubt", "in_flight", "new", "cancelled")
 """The states of a row, in the order of tables."""
@@ -270,3 +276,33 @@ def result(report: BatchReport, code: int, steps: Iterable[str]) -> dict[str, An
         "exit_code": int(code),
         "next": " ".join(steps),
     }
+
+
+# Sums
+
+
+def total_of(amounts: Iterable[Decimal]) -> Decimal:
+    """Add amounts exactly: a total that is typed back must not be rounded."""
+    return reduce(_EXACT.add, amounts, Decimal(0))
+
+
+def plain(amount: Decimal) -> str:
+    """Plain digits, never an exponent: `10.10`."""
+    return format(amount, "f")
+
+
+def grouped(amount: Decimal) -> str:
+    """For people: `1,200.50`."""
+    return format(amount, ",f")
+
+
+def plain_sums(totals: Money) -> dict[str, str]:
+    """For programs: `{"XOF": "1200.50"}`."""
+    return {currency: plain(amount) for currency, amount in sorted(totals.items())}
+
+
+def money_text(totals: Money) -> str:
+    """For people: `GHS 3.07, XOF 1,200.50`."""
+    return (
+        ", ".join(f"{currency} {grouped(total)}" for currency, total in sorted(totals.items())) or "nothing"
+    )

@@ -1,5 +1,60 @@
-"""The Advisor: finds where an integration breaks the interface's guidance."""
+"""The Advisor: finds where an integration breaks the interface's guidance. Pure: journal in, findings out.
 
-from .advisor import Finding, advise
+Two requests count as close only when they are so on the sandbox's clock and on the machine's: a frozen or
+fast clock never makes a patient program look hasty. Where a log does not show whether something is a mistake
+or allowed, there is no finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from .._journal import JournalEntry
+from . import polling, retries, webhooks
+from .evidence import AdvisorEvidence, Finding, evidence_from
 
 __all__ = ["Finding", "advise"]
+
+HEADINGS: Mapping[str, str] = {
+    "post_without_key": "A POST was sent again without an idempotency key",
+    "two_keys": "One body was sent under several idempotency keys",
+    "one_key": "One idempotency key was sent with several bodies",
+    "early_retry": "A request came again before its Retry-After",
+    "parallel_loops": "Tries of one transaction ran side by side",
+    "polling_too_fast": "Polling was faster than every five seconds",
+    "polling_after_final": "Polling went on after the end",
+    "live_reads": "Live operations took the place of normal reads",
+    "webhook_trusted": "A webhook was accepted, and its record never read back",
+    "key_in_browser": "The secret key was used in a browser",
+}
+"""The heading of a rule's findings."""
+
+Rule = Callable[[AdvisorEvidence], Iterable[Finding]]
+
+RULES: tuple[Rule, ...] = (
+    retries.repeated_without_key,
+    retries.one_body_under_two_keys,
+    retries.one_key_for_two_bodies,
+    retries.before_retry_after,
+    retries.parallel_loops,
+    polling.too_fast,
+    polling.after_the_end,
+    polling.live_as_normal,
+    webhooks.webhook_not_read_back,
+    webhooks.key_in_a_browser,
+)
+
+
+def advise(entries: Sequence[JournalEntry], now: float = 0.0) -> list[Finding]:
+    """Every finding of every rule, those that endanger money first.
+
+    `now` is the sandbox's time in seconds since 1970 (`sandbox.clock.now()`): an accepted webhook whose
+    record was not read within 60 s is a finding. Without it the newest entry's time counts.
+    """
+    return judge(evidence_from(entries, now))
+
+
+def judge(evidence: AdvisorEvidence) -> list[Finding]:
+    """Judge evidence: find every break of every rule, those that endanger money first."""
+    found = [finding for rule in RULES for finding in rule(evidence)]
+    return sorted(found, key=lambda finding: (finding.severity != "money", finding.requests))

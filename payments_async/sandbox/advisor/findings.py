@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from .._journal import JournalEntry, LoggedExchange, WebhookTried
-from .advisor import judge
+from . import judge
 from .evidence import Finding, evidence_from, ids_of
 from .webhooks import watched
 

@@ -1,4 +1,4 @@
-"""Routes a payer's request, by address and method, to its page or step.
+"""Routes a payer's request, by address and method, to its page or step, or to its session's event stream.
 
 This is the only place that checks form token, Host and Origin. A form that was made at another step (number
 of attempts, and state) has no effect, and an attempt begins only in `session_view.PAYABLE`: so at most one
@@ -12,17 +12,20 @@ from typing import Final
 
 import attrs
 
-from ..common.values import Answer, Request
+from ..common.values import Answer, Request, Stream
+from ..http.event_stream import EventSource, News, event_stream
 from ..records.payment_json import ACTIONS
 from ..records.records import CheckoutRecord
 from ..records.tenants import Tenant
 from ..records.world import World
 from . import attempt_pages, pages, simulated_bank, submit
 from .responses import FILES
-from .session_view import PAGES, SessionView
+from .session_view import PAGES, SessionView, doubt_at, step_of
 
-__all__ = ["ACTIONS", "PAGES", "answer_payer"]
+__all__ = ["ACTIONS", "EVENTS", "PAGES", "answer_payer", "answer_stream"]
 
+EVENTS = "/events"
+"""The end of the address of a session's stream."""
 Handler = Callable[[SessionView], Answer]
 
 
@@ -110,3 +113,41 @@ def _serve(view: SessionView, route: _Route) -> Answer:
             403, "Not accepted", "The form is not from this page. Open the checkout again."
         )
     return route.post(view)
+
+
+# The stream of a session's steps: the one it is at, now and whenever that changes, until the end
+
+
+def answer_stream(sandbox: EventSource, request: Request) -> Stream | None:
+    """The stream that a request asks for; None when it asks for anything else."""
+    if not (request.path.startswith(PAGES) and request.path.endswith(EVENTS) and request.method == "GET"):
+        return None
+    session_id = request.path.removeprefix(PAGES).removesuffix(EVENTS)
+    return event_stream(sandbox, _SessionSteps(sandbox, session_id).read)
+
+
+@attrs.define
+class _SessionSteps:
+    """The steps of a session; `sent` is the last one that the reader got."""
+
+    sandbox: EventSource
+    session_id: str
+    sent: str | None = None
+
+    def read(self) -> News:
+        with self.sandbox.reading() as world:
+            step, is_last, due_in = _status(world, self.session_id)
+        events = b"" if step == self.sent else b"data: %s\n\n" % step.encode()
+        self.sent = step
+        return News(events, is_last, due_in)
+
+
+def _status(world: World, session_id: str) -> tuple[str, bool, float | None]:
+    """The session's step, whether it is the last, and the seconds until time alone may change it."""
+    found = find_session(world, session_id)
+    if found is None:  # the sandbox was started anew, or reset
+        return "gone", True, None
+    payment = found[1].payment
+    moments = [moment for moment in (world.next_at, doubt_at(payment, world.now)) if moment is not None]
+    due_in = min(moments) - world.now if moments else None
+    return step_of(payment, world.now), not payment.is_open, due_in

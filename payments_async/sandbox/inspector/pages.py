@@ -13,7 +13,7 @@ import attrs
 
 from .._journal import Item, JournalEntry, LoggedExchange
 from .._record_actions import find_payment
-from ..advisor.advisor import HEADINGS
+from ..advisor import HEADINGS
 from ..advisor.assumptions import assumptions
 from ..advisor.findings import KeptFinding, findings_of
 from ..advisor.webhooks import READ_BACK_WITHIN

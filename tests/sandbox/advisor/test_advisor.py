@@ -16,7 +16,7 @@ from payments_async._http.transport import AiohttpTransport
 from payments_async._runtime import SYSTEM
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from payments_async.sandbox._journal import LoggedExchange, WebhookTried
-from payments_async.sandbox.advisor.advisor import Finding, advise
+from payments_async.sandbox.advisor import Finding, advise
 from payments_async.sandbox.advisor.evidence import evidence_from
 from payments_async.sandbox.advisor.webhooks import watched
 from payments_async.sandbox.common.profiles import OBSERVED

@@ -9,8 +9,7 @@ import pytest
 
 from payments_async.sandbox import Sandbox
 from payments_async.sandbox._journal import Journal, WebhookTried
-from payments_async.sandbox.advisor import findings
-from payments_async.sandbox.advisor.advisor import advise
+from payments_async.sandbox.advisor import advise, findings
 from tests.sandbox.inspector.test_pages import page, text_of
 from tests.sandbox.raw_requests import INTENT, Api
 

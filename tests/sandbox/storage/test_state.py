@@ -23,7 +23,7 @@ import attrs
 import pytest
 
 from payments_async.sandbox import Sandbox, SandboxLimits, StateError, VirtualClock
-from payments_async.sandbox.checkout.events import answer_stream
+from payments_async.sandbox.checkout.router import answer_stream
 from payments_async.sandbox.common.clock import EPOCH
 from payments_async.sandbox.common.scenario_words import ACTION_TYPES, HookWord
 from payments_async.sandbox.common.values import Request, Stream

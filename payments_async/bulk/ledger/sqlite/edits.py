@@ -1,22 +1,26 @@
-"""The edits of a batch, within one transaction."""
+"""The edits of a batch, within one transaction, and the plans of what rows become."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection
-from typing import Final
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from typing import Final, TypeVar
 
 import attrs
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from ...ledger_errors import LedgerRefused
 from ...protocol import transitions
 from ...protocol.clocks import Timestamps
 from ...protocol.records import Binding, LedgerRow, NewRow
+from ...protocol.row_state import IllegalTransition
 from ..ledger import Edits
-from . import changes, journal
+from . import journal
 from . import rows as _store
-from .journal import LedgerState, Plan
+from .journal import Change, LedgerState, Plan
+from .rows import StoredRow
 from .schema import ROWS
 
+T = TypeVar("T")
 _PAGE: Final = 500
 
 
@@ -45,12 +49,12 @@ class SqliteEdits(Edits):
     async def correct(self, replacements: Collection[NewRow]) -> None:
         """Give rows another body."""
         wanted = {new.number: new for new in replacements}
-        await self._commit("correct", changes.moves(self._path, wanted, transitions.corrected))
+        await self._commit("correct", moves(self._path, wanted, transitions.corrected))
 
     async def cancel(self, numbers: Collection[int]) -> None:
         """Cancel rows that were never sent."""
         wanted = dict.fromkeys(numbers)
-        await self._commit("cancel", changes.moves(self._path, wanted, _cancelled))
+        await self._commit("cancel", moves(self._path, wanted, _cancelled))
 
     async def rebind(self, binding: Binding) -> None:
         """Record another binding."""
@@ -62,3 +66,32 @@ class SqliteEdits(Edits):
 
 def _cancelled(row: LedgerRow, _: None, entry: int) -> LedgerRow:
     return transitions.cancelled(row, entry)
+
+
+async def wanted_rows(db: AsyncConnection, path: str, numbers: Collection[int]) -> list[StoredRow]:
+    """Read the rows with these numbers. Raises LedgerRefused for one that is not there."""
+    found = await _store.numbered(db, numbers)
+    for number in numbers:
+        if number not in found:
+            raise LedgerRefused(path, number, "is not there")
+    return list(found.values())
+
+
+def moves(path: str, wanted: Mapping[int, T], move: Callable[[LedgerRow, T, int], LedgerRow]) -> Plan:
+    """Plan one move for each row: {number: what `move` takes}. The plan raises LedgerRefused."""
+
+    async def plan(db: AsyncConnection, entry: int) -> list[Change]:
+        rows = await wanted_rows(db, path, wanted)
+        return [(each, _allowed(path, move, each.row, wanted[each.row.number], entry)) for each in rows]
+
+    return plan
+
+
+def _allowed(
+    path: str, move: Callable[[LedgerRow, T, int], LedgerRow], row: LedgerRow, given: T, entry: int
+) -> LedgerRow:
+    try:
+        return move(row, given, entry)
+    except (IllegalTransition, transitions.TransitionRefused) as error:
+        reason = str(error)
+    raise LedgerRefused(path, row.number, reason)

@@ -24,10 +24,10 @@ from ...protocol.clocks import Timestamps
 from ...protocol.records import Binding, Claim, Header, LedgerRow, NewRow, Resend, RowOutcome
 from ...protocol.row_state import OPEN, RowState
 from ..ledger import Edits
-from . import changes, journal
+from . import journal
 from . import rows as _store
 from .connection import Purpose
-from .edits import SqliteEdits
+from .edits import SqliteEdits, moves, wanted_rows
 from .importing import load
 from .journal import Change, LedgerState, Plan
 from .lock import HighWater
@@ -106,7 +106,7 @@ class SqliteLedger(LedgerReader):
         wanted = {resend.number: resend for resend in resends}
 
         async def plan(db: AsyncConnection, entry: int) -> list[Change]:
-            found = await changes.wanted_rows(db, self.path, wanted)
+            found = await wanted_rows(db, self.path, wanted)
             return [
                 (each, transitions.resent(each.row, wanted[each.row.number], entry))
                 for each in found
@@ -128,7 +128,7 @@ class SqliteLedger(LedgerReader):
         learned = list(outcomes)
 
         async def plan(db: AsyncConnection, entry: int) -> list[Change]:
-            found = await changes.wanted_rows(db, self.path, {outcome.number for outcome in learned})
+            found = await wanted_rows(db, self.path, {outcome.number for outcome in learned})
             after = {each.row.number: each.row for each in found}
             for outcome in learned:
                 row = after[outcome.number]
@@ -157,7 +157,7 @@ class SqliteLedger(LedgerReader):
         self, kind: str, replacements: Iterable[NewRow], move: Callable[[LedgerRow, NewRow, int], LedgerRow]
     ) -> tuple[LedgerRow, ...]:
         wanted = {new.number: new for new in replacements}
-        return await self._commit(kind, changes.moves(self.path, wanted, move), Purpose.OUTCOME)
+        return await self._commit(kind, moves(self.path, wanted, move), Purpose.OUTCOME)
 
     async def _commit(
         self, kind: str, plan: Plan, purpose: Purpose, at: Timestamps | None = None

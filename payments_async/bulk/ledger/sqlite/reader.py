@@ -1,4 +1,4 @@
-"""The reading half of an open ledger in a file."""
+"""The reading half of an open ledger in a file, and its first transaction."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
-from sqlalchemy import ColumnElement, Executable, Select, func, select
+from sqlalchemy import ColumnElement, Executable, Select, func, inspect, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.schema import CreateTable
 
-from ...ledger_errors import InputPaidElsewhere, LedgerDamaged, LedgerMissing
+from ...ledger_errors import InputPaidElsewhere, LedgerDamaged, LedgerMissing, LedgerNewer
 from ...protocol.clocks import Timestamps
 from ...protocol.records import (
     Awaited,
@@ -23,12 +25,13 @@ from ...protocol.records import (
 from ...protocol.row_state import UNFINISHED, RowState
 from ..ledger import Ledger
 from . import check as _check
-from . import opening, status_file
+from . import driver, journal, status_file
 from . import rows as _store
 from .connection import LedgerConnection, open_handle
 from .journal import LedgerState
+from .lock import HighWater
 from .rows import StoredRow
-from .schema import ENDED, ENTRIES, FOLLOWED, RETRIED, ROWS
+from .schema import ENDED, ENTRIES, FOLLOWED, HEADER, RETRIED, ROWS, SCHEMA, TABLES
 from .status_file import StatusFile
 
 _PAGE = 500
@@ -71,7 +74,7 @@ class LedgerReader(Ledger):
     async def _begin(self, *, create: bool) -> None:
         handle = self._handle
         self._state = await handle.transact(
-            lambda db: opening.opened(db, handle.path, handle.lock.mark, check=handle.needs_check)
+            lambda db: _opened(db, handle.path, handle.lock.mark, check=handle.needs_check)
         )
         if self._state is not None:
             await handle.in_write_ahead_log()
@@ -237,3 +240,38 @@ class LedgerReader(Ledger):
         except LedgerDamaged as error:
             report = CheckReport(0, 0, "", error.findings)  # so damaged that it could not be read through
         return report.with_finding(self.gone)  # a deleted file can still be read and checked to its end
+
+
+async def _opened(
+    db: AsyncConnection, path: str, mark: HighWater | None, *, check: bool = True
+) -> LedgerState | None:
+    """Read the ledger's state after its last commit. Without a batch, create its tables and return None.
+
+    `check`: have SQLite check the file's structure first. Raises LedgerNewer or LedgerDamaged.
+    """
+    if check and (faults := await driver.faults(db, quick=True)):
+        raise LedgerDamaged(path, faults)
+    if not await db.run_sync(lambda sync: inspect(sync).has_table(HEADER.name)):
+        _refuse_emptied(path, mark)
+        await driver.mark(db)
+        for table in TABLES:  # without indexes: they are made after the rows
+            await db.execute(CreateTable(table))
+        return None
+    form = await journal.schema(db)
+    if form is not None and form > SCHEMA:
+        raise LedgerNewer(path, found=form, known=SCHEMA)
+    ended = await _check.end(db, mark)
+    if ended is None:
+        if await journal.entries(db, limit=1):
+            raise LedgerDamaged(path, ["the header is missing"])
+        _refuse_emptied(path, mark)
+        return None
+    state, findings = ended
+    if findings:
+        raise LedgerDamaged(path, findings)
+    return state
+
+
+def _refuse_emptied(path: str, mark: HighWater | None) -> None:
+    if mark is not None:
+        raise LedgerDamaged(path, [_check.emptied(mark)])

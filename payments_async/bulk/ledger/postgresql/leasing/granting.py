@@ -1,4 +1,4 @@
-"""Grants leases of free chunks, as far as the stop rules of the whole batch allow."""
+"""Finds open batches, and grants leases of their free chunks, as far as a batch's stop rules allow."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import Final
 
 import attrs
 
+from ....._http.addresses import same_service
 from ....ledger_errors import LeaseLost, LedgerDamaged, LedgerMissing
 from ....protocol import leases as _rules
 from ....protocol.leases import BatchState, own_end
 from ....protocol.row_state import RowState
-from ....protocol.stop_rules import StopRules
+from ....protocol.stop_rules import Account, StopRules
 from .. import chunks as _chunks
 from ..batches import pause, read_rules, stopping
 from ..chunks import HERE, Batch, Chunk, Entered
@@ -23,11 +24,10 @@ from ..driver import arrays
 from ..driver.database import Database, Transaction
 from ..failover import judge
 from ..rows import UnreadableRecord
-from ..schema import rows_table, states_table
+from ..schema import PROTOCOL, rows_table, states_table
 from . import allowances
 from .allowances import Allowance, NewRows, Taken
 from .leases import Lease, Work
-from .open_batches import open_batches
 from .workers import Worker
 
 _FREE: Final = "c.batch = ANY(%s) AND (c.expires IS NULL OR c.expires <= clock_timestamp())"
@@ -65,6 +65,36 @@ _GRANT: Final = (
     "UPDATE payments.chunks SET lease = %s, holder = %s, granted_to = %s, "
     "expires = clock_timestamp() + %s * interval '1 s' WHERE batch = %s AND chunk = %s"
 )
+_OPEN: Final = (
+    f"SELECT b.batch, b.batch_id, b.chunk_size, {HERE}, b.base_url FROM payments.batches b "
+    f"WHERE b.state = 'open' AND b.schema = {PROTOCOL} AND b.environment = %s AND (%s = ANY(b.keys)) = %s "
+    "AND (%s::bigint IS NULL OR b.batch = %s)"
+)
+_UNDER_WAY: Final = (
+    " AND EXISTS (SELECT 1 FROM payments.chunks c WHERE c.batch = b.batch AND c.chunk > 0 "
+    "AND (c.expires > clock_timestamp() OR c.in_flight > 0 OR c.unsent > 0 AND b.stopped IS NULL))"
+)
+
+
+async def open_batches(
+    database: Database, account: Account, only: int | None, *, proven: bool = True, under_way: bool = False
+) -> list[tuple[Batch, bool]]:
+    """Find open batches, each with whether its last commit went to this store. Raises LedgerError.
+
+    Args:
+        database: where they are.
+        account: the account that they are paid from.
+        only: the number of the only batch to look at; None for all.
+        proven: whether the account's key is proven to be of the batch's project.
+        under_way: find only those whose rows are sent now, or can be. Rows in doubt wait for a look.
+    """
+    sql = f"{_OPEN}{_UNDER_WAY if under_way else ''}"
+    (found,) = await database.read((sql, (account.environment, account.key, proven, only, only)))
+    return [
+        (Batch(number, batch_id, size), is_here)
+        for number, batch_id, size, is_here, url in found
+        if same_service(url, account.base_url)
+    ]
 
 
 async def grant(
