@@ -343,7 +343,10 @@ class AsyncPayments:
         await self.payouts.list(deadline=deadline)
 
     def limits_snapshot(self) -> dict[LimitClass, LimitSnapshot]:
-        """The use of each rate limit by the key in this process, requests a minute."""
+        """The use of each rate limit by the key in this process, requests a minute.
+
+        A function that gives the key is not asked: the key of the last request counts.
+        """
         return self._pipeline.limits_snapshot()
 
     async def aclose(self) -> None:

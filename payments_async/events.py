@@ -89,7 +89,7 @@ class RequestSent(Event):
 
 @attrs.frozen(eq=False, repr=False)
 class AttemptEnded(Event):
-    """An answer came, or the attempt failed."""
+    """An answer came, or the attempt failed or was cut short."""
 
     verdict: Verdict
     reason: str
@@ -100,7 +100,7 @@ class AttemptEnded(Event):
 
 @attrs.frozen(eq=False, repr=False)
 class Throttled(Event):
-    """The call waited for its turn under the rate limit."""
+    """The call waited for its turn under the rate limit, also if it ended before its turn came."""
 
     waited: float
     """Seconds."""

@@ -323,7 +323,10 @@ class Payments:
         return self._bridge.call(self._async.warm_up, deadline=deadline)
 
     def limits_snapshot(self) -> dict[LimitClass, LimitSnapshot]:
-        """The use of each rate limit by the key in this process, requests a minute."""
+        """The use of each rate limit by the key in this process, requests a minute.
+
+        A function that gives the key is not asked: the key of the last request counts.
+        """
         return self._async.limits_snapshot()
 
     def close(self) -> None:

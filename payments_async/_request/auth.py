@@ -43,6 +43,23 @@ class SecretKey:
 KeySource = Callable[[], SecretKey]
 
 
+class RotatingKey:
+    """A source that asks the caller's function, and knows the key that it gave last."""
+
+    def __init__(self, read: KeySource) -> None:
+        self._read = read
+        self.last: SecretKey | None = None
+
+    def __call__(self) -> SecretKey:
+        self.last = self._read()
+        return self.last
+
+
+def last_key(source: KeySource) -> SecretKey | None:
+    """The key that a source gave last. The caller's function is not asked; None before its first key."""
+    return source.last if isinstance(source, RotatingKey) else source()
+
+
 def read_key(text: object, environment: str | None = None) -> SecretKey:
     """Read a key. Raises ConfigurationError; no message holds any part of the key."""
     text = hidden(text)
@@ -98,7 +115,7 @@ def key_source(
     if not callable(api_key):
         fixed = paired(read_key(api_key, environment), base_url, verified=verified)
         return lambda: fixed
-    return lambda: paired(read_key(api_key(), environment), base_url, verified=verified)
+    return RotatingKey(lambda: paired(read_key(api_key(), environment), base_url, verified=verified))
 
 
 def check_base_url(text: object) -> str:

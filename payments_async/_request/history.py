@@ -93,10 +93,6 @@ class CallHistory:
         """True if the call may have made a record although no answer confirmed it."""
         return self.doubtful > 0 and self.call.operation.creates
 
-    def cut_short(self, reason: str, *, sent: bool, sent_at: float, ended: float) -> None:
-        """Note an attempt that was cancelled before its answer came."""
-        self.note(AttemptResult("in_doubt" if sent else "not_sent", reason), sent_at, ended)
-
     def delivery(self, result: AttemptResult) -> Any:
         """The last attempt's record, with its answer attached."""
         assert result.status is not None

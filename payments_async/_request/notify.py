@@ -69,7 +69,7 @@ def ended(emitter: Emitter, history: CallHistory, result: AttemptResult) -> None
 
 
 def throttled(emitter: Emitter, history: CallHistory, waited: float) -> None:
-    """Report the seconds that the next attempt waited for the rate limit."""
+    """Report the seconds that the next attempt waited for the rate limit, or would have."""
     if emitter.enabled:
         name, number = history.call.operation.name, len(history.attempts) + 1
         emitter.emit(events.Throttled(name, number, waited, call=history.number))

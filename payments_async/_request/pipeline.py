@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 import attrs
 
 from .._http.types import HTTPRequest, Transport, TransportError
-from .._rate_limit.key_limiter import Grants, give_up
+from .._rate_limit.key_limiter import Grants, KeyLimiter, give_up
 from .._rate_limit.limiter import LimiterTimeout, RateLimiter
 from .._rate_limit.limits import LimitClass, LimitSnapshot
 from .._runtime import Runtime
@@ -28,7 +28,7 @@ from ..params import Params, PreparedRequest
 from ..params.operations import Operation
 from . import notify
 from .attempt import foreign, is_sent, make_request, refuse_connection, unprotected
-from .auth import SecretKey
+from .auth import SecretKey, last_key
 from .clocks import Timestamps
 from .history import CallHistory
 from .idempotency import KeyMaker, UsedKeys
@@ -198,8 +198,9 @@ class Pipeline:
         return Timestamps(self.runtime.now().timestamp(), self.runtime.monotonic(), self.session)
 
     def limits_snapshot(self) -> dict[LimitClass, LimitSnapshot]:
-        """The use of each rate limit by the key in this process."""
-        limiter = self.keys.of(self.settings.key()).limiter
+        """The use of each rate limit by the key that was used last; none before a function gave a key."""
+        key = last_key(self.settings.key)
+        limiter = KeyLimiter(self.settings.limits) if key is None else self.keys.of(key).limiter
         return limiter.snapshot(self.runtime.monotonic())
 
     def _key(self, history: CallHistory, last: SecretKey | None) -> SecretKey:
@@ -241,21 +242,23 @@ class Pipeline:
         return grants
 
     async def _wait_for_slot(self, limiter: RateLimiter, history: CallHistory) -> int:
-        since = self.runtime.monotonic()
-        grant = 0
-        while not grant:
-            now = self.runtime.monotonic()
-            self._note_outage(limiter, history)
-            refuse_long_wait(limiter, history, self.settings, now, waited=now - since)
-            try:
-                until = history.until(wait_until(limiter, self.settings, since, now))
-                grant = await limiter.acquire(self.runtime, priority=history.call.priority, until=until)
-            except (
-                LimiterTimeout
-            ):  # the deadline passed, or the limiter was closed meanwhile, or lost its store
-                if history.is_late(self.runtime.monotonic):
-                    raise history.out_of_time() from None
-        notify.throttled(self.settings.emitter, history, self.runtime.monotonic() - since)
+        """Wait for a grant, and report how long, in vain too; a wait that is refused at once is none."""
+        since, grant, has_waited = self.runtime.monotonic(), 0, False
+        try:
+            while not grant:
+                now = self.runtime.monotonic()
+                self._note_outage(limiter, history)
+                refuse_long_wait(limiter, history, self.settings, now, waited=now - since)
+                has_waited = True
+                try:
+                    until = history.until(wait_until(limiter, self.settings, since, now))
+                    grant = await limiter.acquire(self.runtime, priority=history.call.priority, until=until)
+                except LimiterTimeout:  # the deadline, or the limiter was closed meanwhile or lost its store
+                    if history.is_late(self.runtime.monotonic):
+                        raise history.out_of_time() from None
+        finally:
+            if has_waited:
+                notify.throttled(self.settings.emitter, history, self.runtime.monotonic() - since)
         return grant
 
     def _note_outage(self, limiter: RateLimiter, history: CallHistory) -> None:
@@ -304,7 +307,10 @@ class Pipeline:
         ended, sent = self.runtime.monotonic(), is_sent(request)
         give_up(grants, ended, sent=sent)
         reason = "cancelled" if isinstance(stopped, CancelledError) else type(stopped).__name__
-        history.cut_short(reason, sent=sent, sent_at=started, ended=ended)
+        result = AttemptResult("in_doubt" if sent else "not_sent", reason)
+        history.note(result, started, ended)
+        if history.number and request is not None:  # its RequestSent was reported
+            notify.ended(self.settings.emitter, history, result)
         if not isinstance(stopped, Exception):
             self._attach_outcome(history, stopped)
         elif history.unknown:

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async import LimitReached, OutcomeUnknown, PaymentsError, RateLimits, events
+from payments_async import DeadlineExceeded, LimitReached, OutcomeUnknown, PaymentsError, RateLimits, events
 from payments_async.sandbox import Sandbox
 from tests.conftest import BASE_URL
 from tests.support.motion import INTENT, PAYOUT, REPLAYED, payout_answer, play, refusal
@@ -122,6 +122,17 @@ async def test_waiting_for_the_rate_limit_is_told(connect: Connect) -> None:
     (throttled,) = [event for event in heard if isinstance(event, events.Throttled)]
     assert 60.0 <= throttled.waited <= 60.1
     assert throttled.attempt == 1
+
+
+async def test_waiting_in_vain_is_told(connect: Connect) -> None:
+    heard: list[Any] = []
+    played = play(connect, payout_answer(), limits=RateLimits(writes=1), on_event=heard.append)
+    await played.client.payouts.create(**PAYOUT)
+    heard.clear()
+    with pytest.raises(DeadlineExceeded):
+        await played.client.payouts.create(**PAYOUT, deadline=20)
+    assert kinds(heard) == ["CallStarted", "Throttled", "CallEnded"]
+    assert heard[1].waited == pytest.approx(20, abs=0.1)
 
 
 async def test_a_listener_that_raises_breaks_nothing(

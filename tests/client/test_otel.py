@@ -18,7 +18,15 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from payments_async import APIConnectionError, NotFoundError, OutcomeUnknown, RateLimits, events
+from payments_async import (
+    APIConnectionError,
+    AsyncPayments,
+    DeadlineExceeded,
+    NotFoundError,
+    OutcomeUnknown,
+    RateLimits,
+    events,
+)
 from payments_async.otel import OpenTelemetry
 from tests.conftest import BASE_URL
 from tests.support.canary import CANARY_ACCOUNT, CANARY_KEY, NEEDLE, echoed
@@ -78,6 +86,17 @@ def backend() -> Iterator[Backend]:
     yield backend
     backend.meters.shutdown()
     backend.tracers.shutdown()
+
+
+class Hanging:
+    """A transport on which every request is sent, and no answer comes."""
+
+    async def send(self, request: Any) -> Any:
+        request.sent = True
+        await asyncio.Event().wait()
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
 
 
 def attributes(span: ReadableSpan) -> dict[str, Any]:
@@ -170,10 +189,39 @@ async def test_the_use_of_the_limits_is_shown_while_the_client_lives(
     assert (used[tuple(facts.items())], most[tuple(facts.items())]) == (1, 7)
 
 
-async def test_a_client_whose_key_cannot_be_had_shows_no_limits(connect: Connect, backend: Backend) -> None:
-    client = play(connect, PAGE, api_key=lambda: "none").client
+async def test_gauges_never_ask_for_the_key(connect: Connect, backend: Backend) -> None:
+    asked: list[int] = []
+
+    def key() -> str:
+        asked.append(1)
+        return CANARY_KEY
+
+    client = play(connect, payout_answer(), api_key=key, limits=RateLimits(writes=7)).client
     backend.telemetry.watch(getattr(client, "_blocking", client))
-    assert backend.points("payments.client.limit.usage") == []
+
+    def writes(metric: str) -> list[int]:
+        return [p.value for facts, p in backend.points(metric) if facts["payments.limit.class"] == "write"]
+
+    assert (writes("payments.client.limit.usage"), writes("payments.client.limit.max")) == ([0], [7])
+    assert not asked
+    await client.payouts.create(**PAYOUT)
+    known = len(asked)
+    assert writes("payments.client.limit.usage") == [1]
+    assert len(asked) == known
+
+
+async def test_a_client_whose_limits_cannot_be_had_silences_no_other(
+    connect: Connect, backend: Backend
+) -> None:
+    class Broken:
+        def limits_snapshot(self) -> Any:
+            raise KeyError("PAYMENTS_API_KEY")
+
+    broken, client = Broken(), play(connect).client
+    backend.telemetry.watch(broken, "broken")
+    backend.telemetry.watch(getattr(client, "_blocking", client), "shop")
+    names = {facts["payments.client"] for facts, _ in backend.points("payments.client.limit.usage")}
+    assert names == {"shop"}
 
 
 @pytest.mark.parametrize(
@@ -198,26 +246,31 @@ async def test_calls_made_at_the_same_time_keep_apart(connect: Connect, backend:
     assert {span.parent.span_id for span in attempts if span.parent} == calls
 
 
-async def test_an_attempt_that_is_cut_short_ends_with_its_call(backend: Backend) -> None:
-    from payments_async import AsyncPayments
-
-    class Hanging:
-        async def send(self, request: Any) -> Any:
-            await asyncio.Event().wait()
-
-        async def aclose(self) -> None:
-            """Nothing is open."""
-
-    async with AsyncPayments(
-        CANARY_KEY, base_url=BASE_URL, transport=Hanging(), on_event=backend.telemetry
-    ) as client:
-        task = asyncio.ensure_future(client.payouts.list())
-        await until(lambda: any(isinstance(event, events.RequestSent) for event in backend.heard))
-        task.cancel()
-        await asyncio.wait([task])
+async def test_an_attempt_that_is_cut_short_is_measured_too(backend: Backend) -> None:
+    client = AsyncPayments(CANARY_KEY, base_url=BASE_URL, transport=Hanging(), on_event=backend.telemetry)
+    task = asyncio.ensure_future(client.payouts.list())
+    await until(lambda: any(isinstance(event, events.RequestSent) for event in backend.heard))
+    task.cancel()
+    await asyncio.wait([task])
     attempt, call = backend.ended()
-    assert attributes(attempt)["error.type"] == attributes(call)["error.type"] == "CancelledError"
+    assert attributes(attempt)["error.type"] == "cancelled"
+    assert attributes(attempt)["payments.verdict"] == "in_doubt"
+    assert attributes(call)["error.type"] == "CancelledError"
+    ((facts, point),) = backend.points("http.client.request.duration")
+    assert (facts["error.type"], point.count) == ("cancelled", 1)
     assert isinstance(backend.heard[-1], events.CallEnded)
+
+
+async def test_time_waited_in_vain_is_measured(connect: Connect, backend: Backend) -> None:
+    limits = RateLimits(writes=1)
+    client = play(connect, payout_answer(), on_event=backend.telemetry, limits=limits).client
+    await client.payouts.create(**PAYOUT)
+    with pytest.raises(DeadlineExceeded):
+        await client.payouts.create(**PAYOUT, deadline=20)
+    ((_, waited),) = backend.points("payments.client.limit.wait")
+    assert (waited.count, waited.sum) == (1, pytest.approx(20, abs=0.1))
+    *_, call = backend.ended()
+    assert [event.name for event in call.events] == ["payments.limit.waited"]
 
 
 def test_a_call_that_ends_elsewhere_leaves_that_context_alone(backend: Backend) -> None:

@@ -133,16 +133,6 @@ def test_attempts_tell_how_long_they_waited_and_took() -> None:
     assert (first.reason, second.reason, first.status) == ("connect", "timeout", None)
 
 
-@pytest.mark.parametrize(("sent", "effect"), [(False, "none"), (True, "unknown")])
-def test_an_attempt_cut_short_is_in_doubt_once_it_was_sent(sent: bool, effect: str) -> None:
-    history = CallHistory(PAYOUT, 0.0, None, lambda: MOMENT)
-    history.cut_short("cancelled", sent=sent, sent_at=1.0, ended=2.0)
-    assert history.effect == effect
-    assert [(a.verdict, a.reason) for a in history.attempts] == [
-        ("in_doubt" if sent else "not_sent", "cancelled")
-    ]
-
-
 def test_out_of_time_is_unknown_after_a_doubt_and_a_missed_deadline_before() -> None:
     history = CallHistory(PAYOUT, 0.0, 5.0, lambda: MOMENT)
     assert isinstance(history.out_of_time(), errors.DeadlineExceeded)
