@@ -6,7 +6,7 @@ import itertools
 import os
 import ssl
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Self, TypeVar, Unpack, overload
+from typing import Any, Final, Literal, Self, TypeVar, Unpack, overload
 
 import attrs
 
@@ -25,7 +25,14 @@ from ._request.settings import Settings, altered, check_numbers, check_parts, se
 from ._runtime import SESSION, SYSTEM, Runtime
 from ._signatures import named_arguments, on_class
 from .arguments import WriteOptions
-from .errors import OutcomeUnknown
+from .errors import (
+    APIConnectionError,
+    DeadlineExceeded,
+    LimitReached,
+    OutcomeUnknown,
+    RateLimitedError,
+    ServerError,
+)
 from .events import Event
 from .models._masking import hidden_pairs
 from .params import PreparedRequest
@@ -49,6 +56,8 @@ def opened(settings: Settings, runtime: Runtime, transport: Transport) -> Pipeli
 
 
 R = TypeVar("R")
+_AWAY: Final = (APIConnectionError, DeadlineExceeded, LimitReached, RateLimitedError, ServerError)
+"""Errors of a service that is away for a while. Any other one has to be corrected by a person."""
 
 
 @named_arguments
@@ -321,26 +330,38 @@ class AsyncPayments:
         refuse_settled(outcome)
         return await OutcomeResolver(self._pipeline, self.payouts.find).resolve(outcome)
 
-    async def warm_up(self, *, deadline: float | None = None) -> None:
+    async def warm_up(self, *, deadline: float | None = None) -> bool:
         """Load what the first calls need and open a connection: for the start of a worker process.
 
         Reads the newest page of payouts, which counts as one read and changes nothing. So a wrong key,
         address or allowlist shows before the first customer comes. Call it in each process, after a fork. A
         connection that is idle for 15 seconds is closed; what was loaded stays.
 
+        It does not raise while the service is away, so that a program can be started meanwhile: it logs a
+        warning, and later calls try anew.
+
         Args:
             deadline: seconds for all of it, retries included.
+
+        Returns:
+            Whether the service answered.
 
         Raises:
             ConfigurationError: no event loop or limit store that can be used.
             AuthenticationError: the service does not know the key.
             PermissionDeniedError: the key may not read payouts, or not from this machine.
-            APIConnectionError: the service cannot be reached.
-            DeadlineExceeded: the deadline passed.
-            PaymentsError: see `errors`. The effect is "none" in any case, and the client can still be used.
+            APIConnectionError: the service's certificate is not trusted (`kind` is "tls").
+            PaymentsError: what answers is not the service. The client can be used after any of these.
         """
         load_operations()
-        await self.payouts.list(deadline=deadline)
+        try:
+            await self.payouts.list(deadline=deadline)
+        except _AWAY as error:
+            if isinstance(error, APIConnectionError) and error.kind == "tls":
+                raise
+            self._pipeline.settings.emitter.warn(f"the client is not warm yet: {error}")
+            return False
+        return True
 
     def limits_snapshot(self) -> dict[LimitClass, LimitSnapshot]:
         """The use of each rate limit by the key in this process, requests a minute.

@@ -302,23 +302,28 @@ class Payments:
         # a ParamSpec does not hold overloads
         return self._bridge.call(lambda: self._async.resolve(outcome))
 
-    def warm_up(self, *, deadline: float | None = None) -> None:
+    def warm_up(self, *, deadline: float | None = None) -> bool:
         """Load what the first calls need and open a connection: for the start of a worker process.
 
         Reads the newest page of payouts, which counts as one read and changes nothing. So a wrong key,
         address or allowlist shows before the first customer comes. Call it in each process, after a fork. A
         connection that is idle for 15 seconds is closed; what was loaded stays.
 
+        It does not raise while the service is away, so that a program can be started meanwhile: it logs a
+        warning, and later calls try anew.
+
         Args:
             deadline: seconds for all of it, retries included.
+
+        Returns:
+            Whether the service answered.
 
         Raises:
             ConfigurationError: no event loop or limit store that can be used.
             AuthenticationError: the service does not know the key.
             PermissionDeniedError: the key may not read payouts, or not from this machine.
-            APIConnectionError: the service cannot be reached.
-            DeadlineExceeded: the deadline passed.
-            PaymentsError: see `errors`. The effect is "none" in any case, and the client can still be used.
+            APIConnectionError: the service's certificate is not trusted (`kind` is "tls").
+            PaymentsError: what answers is not the service. The client can be used after any of these.
         """
         return self._bridge.call(self._async.warm_up, deadline=deadline)
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from celery import Celery
+from celery import Celery, Task
 from celery.signals import worker_process_init
 
-from payments_sync import Instrument, Payments, PaymentsError
+from payments_sync import DuplicateReference, Instrument, OutcomeUnknown, Payments, PaymentsError
 
 app = Celery("payouts", broker=os.environ["CELERY_BROKER_URL"], backend=os.environ["CELERY_BROKER_URL"])
 app.conf.update(task_acks_late=True, task_reject_on_worker_lost=True, worker_prefetch_multiplier=1)
@@ -34,11 +34,11 @@ class PayoutFailed(Exception):
         self.kind, self.effect, self.message = kind, effect, message
 
 
-@app.task
-def pay(reference: str, amount: str, phone: str) -> dict[str, str | None]:
+@app.task(bind=True, max_retries=None)
+def pay(task: Task[..., Any], reference: str, amount: str, phone: str) -> dict[str, str | None]:
     """Pay one person. The idempotency key is the task's own, so that its repetition is the same request."""
     try:
-        payout = client.payouts.create(
+        prepared = client.payouts.prepare(
             amount=amount,
             currency="GHS",
             method="mobile_money",
@@ -46,6 +46,12 @@ def pay(reference: str, amount: str, phone: str) -> dict[str, str | None]:
             reference=reference,
             idempotency_key=f"payout-{reference}",
         )
+        try:
+            payout = client.send(prepared)
+        except DuplicateReference:  # the task comes again a day later, when the key is forgotten
+            payout = client.resolve(prepared)
+    except OutcomeUnknown as error:
+        raise task.retry(countdown=60, exc=PayoutFailed("OutcomeUnknown", error.effect, str(error))) from None
     except PaymentsError as error:
         raise PayoutFailed(type(error).__name__, error.effect, str(error)) from None
     return {"id": payout.id, "status": payout.status}

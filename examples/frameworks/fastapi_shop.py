@@ -70,7 +70,7 @@ async def look(number: str) -> dict[str, bool]:
 
 @app.get("/checkouts/{checkout_id}")
 async def show(request: Request, checkout_id: str) -> Response:
-    """A whole record. Its JSON has exact amounts, and the customer's data: show it to your staff only."""
+    """A whole record, with exact amounts and the customer's data: put it behind your staff's login."""
     client: AsyncPayments = request.app.state.client
     try:
         checkout = await client.checkouts.retrieve(checkout_id)

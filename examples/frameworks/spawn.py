@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+from concurrent.futures import ProcessPoolExecutor
 
 from payments_sync import Instrument, Payments
 
@@ -34,8 +35,9 @@ def pay(reference: str) -> str | None:
 def main() -> None:
     """Pay in two processes."""
     spawning = multiprocessing.get_context("spawn")
-    with spawning.Pool(WORKERS, initializer=start) as pool:
-        print(sorted(filter(None, pool.map(pay, [f"invoice-{number}" for number in range(4)]))))
+    references = [f"invoice-{number}" for number in range(4)]
+    with ProcessPoolExecutor(WORKERS, spawning, initializer=start) as pool:  # ends when `start` raises
+        print(sorted(filter(None, pool.map(pay, references))))
     try:
         with Payments() as client:
             spawning.Process(target=print, args=(client,)).start()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from payments_async import APIConnectionError, AuthenticationError, DeadlineExceeded, PermissionDeniedError
+from payments_async import APIConnectionError, AuthenticationError, NotFoundError, PermissionDeniedError
 from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox
 from tests.support.rawserver import RawServer, Step
@@ -65,7 +65,7 @@ def answer(body: object) -> bytes:
 
 async def test_it_reads_one_page_and_changes_nothing(connect: Connect, sandbox: Sandbox) -> None:
     client = connect(sandbox)
-    await client.warm_up()
+    assert await client.warm_up() is True
     assert [request.operation for request in sandbox.requests] == ["payouts.list"]
     assert client.limits_snapshot()["read"].used == 1
     assert client.limits_snapshot()["write"].used == 0
@@ -88,9 +88,10 @@ def test_the_first_calls_of_a_process_load_compile_and_open_nothing(program: str
 
 
 @pytest.mark.parametrize(
-    ("words", "error"), [("http:401", AuthenticationError), ("http:403", PermissionDeniedError)]
+    ("words", "error"),
+    [("http:401", AuthenticationError), ("http:403", PermissionDeniedError), ("http:404", NotFoundError)],
 )
-async def test_a_key_that_is_refused_shows_at_once_and_the_client_can_still_be_used(
+async def test_a_key_or_address_that_is_wrong_shows_at_once_and_the_client_can_still_be_used(
     connect: Connect, sandbox: Sandbox, words: str, error: type[PaymentsError]
 ) -> None:
     sandbox.on("payouts.list").respond(words)
@@ -102,17 +103,33 @@ async def test_a_key_that_is_refused_shows_at_once_and_the_client_can_still_be_u
     assert len(sandbox.books.payouts()) == 1
 
 
-async def test_a_service_that_cannot_be_reached_shows_at_once(connect: Connect) -> None:
-    with pytest.raises(APIConnectionError) as raised:
-        await connect(base_url=UNREACHABLE, max_retries=0).warm_up()
-    assert (raised.value.kind, raised.value.effect) == ("connect", "none")
+async def test_a_program_starts_while_the_service_cannot_be_reached(
+    connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert await connect(base_url=UNREACHABLE, max_retries=0).warm_up() is False
+    assert "the client is not warm yet: payouts.list: no answer from 127.0.0.1" in caplog.text
+
+
+@pytest.mark.parametrize("words", ["http:503", "429:1"])
+async def test_a_program_starts_while_the_service_refuses(
+    connect: Connect, sandbox: Sandbox, words: str
+) -> None:
+    sandbox.on("payouts.list").respond(words)
+    client = connect(sandbox, max_retries=0)
+    assert await client.warm_up() is False
+    assert await client.warm_up() is True
+
+
+async def test_a_certificate_that_is_not_trusted_shows_at_once(connect: Connect) -> None:
+    with RawServer(tls=True) as server, pytest.raises(APIConnectionError) as raised:
+        await connect(base_url=server.url("/v1", scheme="https"), max_retries=0).warm_up()
+    assert raised.value.kind == "tls"
 
 
 async def test_it_waits_no_longer_than_its_deadline(connect: Connect) -> None:
     with RawServer() as server:
         server.scripts["/v1/payouts"] = [Step.HANG]
-        with pytest.raises(DeadlineExceeded):
-            await connect(base_url=server.url("/v1")).warm_up(deadline=0.05)
+        assert await connect(base_url=server.url("/v1")).warm_up(deadline=0.05) is False
 
 
 # --- Clients stay in their process ---

@@ -38,7 +38,7 @@ async def look(request: HttpRequest, number: str) -> HttpResponse:
     return JsonResponse({"paid": order.paid})
 
 
-@require_POST
+@require_POST  # and your login: `django.contrib.admin.views.decorators.staff_member_required`
 def refund(request: HttpRequest, number: str) -> HttpResponse:
     """Decide on a refund: the decision and the request to send are stored together, or neither is."""
     with transaction.atomic():
