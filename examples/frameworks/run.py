@@ -30,6 +30,7 @@ from typing import Any
 from celery import Celery
 
 from payments_async.sandbox import Sandbox
+from payments_sync import Instrument, Payments
 
 HERE = Path(__file__).parent
 PATIENCE = 120
@@ -149,6 +150,14 @@ class Stage:
         """What was asked of the service."""
         return [request.operation for request in self.sandbox.requests]
 
+    def pay(self, reference: str, amount: str) -> None:
+        """Make a payout beside the example."""
+        with Payments(self.sandbox.api_key, base_url=self.sandbox.base_url) as client:
+            wallet = Instrument.phone("+233200000009", "GH")
+            client.payouts.create(
+                amount=amount, currency="GHS", method="mobile_money", instrument=wallet, reference=reference
+            )
+
     def references(self) -> list[str | None]:
         """The payouts that were made."""
         return sorted(payout.reference or "" for payout in self.sandbox.books.payouts())
@@ -226,22 +235,25 @@ def django(stage: Stage) -> str:
     stage.run("python manage.py migrate", inside=inside)
     assert "No changes" in stage.run("python manage.py makemigrations --check --dry-run", inside=inside)
     with stage.serving(f"uvicorn shop.asgi:application --port {stage.port}", inside=inside):
-        order, _ = stage.customers(2)
-        for _ in range(2):  # decided once
-            stage.ask(f"/orders/{order['order']}/refund", {"phone": "+233200000001"})
+        numbers = [order["order"] for order in stage.customers(2)]
+        for number in (*numbers, numbers[0]):  # decided once
+            stage.ask(f"/orders/{number}/refund", {"phone": "+233200000001"})
     assert stage.references() == [], "a request only decides"
-    stage.sandbox.on("payouts.create").respond("lost_response", times=3)
-    stage.run("python manage.py send_refunds", inside=inside)  # each attempt's answer is lost: in doubt
-    stage.run("python manage.py send_refunds", inside=inside)
-    refund = f"refund-{order['order']}"
-    assert stage.references() == [refund]
+    sent, taken = (f"refund-{number}" for number in numbers)
+    stage.pay(taken, "1")  # something else, by mistake with the second refund's reference
+    stage.sandbox.on("payouts.create", reference=sent).respond("lost_response", times=3)  # each attempt's
+    printed = stage.run("python manage.py send_refunds", inside=inside)
+    assert f"{numbers[0]}: pending" in printed, printed
+    printed += stage.run("python manage.py send_refunds", inside=inside)
+    assert printed.count(f"{numbers[1]}: ResponseMismatch, effect unknown") == 2, printed
+    assert stage.references() == sorted([sent, taken])
     (stage.folder / inside / "june.csv").write_text(SALARIES)
     for _ in range(2):
         assert "the service's list agrees" in stage.run(
             "python manage.py pay_salaries june.csv salaries-june", inside=inside
         )
-    assert len(stage.references()) == 1 + 3
-    return "uvicorn, two customers; one refund by outbox, its answer lost; a batch of three, run twice"
+    assert len(stage.references()) == 2 + 3
+    return "uvicorn, two customers; a refund whose answer was lost, one with a taken reference; a batch twice"
 
 
 def celery(stage: Stage) -> str:

@@ -8,7 +8,15 @@ from django.core.management.base import BaseCommand
 from shop import payments
 from shop.models import Refund
 
-from payments_sync import DuplicateReference, PaymentsError, PreparedRequest
+from payments_sync import DuplicateReference, OutcomeUnknown, Payments, PaymentsError, Payout, PreparedRequest
+
+
+def send(client: Payments, prepared: PreparedRequest[Payout]) -> Payout:
+    """Send a request, or find what it made. Raises PaymentsError."""
+    try:
+        return client.send(prepared)
+    except (DuplicateReference, OutcomeUnknown):  # perhaps sent before
+        return client.resolve(prepared)  # which compares: another payout may have the reference
 
 
 class Command(BaseCommand):
@@ -19,9 +27,7 @@ class Command(BaseCommand):
         for refund in Refund.objects.filter(payout_id=""):
             prepared = PreparedRequest.from_json(refund.request)
             try:
-                payout = client.send(prepared)
-            except DuplicateReference:  # sent before, and its idempotency key has ended since
-                payout = client.payouts.find(f"refund-{refund.order_id}")
+                payout = send(client, prepared)
             except PaymentsError as error:  # it stays in the outbox: sent again, it is still carried out once
                 self.stderr.write(f"{refund.order_id}: {type(error).__name__}, effect {error.effect}")
                 continue
