@@ -171,7 +171,7 @@ def audited(session: nox.Session, service: str, listed: str) -> bool:
 
 @nox.session(python=RUNNING)
 def docs(session: nox.Session) -> None:
-    """The documentation site in build/docs/site: strict, every link checked, every public name described."""
+    """The documentation site in build/docs/site: strict; links, names and accessibility checked."""
     sync(session, "docs")
     session.run("python", "-m", "tools.site", *session.posargs)
 

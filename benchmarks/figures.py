@@ -75,7 +75,7 @@ class Figure:
         return cls(**data)
 
 
-HEADER = "| | what | reached | range | target | |\n| --- | --- | --- | --- | --- | --- |"
+HEADER = "| no. | what | reached | range | target | result |\n| --- | --- | --- | --- | --- | --- |"
 
 
 def table(figures: Iterable[Figure]) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from tools.site import llms
 from tools.site.links import broken
-from tools.site.pages import assets, navigation, page_of, sources, spaced
+from tools.site.pages import ROOT, assets, navigation, page_of, sources, spaced
 
 
 @pytest.mark.parametrize("file", sources())
@@ -21,6 +21,15 @@ def test_every_link_of_a_page_leads_to_a_page_of_the_site(file: str) -> None:
     prose = re.sub(r"^ *```.*?^ *```$", "", page_of(file, ""), flags=re.MULTILINE | re.DOTALL)
     links = re.findall(r"\]\(([^)#:\s]+)[^)]*\)", prose)
     assert {str((here / link).resolve()) for link in links} <= pages
+
+
+@pytest.mark.parametrize("file", sources())
+def test_every_column_of_a_table_has_a_name(file: str) -> None:
+    """A screen reader says it with each cell."""
+    heads = re.findall(
+        r"^(\|.+\|) *\n\| ?:?---", (ROOT / file).read_text(encoding="utf-8"), flags=re.MULTILINE
+    )
+    assert not [head for head in heads if not all(cell.strip() for cell in head[1:-1].split("|"))]
 
 
 def test_links_to_code_become_text_or_absolute() -> None:

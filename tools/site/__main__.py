@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from . import llms
+from . import accessibility, llms
 from .links import broken, read
 from .pages import ROOT, assets, navigation, page_of, sources
 from .reference import Reference
@@ -68,7 +68,12 @@ def main(folder: Path) -> int:
     site = folder / "site"
     llms.write(site, shown, texts)
     wrong = [*broken(site), *llms.wrong(site, shown), *missing_names(site, reference)]
-    print("\n".join(wrong) or f"{len(read(site))} pages in {site}: every link leads somewhere")
+    looked = "axe finds nothing"
+    if browser := accessibility.chromium():
+        wrong += accessibility.violations(site, browser)
+    else:
+        looked = "SKIPPED: axe, for lack of chromium (install Debian's, or set CHROMIUM to its path)"
+    print("\n".join(wrong) or f"{len(read(site))} pages in {site}: every link leads somewhere; {looked}")
     return 1 if wrong else 0
 
 
