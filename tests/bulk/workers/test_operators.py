@@ -15,7 +15,7 @@ from payments_async.bulk import BulkError, PayoutBatch, RowState
 from payments_async.bulk.ledger.postgresql.driver.database import Database
 from payments_async.bulk.ledger.postgresql.leasing import workers
 from payments_async.bulk.ledger_errors import LedgerRefused
-from payments_async.bulk.workers import WorkerReport
+from payments_async.bulk.workers import RunEnd, WorkerReport, run_chunk
 from tests.support.fleet import Fleet, books, posts, until
 
 
@@ -79,6 +79,18 @@ async def test_a_drained_worker_ends_in_order_and_leaves_the_rest(fleet: Fleet, 
     assert report.rows == len(books(fleet.sandbox)) < 100
     assert (await batch.refresh()).counts[RowState.IN_FLIGHT] == 0
     assert (fleet.held, await workers.listed(connection)) == (set(), [])
+
+
+async def test_a_process_that_works_on_one_chunk_is_drained_too(fleet: Fleet, connection: Database) -> None:
+    await fleet.planned(50)
+    fleet.sandbox.on("payouts.create").respond("slow:300ms", times=None)
+    running = asyncio.ensure_future(run_chunk(fleet.url, await fleet.client(), "june", 1, concurrency=2))
+    await until(lambda: posts(fleet.sandbox) >= 2)
+    (listed,) = await workers.listed(connection)
+    await workers.drain(connection, listed.id)
+    report = await running
+    assert (report.end, report.reason) == (RunEnd.STOPPED, "drained by an operator")
+    assert report.rows == len(books(fleet.sandbox)) < 50
 
 
 async def test_a_stopped_worker_finishes_what_is_under_way_and_gives_its_leases_back(fleet: Fleet) -> None:
