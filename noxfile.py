@@ -239,7 +239,7 @@ def openapi(session: nox.Session) -> None:
 
 @nox.session(python=RUNNING)
 def agents(session: nox.Session) -> None:
-    """A scripted agent finds and explains ten mistakes through `payments mcp`, and shows how."""
+    """A scripted agent finds and explains eleven mistakes through `payments mcp`, and shows how."""
     sync(session, "tests")
     session.run("pytest", "--verbose", "--capture=no", "tests/cli/test_mcp_agent.py", *session.posargs)
 

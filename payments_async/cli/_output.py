@@ -22,6 +22,9 @@ from rich.text import Text
 from ..models._masking import clean
 
 _FLAG = Parameter(negative="", show_default=False)
+Flag = Annotated[bool, _FLAG]
+"""A flag that can only be set."""
+
 JsonFlag = Annotated[bool, _FLAG, Parameter(help="One JSON object instead of text.")]
 """The `--json` flag of a command with one result."""
 

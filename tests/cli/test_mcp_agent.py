@@ -82,6 +82,10 @@ def webhook_trusted(api: Api) -> None:
         api.sandbox.wait_for_webhooks()
 
 
+def accepted_as_is(api: Api) -> None:
+    api.payout(reference="r-1", currency="AAA", **ONE)
+
+
 SEEDS: Mapping[str, Callable[[Api], None]] = {
     "post_without_key": two_without_key,
     "two_keys": two_keys,
@@ -93,6 +97,7 @@ SEEDS: Mapping[str, Callable[[Api], None]] = {
     "live_reads": live_reads,
     "webhook_trusted": webhook_trusted,
     "key_in_browser": key_in_browser,
+    "accepted_as_is": accepted_as_is,
 }
 """Each by a program with a key of its own."""
 
@@ -147,7 +152,7 @@ async def review(origin: str) -> list[Explained]:
 
 @pytest.fixture(scope="module")
 def reviewed() -> Iterator[tuple[Mapping[str, Api], list[Explained]]]:
-    """Ten programs with a mistake each, in one sandbox, and what an agent says of them."""
+    """Programs with a mistake each, in one sandbox, and what an agent says of them."""
     with Sandbox(clock=VirtualClock.frozen()) as sandbox:
         programs = {rule: Api(sandbox, sandbox.new_key()) for rule in SEEDS}
         for rule, program in programs.items():
@@ -170,7 +175,6 @@ def test_a_mistake_is_found_and_explained(
         assert secret not in found.texts
 
 
-def test_ten_of_ten_and_nothing_else(reviewed: tuple[Mapping[str, Api], list[Explained]]) -> None:
+def test_each_mistake_is_found_and_nothing_else(reviewed: tuple[Mapping[str, Api], list[Explained]]) -> None:
     _, explained = reviewed
     assert sorted(each.rule for each in explained) == sorted(SEEDS) == sorted(HEADINGS)
-    assert len(SEEDS) == 10

@@ -142,6 +142,32 @@ def test_exec_gives_the_command_a_service_and_ends_with_its_exit_code(
     assert re.fullmatch(rf"payments sandbox: {address}/v1, inspector {address}/_sandbox/\n", err)
 
 
+PAY_TWICE = """
+import os, sys
+from urllib.request import Request, urlopen
+headers = {"Authorization": "Bearer " + os.environ["PAYMENTS_API_KEY"], "Content-Type": "application/json"}
+body = b'{"amount": 10.10, "currency": "GHS", "method": "mobile_money", "instrument": {"type": "phone", '
+body += b'"phone_number": "+233200000001", "country": "GH"}}'
+for _ in range(2):
+    urlopen(Request(os.environ["PAYMENTS_BASE_URL"] + "/payouts", body, headers)).close()
+raise SystemExit(int(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "own", "code"), [([], 0, 0), (["--fail-on-advice"], 0, 1), (["--fail-on-advice"], 7, 7)]
+)
+def test_exec_ends_with_what_the_advisor_found(
+    capfd: pytest.CaptureFixture[str], options: list[str], own: int, code: int
+) -> None:
+    command = [sys.executable, "-c", PAY_TWICE, str(own)]
+    assert main(["sandbox", "exec", *options, "--", *command]) == code
+    _, advice = capfd.readouterr().err.split("/_sandbox/\n")
+    assert advice == (
+        "Advisor: 1 finding, money at risk\n  A POST was sent again without an idempotency key\n"
+    )
+
+
 def test_the_first_program_of_the_readme_runs_as_the_readme_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

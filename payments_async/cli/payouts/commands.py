@@ -11,11 +11,10 @@ import attrs
 from cyclopts import App, Parameter
 
 from .._exit_codes import CommandEnded, Exit
-from .._output import JsonFlag, JsonProgressFlag
+from .._output import Flag, JsonFlag, JsonProgressFlag
 from .ledger_address import VARIABLE, LedgerAddress, require_address, require_batch, visible_password
 from .options import (
     BatchOptions,
-    Flag,
     LedgerArgument,
     Located,
     Path,

@@ -7,14 +7,13 @@ from typing import Annotated, Final
 
 from cyclopts import App, Parameter
 
-from .._output import JsonFlag, JsonLinesFlag, JsonProgressFlag
+from .._output import Flag, JsonFlag, JsonLinesFlag, JsonProgressFlag
 from .commands import address_of, batch_address, command, payouts
 from .ledger_address import LedgerAddress, require_database, visible_password, without_password
 from .options import (
     BatchOptions,
     DatabaseArgument,
     DatabaseOptions,
-    Flag,
     Ledger,
     Located,
     RecoverOptions,

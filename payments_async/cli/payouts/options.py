@@ -11,6 +11,7 @@ import attrs
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
 
+from .._output import Flag
 from .ledger_address import LedgerAddress
 
 _SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -81,7 +82,6 @@ def _share(_: Any, tokens: Sequence[Token]) -> float:
     return share_of(tokens[0].value)
 
 
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 Url = Annotated[str | None, Parameter(metavar="URL")]
 Path = Annotated[str, Parameter(metavar="PATH")]
 Ledger = Annotated[str | None, Parameter(metavar="LEDGER")]

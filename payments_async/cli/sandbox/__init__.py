@@ -10,7 +10,7 @@ from typing import Final
 
 from cyclopts import App
 
-from .._output import JsonFlag
+from .._output import Flag, JsonFlag
 from .options import ServeOptions
 
 sandbox: Final = App(name="sandbox")
@@ -29,12 +29,15 @@ def until_stopped(*, options: ServeOptions | None = None, json: JsonFlag = False
 
 
 @sandbox.command(name="exec")
-def execute(command: str, /, *arguments: str, options: ServeOptions | None = None) -> int:
+def execute(
+    command: str, /, *arguments: str, options: ServeOptions | None = None, fail_on_advice: Flag = False
+) -> int:
     """Run a command with a simulated service of its own: `payments sandbox exec -- python first.py`.
 
     The command finds it by PAYMENTS_BASE_URL and PAYMENTS_API_KEY; the service ends with it. Its address and
-    that of its inspector are printed on stderr. Put `--` before the command, whose options are its own. The
-    exit code is the command's own, 127 when there is no such command, 126 when it cannot be run.
+    that of its inspector are printed on stderr, and at the end what the Advisor found. Put `--` before the
+    command, whose options are its own. The exit code is the command's own, 127 when there is no such command,
+    126 when it cannot be run.
 
     Parameters
     ----------
@@ -42,7 +45,9 @@ def execute(command: str, /, *arguments: str, options: ServeOptions | None = Non
         What to run.
     arguments
         Its arguments.
+    fail_on_advice
+        End with 1 when the Advisor found something, although the command ended well: for CI.
     """
     from .serve import execute
 
-    return execute([command, *arguments], options or ServeOptions())
+    return execute([command, *arguments], options or ServeOptions(), fail_on_advice=fail_on_advice)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -18,6 +19,8 @@ from ..._runtime import SYSTEM
 from ...errors import ConfigurationError
 from ...models._masking import clean
 from ...sandbox import Sandbox, StateError, UnknownWord, VirtualClock
+from ...sandbox.advisor import HEADINGS
+from ...sandbox.advisor.findings import findings_of
 from ...sandbox.webhooks.address_guard import read_allowed
 from .._exit_codes import Exit
 from .options import ServeOptions
@@ -96,7 +99,10 @@ def serve(options: ServeOptions, *, as_json: bool) -> Exit:
     try:
         with suppress(KeyboardInterrupt), open_sandbox(options, preferred=DEFAULT_PORT) as sandbox:
             print_address(environment(sandbox), inspector_of(sandbox), options, as_json=as_json)
-            wait()
+            try:
+                wait()
+            finally:
+                print_advice(sandbox)
     finally:
         signal.signal(signal.SIGTERM, before)
     return Exit.DONE
@@ -131,16 +137,35 @@ def wait() -> None:
     threading.Event().wait()
 
 
-def execute(command: Sequence[str], options: ServeOptions) -> int:
+def print_advice(sandbox: Sandbox) -> bool:
+    """Print what the Advisor has found on stderr, if anything. Returns whether it has."""
+    found = [kept.finding for kept in findings_of(sandbox).update(sandbox)]
+    if not found:
+        return False
+    risk = ", money at risk" if any(finding.severity == "money" for finding in found) else ""
+    counted = Counter(HEADINGS[finding.rule] for finding in found)
+    lines = [f"Advisor: {len(found)} finding{'s' if len(found) > 1 else ''}{risk}"]
+    lines += [
+        f"  {heading}" + (f" ({count} times)" if count > 1 else "") for heading, count in counted.items()
+    ]
+    with suppress(BrokenPipeError):
+        print("\n".join(lines), file=sys.stderr, flush=True)
+    return True
+
+
+def execute(command: Sequence[str], options: ServeOptions, *, fail_on_advice: bool) -> int:
     """Run `command` and return its exit code, 128 and the signal's number when a signal ended it.
 
+    With `fail_on_advice` a command that ended well ends with 1 when the Advisor found something.
     Raises ConfigurationError when an option cannot be used.
     """
     with open_sandbox(options) as sandbox:
         with suppress(BrokenPipeError):  # without a reader the command runs all the same
             text = f"payments sandbox: {sandbox.base_url}, inspector {inspector_of(sandbox)}"
             print(text, file=sys.stderr, flush=True)
-        return _run(command, {**os.environ, **environment(sandbox)})
+        code = _run(command, {**os.environ, **environment(sandbox)})
+        has_advice = print_advice(sandbox)
+    return Exit.REFUSED if code == Exit.DONE and fail_on_advice and has_advice else code
 
 
 def _run(command: Sequence[str], variables: Mapping[str, str]) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from .._journal import JournalEntry
-from . import polling, retries, webhooks
+from . import accepted, polling, retries, webhooks
 from .evidence import AdvisorEvidence, Finding, evidence_from
 
 __all__ = ["Finding", "advise"]
@@ -26,6 +26,7 @@ HEADINGS: Mapping[str, str] = {
     "live_reads": "Live operations took the place of normal reads",
     "webhook_trusted": "A webhook was accepted, and its record never read back",
     "key_in_browser": "The secret key was used in a browser",
+    "accepted_as_is": "A request was accepted, and perhaps not as it was meant",
 }
 """The heading of a rule's findings."""
 
@@ -42,6 +43,7 @@ RULES: tuple[Rule, ...] = (
     polling.live_as_normal,
     webhooks.webhook_not_read_back,
     webhooks.key_in_a_browser,
+    accepted.accepted_as_it_is,
 )
 
 

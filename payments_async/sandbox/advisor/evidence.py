@@ -15,7 +15,7 @@ from ..common.operations import OPERATIONS, find_operation
 from ..common.values import Change, LoggedRequest, RequestRefused
 from ..records.records import ATTEMPT_STATES, PAYMENT_STATES, PAYOUT_STATES
 
-Severity = Literal["money", "limits", "secret"]
+Severity = Literal["money", "limits", "secret", "request"]
 G = TypeVar("G")
 
 _TABLES: Mapping[str, Mapping[str, frozenset[str]]] = {

@@ -36,6 +36,7 @@ _OVERLAP = 5_000
 class KeptFinding:
     """A finding with all its evidence so far. Times are seconds since 1970, of the sandbox."""
 
+    id: str
     finding: Finding
     first_at: float
     last_at: float
@@ -45,6 +46,17 @@ class KeptFinding:
     """How many of them its title counts: those of one judgement."""
     _newest: int = 0
     """The journal's number of the newest of them: a clock may stand still, numbers grow."""
+    _dismissed: int = 0
+    """`_newest` when it was dismissed."""
+
+    @property
+    def is_dismissed(self) -> bool:
+        """True once it was dismissed, until there is new evidence."""
+        return self._dismissed >= self._newest
+
+    def dismiss(self) -> None:
+        """Show it no more, until there is new evidence."""
+        self._dismissed = self._newest
 
     def is_shown_by(self, finding: Finding) -> bool:
         """True if `finding` is the same one, made again or with more evidence."""
@@ -72,6 +84,7 @@ class Findings:
     def __init__(self) -> None:
         self._kept: list[KeptFinding] = []
         self._lock = threading.Lock()
+        self._made = 0
         self._seen = 0
         """The number of the newest entry that was judged."""
         self.requests: int = 0
@@ -80,15 +93,26 @@ class Findings:
         """How many accepted webhooks may still be read back in time, so that they are no findings yet."""
 
     def update(self, sandbox: SandboxControls) -> list[KeptFinding]:
-        """Judge what is new in the journal, and give every finding, those that endanger money first."""
+        """Judge what is new in the journal, and give the findings, those that endanger money first.
+
+        Those that were dismissed are left out.
+        """
         with self._lock:
             entries = sandbox.entries(max(0, self._seen - _OVERLAP))
             sandbox.journal.mark_read()
             self._add(entries, sandbox.clock.now())
             return sorted(
-                (attrs.evolve(kept) for kept in self._kept),
+                (attrs.evolve(kept) for kept in self._kept if not kept.is_dismissed),
                 key=lambda kept: (kept.finding.severity != "money", kept.first_at, kept.finding.requests),
             )
+
+    def dismiss(self, finding_id: str) -> None:
+        """Leave a finding out until there is new evidence; `LookupError`."""
+        with self._lock:
+            found = next((kept for kept in self._kept if kept.id == finding_id), None)
+            if found is None:
+                raise LookupError(f"no finding {finding_id!r}")
+            found.dismiss()
 
     def _add(self, entries: Sequence[JournalEntry], now: float) -> None:
         self.requests += sum(
@@ -112,8 +136,17 @@ class Findings:
         bounded = attrs.evolve(
             finding, requests=_bounded(finding.requests), webhooks=_bounded(finding.webhooks)
         )
+        self._made += 1
         self._kept.append(
-            KeptFinding(bounded, min(moments), max(moments), len(moments), len(moments), max(numbers))
+            KeptFinding(
+                f"finding_{self._made}",
+                bounded,
+                min(moments),
+                max(moments),
+                len(moments),
+                len(moments),
+                max(numbers),
+            )
         )
         of_rule = [one for one in self._kept if one.finding.rule == finding.rule]
         if len(of_rule) > FINDINGS:

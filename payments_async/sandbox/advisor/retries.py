@@ -24,6 +24,8 @@ _PAIRS = 3
 
 
 _NOTHING_HELPS = "Each repeat can move money again: the service cannot know that it is the same request."
+_PAID_AGAIN = "an answer that was lost is paid a second time."
+_ANOTHER_PAGE = "each repeat makes another page to pay on: a payer who is given both can pay twice."
 _REFERENCE_HELPED = (
     "Only the payout's reference kept a repeat from moving money again, and its 409 does not say what became "
     "of the first try."
@@ -43,13 +45,20 @@ def repeated_without_key(evidence: AdvisorEvidence) -> Iterator[Finding]:
                 "post_without_key",
                 "money",
                 f"{_name(tries[0])} sent {len(tries)} times{_in_runs(tries)} without an idempotency key",
-                _REFERENCE_HELPED if any(sent.was_duplicate for sent in tries) else _NOTHING_HELPS,
+                _effect_of_repeats(tries),
                 "Limits, Idempotency",
                 "Make one X-Idempotency-Key for the thing paid for, store it, and send it with every try. "
                 "The SDK does this by itself.",
                 ids(tries),
                 tries[0].reference or tries[0].log.path,
             )
+
+
+def _effect_of_repeats(tries: Sequence[ObservedRequest]) -> str:
+    """What repeats without a key do."""
+    if tries[0].log.operation == "checkouts.create":
+        return _ANOTHER_PAGE.capitalize()
+    return _REFERENCE_HELPED if any(sent.was_duplicate for sent in tries) else _NOTHING_HELPS
 
 
 def _in_runs(tries: Sequence[ObservedRequest]) -> str:
@@ -81,7 +90,8 @@ def one_body_under_two_keys(evidence: AdvisorEvidence) -> Iterator[Finding]:
                 "two_keys",
                 "money",
                 f"{_name(same[0])}: the same body under {len(keys)} idempotency keys",
-                "A new key makes a retry a new request: an answer that was lost is paid a second time.",
+                "A new key makes a retry a new request: "
+                + (_ANOTHER_PAGE if same[0].log.operation == "checkouts.create" else _PAID_AGAIN),
                 "Limits, Idempotency",
                 "Make the key once, before the first try, from the thing paid for; send it with every try.",
                 ids(same),

@@ -65,12 +65,11 @@ _COUNTRY = text(pattern="[A-Za-z]{2}", rule="must be a two-letter country code")
 _TEXT = RequestField(text())
 _LABEL = RequestField(text(pattern=r"(?s)(?=.*\S).*", rule="must not be empty"), required=True)
 
-_CUSTOMER = members(
-    {
-        **dict.fromkeys(("email", "first_name", "last_name", "address", "city", "state", "zip"), _TEXT),
-        "country": RequestField(_COUNTRY),
-    }
-)
+CUSTOMER: Mapping[str, RequestField] = {
+    **dict.fromkeys(("email", "first_name", "last_name", "address", "city", "state", "zip"), _TEXT),
+    "country": RequestField(_COUNTRY),
+}
+_CUSTOMER = members(CUSTOMER)
 _PHONE = members({"number": _LABEL, "country": RequestField(_COUNTRY)})
 
 GATEWAYS: Mapping[str, Mapping[str, RequestField]] = {

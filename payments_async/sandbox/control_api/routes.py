@@ -74,6 +74,7 @@ def _advice(sandbox: SandboxControls, call: ControlCall) -> JsonObject:
     findings = findings_of(sandbox)
     found = [
         {
+            "id": kept.id,
             **attrs.asdict(kept.finding),
             "first_at": stamp(kept.first_at),
             "last_at": stamp(kept.last_at),
@@ -82,6 +83,12 @@ def _advice(sandbox: SandboxControls, call: ControlCall) -> JsonObject:
         for kept in findings.update(sandbox)
     ]
     return {"findings": found, "watched": findings.watched}
+
+
+def _dismiss(sandbox: SandboxControls, call: ControlCall) -> JsonObject:
+    call.only()
+    findings_of(sandbox).dismiss(call.path["id"])
+    return {"message": "Dismissed, until it happens again."}
 
 
 def _assumptions(sandbox: SandboxControls, call: ControlCall) -> JsonObject:
@@ -124,6 +131,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "keys", "keys by fingerprint, never whole", clock.keys),
     Route("POST", "keys", "status, allowlist; the only answer with a whole key", _new_key),
     Route("GET", "advice", "where the integration breaks the interface's guidance", _advice),
+    Route("POST", "advice/{id}/dismiss", "leave a finding out until it happens again", _dismiss),
     Route("GET", "assumptions", "the gaps and how this profile fills them", _assumptions),
     Route("POST", "reset", "start over; keys and the time stay", _reset),
 )

@@ -66,6 +66,14 @@ def lasted(seconds: float | None) -> str:
     return f"{seconds * 1e3:.0f} ms" if seconds < 1 else f"{seconds:,.2f} s"
 
 
+def ago(seconds: float) -> str:
+    """How long ago: `now`, `40 s ago`, `12 min ago`, `5 h ago`, `3 days ago`."""
+    for unit, size, most in (("s", 1, 60), ("min", 60, 60), ("h", 3_600, 48)):
+        if seconds < size * most:
+            return f"{seconds / size:.0f} {unit} ago" if seconds >= 1 else "now"
+    return f"{seconds / 86_400:,.0f} days ago"
+
+
 def tone(status: str) -> str:
     """The colour of a status: ok, wait, bad or idle."""
     return _TONES.get(status, "idle")
@@ -77,6 +85,7 @@ def http_tone(status: int) -> str:
 
 
 FILTERS: Mapping[str, Callable[..., str]] = {
+    "ago": ago,
     "clock": clock,
     "clock_short": clock_short,
     "day": day,

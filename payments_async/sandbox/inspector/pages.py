@@ -266,6 +266,7 @@ def _advisor(page: PageRequest) -> Context:
         "groups": _groups(found),
         "requests": findings.requests,
         "watched": findings.watched,
+        "now": page.sandbox.clock.now(),
         "within": READ_BACK_WITHIN,
     }
 

@@ -434,7 +434,7 @@ async def test_our_own_client_gives_no_reason_for_advice(
 
     async def pay(number: int) -> Any:
         return await client.payouts.create(
-            amount=Decimal("10.10"), currency="XOF", method="m", instrument=wallet, reference=f"r-{number}"
+            amount=Decimal("10.10"), currency="GHS", method="m", instrument=wallet, reference=f"r-{number}"
         )
 
     made = [await pay(number) for number in range(3)]
@@ -457,3 +457,64 @@ async def test_our_own_client_gives_no_reason_for_advice(
 
     assert findings(serving) == []
     assert len(serving.requests) > 60
+
+
+# --- what is accepted without a word ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "change", "title"),
+    [
+        (PAYOUTS, {"currency": "AAA"}, "AAA is no currency of ISO 4217"),
+        (PAYOUTS, {"amount": 10.001}, "the amount has more decimals than GHS, which has 2"),
+        (INTENTS, {"amount": 10.5}, "the amount has more decimals than XOF, which has 0"),
+        (PAYOUTS, {"method": "Mobile Money"}, "'Mobile Money' has not the form of a method's code"),
+        (
+            PAYOUTS,
+            {"method": "bank_transfer"},
+            "the instrument is a phone, and the method is bank_transfer",
+        ),
+        (PAYOUTS, {"refrence": "r-2"}, "refrence is no field; reference is one"),
+        (
+            CHECKOUTS,
+            {"customer": {"firstName": "Ada"}},
+            "customer.firstName is no field; customer.first_name is one",
+        ),
+        (CHECKOUTS, {"return_url": "/thanks"}, "return_url is no http or https address"),
+        (PAYOUTS, {"webhook_url": "shop.test/hook"}, "webhook_url is no http or https address"),
+    ],
+)
+def test_what_may_be_accepted_and_mean_something_else_is_shown(
+    api: Api, sandbox: Sandbox, path: str, change: Mapping[str, object], title: str
+) -> None:
+    body = {**(PAYOUT if path == PAYOUTS else INTENT), "currency": "GHS" if path == PAYOUTS else "XOF"}
+    for number in range(2):
+        api.post(path, {**body, **change}, idempotency_key=f"key-0000{number}")
+    assert rules(sandbox) == ["accepted_as_is"]
+    (finding,) = findings(sandbox)
+    assert finding.title.partition(": ")[2] == title
+    assert len(finding.requests) == 2
+    assert finding.severity == "request"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sender_name": "a field of a newer interface"},
+        {"method": "moov_bj"},
+        {"method": "own_code_7"},
+        {"webhook_url": "http://127.0.0.1:9/hook"},
+        {"customer": {"first_name": "Ada", "loyalty": "gold"}},
+        {"amount": 10.50, "currency": "GHS"},
+    ],
+)
+def test_what_can_be_meant_is_no_finding(api: Api, sandbox: Sandbox, change: Mapping[str, object]) -> None:
+    api.post(PAYOUTS, {**PAYOUT, **change}, idempotency_key="key-00001")
+    assert findings(sandbox) == []
+
+
+def test_a_repeated_checkout_is_another_page_and_not_a_second_payment(api: Api, sandbox: Sandbox) -> None:
+    for _ in range(2):
+        api.post(CHECKOUTS, ORDER)
+    (finding,) = findings(sandbox)
+    assert finding.why == "Each repeat makes another page to pay on: a payer who is given both can pay twice."

@@ -10,6 +10,7 @@ import pytest
 from payments_async.sandbox import Sandbox
 from payments_async.sandbox._journal import Journal, WebhookTried
 from payments_async.sandbox.advisor import advise, findings
+from payments_async.sandbox.inspector.filters import ago
 from tests.sandbox.inspector.test_pages import page, text_of
 from tests.sandbox.raw_requests import INTENT, Api
 
@@ -71,7 +72,32 @@ def test_a_finding_counts_on_with_its_first_and_last_time(api: Api, sandbox: San
     )
     assert sandbox.clock.now() == began + 21
     shown = text_of(page(sandbox, "advisor"))
-    assert "3 requests, 2026-01-01 00:00:00 to 2026-01-01 00:00:14" in shown
+    assert "3 requests, 2026-01-01 00:00:00 to 2026-01-01 00:00:14 , last seen 7 s ago" in shown
+
+
+def test_a_finding_that_was_dismissed_returns_with_new_evidence(api: Api, sandbox: Sandbox) -> None:
+    for _ in range(2):
+        api.payout(reference="r-1")
+    (found,) = advice(sandbox)
+    assert f"POST advice/{found['id']}/dismiss" in page(sandbox, "advisor")
+    dismissal = f"/_sandbox/api/advice/{found['id']}/dismiss"
+    json_type = {"Content-Type": "application/json"}
+    assert sandbox.handle("POST", dismissal, json_type, b"{}").status == 200
+    assert advice(sandbox) == []
+    assert "Nothing found so far." in text_of(page(sandbox, "advisor"))
+    api.payout(reference="r-1")
+    (again,) = advice(sandbox)
+    assert (again["id"], again["count"]) == (found["id"], 3)
+    unknown = dismissal.replace("finding_1", "finding_9")
+    assert sandbox.handle("POST", unknown, json_type, b"{}").status == 404
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.2, "now"), (59, "59 s ago"), (720, "12 min ago"), (7_200, "2 h ago"), (260_000, "3 days ago")],
+)
+def test_how_long_ago_is_a_short_text(seconds: float, text: str) -> None:
+    assert ago(seconds) == text
 
 
 def test_its_evidence_has_a_bound_and_its_count_none(
