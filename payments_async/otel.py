@@ -40,7 +40,7 @@ _CALL: Final = context.create_key("payments-call")
 _BOUNDS: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 """Seconds: the bounds that the conventions for HTTP give to histograms of durations."""
 
-_MOMENTS: Final[Mapping[type[events.Event], tuple[str, tuple[str, ...]]]] = {
+_SPAN_EVENTS: Final[Mapping[type[events.Event], tuple[str, tuple[str, ...]]]] = {
     events.Throttled: ("payments.limit.waited", ("waited",)),
     events.GateClosed: ("payments.limit.closed", ("seconds",)),
     events.RetryScheduled: ("payments.retry.scheduled", ("delay", "reason")),
@@ -106,7 +106,7 @@ class OpenTelemetry:
             meter_provider: the global one when absent.
             on_event: a hook of your own, called with each event after its span has begun or ended.
         """
-        self._next = on_event
+        self._on_event = on_event
         self._calls: dict[int, _OpenCall] = {}
         self._watched: WeakKeyDictionary[LimitedClient, str] = WeakKeyDictionary()
         self._tracer = trace.get_tracer(__package__, __version__, tracer_provider)
@@ -122,10 +122,16 @@ class OpenTelemetry:
             "payments.client.refusals", "{refusal}", "Answers with a status from 400 to 499."
         )
         meter.create_observable_gauge(
-            "payments.client.limit.usage", [self._used], "{request}", "Requests that count against a limit."
+            "payments.client.limit.usage",
+            [self._limit_usage],
+            "{request}",
+            "Requests that count against a limit.",
         )
         meter.create_observable_gauge(
-            "payments.client.limit.max", [self._most], "{request}", "Requests a minute that a limit allows."
+            "payments.client.limit.max",
+            [self._limit_max],
+            "{request}",
+            "Requests a minute that a limit allows.",
         )
 
     def watch(self, client: LimitedClient, name: str = "default") -> None:
@@ -140,13 +146,13 @@ class OpenTelemetry:
     def __call__(self, event: events.Event) -> None:
         """Take an event of a call."""
         if isinstance(event, events.CallStarted):
-            self._begin(event)
+            self._start_call(event)
         elif call := self._calls.get(event.call):
-            self._go_on(call, event)
-        if self._next is not None:
-            self._next(event)
+            self._record_event(call, event)
+        if self._on_event is not None:
+            self._on_event(event)
 
-    def _begin(self, event: events.CallStarted) -> None:
+    def _start_call(self, event: events.CallStarted) -> None:
         """Begin the span of a call. The name of an unlisted operation holds its path, and is left out."""
         operation = "request" if " " in event.operation else event.operation
         parts = urlsplit(event.base_url)
@@ -167,7 +173,7 @@ class OpenTelemetry:
         current = context.set_value(_CALL, call, trace.set_span_in_context(span))
         return _OpenSpan(span, call, context.attach(current))
 
-    def _go_on(self, call: _OpenCall, event: events.Event) -> None:
+    def _record_event(self, call: _OpenCall, event: events.Event) -> None:
         if isinstance(event, events.RequestSent):
             facts = {**call.http, "url.full": call.url}
             if event.attempt > 1:
@@ -177,9 +183,9 @@ class OpenTelemetry:
         elif isinstance(event, events.AttemptEnded):
             self._end_attempt(call, event)
         elif isinstance(event, events.CallEnded):
-            self._end(call, event)
-        elif type(event) in _MOMENTS:
-            name, fields = _MOMENTS[type(event)]
+            self._end_call(call, event)
+        elif type(event) in _SPAN_EVENTS:
+            name, fields = _SPAN_EVENTS[type(event)]
             facts = {f"payments.{field}": getattr(event, field) for field in fields}
             call.span.span.add_event(name, facts)
             if isinstance(event, events.Throttled):
@@ -197,18 +203,18 @@ class OpenTelemetry:
         call.attempt.end(failure, {**answer, "payments.verdict": event.verdict})
         call.attempt = None
 
-    def _end(self, call: _OpenCall, event: events.CallEnded) -> None:
+    def _end_call(self, call: _OpenCall, event: events.CallEnded) -> None:
         del self._calls[event.call]
         effect = {"payments.effect": event.effect}
         failed = {} if event.error is None else {"error.type": event.error}
         self._durations.record(event.elapsed, {**_named(call.operation), **effect, **failed})
         call.span.end(event.error, effect)
 
-    def _used(self, options: CallbackOptions) -> Iterator[Observation]:
+    def _limit_usage(self, options: CallbackOptions) -> Iterator[Observation]:
         for state, facts in self._limits():
             yield Observation(state.used, facts)
 
-    def _most(self, options: CallbackOptions) -> Iterator[Observation]:
+    def _limit_max(self, options: CallbackOptions) -> Iterator[Observation]:
         for state, facts in self._limits():
             yield Observation(state.limit, facts)
 
