@@ -11,7 +11,7 @@ personal: no key, id, reference, query, header, body or message; paths are templ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import Token
 from typing import Any, Final, Protocol
@@ -39,6 +39,8 @@ Attributes = Mapping[str, str | int | float]
 _CALL: Final = context.create_key("payments-call")
 _BOUNDS: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 """Seconds: the bounds that the conventions for HTTP give to histograms of durations."""
+_LONG_BOUNDS: Final = (*_BOUNDS, 30.0, 60.0, 120.0)
+"""Seconds: calls also wait for the rate limit, a minute, or as long as a 429 says."""
 
 _SPAN_EVENTS: Final[Mapping[type[events.Event], tuple[str, tuple[str, ...]]]] = {
     events.Throttled: ("payments.limit.waited", ("waited",)),
@@ -112,11 +114,11 @@ class OpenTelemetry:
         self._tracer = trace.get_tracer(__package__, __version__, tracer_provider)
         meter = metrics.get_meter(__package__, __version__, meter_provider)
 
-        def seconds(name: str, description: str) -> metrics.Histogram:
-            return meter.create_histogram(name, "s", description, explicit_bucket_boundaries_advisory=_BOUNDS)
+        def seconds(name: str, description: str, bounds: Sequence[float] = _LONG_BOUNDS) -> metrics.Histogram:
+            return meter.create_histogram(name, "s", description, explicit_bucket_boundaries_advisory=bounds)
 
         self._durations = seconds("payments.client.call.duration", "Duration of calls.")
-        self._attempts = seconds("http.client.request.duration", "Duration of HTTP client requests.")
+        self._attempts = seconds("http.client.request.duration", "Duration of HTTP client requests.", _BOUNDS)
         self._waits = seconds("payments.client.limit.wait", "Time that calls waited for the rate limit.")
         self._refusals = meter.create_counter(
             "payments.client.refusals", "{refusal}", "Answers with a status from 400 to 499."
@@ -162,8 +164,8 @@ class OpenTelemetry:
             "server.port": parts.port or (443 if parts.scheme == "https" else 80),
         }
         if event.template is not None:
-            http["url.template"] = event.template
-        url = event.base_url + (event.template or "")
+            http["url.template"] = parts.path + event.template
+        url = event.base_url + (event.template or "/{path}")
         span = self._span(f"payments {operation}", event.call, SpanKind.INTERNAL, _named(operation))
         self._calls[event.call] = _OpenCall(operation, http, url, span)
 

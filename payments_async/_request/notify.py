@@ -43,6 +43,8 @@ def finished(emitter: Emitter, history: CallHistory, error: BaseException | None
     operation, attempts, effect = history.call.operation, history.attempts, history.effect
     if isinstance(error, PaymentsError):
         effect = error.effect
+    elif hasattr(error, "outcome"):  # a cancellation of a call in doubt
+        effect = "unknown"
     elif error is None and operation.creates:
         effect = "happened"
     name = None if error is None else type(error).__name__

@@ -34,7 +34,7 @@ from .history import CallHistory
 from .idempotency import KeyMaker, UsedKeys
 from .key_state import Keys, KeyState
 from .outcome import AttemptResult, read_answer, read_failure
-from .pending import PendingRequests, join
+from .pending import PendingRequest, PendingRequests, join
 from .pending import of as pending_of
 from .prepare import Call, prepare
 from .retry import before_retry, close_limiters, refuse_long_wait, wait_until
@@ -113,13 +113,28 @@ class Pipeline:
         if not is_own:
             deadline = call.deadline or self.settings.deadline
             history = CallHistory(call, self.runtime.monotonic(), deadline, self.moment)
-            return await join(requests, request, self.runtime, self.run, history)
+            return await self._join(history, request)
         try:
             value = await self.run(call)
         except BaseException as stopped:
             requests.give_up(request, stopped, self.runtime.monotonic())
             raise
         requests.leave(request, ("record", value))
+        return value
+
+    async def _join(self, history: CallHistory, request: PendingRequest) -> Any:
+        """Return the outcome of a request that another call sends, with events of this call around it."""
+        emitter = self.settings.emitter
+        if emitter.enabled:
+            notify.started(emitter, history, self.settings.base_url)
+        try:
+            value = await join(self.pending, request, self.runtime, self.run, history)
+        except BaseException as error:
+            if history.number:
+                notify.finished(emitter, history, error, self.runtime.monotonic())
+            raise
+        if history.number:
+            notify.finished(emitter, history, None, self.runtime.monotonic())
         return value
 
     def __reduce__(self) -> NoReturn:

@@ -110,13 +110,13 @@ async def test_a_call_is_a_span_with_a_child_for_each_attempt(connect: Connect, 
         await client.payouts.create(**PAYOUT)
     *attempts, call, caller = backend.ended()
     assert [(span.name, span.kind.name) for span in (*attempts, call)] == [
-        *[("POST /payouts", "CLIENT")] * 3,
+        *[("POST /v1/payouts", "CLIENT")] * 3,
         ("payments payouts.create", "INTERNAL"),
     ]
     assert call.parent == caller.get_span_context()
     assert [span.parent for span in attempts] == [call.get_span_context()] * 3
     address = {"server.address": "127.0.0.1", "server.port": 9, "url.full": f"{BASE_URL}/payouts"}
-    http = {"http.request.method": "POST", "url.template": "/payouts", **address}
+    http = {"http.request.method": "POST", "url.template": "/v1/payouts", **address}
     ends = (
         {"http.response.status_code": 429, "error.type": "429", "payments.verdict": "not_executed"},
         {"http.request.resend_count": 1, "error.type": "timeout", "payments.verdict": "in_doubt"},
@@ -175,6 +175,7 @@ async def test_metrics_count_calls_attempts_refusals_and_the_time_waited(
     ((facts, waited),) = backend.points("payments.client.limit.wait")
     assert (facts, waited.count) == (create, 1)
     assert 60.0 <= waited.sum <= 60.1
+    assert waited.bucket_counts[-1] == 0, "a minute is told from more than two"
 
 
 async def test_the_use_of_the_limits_is_shown_while_the_client_lives(
@@ -225,13 +226,21 @@ async def test_a_client_whose_limits_cannot_be_had_silences_no_other(
 
 
 @pytest.mark.parametrize(
-    ("path", "name"),
-    [("/payouts/po_7/sync", "GET /payouts/{payout_id}/sync"), ("/people/po_7", "GET")],
+    ("path", "name", "shown"),
+    [
+        ("/payouts/po_7/sync", "GET /at/v1/payouts/{payout_id}/sync", "/payouts/{payout_id}/sync"),
+        ("/people/po_7", "GET", "/{path}"),
+    ],
 )
-async def test_paths_are_templates(connect: Connect, backend: Backend, path: str, name: str) -> None:
-    client = play(connect, answer(200, {"data": {"id": "po_7"}}), on_event=backend.telemetry).client
+async def test_paths_are_templates(
+    connect: Connect, backend: Backend, path: str, name: str, shown: str
+) -> None:
+    base = "http://127.0.0.1:9/at/v1"
+    said = answer(200, {"data": {"id": "po_7"}})
+    client = play(connect, said, base_url=base, on_event=backend.telemetry).client
     await client.request("GET", path, params={"customer_id": "cu_7"})
     assert [span.name for span in backend.ended()] == [name, "payments request"]
+    assert attributes(backend.one(name))["url.full"] == base + shown
     assert "po_7" not in backend.everything()
     assert "cu_7" not in backend.everything()
 
@@ -240,7 +249,7 @@ async def test_calls_made_at_the_same_time_keep_apart(connect: Connect, backend:
     client = play(connect, lost(), PAGE, on_event=backend.telemetry).client
     await asyncio.gather(*(client.payouts.list() for _ in range(5)))
     calls = {span.get_span_context().span_id for span in backend.ended() if span.name.startswith("payments")}
-    attempts = [span for span in backend.ended() if span.name == "GET /payouts"]
+    attempts = [span for span in backend.ended() if span.name == "GET /v1/payouts"]
     assert len(calls) == 5
     assert len(attempts) == 6
     assert {span.parent.span_id for span in attempts if span.parent} == calls
@@ -293,10 +302,11 @@ def test_events_of_calls_that_began_unheard_are_passed_on(backend: Backend) -> N
     backend.telemetry(events.CallEnded("payouts.list", 0, "none", None, None, 0.1, call=9))
 
 
-def test_without_a_provider_nothing_is_told() -> None:
-    telemetry = OpenTelemetry()
-    telemetry(events.CallStarted("payouts.list", 0, "GET", "/payouts", "https://api.test/v1", call=1))
-    telemetry(events.CallEnded("payouts.list", 0, "none", None, None, 0.1, call=1))
+async def test_a_program_without_providers_has_no_spans(connect: Connect) -> None:
+    heard: list[bool] = []
+    telemetry = OpenTelemetry(on_event=lambda event: heard.append(trace.get_current_span().is_recording()))
+    await play(connect, PAGE, on_event=telemetry).client.payouts.list()
+    assert heard == [False] * 4
 
 
 async def test_nothing_told_is_a_secret_or_personal(connect: Connect, backend: Backend) -> None:

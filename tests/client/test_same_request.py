@@ -21,6 +21,7 @@ from payments_async import (
     RateLimits,
     ServerError,
     UnprocessableError,
+    events,
 )
 from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async._request import pending
@@ -159,6 +160,31 @@ async def test_a_definite_refusal_is_every_callers(connect: Connect, callers: Ca
     assert len(transport.requests) == 1
 
 
+async def test_each_caller_of_one_request_has_the_events_of_a_call(
+    connect: Connect, callers: Callers
+) -> None:
+    heard: list[Any] = []
+    transport, runtime = held(callers, refusal(422), wanted=3)
+    client = connect(transport=runtime.wrap(transport), runtime=runtime, on_event=heard.append)
+    prepared = client.payouts.prepare(**PAYOUT)
+    await asyncio.gather(*(client.send(prepared) for _ in range(3)), return_exceptions=True)
+    begun = [event.call for event in heard if isinstance(event, events.CallStarted)]
+    ended = {
+        event.call: (event.error, event.effect) for event in heard if isinstance(event, events.CallEnded)
+    }
+    assert ended == dict.fromkeys(begun, ("UnprocessableError", "none"))
+    assert (len(begun), [type(event).__name__ for event in heard].count("RequestSent")) == (3, 1)
+
+
+async def test_a_caller_who_joins_has_the_effect_of_the_call(connect: Connect, callers: Callers) -> None:
+    heard: list[Any] = []
+    transport, runtime = held(callers, payout_answer(), wanted=2)
+    client = connect(transport=runtime.wrap(transport), runtime=runtime, on_event=heard.append)
+    prepared = client.payouts.prepare(**PAYOUT)
+    await asyncio.gather(client.send(prepared), client.send(prepared))
+    assert [event.effect for event in heard if isinstance(event, events.CallEnded)] == ["happened"] * 2
+
+
 async def test_once_it_has_ended_it_is_sent_again(connect: Connect, callers: Callers) -> None:
     transport, runtime = held(callers, payout_answer(), wanted=1)
     client = connect(transport=runtime.wrap(transport), runtime=runtime)
@@ -215,8 +241,9 @@ async def test_when_the_first_caller_gives_up_the_next_one_continues(
 async def test_a_caller_who_gives_up_waiting_learns_that_it_is_in_doubt(
     connect: Connect, callers: Callers
 ) -> None:
+    heard: list[Any] = []
     transport, runtime = held(callers, payout_answer(), wanted=99)
-    client = connect(transport=runtime.wrap(transport), runtime=runtime)
+    client = connect(transport=runtime.wrap(transport), runtime=runtime, on_event=heard.append)
     prepared = client.payouts.prepare(**PAYOUT)
     first = asyncio.ensure_future(client.send(prepared))
     await callers.next()
@@ -226,6 +253,7 @@ async def test_a_caller_who_gives_up_waiting_learns_that_it_is_in_doubt(
     with pytest.raises(asyncio.CancelledError) as stopped:
         await second
     assert stopped.value.outcome.prepared == prepared  # type: ignore[attr-defined] # it rides along
+    assert (heard[-1].error, heard[-1].effect) == ("CancelledError", "unknown")
     transport.released.set()
     assert (await first).id == "po_1"
 
