@@ -123,8 +123,9 @@ def tests_on(session: nox.Session) -> None:
 def lowest(session: nox.Session) -> None:
     """All tests with the oldest version of every dependency that we accept, extras included."""
     sync(session, "tests")
-    floors = ["uv", "pip", "install", "--quiet", "--no-config", "--resolution=lowest-direct"]
-    session.run_install(*floors, f"--python={session.virtualenv.location}", ".[all,parquet]")
+    floors = ["uv", "pip", "install", "--quiet", "--no-config", "--resolution=lowest-direct", "--upgrade"]
+    otel = ["opentelemetry-sdk>=1.30", "opentelemetry-instrumentation-aiohttp-client>=0.51b0"]  # one version
+    session.run_install(*floors, f"--python={session.virtualenv.location}", ".[all,parquet]", *otel)
     run_tests(session)
 
 
