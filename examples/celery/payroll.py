@@ -36,7 +36,7 @@ def client() -> AsyncPayments:
 
 
 @app.task(bind=True, max_retries=None)
-def pay_chunk(task: Task, batch_id: str, chunk: int) -> None:
+def pay_chunk(task: Task[..., None], batch_id: str, chunk: int) -> None:
     """Pay what can be paid of one chunk now. It can be called at any time, and any number of times."""
 
     async def pay() -> RunEnd:

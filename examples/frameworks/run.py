@@ -158,7 +158,7 @@ class Stage:
                 amount=amount, currency="GHS", method="mobile_money", instrument=wallet, reference=reference
             )
 
-    def references(self) -> list[str | None]:
+    def references(self) -> list[str]:
         """The payouts that were made."""
         return sorted(payout.reference or "" for payout in self.sandbox.books.payouts())
 
@@ -273,7 +273,7 @@ def celery(stage: Stage) -> str:
             stage.sandbox.on("payouts.create", reference="invoice-4").respond(f"slow:{PATIENCE}s", times=1)
             lost = pay("invoice-4", "10.10", "+233200000001")
             until(lambda: "invoice-4" in stage.references())
-            for worker in tasks.control.inspect().stats().values():
+            for worker in (tasks.control.inspect().stats() or {}).values():
                 for process in worker["pool"]["processes"]:
                     os.kill(process, signal.SIGKILL)
             assert lost.get(PATIENCE)["status"] == "pending"
