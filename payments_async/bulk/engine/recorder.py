@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 import attrs
 
 from ..._runtime import Runtime, Timer
+from ...errors import Effect
 from ..errors import BulkError
 from ..ledger.ledger import Ledger
 from ..ledger_errors import LedgerError
@@ -28,11 +29,12 @@ class OutcomesUnrecorded(BulkError):
     Nothing is lost: the next run sends them again under the same references and learns the same.
     """
 
+    effects: ClassVar[tuple[Effect, ...]] = ("unknown",)
     remedy = "see to the ledger, then run the same batch again: it sends these rows under the same references"
 
     def __init__(self, cause: LedgerError, outcomes: Sequence[RowOutcome]) -> None:
         text = f"{cause}; {len(outcomes)} outcomes are not recorded, the next run will learn them again"
-        super().__init__(text)
+        super().__init__(text, effect="unknown")
         self.__cause__: BaseException | None = cause
         self.outcomes: tuple[RowOutcome, ...] = tuple(outcomes)
         """The unrecorded outcomes, without account data."""

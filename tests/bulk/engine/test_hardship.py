@@ -136,6 +136,7 @@ async def test_outcomes_that_cannot_be_recorded_are_handed_over_and_learned_agai
         with monkeypatch.context() as patch, pytest.raises(OutcomesUnrecorded) as caught:
             patch.setattr(SqliteLedger, "record", _raising(LedgerFull("l", "the disk is full")))
             await paid(tmp_path / "l", client, items(500), concurrency=3)
+        assert caught.value.effect == "unknown"
         handed = json.loads(caught.value.to_json())
         assert len(handed) == len(caught.value.outcomes) == len(service.books.payouts()) < 500
         assert {outcome["known"]["state"] for outcome in handed} == {"CREATED"}
