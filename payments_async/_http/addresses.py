@@ -57,7 +57,7 @@ def normal(address: str) -> str:
     return parts._replace(netloc=user + at + host + explicit).geturl().rstrip("/")
 
 
-def place(address: str) -> str:
+def host_and_port(address: str) -> str:
     """Host and port of an address, without its user: `api.test:443`."""
     parts = urlsplit(address)
     return f"{_host(parts)}:{parts.port or _DEFAULT_PORTS.get(parts.scheme, 80)}"

@@ -12,7 +12,7 @@ import attrs
 
 from .. import _assumptions, models
 from .._codec import decode
-from .._http.addresses import place
+from .._http.addresses import host_and_port
 from .._http.types import HTTPResponse, TransportError
 from ..errors import (
     APIConnectionError,
@@ -59,7 +59,7 @@ def read_failure(call: Call, failure: TransportError, *, sent: bool, url: str = 
     if failure.kind == "too_large":
         return AttemptResult(verdict, failure.kind, error=_oversized(call, failure))
     cls = APITimeoutError if failure.kind == "timeout" else APIConnectionError
-    source = f" from {place(url)}" if url else ""
+    source = f" from {host_and_port(url)}" if url else ""
     error = cls(
         f"{call.operation.name}: no answer{source} ({failure.kind}: {failure.detail})",
         kind=failure.kind,

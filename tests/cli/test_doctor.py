@@ -16,7 +16,7 @@ from payments_async._runtime import SYSTEM
 from payments_async.cli import main
 from payments_async.cli._exit_codes import Exit
 from payments_async.cli.doctor import probes
-from payments_async.cli.doctor.checks import MOST_SKEW
+from payments_async.cli.doctor.checks import MAX_CLOCK_SKEW
 from payments_async.sandbox import Sandbox, SandboxLimits
 from tests.conftest import BASE_URL, KEY
 from tests.support.canary import CANARY_KEY, NEEDLE
@@ -81,7 +81,7 @@ def test_a_sound_set_up_is_found_sound(service: Sandbox, capsys: pytest.CaptureF
     assert found["key"]["environment"] == "sandbox"
     assert found["dns"]["addresses"] == ["127.0.0.1"]
     assert found["read"]["status"] == 200
-    assert abs(found["clock"]["skew"]) <= MOST_SKEW
+    assert abs(found["clock"]["skew"]) <= MAX_CLOCK_SKEW
     assert found["limits"]["client"]["write"] == 60_000
     assert [(each.method, each.path) for each in service.requests] == [("GET", "/v1/payouts?per_page=1")]
 
@@ -238,7 +238,7 @@ async def test_an_assumption_that_does_not_hold_is_said(
     transport = ScriptedTransport(*script, refusal(500))
     async with AsyncPayments(KEY, base_url=BASE_URL, transport=transport, max_retries=0) as client:
         payout = probes.ProbePayout("mobile_money", "GHS", PHONE, "GH")
-        found = {check.name: check.good async for check in probes.probed(client, payout)}
+        found = {check.name: check.good async for check in probes.run_probes(client, payout)}
     assert finding.items() <= found.items()
 
 

@@ -1,8 +1,7 @@
 """`payments doctor`: checks the set-up from key to service, as a report that can go into a ticket.
 
 report      all findings in order, and the exit code
-checks      versions, extras, settings, key, address and the way to the service
-service     one harmless read, the clock, the limits
+checks      versions, extras, settings, the way to the service, the limit store, and one harmless read
 probes      what batches assume of the service (docs/bulk.md), tried with a sandbox key
 """
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import attrs
 
 from ..._extras import EXTRAS, missing_libraries
-from ..._http.addresses import place
+from ..._http.addresses import host_and_port
 from ..._http.head import check_proxy
 from ..._request.clocks import http_date
 from ..._runtime import SYSTEM
@@ -22,11 +22,11 @@ from ...errors import APIStatusError, ConfigurationError, PaymentsError
 from ...models import RateLimit, ResponseInfo
 from .._exit_codes import Exit, exit_of
 
-PATIENCE: Final = 10.0
+CONNECT_TIMEOUT: Final = 10.0
 """Seconds for a connection."""
 _LIBRARIES: Final = ("aiohttp", "attrs", "cattrs", "anyio", "msgspec")
 _PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
-_SOON: Final = 14
+_EXPIRES_SOON_DAYS: Final = 14
 """Days: a certificate that ends sooner is shown as such."""
 
 
@@ -43,7 +43,7 @@ class Check:
     """The same for programs."""
 
 
-def failed(name: str, error: PaymentsError) -> Check:
+def error_check(name: str, error: PaymentsError) -> Check:
     """The finding of an error; its text holds no key and no account data."""
     kind = type(error).__name__
     return Check(name, f"{kind}: {error}", False, exit_of(error), {"error": kind, "message": str(error)})
@@ -86,19 +86,21 @@ def network(base_url: str, proxy: str | None) -> Iterator[Check]:
         try:
             check_proxy(proxy)
         except ValueError as error:
-            yield failed("Proxy", ConfigurationError(str(error)))
+            yield error_check("Proxy", ConfigurationError(str(error)))
             return
-        yield Check("Proxy", f"the client goes through {place(proxy)}", facts={"proxy": place(proxy)})
+        yield Check(
+            "Proxy", f"the client goes through {host_and_port(proxy)}", facts={"proxy": host_and_port(proxy)}
+        )
     url = proxy or base_url
-    host, _, port = place(url).rpartition(":")
+    host, _, port = host_and_port(url).rpartition(":")
     started = SYSTEM.monotonic()
     try:
         found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
     except OSError as error:
-        yield Check("DNS", f"{host} was not resolved: {_said(error)}", False, facts={"host": host})
+        yield Check("DNS", f"{host} was not resolved: {_os_error_text(error)}", False, facts={"host": host})
         return
     addresses = sorted({str(each[4][0]) for each in found})
-    text = f"{host} is {', '.join(addresses)} ({_since(started)} ms)"
+    text = f"{host} is {', '.join(addresses)} ({_milliseconds_since(started)} ms)"
     yield Check("DNS", text, facts={"host": host, "addresses": addresses})
     yield from _connection(host.strip("[]"), int(port), url, is_tls=url.startswith("https:"))
 
@@ -106,13 +108,18 @@ def network(base_url: str, proxy: str | None) -> Iterator[Check]:
 def _connection(host: str, port: int, url: str, *, is_tls: bool) -> Iterator[Check]:
     started = SYSTEM.monotonic()
     try:
-        line = socket.create_connection((host, port), PATIENCE)
+        line = socket.create_connection((host, port), CONNECT_TIMEOUT)
     except OSError as error:
-        yield Check("Connection", f"none to {place(url)}: {_said(error)}", False, facts={"to": place(url)})
+        yield Check(
+            "Connection",
+            f"none to {host_and_port(url)}: {_os_error_text(error)}",
+            False,
+            facts={"to": host_and_port(url)},
+        )
         return
     with line:
-        text = f"to {place(url)} ({_since(started)} ms)"
-        yield Check("Connection", text, facts={"to": place(url)})
+        text = f"to {host_and_port(url)} ({_milliseconds_since(started)} ms)"
+        yield Check("Connection", text, facts={"to": host_and_port(url)})
         if not is_tls:
             yield Check("TLS", "none: plain HTTP", None, facts={"tls": None})
             return
@@ -121,7 +128,9 @@ def _connection(host: str, port: int, url: str, *, is_tls: bool) -> Iterator[Che
                 yield _certificate(secure)
         except OSError as error:
             hint = "check the clock, the base URL and the certificate authorities"
-            yield Check("TLS", f"no secure connection to {place(url)}: {_said(error)}; {hint}", False)
+            yield Check(
+                "TLS", f"no secure connection to {host_and_port(url)}: {_os_error_text(error)}; {hint}", False
+            )
 
 
 def _certificate(secure: ssl.SSLSocket) -> Check:
@@ -132,30 +141,30 @@ def _certificate(secure: ssl.SSLSocket) -> Check:
     named = issuer.get("organizationName") or issuer.get("commonName") or "an unnamed authority"
     text = f"{secure.version()}, certificate by {named} for {days} more days"
     facts = {"tls": secure.version(), "issuer": named, "days": days}
-    return Check("TLS", text, None if days < _SOON else True, facts=facts)
+    return Check("TLS", text, None if days < _EXPIRES_SOON_DAYS else True, facts=facts)
 
 
-def _since(started: float) -> int:
+def _milliseconds_since(started: float) -> int:
     """Milliseconds."""
     return round((SYSTEM.monotonic() - started) * 1000)
 
 
-def _said(error: OSError) -> str:
+def _os_error_text(error: OSError) -> str:
     if isinstance(error, ssl.SSLError):
         return str(getattr(error, "verify_message", "") or error.reason or "TLS failed")
     return error.strerror or type(error).__name__
 
 
-MOST_SKEW: Final = 30.0
+MAX_CLOCK_SKEW: Final = 30.0
 """Seconds by which this machine's clock may differ from the service's."""
 
 
-async def service(client: AsyncPayments) -> AsyncIterator[Check]:
+async def read_service(client: AsyncPayments) -> AsyncIterator[Check]:
     """Read one payout, and look at the answer."""
     try:
         page = await client.payouts.list(page_size=1)
     except PaymentsError as error:
-        yield failed("Read", error)
+        yield error_check("Read", error)
         if isinstance(error, APIStatusError):
             yield _clock(error.headers)
         return
@@ -174,7 +183,7 @@ def _clock(headers: Mapping[str, str]) -> Check:
     if said is None:
         return Check("Clock", "the service sent no Date to compare with", None, facts={"skew": None})
     skew = round((SYSTEM.now() - said).total_seconds())
-    if abs(skew) <= MOST_SKEW:
+    if abs(skew) <= MAX_CLOCK_SKEW:
         return Check("Clock", f"{abs(skew)} s from the service's", facts={"skew": skew})
     way = "ahead of" if skew > 0 else "behind"
     text = f"{abs(skew):,} s {way} the service's: set this machine's clock, by which the age of keys is told"

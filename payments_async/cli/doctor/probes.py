@@ -16,7 +16,7 @@ from ...client import AsyncPayments
 from ...errors import DuplicateReference, PaymentsError, UnprocessableError
 from ...models import Payout
 from ...params import Instrument
-from .checks import Check, failed
+from .checks import Check, error_check
 
 CONCURRENT: Final = 50
 """Requests with one reference at the same time."""
@@ -109,14 +109,14 @@ PROBES: Final[Mapping[str, Callable[[AsyncPayments, ProbePayout, str], Awaitable
 """The first also shows whether the project can make such payouts at all."""
 
 
-async def probed(client: AsyncPayments, payout: ProbePayout) -> AsyncIterator[Check]:
+async def run_probes(client: AsyncPayments, payout: ProbePayout) -> AsyncIterator[Check]:
     """Try each assumption, with references of this run's own."""
     run = SYSTEM.token(6).hex()
     for name, probe in PROBES.items():
         try:
             yield await probe(client, payout, f"doctor-{run}-{name}")
         except PaymentsError as error:
-            yield failed(name, error)
+            yield error_check(name, error)
             if name == "A3":
                 return
     yield Check("A5", "not tried: it takes 15 minutes, and a request that is stuck in the service", None)

@@ -13,8 +13,8 @@ from ...client import AsyncPayments
 from ...errors import ConfigurationError
 from .._exit_codes import Exit
 from .._output import Show
-from .checks import Check, extras, failed, network, service, settings, versions
-from .probes import ProbePayout, probed
+from .checks import Check, error_check, extras, network, read_service, settings, versions
+from .probes import ProbePayout, run_probes
 
 CALL_TIME = 30.0
 """Seconds for each call, waiting for the rate limit included."""
@@ -53,7 +53,7 @@ async def _findings(
         yield Check("Key", text, facts={"environment": key.environment})
     except ConfigurationError as error:
         is_ready = False
-        yield failed("Key", error)
+        yield error_check("Key", error)
     try:
         base_url = check_base_url(given.get("PAYMENTS_BASE_URL"))
         yield Check("Address", base_url, facts={"base_url": base_url})
@@ -61,24 +61,24 @@ async def _findings(
             yield check
     except ConfigurationError as error:
         is_ready = False
-        yield failed("Address", error)
+        yield error_check("Address", error)
     if is_ready:
-        async for check in _asked(proxy, payout):
+        async for check in _service_findings(proxy, payout):
             yield check
 
 
-async def _asked(proxy: Secret | None, payout: ProbePayout | None) -> AsyncIterator[Check]:
+async def _service_findings(proxy: Secret | None, payout: ProbePayout | None) -> AsyncIterator[Check]:
     """What the service itself says."""
     try:
         client = AsyncPayments(proxy=proxy, max_retries=0, timeout=CALL_TIME, deadline=CALL_TIME)
     except ConfigurationError as error:
-        yield failed("Client", error)
+        yield error_check("Client", error)
         return
     is_answered = True
     async with client:
-        async for check in service(client):
+        async for check in read_service(client):
             is_answered &= check.good is not False
             yield check
         if payout is not None and is_answered:
-            async for check in probed(client, payout):
+            async for check in run_probes(client, payout):
                 yield check
