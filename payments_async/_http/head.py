@@ -12,7 +12,7 @@ from typing import Final
 
 from yarl import URL
 
-from payments_async._http.addresses import is_address
+from payments_async._http.addresses import is_address, is_host
 from payments_async._http.types import HTTPRequest
 
 BODILESS: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
@@ -42,16 +42,22 @@ def address(url: str) -> URL:
 def check_proxy(proxy: str) -> None:
     """Refuse a proxy address before it is needed, without repeating it: it may hold a password.
 
+    A password with `/`, `?` or `#` in it, unescaped, would be taken for a port and a path.
+
     Raises:
-        ValueError: not an absolute http(s) address.
+        ValueError: not an absolute http(s) address, or more than an origin.
     """
     try:
         url = URL(proxy)
-        fit = url.scheme in ("http", "https") and bool(url.host)
+        host, is_origin = url.raw_host, url.raw_path_qs == "/" and "#" not in proxy
+        fit = url.scheme in ("http", "https") and host is not None and is_host(host) and is_origin
     except ValueError:
         fit = False
     if not fit:
-        raise ValueError("proxy must be an absolute http(s) address")
+        raise ValueError(
+            "proxy must be an absolute http(s) address that ends with its port; percent-encode the special "
+            "characters of a password"
+        )
 
 
 def check_head(request: HTTPRequest) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 from collections.abc import Iterator
@@ -11,18 +12,20 @@ from typing import Any
 
 import pytest
 
-from payments_async import AsyncPayments
+from payments_async import AsyncPayments, ConfigurationError
+from payments_async._rate_limit import borrower
 from payments_async._runtime import SYSTEM
 from payments_async.cli import main
 from payments_async.cli._exit_codes import Exit
-from payments_async.cli.doctor import probes
+from payments_async.cli.doctor import checks, probes
 from payments_async.cli.doctor.checks import MAX_CLOCK_SKEW
 from payments_async.sandbox import Sandbox, SandboxLimits
 from tests.conftest import BASE_URL, KEY
 from tests.support.canary import CANARY_KEY, NEEDLE
+from tests.support.limit_stores import ADDRESS, MemoryStore, StoreServer
 from tests.support.motion import payout_answer, refusal
 from tests.support.rawserver import CERTIFICATE, RawServer
-from tests.support.scripted import ScriptedTransport
+from tests.support.scripted import ScriptedTransport, answer
 
 ALL = [
     "versions",
@@ -78,6 +81,7 @@ def test_a_sound_set_up_is_found_sound(service: Sandbox, capsys: pytest.CaptureF
     assert (found.code, found.wrong, found.steps) == (Exit.DONE, [], ALL)
     assert found["versions"]["versions"]["aiohttp"] == metadata.version("aiohttp")
     assert {"cli", "sandbox"} <= {*found["extras"]["installed"]}
+    assert found["extras"]["versions"]["jinja2"] == metadata.version("jinja2")
     assert found["key"]["environment"] == "sandbox"
     assert found["dns"]["addresses"] == ["127.0.0.1"]
     assert found["read"]["status"] == 200
@@ -123,9 +127,10 @@ def test_probes_take_no_live_key(
         ("PAYMENTS_API_KEY", f" {CANARY_KEY}", "key"),
         ("PAYMENTS_BASE_URL", "", "address"),
         ("PAYMENTS_BASE_URL", f"https://shop:{NEEDLE}@api.test/v1", "address"),
+        ("PAYMENTS_BASE_URL", f"https://{NEEDLE}..test/v1", "address"),
         ("PAYMENTS_LIMIT_STORE", f"ftp://shop:{NEEDLE}@db.test/x", "client"),
     ],
-    ids=["no key", "white space", "no address", "credentials", "no store"],
+    ids=["no key", "white space", "no address", "credentials", "no host", "no store"],
 )
 def test_a_wrong_setting_is_named_without_its_value_and_exits_2(
     name: str,
@@ -179,6 +184,72 @@ def test_a_name_without_an_address_is_a_finding(
     assert found["dns"]["host"] == "api.shop.test"
 
 
+def test_a_name_that_is_not_resolved_in_time_is_a_finding(
+    service: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def hang(*_: Any, **__: Any) -> Any:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", hang)
+    monkeypatch.setattr(checks, "CONNECT_TIMEOUT", 0.01)
+    found = Examined(capsys)
+    assert (found.code, found.wrong) == (Exit.REFUSED, ["dns"])
+    assert "no answer in" in found["dns"]["problem"]
+
+
+def test_each_address_of_a_name_is_tried(
+    service: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a name with an IPv6 address is, where only IPv4 is routed."""
+
+    async def both(loop: Any, host: str, port: int, **_: Any) -> Any:
+        return [(socket.AF_INET6, 1, 6, "", ("::1", port, 0, 0)), (socket.AF_INET, 1, 6, "", (host, port))]
+
+    monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", both)
+    found = Examined(capsys)
+    assert (found.code, found.wrong) == (Exit.DONE, [])
+    assert found["dns"]["addresses"] == ["127.0.0.1", "::1"]
+
+
+def test_a_limit_store_that_is_away_is_named_and_no_read_waits_for_it(
+    service: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    monkeypatch.setenv("PAYMENTS_LIMIT_STORE", f"redis://shop:{NEEDLE}@127.0.0.1:{port}/0")
+    found = Examined(capsys, "--probe")
+    assert (found.code, found.wrong, found.steps) == (Exit.REFUSED, ["store"], [*ALL[:-3], "store", "read"])
+    assert f"redis://127.0.0.1:{port} cannot be reached" in found["store"]["problem"]
+    assert NEEDLE not in found.out
+    assert not service.requests
+
+
+def test_a_limit_store_that_refuses_the_password_exits_2(
+    service: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = StoreServer(SYSTEM)
+    server.fault = ConfigurationError("the limit store redis://127.0.0.1:9 refuses the user or the password")
+    monkeypatch.setenv("PAYMENTS_LIMIT_STORE", ADDRESS)
+    monkeypatch.setattr(checks, "open_store", lambda _: MemoryStore(server))
+    found = Examined(capsys)
+    assert (found.code, found.wrong) == (Exit.USAGE, ["store"])
+    assert "refuses the user" in found["store"]["message"]
+
+
+def test_a_limit_store_that_answers_is_asked_for_nothing(
+    service: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = StoreServer(SYSTEM)
+    monkeypatch.setenv("PAYMENTS_LIMIT_STORE", ADDRESS)
+    for module in (checks, borrower):
+        monkeypatch.setattr(module, "open_store", lambda _: MemoryStore(server))
+    found = Examined(capsys)
+    assert (found.code, found.wrong, found.steps) == (Exit.DONE, [], [*ALL[:-3], "store", *ALL[-3:]])
+    row, first = server.asked[0]
+    assert (first.wanted, first.held, row) == (0, 0, server.asked[1][0])
+    assert server.open == 0
+
+
 def test_an_untrusted_certificate_is_a_finding_and_a_trusted_one_is_described(
     service: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -201,13 +272,44 @@ def test_a_clock_that_is_wrong_is_a_finding(
     assert found["clock"]["skew"] == pytest.approx(seconds, abs=30)
 
 
-def test_a_proxy_is_named_without_its_password(service: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_proxy_is_named_without_its_password_and_not_taken_for_the_service(
+    service: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    way = ["proxy", "proxy dns", "proxy tcp"]
     with RawServer() as proxy:
-        found = Examined(capsys, "--proxy", f"http://shop:{NEEDLE}@127.0.0.1:{proxy.port}")
-        assert found["proxy"]["proxy"] == f"127.0.0.1:{proxy.port}"
-        assert found["connection"]["ok"]
+        address = f"http://shop:{NEEDLE}@127.0.0.1:{proxy.port}"
+        found = Examined(capsys, "--proxy", address)
+        assert found.steps == [*ALL[:5], *way, "tls", "read"]
+        assert found["proxy"]["proxy"] == found["proxy tcp"]["to"] == f"127.0.0.1:{proxy.port}"
         assert NEEDLE not in found.out
-    assert Examined(capsys, "--proxy", f"shop:{NEEDLE}").wrong == ["proxy", "client"]
+        monkeypatch.setenv("PAYMENTS_BASE_URL", "https://api.shop.test/v1")
+        main(["doctor", "--proxy", address])
+        report = capsys.readouterr().out
+    assert "plain HTTP" not in report
+    assert "TLS        through the proxy" in report
+
+
+def test_tls_of_a_proxy_is_told_from_that_of_the_service(
+    service: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+    with RawServer(tls=True) as proxy:
+        found = Examined(capsys, "--proxy", proxy.url("", scheme="https"))
+    assert found["proxy tls"]["tls"].startswith("TLSv1")
+    assert found["tls"]["tls"] is None
+
+
+@pytest.mark.parametrize(
+    "proxy",
+    [f"shop:{NEEDLE}", f"http://{NEEDLE}:12/34{NEEDLE}@127.0.0.1:3128"],
+    ids=["no scheme", "slash in the password"],
+)
+def test_a_proxy_that_can_be_misread_is_refused_without_repeating_it(
+    proxy: str, service: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = Examined(capsys, "--proxy", proxy)
+    assert (found.code, found.wrong) == (Exit.USAGE, ["proxy", "client"])
+    assert NEEDLE not in found.out
 
 
 def test_proxies_of_the_environment_are_said_not_to_be_read(
@@ -223,32 +325,51 @@ def made(number: int, **changes: Any) -> Any:
     return payout_answer(id=f"po_{number}", amount={"value": 1, "currency": "GHS"}, reference=None, **changes)
 
 
+def listed(*payouts: Any) -> Any:
+    """A page of the list."""
+    return answer(200, {"data": [*payouts], "pagination": {"has_more_pages": False}})
+
+
+async def examine(script: list[Any], *names: str) -> list[checks.Check]:
+    """Try one assumption, or all, at a scripted service: the sandbox keeps every promise."""
+    payout = probes.ProbePayout("mobile_money", "GHS", PHONE, "GH")
+    transport = ScriptedTransport(*script)
+    async with AsyncPayments(KEY, base_url=BASE_URL, transport=transport, max_retries=0) as client:
+        if names:
+            return [await probes.PROBES[name](client, payout, "doctor-1") for name in names]
+        return [check async for check in probes.run_probes(client, payout)]
+
+
 @pytest.mark.parametrize(
-    ("script", "finding"),
+    ("name", "script", "good", "words"),
     [
-        ([refusal(422)], {"A3": False}),
-        ([made(1), made(2)], {"A3": False}),
-        ([made(1), refusal(409)], {"A3": None}),
+        ("A3", [made(1), made(2)], False, "VIOLATED: the same idempotency key made a second payout"),
+        ("A3", [made(1), refusal(409)], None, "batches take longer"),
+        ("A4", [made(1), listed()], False, "VIOLATED: the list did not show a payout in 6 readings"),
+        ("A4", [made(1), listed({"id": "po_2", "reference": "doctor-1"})], False, "with another id"),
+        ("A2", [refusal(422), refusal(409)], False, "VIOLATED: a payout that was refused with 422"),
+        ("A2", [payout_answer(amount={"value": 0, "currency": "GHS"}, reference=None)], None, "not tried"),
+        ("A1", [*map(made, range(1, 51))], False, "made 50 payout(s): run no batches"),
+        ("A1", [made(1), refusal(500)], False, "the others: OutcomeUnknown; try again"),
     ],
 )
 async def test_an_assumption_that_does_not_hold_is_said(
-    script: list[Any], finding: dict[str, bool | None]
+    name: str, script: list[Any], good: bool | None, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By a scripted service: the sandbox keeps every promise."""
-    transport = ScriptedTransport(*script, refusal(500))
-    async with AsyncPayments(KEY, base_url=BASE_URL, transport=transport, max_retries=0) as client:
-        payout = probes.ProbePayout("mobile_money", "GHS", PHONE, "GH")
-        found = {check.name: check.good async for check in probes.run_probes(client, payout)}
-    assert finding.items() <= found.items()
+    monkeypatch.setattr(probes, "_PAUSE", 0.0)
+    (check,) = await examine(script, name)
+    assert (check.name, check.good) == (name, good)
+    assert words in check.text
 
 
-async def test_a_second_payout_with_one_reference_is_an_alarm() -> None:
-    transport = ScriptedTransport(*(made(number) for number in range(1, 51)))
-    async with AsyncPayments(KEY, base_url=BASE_URL, transport=transport, max_retries=0) as client:
-        payout = probes.ProbePayout("mobile_money", "GHS", PHONE, "GH")
-        check = await probes.PROBES["A1"](client, payout, "doctor-1")
-    assert (check.good, check.facts["made"]) == (False, 50)
-    assert "run no batches" in check.text
+@pytest.mark.parametrize("first", [refusal(422), refusal(500)], ids=["refused", "in doubt"])
+async def test_without_a_first_payout_the_other_assumptions_are_not_tried(first: Any) -> None:
+    failed, *others = await examine([first])
+    assert (failed.name, failed.good, failed.code) == ("A3", False, Exit.REFUSED)
+    assert "client.resolve" not in failed.text
+    assert [(each.name, each.good, each.text[:9]) for each in others] == [
+        (name, None, "not tried") for name in ("A4", "A2", "A1", "A5")
+    ]
 
 
 def test_a_report_shows_foreign_text_as_escapes(

@@ -70,12 +70,21 @@ def test_ordinary_headers_pass() -> None:
     check_head(head({"Authorization": "Bearer x", "X-Idempotency-Key": "a\tb", "Content-Type": "é"}))
 
 
-@pytest.mark.parametrize("proxy", ["http://127.0.0.1:3128", "http://user:secret@proxy.example.com"])
+@pytest.mark.parametrize(
+    "proxy", ["http://127.0.0.1:3128", "http://user:s%2Fecret@proxy.example.com", "https://[::1]:3128/"]
+)
 def test_a_proxy_address_passes(proxy: str) -> None:
     check_proxy(proxy)
 
 
-@pytest.mark.parametrize("proxy", ["", "secret", "socks5://secret", "http://secret:port", "http://"])
+@pytest.mark.parametrize(
+    "proxy",
+    [
+        *("", "secret", "socks5://secret", "http://secret:port", "http://", "http://proxy.test/secret"),
+        *("http://secret..test:3128", "http://.secret.test", f"http://{'secret' * 11}.test"),
+        *(f"http://user:12{sign}34secret@proxy.test:3128" for sign in "/?#"),
+    ],
+)
 def test_what_is_no_proxy_address_is_refused_without_repeating_it(proxy: str) -> None:
     with pytest.raises(ValueError, match="proxy must be") as caught:
         check_proxy(proxy)

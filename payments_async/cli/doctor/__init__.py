@@ -34,7 +34,7 @@ def doctor(
     Parameters
     ----------
     probe
-        Also try what batches assume of the service; makes about five payouts, with a sandbox key only.
+        Also try what batches assume of the service; makes four payouts, with a sandbox key only.
     proxy
         Address of an HTTP proxy, as your client gets it.
     method

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import platform
 import socket
 import ssl
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from importlib import metadata
 from typing import Any, Final
 
@@ -14,6 +15,9 @@ import attrs
 from ..._extras import EXTRAS, missing_libraries
 from ..._http.addresses import host_and_port
 from ..._http.head import check_proxy
+from ..._rate_limit.borrower import open_store
+from ..._rate_limit.limits import RateLimits
+from ..._rate_limit.store import Ask, LimitRow, StoreUnavailable
 from ..._request.clocks import http_date
 from ..._runtime import SYSTEM
 from ..._version import __version__
@@ -27,7 +31,7 @@ CONNECT_TIMEOUT: Final = 10.0
 _LIBRARIES: Final = ("aiohttp", "attrs", "cattrs", "anyio", "msgspec")
 _PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 _EXPIRES_SOON_DAYS: Final = 14
-"""Days: a certificate that ends sooner is shown as such."""
+"""A certificate that ends sooner is shown as such."""
 
 
 @attrs.frozen
@@ -43,31 +47,51 @@ class Check:
     """The same for programs."""
 
 
+_PLAIN: Final = Check("TLS", "none: plain HTTP", None, facts={"tls": None})
+
+
 def error_check(name: str, error: PaymentsError) -> Check:
     """The finding of an error; its text holds no key and no account data."""
     kind = type(error).__name__
     return Check(name, f"{kind}: {error}", False, exit_of(error), {"error": kind, "message": str(error)})
 
 
+def _problem(name: str, text: str, **facts: Any) -> Check:
+    return Check(name, text, False, facts={**facts, "problem": text})
+
+
 def versions() -> Check:
     """The versions of this package, Python and the libraries that it always needs."""
     found = {name: metadata.version(name) for name in _LIBRARIES}
     system = f"{platform.system()} {platform.machine()}"
-    libraries = ", ".join(f"{name} {version}" for name, version in found.items())
-    text = f"payments-sdk {__version__}, Python {platform.python_version()}, {system}; {libraries}"
+    text = f"payments-sdk {__version__}, Python {platform.python_version()}, {system}; {_listing(found)}"
     python = {"payments-sdk": __version__, "python": platform.python_version(), "system": system}
     return Check("Versions", text, facts={"versions": {**python, **found}})
 
 
 def extras() -> Check:
-    """The extras whose libraries are installed, and those that lack one."""
+    """The extras that are installed, with the versions of their libraries, and those that lack one."""
     lacks = {extra: missing_libraries((extra,)) for extra in EXTRAS}
     complete = [extra for extra, lacking in lacks.items() if not lacking]
     missing = {extra: lacking for extra, lacking in lacks.items() if lacking}
-    text = f"installed: {', '.join(complete) or 'none'}"
+    found = {name: _version(name) for extra in complete for name in EXTRAS[extra]}
+    text = f"{', '.join(complete)} ({_listing(found)})"  # the command itself needs one
     if missing:
         text += f"; not installed: {', '.join(missing)}"
-    return Check("Extras", text, None if missing else True, facts={"installed": complete, "missing": missing})
+    facts = {"installed": complete, "missing": missing, "versions": found}
+    return Check("Extras", text, facts=facts)
+
+
+def _listing(found: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in found.items())
+
+
+def _version(library: str) -> str:
+    """The version of a library by the name that one imports."""
+    try:
+        return metadata.version("opentelemetry-api" if library == "opentelemetry" else library)
+    except metadata.PackageNotFoundError:
+        return "of an unknown version"
 
 
 def settings(environ: Mapping[str, str]) -> Check:
@@ -80,60 +104,83 @@ def settings(environ: Mapping[str, str]) -> Check:
     return Check("Variables", text, None if proxies else True, facts={"set": ours, "proxies": proxies})
 
 
-def network(base_url: str, proxy: str | None) -> Iterator[Check]:
+async def network(base_url: str, proxy: str | None) -> AsyncIterator[Check]:
     """The way to the service, or to the proxy: its name, a connection, TLS."""
-    if proxy is not None:
-        try:
-            check_proxy(proxy)
-        except ValueError as error:
-            yield error_check("Proxy", ConfigurationError(str(error)))
-            return
-        yield Check(
-            "Proxy", f"the client goes through {host_and_port(proxy)}", facts={"proxy": host_and_port(proxy)}
-        )
-    url = proxy or base_url
+    if proxy is None:
+        async for check in _way("", base_url):
+            yield check
+        return
+    try:
+        check_proxy(proxy)
+    except ValueError as error:
+        yield error_check("Proxy", ConfigurationError(str(error)))
+        return
+    yield Check(
+        "Proxy", f"the client goes through {host_and_port(proxy)}", facts={"proxy": host_and_port(proxy)}
+    )
+    async for check in _way("Proxy ", proxy):
+        yield check
+    if _is_tls(base_url):
+        yield Check("TLS", "through the proxy: Read tries it", None, facts={"tls": None})
+    else:
+        yield _PLAIN
+
+
+async def _way(to: str, url: str) -> AsyncIterator[Check]:
+    """The way to an address. `to` begins the names of the findings."""
     host, _, port = host_and_port(url).rpartition(":")
+    host = host.strip("[]")
     started = SYSTEM.monotonic()
     try:
-        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
-    except OSError as error:
-        yield Check("DNS", f"{host} was not resolved: {_os_error_text(error)}", False, facts={"host": host})
+        async with asyncio.timeout(CONNECT_TIMEOUT):
+            loop = asyncio.get_running_loop()
+            found = await loop.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        yield _problem(f"{to}DNS", f"{host} was not resolved: {_reason(error)}", host=host)
         return
     addresses = sorted({str(each[4][0]) for each in found})
     text = f"{host} is {', '.join(addresses)} ({_milliseconds_since(started)} ms)"
-    yield Check("DNS", text, facts={"host": host, "addresses": addresses})
-    yield from _connection(host.strip("[]"), int(port), url, is_tls=url.startswith("https:"))
+    if addresses == [host]:
+        text = f"{host} needs none"
+    yield Check(f"{to}DNS", text, facts={"host": host, "addresses": addresses})
+    for check in _connection(to, [each[4] for each in found], url):
+        yield check
 
 
-def _connection(host: str, port: int, url: str, *, is_tls: bool) -> Iterator[Check]:
-    started = SYSTEM.monotonic()
-    try:
-        line = socket.create_connection((host, port), CONNECT_TIMEOUT)
-    except OSError as error:
-        yield Check(
-            "Connection",
-            f"none to {host_and_port(url)}: {_os_error_text(error)}",
-            False,
-            facts={"to": host_and_port(url)},
-        )
+def _connection(to: str, addresses: Iterable[tuple[Any, ...]], url: str) -> Iterator[Check]:
+    """A connection to the first address that takes one, and TLS on it."""
+    place, started, name = host_and_port(url), SYSTEM.monotonic(), f"{to}TCP" if to else "Connection"
+    reasons: dict[str, None] = {}
+    line = None
+    for host, port, *_ in addresses:
+        try:
+            line = socket.create_connection((host, port), CONNECT_TIMEOUT)
+            break
+        except OSError as error:
+            reasons[_reason(error)] = None
+    if line is None:
+        yield _problem(name, f"none to {place}: {', '.join(reasons)}", to=place)
         return
     with line:
-        text = f"to {host_and_port(url)} ({_milliseconds_since(started)} ms)"
-        yield Check("Connection", text, facts={"to": host_and_port(url)})
-        if not is_tls:
-            yield Check("TLS", "none: plain HTTP", None, facts={"tls": None})
-            return
-        try:
-            with ssl.create_default_context().wrap_socket(line, server_hostname=host) as secure:
-                yield _certificate(secure)
-        except OSError as error:
-            hint = "check the clock, the base URL and the certificate authorities"
-            yield Check(
-                "TLS", f"no secure connection to {host_and_port(url)}: {_os_error_text(error)}; {hint}", False
-            )
+        yield Check(name, f"to {place} ({_milliseconds_since(started)} ms)", facts={"to": place})
+        if _is_tls(url):
+            yield _handshake(f"{to}TLS", line, url)
+        elif not to:
+            yield _PLAIN
 
 
-def _certificate(secure: ssl.SSLSocket) -> Check:
+def _handshake(name: str, line: socket.socket, url: str) -> Check:
+    place = host_and_port(url)
+    try:
+        server = place.rpartition(":")[0].strip("[]")
+        with ssl.create_default_context().wrap_socket(line, server_hostname=server) as secure:
+            return _certificate(name, secure)
+    except (OSError, ValueError) as error:  # ValueError: the name cannot be in a certificate
+        hint = "check the clock, the address and the certificate authorities"
+        return _problem(name, f"no secure connection to {place}: {_reason(error)}; {hint}")
+
+
+def _certificate(name: str, secure: ssl.SSLSocket) -> Check:
     certificate: Any = secure.getpeercert() or {}
     ends = ssl.cert_time_to_seconds(certificate["notAfter"])
     days = int((ends - SYSTEM.now().timestamp()) // 86_400)
@@ -141,18 +188,42 @@ def _certificate(secure: ssl.SSLSocket) -> Check:
     named = issuer.get("organizationName") or issuer.get("commonName") or "an unnamed authority"
     text = f"{secure.version()}, certificate by {named} for {days} more days"
     facts = {"tls": secure.version(), "issuer": named, "days": days}
-    return Check("TLS", text, None if days < _EXPIRES_SOON_DAYS else True, facts=facts)
+    return Check(name, text, None if days < _EXPIRES_SOON_DAYS else True, facts=facts)
+
+
+def _is_tls(url: str) -> bool:
+    return url.lower().startswith("https:")
 
 
 def _milliseconds_since(started: float) -> int:
-    """Milliseconds."""
     return round((SYSTEM.monotonic() - started) * 1000)
 
 
-def _os_error_text(error: OSError) -> str:
+def _reason(error: OSError | ValueError) -> str:
     if isinstance(error, ssl.SSLError):
         return str(getattr(error, "verify_message", "") or error.reason or "TLS failed")
-    return error.strerror or type(error).__name__
+    if isinstance(error, TimeoutError):
+        return f"no answer in {CONNECT_TIMEOUT:g} s"
+    if isinstance(error, OSError):
+        return error.strerror or type(error).__name__
+    return "it is no host name"
+
+
+async def limit_store(url: str, row: LimitRow) -> Check:
+    """Whether the limit store answers. It is asked for no permit."""
+    ask = Ask(worker=SYSTEM.token(8).hex(), limit=RateLimits().reads, wanted=0, held=0, lifetime=0.0)
+    started = SYSTEM.monotonic()
+    try:
+        store = open_store(url)
+        try:
+            await store.reserve(row, ask)
+        finally:
+            await store.aclose()
+    except ConfigurationError as error:
+        return error_check("Store", error)
+    except StoreUnavailable as error:
+        return _problem("Store", str(error))
+    return Check("Store", f"the limit store answers ({_milliseconds_since(started)} ms)")
 
 
 MAX_CLOCK_SKEW: Final = 30.0
@@ -186,7 +257,7 @@ def _clock(headers: Mapping[str, str]) -> Check:
     if abs(skew) <= MAX_CLOCK_SKEW:
         return Check("Clock", f"{abs(skew)} s from the service's", facts={"skew": skew})
     way = "ahead of" if skew > 0 else "behind"
-    text = f"{abs(skew):,} s {way} the service's: set this machine's clock, by which the age of keys is told"
+    text = f"{abs(skew):,} s {way} the service's: set this machine's clock; the age of keys depends on it"
     return Check("Clock", text, False, facts={"skew": skew})
 
 

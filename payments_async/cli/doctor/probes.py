@@ -67,7 +67,7 @@ async def _list(client: AsyncPayments, payout: ProbePayout, reference: str) -> C
         if found is not None:
             break
     else:
-        return Check("A4", f"VIOLATED: the list did not show a payout after {READINGS - 1} readings", False)
+        return Check("A4", f"VIOLATED: the list did not show a payout in {READINGS} readings", False)
     is_same = found.id == made.id and found.metadata == arguments["metadata"]
     if not is_same:
         return Check("A4", "VIOLATED: the list shows the payout with another id or other metadata", False)
@@ -79,7 +79,10 @@ async def _refusal(client: AsyncPayments, payout: ProbePayout, reference: str) -
     try:
         await client.send(prepared)
     except UnprocessableError:
-        await client.payouts.create(**payout.arguments(reference))  # a 409 would show that there is one
+        try:
+            await client.payouts.create(**payout.arguments(reference))
+        except DuplicateReference:
+            return Check("A2", "VIOLATED: a payout that was refused with 422 was made", False)
         return Check("A2", "a payout that was refused with 422 was not made")
     return Check("A2", "not tried: the service accepted an amount of 0", None)
 
@@ -112,11 +115,23 @@ PROBES: Final[Mapping[str, Callable[[AsyncPayments, ProbePayout, str], Awaitable
 async def run_probes(client: AsyncPayments, payout: ProbePayout) -> AsyncIterator[Check]:
     """Try each assumption, with references of this run's own."""
     run = SYSTEM.token(6).hex()
+    is_possible = True
     for name, probe in PROBES.items():
+        if not is_possible:
+            yield Check(name, "not tried: A3 did not get its payout", None)
+            continue
         try:
             yield await probe(client, payout, f"doctor-{run}-{name}")
         except PaymentsError as error:
-            yield error_check(name, error)
-            if name == "A3":
-                return
+            yield _error(name, error)
+            is_possible = name != "A3"
     yield Check("A5", "not tried: it takes 15 minutes, and a request that is stuck in the service", None)
+
+
+def _error(name: str, error: PaymentsError) -> Check:
+    """The finding of an error. A sandbox payout in doubt needs no resolving: the next run makes others."""
+    if error.effect != "unknown":
+        return error_check(name, error)
+    tries = ", ".join(attempt.reason for attempt in error.attempts)
+    text = f"no definite answer ({tries}): try again"
+    return Check(name, text, False, facts={"error": type(error).__name__, "message": text})

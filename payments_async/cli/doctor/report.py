@@ -6,14 +6,16 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping
 
+from ..._http.addresses import normal
 from ..._http.types import Secret
+from ..._rate_limit.store import LimitRow
 from ..._request.auth import check_base_url, hidden, read_key
 from ..._request.settings import variables
 from ...client import AsyncPayments
 from ...errors import ConfigurationError
 from .._exit_codes import Exit
 from .._output import Show
-from .checks import Check, error_check, extras, network, read_service, settings, versions
+from .checks import Check, error_check, extras, limit_store, network, read_service, settings, versions
 from .probes import ProbePayout, run_probes
 
 CALL_TIME = 30.0
@@ -46,36 +48,44 @@ async def _findings(
     yield versions()
     yield extras()
     yield settings(os.environ)
-    is_ready = True
+    key = base_url = None
     try:
         key = read_key(given.get("PAYMENTS_API_KEY"))
         text = f"a {key.environment} key of the right form"
         yield Check("Key", text, facts={"environment": key.environment})
     except ConfigurationError as error:
-        is_ready = False
         yield error_check("Key", error)
     try:
         base_url = check_base_url(given.get("PAYMENTS_BASE_URL"))
         yield Check("Address", base_url, facts={"base_url": base_url})
-        for check in network(base_url, proxy):
-            yield check
     except ConfigurationError as error:
-        is_ready = False
         yield error_check("Address", error)
-    if is_ready:
-        async for check in _service_findings(proxy, payout):
+    if base_url is not None:
+        async for check in network(base_url, proxy):
+            yield check
+    if base_url is not None and key is not None:
+        row = LimitRow(normal(base_url), key.fingerprint, "read")
+        async for check in _service_findings(given.get("PAYMENTS_LIMIT_STORE"), row, proxy, payout):
             yield check
 
 
-async def _service_findings(proxy: Secret | None, payout: ProbePayout | None) -> AsyncIterator[Check]:
-    """What the service itself says."""
+async def _service_findings(
+    store: str | None, row: LimitRow, proxy: Secret | None, payout: ProbePayout | None
+) -> AsyncIterator[Check]:
+    """What the limit store and the service itself say."""
     try:
         client = AsyncPayments(proxy=proxy, max_retries=0, timeout=CALL_TIME, deadline=CALL_TIME)
     except ConfigurationError as error:
         yield error_check("Client", error)
         return
-    is_answered = True
     async with client:
+        if store is not None:
+            check = await limit_store(store, row)
+            yield check
+            if not check.good:
+                yield Check("Read", "not tried: calls wait for the limit store", None)
+                return
+        is_answered = True
         async for check in read_service(client):
             is_answered &= check.good is not False
             yield check
