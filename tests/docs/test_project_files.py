@@ -54,6 +54,19 @@ def test_a_release_is_checked_before_it_is_published_and_needs_no_secret() -> No
     assert any("nox -s release" in step.get("run", "") for step in jobs["build"]["steps"])
 
 
+def test_what_a_release_is_built_with_is_pinned_and_documented() -> None:
+    """Each hatchling writes its version into the wheel, and the workflow's address is in the metadata."""
+    project = tomllib.loads(page("pyproject.toml"))
+    (builder,) = project["build-system"]["requires"]
+    assert re.fullmatch(r"hatchling==[\d.]+", builder)
+    assert builder in project["tool"]["uv"]["constraint-dependencies"]
+    (step,) = [
+        step for step in loaded(RELEASE)["jobs"]["build"]["steps"] if "nox -s release" in step.get("run", "")
+    ]
+    assert {*step["env"]} == {"PROJECT_URL"}
+    assert "PROJECT_URL=https://" in page("docs/support.md")
+
+
 def test_the_pythons_that_are_declared_are_tested() -> None:
     classifiers = tomllib.loads(page("pyproject.toml"))["project"]["classifiers"]
     declared = [text.rpartition(" ")[2] for text in classifiers if re.search(r":: 3\.\d+$", text)]

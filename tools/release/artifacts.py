@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = SETTINGS["project"]
 NAME = f"payments_sdk-{PROJECT['version']}"
 PACKAGES = ("payments_async", "payments_sync")
 ADDED = {"PKG-INFO"}
@@ -99,6 +100,14 @@ def metadata(folder: Path) -> Iterator[str]:
     )
 
 
+def builder(folder: Path) -> Iterator[str]:
+    """A wheel that was built by something else than the pinned builder: its bytes are no one else's."""
+    (pinned,) = SETTINGS["build-system"]["requires"]
+    wanted = "Generator: " + pinned.replace("==", " ")
+    if wanted not in from_wheel(folder, "WHEEL").splitlines():
+        yield f"WHEEL: no line {wanted!r}"
+
+
 def versions(folder: Path) -> Iterator[str]:
     """The places that disagree on the version, and a changelog without its date."""
     version = re.escape(PROJECT["version"])
@@ -125,7 +134,7 @@ def bill(folder: Path) -> Iterator[str]:
 def main(first: str, second: str) -> int:
     """Print what is wrong. The exit code is 1 if anything is."""
     folder = Path(first)
-    checks = (wheel_contents, source_contents, metadata, versions, bill)
+    checks = (wheel_contents, source_contents, metadata, builder, versions, bill)
     wrong = [*equal_builds(folder, Path(second)), *(each for check in checks for each in check(folder))]
     print("\n".join(wrong) or f"{NAME}: {len(wheel_names(folder))} files in the wheel; two builds are equal")
     return 1 if wrong else 0
