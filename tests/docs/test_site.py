@@ -61,6 +61,18 @@ def test_broken_links_and_anchors_are_found(tmp_path: Path) -> None:
     assert [*broken(tmp_path)] == ["index.html: b/#gone has no such anchor", "index.html: c/ leads nowhere"]
 
 
+def test_what_a_page_would_fetch_from_elsewhere_is_found(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text(
+        '<link rel="stylesheet" href="https://cdn.test/a.css"><script src="//cdn.test/b.js"></script>'
+        '<link rel="canonical" href="https://x.test/"><a href="https://x.test/">1</a>'
+        '<img src="data:image/png;base64,AAAA">'
+    )
+    assert [*broken(tmp_path)] == [
+        "index.html: //cdn.test/b.js is fetched from elsewhere",
+        "index.html: https://cdn.test/a.css is fetched from elsewhere",
+    ]
+
+
 def staged() -> tuple[dict[str, list[str]], dict[str, str]]:
     """The navigation, and the text of each page that is written by hand."""
     return navigation(["reference/payments_async.md"]), {

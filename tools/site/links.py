@@ -1,4 +1,4 @@
-"""Every link of the built site leads to a page and to an anchor of it."""
+"""Every link of the built site leads to a page and to an anchor of it; no page fetches from elsewhere."""
 
 from __future__ import annotations
 
@@ -9,21 +9,30 @@ from urllib.parse import unquote, urlsplit
 
 
 class Page(HTMLParser):
-    """The anchors and links of a page."""
+    """The anchors and links of a page, and those links that a browser follows by itself."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.anchors: set[str] = set()
         self.links: set[str] = set()
+        self.fetched: set[str] = set()
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note what the tag defines, and where it leads."""
+        is_fetched = tag == "link" and dict(attrs).get("rel") not in (
+            "canonical",
+            "alternate",
+            "next",
+            "prev",
+        )
         for name, value in attrs:
             if value and name in ("id", "name"):
                 self.anchors.add(value)
             elif value and name in ("href", "src") and tag != "base":
                 self.links.add(value)
+                if name == "src" or is_fetched:
+                    self.fetched.add(value)
 
 
 def read(site: Path) -> dict[Path, Page]:
@@ -40,6 +49,8 @@ def broken(site: Path) -> Iterator[str]:
         for link in sorted(page.links):
             parts = urlsplit(link)
             if parts.scheme or parts.netloc:
+                if parts.netloc and link in page.fetched:
+                    yield f"{where}: {link} is fetched from elsewhere"
                 continue
             target = (file.parent / unquote(parts.path)).resolve() if parts.path else file
             target = target / "index.html" if target.is_dir() else target

@@ -11,8 +11,7 @@ import griffe
 ROOT: Final = Path(__file__).resolve().parents[2]
 LISTED: Final = ROOT / "tests" / "public_names.txt"
 PACKAGES: Final = ("payments_async", "payments_sync")
-LAST: Final = PACKAGES
-"""Modules that show names of others: these are described where they come from."""
+"""They show names of their modules, which are described where they come from."""
 
 
 def public_names() -> dict[str, list[str]]:
@@ -43,7 +42,7 @@ class Reference:
             for part in ("checkouts", "methods", "payment_intents", "payouts"):
                 self.modules[f"{package}.resources.{part}"] = self._classes(f"{package}.resources.{part}")
         self._homes: dict[str, str] = {}
-        for module in sorted(self.modules, key=lambda name: (name in LAST, name)):
+        for module in sorted(self.modules, key=lambda name: (name in PACKAGES, name)):
             for name in self.modules[module]:
                 self._homes.setdefault(self.canonical(module, name), module)
 
