@@ -44,6 +44,14 @@ def test_the_nightly_sessions_are_sessions() -> None:
     assert "schedule" in loaded(NIGHTLY)[True]
 
 
+@pytest.mark.parametrize("name", [WORKFLOW, RELEASE, NIGHTLY])
+def test_actions_are_named_by_commit_and_keep_no_credentials(name: str) -> None:
+    steps = [step for job in loaded(name)["jobs"].values() for step in job["steps"] if "uses" in step]
+    assert not [step["uses"] for step in steps if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", step["uses"])]
+    kept = [step for step in steps if "checkout" in step["uses"]]
+    assert [step["with"]["persist-credentials"] for step in kept] == [False] * len(kept)
+
+
 def test_a_release_is_checked_before_it_is_published_and_needs_no_secret() -> None:
     jobs = loaded(RELEASE)["jobs"]
     assert loaded(RELEASE)["permissions"] == {}
@@ -51,7 +59,9 @@ def test_a_release_is_checked_before_it_is_published_and_needs_no_secret() -> No
     assert [name for name, job in jobs.items() if "id-token" in job["permissions"]] == ["publish"]
     assert set(jobs["publish"]["needs"]) == set(jobs) - {"publish"}
     assert not [step for step in jobs["publish"]["steps"] if "run" in step], "it runs no code of ours"
-    assert any("nox -s release" in step.get("run", "") for step in jobs["build"]["steps"])
+    built = " ".join(step.get("run", "") for step in jobs["build"]["steps"])
+    assert "nox -s release" in built
+    assert "git merge-base --is-ancestor HEAD origin/main" in built
 
 
 def test_what_a_release_is_built_with_is_pinned_and_documented() -> None:
@@ -70,7 +80,7 @@ def test_what_a_release_is_built_with_is_pinned_and_documented() -> None:
 def test_the_pythons_that_are_declared_are_tested() -> None:
     classifiers = tomllib.loads(page("pyproject.toml"))["project"]["classifiers"]
     declared = [text.rpartition(" ")[2] for text in classifiers if re.search(r":: 3\.\d+$", text)]
-    assert declared == ["3.11", *loaded(RELEASE)["jobs"]["tests"]["strategy"]["matrix"]["python"]]
+    assert declared == loaded(RELEASE)["jobs"]["tests"]["strategy"]["matrix"]["python"]
     for name in ("docs/install.md", "docs/support.md"):
         assert f"{', '.join(declared[:-1])}" in page(name)
         assert declared[-1] in page(name)
