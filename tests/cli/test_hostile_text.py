@@ -111,6 +111,7 @@ ELSEWHERE = {
     "webhooks resend": "test_a_sandbox_that_refuses_is_quoted_on_one_line",
     "sandbox": "prints what it was given on the command line",
     "sandbox exec": "the same",
+    "mcp": "speaks to a program, in JSON, which escapes control characters",
 }
 
 
@@ -222,7 +223,7 @@ def test_a_sandbox_that_refuses_is_quoted_on_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answers = [(404, {"message": HOSTILE}), (200, {"id": HOSTILE})]
-    monkeypatch.setattr(forward, "post", lambda *_: (answers[0][0], json.dumps(answers.pop(0)[1]).encode()))
+    monkeypatch.setattr(forward, "send", lambda *_: (answers[0][0], json.dumps(answers.pop(0)[1]).encode()))
     for code in (Exit.REFUSED, Exit.DONE):
         assert main(["webhooks", "resend", "wh_00000001"]) == code
         said = "".join(capsys.readouterr())
