@@ -140,9 +140,9 @@ ALL = list(dict.fromkeys(_uses()))
 
 def is_linear(matcher: Matcher, how: str) -> bool:
     """Whether the steps for no hostile text grow much faster than the text."""
-    texts = zip(hostile(matcher, LENGTH), hostile(matcher, 2 * LENGTH), strict=True)
     return all(
-        matcher.count(after, how) < MOST * max(matcher.count(before, how), LENGTH) for before, after in texts
+        (steps := matcher.count(after, how)) < MOST * LENGTH or steps < MOST * matcher.count(before, how)
+        for before, after in zip(hostile(matcher, LENGTH), hostile(matcher, 2 * LENGTH), strict=True)
     )
 
 

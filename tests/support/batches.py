@@ -92,6 +92,10 @@ class SteadyRuntime(JumpingRuntime):
     """How many pieces of such work have ended."""
     _seen = 0
 
+    def _give_way(self, loop: asyncio.AbstractEventLoop, moves: int, turns: int) -> None:
+        """Give way to nothing while the clock stands still anyway."""
+        super()._give_way(loop, moves, 0 if SteadyRuntime.at_work else turns)
+
     def _jump(self, loop: asyncio.AbstractEventLoop, moves: int) -> None:
         if SteadyRuntime.at_work or self._seen != SteadyRuntime.ended:  # what has just ended wakes others
             self._seen = SteadyRuntime.ended
@@ -113,8 +117,8 @@ def steady_ledgers() -> Iterator[None]:
             try:
                 return await work(*args, **options)
             finally:
+                SteadyRuntime.ended += 1  # before the mark goes: a loop of another thread may look in between
                 at_work.discard(mark)
-                SteadyRuntime.ended += 1
 
         return counted
 

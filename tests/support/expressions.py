@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from re import _constants as code  # type: ignore[attr-defined] # the parser's own names; no public ones exist
 from re import _parser as parser  # type: ignore[attr-defined] # likewise
 from typing import Any
@@ -70,28 +70,32 @@ class Matcher:
         return self._run(self.program, text, start, whole=whole)
 
     def _run(self, program: list[Step], text: str, start: int, *, whole: bool = False) -> int | None:
-        left = [(0, start)]
-        while left:
-            at, place = left.pop()
-            while True:
-                self.steps += 1
-                if self.steps > MOST_STEPS:
-                    raise TooManySteps
-                step = program[at]
-                if step.kind == "end":
-                    if not whole or place == len(text):
-                        return place
-                    break
-                if step.kind == "fork":
-                    left.append((step.other, place))
-                    at = step.to
-                elif step.kind == "jump":
-                    at = step.to
-                elif step.test is not None and step.test(text, place):
-                    at, place = at + 1, place + (step.kind == "one")
-                else:
-                    break
-        return None
+        left, steps = [(0, start)], 0
+        try:
+            while left:
+                at, place = left.pop()
+                while True:
+                    steps += 1
+                    if steps > MOST_STEPS:
+                        raise TooManySteps
+                    step = program[at]
+                    kind = step.kind
+                    if kind == "end":
+                        if not whole or place == len(text):
+                            return place
+                        break
+                    if kind == "fork":
+                        left.append((step.other, place))
+                        at = step.to
+                    elif kind == "jump":
+                        at = step.to
+                    elif step.test is not None and step.test(text, place):
+                        at, place = at + 1, place + (kind == "one")
+                    else:
+                        break
+            return None
+        finally:
+            self.steps += steps
 
     def _program(self, tree: Any) -> list[Step]:
         program: list[Step] = []
@@ -154,7 +158,7 @@ class Matcher:
         return test
 
     def _one(self, kind: Any, value: Any) -> Test:
-        fits = self.fits(kind, value)
+        fits = cache(self.fits(kind, value))
         return lambda text, place: place < len(text) and fits(text[place])
 
     def fits(self, kind: Any, value: Any) -> Callable[[str], bool]:
