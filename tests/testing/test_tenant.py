@@ -28,6 +28,7 @@ SHARED = {
     "reading",
     "origin",
     "changing",
+    "exchanges",
     "profile",
     "remove_rule",
     "reset",
