@@ -48,7 +48,7 @@ class Reference:
 
     def canonical(self, module: str, name: str) -> str:
         """The path where a public name is defined."""
-        return self._objects[f"{module}.{name}"].canonical_path
+        return str(self._objects[f"{module}.{name}"].canonical_path)
 
     def pages(self) -> Iterator[tuple[str, str]]:
         """Each page's name and text."""
