@@ -48,6 +48,12 @@ def test_the_architecture_names_every_room(package: str) -> None:
     assert rooms_of(package) <= paths_of(page(ARCHITECTURE))
 
 
+def test_the_architecture_names_every_module_at_the_top_and_every_tool() -> None:
+    modules = {file.name for file in (ROOT / "payments_async").glob("*.py")}
+    tools = {f"tools/{file.parent.name}/" for file in (ROOT / "tools").glob("*/__init__.py")}
+    assert modules | tools | {"hatch_build.py"} <= paths_of(page(ARCHITECTURE))
+
+
 def test_the_architecture_fits_on_its_pages() -> None:
     assert len(page(ARCHITECTURE).splitlines()) <= 200
 
