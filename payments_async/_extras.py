@@ -33,16 +33,23 @@ def install_command(extras: Iterable[str]) -> str:
 
 
 def needs(subject: str, *extras: str) -> str:
-    """The message about what is missing: all libraries, and the one command that installs them."""
-    wanting = [extra for extra in extras if missing_libraries((extra,))] or list(extras)
-    libraries = missing_libraries(wanting) or [name for extra in wanting for name in EXTRAS[extra]]
-    return f"{subject} {', '.join(libraries)}: {install_command(wanting)}"
+    """The message about what is missing: all libraries, and the one command that installs them.
+
+    With nothing missing, a library that is installed failed: the error being handled says why.
+    """
+    if wanting := [extra for extra in extras if missing_libraries((extra,))]:
+        return f"{subject} {', '.join(missing_libraries(wanting))}: {install_command(wanting)}"
+    libraries = ", ".join(name for extra in extras for name in EXTRAS[extra])
+    why = f"which is installed and cannot be imported ({sys.exception()})"
+    return f"{subject} {libraries}, {why}: {install_command(extras)}"
 
 
 def _is_there(library: str) -> bool:
     if library in sys.modules:
         return sys.modules[library] is not None
     try:
-        return find_spec(library) is not None
+        found = find_spec(library)
+        # a folder without a module may be anybody's; opentelemetry is one that several distributions share
+        return found is not None and (found.origin is not None or library == "opentelemetry")
     except ModuleNotFoundError:  # an import hook said so
         return False

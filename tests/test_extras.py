@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import tomllib
+from importlib import invalidate_caches
 from pathlib import Path
 
 import pytest
@@ -73,8 +74,21 @@ def test_a_library_that_an_import_hook_hides_is_missing(monkeypatch: pytest.Monk
     assert missing_libraries(["redis"]) == ["redis"]
 
 
-def test_a_library_that_is_there_and_broken_is_named_too() -> None:
-    assert needs("it needs", "redis") == f"it needs redis: {install_command(['redis'])}"
+def test_a_library_that_is_there_and_broken_is_not_called_missing() -> None:
+    try:
+        raise ImportError("cannot import name 'x'")
+    except ImportError:
+        said = needs("it needs", "redis")
+    why = "which is installed and cannot be imported (cannot import name 'x')"
+    assert said == f"it needs redis, {why}: {install_command(['redis'])}"
+
+
+def test_a_folder_of_a_library_s_name_is_no_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "rich").mkdir()
+    monkeypatch.delitem(sys.modules, "rich", raising=False)
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    invalidate_caches()
+    assert missing_libraries(["cli"])[-1:] == ["rich"]
 
 
 @pytest.mark.parametrize(
