@@ -73,13 +73,6 @@ VIEWS = (("light", 1440), ("dark", 320))
 """Both colour schemes, both widths, each once: a scheme changes colours only."""
 
 
-async def violations(visitor: Visitor) -> list[tuple[str, str]]:
-    """What axe finds on the page, by rule and first element; what it finds in order is not listed."""
-    axe = pytest.importorskip("axe_playwright_python.async_playwright", reason="no axe here").Axe()
-    found = await axe.run(visitor.page, options={"resultTypes": ["violations"]})
-    return [(one["id"], one["nodes"][0]["html"]) for one in found.response["violations"]]
-
-
 @pytest.mark.parametrize("part", [0, 1, 2], ids=["first", "second", "third"])
 async def test_every_page_fits_its_window_and_is_accessible(busy: Sandbox, visit: Visit, part: int) -> None:
     visitor = await visit(height=900)
@@ -94,7 +87,7 @@ async def test_every_page_fits_its_window_and_is_accessible(busy: Sandbox, visit
                 await visitor.picture(f"inspector-{name}-{scheme}-{width}")
                 wide = await visitor.measure("document.documentElement.scrollWidth")
                 assert wide <= width, f"{name} is {wide} px wide"
-                assert await violations(visitor) == [], name
+                assert await visitor.violations() == [], name
 
 
 async def test_every_page_can_be_read_without_script(busy: Sandbox, visit: Visit) -> None:

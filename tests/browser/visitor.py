@@ -21,6 +21,9 @@ HOSTS = ("127.0.0.1", "shop.test")
 
 OUTPUT = Path(__file__).parents[2] / "test-output" / "browser"
 
+FOUND = """options => axe.run({resultTypes: ['violations'], selectors: false, ...options})
+    .then(found => found.violations.map(one => [one.id, one.nodes[0].html]))"""
+
 
 @attrs.define(eq=False, slots=False)  # without slots: playwright notes its listeners in their object
 class Visitor:
@@ -94,6 +97,18 @@ class Visitor:
 
     async def measure(self, script: str) -> Any:
         return await self.page.evaluate(script)
+
+    async def violations(self, *rules: str) -> list[tuple[str, str]]:
+        """What axe finds on the page, by rule and first element; of these rules alone, if any are named.
+
+        axe is loaded once a page, and says no more than that: its whole report takes longer than it does.
+        """
+        from axe_playwright_python.base import AXE_SCRIPT  # type: ignore[import-untyped]  # it has none
+
+        if not await self.measure("'axe' in window"):
+            await self.measure(AXE_SCRIPT)
+        found = await self.page.evaluate(FOUND, {"runOnly": rules} if rules else {})
+        return [(rule, html) for rule, html in found]
 
     async def picture(self, name: str) -> None:
         """Keep what is seen among the test output."""
