@@ -24,7 +24,7 @@ from tests.conftest import BASE_URL, KEY
 from tests.support.canary import CANARY_KEY, NEEDLE
 from tests.support.limit_stores import ADDRESS, MemoryStore, StoreServer
 from tests.support.motion import payout_answer, refusal
-from tests.support.rawserver import CERTIFICATE, RawServer
+from tests.support.rawserver import CERTIFICATE, RawServer, Step
 from tests.support.scripted import ScriptedTransport, answer
 
 ALL = [
@@ -283,6 +283,7 @@ def test_a_proxy_is_named_without_its_password_and_not_taken_for_the_service(
         assert found["proxy"]["proxy"] == found["proxy tcp"]["to"] == f"127.0.0.1:{proxy.port}"
         assert NEEDLE not in found.out
         monkeypatch.setenv("PAYMENTS_BASE_URL", "https://api.shop.test/v1")
+        proxy.scripts["api.shop.test:443"] = [b"HTTP/1.1 502 Bad Gateway\r\n\r\n", Step.CLOSE]
         main(["doctor", "--proxy", address])
         report = capsys.readouterr().out
     assert "plain HTTP" not in report
