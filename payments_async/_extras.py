@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from importlib.util import find_spec
 from typing import Final
 
 EXTRAS: Final = {
@@ -48,6 +47,8 @@ def _is_there(library: str) -> bool:
     if library in sys.modules:
         return sys.modules[library] is not None
     try:
+        from importlib.util import find_spec  # asked when something is missing, which is rare
+
         found = find_spec(library)
         # a folder without a module may be anybody's; opentelemetry is one that several distributions share
         return found is not None and (found.origin is not None or library == "opentelemetry")

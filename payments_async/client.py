@@ -6,7 +6,7 @@ import itertools
 import os
 import ssl
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, Unpack, overload
 
 import attrs
 
@@ -33,7 +33,6 @@ from .errors import (
     RateLimitedError,
     ServerError,
 )
-from .events import Event
 from .models._masking import hidden_pairs
 from .params import PreparedRequest
 from .resources._base import ResourceClient, load_operations
@@ -41,6 +40,9 @@ from .resources.checkouts import AsyncCheckouts
 from .resources.methods import AsyncMethods
 from .resources.payment_intents import AsyncPaymentIntents
 from .resources.payouts import AsyncPayouts
+
+if TYPE_CHECKING:
+    from .events import Event
 
 _clocks = itertools.count(1)
 """Counts clocks other than the system's, so that each gets its own limits."""

@@ -8,21 +8,14 @@ No event holds a key's secret, a body or account data. An exception of the hook 
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable
 
 import attrs
 
 from ._attrs import ValueMixin
+from ._emitter import LONG as LONG
 from .errors import Effect
 from .models._response import Verdict
-
-logger: logging.Logger = logging.getLogger("payments")
-
-LONG = 10.0
-"""Seconds: a limiter closed for this long or longer is logged as a warning."""
-
 
 __all__ = [
     "LONG",
@@ -30,7 +23,6 @@ __all__ = [
     "CallCancelled",
     "CallEnded",
     "CallStarted",
-    "Emitter",
     "Event",
     "GateClosed",
     "LimitStoreFound",
@@ -40,7 +32,6 @@ __all__ = [
     "RequestSent",
     "RetryScheduled",
     "Throttled",
-    "logger",
 ]
 
 
@@ -156,38 +147,3 @@ class CallCancelled(Event):
 
 
 Listener = Callable[[Event], object]
-
-
-class Emitter:
-    """Passes events to the logger and to the caller's hook."""
-
-    def __init__(self, listener: Callable[[Event], object] | None) -> None:
-        self._listener = listener
-
-    @property
-    def enabled(self) -> bool:
-        """True if the hook or a log handler takes events; they are made only then."""
-        return self._listener is not None or logger.isEnabledFor(logging.DEBUG)
-
-    def warn(self, text: str) -> None:
-        """Log at WARNING, with or without a listener."""
-        _log(logging.WARNING, "%s", text)
-
-    def emit(self, event: Event) -> None:
-        """Pass an event to the log and the hook."""
-        closed_long = getattr(event, "seconds", 0.0) >= LONG  # only a GateClosed has seconds
-        level = logging.WARNING if closed_long else logging.DEBUG
-        if logger.isEnabledFor(level):
-            facts = {"event": type(event).__name__, **attrs.asdict(event, recurse=False)}
-            _log(level, "%s", event, {"payments": facts})
-        if self._listener is not None:
-            try:
-                self._listener(event)
-            except Exception as error:
-                _log(logging.WARNING, "on_event raised %s; the call continues", type(error).__name__)
-
-
-def _log(level: int, text: str, fact: object, extra: Mapping[str, object] | None = None) -> None:
-    """Log; an exception of the program's log handlers does not break the call."""
-    with suppress(Exception):
-        logger.log(level, text, fact, extra=extra)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 from payments_async._http.types import Transport
 from payments_async._rate_limit.limits import LimitClass, LimitSnapshot, RateLimits
@@ -15,7 +15,6 @@ from payments_async._signatures import named_arguments, on_class
 from payments_async.arguments import WriteOptions
 from payments_async.client import AsyncPayments
 from payments_async.errors import OutcomeUnknown
-from payments_async.events import Event
 from payments_async.models._masking import hidden_pairs
 from payments_async.params import PreparedRequest
 
@@ -24,6 +23,9 @@ from .resources.checkouts import Checkouts
 from .resources.methods import Methods
 from .resources.payment_intents import PaymentIntents
 from .resources.payouts import Payouts
+
+if TYPE_CHECKING:
+    from payments_async.events import Event
 
 R = TypeVar("R")
 

@@ -6,7 +6,6 @@ from payments_async.events import AttemptEnded as AttemptEnded
 from payments_async.events import CallCancelled as CallCancelled
 from payments_async.events import CallEnded as CallEnded
 from payments_async.events import CallStarted as CallStarted
-from payments_async.events import Emitter as Emitter
 from payments_async.events import Event as Event
 from payments_async.events import GateClosed as GateClosed
 from payments_async.events import LimitStoreFound as LimitStoreFound
@@ -16,4 +15,3 @@ from payments_async.events import Replayed as Replayed
 from payments_async.events import RequestSent as RequestSent
 from payments_async.events import RetryScheduled as RetryScheduled
 from payments_async.events import Throttled as Throttled
-from payments_async.events import logger as logger

@@ -14,7 +14,8 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async.events import Emitter, Event
+from payments_async._emitter import Emitter
+from payments_async.events import Event
 from tests.support.canary import Scanner
 
 MARK = "shows_key"

@@ -12,7 +12,8 @@ ROOT = Path(__file__).parents[1]
 HEAD = f"""
 import logging, sys, warnings
 import pytest
-from payments_async.events import Emitter, RequestSent
+from payments_async._emitter import Emitter
+from payments_async.events import RequestSent
 KEY = {CANARY_KEY[:20]!r} + {CANARY_KEY[20:]!r}
 """
 SILENT = "def test_silent(): logging.getLogger('x').warning('nothing to see')"

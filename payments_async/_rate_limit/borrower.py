@@ -20,11 +20,11 @@ from contextlib import suppress
 from typing import Final
 from weakref import WeakSet
 
+from .._emitter import logger
 from .._extras import needs
 from .._http.types import Secret
 from .._runtime import Runtime
 from ..errors import ConfigurationError
-from ..events import logger
 from .limits import Outage
 from .permit_bucket import RETRY
 from .store import LimitStore, StoreUnavailable

@@ -1,6 +1,7 @@
 """Emits the events of a call, if a hook or a log handler takes them.
 
-The pipeline checks once per call whether one does (`started`, `sent`, `ended`, `finished`).
+The pipeline checks once per call whether one does (`started`, `sent`, `ended`, `finished`). The module of the
+events is imported with the first one: most programs make none.
 """
 
 from __future__ import annotations
@@ -8,10 +9,9 @@ from __future__ import annotations
 import itertools
 from typing import Final
 
-from .. import events
+from .._emitter import LONG, Emitter
 from .._rate_limit.limits import Outage
 from ..errors import PaymentsError
-from ..events import LONG, Emitter
 from ..models._response import is_replayed
 from ..params.operations import record_of
 from .history import CallHistory
@@ -30,6 +30,8 @@ def _key(history: CallHistory) -> str | None:
 
 def started(emitter: Emitter, history: CallHistory, base_url: str) -> None:
     """Report that a call begins, and number it."""
+    from .. import events
+
     operation, history.number = history.call.operation, next(_numbers)
     listed = operation if operation.shape != "raw" else record_of(operation.method, operation.path)[0]
     template = listed.path if listed else None
@@ -40,6 +42,8 @@ def started(emitter: Emitter, history: CallHistory, base_url: str) -> None:
 
 def finished(emitter: Emitter, history: CallHistory, error: BaseException | None, now: float) -> None:
     """Report the end of a call."""
+    from .. import events
+
     operation, attempts, effect = history.call.operation, history.attempts, history.effect
     if isinstance(error, PaymentsError):
         effect = error.effect
@@ -55,6 +59,8 @@ def finished(emitter: Emitter, history: CallHistory, error: BaseException | None
 
 def sent(emitter: Emitter, history: CallHistory) -> None:
     """Report that a request is about to be sent."""
+    from .. import events
+
     operation, number = history.call.operation, len(history.attempts) + 1
     emitter.emit(
         events.RequestSent(operation.name, number, operation.method, _key(history), call=history.number)
@@ -63,6 +69,8 @@ def sent(emitter: Emitter, history: CallHistory) -> None:
 
 def ended(emitter: Emitter, history: CallHistory, result: AttemptResult) -> None:
     """Report the end of the last attempt, and a stored answer to an earlier request."""
+    from .. import events
+
     name, last = history.call.operation.name, history.attempts[-1]
     facts = (last.verdict, last.reason, last.status, last.elapsed)
     emitter.emit(events.AttemptEnded(name, last.number, *facts, call=history.number))
@@ -72,6 +80,8 @@ def ended(emitter: Emitter, history: CallHistory, result: AttemptResult) -> None
 
 def throttled(emitter: Emitter, history: CallHistory, waited: float) -> None:
     """Report the seconds that the next attempt waited for the rate limit, or would have."""
+    from .. import events
+
     if emitter.enabled:
         name, number = history.call.operation.name, len(history.attempts) + 1
         emitter.emit(events.Throttled(name, number, waited, call=history.number))
@@ -79,6 +89,8 @@ def throttled(emitter: Emitter, history: CallHistory, waited: float) -> None:
 
 def closed(emitter: Emitter, history: CallHistory, seconds: float) -> None:
     """Report that a 429 closed the limiter; a long closure is logged even without a hook."""
+    from .. import events
+
     if emitter.enabled or seconds >= LONG:
         name, number = history.call.operation.name, len(history.attempts)
         emitter.emit(events.GateClosed(name, number, seconds, call=history.number))
@@ -86,6 +98,8 @@ def closed(emitter: Emitter, history: CallHistory, seconds: float) -> None:
 
 def store_lost(emitter: Emitter, history: CallHistory, outage: Outage, limit: int | None) -> None:
     """Report that the limit store cannot be reached, and the limit that holds meanwhile."""
+    from .. import events
+
     if emitter.enabled:
         name, number = history.call.operation.name, len(history.attempts) + 1
         emitter.emit(events.LimitStoreLost(name, number, outage.reason, limit, call=history.number))
@@ -93,6 +107,8 @@ def store_lost(emitter: Emitter, history: CallHistory, outage: Outage, limit: in
 
 def store_found(emitter: Emitter, history: CallHistory, lasted: float) -> None:
     """Report that the limit store can be reached again, after so many seconds."""
+    from .. import events
+
     if emitter.enabled:
         name, number = history.call.operation.name, len(history.attempts) + 1
         emitter.emit(events.LimitStoreFound(name, number, lasted, call=history.number))
@@ -100,6 +116,8 @@ def store_found(emitter: Emitter, history: CallHistory, lasted: float) -> None:
 
 def retrying(emitter: Emitter, history: CallHistory, delay: float, reason: str) -> None:
     """Report that another attempt follows in `delay` seconds."""
+    from .. import events
+
     if emitter.enabled:
         name, number = history.call.operation.name, len(history.attempts)
         emitter.emit(events.RetryScheduled(name, number, delay, reason, call=history.number))
@@ -107,6 +125,8 @@ def retrying(emitter: Emitter, history: CallHistory, delay: float, reason: str) 
 
 def cancelled(emitter: Emitter, history: CallHistory) -> None:
     """Report a cancelled call; a write in doubt is logged even without a hook, as exceptions get lost."""
+    from .. import events
+
     if history.unknown:
         name = history.call.operation.name
         emitter.warn(f"{name} {CANCELLED}: its idempotency key is {_key(history)}")

@@ -219,12 +219,13 @@ async def test_a_log_handler_that_raises_breaks_nothing(connect: Connect) -> Non
         def emit(self, record: logging.LogRecord) -> None:
             raise OSError("no space left")
 
-    handler, before = Full(), events.logger.level
-    events.logger.addHandler(handler)
-    events.logger.setLevel(logging.DEBUG)
+    logger, handler = logging.getLogger("payments"), Full()
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
     try:
         played = play(connect, payout_answer(), on_event=print)
         assert (await played.client.payouts.create(**PAYOUT)).id
     finally:
-        events.logger.removeHandler(handler)
-        events.logger.setLevel(before)
+        logger.removeHandler(handler)
+        logger.setLevel(before)

@@ -21,6 +21,7 @@ import attrs
 from rich.console import Console
 from rich.live import Live
 
+from ..._emitter import logger
 from ..._extras import needs
 from ..._request.notify import CANCELLED
 from ..._runtime import SYSTEM
@@ -39,7 +40,6 @@ from ...bulk.ledger_errors import (
 from ...bulk.protocol.responses import refuses_access, why
 from ...client import AsyncPayments
 from ...errors import APIConnectionError, APIStatusError, PaymentsError
-from ...events import logger
 from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit, exit_of
 from .._output import JsonLines, OutputConsole, Show, Terminal, write_nowhere

@@ -1,0 +1,50 @@
+"""Passes events to the `payments` logger and to the hook. Imports no event: most programs make none."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+import attrs
+
+LONG: Final = 10.0
+"""Seconds: a limiter that is closed for so long is logged at WARNING."""
+
+logger = logging.getLogger("payments")
+
+
+class Emitter:
+    """Passes events to the logger and to the caller's hook."""
+
+    def __init__(self, listener: Callable[[Any], object] | None) -> None:
+        self._listener = listener
+
+    @property
+    def enabled(self) -> bool:
+        """True if the hook or a log handler takes events; they are made only then."""
+        return self._listener is not None or logger.isEnabledFor(logging.DEBUG)
+
+    def warn(self, text: str) -> None:
+        """Log at WARNING, with or without a listener."""
+        _log(logging.WARNING, "%s", text)
+
+    def emit(self, event: Any) -> None:
+        """Pass an event of `events` to the log and the hook."""
+        closed_long = getattr(event, "seconds", 0.0) >= LONG  # only a GateClosed has seconds
+        level = logging.WARNING if closed_long else logging.DEBUG
+        if logger.isEnabledFor(level):
+            facts = {"event": type(event).__name__, **attrs.asdict(event, recurse=False)}
+            _log(level, "%s", event, {"payments": facts})
+        if self._listener is not None:
+            try:
+                self._listener(event)
+            except Exception as error:
+                _log(logging.WARNING, "on_event raised %s; the call continues", type(error).__name__)
+
+
+def _log(level: int, text: str, fact: object, extra: Mapping[str, object] | None = None) -> None:
+    """Log; an exception of the program's log handlers does not break the call."""
+    with suppress(Exception):
+        logger.log(level, text, fact, extra=extra)
