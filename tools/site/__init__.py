@@ -4,6 +4,7 @@
 
     pages            the repository's pages, with links that hold on the site; the navigation
     reference        a page for each public module, for mkdocstrings
+    signatures   the arguments of a TypedDict, one by one, in the reference
     llms             llms.txt, llms-full.txt and the pages as Markdown, for language models
     links            every link and anchor of the built site
     accessibility    axe, in chromium

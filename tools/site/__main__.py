@@ -37,6 +37,8 @@ def stage(folder: Path, repository: str, reference: Reference) -> tuple[dict[str
     settings = Path(__file__).with_name("zensical.toml").read_text(encoding="utf-8")
     settings = settings.replace("[project]\n", "[project]\n" + "\n".join(added) + "\n", 1)
     settings = settings.replace("paths = []", f"paths = [{json.dumps(str(ROOT))}]")
+    extension = json.dumps(str(Path(__file__).with_name("signatures.py")))
+    settings = settings.replace("extensions = []", f"extensions = [{extension}]")
     (folder / "zensical.toml").write_text(settings, encoding="utf-8")
     return shown, texts
 
@@ -54,6 +56,13 @@ def missing_names(site: Path, reference: Reference) -> Iterator[str]:
                 yield f"reference: {module}.{name} is not described"
 
 
+def hidden_arguments(site: Path) -> Iterator[str]:
+    """Pages of the reference with a method whose arguments are not shown one by one."""
+    for page in sorted(site.glob("reference/*/index.html")):
+        if ">Unpack<" in page.read_text(encoding="utf-8"):
+            yield f"reference: {page.parent.name} shows **arguments"
+
+
 def main(folder: Path) -> int:
     """Build and check."""
     reference = Reference()
@@ -67,7 +76,12 @@ def main(folder: Path) -> int:
         return built.returncode
     site = folder / "site"
     llms.write(site, shown, texts)
-    wrong = [*broken(site), *llms.wrong(site, shown), *missing_names(site, reference)]
+    wrong = [
+        *broken(site),
+        *llms.wrong(site, shown),
+        *missing_names(site, reference),
+        *hidden_arguments(site),
+    ]
     looked = "axe finds nothing"
     if browser := accessibility.chromium():
         wrong += accessibility.violations(site, browser)

@@ -72,7 +72,8 @@ class Reference:
             if self._homes[path] == module:
                 if path != f"{module}.{name}":
                     yield f'<a id="{module}.{name}"></a>\n'
-                yield from directive(path, heading=name, toc_label=name)
+                made_by_client = {"merge_init_into_class": "false"} if ".resources." in module else {}
+                yield from directive(path, heading=name, toc_label=name, **made_by_client)
         elsewhere = [name for name in shown if self._homes[self.canonical(module, name)] != module]
         if elsewhere:
             yield "## Described elsewhere\n\n| Name | Module |\n|---|---|"
