@@ -40,7 +40,9 @@ DO $$ DECLARE each text; BEGIN
 END $$;
 CREATE SCHEMA public;
 """
-_RIGHTS: Final = "SELECT md5(string_agg(oid || proacl::text, ',' ORDER BY oid)) FROM pg_proc"
+_RIGHTS: Final = (
+    "SELECT md5(string_agg(oid || proacl::text, ',' ORDER BY oid)) FROM pg_proc WHERE proacl IS NOT NULL"
+)
 _STOP_POSTGRES: Final = """
 pid=$(head -n 1 "$0/data/postmaster.pid") && kill -QUIT "$pid"
 while kill -0 "$pid"; do sleep 0.1; done
