@@ -34,7 +34,12 @@ def function_at(module: types.ModuleType, place: str) -> types.FunctionType:
 def alive(module: types.ModuleType, place: str) -> list[types.FunctionType]:
     """The functions made so far by another one, at a place such as `pairs.<locals>.check`."""
     (code,) = codes(function_at(module, place).__code__, place)
-    return [one for one in gc.get_objects() if isinstance(one, types.FunctionType) and one.__code__ is code]
+    gc.unfreeze()  # `tests/conftest.py` froze what was made before the first test
+    try:
+        objects = gc.get_objects()
+    finally:
+        gc.freeze()
+    return [one for one in objects if isinstance(one, types.FunctionType) and one.__code__ is code]
 
 
 def changed(module: types.ModuleType, mutant: Mutant) -> types.CodeType:
