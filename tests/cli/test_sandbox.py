@@ -178,7 +178,7 @@ def test_the_first_program_of_the_readme_runs_as_the_readme_says(
             super().start()
             self.on("payouts.create").outcome("complete immediate")
 
-    (line,) = re.findall(r"^\$ uv run payments (sandbox exec .*first\.py)$", README, re.MULTILINE)
+    (line,) = re.findall(r"^\$ payments (sandbox exec .*first\.py)$", README, re.MULTILINE)
     program = re.search(r"```python\n(.*?)```", README, re.DOTALL)
     assert program is not None
     (tmp_path / "first.py").write_text(program[1])
