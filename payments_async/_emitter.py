@@ -1,13 +1,18 @@
-"""Passes events to the `payments` logger and to the hook. Imports no event: most programs make none."""
+"""Passes events to the `payments` logger and to the hook; the base of all events.
+
+Imports no other event: most programs make none.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 import attrs
+
+from ._attrs import ValueMixin
 
 LONG: Final = 10.0
 """Seconds: a limiter that is closed for so long is logged at WARNING."""
@@ -15,10 +20,22 @@ LONG: Final = 10.0
 logger = logging.getLogger("payments")
 
 
+@attrs.frozen(eq=False, repr=False)
+class Event(ValueMixin):
+    """Base of all events of a call."""
+
+    operation: str
+    """Name of the call, such as `payouts.create`."""
+    attempt: int
+    """Number of the attempt, 1 for the first; 0 before it."""
+    call: int = attrs.field(default=0, kw_only=True)
+    """Number of the call in this process: tells apart the events of calls made at the same time."""
+
+
 class Emitter:
     """Passes events to the logger and to the caller's hook."""
 
-    def __init__(self, listener: Callable[[Any], object] | None) -> None:
+    def __init__(self, listener: Callable[[Event], object] | None) -> None:
         self._listener = listener
 
     @property
@@ -30,7 +47,7 @@ class Emitter:
         """Log at WARNING, with or without a listener."""
         _log(logging.WARNING, "%s", text)
 
-    def emit(self, event: Any) -> None:
+    def emit(self, event: Event) -> None:
         """Pass an event of `events` to the log and the hook."""
         closed_long = getattr(event, "seconds", 0.0) >= LONG  # only a GateClosed has seconds
         level = logging.WARNING if closed_long else logging.DEBUG

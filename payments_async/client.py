@@ -6,10 +6,11 @@ import itertools
 import os
 import ssl
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, Unpack, overload
+from typing import Any, Final, Literal, Self, TypeVar, Unpack, overload
 
 import attrs
 
+from ._emitter import Event
 from ._http import default_transport
 from ._http.types import Transport
 from ._polling.waiter import Waiting
@@ -40,9 +41,6 @@ from .resources.checkouts import AsyncCheckouts
 from .resources.methods import AsyncMethods
 from .resources.payment_intents import AsyncPaymentIntents
 from .resources.payouts import AsyncPayouts
-
-if TYPE_CHECKING:
-    from .events import Event
 
 _clocks = itertools.count(1)
 """Counts clocks other than the system's, so that each gets its own limits."""

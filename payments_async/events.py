@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import attrs
 
-from ._attrs import ValueMixin
 from ._emitter import LONG as LONG
+from ._emitter import Event as Event
 from .errors import Effect
 from .models._response import Verdict
 
@@ -33,18 +33,6 @@ __all__ = [
     "RetryScheduled",
     "Throttled",
 ]
-
-
-@attrs.frozen(eq=False, repr=False)
-class Event(ValueMixin):
-    """Base of all events of a call."""
-
-    operation: str
-    """Name of the call, such as `payouts.create`."""
-    attempt: int
-    """Number of the attempt, 1 for the first; 0 before it."""
-    call: int = attrs.field(default=0, kw_only=True)
-    """Number of the call in this process: tells apart the events of calls made at the same time."""
 
 
 @attrs.frozen(eq=False, repr=False)

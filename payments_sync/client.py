@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
+from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
+from payments_async._emitter import Event
 from payments_async._http.types import Transport
 from payments_async._rate_limit.limits import LimitClass, LimitSnapshot, RateLimits
 from payments_async._request.auth import hidden
@@ -23,9 +24,6 @@ from .resources.checkouts import Checkouts
 from .resources.methods import Methods
 from .resources.payment_intents import PaymentIntents
 from .resources.payouts import Payouts
-
-if TYPE_CHECKING:
-    from payments_async.events import Event
 
 R = TypeVar("R")
 

@@ -134,11 +134,11 @@ async def test_a_ledger_in_a_file_has_no_rest_to_cancel(fleet: Fleet, tmp_path: 
 
 async def test_too_many_failures_stop_the_batch_for_all_workers(fleet: Fleet) -> None:
     fleet.sandbox.on("payouts.create").respond("http:422", times=None)
-    batch = await fleet.planned(200, max_failure_rate=0.5)
+    batch = await fleet.planned(1_000, max_failure_rate=0.5)
     reports = await asyncio.gather(fleet.run(concurrency=2), fleet.run(concurrency=2))
     assert [report.exit_code for report in reports] == [0, 0]
     report = await batch.refresh()
-    assert 20 <= report.counts[RowState.REJECTED] < 160
+    assert 20 <= report.counts[RowState.REJECTED] < 800  # several renewals, which look at the rate
     assert report.counts[RowState.IN_FLIGHT] == 0
     await batch.plan()  # with no such rule
     fleet.sandbox.clear_rules()
