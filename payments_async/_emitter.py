@@ -32,6 +32,9 @@ class Event(ValueMixin):
     """Number of the call in this process: tells apart the events of calls made at the same time."""
 
 
+Event.__module__ = "payments_async.events"  # where users know it from
+
+
 class Emitter:
     """Passes events to the logger and to the caller's hook."""
 

@@ -69,7 +69,7 @@ class PaymentsError(Exception):
 
     effects: ClassVar[tuple[Effect, ...]] = ("none", "happened", "unknown")
     """The effects that an error of this class may have."""
-    remedy: ClassVar[str] = "read `.effect` before you send again"
+    remedy: str = "read `.effect` before you send again"
     """What to do, in a line; also in docs/errors.md and docs/errors.json."""
 
     _left_out_of_pickles: ClassVar[frozenset[str]] = frozenset()

@@ -305,8 +305,8 @@ class Payments:
     def warm_up(self, *, deadline: float | None = None) -> bool:
         """Load what the first calls need and open a connection: for the start of a worker process.
 
-        Reads the newest page of payouts, which counts as one read and changes nothing. So a wrong key,
-        address or allowlist shows before the first customer comes. Call it in each process, after a fork. A
+        Reads the newest page of payouts, which counts as one read and changes nothing. So a wrong key or
+        allowlist shows before the first customer comes. Call it in each process, after a fork. A
         connection that is idle for 15 seconds is closed; what was loaded stays.
 
         It does not raise while the service is away, so that a program can be started meanwhile: it logs a

@@ -32,14 +32,15 @@ def classes(family: type[PaymentsError] = PaymentsError) -> Iterator[type[Paymen
 
 
 def entry(cls: type[PaymentsError]) -> dict[str, object]:
-    """A class in the form of the file. The errors of a ledger have a way out of their own."""
+    """A class in the form of the file. Some errors of a ledger have another remedy in a database."""
     home = bulk.__name__ if cls.__name__ in bulk.__all__ else cls.__module__
     return {
         "code": _BETWEEN_WORDS.sub("_", cls.__name__).lower(),
         "class": f"{home}.{cls.__name__}",
         "status": next((code for code, known in STATUS_ERRORS.items() if issubclass(cls, known)), None),
         "effect": list(cls.effects),
-        "remedy": getattr(cls, "way_out", cls.remedy),
+        "remedy": cls.remedy,
+        **({"database_remedy": other} if (other := getattr(cls, "database_remedy", "")) else {}),
     }
 
 

@@ -51,8 +51,9 @@ class RotatingKey:
         self.last: SecretKey | None = None
 
     def __call__(self) -> SecretKey:
-        self.last = self._read()
-        return self.last
+        key = self._read()
+        self.last = key  # another thread may put its own there at once
+        return key
 
 
 def last_key(source: KeySource) -> SecretKey | None:

@@ -80,57 +80,57 @@ def ended(emitter: Emitter, history: CallHistory, result: AttemptResult) -> None
 
 def throttled(emitter: Emitter, history: CallHistory, waited: float) -> None:
     """Report the seconds that the next attempt waited for the rate limit, or would have."""
-    from .. import events
-
     if emitter.enabled:
+        from .. import events
+
         name, number = history.call.operation.name, len(history.attempts) + 1
         emitter.emit(events.Throttled(name, number, waited, call=history.number))
 
 
 def closed(emitter: Emitter, history: CallHistory, seconds: float) -> None:
     """Report that a 429 closed the limiter; a long closure is logged even without a hook."""
-    from .. import events
-
     if emitter.enabled or seconds >= LONG:
+        from .. import events
+
         name, number = history.call.operation.name, len(history.attempts)
         emitter.emit(events.GateClosed(name, number, seconds, call=history.number))
 
 
 def store_lost(emitter: Emitter, history: CallHistory, outage: Outage, limit: int | None) -> None:
     """Report that the limit store cannot be reached, and the limit that holds meanwhile."""
-    from .. import events
-
     if emitter.enabled:
+        from .. import events
+
         name, number = history.call.operation.name, len(history.attempts) + 1
         emitter.emit(events.LimitStoreLost(name, number, outage.reason, limit, call=history.number))
 
 
 def store_found(emitter: Emitter, history: CallHistory, lasted: float) -> None:
     """Report that the limit store can be reached again, after so many seconds."""
-    from .. import events
-
     if emitter.enabled:
+        from .. import events
+
         name, number = history.call.operation.name, len(history.attempts) + 1
         emitter.emit(events.LimitStoreFound(name, number, lasted, call=history.number))
 
 
 def retrying(emitter: Emitter, history: CallHistory, delay: float, reason: str) -> None:
     """Report that another attempt follows in `delay` seconds."""
-    from .. import events
-
     if emitter.enabled:
+        from .. import events
+
         name, number = history.call.operation.name, len(history.attempts)
         emitter.emit(events.RetryScheduled(name, number, delay, reason, call=history.number))
 
 
 def cancelled(emitter: Emitter, history: CallHistory) -> None:
     """Report a cancelled call; a write in doubt is logged even without a hook, as exceptions get lost."""
-    from .. import events
-
     if history.unknown:
         name = history.call.operation.name
         emitter.warn(f"{name} {CANCELLED}: its idempotency key is {_key(history)}")
     if emitter.enabled:
+        from .. import events
+
         name, number = history.call.operation.name, len(history.attempts)
         facts = (history.effect, _key(history))
         emitter.emit(events.CallCancelled(name, number, *facts, call=history.number))

@@ -130,6 +130,9 @@ class Pipeline:
         try:
             value = await join(self.pending, request, self.runtime, self.run, history)
         except BaseException as error:
+            if isinstance(error, CancelledError) and hasattr(error, "outcome"):
+                history.doubtful += 1  # another call has sent it
+                notify.cancelled(emitter, history)
             if history.number:
                 notify.finished(emitter, history, error, self.runtime.monotonic())
             raise
@@ -258,23 +261,22 @@ class Pipeline:
 
     async def _wait_for_slot(self, limiter: RateLimiter, history: CallHistory) -> int:
         """Wait for a grant, and report how long, in vain too; a wait that is refused at once is none."""
-        since, grant, has_waited = self.runtime.monotonic(), 0, False
+        since, has_waited = self.runtime.monotonic(), False
         try:
-            while not grant:
+            while True:
                 now = self.runtime.monotonic()
                 self._note_outage(limiter, history)
                 refuse_long_wait(limiter, history, self.settings, now, waited=now - since)
                 has_waited = True
                 try:
                     until = history.until(wait_until(limiter, self.settings, since, now))
-                    grant = await limiter.acquire(self.runtime, priority=history.call.priority, until=until)
+                    return await limiter.acquire(self.runtime, priority=history.call.priority, until=until)
                 except LimiterTimeout:  # the deadline, or the limiter was closed meanwhile or lost its store
                     if history.is_late(self.runtime.monotonic):
                         raise history.out_of_time() from None
         finally:
             if has_waited:
                 notify.throttled(self.settings.emitter, history, self.runtime.monotonic() - since)
-        return grant
 
     def _note_outage(self, limiter: RateLimiter, history: CallHistory) -> None:
         """Report an outage of the limit store, or its end, if the hook was not told of it yet."""

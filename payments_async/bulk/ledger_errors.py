@@ -1,7 +1,7 @@
-"""Errors of a ledger, each with a way out.
+"""Errors of a ledger, each with its remedy.
 
 BulkError
-└─ LedgerError                     .path .problem .way_out
+└─ LedgerError                     .path .problem .remedy
    ├─ LedgerMissing                no ledger at this path
    ├─ LedgerForeign                the file is something else
    ├─ LedgerExposed                others can read it
@@ -46,16 +46,16 @@ _RESTORED: Final = "after any restore `payments payouts recover --by-hand`, as a
 
 
 class LedgerError(BulkError):
-    """The ledger cannot be used as asked. Says which file, what is wrong and the way out."""
+    """The ledger cannot be used as asked. Says which file, what is wrong and what to do."""
 
-    way_out: str = "see what it says with `payments payouts status` and `check`, then run it again"
-    _database_way_out: ClassVar[str] = ""
-    """The way out for a database, where that for a file would harm."""
+    remedy = "see what it says with `payments payouts status` and `check`, then run it again"
+    database_remedy: ClassVar[str] = ""
+    """The remedy for a ledger in a database, where that for a file would harm."""
 
     def __init__(self, path: str, problem: str) -> None:
-        if self._database_way_out and path.startswith("postgresql://"):
-            self.way_out = self._database_way_out
-        super().__init__(f"{path}: {problem}; {self.way_out}")
+        if self.database_remedy and path.startswith("postgresql://"):
+            self.remedy = self.database_remedy
+        super().__init__(f"{path}: {problem}; {self.remedy}")
         self.path = path
         """The ledger's file, or its database and batch."""
         self.problem = problem
@@ -65,38 +65,38 @@ class LedgerError(BulkError):
 class LedgerMissing(LedgerError):
     """There is no ledger at this path."""
 
-    way_out = "give the path of an existing ledger, or start a new batch there"
-    _database_way_out = "`payments payouts batches` lists those there are, and the first `run` makes one"
+    remedy = "give the path of an existing ledger, or start a new batch there"
+    database_remedy = "`payments payouts batches` lists those there are, and the first `run` makes one"
 
 
 class LedgerForeign(LedgerError):
     """The file is not a ledger of this package. It was not touched."""
 
-    way_out = "choose another path; this file was not touched"
+    remedy = "choose another path; this file was not touched"
 
 
 class LedgerExposed(LedgerError):
     """The file can be read or written by others, and it holds account data."""
 
-    way_out = "make it the owner's alone: chmod 600"
+    remedy = "make it the owner's alone: chmod 600"
 
 
 class LedgerOnNetwork(LedgerError):
     """The path lies on a network file system, where locks and synced writes cannot be relied on."""
 
-    way_out = "put the ledger on a local disk"
+    remedy = "put the ledger on a local disk"
 
 
 class LedgerReadOnly(LedgerError):
     """The file, or the folder it lies in, cannot be written."""
 
-    way_out = "make both writable for this user"
+    remedy = "make both writable for this user"
 
 
 class LedgerLocked(LedgerError):
     """Another run works on the ledger: `.pid`, `.since`."""
 
-    way_out = "wait for that run to end, or stop it; it can be resumed"
+    remedy = "wait for that run to end, or stop it; it can be resumed"
 
     def __init__(
         self, path: str, *, pid: int | None, since: datetime | None, read_only: bool = False
@@ -114,7 +114,7 @@ class LedgerLocked(LedgerError):
 class LedgerNewer(LedgerError):
     """A newer version of this package wrote the ledger: `.found`, `.known`."""
 
-    way_out = "use the version that wrote it, or a later one"
+    remedy = "use the version that wrote it, or a later one"
 
     def __init__(self, path: str, *, found: int, known: int) -> None:
         super().__init__(path, f"its form is number {found}, and this version knows up to {known}")
@@ -127,7 +127,7 @@ class LedgerNewer(LedgerError):
 class LedgerOlder(LedgerError):
     """The database's tables are of an older version of this package: `.found`, `.known`."""
 
-    way_out = "let an owner of the tables run `payments payouts ledger upgrade`"
+    remedy = "let an owner of the tables run `payments payouts ledger upgrade`"
 
     def __init__(self, path: str, *, found: int, known: int) -> None:
         super().__init__(path, f"its tables are number {found}, and this version works with {known}")
@@ -140,13 +140,13 @@ class LedgerOlder(LedgerError):
 class DatabaseUnfit(LedgerError):
     """The database cannot hold a ledger, or not safely: its version, a standby, a pooler, no encryption."""
 
-    way_out = "nothing was written; `payments payouts ledger check` says more"
+    remedy = "nothing was written; `payments payouts ledger check` says more"
 
 
 class RightsMissing(LedgerError):
     """The database's user lacks rights that this needs: `.grants`."""
 
-    way_out = "let an owner of the tables grant them; `payments payouts ledger check` shows the statements"
+    remedy = "let an owner of the tables grant them; `payments payouts ledger check` shows the statements"
 
     def __init__(self, path: str, grants: Sequence[str]) -> None:
         text = "; ".join(grants)
@@ -174,7 +174,7 @@ class LedgerMismatch(LedgerError):
 class LedgerOfAnotherBatch(LedgerMismatch):
     """The ledger holds another batch, or the same rows were given another batch id."""
 
-    way_out = (
+    remedy = (
         "give the ledger's batch id, or none, to go on with its batch; only rows that no batch has paid get "
         "a ledger of their own, as under another batch id the same rows are paid again"
     )
@@ -184,21 +184,21 @@ class LedgerOfAnotherEnvironment(LedgerMismatch):
     """The batch was begun in `live` and run in `sandbox`, or the other way round."""
 
     subject = "environment"
-    way_out = "use a key of the ledger's environment, or another ledger"
+    remedy = "use a key of the ledger's environment, or another ledger"
 
 
 class LedgerOfAnotherAddress(LedgerMismatch):
     """The batch was begun against another base URL."""
 
     subject = "base URL"
-    way_out = "use the ledger's base URL, or another ledger"
+    remedy = "use the ledger's base URL, or another ledger"
 
 
 class LedgerOfAnotherKey(LedgerMismatch):
     """The batch was begun with another API key, perhaps of another project. Fingerprints are shown."""
 
     subject = "key fingerprint"
-    way_out = (
+    remedy = (
         "use the ledger's key, or one of the same project: it is taken as soon as the list shows it a payout "
         "of this ledger (up to 15 minutes after it was made: try again then). Where no payout ever arrived "
         "and the key is surely of the same project, move the ledger and its .lock away, and load the file "
@@ -213,7 +213,7 @@ class LedgerOfAnotherInput(LedgerMismatch):
     """
 
     subject = "input"
-    way_out = (
+    remedy = (
         "give the input as it was, accept the edits (accept_edits=True), which may change rows that are new "
         "or rejected and call off new ones, or give what is new a batch of its own"
     )
@@ -246,7 +246,7 @@ class InputPaidElsewhere(LedgerError):
     Its rows have other references there, so the service would take them for other payouts.
     """
 
-    way_out = (
+    remedy = (
         "go on with that ledger or give its batch id, or, to pay the same rows a second time on purpose, "
         "pay_again=True"
     )
@@ -267,7 +267,7 @@ class InputPaidElsewhere(LedgerError):
 class LedgerDuplicates(LedgerError):
     """A row key or a reference occurs more than once in the input: `.duplicates`. Nothing was imported."""
 
-    way_out = "make each unique; nothing was imported"
+    remedy = "make each unique; nothing was imported"
 
     def __init__(self, path: str, duplicates: Sequence[Duplicate], *, total: int) -> None:
         shown = [str(duplicate) for duplicate in duplicates[:_MOST]]
@@ -282,7 +282,7 @@ class LedgerDuplicates(LedgerError):
 class LedgerRefused(LedgerError):
     """A row cannot be changed like this, or is not there: `.number`, `.reason`. Nothing was changed."""
 
-    way_out = "nothing was changed"
+    remedy = "look at the row's state with `payments payouts status`; nothing was changed"
 
     def __init__(self, path: str, number: int | None, reason: str) -> None:
         super().__init__(path, reason if number is None else f"row {number}: {reason}")
@@ -302,7 +302,7 @@ class BatchExists(LedgerRefused):
 class LedgerClosed(LedgerError):
     """The ledger was closed when its batch was left, or is discarded. Earlier records are kept."""
 
-    way_out = (
+    remedy = (
         "open it again: `PayoutBatch.open(path, client)`, and work with the batch inside its `with` block"
     )
 
@@ -310,13 +310,13 @@ class LedgerClosed(LedgerError):
 class LedgerFull(LedgerError):
     """The disk is full. The change was not recorded: an unrecorded intent must not be sent."""
 
-    way_out = "make room and run again; every row is as it was recorded last"
+    remedy = "make room and run again; every row is as it was recorded last"
 
 
 class LedgerGone(LedgerError):
     """The ledger's file was deleted, moved or replaced while in use. No new row was begun since."""
 
-    way_out = (
+    remedy = (
         "put the file back and run again; without it a new ledger finds what is paid, as long as batch id "
         "and row keys stay the same"
     )
@@ -325,13 +325,13 @@ class LedgerGone(LedgerError):
 class LedgerUnavailable(LedgerError):
     """The database cannot be reached or takes no changes, for a minute by now. Earlier records are kept."""
 
-    way_out = "see to the database and run again; every row is as it was recorded last"
+    remedy = "see to the database and run again; every row is as it was recorded last"
 
 
 class LeaseLost(LedgerError):
     """The rows are another worker's by now, or nobody may send any of the batch. Nothing was sent."""
 
-    way_out = "nothing was changed; whoever holds the rows goes on with them"
+    remedy = "nothing was changed; whoever holds the rows goes on with them"
 
 
 NO_INTENT: Final = (LedgerFull, LedgerGone, LedgerUnavailable, LeaseLost)
@@ -341,18 +341,18 @@ NO_INTENT: Final = (LedgerFull, LedgerGone, LedgerUnavailable, LeaseLost)
 class LedgerBroken(LedgerError):
     """The disk failed under the ledger. Nothing it returns in this run can be relied on any more."""
 
-    way_out = "see to the disk, then open the ledger again and check it: payments payouts check"
-    _database_way_out = f"see to the database's server, then `payments payouts check`; {_RESTORED}"
+    remedy = "see to the disk, then open the ledger again and check it: payments payouts check"
+    database_remedy = f"see to the database's server, then `payments payouts check`; {_RESTORED}"
 
 
 class LedgerDamaged(LedgerError):
     """The ledger is not as it was written: damaged, truncated or changed by another program: `.findings`."""
 
-    way_out = (
+    remedy = (
         "put back the newest whole copy; without one move it and its .lock away, and load the same input "
         "under the same batch id: a row sent again under its reference is not paid twice"
     )
-    _database_way_out = f"pause the batch, and see what `payments payouts check` finds; {_RESTORED}"
+    database_remedy = f"pause the batch, and see what `payments payouts check` finds; {_RESTORED}"
 
     def __init__(self, path: str, findings: Sequence[str]) -> None:
         text = "; ".join(findings[:_MOST])

@@ -239,7 +239,7 @@ async def test_when_the_first_caller_gives_up_the_next_one_continues(
 
 @pytest.mark.parametrize("surface", ["async"], indirect=True)
 async def test_a_caller_who_gives_up_waiting_learns_that_it_is_in_doubt(
-    connect: Connect, callers: Callers
+    connect: Connect, callers: Callers, caplog: pytest.LogCaptureFixture
 ) -> None:
     heard: list[Any] = []
     transport, runtime = held(callers, payout_answer(), wanted=99)
@@ -254,6 +254,8 @@ async def test_a_caller_who_gives_up_waiting_learns_that_it_is_in_doubt(
         await second
     assert stopped.value.outcome.prepared == prepared  # type: ignore[attr-defined] # it rides along
     assert (heard[-1].error, heard[-1].effect) == ("CancelledError", "unknown")
+    assert (type(heard[-2]).__name__, heard[-2].effect) == ("CallCancelled", "unknown")
+    assert f"its idempotency key is {prepared.idempotency_key}" in caplog.text
     transport.released.set()
     assert (await first).id == "po_1"
 

@@ -360,7 +360,9 @@ async def test_a_server_that_evicts_keys_is_warned_of(opened: Open) -> None:
 
 
 async def test_a_cluster_is_used_by_the_hash_tag(opened: Open, tmp_path: Path) -> None:
-    with valkey_server("--cluster-enabled", "yes", "--cluster-config-file", f"{tmp_path}/nodes") as server:
+    bus = ("--cluster-port", str(free_port()))  # by itself 10,000 above, where outgoing connections are
+    options = ("--cluster-enabled", "yes", "--cluster-config-file", f"{tmp_path}/nodes", *bus)
+    with valkey_server(*options) as server:
         client = redis.asyncio.Redis.from_url(server.url())
         await client.execute_command("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
         while b"cluster_state:ok" not in await client.execute_command("CLUSTER", "INFO"):  # noqa: ASYNC110 - a server's state

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from payments_async._http.head import address
 from payments_async._http.types import Secret
-from payments_async._request.auth import check_base_url, hidden, key_source, read_key
+from payments_async._request.auth import (
+    RotatingKey,
+    check_base_url,
+    hidden,
+    key_source,
+    last_key,
+    read_key,
+)
 from payments_async.errors import ConfigurationError
 
 SECRET = "sk_sandbox_" + "s3cret-_" * 12
@@ -102,3 +109,22 @@ def test_an_address_is_taken_only_if_requests_can_go_there(host: str, path: str)
     url = address(f"{taken}/payouts")
     assert url.host
     assert url.raw_path.endswith("/v1/payouts")
+
+
+def test_a_call_keeps_the_key_that_it_was_given_whatever_another_thread_is_given_meanwhile() -> None:
+    keys = iter([read_key("sk_sandbox_first"), read_key("sk_sandbox_second")])
+
+    class Raced(RotatingKey):
+        """Another thread asks right after this one has noted its key."""
+
+        races = True
+
+        def __setattr__(self, name: str, value: object) -> None:
+            super().__setattr__(name, value)
+            if name == "last" and value is not None and self.races:
+                self.races = False
+                self()
+
+    source = Raced(lambda: next(keys))
+    assert source().authorization == "Bearer sk_sandbox_first"
+    assert last_key(source) == source.last

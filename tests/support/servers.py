@@ -70,9 +70,16 @@ class _Guard:
 
 
 def free_port() -> int:
-    """A port below 32768 that nothing listens on: outgoing connections take theirs above it."""
-    with contextlib.closing(listen(None)) as bound:
-        return int(bound.getsockname()[1])
+    """A port below 32768 that nothing listens on, another each time: outgoing connections are above it."""
+    with contextlib.ExitStack() as held:
+        while True:
+            port = int(held.enter_context(contextlib.closing(listen(None))).getsockname()[1])
+            if port not in _given:
+                _given.add(port)
+                return port
+
+
+_given: Final[set[int]] = set()
 
 
 def _folder_of(package: str) -> Path:

@@ -10,7 +10,8 @@ from typing import Final
 
 from ..api.request_schemas import CHECKOUT, CUSTOMER, INTENT, PAYOUT, is_web_address
 from ..common.iso_codes import currency, is_currency
-from ..common.json import decode
+from ..common.json import JsonObject, decode_object
+from ..common.masking import mask
 from ..common.money import is_expressible
 from ..records.payout_json import instrument_type
 from .evidence import AdvisorEvidence, Finding, ObservedRequest, ids
@@ -36,7 +37,7 @@ def accepted_as_it_is(evidence: AdvisorEvidence) -> Iterator[Finding]:
     found: dict[tuple[str | None, str], list[ObservedRequest]] = {}
     for sent in evidence.requests:
         if sent.log.operation in _FIELDS and 200 <= sent.log.status < 300 and not sent.log.replayed:
-            for doubt in _doubts(sent.log.operation, decode(sent.body)):
+            for doubt in _doubts(sent.log.operation, decode_object(sent.body)):
                 found.setdefault((sent.log.operation, doubt), []).append(sent)
     for (operation, doubt), shown in found.items():
         yield Finding(
@@ -52,18 +53,16 @@ def accepted_as_it_is(evidence: AdvisorEvidence) -> Iterator[Finding]:
         )
 
 
-def _doubts(operation: str | None, body: object) -> Iterator[str]:
-    """What cannot be meant in a body."""
-    if not isinstance(body, dict):  # the body was accepted under an older key
-        return
+def _doubts(operation: str | None, body: JsonObject) -> Iterator[str]:
+    """What cannot be meant in a body that was accepted."""
     yield from _misspelt("", body, _FIELDS[operation])
     yield from _misspelt("customer.", body.get("customer"), CUSTOMER)
     for name in ("return_url", "webhook_url"):
-        if isinstance(body.get(name), str) and not is_web_address(body[name]):
+        if (given := body.get(name)) is not None and not is_web_address(str(given)):
             yield f"{name} is no http or https address"
-    yield from _of_money(body.get("amount"), body.get("currency"))
+    yield from _of_money(body["amount"], str(body["currency"]))
     if operation == "payouts.create":
-        yield from _of_method(body.get("method"), body.get("instrument"))
+        yield from _of_method(str(body["method"]), body["instrument"])
 
 
 def _misspelt(parent: str, given: object, known: Mapping[str, object]) -> Iterator[str]:
@@ -77,23 +76,19 @@ def _plain(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name[:_SHOWN]).lower()
 
 
-def _of_money(amount: object, code: object) -> Iterator[str]:
-    if not isinstance(code, str):
-        return
+def _of_money(amount: object, code: str) -> Iterator[str]:
     if not is_currency(code):
         yield f"{code[:_SHOWN]} is no currency of ISO 4217"
     elif isinstance(amount, Decimal) and not is_expressible(amount, currency(code).digits):
         yield f"the amount has more decimals than {code}, which has {currency(code).digits}"
 
 
-def _of_method(method: object, instrument: object) -> Iterator[str]:
-    if not isinstance(method, str):
-        return
+def _of_method(method: str, instrument: object) -> Iterator[str]:
     if not _CODE.fullmatch(method):
-        yield f"{method[:_SHOWN]!r} has not the form of a method's code"
+        yield "the method has not the form of a method's code"  # it may be an account: it is not shown
         return
     words = set(re.split("[_-]", method))
     kind = instrument_type(instrument) if isinstance(instrument, dict) else None
     fits = {wanted for wanted, signs in _WORDS.items() if words & signs}
     if kind is not None and fits and kind not in fits:
-        yield f"the instrument is a {kind}, and the method is {method[:_SHOWN]}"
+        yield f"the instrument is a {kind}, and the method is {mask(method[:_SHOWN])}"

@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from .._record_actions import USUAL_METHOD, find_payment
+from ..common.money import total
 from ..common.scenario_words import UnknownWord
 from ..records.records import PaymentRecord, PayoutRecord
 from ..records.world import World
@@ -73,18 +74,23 @@ def payment(sandbox: SandboxControls, call: ControlCall) -> object:
 
 
 def books(sandbox: SandboxControls, _: ControlCall) -> object:
-    """Sum up what was paid out and collected, by currency."""
-    payouts, payments = sandbox.books.payouts(), sandbox.books.payments()
+    """Sum up by currency what has arrived, what is on its way, and what was collected before refunds."""
+    with sandbox.reading():
+        payouts, payments = sandbox.books.payouts(), sandbox.books.payments()
+        currencies = sorted({one.currency for one in payouts} | {one.currency for one in payments})
+        collected = {currency: sandbox.books.collected(currency) for currency in currencies}
     return {
         "books": [
             {
                 "currency": currency,
-                "paid_out": sandbox.books.total(currency),
-                "collected": sandbox.books.collected(currency),
-                "payouts": dict(Counter(one.status for one in payouts if one.currency == currency)),
+                "paid_out": total(one.amount for one in own if one.status == "completed"),
+                "on_its_way": total(one.amount for one in own if one.status in ("pending", "processing")),
+                "collected": collected[currency],
+                "payouts": dict(Counter(one.status for one in own)),
                 "payments": dict(Counter(one.status for one in payments if one.currency == currency)),
             }
-            for currency in sorted({one.currency for one in payouts} | {one.currency for one in payments})
+            for currency in currencies
+            for own in [[one for one in payouts if one.currency == currency]]
         ]
     }
 

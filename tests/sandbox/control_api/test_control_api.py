@@ -611,8 +611,13 @@ def test_the_books_are_sums_by_currency(control: Control, api: Api) -> None:
     api.payout(amount=7, reference="r-2", scenario="fail:INVALID_RECIPIENT")
     control.sandbox.pay(api.intent(amount=3).data["id"])
     api.payout(currency="GHS", amount=1, reference="r-3")
+    assert [(one["paid_out"], one["on_its_way"]) for one in control.get("books")["books"]] == [
+        (0, 1),
+        (0, Decimal("10.5") + 7),
+    ]
     control.sandbox.advance(60)
     ghs, xof = control.get("books")["books"]
     assert (ghs["currency"], ghs["paid_out"], ghs["collected"], ghs["payments"]) == ("GHS", 1, 0, {})
     assert (xof["paid_out"], xof["payouts"]) == (Decimal("10.5"), {"completed": 1, "failed": 1})
+    assert xof["on_its_way"] == 0
     assert (xof["collected"], xof["payments"]) == (3, {"completed": 1})

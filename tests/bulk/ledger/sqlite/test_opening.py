@@ -244,22 +244,22 @@ async def test_a_closed_ledger_says_so_and_closing_it_again_is_harmless(path: Pa
         await ledger.claim(1)
 
 
-def test_every_error_is_a_bulk_error_without_effect_and_says_the_way_out() -> None:
+def test_every_error_is_a_bulk_error_without_effect_and_says_what_to_do() -> None:
     error = LedgerMissing("/x/ledger", "is not there")
     assert isinstance(error, BulkError)
     assert error.effect == "none"
-    assert str(error) == "/x/ledger: is not there; " + LedgerMissing.way_out
+    assert str(error) == "/x/ledger: is not there; " + LedgerMissing.remedy
     assert LedgerError("/x", "broke").problem == "broke"
 
 
-def test_no_way_out_of_a_database_puts_an_old_copy_back() -> None:
+def test_no_remedy_for_a_database_puts_an_old_copy_back() -> None:
     errors = LedgerDamaged("postgresql://db/x", ["a chunk"]), LedgerBroken("postgresql://db/x", "failed")
     for error in errors:
         assert "newest whole copy" not in str(error)
         assert "see to the disk" not in str(error)
-        assert str(error).endswith(error.way_out)
-        assert "after any restore `payments payouts recover --by-hand`" in error.way_out
-    assert "newest whole copy" in LedgerDamaged("postgresql", ["a page"]).way_out
+        assert str(error).endswith(error.remedy)
+        assert "after any restore `payments payouts recover --by-hand`" in error.remedy
+    assert "newest whole copy" in LedgerDamaged("postgresql", ["a page"]).remedy
 
 
 def test_the_package_is_imported_without_sqlalchemy() -> None:
