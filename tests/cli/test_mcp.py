@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from payments_async import ConfigurationError
 from payments_async.cli import main
 from payments_async.cli._exit_codes import Exit
+from payments_async.cli.mcp import control
 from payments_async.cli.mcp.control import ToolAnswer, answer_call, find_sandbox
 from payments_async.cli.mcp.tools import TOOLS, ControlRequest, find_tool, offered, request_of
 from payments_async.cli.webhooks.listener import Receiver
@@ -203,6 +206,77 @@ def test_a_sandbox_that_stopped_is_said(sandbox: Sandbox) -> None:
     assert "start one with `payments sandbox`" in answer.text
 
 
+class Stub(ThreadingHTTPServer):
+    """Says that it is a sandbox, and gives one answer to everything else, once it is released."""
+
+    daemon_threads = True
+
+    def __init__(self, answer: bytes) -> None:
+        self.answer = answer
+        self.released = threading.Event()
+        super().__init__(("127.0.0.1", 0), _StubHandler)
+
+    def ask(self, tool: str, **arguments: Any) -> ToolAnswer:
+        address = find_sandbox(f"http://127.0.0.1:{self.server_port}", {})
+        return answer_call(address, tool, arguments, may_write=True)
+
+
+class _StubHandler(BaseHTTPRequestHandler):
+    server: Stub
+
+    def do_GET(self) -> None:
+        state = b'{"profile": "observed", "clock": {}, "journal": {}}'
+        self._answer(state if self.path.endswith("/state") else self.server.answer)
+
+    def do_POST(self) -> None:
+        self.server.released.wait()
+        self._answer(self.server.answer)
+
+    def _answer(self, body: bytes) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        try:
+            self.wfile.write(body)
+        except OSError:  # the rest of a long answer is not waited for
+            self.close_connection = True
+
+    def log_message(self, format: str, *args: object) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "advice"),
+    [
+        ("payments", {"limit": 500}, "ask for fewer with `limit`"),
+        ("advice", {}, "look into the inspector"),
+        ("advance_clock", {"by": "24h"}, "it may have been carried out: look before you repeat it"),
+    ],
+)
+def test_an_answer_that_is_too_long_is_not_handed_on(tool: str, arguments: Any, advice: str) -> None:
+    with serving(Stub(json.dumps(["x" * 2_000_000]).encode())) as stub:
+        stub.released.set()
+        answer = stub.ask(tool, **arguments)
+    assert answer == ToolAnswer(f"the answer is longer than 1 MiB: {advice}", failed=True)
+
+
+def test_an_answer_of_the_greatest_length_is_handed_on_whole() -> None:
+    longest = json.dumps("x" * (1024 * 1024 - 2))
+    with serving(Stub(longest.encode())) as stub:
+        assert stub.ask("advice") == ToolAnswer(longest)
+
+
+def test_a_write_without_an_answer_in_time_may_have_been_carried_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "_WRITE_TIMEOUT", 0.05)
+    with serving(Stub(b"{}")) as stub:
+        answer = stub.ask("pay", id="pi_1")
+        stub.released.set()
+    assert answer == ToolAnswer(
+        f"no answer from 127.0.0.1:{stub.server_port} in 0.05 s: "
+        "it may have been carried out: look before you repeat it",
+        failed=True,
+    )
+
+
 # --- the protocol -------------------------------------------------------------------------------
 
 
@@ -230,3 +304,16 @@ def test_the_protocol_shows_which_tools_write_and_which_calls_failed(sandbox: Sa
         [tool.name for tool in TOOLS if tool.writes],
         False,
     )
+
+
+def test_programs_are_warned_of_the_tool_that_takes_something_away(sandbox: Sandbox) -> None:
+    from mcp import Client
+
+    from payments_async.cli.mcp.server import make_server
+
+    async def look() -> list[str]:
+        async with Client(make_server(find_sandbox(sandbox.origin, {}), may_write=True)) as client:
+            tools = (await client.list_tools()).tools
+            return [tool.name for tool in tools if tool.annotations and tool.annotations.destructive_hint]
+
+    assert asyncio.run(look()) == ["remove_rule"]

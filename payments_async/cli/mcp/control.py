@@ -10,13 +10,17 @@ import attrs
 
 from ...errors import ConfigurationError
 from ...models._masking import without_keys
-from ..webhooks.forward import DEFAULT_SANDBOX, ForwardAddress, read_address, send
+from ..webhooks.forward import DEFAULT_SANDBOX, MAX_ANSWER, TIMEOUT, ForwardAddress, read_address, send
 from .tools import ControlRequest, find_tool, request_of
 
 _THIS_MACHINE: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 _CONTROL_API: Final = "/_sandbox/api/"
 _STATE: Final = ControlRequest("GET", "state")
 _START: Final = "start one with `payments sandbox`, and pass the address that it prints as --sandbox"
+
+_LOOK: Final = "it may have been carried out: look before you repeat it"
+_WRITE_TIMEOUT: Final = 30.0
+"""Seconds: a clock that is advanced by a day has much to do."""
 
 
 @attrs.frozen
@@ -74,14 +78,22 @@ def _check_sandbox(address: ForwardAddress) -> None:
 
 
 def _ask(address: ForwardAddress, request: ControlRequest) -> tuple[int, str]:
-    """Status and text of the answer; ValueError without one."""
+    """Status and text of the answer; ValueError without one, and for one that is too long."""
+    writes = request.method != "GET"
+    timeout = _WRITE_TIMEOUT if writes else TIMEOUT
     target = attrs.evolve(address, path=_CONTROL_API + request.path)
     headers = {"Content-Type": "application/json"} if request.body is not None else {}
     try:
-        status, body = send(request.method, target, request.body, headers)
+        status, body = send(request.method, target, request.body, headers, timeout=timeout)
+    except TimeoutError as failure:
+        problem = f"no answer from {_place(address)} in {timeout:g} s"
+        raise ValueError(f"{problem}: {_LOOK if writes else 'the sandbox is busy; ask again'}") from failure
     except OSError as failure:
         problem = f"no sandbox answers at {_place(address)} ({failure.strerror or failure})"
         raise ValueError(f"{problem}: {_START}") from failure
+    if len(body) > MAX_ANSWER:
+        fewer = "ask for fewer with `limit`" if "limit=" in request.path else "look into the inspector"
+        raise ValueError(f"the answer is longer than 1 MiB: {_LOOK if writes else fewer}")
     return status, body.decode("utf-8", "replace")
 
 

@@ -20,7 +20,8 @@ from .._output import show_for
 TIMEOUT: Final = 10.0
 """Seconds, as long as the sandbox itself waits (gap Y)."""
 
-_MAX_ANSWER: Final = 1024 * 1024
+MAX_ANSWER: Final = 1024 * 1024
+"""Bytes of an answer that are read, and one more where there are more."""
 
 
 @attrs.frozen
@@ -50,15 +51,23 @@ def read_address(url: str, what: str, example: str = "http://127.0.0.1:8000/webh
 
 
 def send(
-    method: str, address: ForwardAddress, body: bytes | None, headers: Mapping[str, str]
+    method: str,
+    address: ForwardAddress,
+    body: bytes | None,
+    headers: Mapping[str, str],
+    *,
+    timeout: float = TIMEOUT,
 ) -> tuple[int, bytes]:
-    """Send a request; returns the answer's status and body. Raises OSError when there is none."""
+    """Send a request; returns the answer's status and body. Raises OSError when there is none.
+
+    A body of more than `MAX_ANSWER` bytes is cut after the next one.
+    """
     kind = HTTPSConnection if address.scheme == "https" else HTTPConnection
-    connection = kind(address.host, address.port, timeout=TIMEOUT)
+    connection = kind(address.host, address.port, timeout=timeout)
     try:
         connection.request(method, address.path, body, dict(headers))
         answer = connection.getresponse()
-        return answer.status, answer.read(_MAX_ANSWER)
+        return answer.status, answer.read(MAX_ANSWER + 1)
     except HTTPException as broken:
         raise OSError(f"no readable answer ({type(broken).__name__})") from None
     finally:
