@@ -77,11 +77,13 @@ class Address:
         with contextlib.suppress(Error):
             given = conninfo_to_dict(url)
         known = {**{name: os.environ.get(place) for name, place in _ENVIRONMENT.items()}, **(given or {})}
-        if given is None or has_raw_signs(url, "/@") or not _can_be_reached(known):
+        if given is None or has_raw_signs(url, "/@") or not _can_be_reached(given):
             raise error(  # here: the frames of psycopg's error hold the address
                 "the database's address cannot be read: write postgresql://user@host:port/database, with "
                 "special characters percent-encoded"
             )
+        if not _can_be_reached(known):
+            raise error("PGHOST or PGPORT, which complete the database's address, cannot be read")
         parameters = {**_SESSION, **given}
         if "," in _text(parameters, "host"):
             parameters.setdefault("target_session_attrs", "read-write")

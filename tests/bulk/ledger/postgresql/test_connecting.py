@@ -60,10 +60,16 @@ def test_an_address_that_cannot_be_read_is_not_shown(url: str) -> None:
     assert "s3cret" not in f"{caught.value!r} {caught.value.__context__!r} {caught.value.__cause__!r}"
 
 
-def test_a_host_of_the_environment_that_is_no_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PGHOST", "db..internal")
-    with pytest.raises(BulkError, match="the database's address cannot be read"):
+@pytest.mark.parametrize(("variable", "value"), [("PGHOST", "db..internal"), ("PGPORT", "54 32")])
+def test_a_fault_of_the_environment_is_not_blamed_on_the_address(
+    variable: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(BulkError, match=r"^PGHOST or PGPORT, which complete the database's address, cannot"):
         Address.of("postgresql:///june", BulkError)
+    with pytest.raises(BulkError, match=r"^the database's address cannot be read: write"):
+        Address.of("postgresql://db..test:x/june", BulkError)
+    monkeypatch.delenv("PGPORT", raising=False)
     assert Address.of("postgresql://db.test/june", BulkError).label == "postgresql://db.test:5432/june"
 
 
