@@ -28,6 +28,7 @@ COMMANDS: tuple[Callable[..., int] | App, ...] = (demo, doctor, mcp, payouts, sa
 
 _EXEC_OPTIONS: Final = frozenset(f"--{name.replace('_', '-')}" for name in attrs.fields_dict(ServeOptions))
 """Each takes a value."""
+_EXEC_FLAGS: Final = frozenset({"--fail-on-advice"})
 
 EXIT_CODES = (
     "Exit codes: 0 done, 1 refused, 2 usage, 3 outcome unknown, 75 stopped and resumable, "
@@ -94,6 +95,8 @@ def argument_hint(argv: Sequence[str]) -> str:
             is_ours = not any(each.startswith("-") for each in own)
             return "" if is_ours else "put -- before the command: payments sandbox exec -- python first.py"
         name, given, _ = word.partition("=")
+        if word in _EXEC_FLAGS:
+            continue
         if name not in _EXEC_OPTIONS:
             return ""
         if not given:

@@ -281,6 +281,8 @@ def test_exec_outlives_a_signal_until_its_command_has_ended(number: signal.Signa
         ("python -V", True),
         ("--profile hostile python -c pass", True),
         ("--profile=hostile --allow-webhooks-to shop.test python --version-of x", True),
+        ("--fail-on-advice python -V", True),
+        ("--fail-on-advice --profile hostile python -V", True),
         ("--profil hostile python -V", False),
         ("--profile hostil python x", False),
         ("--port nought python x", False),
