@@ -162,7 +162,7 @@ class PermissionDeniedError(APIStatusError):
     """403: this address is not on the key's allowlist (Authentication, rule 5)."""
 
     effects: ClassVar[tuple[Effect, ...]] = ("none",)
-    remedy = "add its address in the dashboard"
+    remedy = "add this machine's address to the key's allowlist, in the dashboard"
 
 
 class NotFoundError(APIStatusError):
@@ -358,7 +358,7 @@ class OutcomeUnknown(PaymentsError):
     """
 
     effects: ClassVar[tuple[Effect, ...]] = ("unknown",)
-    remedy = "`client.resolve(error)`, which may send the request again and pay it"
+    remedy = "`client.resolve(error)`: it may send the same request again, and so complete it"
 
     _left_out_of_pickles = frozenset({"prepared"})
 

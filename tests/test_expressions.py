@@ -90,7 +90,7 @@ MADE: dict[tuple[str, str], Callable[[], Iterable[str]]] = {
 def _uses() -> Iterator[Use]:
     for path in sorted(ROOT.rglob("*.py")):
         text = path.read_text()
-        if not re.search(r"^ *import re$", text, re.MULTILINE):
+        if not re.search(r"\bimport re\b", text):
             continue  # no other line brings the name `re`
         tree = ast.parse(text)
         names = {

@@ -38,7 +38,7 @@ def entry(cls: type[PaymentsError]) -> dict[str, object]:
         "code": _BETWEEN_WORDS.sub("_", cls.__name__).lower(),
         "class": f"{home}.{cls.__name__}",
         "status": next((code for code, known in STATUS_ERRORS.items() if issubclass(cls, known)), None),
-        "effect": list(cls.effects),
+        "effects": list(cls.effects),
         "remedy": cls.remedy,
         **({"database_remedy": other} if (other := getattr(cls, "database_remedy", "")) else {}),
     }

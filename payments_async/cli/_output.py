@@ -109,11 +109,11 @@ class JsonLines:
     """For programs: one JSON object a line. Amounts and dates are texts, so that they stay exact.
 
     `about` is in each line, until a heading names something else. When the reader of the lines has left,
-    `on_left` is called; without it, BrokenPipeError is raised.
+    `on_end` is called; without it, BrokenPipeError is raised.
     """
 
-    def __init__(self, about: str = "", on_left: Callable[[], object] | None = None) -> None:
-        self._about, self._on_left = about, on_left
+    def __init__(self, about: str = "", on_end: Callable[[], object] | None = None) -> None:
+        self._about, self._on_end = about, on_end
 
     def heading(self, title: str, note: str = "") -> None:
         """The `about` of the lines that follow."""
@@ -138,9 +138,9 @@ class JsonLines:
             sys.stdout.write(json.dumps({"about": self._about, **line}, default=str) + "\n")
             sys.stdout.flush()
         except BrokenPipeError:
-            if self._on_left is None:
+            if self._on_end is None:
                 raise
-            self._on_left()
+            self._on_end()
 
 
 def show_for(*, as_json: bool) -> Show:

@@ -49,7 +49,7 @@ class LoggedExchange:
     caused: int = 0
     """How many of the entries right before this one the request caused."""
     seconds: float | None = None
-    """Seconds of the machine's time until the answer had left, or its caller; None while it is under way."""
+    """Seconds of the machine's time until the answer was handed over, or its caller gone; None before."""
 
     @property
     def is_whole(self) -> bool:

@@ -90,7 +90,7 @@ class Sandbox(SandboxControls):
         answer = self._serve(request)
         if isinstance(answer, Stream):
             raise ValueError(f"{plain} is a live stream; read it over HTTP")
-        answer.on_left()
+        answer.on_end()
         return answer
 
     def start(self) -> None:

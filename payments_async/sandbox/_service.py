@@ -96,7 +96,7 @@ class SandboxService(WebhookControls):
             if not keys:
                 raise LookupError(f"no API key {key!r}")
             headers = {**request.headers, "authorization": f"Bearer {keys[0]}"}
-            self._answer(attrs.evolve(request, headers=headers)).on_left()
+            self._answer(attrs.evolve(request, headers=headers)).on_end()
             return self._requests[-1]
 
     def _answer(self, request: Request) -> Answer:
@@ -111,7 +111,7 @@ class SandboxService(WebhookControls):
             caused = self._journal.last - before
             exchange = self._journal.add_exchange(logged, began, request.body, answer, caused)
             self._requests.append(exchange)
-        return attrs.evolve(answer, awaits=awaits, on_left=partial(self._left, exchange))
+        return attrs.evolve(answer, awaits=awaits, on_end=partial(self._left, exchange))
 
     def _left(self, exchange: LoggedExchange) -> None:
         """The answer to a request, or its caller, has left."""

@@ -1,4 +1,4 @@
-"""An agent's client finds and explains ten mistakes that programs made: over stdio, by the tools alone."""
+"""An agent's client finds and explains the mistakes that programs made: over stdio, by the tools alone."""
 
 from __future__ import annotations
 

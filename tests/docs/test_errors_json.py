@@ -57,5 +57,5 @@ def test_each_error_has_a_code_of_its_own_a_remedy_and_effects() -> None:
     for each in listed:
         assert (each["remedy"], each.get("database_remedy", "")) == said[each["class"].rpartition(".")[2]]
         assert each["remedy"]
-        assert each["effect"]
+        assert each["effects"]
         assert not [private for private in each["class"].split(".") if private.startswith("_")]

@@ -34,6 +34,7 @@ def function_at(module: types.ModuleType, place: str) -> types.FunctionType:
 def alive(module: types.ModuleType, place: str) -> list[types.FunctionType]:
     """The functions made so far by another one, at a place such as `pairs.<locals>.check`."""
     (code,) = codes(function_at(module, place).__code__, place)
+    gc.collect()  # what other tests left is not to be kept for good
     gc.unfreeze()  # `tests/conftest.py` froze what was made before the first test
     try:
         objects = gc.get_objects()

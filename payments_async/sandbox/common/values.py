@@ -70,8 +70,8 @@ class Answer:
     fault: LineFault | None = None
     awaits: tuple[str, ...] = ()
     """Webhooks whose first try comes before this answer leaves, by their ids."""
-    on_left: Callable[[], object] = attrs.field(default=bool, eq=False, repr=False)
-    """Whoever carries the answer calls this once it has left, or its caller has."""
+    on_end: Callable[[], object] = attrs.field(default=bool, eq=False, repr=False)
+    """Called once the answer was handed to the connection, or its caller is gone."""
 
 
 @attrs.frozen(eq=False)

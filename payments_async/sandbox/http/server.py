@@ -142,7 +142,7 @@ class Server:
                 return await self._act(request, answer)
             return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
         finally:
-            answer.on_left()
+            answer.on_end()
 
     async def _act(self, request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
         """Simulate the network fault of an answer: late, never, cut, closed or reset."""

@@ -61,7 +61,7 @@ def request_chart(steps: Sequence[TrafficStep]) -> BarChart:
                 paths.setdefault(tone, []).append(f"M{x:g} {low:.4g}V{high:.4g}h{wide - _GAP:g}V{low:.4g}")
                 low = high
         if step.total:
-            bars.append(Bar(x, _seconds(step.at), _seconds(step.at + STEP), _told(step)))
+            bars.append(Bar(x, _seconds(step.at), _seconds(step.at + STEP), _label(step)))
     sums = {outcome: sum(step.requests.get(outcome, 0) for step in steps) for outcome in _TONES}
     return BarChart(
         peak=peak,
@@ -104,7 +104,7 @@ def sparkline(values: Sequence[float], width: int = 100, height: int = 24) -> st
     return "M" + "L".join(points)
 
 
-def _told(step: TrafficStep) -> str:
+def _label(step: TrafficStep) -> str:
     parts = [f"{count:,} {_TONES[outcome][1]}" for outcome, count in step.requests.items()]
     return f"{stamp(step.at)[11:19]}: {', '.join(parts)}"
 
