@@ -28,8 +28,9 @@ def doctor(
 ) -> int:
     """Check versions, key, address, network, clock and limits, and print a report for a ticket.
 
-    Reads one page of payouts with PAYMENTS_API_KEY at PAYMENTS_BASE_URL, and changes nothing. The report
-    holds no key, password or account data.
+    Reads one page of payouts with PAYMENTS_API_KEY at PAYMENTS_BASE_URL, and changes nothing there.
+    In a limit store it makes the table if it is missing, and leaves an entry that asks for no permit. The
+    report holds no key, password or account data.
 
     Parameters
     ----------
