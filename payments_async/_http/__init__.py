@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from .._runtime import Runtime
 from ..errors import ConfigurationError
+from .addresses import PROXY_RULE
 from .types import Transport
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def default_transport(
         )
     except (TypeError, ValueError):
         pass  # raised again outside the handler: the frames of the first error hold the address
-    raise ConfigurationError("proxy must be an absolute http(s) address, such as http://proxy.test:3128")
+    raise ConfigurationError(PROXY_RULE)
 
 
 def _library() -> type[AiohttpTransport]:

@@ -9,6 +9,12 @@ from urllib.parse import SplitResult, urlsplit
 
 _DEFAULT_PORTS: Final = {"https": 443, "http": 80}
 
+PROXY_RULE: Final = (
+    "proxy must be an absolute http(s) address, such as http://proxy.test:3128, that ends with its port; "
+    "percent-encode the special characters of a password"
+)
+"""Why a proxy's address is refused. It holds no address: that may hold a password."""
+
 _ADDRESS: Final = re.compile(r'https?://[A-Za-z0-9.:\[\]_-]+(?:/[!"$-~]*)?')
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from yarl import URL
 
-from payments_async._http.addresses import is_address, is_host
+from payments_async._http.addresses import PROXY_RULE, is_address, is_host
 from payments_async._http.types import HTTPRequest
 
 BODILESS: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
@@ -54,10 +54,7 @@ def check_proxy(proxy: str) -> None:
     except ValueError:
         fit = False
     if not fit:
-        raise ValueError(
-            "proxy must be an absolute http(s) address that ends with its port; percent-encode the special "
-            "characters of a password"
-        )
+        raise ValueError(PROXY_RULE)
 
 
 def check_head(request: HTTPRequest) -> None:
