@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sys
+from typing import NoReturn
 
 import nox
 
@@ -39,6 +40,13 @@ def sync(session: nox.Session, *groups: str) -> None:
         *chosen,
         env={"UV_PROJECT_ENVIRONMENT": session.virtualenv.location},
     )
+
+
+def skipped(session: nox.Session, why: str) -> NoReturn:
+    """End a session whose tool is not at hand: as skipped, in CI as failed."""
+    if CI:
+        session.error(why)
+    session.skip(why)
 
 
 @nox.session(python=RUNNING)
@@ -224,7 +232,7 @@ def openapi(session: nox.Session) -> None:
     sync(session, "openapi")
     session.run("python", "-m", "tests.fidelity.generated")
     if not shutil.which("npm", path=session.bin):
-        session.skip("spectral and redocly: node has no wheel for this machine")
+        skipped(session, "spectral and redocly: node has no wheel for this machine")
     folder = os.path.join(session.create_tmp(), "linters")
     install = ["npm", "install", f"--prefix={folder}", "--ignore-scripts", "--no-audit", "--no-fund"]
     session.run(*install, "--loglevel=error", *LINTERS, success_codes=[0, 1])
@@ -232,7 +240,7 @@ def openapi(session: nox.Session) -> None:
         os.path.join(folder, "node_modules", ".bin", name) for name in ("spectral", "redocly")
     )
     if not os.path.exists(redocly):
-        session.skip("spectral and redocly: npm cannot install them here")
+        skipped(session, "spectral and redocly: npm cannot install them here")
     document, rules = "docs/openapi.json", "tests/fidelity"
     every = [f"--ruleset={rules}/spectral.yaml", "--fail-severity=hint"]
     session.run(spectral, "lint", document, *every, external=True)

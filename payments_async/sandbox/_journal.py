@@ -123,6 +123,8 @@ class Journal:
         self._wakers: dict[object, Callable[[], object]] = {}
         self.last: int = 0
         """The number of the newest entry; 0 before the first."""
+        self.changes: int = 0
+        """How many times the journal has changed: entries, ends of requests, `clear`."""
         self.traffic: Traffic = Traffic()
         """The counts of the last fifteen minutes."""
 
@@ -135,6 +137,7 @@ class Journal:
         """Add an event."""
         self._ring.append(item)
         self.last += 1
+        self.changes += 1
         if self._wakers:
             self._wake()
 
@@ -165,8 +168,8 @@ class Journal:
         """Note that the answer to a request, or its caller, has left."""
         exchange.seconds = seconds
         self.traffic.add_duration(exchange.log.at, seconds)
-        if self._wakers:
-            self._wake()
+        self.changes += 1
+        self._wake()
 
     def mark_read(self) -> None:
         """Mark every entry so far as read by the Advisor."""
@@ -204,6 +207,7 @@ class Journal:
         self._bodies.clear()
         self._room = self._budget
         self.traffic.clear()
+        self.changes += 1
         self._wake()
 
     def wake_once(self, ticket: object, wake: Callable[[], object]) -> None:

@@ -168,6 +168,42 @@ def test_exec_ends_with_what_the_advisor_found(
     )
 
 
+BELIEVE_A_WEBHOOK = """
+import json, os, threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from urllib.request import Request, urlopen
+class Believer(BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(204)
+        self.end_headers()
+server = HTTPServer(("127.0.0.1", 0), Believer)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+base = os.environ["PAYMENTS_BASE_URL"]
+control = base.removesuffix("/v1") + "/_sandbox/api/"
+headers = {"Content-Type": "application/json", "Idempotency-Key": "key-00001"}
+keyed = headers | {"Authorization": "Bearer " + os.environ["PAYMENTS_API_KEY"]}
+body = {"amount": 10.10, "currency": "GHS", "method": "mobile_money", "reference": "r-1",
+        "webhook_url": f"http://127.0.0.1:{server.server_port}/",
+        "instrument": {"type": "phone", "phone_number": "+233200000001", "country": "GH"}}
+urlopen(Request(base + "/payouts", json.dumps(body).encode(), keyed)).close()
+urlopen(Request(control + "clock/advance", b'{"by": "10s"}', headers)).close()
+accepted = lambda one: one["kind"] == "try" and one["event"] == "payout.completed" and one["status"] == 204
+for _ in range(5_000):
+    with urlopen(control + "journal") as journal:
+        if any(map(accepted, json.load(journal)["entries"])):
+            break
+"""
+
+
+def test_exec_finds_a_webhook_that_an_ended_program_has_not_read_back(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    command = [sys.executable, "-c", BELIEVE_A_WEBHOOK]
+    assert main(["sandbox", "exec", "--fail-on-advice", "--", *command]) == 1
+    assert "Advisor: 1 finding, money at risk\n" in capfd.readouterr().err
+
+
 def test_the_first_program_of_the_readme_runs_as_the_readme_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

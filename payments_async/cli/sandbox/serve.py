@@ -137,9 +137,12 @@ def wait() -> None:
     threading.Event().wait()
 
 
-def print_advice(sandbox: Sandbox) -> bool:
-    """Print what the Advisor has found on stderr, if anything. Returns whether it has."""
-    found = [kept.finding for kept in findings_of(sandbox).update(sandbox)]
+def print_advice(sandbox: Sandbox, *, is_over: bool = False) -> bool:
+    """Print what the Advisor has found on stderr. Returns whether it found more than doubts about fields.
+
+    `is_over` says that the program has ended, and reads no webhook's record any more.
+    """
+    found = [kept.finding for kept in findings_of(sandbox).update(sandbox, is_over=is_over)]
     if not found:
         return False
     risk = ", money at risk" if any(finding.severity == "money" for finding in found) else ""
@@ -150,7 +153,7 @@ def print_advice(sandbox: Sandbox) -> bool:
     ]
     with suppress(BrokenPipeError):
         print("\n".join(lines), file=sys.stderr, flush=True)
-    return True
+    return any(finding.severity != "request" for finding in found)
 
 
 def execute(command: Sequence[str], options: ServeOptions, *, fail_on_advice: bool) -> int:
@@ -164,7 +167,7 @@ def execute(command: Sequence[str], options: ServeOptions, *, fail_on_advice: bo
             text = f"payments sandbox: {sandbox.base_url}, inspector {inspector_of(sandbox)}"
             print(text, file=sys.stderr, flush=True)
         code = _run(command, {**os.environ, **environment(sandbox)})
-        has_advice = print_advice(sandbox)
+        has_advice = print_advice(sandbox, is_over=True)
     return Exit.REFUSED if code == Exit.DONE and fail_on_advice and has_advice else code
 
 

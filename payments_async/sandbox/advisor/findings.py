@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -9,9 +10,10 @@ from typing import TYPE_CHECKING
 import attrs
 
 from .._journal import JournalEntry, LoggedExchange, WebhookTried
+from ..common.clock import real_seconds
 from . import judge
 from .evidence import Finding, evidence_from, ids_of
-from .webhooks import watched
+from .webhooks import READ_BACK_WITHIN, watched
 
 if TYPE_CHECKING:
     from .._controls import SandboxControls
@@ -30,6 +32,9 @@ Positions = Mapping[str, tuple[int, float]]
 
 _OVERLAP = 5_000
 """Entries before the new ones that are judged with them: a mistake lies between two requests."""
+
+_JUDGE_EVERY = 1.0
+"""Seconds of the machine's time between two judgements for a page's badge: they keep the service waiting."""
 
 
 @attrs.define(eq=False)
@@ -87,24 +92,30 @@ class Findings:
         self._made = 0
         self._seen = 0
         """The number of the newest entry that was judged."""
+        self._judged_at = -math.inf
+        """When that was, in seconds of the machine's own clock."""
         self.requests: int = 0
         """How many requests were judged."""
         self.watched: int = 0
         """How many accepted webhooks may still be read back in time, so that they are no findings yet."""
 
-    def update(self, sandbox: SandboxControls) -> list[KeptFinding]:
+    def update(self, sandbox: SandboxControls, *, is_over: bool = False) -> list[KeptFinding]:
         """Judge what is new in the journal, and give the findings, those that endanger money first.
 
-        Those that were dismissed are left out.
+        Those that were dismissed are left out. `is_over` says that the program has ended: no accepted webhook
+        will be read back any more.
         """
         with self._lock:
-            entries = sandbox.entries(max(0, self._seen - _OVERLAP))
-            sandbox.journal.mark_read()
-            self._add(entries, sandbox.clock.now())
-            return sorted(
-                (attrs.evolve(kept) for kept in self._kept if not kept.is_dismissed),
-                key=lambda kept: (kept.finding.severity != "money", kept.first_at, kept.finding.requests),
-            )
+            self._judge(sandbox, READ_BACK_WITHIN if is_over else 0.0)
+            return self._shown()
+
+    def recent(self, sandbox: SandboxControls) -> list[KeptFinding]:
+        """Give the findings as `update` does, but judge at most once in `_JUDGE_EVERY` seconds."""
+        with self._lock:
+            is_new = sandbox.journal.last != self._seen or self.watched
+            if is_new and real_seconds() - self._judged_at >= _JUDGE_EVERY:
+                self._judge(sandbox, 0.0)
+            return self._shown()
 
     def dismiss(self, finding_id: str) -> None:
         """Leave a finding out until there is new evidence; `LookupError`."""
@@ -113,6 +124,19 @@ class Findings:
             if found is None:
                 raise LookupError(f"no finding {finding_id!r}")
             found.dismiss()
+
+    def _shown(self) -> list[KeptFinding]:
+        return sorted(
+            (attrs.evolve(kept) for kept in self._kept if not kept.is_dismissed),
+            key=lambda kept: (kept.finding.severity != "money", kept.first_at, kept.finding.requests),
+        )
+
+    def _judge(self, sandbox: SandboxControls, later: float) -> None:
+        """Judge as if it were `later` by so many seconds."""
+        entries = sandbox.entries(max(0, self._seen - _OVERLAP))
+        sandbox.journal.mark_read()
+        self._add(entries, sandbox.clock.now() + later)
+        self._judged_at = real_seconds()
 
     def _add(self, entries: Sequence[JournalEntry], now: float) -> None:
         self.requests += sum(

@@ -76,13 +76,16 @@ def _set_speed(sandbox: SandboxControls, wanted: float) -> JsonObject:
 
 @attrs.frozen
 class KeyGauge:
-    """A window of a key: `used` of `limit` requests, and the requests of each of the last minutes."""
+    """A window of a key: `used` of `limit` requests, and the requests of each of the last minutes.
+
+    The window of a single record has no `minutes`: they are counted by class.
+    """
 
     key: str
     scope: str
     used: int
     limit: int
-    minutes: list[int]
+    minutes: list[int] | None
 
 
 def gauges(sandbox: SandboxControls) -> list[KeyGauge]:
@@ -94,7 +97,7 @@ def gauges(sandbox: SandboxControls) -> list[KeyGauge]:
                 one.scope,
                 one.used,
                 one.limit,
-                tenant.limits.minutes(one.scope, world.now),
+                None if one.scope.startswith("record ") else tenant.limits.minutes(one.scope, world.now),
             )
             for tenant in world.tenants.values()
             for one in tenant.limits.gauges(world.now)

@@ -22,19 +22,21 @@ AT_ONCE = 200
 def open_stream(sandbox: SandboxControls, request: Request) -> Stream:
     """The stream, from after `Last-Event-ID` (or `?after=`) on, else from now on.
 
-    With `?pulse=1` it only says that something happened: one event for thousands of entries.
+    With `?pulse=1` it only says that something happened: one event for thousands of entries. Its ids count
+    the journal's changes, because the end of a request is no entry.
     """
     query = dict(parse_qsl(request.query))
     wanted = request.headers.get("last-event-id") or query.get("after", "")
-    last = sandbox.journal.last
+    is_pulse = query.get("pulse") == "1"
+    last = sandbox.journal.changes if is_pulse else sandbox.journal.last
     after = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 16 else last
     reader = _JournalReader(sandbox, after if after <= last else 0)
-    return event_stream(sandbox, reader.pulse if query.get("pulse") == "1" else reader.entries)
+    return event_stream(sandbox, reader.pulse if is_pulse else reader.entries)
 
 
 @attrs.define
 class _JournalReader:
-    """Reads the journal's entries `after` a number."""
+    """Reads the journal's entries, or for a pulse its changes, `after` a number."""
 
     sandbox: SandboxControls
     after: int
@@ -52,9 +54,10 @@ class _JournalReader:
 
     def pulse(self) -> News:
         """One event when there is anything new."""
-        due_in, last = self._due_in(), self.sandbox.journal.last
-        event = b"" if last == self.after else _event("pulse", last, {"last": last})
-        self.after = last
+        due_in, journal = self._due_in(), self.sandbox.journal
+        changes = journal.changes
+        event = b"" if changes == self.after else _event("pulse", changes, {"last": journal.last})
+        self.after = changes
         return News(event, due_in=due_in)
 
     def _due_in(self) -> float | None:

@@ -87,8 +87,8 @@ class PageRequest:
     def common(self, name: str, title: str) -> Context:
         """The context of every page."""
         with self.sandbox.reading():
-            last = self.sandbox.journal.last
-        found = findings_of(self.sandbox).update(self.sandbox)
+            changes = self.sandbox.journal.changes
+        found = findings_of(self.sandbox).recent(self.sandbox)
         return {
             "findings": len(found),
             "money_at_risk": any(kept.finding.severity == "money" for kept in found),
@@ -98,7 +98,7 @@ class PageRequest:
             "base_url": self.origin + PREFIX,
             "profile": self.sandbox.profile.name,
             "clock": clock.clock_view(self.sandbox),
-            "last": last,
+            "changes": changes,
         }
 
 
@@ -254,7 +254,7 @@ def _limits(page: PageRequest) -> Context:
     drawn = {
         place: charts.limit_chart(gauge.minutes, gauge.limit)
         for place, gauge in enumerate(gauges[:_DRAWN])
-        if any(gauge.minutes)
+        if gauge.minutes and any(gauge.minutes)
     }
     return {"gauges": gauges[:_GAUGES], "drawn": drawn, "more": max(0, len(gauges) - _GAUGES)}
 

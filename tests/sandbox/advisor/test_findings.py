@@ -189,6 +189,43 @@ def test_what_a_request_showed_is_not_guessed_once_its_answer_was_let_go(api: Ap
     assert advise(sandbox.entries(), sandbox.clock.now()) == []
 
 
+def test_the_badge_is_judged_once_a_second_and_only_for_news(
+    api: Api, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, judged = [100.0], []
+    monkeypatch.setattr(findings, "real_seconds", lambda: now[0])
+    judge = findings.judge
+    monkeypatch.setattr(findings, "judge", lambda evidence: judged.append(now[0]) or judge(evidence))
+
+    def badge(later: float) -> bool:
+        now[0] += later
+        return "Advisor 1 finding" in text_of(page(sandbox, "faults"))
+
+    api.payout(reference="r-1")
+    assert not badge(0)
+    api.payout(reference="r-1")
+    assert not badge(0.5)
+    assert badge(0.5)
+    assert badge(5)
+    assert judged == [100.0, 101.0], "nothing was new after that"
+    api.payout(reference="r-1")
+    assert [one["count"] for one in advice(sandbox)] == [3], "who asks for the advice has it as of now"
+    page(sandbox, "advisor")
+    assert judged == [100.0, 101.0, 106.0, 106.0], "and so has its page"
+
+
+def test_the_badge_is_judged_again_while_a_webhook_may_be_read_back(
+    api: Api, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(findings, "_JUDGE_EVERY", 0.0)
+    payout = api.payout(idempotency_key="key-00001").data["id"]
+    sandbox.advance(5)
+    sandbox.journal.add(WebhookTried(sandbox.clock.now(), "wh_1", payout, "payout.completed", 204, None))
+    assert "Advisor 1 finding" not in text_of(page(sandbox, "faults"))
+    sandbox.advance(60)
+    assert "Advisor 1 finding" in text_of(page(sandbox, "faults"))
+
+
 def test_a_reset_forgets_what_was_found(api: Api, sandbox: Sandbox) -> None:
     for _ in range(2):
         api.payout(reference="r-1")

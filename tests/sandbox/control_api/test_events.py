@@ -13,6 +13,7 @@ import pytest
 from payments_async.sandbox import Change, Sandbox, VirtualClock
 from payments_async.sandbox.control_api import events as _stream
 from tests.sandbox.raw_requests import PAYOUT, Api
+from tests.support.hooks import until
 
 
 def change(number: int) -> Change:
@@ -95,6 +96,22 @@ async def test_a_pulse_tells_of_thousands_at_once(serving: Sandbox) -> None:
         (second,) = await events(response, 1)
     assert (first["event"], first["id"], first["data"]) == ("pulse", "3000", {"last": 3_000})
     assert second["data"] == {"last": 3_001}
+
+
+async def test_a_pulse_tells_that_an_answer_has_left(serving: Sandbox) -> None:
+    """Its end is no entry of the journal."""
+    async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {serving.api_key}"}) as session:
+        serving.on("payouts.list").respond("hang", times=1)
+        call = asyncio.create_task(session.get(f"{serving.base_url}/payouts"))
+        await until(lambda: bool(serving.requests))
+        last = serving.journal.last
+        address = f"{serving.origin}/_sandbox/api/stream?pulse=1&after={serving.journal.changes}"
+        async with session.get(address) as response:
+            call.cancel()
+            (pulse,) = await events(response, 1)
+        await asyncio.gather(call, return_exceptions=True)
+    assert pulse["data"] == {"last": last}
+    assert serving.exchanges[0].seconds is not None
 
 
 async def test_what_falls_due_is_sent_to_a_reader() -> None:

@@ -143,6 +143,10 @@ def test_each_limit_is_drawn_against_its_last_minutes() -> None:
     assert writes["minutes"] == [*[0] * 12, 3, 0, 4]
     assert shown.count("<svg class=") == 1, "a limit without requests has no chart"
     assert all(set(one["minutes"]) == {0} for one in others)
+    api.sync(sandbox.books.payouts()[-1].id)
+    (record, *_) = json.loads(sandbox.handle("GET", "/_sandbox/api/limits").body)["limits"][1:]
+    assert (record["scope"].partition(" ")[0], record["used"], record["minutes"]) == ("record", 1, None)
+    assert "record po_" in page(sandbox, "limits")
     sandbox.advance(20 * 60)
     api.payout()
     (writes, *_) = json.loads(sandbox.handle("GET", "/_sandbox/api/limits").body)["limits"]

@@ -194,7 +194,7 @@ function show(state, text) {
 }
 
 // Only a visible tab listens: a browser has six connections to a server, and each stream holds one.
-let stream = null, seen = document.body.dataset.last;
+let stream = null, seen = document.body.dataset.changes;
 function listen() {
   stream?.close();
   stream = null;
