@@ -48,7 +48,7 @@ _RESTORED: Final = "after any restore `payments payouts recover --by-hand`, as a
 class LedgerError(BulkError):
     """The ledger cannot be used as asked. Says which file, what is wrong and what to do."""
 
-    remedy = "see what it says with `payments payouts status` and `check`, then run it again"
+    remedy: str = "see what it says with `payments payouts status` and `check`, then run it again"
     database_remedy: ClassVar[str] = ""
     """The remedy for a ledger in a database, where that for a file would harm."""
 
