@@ -16,7 +16,7 @@ from ..errors import BulkError, SourceUnreadable
 from ..ledger.ledger import Ledger
 from ..loading.load import same_file, stat_of
 from ..protocol.payout_status import RowFate, chosen
-from ..protocol.records import LedgerRow
+from ..protocol.records import LedgerRow, grouped
 from ..protocol.row_state import RowState
 from ..protocol.totals import Sums, brief, by_currency
 from ..sources import open_source
@@ -76,16 +76,8 @@ async def _written(ledger: Ledger, form: ExportFormat, wanted: Wanted, *, accoun
     return sums
 
 
-async def _pages(ledger: Ledger, wanted: Wanted) -> AsyncGenerator[list[LedgerRow], None]:
-    page: list[LedgerRow] = []
-    async for row in ledger.rows():
-        if wanted(row):
-            page.append(row)
-        if len(page) == _PAGE:
-            yield page
-            page = []
-    if page:
-        yield page
+def _pages(ledger: Ledger, wanted: Wanted) -> AsyncGenerator[list[LedgerRow], None]:
+    return grouped((row async for row in ledger.rows() if wanted(row)), _PAGE)
 
 
 def _any(_: LedgerRow) -> bool:
