@@ -162,7 +162,7 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 _MODULES = frozenset({"arguments", "errors", "events", "models", "params"})
 
-__all__ = ["__version__", *_HOME]  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = ["__version__", *_HOME]  # pyright: ignore[reportUnsupportedDunderAll] # from a table
 
 
 def __getattr__(name: str) -> Any:

@@ -95,7 +95,7 @@ _OURS = {"Payments": ".client"}
 _THEIRS = {"AsyncPayments"}
 _MODULES = frozenset({"arguments", "errors", "events", "models", "params"})
 
-__all__ = sorted({*payments_async.__all__, *_OURS} - _THEIRS)  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = sorted({*payments_async.__all__, *_OURS} - _THEIRS)  # pyright: ignore[reportUnsupportedDunderAll] # from a table
 
 
 def __getattr__(name: str) -> Any:

@@ -65,7 +65,7 @@ _HOMES = {
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = [*_HOME]  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = [*_HOME]  # pyright: ignore[reportUnsupportedDunderAll] # from a table
 
 
 def __getattr__(name: str) -> Any:

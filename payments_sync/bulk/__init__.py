@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 _OURS = {"PayoutBatch": ".batch"}
 
-__all__ = payments_async.bulk.__all__  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = payments_async.bulk.__all__  # pyright: ignore[reportUnsupportedDunderAll] # from a table
 
 
 def __getattr__(name: str) -> Any:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _OURS = {homes}
 {constants}
-__all__ = {all}  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = {all}  # pyright: ignore[reportUnsupportedDunderAll] # from a table
 
 
 def __getattr__(name: str) -> Any:
