@@ -270,8 +270,8 @@ async def test_a_payment_is_declined_paid_and_refunded_by_buttons(
     await look(visitor, sandbox, "payments")
     for button, seen in (
         ("Decline", "CUSTOMER_DECLINED"),
-        ("Pay", "Refund 50"),
-        ("Refund 50", "refunded"),
+        ("Pay", "Refund XOF 50"),
+        ("Refund XOF 50", "refunded"),
     ):
         await visitor.page.get_by_role("button", name=button, exact=True).click()
         await shows(visitor, seen)

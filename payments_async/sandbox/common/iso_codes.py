@@ -46,6 +46,10 @@ class Currency:
         """Format `value` with the symbol, thousands separators and so many decimals."""
         return f"{self.symbol}{value:,.{digits}f}"
 
+    def plain(self, value: Decimal) -> str:
+        """Format `value` for developers, with all its decimals: `GHS 1,250.75`."""
+        return f"{self.code} {value:,.{self.decimals(value)}f}"
+
 
 @lru_cache(maxsize=512)
 def currency(code: str) -> Currency:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -44,27 +43,21 @@ _PLACES = {
 """The page where the payer acts, and the text of the link to it."""
 
 
-def _shown(amount: Decimal, code: str) -> str:
-    """An amount with the decimals of its currency, or more where it has more."""
-    return f"{amount:.{currency(code).decimals(amount)}f}"
-
-
 def payment_card(payment: PaymentRecord) -> Card:
     """A payment with its attempts as timelines."""
     session = payment.session
     return {
         "id": payment.id,
         "status": payment.status,
-        "amount": _shown(payment.amount, payment.currency),
-        "currency": payment.currency,
+        "amount": currency(payment.currency).plain(payment.amount),
         "reference": payment.reference,
         "channel": payment.channel,
         "created_at": stamp(payment.created_at),
         "expires_at": stamp(payment.expires_at),
         "open": payment.is_open,
         "checkout": None if session is None else CHECKOUT + session.id,
-        "refunded": payment.refunded,
-        "refundable": _shown(payment.refundable, payment.currency) if payment.refundable else None,
+        "refunded": currency(payment.currency).plain(payment.refunded) if payment.refunded else None,
+        "refundable": currency(payment.currency).plain(payment.refundable) if payment.refundable else None,
         "earlier": max(0, len(payment.attempts) - _ATTEMPTS),
         "attempts": [_attempt_card(attempt) for attempt in payment.attempts[-_ATTEMPTS:]],
     }
@@ -128,8 +121,7 @@ def _payout_card(payout: PayoutRecord) -> Card:
     return {
         "id": payout.id,
         "reference": payout.reference,
-        "amount": _shown(payout.amount, payout.currency),
-        "currency": payout.currency,
+        "amount": currency(payout.currency).plain(payout.amount),
         "method": payout.method,
         "to": hide(number) if isinstance(number, str) else None,
         "created_at": stamp(payout.created_at),
@@ -161,8 +153,7 @@ def _message(world: World, attempt: AttemptRecord) -> Card:
         "attempt": attempt.id,
         "payment": payment.id,
         "kind": kind,
-        "amount": _shown(payment.amount, payment.currency),
-        "currency": payment.currency,
+        "amount": currency(payment.currency).plain(payment.amount),
         "phone": hide(attempt.phone) if attempt.phone else None,
         "at": stamp(attempt.action_required_at or attempt.created_at),
         "code": one_time_code(view.session, attempt) if kind == "collect_otp" else None,

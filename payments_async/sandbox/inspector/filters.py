@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from decimal import Decimal
 
 import msgspec
 
@@ -45,11 +44,9 @@ def pretty(value: object) -> str:
     return msgspec.json.format(encode(value), indent=2).decode()
 
 
-def plain(value: object) -> str:
-    """A number without an exponent; text as it is."""
-    if isinstance(value, Decimal):
-        return f"{value:f}"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def plain(value: float) -> str:
+    """A number without zeros at its end: `86400`, `1.5`."""
+    return f"{value:g}"
 
 
 def clock_short(at: str) -> str:

@@ -176,9 +176,16 @@ def test_payments_show_attempts_as_timelines_with_what_can_be_done(sandbox: Sand
     assert "22990000077" not in html
     assert f"/checkout/{session}" in html
     sandbox.pay(session, outcome="complete")
-    assert "Refund 50" in text_of(page(sandbox, "payments"))
+    assert "Refund XOF 50" in text_of(page(sandbox, "payments"))
     sandbox.refund(session, "20.5")
-    assert "20.5 refunded" in text_of(page(sandbox, "payments"))
+    assert "XOF 20.5 refunded" in text_of(page(sandbox, "payments"))
+
+
+def test_an_amount_has_its_currency_first_and_its_thousands_apart(sandbox: Sandbox, api: Api) -> None:
+    api.payout(amount=1250.75, currency="GHS")
+    api.checkout(amount=1_250_000, currency="XOF")
+    assert "GHS 1,250.75" in text_of(page(sandbox, "payouts"))
+    assert "XOF 1,250,000" in text_of(page(sandbox, "payments"))
 
 
 def test_the_board_has_a_column_for_each_status_and_buttons_for_what_is_open(
