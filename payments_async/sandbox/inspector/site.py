@@ -13,7 +13,8 @@ from ..common.operations import CONSOLE
 from ..common.values import Answer, Request
 from ..http.templates import PageFiles
 from .filters import FILTERS
-from .pages import PAGES, PageRequest
+from .page_request import PageRequest
+from .pages import PAGES
 
 if TYPE_CHECKING:
     from .._controls import SandboxControls

@@ -18,7 +18,7 @@ from payments_async.sandbox._record_actions import find_payment
 from payments_async.sandbox.advisor.assumptions import assumptions
 from payments_async.sandbox.common.profiles import PROFILES
 from payments_async.sandbox.common.scenario_words import ACTION_TYPES
-from payments_async.sandbox.inspector.pages import NAV
+from payments_async.sandbox.inspector.page_request import NAV
 from payments_async.sandbox.webhooks import WebhookTry
 from tests.sandbox.raw_requests import INTENT, PAYOUT, TRIED, Api
 

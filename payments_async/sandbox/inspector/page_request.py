@@ -1,0 +1,75 @@
+"""A request for a page of the inspector, and what every page shows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+import attrs
+
+from ..advisor.findings import findings_of
+from ..common.operations import CONSOLE, PREFIX
+from ..common.timestamps import read_timestamp
+from ..control_api.clock import clock_view
+
+if TYPE_CHECKING:
+    from .._controls import SandboxControls
+
+Context = dict[str, object]
+
+NAV = (
+    ("", "Overview"),
+    ("payments", "Payments"),
+    ("payouts", "Payouts"),
+    ("webhooks", "Webhooks"),
+    ("phone", "Phone"),
+    ("faults", "Faults"),
+    ("clock", "Clock"),
+    ("limits", "Limits"),
+    ("advisor", "Advisor"),
+    ("assumptions", "Assumptions"),
+)
+
+
+@attrs.frozen
+class PageRequest:
+    """A request for a page: its query, and the name of the host that it used."""
+
+    sandbox: SandboxControls
+    query: Mapping[str, str]
+    host: str | None = None
+
+    @property
+    def origin(self) -> str:
+        """The address that the reader's browser uses."""
+        return f"http://{self.host}" if self.host else self.sandbox.origin
+
+    def link(self, **changes: str) -> str:
+        """The address of the overview with changes of its query; an empty text leaves one out."""
+        wanted = {name: text for name, text in {**self.query, **changes}.items() if text}
+        return f"{CONSOLE}?{urlencode(wanted)}" if wanted else CONSOLE
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The times in which to look: seconds since 1970."""
+        since, until = (read_timestamp(self.query.get(name, "")) for name in ("from", "to"))
+        return -math.inf if since is None else since, math.inf if until is None else until
+
+    def common(self, name: str, title: str) -> Context:
+        """The context of every page."""
+        with self.sandbox.reading():
+            changes = self.sandbox.journal.changes
+        found = findings_of(self.sandbox).recent(self.sandbox)
+        return {
+            "findings": len(found),
+            "money_at_risk": any(kept.finding.severity == "money" for kept in found),
+            "nav": NAV,
+            "here": name,
+            "title": title,
+            "base_url": self.origin + PREFIX,
+            "profile": self.sandbox.profile.name,
+            "clock": clock_view(self.sandbox),
+            "changes": changes,
+        }
