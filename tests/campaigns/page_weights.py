@@ -23,12 +23,12 @@ def heaviest(each: int = 40) -> tuple[int, int, str]:
     `each` is how often everything has happened.
     """
     sandbox = Sandbox(clock=VirtualClock.frozen())
-    weights = {path: _weight(sandbox, html) for path, html in _pages(sandbox, _lived(sandbox, each))}
+    weights = {path: _weight(sandbox, html) for path, html in pages(sandbox, lived(sandbox, each))}
     path = max(weights, key=weights.__getitem__)
     return len(weights), weights[path], path
 
 
-def _lived(sandbox: Sandbox, each: int) -> list[str]:
+def lived(sandbox: Sandbox, each: int) -> list[str]:
     """Everything happens; gives the addresses to begin at."""
     begin = ["/_sandbox/"]
     for number in range(each):
@@ -53,7 +53,7 @@ def _lived(sandbox: Sandbox, each: int) -> list[str]:
     return begin
 
 
-def _pages(sandbox: Sandbox, begin: list[str]) -> Iterator[tuple[str, str]]:
+def pages(sandbox: Sandbox, begin: list[str]) -> Iterator[tuple[str, str]]:
     """What links lead to, breadth first."""
     known, left = set(begin), deque(begin)
     while left and len(known) < _MOST:

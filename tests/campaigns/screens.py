@@ -1,0 +1,119 @@
+"""How every page looks, and to whom: `python -m tests.campaigns.screens [PART ...]`.
+
+Follows the links of a sandbox where everything has happened and of an empty one, and goes through each state
+of the checkout. One page of each kind is looked at in light and dark, 390 and 1280 wide: axe finds what
+somebody cannot read, and a picture goes to test-output/screens. The exit code is 1 when something was found.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from payments_async.sandbox import Sandbox, VirtualClock
+from tests.browser.conftest import ARGUMENTS, find_chromium
+from tests.browser.test_checkout_states import OVERFLOW, STATES
+from tests.browser.visitor import FOUND
+from tests.campaigns.page_weights import lived, pages
+from tests.sandbox.checkout.test_pages import Payer
+from tests.sandbox.raw_requests import Api
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, Page
+
+OUTPUT = Path(__file__).parents[2] / "test-output" / "screens"
+VIEWS = [(scheme, width) for scheme in ("light", "dark") for width in (390, 1280)]
+_ID = re.compile(r"\b(?=[A-Za-z_]*\d)[A-Za-z0-9_-]{8,}\b|(?<==)[^&]+")
+"""What differs between two pages of a kind: an id, the value of a query's field."""
+
+
+def main() -> int:
+    """1 when something was found."""
+    return asyncio.run(_look(sys.argv[1:]))
+
+
+async def _look(parts: list[str]) -> int:
+    found = 0
+    with ExitStack() as stack:
+        places = {**_inspector(stack), **_checkout(stack)}
+        wanted = {
+            name: url for name, url in places.items() if not parts or any(part in name for part in parts)
+        }
+        async with _browser() as browser:
+            for name, address in wanted.items():
+                faults = await _at(browser, name, address)
+                found += len(faults)
+                print(f"{name:<48} {'; '.join(faults) or 'ok'}", flush=True)
+    print(f"{len(wanted)} pages, {len(wanted) * len(VIEWS)} pictures in {OUTPUT}, {found} faults")
+    return int(bool(found))
+
+
+def _inspector(stack: ExitStack) -> Mapping[str, str]:
+    """A page of each kind where everything has happened twelve times, and those of an empty sandbox."""
+    places: dict[str, str] = {}
+    for name, times in (("busy", 12), ("empty", 0)):
+        sandbox = stack.enter_context(Sandbox(clock=VirtualClock.frozen()))
+        for path, _ in pages(sandbox, lived(sandbox, times) if times else ["/_sandbox/"]):
+            if path.startswith("/_sandbox/"):
+                kind = _ID.sub("-", path.removeprefix("/_sandbox/"))
+                places.setdefault(f"{name} {kind}".strip(), sandbox.origin + path)
+    return places
+
+
+def _checkout(stack: ExitStack) -> Mapping[str, str]:
+    """Each state of the checkout."""
+    places = {}
+    for name, state in STATES.items():
+        sandbox = stack.enter_context(Sandbox(clock=VirtualClock.frozen()))
+        api = Api(sandbox, sandbox.api_key)
+        metadata = {"sandbox_scenario": state.scenario} if state.scenario else None
+        payer = Payer(api, api.checkout(**{**state.body, "metadata": metadata}).data["checkout"]["id"])
+        state.act(payer)
+        places[f"checkout {name}"] = sandbox.origin + payer.path(state.part)
+    return places
+
+
+@asynccontextmanager
+async def _browser() -> AsyncIterator[Browser]:
+    from playwright.async_api import async_playwright
+
+    async with async_playwright() as driver:
+        browser = await driver.chromium.launch(executable_path=find_chromium(), args=ARGUMENTS)
+        yield browser
+        await browser.close()
+
+
+async def _at(browser: Browser, name: str, address: str) -> list[str]:
+    """Look at a page in each view; gives what is wrong with it."""
+    faults: list[str] = []
+    page = await browser.new_page()
+    page.on("pageerror", lambda error: faults.append(f"script: {error}"))
+    for scheme, width in VIEWS:
+        chosen: Any = {"color_scheme": scheme, "reduced_motion": "reduce"}
+        await page.emulate_media(**chosen)
+        await page.set_viewport_size({"width": width, "height": 844})
+        await page.goto(address)
+        await page.locator("h1").first.wait_for()
+        faults += [f"{scheme} {width}: {fault}" for fault in await _faults(page)]
+        file = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+        await page.screenshot(path=OUTPUT / f"{file}-{scheme}-{width}.png", full_page=True)
+    await page.close()
+    return faults
+
+
+async def _faults(page: Page) -> list[str]:
+    from axe_playwright_python.base import AXE_SCRIPT  # type: ignore[import-untyped]  # it has none
+
+    await page.evaluate(AXE_SCRIPT)
+    found = [f"{rule} {html}" for rule, html in await page.evaluate(FOUND, {})]
+    wider = await page.evaluate(OVERFLOW)
+    return found + [f"{wider} px too wide"] * (wider > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
