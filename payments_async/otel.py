@@ -201,9 +201,9 @@ class OpenTelemetry:
         self._attempts.record(event.elapsed, {**call.http, **answer, **failed})
         if status is not None and 400 <= status < 500:
             self._refusals.add(1, {**_named(call.operation), **answer})
-        assert call.attempt is not None  # RequestSent came before
-        call.attempt.end(failure, {**answer, "payments.verdict": event.verdict})
-        call.attempt = None
+        if call.attempt is not None:  # else a hook between has kept RequestSent to itself
+            call.attempt.end(failure, {**answer, "payments.verdict": event.verdict})
+            call.attempt = None
 
     def _end_call(self, call: _OpenCall, event: events.CallEnded) -> None:
         del self._calls[event.call]

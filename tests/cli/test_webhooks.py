@@ -218,7 +218,10 @@ def test_the_usual_port_is_not_taken_from_another_program(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_with_exit_code_0(number: signal.Signals) -> None:
-    command = [sys.executable, "-m", "payments_async.cli", "webhooks", "listen", "--json"]
+    # a shell that runs the tests in the background has them ignore SIGINT, and so would the command
+    heeding = "import signal, runpy; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    run = "runpy.run_module('payments_async.cli', run_name='__main__')"
+    command = [sys.executable, "-c", heeding + run, "webhooks", "listen", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         url = json.loads(process.stdout.readline())["webhook_url"]

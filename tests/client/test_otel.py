@@ -270,6 +270,20 @@ async def test_an_attempt_that_is_cut_short_is_measured_too(backend: Backend) ->
     assert isinstance(backend.heard[-1], events.CallEnded)
 
 
+async def test_a_hook_that_passes_on_only_some_events_loses_only_their_spans(
+    connect: Connect, backend: Backend
+) -> None:
+    def pass_on(event: events.Event) -> None:
+        if not isinstance(event, events.RequestSent):
+            backend.telemetry(event)
+
+    await play(connect, payout_answer(), on_event=pass_on).client.payouts.create(**PAYOUT)
+    assert [span.name for span in backend.ended()] == ["payments payouts.create"]
+    ((_, measured),) = backend.points("http.client.request.duration")
+    assert measured.count == 1
+    assert events.AttemptEnded in map(type, backend.heard)
+
+
 async def test_time_waited_in_vain_is_measured(connect: Connect, backend: Backend) -> None:
     limits = RateLimits(writes=1)
     client = play(connect, payout_answer(), on_event=backend.telemetry, limits=limits).client
