@@ -14,9 +14,11 @@ chooses by the address. What needs a ledger takes this interface, and imports no
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Any, Final, Self
+from unicodedata import normalize
 
 from ..._http.addresses import same_service
 from ..ledger_errors import (
@@ -45,8 +47,10 @@ from ..protocol.records import (
 )
 from ..protocol.recovery import LossState
 from ..protocol.row_state import RowState
+from ..protocol.run_figures import RowAttempts, RunSeries
 from ..protocol.stop_rules import StopRules
 
+_NUMBER: Final = re.compile(r"[0-9]{1,9}")
 _MISMATCHES: Final[tuple[tuple[str, type[LedgerMismatch]], ...]] = (
     ("environment", LedgerOfAnotherEnvironment),
     ("base_url", LedgerOfAnotherAddress),
@@ -255,6 +259,18 @@ class Ledger(ABC):
         """Read rows by number: {number: row}, without those that do not exist."""
 
     @abstractmethod
+    async def by_keys(self, keys: Collection[str]) -> list[LedgerRow]:
+        """Read the rows with one of these keys, at most a thousand keys."""
+
+    async def find(self, name: str) -> LedgerRow | None:
+        """Read the row with this key; else the one with this reference, or with this number."""
+        composed = normalize("NFC", name)
+        found = await self.by_keys([composed]) or await self.by_references([composed])
+        if not found and _NUMBER.fullmatch(name):
+            found = list((await self.numbered([int(name)])).values())
+        return found[0] if found else None
+
+    @abstractmethod
     async def by_references(self, references: Iterable[str]) -> list[LedgerRow]:
         """Read the rows with one of these references, at most as many as a page of the list has."""
 
@@ -285,6 +301,16 @@ class Ledger(ABC):
     @abstractmethod
     async def latest_generation(self) -> int:
         """The highest generation of all rows."""
+
+    # How runs went: figures that decide nothing
+
+    async def series(self) -> RunSeries:
+        """The answers of all runs so far, second by second, of all processes."""
+        return RunSeries()
+
+    async def attempts(self, numbers: Collection[int]) -> Mapping[int, RowAttempts]:
+        """{row number: its attempts}, at most a thousand, without rows that were created at once."""
+        return {}
 
 
 class SharedLedger(Ledger):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Self
 
 from ...ledger_errors import (
@@ -387,6 +387,10 @@ class PostgresLedger(SharedLedger):
     async def numbered(self, numbers: Iterable[int]) -> dict[int, LedgerRow]:
         """Read rows by number: {number: row}, without those that do not exist."""
         return await self._reader.numbered(set(numbers))
+
+    async def by_keys(self, keys: Collection[str]) -> list[LedgerRow]:
+        """Read the rows with one of these keys, at most a thousand keys."""
+        return await self._reader.by_keys(keys)
 
     async def by_references(self, references: Iterable[str]) -> list[LedgerRow]:
         """Read the rows with one of these references, at most as many as a page of the list has."""

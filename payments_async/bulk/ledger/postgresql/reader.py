@@ -81,6 +81,10 @@ class RowReader:
         found = await self._rows(_rows.numbered(self.batch.batch, numbers))
         return {row.number: row for row in found}
 
+    async def by_keys(self, keys: Collection[str]) -> list[LedgerRow]:
+        """Read the rows with one of these keys."""
+        return await self._rows(_rows.by_keys(self.batch.batch, keys))
+
     async def by_references(self, references: Collection[str]) -> list[LedgerRow]:
         """Read the rows that have one of these references now."""
         found = await self._rows(_rows.by_references(self.batch.batch, references))

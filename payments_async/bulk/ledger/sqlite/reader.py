@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from sqlalchemy import ColumnElement, Executable, Select, func, inspect, select
@@ -151,6 +151,10 @@ class LedgerReader(Ledger):
         newest_first = _store.reading(ROWS.c.state == state).order_by(None).order_by(ROWS.c.number.desc())
         found = await self._found(newest_first.limit(1))
         return found[0].row if found else None
+
+    async def by_keys(self, keys: Collection[str]) -> list[LedgerRow]:
+        """Read the rows with one of these keys, at most a thousand keys."""
+        return [each.row for each in await self._found(_store.reading(ROWS.c.row_key.in_(keys)))]
 
     async def by_references(self, references: Iterable[str]) -> list[LedgerRow]:
         """Read the rows with one of these references, at most as many as a page of the list has."""

@@ -1,0 +1,134 @@
+"""One row of a ledger for a reader: what is known of it, its attempts and times, account data masked."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from decimal import Decimal
+from itertools import chain
+from typing import Any, Final
+
+import attrs
+
+from ..ledger.ledger import Ledger
+from ..loading.differences import shown_key
+from ..protocol.records import IntentTimes, LedgerRow
+from ..protocol.row_state import RowState
+from ..protocol.run_figures import RowAttempts
+from .rows import record
+
+_LOOKED_AT: Final = (RowState.IN_DOUBT, RowState.CONFLICT, RowState.REJECTED)
+"""States that need a person, the most urgent first."""
+_NO_ATTEMPTS: Final = RowAttempts()
+
+
+@attrs.frozen
+class RowView:
+    """One row, as far as the ledger knows."""
+
+    number: int
+    """The row's number among the input's rows of data, from 1."""
+    line: int | None
+    """The file's line where the row begins, from 1."""
+    row_key: str
+    """The operator's name of the row; `***` where it could be a person's name or number."""
+    reference: str
+    """The payout's reference."""
+    amount: Decimal
+    """Major units."""
+    currency: str
+    method: str
+    state: RowState
+    status: str | None
+    """The payout's status as the service showed it last."""
+    final: bool
+    """True if that status is final."""
+    payout_id: str | None
+    """The payout's id, once it is known."""
+    generation: int
+    """How often the row was made new after its payout had failed."""
+    failure_code: str | None
+    failure_message: str | None
+    """The service's own words, account data masked."""
+    attempts: RowAttempts
+    """The requests that were sent for it; none are kept of a row that was created at once."""
+    first_sent: float | None
+    """Seconds since 1970 when its first intent was recorded; None before."""
+    last_sent: float | None
+    """Seconds since 1970 when its last intent was recorded; None before."""
+    account: dict[str, dict[str, Any]] = attrs.field(repr=False)
+    """Its `instrument` and `customer`, all fields masked that could show whose account it is."""
+
+    @property
+    def reason(self) -> str | None:
+        """Why it was refused, has failed or is in doubt, in the service's words; None without one."""
+        return ": ".join(filter(None, (self.failure_code, self.failure_message))) or None
+
+    def facts(self) -> dict[str, Any]:
+        """The same as JSON values, the amount as text."""
+        values = attrs.asdict(self, recurse=False)
+        shown = {"amount": f"{self.amount:f}", "state": self.state.value, "reason": self.reason}
+        return {**values, **shown, "attempts": self.attempts.facts()}
+
+
+@attrs.frozen
+class RowsToLookAt:
+    """The rows that need a person: in doubt, in conflict, refused, or with a payout that failed."""
+
+    rows: tuple[RowView, ...]
+    """The first of them."""
+    total: int
+    """How many there are."""
+
+
+async def row_view(ledger: Ledger, name: str) -> RowView | None:
+    """Show the row with this key, reference or number; None when there is none. Raises LedgerError."""
+    row = await ledger.find(name)
+    return None if row is None else (await _views(ledger, [row]))[0]
+
+
+async def rows_to_look_at(ledger: Ledger, most: int = 50) -> RowsToLookAt:
+    """Show the rows that need a person, the most urgent first, at most so many. Raises LedgerError."""
+    counts = [rows for (state, _), (rows, _) in ledger.totals.items() if state in _LOOKED_AT]
+    failed = (await ledger.ends()).failed
+    found: list[LedgerRow] = []
+    for rows in chain(
+        map(ledger.rows, _LOOKED_AT if any(counts) else ()), [ledger.failed()] if failed else []
+    ):
+        found += [row async for row in _first(rows, most - len(found))]
+    return RowsToLookAt(tuple(await _views(ledger, found)), sum(counts) + failed)
+
+
+async def _first(rows: AsyncIterable[LedgerRow], most: int) -> AsyncIterator[LedgerRow]:
+    """The first rows, at most so many."""
+    left = most
+    if left > 0:
+        async for row in rows:
+            yield row
+            left -= 1
+            if not left:
+                return
+
+
+async def _views(ledger: Ledger, rows: Sequence[LedgerRow]) -> list[RowView]:
+    attempts, times = await ledger.attempts([row.number for row in rows]), await ledger.intent_times(rows)
+    return [_view(row, attempts.get(row.number, _NO_ATTEMPTS), times.get(row.number)) for row in rows]
+
+
+def _view(row: LedgerRow, attempts: RowAttempts, at: IntentTimes | None) -> RowView:
+    facts = record(row, accounts=False)
+    known = row.known
+    return RowView(
+        *(row.number, row.line, shown_key(row.row_key, row.number), row.reference, row.amount, row.currency),
+        method=row.method,
+        state=known.state,
+        status=row.service_status,
+        final=row.final,
+        payout_id=known.payout_id or None,
+        generation=known.generation,
+        failure_code=row.failure_code,
+        failure_message=row.failure_message,
+        attempts=attempts,
+        first_sent=None if at is None else at.first.wall,
+        last_sent=None if at is None else at.last.wall,
+        account={part: facts[part] for part in ("instrument", "customer")},
+    )

@@ -1,0 +1,253 @@
+"""The figures of a run: answers second by second, a histogram of answer times, the attempts of a row. Pure.
+
+They show how a run went and decide nothing: what is known of a row, and so of money, is in the row. All are
+bounded. A series has one bucket for each second in which something happened, and wider ones once there are
+too many; of a row's attempts the first and the last are kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate
+from typing import Any, Final, Self
+
+import attrs
+
+MOST_BUCKETS: Final = 3600
+"""Buckets of a series: an hour in seconds, two in buckets of two seconds, and so on."""
+_LEAST: Final = 0.001
+_OCTAVE: Final = 4
+BOUNDS: Final[tuple[float, ...]] = tuple(
+    _LEAST * 2.0 ** (number / _OCTAVE) for number in range(17 * _OCTAVE + 1)
+)
+"""Upper bounds of the classes of answer times in seconds, from 1 ms to 131 s: four for each doubling."""
+KEPT_FIRST: Final = 3
+KEPT_LAST: Final = 5
+"""Attempts of a row that are kept: so many of the first, and so many of the last."""
+
+
+@attrs.frozen
+class SeriesBucket:
+    """What came back in one stretch of time."""
+
+    at: int
+    """Seconds since 1970 when it begins: a multiple of `seconds`."""
+    seconds: int = 1
+    """Its width: a power of two."""
+    created: int = 0
+    """2xx answers that created the payout."""
+    refused: int = 0
+    """Answers 429."""
+    failed: int = 0
+    """All other answers."""
+    no_answer: int = 0
+    """Requests that ended without an answer: a time-out, a lost connection."""
+    limit: float | None = None
+    """Payouts a second that the limit in force allowed; None if unknown."""
+    closed: float = 0.0
+    """Seconds of it in which a 429 kept the limit closed."""
+
+    @property
+    def requests(self) -> int:
+        """All requests that ended in it."""
+        return self.created + self.refused + self.failed + self.no_answer
+
+    @property
+    def per_second(self) -> float:
+        """Payouts created a second."""
+        return self.created / self.seconds
+
+    def __add__(self, other: SeriesBucket) -> SeriesBucket:
+        """Add up two buckets of the same place: of neighbours that become one, or of two workers.
+
+        The limit is the higher one: workers of one key share it.
+        """
+        limits = [each for each in (self.limit, other.limit) if each is not None]
+        return SeriesBucket(
+            self.at,
+            self.seconds,
+            self.created + other.created,
+            self.refused + other.refused,
+            self.failed + other.failed,
+            self.no_answer + other.no_answer,
+            max(limits, default=None),
+            min(self.closed + other.closed, float(self.seconds)),
+        )
+
+    def widened(self, seconds: int) -> SeriesBucket:
+        """The same in a bucket of at least this width."""
+        if seconds <= self.seconds:
+            return self
+        return attrs.evolve(self, at=self.at - self.at % seconds, seconds=seconds)
+
+
+@attrs.frozen
+class AnswerTimes:
+    """A histogram of answer times, with logarithmic classes."""
+
+    counts: tuple[int, ...] = (0,) * (len(BOUNDS) + 1)
+    """Answers in each class: up to `BOUNDS[i]` seconds; the last one has all that took longer."""
+    no_answer: int = 0
+    """Requests that ended without an answer."""
+
+    @property
+    def answers(self) -> int:
+        """How many answers were measured."""
+        return sum(self.counts)
+
+    def percentile(self, percent: float) -> float | None:
+        """Seconds within which this share of the answers came, to a fifth exact; None without answers."""
+        wanted, sums = self.answers * percent / 100.0, tuple(accumulate(self.counts))
+        if not wanted:
+            return None
+        number = next(number for number, reached in enumerate(sums) if reached >= wanted)
+        low, high = BOUNDS[number - 1] if number else 0.0, BOUNDS[min(number, len(BOUNDS) - 1)]
+        count = self.counts[number]
+        return low + (high - low) * (wanted - sums[number] + count) / count
+
+    def __add__(self, other: AnswerTimes) -> AnswerTimes:
+        """Add up two histograms."""
+        counts = tuple(map(int.__add__, self.counts, other.counts))
+        return AnswerTimes(counts, self.no_answer + other.no_answer)
+
+
+def time_class(seconds: float) -> int:
+    """The class of an answer time: an index of `AnswerTimes.counts`."""
+    if seconds <= _LEAST:
+        return 0
+    return min(math.ceil(math.log2(seconds / _LEAST) * _OCTAVE - 1e-9), len(BOUNDS))
+
+
+@attrs.frozen
+class RunSeries:
+    """The answers of a batch's runs, in the order of time. Seconds in which nothing ended have no bucket."""
+
+    buckets: tuple[SeriesBucket, ...] = ()
+    times: AnswerTimes = AnswerTimes()
+
+    @property
+    def seconds(self) -> int:
+        """The width of the buckets: of all the same."""
+        return self.buckets[0].seconds if self.buckets else 1
+
+    @property
+    def begin(self) -> int | None:
+        """Seconds since 1970 when the first bucket begins; None without any."""
+        return self.buckets[0].at if self.buckets else None
+
+    @property
+    def end(self) -> int | None:
+        """Seconds since 1970 when the last bucket ends; None without any."""
+        return self.buckets[-1].at + self.buckets[-1].seconds if self.buckets else None
+
+    @property
+    def total(self) -> SeriesBucket:
+        """All buckets in one, for its counts and its closed seconds; `at` and `seconds` span all of them."""
+        begin, end = self.begin or 0, self.end or 1
+        return sum_of(self.buckets, SeriesBucket(begin, end - begin))
+
+    @classmethod
+    def of(cls, buckets: Iterable[SeriesBucket], times: AnswerTimes, *, most: int = MOST_BUCKETS) -> Self:
+        """Make a series of buckets of any width and order, some perhaps of the same place."""
+        found = list(buckets)
+        seconds = max((each.seconds for each in found), default=1)
+        merged = _merged(found, seconds)
+        while len(merged) > most:
+            seconds *= 2
+            merged = _merged(merged.values(), seconds)
+        return cls(tuple(merged[at] for at in sorted(merged)), times)
+
+    def __add__(self, other: RunSeries) -> RunSeries:
+        """Add up two series, of two workers or of two runs; its buckets are the wider ones, or wider."""
+        if not other.buckets:
+            return attrs.evolve(self, times=self.times + other.times)
+        return RunSeries.of((*self.buckets, *other.buckets), self.times + other.times)
+
+    def between(self, begin: float, end: float, most: int) -> tuple[SeriesBucket, ...]:
+        """Buckets without a gap for a chart, of one width, at most `most` (and one more at an end)."""
+        seconds = self.seconds
+        while (end - begin) / seconds > most:
+            seconds *= 2
+        first = int(begin // seconds) * seconds
+        last = max(math.ceil(end), first + 1)
+        inside = (each for each in self.buckets if each.at + each.seconds > first and each.at < last)
+        found = _merged(inside, seconds)
+        return tuple(found.get(at, SeriesBucket(at, seconds)) for at in range(first, last, seconds))
+
+
+def sum_of(buckets: Iterable[SeriesBucket], start: SeriesBucket) -> SeriesBucket:
+    """Add buckets to the first one, which gives the place."""
+    for each in buckets:
+        start = start + each
+    return start
+
+
+def _merged(buckets: Iterable[SeriesBucket], seconds: int) -> dict[int, SeriesBucket]:
+    found: dict[int, SeriesBucket] = {}
+    for each in buckets:
+        wide = each.widened(seconds)
+        known = found.get(wide.at)
+        found[wide.at] = wide if known is None else known + wide
+    return found
+
+
+@attrs.frozen
+class RowAttempt:
+    """One request that was sent for a row."""
+
+    at: float
+    """Seconds since 1970 when it ended."""
+    answer: str
+    """The status, or what happened in a word: `201`, `503`, `timeout`."""
+    seconds: float = 0.0
+    """Seconds from sending to the answer, or to the failure."""
+    replayed: bool = False
+    """True if the service gave the answer to an earlier request again."""
+
+
+@attrs.frozen
+class RowAttempts:
+    """The attempts of a row: the first and the last ones. None are kept of a row that was created at once."""
+
+    made: int = 0
+    """How many there were."""
+    first: tuple[RowAttempt, ...] = ()
+    last: tuple[RowAttempt, ...] = ()
+    """The last ones that are not among the first."""
+
+    @property
+    def omitted(self) -> int:
+        """How many between the first and the last are not kept."""
+        return self.made - len(self.first) - len(self.last)
+
+    def __add__(self, later: RowAttempts) -> RowAttempts:
+        """Add later attempts."""
+        room = KEPT_FIRST - len(self.first)
+        first = (*self.first, *later.first[:room])
+        last = (*self.last, *later.first[room:], *later.last)
+        return RowAttempts(self.made + later.made, first, last[-KEPT_LAST:])
+
+    def __iter__(self) -> Iterator[RowAttempt]:
+        yield from self.first
+        yield from self.last
+
+    def __str__(self) -> str:
+        """`503 503 201`; with `… (12 more) …` where some are not kept."""
+        gap = [f"… ({self.omitted:,} more) …"] if self.omitted else []
+        return " ".join([*(each.answer for each in self.first), *gap, *(each.answer for each in self.last)])
+
+    def facts(self) -> dict[str, Any]:
+        """The same as JSON values."""
+        return attrs.asdict(self)
+
+    @classmethod
+    def read(cls, facts: Mapping[str, Any]) -> Self:
+        """Parse what `facts` wrote. Raises KeyError, TypeError."""
+        first, last = (tuple(RowAttempt(**each) for each in facts[part]) for part in ("first", "last"))
+        return cls(facts["made"], first, last)
+
+
+def one_attempt(attempt: RowAttempt) -> RowAttempts:
+    """Make the attempts of a row that had one."""
+    return RowAttempts(1, (attempt,))

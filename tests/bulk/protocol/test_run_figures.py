@@ -1,0 +1,111 @@
+"""The figures of a run as values: buckets that add up and stay few, answer times, the attempts of a row."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from payments_async.bulk.protocol.run_figures import (
+    BOUNDS,
+    AnswerTimes,
+    RowAttempt,
+    RowAttempts,
+    RunSeries,
+    SeriesBucket,
+    one_attempt,
+    time_class,
+)
+
+_BUCKETS: Final = [SeriesBucket(at, created=at, refused=1, limit=10.0, closed=0.5) for at in range(100, 110)]
+
+
+def _times(*seconds: float, no_answer: int = 0) -> AnswerTimes:
+    counts = [0] * (len(BOUNDS) + 1)
+    for each in seconds:
+        counts[time_class(each)] += 1
+    return AnswerTimes(tuple(counts), no_answer)
+
+
+def test_neighbours_are_merged_until_a_series_is_short_enough() -> None:
+    series = RunSeries.of(_BUCKETS, AnswerTimes(), most=4)
+    assert [(each.at, each.seconds, each.created) for each in series.buckets] == [
+        (100, 4, 100 + 101 + 102 + 103),
+        (104, 4, 104 + 105 + 106 + 107),
+        (108, 4, 108 + 109),
+    ]
+    assert (series.seconds, series.begin, series.end) == (4, 100, 112)
+    assert series.buckets[0] == SeriesBucket(100, 4, 406, 4, limit=10.0, closed=2.0)
+    assert series.total == SeriesBucket(100, 12, sum(range(100, 110)), 10, limit=10.0, closed=5.0)
+
+
+def test_series_of_two_workers_add_up_in_the_wider_buckets() -> None:
+    one = RunSeries((SeriesBucket(8, 4, created=4),), _times(0.1))
+    two = RunSeries(
+        (SeriesBucket(9, failed=2, closed=1.0), SeriesBucket(12, no_answer=1, limit=5.0)), _times(0.2)
+    )
+    both = one + two
+    assert both == two + one
+    assert both.buckets == (
+        SeriesBucket(8, 4, created=4, failed=2, closed=1.0),
+        SeriesBucket(12, 4, no_answer=1, limit=5.0),
+    )
+    assert both.times == _times(0.1, 0.2)
+    assert one + RunSeries() == one
+    assert both.buckets[0].requests == 6
+    assert both.buckets[0].per_second == 1.0
+
+
+def test_a_bucket_is_never_closed_for_longer_than_it_lasts() -> None:
+    assert (SeriesBucket(1, closed=0.7) + SeriesBucket(1, closed=0.7)).closed == 1.0
+
+
+def test_a_chart_gets_buckets_without_gaps() -> None:
+    series = RunSeries((SeriesBucket(100, created=3), SeriesBucket(103, created=5)), AnswerTimes())
+    assert [each.created for each in series.between(99, 104, 60)] == [0, 3, 0, 0, 5]
+    assert [(each.at, each.created) for each in series.between(99, 104, 3)] == [(98, 0), (100, 3), (102, 5)]
+    assert series.between(100, 100, 60) == (SeriesBucket(100, created=3),)
+    assert RunSeries().between(5.5, 7.0, 60) == (SeriesBucket(5), SeriesBucket(6))
+    assert (RunSeries().begin, RunSeries().end, RunSeries().seconds) == (None, None, 1)
+    assert RunSeries().total == SeriesBucket(0)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "number"),
+    [(0.0, 0), (0.001, 0), (0.0011, 1), (BOUNDS[10], 10), (BOUNDS[10] * 1.001, 11), (1e6, len(BOUNDS))],
+)
+def test_an_answer_time_is_in_the_first_class_whose_bound_it_does_not_pass(
+    seconds: float, number: int
+) -> None:
+    assert time_class(seconds) == number
+
+
+def test_percentiles_lie_in_the_class_of_their_answer() -> None:
+    times = _times(*(number / 100 for number in range(1, 101)), no_answer=7)
+    for percent in (50, 95, 99):
+        found = times.percentile(percent)
+        assert found is not None
+        assert found == pytest.approx(percent / 100, rel=0.2)
+    assert times.answers == 100
+    assert _times(0.0005).percentile(50) == 0.0005
+    assert _times(1e6).percentile(99) == BOUNDS[-1]
+    assert AnswerTimes(no_answer=3).percentile(50) is None
+
+
+def test_the_first_and_the_last_attempts_of_a_row_are_kept() -> None:
+    attempts = RowAttempts()
+    for number in range(12):
+        attempts += one_attempt(RowAttempt(float(number), str(500 + number), 0.25))
+    assert attempts.made == 12
+    assert attempts.omitted == 4
+    assert str(attempts) == "500 501 502 … (4 more) … 507 508 509 510 511"
+    assert RowAttempts.read(attempts.facts()) == attempts
+
+
+def test_attempts_that_two_runs_kept_become_one_list() -> None:
+    first = one_attempt(RowAttempt(1.0, "timeout")) + one_attempt(RowAttempt(2.0, "503"))
+    later = one_attempt(RowAttempt(3.0, "409", replayed=True)) + one_attempt(RowAttempt(4.0, "201"))
+    both = first + later
+    assert str(both) == "timeout 503 409 201"
+    assert [each.at for each in both] == [1.0, 2.0, 3.0, 4.0]
+    assert both.omitted == 0
