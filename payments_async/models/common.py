@@ -4,12 +4,27 @@ from __future__ import annotations
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import attrs
 
 from ._record import Record, masked
 from .statuses import MethodHealth
+
+_MOST_DIGITS: Final = 60
+"""A number that has more is shown with its exponent: no text of a gigabyte for `1e999999999`."""
+
+
+def amount_text(currency: str, value: Decimal) -> str:
+    """An exact amount for people, in major units: `GHS 1,250.75`."""
+    return f"{currency} {grouped(value)}"
+
+
+def grouped(value: Decimal) -> str:
+    """The number of an amount for people, exact: `1,250.75`. A single decimal gets a second one."""
+    if abs(value.adjusted()) > _MOST_DIGITS:
+        return str(value)
+    return f"{value:,.2f}" if value.as_tuple().exponent == -1 else f"{value:,f}"
 
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)
@@ -25,7 +40,7 @@ class Amount(Record):
     """ISO 4217 code."""
 
     def _shown_inside(self) -> str:
-        return f"{self.value} {self.currency}"
+        return f"{self.currency} {self.value if self.value is None else grouped(self.value)}"
 
 
 @attrs.frozen(weakref_slot=False, eq=False, repr=False)

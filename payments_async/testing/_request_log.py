@@ -8,6 +8,7 @@ from decimal import Decimal
 from urllib.parse import unquote
 
 from payments_async.models._masking import clean
+from payments_async.models.common import grouped
 from payments_async.sandbox import LoggedRequest
 from payments_async.sandbox._journal import JournalEntry, LoggedExchange
 from payments_async.sandbox.common.json import decode_object
@@ -67,7 +68,8 @@ def _asked(exchange: LoggedExchange) -> Iterator[str]:
         yield f"reference {shown(reference)}"
     if isinstance(amount, int | Decimal) and not isinstance(amount, bool):
         is_code = isinstance(currency, str) and _CODE.fullmatch(currency)
-        yield f"{str(amount)[:_SHORT]} {currency}" if is_code else str(amount)[:_SHORT]
+        number = grouped(Decimal(amount))[:_SHORT]
+        yield f"{currency} {number}" if is_code else number
 
 
 def _short(path: str) -> str:

@@ -113,7 +113,7 @@ def test_a_payment_that_does_not_read_back_as_paid_exits_1(
     monkeypatch.setattr(run, "Sandbox", Unpaid)
     assert main(["demo", "--payouts", "1"]) == Exit.REFUSED
     out = capsys.readouterr().out
-    assert "✗ Checkout   25.50 GHS: created, paid by a simulated payer, read back as NOT paid" in out
+    assert "✗ Checkout   GHS 25.50: created, paid by a simulated payer, read back as NOT paid" in out
     assert "✗ Books      the checkout was paid, and does not read back as paid" in out
 
 

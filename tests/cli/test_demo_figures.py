@@ -65,16 +65,16 @@ def test_equal_books_have_no_problem_and_the_rate_is_that_of_the_sending() -> No
             [entry("r-1"), entry("r-1"), entry("r-2")],
             [
                 "r-1 is in the books 1 time(s) more than asked for",
-                "the books have 30.30 GHS paid out; 20.20 was asked for",
+                "the books have GHS 30.30 paid out; GHS 20.20 was asked for",
             ],
         ),
         (
             [entry("r-1")],
-            ["r-2 is not in the books", "the books have 10.10 GHS paid out; 20.20 was asked for"],
+            ["r-2 is not in the books", "the books have GHS 10.10 paid out; GHS 20.20 was asked for"],
         ),
         (
             [entry("r-1"), entry("r-2", "10.11")],
-            ["the books have 20.21 GHS paid out; 20.20 was asked for"],
+            ["the books have GHS 20.21 paid out; GHS 20.20 was asked for"],
         ),
         (
             [entry("r-1"), entry("r-3")],
@@ -92,7 +92,7 @@ def test_every_difference_of_the_payouts_is_a_problem(
 @pytest.mark.parametrize("amount", [None, Amount(Decimal("25.51"))])
 def test_a_payment_of_another_amount_is_a_problem(amount: Amount | None) -> None:
     done = figures(Ledger(entry("r-1"), entry("r-2")), paid(amount))
-    assert done.problems == ["the books have 25.50 GHS collected, and the checkout reads back otherwise"]
+    assert done.problems == ["the books have GHS 25.50 collected, and the checkout reads back otherwise"]
 
 
 def test_a_checkout_without_its_payment_is_a_problem() -> None:
@@ -113,7 +113,7 @@ def test_a_wide_terminal_has_both_clients_in_one_line() -> None:
     lines = drawn(60)
     assert [line.split() for line in lines if "in the books  " in line] == [
         ["Payouts", "in", "the", "books", "2", "2"],
-        ["Sum", "in", "the", "books", "20.20", "GHS", "20.20", "GHS"],
+        ["Sum", "in", "the", "books", "GHS", "20.20", "GHS", "20.20"],
     ]
 
 
@@ -122,8 +122,8 @@ def test_a_narrow_terminal_has_a_line_for_each_figure_and_cuts_none(width: int) 
     lines = drawn(width)
     first, second = lines.index("AsyncPayments"), lines.index("Payments")
     for start in (first, second):
-        assert lines[start + 1] == "  Collected             25.50 GHS"
-        assert lines[start + 5] == "  Sum in the books      20.20 GHS"
+        assert lines[start + 1] == "  Collected             GHS 25.50"
+        assert lines[start + 5] == "  Sum in the books      GHS 20.20"
         assert lines[start + 11] == "  Limit a second        1,000"
     assert not any(
         "…" in line or len(line) > width for line in lines if line.startswith("  ") and "✓" not in line

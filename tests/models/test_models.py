@@ -24,6 +24,7 @@ from payments_async.models import (
     Payout,
     Record,
 )
+from payments_async.models.common import amount_text
 from tests.support import bodies
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -148,8 +149,8 @@ def test_the_repr_shows_ids_and_masks_people_on_two_lines(cls: type[Any], body: 
 
 def test_the_repr_shows_what_tells_a_payout_from_others() -> None:
     assert repr(decode.structure(bodies.PAYOUT, Payout)) == (
-        "Payout(id='po_1', status='pending', reference='inv-7', amount=10.10 XOF, "
-        "settlement_amount=0.02 EUR, exchange_rate=655.95700000, method='mtn_bj', ...)"
+        "Payout(id='po_1', status='pending', reference='inv-7', amount=XOF 10.10, "
+        "settlement_amount=EUR 0.02, exchange_rate=655.95700000, method='mtn_bj', ...)"
     )
     assert repr(models.Customer(id="c", email="a@b.test")) == "Customer(id='c', email='***')"
     attempt = PaymentAttempt(completed_at=NOW, exchange_rate=Decimal("655.957"), failover=models.Failover())
@@ -228,3 +229,23 @@ def test_a_records_json_says_what_its_plain_form_says() -> None:
     action = models.NextAction(message='a"\n\u2028é', instructions=("one",), fields=({"n": Decimal("1.50")},))
     assert action.to_dict()["instructions"] == ["one"]
     assert json.loads(action.to_json(), parse_float=Decimal) == action.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("1250.75", "GHS 1,250.75"),
+        ("1250.5", "GHS 1,250.50"),
+        ("1250", "GHS 1,250"),
+        ("1E+3", "GHS 1,000"),
+        ("-0.125", "GHS -0.125"),
+        ("12345678901234567890.123456789", "GHS 12,345,678,901,234,567,890.123456789"),
+        ("1e999999999", "GHS 1E+999999999"),
+    ],
+)
+def test_an_amount_is_written_with_its_currency_first_and_no_digit_is_lost(value: str, text: str) -> None:
+    assert amount_text("GHS", Decimal(value)) == text
+
+
+def test_the_repr_of_a_record_shows_an_amount_that_is_incomplete() -> None:
+    assert "amount=XOF None" in repr(models.Payout(id="po_1", amount=models.Amount(currency="XOF")))

@@ -235,9 +235,9 @@ def test_a_double_payment_fails_the_test_and_shows_its_requests(run: Run) -> Non
             "    instead: *reference*resolve*",
             "*payments_allow('paid_again')*",
             "*payments sandbox: requests*",
-            "* req_*1  201  POST /v1/payouts  reference 'a'  10.10 GHS  fault lost_response  key *",
-            "* req_*2  201  POST /v1/payouts  reference 'a'  10.10 GHS  fault lost_response  replayed  key *",
-            "* req_*4  201  POST /v1/payouts  reference 'b'  10.10 GHS  key *",
+            "* req_*1  201  POST /v1/payouts  reference 'a'  GHS 10.10  fault lost_response  key *",
+            "* req_*2  201  POST /v1/payouts  reference 'a'  GHS 10.10  fault lost_response  replayed  key *",
+            "* req_*4  201  POST /v1/payouts  reference 'b'  GHS 10.10  key *",
             "ERROR *test_double - Failed: paid_again: *",
         ]
     )

@@ -29,7 +29,7 @@ def line_of(body: Any) -> str:
 
 def test_a_creation_is_shown_with_its_id_reference_and_amount() -> None:
     line = line_of({**PAYOUT, "reference": "salary-17"})
-    assert line == "req_00000001  201  POST /v1/payouts  reference 'salary-17'  10.25 GHS"
+    assert line == "req_00000001  201  POST /v1/payouts  reference 'salary-17'  GHS 10.25"
 
 
 def test_a_request_that_the_ledger_names_is_shown_however_long_ago() -> None:
@@ -55,13 +55,13 @@ def test_a_reference_that_holds_account_data_is_masked_and_a_long_one_cut() -> N
 @pytest.mark.parametrize(
     ("money", "line"),
     [
-        ({"amount": 5}, "5 GHS"),
+        ({"amount": 5}, "GHS 5"),
         ({"amount": "0244123456"}, ""),
         ({"amount": True}, ""),
         ({"currency": "Ada Agbo"}, "10.25"),
         ({"currency": "ghs"}, "10.25"),
         ({"currency": None}, "10.25"),
-        ({"amount": int("9" * 18)}, "9" * 18 + " GHS"),
+        ({"amount": int("9" * 18)}, f"GHS {10**18 - 1:,}"),
     ],
 )
 def test_only_a_number_is_shown_as_an_amount_and_only_a_code_as_a_currency(

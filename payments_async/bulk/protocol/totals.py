@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Final
 
+from ...models.common import amount_text
 from .records import LedgerRow, StateTotals
 from .row_state import RowState
 
@@ -79,6 +80,6 @@ def disagreements(kept: StateTotals, counted: StateTotals) -> list[str]:
     for place in sorted({*kept, *counted}):
         (rows, amount), (seen, sum_seen) = kept.get(place, _NOTHING), counted.get(place, _NOTHING)
         if (rows, amount) != (seen, sum_seen):
-            both = f"{rows} rows of {as_text(amount)} are recorded, {seen} of {as_text(sum_seen)} are there"
-            found.append(f"{place[0]} {place[1]}: {both}")
+            recorded, there = amount_text(place[1], amount), amount_text(place[1], sum_seen)
+            found.append(f"{place[0]} rows: {rows:,} recorded ({recorded}), {seen:,} found ({there})")
     return found

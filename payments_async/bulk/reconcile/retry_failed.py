@@ -9,6 +9,7 @@ from typing import Final
 import attrs
 
 from ...models import Payout
+from ...models.common import amount_text
 from ..engine.mirror import ListedRow, Mirror
 from ..engine.payout_list import PayoutList
 from ..engine.service import Service
@@ -18,7 +19,7 @@ from ..protocol.generations import next_generation, same_again
 from ..protocol.payout_status import has_failed, retry_block
 from ..protocol.records import LedgerRow, NewRow, RowSet
 from ..protocol.row_state import RowState
-from ..protocol.totals import EXACT, as_text, brief
+from ..protocol.totals import EXACT, brief
 
 _REASONS: Final = 100
 _GROUP: Final = 500
@@ -66,7 +67,7 @@ class _Retried:
         if len(self.reasons) < _REASONS:
             key = f"{row.row_key}, " if row.row_key else ""
             why = row.failure_code or "no failure code"
-            self.reasons[row.number] = f"{key}{row.currency} {as_text(row.amount)}: {why}"
+            self.reasons[row.number] = f"{key}{amount_text(row.currency, row.amount)}: {why}"
 
     def report(self, ledger: Ledger, left: Sequence[LeftRow] = (), *, dry_run: bool) -> RetryReport:
         """Make the report of these rows, and of those left unchanged."""

@@ -11,6 +11,7 @@ import attrs
 from ... import LimitSnapshot
 from ...events import AttemptEnded, Event, Replayed, RequestSent, RetryScheduled
 from ...models import Checkout, Payout
+from ...models.common import amount_text
 from ...sandbox import Books
 from .payout_file import CURRENCY, DemoPayout, total
 
@@ -136,7 +137,8 @@ def _payment_problems(checkout: Checkout, collected: Decimal) -> Iterator[str]:
     if payment is None or not payment.is_successful:
         yield "the checkout was paid, and does not read back as paid"
     elif payment.amount is None or payment.amount.value != collected:
-        yield f"the books have {collected} {CURRENCY} collected, and the checkout reads back otherwise"
+        in_books = amount_text(CURRENCY, collected)
+        yield f"the books have {in_books} collected, and the checkout reads back otherwise"
 
 
 def _payout_problems(rows: Sequence[DemoPayout], booked: Counter[str], booked_sum: Decimal) -> Iterator[str]:
@@ -145,5 +147,7 @@ def _payout_problems(rows: Sequence[DemoPayout], booked: Counter[str], booked_su
         yield f"{reference} is in the books {times} time(s) more than asked for"
     for reference in sorted(asked - booked):
         yield f"{reference} is not in the books"
-    if booked_sum != total(rows):
-        yield f"the books have {booked_sum} {CURRENCY} paid out; {total(rows)} was asked for"
+    asked_sum = total(rows)
+    if booked_sum != asked_sum:
+        booked_text, asked_text = amount_text(CURRENCY, booked_sum), amount_text(CURRENCY, asked_sum)
+        yield f"the books have {booked_text} paid out; {asked_text} was asked for"

@@ -15,17 +15,18 @@ from rich.table import Table
 from rich.text import Text
 
 from ...models import Checkout
+from ...models.common import amount_text
 from .._output import Show
 from .compare import Figures
 from .payout_file import CURRENCY, FAULTS, DemoPayout, total
 
 _GROUPS: Final[tuple[tuple[tuple[str, Callable[[Figures], str]], ...], ...]] = (
     (
-        ("Collected", lambda of: f"{of.collected:,} {CURRENCY}"),
+        ("Collected", lambda of: amount_text(CURRENCY, of.collected)),
         ("Payouts asked for", lambda of: f"{of.asked:,}"),
         ("Payouts in the books", lambda of: f"{of.booked:,}"),
-        ("Sum asked for", lambda of: f"{of.asked_sum:,} {CURRENCY}"),
-        ("Sum in the books", lambda of: f"{of.booked_sum:,} {CURRENCY}"),
+        ("Sum asked for", lambda of: amount_text(CURRENCY, of.asked_sum)),
+        ("Sum in the books", lambda of: amount_text(CURRENCY, of.booked_sum)),
     ),
     (
         ("Requests", lambda of: f"{of.requests:,}"),
@@ -47,7 +48,7 @@ _ANY_WIDTH: Final = 1_000
 def show_plan(file: Path, rows: Sequence[DemoPayout], show: Show) -> None:
     """Show what will be sent."""
     show.heading("payments demo", "a simulated service on this machine; nothing leaves it")
-    text = f"{len(rows):,} payouts, {total(rows):,} {CURRENCY}"
+    text = f"{len(rows):,} payouts, {amount_text(CURRENCY, total(rows))}"
     show.step("CSV", text, file=file.name, payouts=len(rows), sum=total(rows), currency=CURRENCY)
 
 
@@ -57,7 +58,8 @@ def show_checkout(checkout: Checkout, show: Show) -> None:
     paid = payment is not None and payment.is_successful
     amount = payment.amount.value if payment and payment.amount else None
     end = "paid" if paid else "NOT paid"
-    text = f"{amount} {CURRENCY}: created, paid by a simulated payer, read back as {end}"
+    asked = "no amount" if amount is None else amount_text(CURRENCY, amount)
+    text = f"{asked}: created, paid by a simulated payer, read back as {end}"
     show.step("Checkout", text, good=paid, id=checkout.id, amount=amount, currency=CURRENCY)
 
 
@@ -74,7 +76,8 @@ def show_figures(figures: Figures, show: Show) -> None:
         for problem in figures.problems:
             show.step("Books", problem, good=False, problem=problem)
         return
-    text = f"{figures.booked:,} references, one payout each; {figures.booked_sum:,} {CURRENCY} to the cent"
+    booked_sum = amount_text(CURRENCY, figures.booked_sum)
+    text = f"{figures.booked:,} references, one payout each; {booked_sum} to the cent"
     show.step("Books", text)
 
 

@@ -20,11 +20,12 @@ from typing import Final
 import attrs
 
 from ...bulk._files import write_text
+from ...models.common import amount_text
 from .._exit_codes import CommandEnded, Exit
 from .ledger_address import LedgerAddress
 from .messages import counted
 from .options import amount_of
-from .summary import Money, plain, plain_sums
+from .summary import Money, money_text, plain_sums
 
 Ask = Callable[[str], str]
 _TRIES: Final = 3
@@ -116,8 +117,7 @@ def _ask_each(wanted: Money, rows: int, asking: ConfirmOptions) -> None:
             f"nothing was sent. To pay it: {flags(wanted)}",
             Exit.USAGE,
         )
-    money = ", ".join(f"{currency} {plain(amount)}" for currency, amount in totals)
-    heading = f"\nThis key is live: {counted(rows, 'payout')} of real money, {money} in all.\n"
+    heading = f"\nThis key is live: {counted(rows, 'payout')} of real money, {money_text(wanted)} in all.\n"
     try:
         with asking.attended():
             for currency, amount in totals:
@@ -170,11 +170,11 @@ def difference(given: Money, totals: Money) -> str | None:
         if currency not in totals:
             return f"{currency} was confirmed, and the batch has no {currency}"
         if currency not in given:
-            return f"the batch has {currency} {plain(totals[currency])}, which was not confirmed"
+            return f"the batch has {amount_text(currency, totals[currency])}, which was not confirmed"
         if given[currency] != totals[currency]:
             return (
-                f"{currency} {plain(given[currency])} was confirmed, "
-                f"and the batch comes to {currency} {plain(totals[currency])}"
+                f"{amount_text(currency, given[currency])} was confirmed, "
+                f"and the batch comes to {amount_text(currency, totals[currency])}"
             )
     return None
 

@@ -16,9 +16,10 @@ from ...bulk.sources import Source, SourceItem
 from ...bulk.sources import open_source as open_file
 from ...bulk.sources._base import FileStat
 from ...models._masking import clean
+from ...models.common import grouped
 from .._output import INDENT, Show
 from .messages import counted
-from .summary import BatchFigures, Speed, activity_text, duration_text, grouped, rate_text
+from .summary import BatchFigures, Speed, activity_text, duration_text, rate_text
 
 _EVERY: Final = 1.0
 _LEFT: Final = INDENT + 4

@@ -14,6 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from ...bulk import BatchReport, Progress
+from ...models.common import amount_text, grouped
 
 Money = Mapping[str, Decimal]
 """{currency: sum, major units}."""
@@ -291,11 +292,6 @@ def plain(amount: Decimal) -> str:
     return format(amount, "f")
 
 
-def grouped(amount: Decimal) -> str:
-    """For people: `1,200.50`."""
-    return format(amount, ",f")
-
-
 def plain_sums(totals: Money) -> dict[str, str]:
     """For programs: `{"XOF": "1200.50"}`."""
     return {currency: plain(amount) for currency, amount in sorted(totals.items())}
@@ -303,6 +299,4 @@ def plain_sums(totals: Money) -> dict[str, str]:
 
 def money_text(totals: Money) -> str:
     """For people: `GHS 3.07, XOF 1,200.50`."""
-    return (
-        ", ".join(f"{currency} {grouped(total)}" for currency, total in sorted(totals.items())) or "nothing"
-    )
+    return ", ".join(amount_text(currency, total) for currency, total in sorted(totals.items())) or "nothing"

@@ -25,7 +25,7 @@ TAMPERED = [
     ("UPDATE {states} SET state = 'NEW' WHERE number = 3", "chunk 1: row 3 is not as it was written"),
     ("UPDATE {states} SET rank = rank + 1 WHERE number = 505", "chunk 2: row 505 is not as it was written"),
     ("DELETE FROM {states} WHERE number = 505", "30 rows were imported, 29 are there"),
-    ("DELETE FROM {rows} WHERE number = 505", "chunk 2: NEW XOF: 10 rows of 101.00 are recorded, 9 of"),
+    ("DELETE FROM {rows} WHERE number = 505", "chunk 2: NEW rows: 10 recorded (XOF 101.00), 9 found (XOF "),
     ("DELETE FROM {states} WHERE number = 505", "chunk 2: the rows do not add up to what the chain says"),
     ("UPDATE payments.entries SET changes = '[]' WHERE kind = 'record'", "entry 4 of the chain is not as it"),
     (
@@ -45,7 +45,7 @@ TAMPERED = [
     ("UPDATE payments.chunks SET finals = '[]' WHERE chunk = 1", "chunk 1: it is missing, or cannot be read"),
     (
         "UPDATE payments.chunks SET totals = '{{}}' WHERE chunk = 1",
-        "chunk 1: CREATED XOF: 0 rows of 0 are rec",
+        "chunk 1: CREATED rows: 0 recorded (XOF 0), ",
     ),
     ("DELETE FROM payments.chunks WHERE chunk = 2", "chunk 2: it is missing, or cannot be read"),
     ("DELETE FROM payments.chunks WHERE chunk = 0", "it is missing, or cannot be read"),

@@ -84,16 +84,19 @@ def _consistently(tables: sqlite3.Connection) -> None:
 
 
 ANYWHERE: list[tuple[str | Edit, list[str]]] = [
-    ("UPDATE rows SET amount = '99' WHERE number = 4", ["row 4 is not as it was written", "REJECTED XOF"]),
+    ("UPDATE rows SET amount = '99' WHERE number = 4", ["row 4 is not as it was written", "REJECTED rows: "]),
     ("UPDATE rows SET rank = 1 WHERE number = 4", ["row 4 is not as it was written"]),
     ("UPDATE rows SET body = x'00' WHERE number = 4", ["the body of row 4 is another"]),
     ("UPDATE rows SET amount = 'x' WHERE number = 4", ["row 4 cannot be read"]),
     ("UPDATE rows SET body = 'text' WHERE number = 4", ["row 4 cannot be read"]),
-    ("DELETE FROM rows WHERE number = 4", ["30 rows were imported, 29 are there", "REJECTED XOF: 9 rows of"]),
-    (_consistently, ["the rows do not add up to what the chain says of them", "REJECTED XOF"]),
+    (
+        "DELETE FROM rows WHERE number = 4",
+        ["30 rows were imported, 29 are there", "REJECTED rows: 9 recorded (XOF "],
+    ),
+    (_consistently, ["the rows do not add up to what the chain says of them", "REJECTED rows: "]),
     (
         "UPDATE totals SET amount = '1' WHERE state = 'NEW'",
-        ["NEW XOF: 10 rows of 1 are recorded, 10 of"],
+        ["NEW rows: 10 recorded (XOF 1), 10 found (XOF "],
     ),
     ("UPDATE entries SET changes = '[]' WHERE number = 2", ["entry 2 of the chain is not as it was written"]),
     ("DELETE FROM entries WHERE number = 2", ["entry 2 of the chain is missing"]),

@@ -96,6 +96,6 @@ def test_currencies_are_summed_over_all_states() -> None:
 def test_totals_that_differ_are_reported() -> None:
     assert disagreements(TOTALS, TOTALS) == []
     fewer = {place: total for place, total in TOTALS.items() if place[1] == "XOF"}
-    told = "CREATED GHS: 3 rows of 0.3 are recorded, 0 of 0 are there"
+    told = "CREATED rows: 3 recorded (GHS 0.30), 0 found (GHS 0)"
     assert disagreements(TOTALS, fewer) == [told]
-    assert disagreements(fewer, TOTALS) == ["CREATED GHS: 0 rows of 0 are recorded, 3 of 0.3 are there"]
+    assert disagreements(fewer, TOTALS) == ["CREATED rows: 0 recorded (GHS 0), 3 found (GHS 0.30)"]
