@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from .errors import SourceErrors as SourceErrors
     from .errors import SourceUnreadable as SourceUnreadable
     from .export.export import ExportReport as ExportReport
+    from .export.row_view import RowsToLookAt as RowsToLookAt
+    from .export.row_view import RowView as RowView
     from .ledger_errors import InputPaidElsewhere as InputPaidElsewhere
     from .ledger_errors import LedgerError as LedgerError
     from .ledger_errors import LedgerOfAnotherInput as LedgerOfAnotherInput
@@ -40,6 +42,11 @@ if TYPE_CHECKING:
     from .protocol.records import InputDifference as InputDifference
     from .protocol.recovery import OperatorCommand as OperatorCommand
     from .protocol.row_state import RowState as RowState
+    from .protocol.run_figures import AnswerTimes as AnswerTimes
+    from .protocol.run_figures import RowAttempt as RowAttempt
+    from .protocol.run_figures import RowAttempts as RowAttempts
+    from .protocol.run_figures import RunSeries as RunSeries
+    from .protocol.run_figures import SeriesBucket as SeriesBucket
     from .reconcile.certificate import Audit as Audit
     from .reconcile.certificate import Certificate as Certificate
     from .reconcile.recover import RecoveryReport as RecoveryReport
@@ -51,6 +58,7 @@ _HOMES = {
     "_options": ("LoadOptions", "ReadingOptions"),
     "reconcile.certificate": ("Audit", "Certificate"),
     "export.export": ("ExportReport",),
+    "export.row_view": ("RowView", "RowsToLookAt"),
     "protocol.payout_status": ("RowFate",),
     "_report": ("BatchReport", "ImportReport", "Progress"),
     "engine.recorder": ("OutcomesUnrecorded",),
@@ -59,6 +67,7 @@ _HOMES = {
     "reconcile.recover": ("RecoveryReport",),
     "reconcile.retry_failed": ("LeftRow", "RetryReport"),
     "protocol.row_state": ("RowState",),
+    "protocol.run_figures": ("AnswerTimes", "RowAttempt", "RowAttempts", "RunSeries", "SeriesBucket"),
     "batch": ("PayoutBatch",),
     "errors": ("BatchIdRequired", "BulkError", "SourceErrors", "SourceUnreadable"),
     "ledger_errors": ("InputPaidElsewhere", "LedgerError", "LedgerOfAnotherInput"),

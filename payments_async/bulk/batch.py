@@ -26,11 +26,13 @@ from .engine.service import Service
 if TYPE_CHECKING:
     from ._report import ImportReport
     from .export.export import ExportReport
+    from .export.row_view import RowsToLookAt, RowView
     from .ledger.ledger import Ledger
     from .loading.load import Input
     from .protocol.payout_status import RowFate
     from .protocol.records import CheckReport
     from .protocol.row_state import RowState
+    from .protocol.run_figures import RunSeries
     from .reconcile.certificate import Certificate
     from .reconcile.recover import RecoveryReport
     from .reconcile.retry_failed import RetryReport
@@ -451,6 +453,34 @@ class PayoutBatch:
         Raises LedgerMissing before anything was loaded.
         """
         return await self._work.refreshed()
+
+    async def series(self) -> RunSeries:
+        """Read how the runs of this batch went: answers second by second, and a histogram of answer times.
+
+        During a run it has all up to this moment; of a batch in a database, what all workers have recorded.
+        It is bounded: after an hour of seconds its buckets become wider.
+        """
+        return await self._ledger.series()
+
+    async def row(self, name: str) -> RowView | None:
+        """Read one row: its states, attempts and times, account data masked. None when there is none.
+
+        Args:
+            name: the row's key, its reference, or its number in the input.
+        """
+        from .export.row_view import row_view
+
+        return await row_view(self._ledger, name)
+
+    async def rows_to_look_at(self, most: int = 50) -> RowsToLookAt:
+        """Read the rows that need a person: in doubt, in conflict, refused, or with a payout that failed.
+
+        Args:
+            most: show so many of them; `.total` counts all.
+        """
+        from .export.row_view import rows_to_look_at
+
+        return await rows_to_look_at(self._ledger, most)
 
     async def certify(self, on_progress: Callable[[Progress], object] | None = None) -> Certificate:
         """Check the ledger, and compare it with the service's list row by row.

@@ -20,6 +20,7 @@ import payments_async.bulk
 
 if TYPE_CHECKING:
     from payments_async.bulk import Activity as Activity
+    from payments_async.bulk import AnswerTimes as AnswerTimes
     from payments_async.bulk import Audit as Audit
     from payments_async.bulk import BatchIdRequired as BatchIdRequired
     from payments_async.bulk import BatchReport as BatchReport
@@ -40,8 +41,14 @@ if TYPE_CHECKING:
     from payments_async.bulk import ReadingOptions as ReadingOptions
     from payments_async.bulk import RecoveryReport as RecoveryReport
     from payments_async.bulk import RetryReport as RetryReport
+    from payments_async.bulk import RowAttempt as RowAttempt
+    from payments_async.bulk import RowAttempts as RowAttempts
     from payments_async.bulk import RowFate as RowFate
     from payments_async.bulk import RowState as RowState
+    from payments_async.bulk import RowsToLookAt as RowsToLookAt
+    from payments_async.bulk import RowView as RowView
+    from payments_async.bulk import RunSeries as RunSeries
+    from payments_async.bulk import SeriesBucket as SeriesBucket
     from payments_async.bulk import SourceErrors as SourceErrors
     from payments_async.bulk import SourceUnreadable as SourceUnreadable
 

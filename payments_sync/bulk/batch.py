@@ -26,10 +26,12 @@ from ..client import Payments
 if TYPE_CHECKING:
     from payments_async.bulk._report import ImportReport
     from payments_async.bulk.export.export import ExportReport
+    from payments_async.bulk.export.row_view import RowsToLookAt, RowView
     from payments_async.bulk.loading.load import Input
     from payments_async.bulk.protocol.payout_status import RowFate
     from payments_async.bulk.protocol.records import CheckReport
     from payments_async.bulk.protocol.row_state import RowState
+    from payments_async.bulk.protocol.run_figures import RunSeries
     from payments_async.bulk.reconcile.certificate import Certificate
     from payments_async.bulk.reconcile.recover import RecoveryReport
     from payments_async.bulk.reconcile.retry_failed import RetryReport
@@ -443,6 +445,30 @@ class PayoutBatch:
         Raises LedgerMissing before anything was loaded.
         """
         return self._bridge.call(self._async.refresh)
+
+    def series(self) -> RunSeries:
+        """Read how the runs of this batch went: answers second by second, and a histogram of answer times.
+
+        During a run it has all up to this moment; of a batch in a database, what all workers have recorded.
+        It is bounded: after an hour of seconds its buckets become wider.
+        """
+        return self._bridge.call(self._async.series)
+
+    def row(self, name: str) -> RowView | None:
+        """Read one row: its states, attempts and times, account data masked. None when there is none.
+
+        Args:
+            name: the row's key, its reference, or its number in the input.
+        """
+        return self._bridge.call(self._async.row, name)
+
+    def rows_to_look_at(self, most: int = 50) -> RowsToLookAt:
+        """Read the rows that need a person: in doubt, in conflict, refused, or with a payout that failed.
+
+        Args:
+            most: show so many of them; `.total` counts all.
+        """
+        return self._bridge.call(self._async.rows_to_look_at, most)
 
     def certify(self, on_progress: Callable[[Progress], object] | None = None) -> Certificate:
         """Check the ledger, and compare it with the service's list row by row.
