@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 import attrs
 
 from ..common.json import JsonObject
 from ..records.payment_json import accent, visible_on
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 _LIGHT, _DARK = "#ffffff", "#161b22"
 """The two grounds that a mark in the session's colour has to stand out from; the style sheet's `--card`."""
@@ -19,7 +23,7 @@ _LANGUAGE = re.compile("[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
 
 @attrs.frozen
 class PageAppearance:
-    """The appearance of a page. `theme` is its one inline style, `lang` the language of the texts."""
+    """The appearance of a page. `theme` is its one inline style."""
 
     brand: str
     initial: str
@@ -27,6 +31,14 @@ class PageAppearance:
     theme: str
     badge: bool
     lang: str
+    """The language of the merchant's own texts; empty when the merchant did not say it."""
+
+    @property
+    def brand_html(self) -> Markup:
+        """The brand within a text, which may run the other way."""
+        from markupsafe import Markup  # part of Jinja2: imported with the first page
+
+        return Markup('<bdi lang="{}">{}</bdi>').format(self.lang, self.brand)
 
     @property
     def theme_source(self) -> str:
@@ -49,7 +61,7 @@ def appearance_of(appearance: JsonObject, origin: str) -> PageAppearance:
         icon=icon if isinstance(icon, str) and icon.startswith(f"{origin}/") else None,
         theme=_theme(*accent(appearance)),
         badge=appearance.get("display_platform_badge") is not False,
-        lang=lang if isinstance(lang, str) and _LANGUAGE.fullmatch(lang) else "en",
+        lang=lang if isinstance(lang, str) and _LANGUAGE.fullmatch(lang) else "",
     )
 
 

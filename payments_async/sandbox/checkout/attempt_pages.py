@@ -10,24 +10,27 @@ from collections.abc import Mapping
 from hashlib import sha256
 from hmac import compare_digest
 
+import attrs
+
 from ..common.values import Answer, Request
 from ..records.payment_json import ACTIONS
 from ..records.payments import settle_attempt
 from ..records.records import AttemptRecord, CheckoutRecord
 from ..records.tenants import Tenant
 from ..records.world import World
+from .language import Text
 from .next_action import one_time_code
 from .pages import message_page
 from .responses import FILES, page, qr_image, redirect
-from .session_view import PAGES, SessionView
+from .session_view import SessionView
 
-_AFTER: Mapping[str, tuple[str, str]] = {
-    "completed": ("Payment complete", "The payment is done."),
-    "failed": ("Payment not made", "The payment was declined or failed. Nothing was taken."),
-    "expired": ("Too late", "The time to pay is over. Nothing was taken."),
-    "action_required": ("Not confirmed yet", "The payment still waits for you."),
+_AFTER: Mapping[str, tuple[Text, Text]] = {
+    "completed": (Text("Payment complete"), Text("The payment is done.")),
+    "failed": (Text("Payment not made"), Text("The payment was declined or failed. Nothing was taken.")),
+    "expired": (Text("Too late"), Text("The time to pay is over. Nothing was taken.")),
+    "action_required": (Text("Not confirmed yet"), Text("The payment still waits for you.")),
 }
-_UNDER_WAY = ("On its way", "The payment is being worked on.")
+_UNDER_WAY = (Text("On its way"), Text("The payment is being worked on."))
 
 
 def attempt_view(world: World, tenant: Tenant, attempt: AttemptRecord, request: Request) -> SessionView:
@@ -42,13 +45,14 @@ def attempt_view(world: World, tenant: Tenant, attempt: AttemptRecord, request: 
 def outcome(view: SessionView) -> Answer:
     """The outcome of the attempt: at the session's checkout, else here with a link to the merchant."""
     if view.payment.session is not None:
-        return redirect(f"{PAGES}{view.session.id}/payment")
+        return redirect(attrs.evolve(view, page=None).address("payment"))
     status = view.attempt.status
     heading, text = _AFTER.get(status, _UNDER_WAY)
     context = {
         "view": view,
-        "heading": heading,
-        "text": text,
+        "language": view.language,
+        "heading": view.say(heading),
+        "text": view.say(text),
         "onward": status in ("completed", "failed", "expired"),
     }
     return page("after.html", context, view.appearance)
@@ -60,7 +64,12 @@ def enter_code(view: SessionView) -> Answer:
         return redirect(view.address("payment"))
     given = "".join(view.form.get("otp", "").split())
     if not compare_digest(given.encode(), one_time_code(view.session, view.attempt).encode()):
-        return message_page(422, "Not the code we sent", "Go back, check the code and enter it again.")
+        return message_page(
+            view.language,
+            422,
+            Text("Not the code we sent"),
+            Text("Go back, check the code and enter it again."),
+        )
     settle_attempt(view.world, view.tenant, view.attempt)
     return redirect(view.address("payment"))
 

@@ -6,14 +6,15 @@ from collections.abc import Mapping
 
 import attrs
 
+from .language import Text
 from .method_catalogue import find_method
 from .session_view import UNFINISHED, SessionView
 
-_FAILURES: Mapping[str, str] = {
-    "CUSTOMER_DECLINED": "It was declined.",
-    "INSUFFICIENT_FUNDS": "There was not enough money on the account.",
-    "GATEWAY_UNAVAILABLE": "The provider could not be reached.",
-    "INVALID_RECIPIENT": "The number or account is not known there.",
+_FAILURES: Mapping[str, Text] = {
+    "CUSTOMER_DECLINED": Text("It was declined."),
+    "INSUFFICIENT_FUNDS": Text("There was not enough money on the account."),
+    "GATEWAY_UNAVAILABLE": Text("The provider could not be reached."),
+    "INVALID_RECIPIENT": Text("The number or account is not known there."),
 }
 
 
@@ -21,46 +22,61 @@ _FAILURES: Mapping[str, str] = {
 class Message:
     """A heading, what it means, and its tone: `good`, `bad`, `calm` or `busy`."""
 
-    heading: str
+    heading: Text
     tone: str
-    lines: tuple[str, ...]
+    lines: tuple[Text, ...]
+
+    def said_to(self, view: SessionView) -> list[str]:
+        """The lines in the payer's language."""
+        active = view.payment.active_attempt
+        failure = active.failure if active else None
+        known = _FAILURES.get(failure.code) if failure else None
+        why = view.say(known) if known else failure.message if failure else ""
+        values = {"brand": view.appearance.brand_html, "amount": view.amount, "why": why}
+        return [view.say(line, **values) for line in self.lines]
 
 
 _MESSAGES: Mapping[str, Message] = {
     "waiting": Message(
-        "Your payment is on its way",
+        Text("Your payment is on its way"),
         "busy",
-        ("This usually takes a few seconds. You do not need to do anything.",),
+        (Text("This usually takes a few seconds. You do not need to do anything."),),
     ),
     "unknown": Message(
-        "We do not know the outcome yet",
+        Text("We do not know the outcome yet"),
         "calm",
         (
-            "The payment takes longer than usual, and it may still go through. Please do not pay again.",
-            "{brand} will learn the outcome as soon as it is known.",
+            Text(
+                "The payment takes longer than usual, and it may still go through. Please do not pay again."
+            ),
+            Text("{brand} will learn the outcome as soon as it is known."),
         ),
     ),
     "failed": Message(
-        "The payment did not go through", "bad", ("{why} Nothing was taken. You can try again.",)
+        Text("The payment did not go through"), "bad", (Text("{why} Nothing was taken. You can try again."),)
     ),
-    "cancelled": Message("You cancelled the payment", "calm", ("Nothing was taken. You can still pay.",)),
-    "paid": Message("Payment complete", "good", ("You paid {amount} to {brand}.",)),
+    "cancelled": Message(
+        Text("You cancelled the payment"), "calm", (Text("Nothing was taken. You can still pay."),)
+    ),
+    "paid": Message(Text("Payment complete"), "good", (Text("You paid {amount} to {brand}."),)),
     "expired": Message(
-        "This checkout has expired", "calm", ("Nothing was taken. Go back to {brand} to start again.",)
+        Text("This checkout has expired"),
+        "calm",
+        (Text("Nothing was taken. Go back to {brand} to start again."),),
     ),
 }
 """By the state of the payment."""
 
 EXPIRED_IN_DOUBT = Message(
-    "This checkout has expired",
+    Text("This checkout has expired"),
     "calm",
-    ("If you approved the payment just before the end, ask {brand} before you pay again.",),
+    (Text("If you approved the payment just before the end, ask {brand} before you pay again."),),
 )
-NOT_PAID = Message("You have not paid", "calm", ("Nothing was taken from your account.",))
+NOT_PAID = Message(Text("You have not paid"), "calm", (Text("Nothing was taken from your account."),))
 """For a payer who turned back before any attempt."""
 
 ALREADY_PAID = Message(
-    "Already paid", "good", ("This payment has been made, once. You will not be charged again.",)
+    Text("Already paid"), "good", (Text("This payment has been made, once. You will not be charged again."),)
 )
 """For a payer who opens, or submits, a payment that was already paid."""
 
@@ -69,11 +85,7 @@ def message_for(view: SessionView) -> Message:
     """The message of the payment's own page."""
     active = view.payment.active_attempt
     in_doubt = view.state == "expired" and active is not None and active.status == "expired"
-    message = EXPIRED_IN_DOUBT if in_doubt else _MESSAGES[view.state]
-    failure = active.failure if active else None
-    why = _FAILURES.get(failure.code, failure.message) if failure else ""
-    lines = (line.format(brand=view.appearance.brand, amount=view.amount, why=why) for line in message.lines)
-    return attrs.evolve(message, lines=tuple(lines))
+    return EXPIRED_IN_DOUBT if in_doubt else _MESSAGES[view.state]
 
 
 def under_way_instead(view: SessionView, method: str | None) -> str:
@@ -85,5 +97,12 @@ def under_way_instead(view: SessionView, method: str | None) -> str:
     if wanted is None or active is None or view.state not in UNFINISHED or active.method == wanted.code:
         return ""
     used = find_method(active.method)
-    name = f"A payment with {used.label}" if used else "Another payment"
-    return f"{name} is under way, so no payment with {wanted.label} was started. You pay only once."
+    if used is None:
+        text = Text(
+            "Another payment is under way, so no payment with {wanted} was started. You pay only once."
+        )
+        return view.say(text, wanted=view.say(wanted.label))
+    text = Text(
+        "A payment with {used} is under way, so no payment with {wanted} was started. You pay only once."
+    )
+    return view.say(text, used=view.say(used.label), wanted=view.say(wanted.label))

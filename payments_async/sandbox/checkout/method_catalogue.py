@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
+from .language import Text
+
 NO_BREAK = "\u00a0"
 """Stands between the groups of a number."""
 
@@ -31,8 +33,8 @@ class CatalogueMethod:
     """A way to pay. `action` is the next action it asks for (gap K), `none` for a payment in one step."""
 
     code: str
-    label: str
-    description: str
+    label: Text
+    description: Text
     action: str
     fields: tuple[PayerField, ...] = ()
 
@@ -41,24 +43,32 @@ PHONE = PayerField("phone", "Phone number", "With or without the country code", 
 PAYER_NAME = PayerField("payer_name", "Name on the account", "As your bank knows it", "name", "text")
 
 METHODS = (
-    CatalogueMethod("sandbox_mobile", "Mobile money", "Approve on your phone", "approve_on_phone", (PHONE,)),
     CatalogueMethod(
-        "sandbox_mobile_code", "Mobile money, by code", "We text you a code", "collect_otp", (PHONE,)
+        "sandbox_mobile", Text("Mobile money"), Text("Approve on your phone"), "approve_on_phone", (PHONE,)
     ),
-    CatalogueMethod("sandbox_card", "Card", "Enter your card details", "complete_with_sdk"),
-    CatalogueMethod("sandbox_wallet", "Wallet app", "Scan a code with your phone", "scan_qr_code"),
-    CatalogueMethod("sandbox_bank", "Online banking", "Confirm at your bank", "redirect_to_url"),
     CatalogueMethod(
-        "sandbox_bank_window", "Bank window", "Confirm without leaving this page", "embed_iframe"
+        "sandbox_mobile_code",
+        Text("Mobile money, by code"),
+        Text("We text you a code"),
+        "collect_otp",
+        (PHONE,),
+    ),
+    CatalogueMethod("sandbox_card", Text("Card"), Text("Enter your card details"), "complete_with_sdk"),
+    CatalogueMethod(
+        "sandbox_wallet", Text("Wallet app"), Text("Scan a code with your phone"), "scan_qr_code"
+    ),
+    CatalogueMethod("sandbox_bank", Text("Online banking"), Text("Confirm at your bank"), "redirect_to_url"),
+    CatalogueMethod(
+        "sandbox_bank_window", Text("Bank window"), Text("Confirm without leaving this page"), "embed_iframe"
     ),
     CatalogueMethod(
         "sandbox_bank_transfer",
-        "Bank transfer",
-        "Send the money yourself",
+        Text("Bank transfer"),
+        Text("Send the money yourself"),
         "display_payment_instructions",
         (PAYER_NAME,),
     ),
-    CatalogueMethod("sandbox_wallet_balance", "Saved balance", "Pay in one step", "none"),
+    CatalogueMethod("sandbox_wallet_balance", Text("Saved balance"), Text("Pay in one step"), "none"),
 )
 _NUMBERS: Mapping[str, str] = {
     "BJ": "+229 90 00 00 00",

@@ -9,6 +9,7 @@ import attrs
 
 from ..records.payment_json import next_action
 from ..records.records import AttemptRecord, CheckoutRecord
+from .language import Text
 from .responses import qr_code
 from .session_view import SessionView
 
@@ -26,22 +27,22 @@ def action_context(view: SessionView) -> dict[str, object]:
     kind = view.attempt.plan.outcome.action
     texts = _ACTIONS[kind]
     phone = view.attempt.phone
-    # only as much of the number as the payer needs to recognise it
-    place = f"the number ending in {phone[-2:]}" if phone else "your phone"
+    lead = texts.lead if phone else texts.lead_without_phone or texts.lead
     return {
         "kind": kind,
         "api": next_action(view.attempt, in_list=True),
-        "heading": texts.heading,
-        "lead": texts.lead.format(phone=place, digits=CODE_DIGITS),
-        "simulated": texts.simulated,
+        "heading": view.say(texts.heading),
+        # only as much of the number as the payer needs to recognise it
+        "lead": view.say(lead, ending=(phone or "")[-2:], digits=CODE_DIGITS),
+        "simulated": texts.simulated and (texts.simulated[0], view.say(texts.simulated[1])),
         "refresh": texts.refresh,
         "digits": CODE_DIGITS,
         "qr": qr_code(f"{view.world.origin}{view.address('phone')}") if kind == "scan_qr_code" else None,
         "details": (
-            ("To", view.appearance.brand),
-            ("Account", "SANDBOX 0000 1111 2222"),
-            ("Amount", view.amount),
-            ("Reference", view.payment.reference),
+            (view.say(Text("To")), view.appearance.brand),
+            (view.say(Text("Account")), "SANDBOX 0000 1111 2222"),
+            (view.say(Text("Amount")), view.amount),
+            (view.say(Text("Reference")), view.payment.reference),
         ),
     }
 
@@ -50,44 +51,52 @@ def action_context(view: SessionView) -> dict[str, object]:
 class _ActionTexts:
     """The texts of an action's page; `refresh` where the payer acts on another device."""
 
-    heading: str
-    lead: str
-    simulated: tuple[str, str] | None = None
+    heading: Text
+    lead: Text
+    simulated: tuple[str, Text] | None = None
     """A part of the address and the text of the link to it."""
     refresh: bool = False
+    lead_without_phone: Text | None = None
+    """Where no phone number is known."""
 
 
 _ACTIONS: Mapping[str, _ActionTexts] = {
     "redirect_to_url": _ActionTexts(
-        "Continue at your bank", "Your bank asks you to confirm, then sends you back here."
+        Text("Continue at your bank"), Text("Your bank asks you to confirm, then sends you back here.")
     ),
     "embed_iframe": _ActionTexts(
-        "Confirm with your bank", "Your bank asks you to confirm in the window below."
+        Text("Confirm with your bank"), Text("Your bank asks you to confirm in the window below.")
     ),
     "collect_otp": _ActionTexts(
-        "Enter the code we sent",
-        "We sent a code of {digits} digits to {phone}.",
-        ("phone", "Open the simulated phone"),
+        Text("Enter the code we sent"),
+        Text("We sent a code of {digits} digits to the number ending in {ending}."),
+        ("phone", Text("Open the simulated phone")),
+        lead_without_phone=Text("We sent a code of {digits} digits to your phone."),
     ),
     "approve_on_phone": _ActionTexts(
-        "Approve on your phone",
-        "We sent a request to {phone}. Approve it there, and this page continues.",
-        ("phone", "Open the simulated phone"),
+        Text("Approve on your phone"),
+        Text(
+            "We sent a request to the number ending in {ending}. Approve it there, and this page continues."
+        ),
+        ("phone", Text("Open the simulated phone")),
+        lead_without_phone=Text(
+            "We sent a request to your phone. Approve it there, and this page continues."
+        ),
         refresh=True,
     ),
     "scan_qr_code": _ActionTexts(
-        "Scan with your wallet app",
-        "Open the app, scan the code and confirm. This page continues by itself.",
-        ("phone", "Open the simulated wallet app"),
+        Text("Scan with your wallet app"),
+        Text("Open the app, scan the code and confirm. This page continues by itself."),
+        ("phone", Text("Open the simulated wallet app")),
         refresh=True,
     ),
     "display_payment_instructions": _ActionTexts(
-        "Send the transfer",
-        "Use these details at your bank. This page continues once the money has arrived.",
-        ("bank", "Open the simulated bank"),
+        Text("Send the transfer"),
+        Text("Use these details at your bank. This page continues once the money has arrived."),
+        ("bank", Text("Open the simulated bank")),
         refresh=True,
     ),
     "complete_with_sdk": _ActionTexts(
-        "Enter your card", "The card form is the provider’s own. We never see the number."
+        Text("Enter your card"), Text("The card form is the provider’s own. We never see the number.")
     ),
 }

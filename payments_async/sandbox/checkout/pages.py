@@ -18,6 +18,7 @@ from .choices import (
     typed_fields,
     usual_country,
 )
+from .language import Language, Text
 from .messages import ALREADY_PAID, NOT_PAID, Message, message_for, under_way_instead
 from .method_catalogue import FieldProblem, example_for, find_method
 from .next_action import action_context
@@ -61,10 +62,17 @@ def turned_back(view: SessionView) -> Answer:
     return _state_page(view, NOT_PAID, state="cancelled")
 
 
-def message_page(status: int, heading: str, text: str) -> Answer:
+def message_page(language: Language, status: int, heading: Text, text: Text) -> Answer:
     """A page with a heading and a text."""
-    context = {"heading": heading, "text": text}
+    context = {"language": language, "heading": language.say(heading), "text": language.say(text)}
     return page("message.html", context, appearance_of({}, ""), status=status)
+
+
+def not_understood(view: SessionView) -> Answer:
+    """The page for a form that the checkout's pages do not have."""
+    return message_page(
+        view.language, 400, Text("Not understood"), Text("Use one of the buttons of the page.")
+    )
 
 
 def choosing(
@@ -124,8 +132,9 @@ def action_page(view: SessionView, problems: Sequence[FieldProblem]) -> Answer:
 
 def _state_page(view: SessionView, message: Message, state: str | None = None) -> Answer:
     context = {
-        **_common(view, message.heading),
+        **_common(view, view.say(message.heading)),
         "message": message,
+        "lines": message.said_to(view),
         "state": state or view.state,
         "refresh": RELOAD_AFTER if view.state in UNFINISHED else None,
         "rerouted": view.state in ("waiting", "paid") and was_rerouted(view.payment),
@@ -151,6 +160,7 @@ def _common(view: SessionView, heading: str) -> dict[str, object]:
     used = find_method(active.method) if active else None
     return {
         "view": view,
+        "language": view.language,
         "heading": heading,
         "description": payment.body.get("description"),
         "token": view.session.form_token,

@@ -11,6 +11,7 @@ from ..common.operations import INTERFACE_VERSION
 from ..common.values import Answer
 from ..http.templates import PageFiles
 from .appearance import PageAppearance
+from .language import Language
 
 FILES = PageFiles(Path(__file__).parent, "/checkout/assets/", {"version": INTERFACE_VERSION}, {})
 
@@ -29,7 +30,9 @@ def page(
     frames: str = "'none'",
     status: int = 200,
 ) -> Answer:
-    """A page from a template; `frames` says whose pages may show it within themselves."""
+    """A page from a template, in the `language` of its context; `frames` may show it within themselves."""
+    language = context["language"]
+    assert isinstance(language, Language)
     policy = {
         "default-src": "'none'",
         "style-src": f"'self' {appearance.theme_source}",
@@ -46,7 +49,12 @@ def page(
         "Content-Security-Policy": "; ".join(f"{name} {sources}" for name, sources in policy.items()),
         **_GUARDS,
     }
-    return Answer(status, headers, FILES.render(template, {"appearance": appearance, **context}).encode())
+    shown = {
+        "appearance": appearance,
+        "brand": appearance.brand_html,
+        "_": language.say,
+    }
+    return Answer(status, headers, FILES.render(template, {**shown, **context}).encode())
 
 
 def redirect(address: str) -> Answer:

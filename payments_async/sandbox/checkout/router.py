@@ -19,6 +19,7 @@ from ..records.records import CheckoutRecord
 from ..records.tenants import Tenant
 from ..records.world import World
 from . import attempt_pages, pages, simulated_bank, submit
+from .language import Text, language_of
 from .responses import FILES
 from .session_view import PAGES, SessionView, doubt_at, step_of
 
@@ -65,10 +66,10 @@ def answer_payer(world: World, request: Request) -> Answer:
         return _answer_attempt(world, request)
     name, _, part = request.path.removeprefix(PAGES).partition("/")
     if name == "assets":
-        return FILES.asset(part) or _nothing()
+        return FILES.asset(part) or _nothing(request)
     found, route = find_session(world, name), _ROUTES.get(part)
     if found is None or route is None:
-        return _nothing()
+        return _nothing(request)
     return _serve(SessionView(world, *found, request), route)
 
 
@@ -77,15 +78,20 @@ def _answer_attempt(world: World, request: Request) -> Answer:
     tenant = next((tenant for tenant in world.tenants.values() if name in tenant.attempts), None)
     route = _OF_ATTEMPT.get(part)
     if tenant is None or route is None:
-        return _nothing()
+        return _nothing(request)
     attempt = tenant.attempts[name]
     replaced = attempt is not attempt.payment.active_attempt  # by the one it failed over to
     view = attempt_pages.attempt_view(world, tenant, attempt, request)
     return _serve(view, _OUTCOME if replaced else route)
 
 
-def _nothing() -> Answer:
-    return pages.message_page(404, "No such checkout", "Check the address, or go back to the shop.")
+def _nothing(request: Request) -> Answer:
+    return pages.message_page(
+        language_of(accepted=request.headers.get("accept-language", "")),
+        404,
+        Text("No such checkout"),
+        Text("Check the address, or go back to the shop."),
+    )
 
 
 def find_session(world: World, session_id: str) -> tuple[Tenant, CheckoutRecord] | None:
@@ -106,11 +112,16 @@ def _serve(view: SessionView, route: _Route) -> Answer:
         return route.get(view)
     if method != "POST" or route.post is None:
         allowed = "GET, HEAD, POST" if route.post else "GET, HEAD"
-        answer = pages.message_page(405, "Not possible", "This page does not take that method.")
+        answer = pages.message_page(
+            view.language, 405, Text("Not possible"), Text("This page does not take that method.")
+        )
         return attrs.evolve(answer, headers={**answer.headers, "Allow": allowed})
     if not route.foreign and not view.is_own_form():
         return pages.message_page(
-            403, "Not accepted", "The form is not from this page. Open the checkout again."
+            view.language,
+            403,
+            Text("Not accepted"),
+            Text("The form is not from this page. Open the checkout again."),
         )
     return route.post(view)
 

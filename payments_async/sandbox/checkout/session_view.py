@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from hmac import compare_digest
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import attrs
 
@@ -16,6 +16,7 @@ from ..records.records import AttemptRecord, CheckoutRecord, PaymentRecord
 from ..records.tenants import Tenant
 from ..records.world import World
 from .appearance import PageAppearance, appearance_of
+from .language import LANGUAGES, Language, Text, language_of
 
 DOUBT_AFTER = 60.0
 """Seconds of an attempt under way after which the page says that the outcome is not known."""
@@ -113,8 +114,24 @@ class SessionView:
 
     @property
     def query(self) -> dict[str, str]:
-        """The values in the address."""
+        """The values in the address, without the language."""
+        given = self._query
+        given.pop("lang", None)
+        return given
+
+    @property
+    def _query(self) -> dict[str, str]:
         return dict(parse_qsl(self.request.query, keep_blank_values=True))
+
+    @property
+    def language(self) -> Language:
+        """The language that the payer chose, else the session's, else the browser's."""
+        accepted = self.request.headers.get("accept-language", "")
+        return language_of(self._query.get("lang"), self.session.appearance.get("lang"), accepted=accepted)
+
+    def say(self, text: Text, /, **values: object) -> str:
+        """A text in the payer's language."""
+        return self.language.say(text, **values)
 
     @property
     def form(self) -> dict[str, str]:
@@ -138,9 +155,18 @@ class SessionView:
         given = text_or_null(self.payment.body, "return_url") or ""
         return quote(given, safe=_KEPT) if _WEB_ADDRESS.match(given) else None
 
-    def address(self, part: str = "") -> str:
-        """One of the session's pages, or of the attempt's."""
-        return f"{self.page or PAGES + self.session.id}/{part}".removesuffix("/")
+    def address(self, part: str = "", **query: str) -> str:
+        """One of the session's pages, or of the attempt's, in the language that the payer chose."""
+        chosen = self._query.get("lang")
+        values = urlencode({**query, **({"lang": chosen} if chosen in LANGUAGES else {})})
+        path = f"{self.page or PAGES + self.session.id}/{part}".removesuffix("/")
+        return f"{path}?{values}" if values else path
+
+    def switches(self) -> list[tuple[Language, str]]:
+        """The other languages, each with the address of this page in it."""
+        path, query = self.request.path, self.query
+        others = (language for language in LANGUAGES.values() if language != self.language)
+        return [(other, f"{path}?{urlencode({**query, 'lang': other.code})}") for other in others]
 
     def is_own_form(self) -> bool:
         """True if a form was made for this session and sent by one of its pages.

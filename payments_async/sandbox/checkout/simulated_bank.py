@@ -12,8 +12,9 @@ import attrs
 from ..common.scenario_words import ScenarioOutcome
 from ..common.values import Answer
 from ..records.payments import settle_attempt
+from .language import Text
 from .next_action import one_time_code
-from .pages import message_page
+from .pages import not_understood
 from .responses import page, redirect
 from .session_view import SessionView
 from .submit import show_state
@@ -25,19 +26,19 @@ _DECLINED = ScenarioOutcome("fail", code="CUSTOMER_DECLINED")
 class SimulatedPage:
     """A page where the payer answers `actions`; with `returns` the answer leads back to the checkout."""
 
-    name: str
+    name: Text
     actions: tuple[str, ...]
     framed: bool = False
     returns: bool = True
 
 
 SIMULATED_PAGES: Mapping[str, SimulatedPage] = {
-    "bank": SimulatedPage("Simulated bank", ("redirect_to_url", "display_payment_instructions")),
-    "frame": SimulatedPage("Simulated bank", ("embed_iframe",), framed=True),
+    "bank": SimulatedPage(Text("Simulated bank"), ("redirect_to_url", "display_payment_instructions")),
+    "frame": SimulatedPage(Text("Simulated bank"), ("embed_iframe",), framed=True),
     "phone": SimulatedPage(
-        "Simulated phone", ("approve_on_phone", "collect_otp", "scan_qr_code"), returns=False
+        Text("Simulated phone"), ("approve_on_phone", "collect_otp", "scan_qr_code"), returns=False
     ),
-    "provider": SimulatedPage("Simulated card provider", ("complete_with_sdk",)),
+    "provider": SimulatedPage(Text("Simulated card provider"), ("complete_with_sdk",)),
 }
 
 _EMBEDDED = frozenset({"frame", "provider"})
@@ -52,7 +53,9 @@ def show(view: SessionView) -> Answer:
     abroad = view.page is not None and part in _EMBEDDED
     context = {
         "view": view,
+        "language": view.language,
         "place": place,
+        "name": view.say(place.name),
         "part": part,
         "asked": asked,
         "code": one_time_code(view.session, view.attempt) if asked == "collect_otp" else None,
@@ -68,7 +71,7 @@ def take(view: SessionView) -> Answer:
     """Take the payer's approval or refusal. No effect unless an action waits for this page."""
     part, answer = _part(view), view.form.get("answer", "")
     if answer not in ("approve", "decline"):
-        return message_page(400, "Not understood", "Use one of the buttons of the page.")
+        return not_understood(view)
     if view.form.get("step") != view.step or _awaited_action(view, SIMULATED_PAGES[part]) in (
         None,
         "collect_otp",

@@ -19,7 +19,7 @@ from .choices import read_choice, typed_fields
 from .messages import under_way_instead
 from .method_catalogue import PHONE, CatalogueMethod, FieldProblem, plain_number, problems_with
 from .next_action import one_time_code
-from .pages import action_page, choosing, message_page
+from .pages import action_page, choosing, not_understood
 from .responses import redirect
 from .session_view import CANCELLED_CODE, PAYABLE, SessionView
 
@@ -30,7 +30,7 @@ def submit(view: SessionView) -> Answer:
     """Do what the form asks for, and redirect to the state of the payment."""
     action = _DOES.get(view.form.get("do", ""))
     if action is None:
-        return message_page(400, "Not understood", "Use one of the buttons of the page.")
+        return not_understood(view)
     if view.form.get("step") != view.step:
         return show_state(view)
     return action(view)

@@ -15,14 +15,15 @@ _LAST = (datetime.max.replace(tzinfo=UTC, microsecond=0) - _ORIGIN).total_second
 """The range of dates: a `delay:999999999h` lies beyond it, and is shown as the last second."""
 
 
-def _date(seconds: float) -> datetime:
+def date_of(seconds: float) -> datetime:
+    """The date and time in UTC, within the range of dates."""
     return _ORIGIN + timedelta(seconds=min(max(seconds, _FIRST), _LAST))
 
 
 @lru_cache(maxsize=4096)
 def stamp(seconds: float) -> str:
     """Format a time as ISO 8601 in UTC, to the microsecond."""
-    return _date(seconds).isoformat(timespec="microseconds")[:-6] + "Z"
+    return date_of(seconds).isoformat(timespec="microseconds")[:-6] + "Z"
 
 
 def stamp_or_null(seconds: float | None) -> str | None:
@@ -32,7 +33,7 @@ def stamp_or_null(seconds: float | None) -> str | None:
 
 def moment(seconds: float) -> dict[str, str]:
     """Format a time for people, to the minute: `text` in words, `iso` for machines."""
-    at = _date(seconds)
+    at = date_of(seconds)
     text = f"{at.day} {_MONTHS[at.month - 1]} {at.year}, {at:%H:%M} UTC"
     return {"text": text, "iso": f"{at:%Y-%m-%dT%H:%MZ}"}
 
