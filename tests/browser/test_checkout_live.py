@@ -132,7 +132,7 @@ async def test_a_session_that_is_gone_is_said_to_be(
     await begins(payer, sale, BALANCE)
     await payer.sees("Your payment is on its way")
     sale.sandbox.reset()
-    await payer.sees("No such checkout")
+    await payer.sees("Checkout not found")
     assert [error for error in payer.errors if "404" not in error] == []
     payer.errors.clear()
 

@@ -155,7 +155,7 @@ STATES: Mapping[str, State] = {
     "phone-approve": State("Confirm this payment", "/phone", ask("approve_on_phone")),
     "phone-code": State("New message", "/phone", ask("collect_otp")),
     "phone-idle": State("Nothing to confirm", "/phone"),
-    "nothing": State("No such checkout", "/nowhere"),
+    "nothing": State("Checkout not found", "/nowhere"),
     "provider": State("Pay by card", "/provider", ask("complete_with_sdk")),
 }
 

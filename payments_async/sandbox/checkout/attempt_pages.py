@@ -25,12 +25,15 @@ from .responses import FILES, page, qr_image, redirect
 from .session_view import SessionView
 
 _AFTER: Mapping[str, tuple[Text, Text]] = {
-    "completed": (Text("Payment complete"), Text("The payment is done.")),
-    "failed": (Text("Payment not made"), Text("The payment was declined or failed. Nothing was taken.")),
-    "expired": (Text("Too late"), Text("The time to pay is over. Nothing was taken.")),
-    "action_required": (Text("Not confirmed yet"), Text("The payment still waits for you.")),
+    "completed": (Text("Payment complete"), Text("Your payment went through.")),
+    "failed": (
+        Text("Payment failed"),
+        Text("The payment was declined or failed. You have not been charged."),
+    ),
+    "expired": (Text("Payment expired"), Text("The time to pay has run out. You have not been charged.")),
+    "action_required": (Text("Not confirmed yet"), Text("The payment is still waiting for you.")),
 }
-_UNDER_WAY = (Text("On its way"), Text("The payment is being worked on."))
+_UNDER_WAY = (Text("Payment in progress"), Text("Your payment is being processed."))
 
 
 def attempt_view(world: World, tenant: Tenant, attempt: AttemptRecord, request: Request) -> SessionView:
@@ -67,7 +70,7 @@ def enter_code(view: SessionView) -> Answer:
         return message_page(
             view.language,
             422,
-            Text("Not the code we sent"),
+            Text("Wrong code"),
             Text("Go back, check the code and enter it again."),
         )
     settle_attempt(view.world, view.tenant, view.attempt)

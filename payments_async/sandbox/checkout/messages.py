@@ -11,10 +11,10 @@ from .method_catalogue import find_method
 from .session_view import UNFINISHED, SessionView
 
 _FAILURES: Mapping[str, Text] = {
-    "CUSTOMER_DECLINED": Text("It was declined."),
-    "INSUFFICIENT_FUNDS": Text("There was not enough money on the account."),
+    "CUSTOMER_DECLINED": Text("The payment was declined."),
+    "INSUFFICIENT_FUNDS": Text("There is not enough money in the account."),
     "GATEWAY_UNAVAILABLE": Text("The provider could not be reached."),
-    "INVALID_RECIPIENT": Text("The number or account is not known there."),
+    "INVALID_RECIPIENT": Text("The number or account was not recognised."),
 }
 
 
@@ -47,22 +47,24 @@ _MESSAGES: Mapping[str, Message] = {
         "calm",
         (
             Text(
-                "The payment takes longer than usual, and it may still go through. Please do not pay again."
+                "The payment is taking longer than usual and may still go through. Please do not pay again."
             ),
-            Text("{brand} will learn the outcome as soon as it is known."),
+            Text("We will tell {brand} as soon as we know."),
         ),
     ),
     "failed": Message(
-        Text("The payment did not go through"), "bad", (Text("{why} Nothing was taken. You can try again."),)
+        Text("The payment did not go through"),
+        "bad",
+        (Text("{why} You have not been charged. You can try again."),),
     ),
     "cancelled": Message(
-        Text("You cancelled the payment"), "calm", (Text("Nothing was taken. You can still pay."),)
+        Text("You cancelled the payment"), "calm", (Text("You have not been charged. You can still pay."),)
     ),
     "paid": Message(Text("Payment complete"), "good", (Text("You paid {amount} to {brand}."),)),
     "expired": Message(
         Text("This checkout has expired"),
         "calm",
-        (Text("Nothing was taken. Go back to {brand} to start again."),),
+        (Text("You have not been charged. Go back to {brand} to start again."),),
     ),
 }
 """By the state of the payment."""
@@ -70,13 +72,15 @@ _MESSAGES: Mapping[str, Message] = {
 EXPIRED_IN_DOUBT = Message(
     Text("This checkout has expired"),
     "calm",
-    (Text("If you approved the payment just before the end, ask {brand} before you pay again."),),
+    (Text("If you approved the payment just before it expired, ask {brand} before you pay again."),),
 )
-NOT_PAID = Message(Text("You have not paid"), "calm", (Text("Nothing was taken from your account."),))
+NOT_PAID = Message(Text("You have not paid"), "calm", (Text("You have not been charged."),))
 """For a payer who turned back before any attempt."""
 
 ALREADY_PAID = Message(
-    Text("Already paid"), "good", (Text("This payment has been made, once. You will not be charged again."),)
+    Text("Already paid"),
+    "good",
+    (Text("This payment has already been made. You will not be charged again."),),
 )
 """For a payer who opens, or submits, a payment that was already paid."""
 

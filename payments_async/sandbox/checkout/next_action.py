@@ -69,34 +69,34 @@ _ACTIONS: Mapping[str, _ActionTexts] = {
     ),
     "collect_otp": _ActionTexts(
         Text("Enter the code we sent"),
-        Text("We sent a code of {digits} digits to the number ending in {ending}."),
+        Text("We sent a {digits}-digit code to the number ending in {ending}."),
         ("phone", Text("Open the simulated phone")),
-        lead_without_phone=Text("We sent a code of {digits} digits to your phone."),
+        lead_without_phone=Text("We sent a {digits}-digit code to your phone."),
     ),
     "approve_on_phone": _ActionTexts(
         Text("Approve on your phone"),
         Text(
-            "We sent a request to the number ending in {ending}. Approve it there, and this page continues."
+            "We sent a request to the number ending in {ending}. Approve it, and this page updates by itself."
         ),
         ("phone", Text("Open the simulated phone")),
         lead_without_phone=Text(
-            "We sent a request to your phone. Approve it there, and this page continues."
+            "We sent a request to your phone. Approve it, and this page updates by itself."
         ),
         refresh=True,
     ),
     "scan_qr_code": _ActionTexts(
         Text("Scan with your wallet app"),
-        Text("Open the app, scan the code and confirm. This page continues by itself."),
+        Text("Open the app, scan the code and confirm. This page updates by itself."),
         ("phone", Text("Open the simulated wallet app")),
         refresh=True,
     ),
     "display_payment_instructions": _ActionTexts(
         Text("Send the transfer"),
-        Text("Use these details at your bank. This page continues once the money has arrived."),
+        Text("Use these details at your bank. This page updates once the money has arrived."),
         ("bank", Text("Open the simulated bank")),
         refresh=True,
     ),
     "complete_with_sdk": _ActionTexts(
-        Text("Enter your card"), Text("The card form is the provider’s own. We never see the number.")
+        Text("Enter your card"), Text("The card form belongs to the provider. We never see the number.")
     ),
 }

@@ -71,7 +71,7 @@ def message_page(language: Language, status: int, heading: Text, text: Text) -> 
 def not_understood(view: SessionView) -> Answer:
     """The page for a form that the checkout's pages do not have."""
     return message_page(
-        view.language, 400, Text("Not understood"), Text("Use one of the buttons of the page.")
+        view.language, 400, Text("Something went wrong"), Text("Use one of the buttons on the page.")
     )
 
 

@@ -89,7 +89,7 @@ def _nothing(request: Request) -> Answer:
     return pages.message_page(
         language_of(accepted=request.headers.get("accept-language", "")),
         404,
-        Text("No such checkout"),
+        Text("Checkout not found"),
         Text("Check the address, or go back to the shop."),
     )
 
@@ -113,15 +113,15 @@ def _serve(view: SessionView, route: _Route) -> Answer:
     if method != "POST" or route.post is None:
         allowed = "GET, HEAD, POST" if route.post else "GET, HEAD"
         answer = pages.message_page(
-            view.language, 405, Text("Not possible"), Text("This page does not take that method.")
+            view.language, 405, Text("Method not allowed"), Text("This page cannot be opened that way.")
         )
         return attrs.evolve(answer, headers={**answer.headers, "Allow": allowed})
     if not route.foreign and not view.is_own_form():
         return pages.message_page(
             view.language,
             403,
-            Text("Not accepted"),
-            Text("The form is not from this page. Open the checkout again."),
+            Text("Form not accepted"),
+            Text("This form did not come from the checkout. Open the checkout again."),
         )
     return route.post(view)
 

@@ -86,7 +86,7 @@ def test_an_approval_pays_once_and_leads_back_to_the_merchant(api: Api, kind: st
 
 def test_a_refusal_ends_an_intent_that_has_no_checkout(api: Api) -> None:
     payer = Payer(api, "redirect_to_url", return_url=None)
-    assert "still waits for you" in payer.get("payment").body.decode()
+    assert "still waiting for you" in payer.get("payment").body.decode()
     form = Read(payer.get("bank").body.decode()).hidden
     payer.answer("bank", "decline")
     assert payer.payment["status"] == "failed"

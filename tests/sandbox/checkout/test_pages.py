@@ -457,7 +457,7 @@ def test_each_action_is_answered_at_its_own_place(api: Api, action: str, answer:
     assert payer.payment["active_attempt"]["next_action"]["type"] == action
     place = PLACE[action]
     for other in {"bank", "frame", "phone", "provider"} - {place}:
-        assert "Nothing is waiting here" in payer.look(f"/{other}")
+        assert "There is nothing waiting for you here" in payer.look(f"/{other}")
         assert payer.send(f"/{other}", **payer.form(f"/{place}"), answer="approve").status == 303
     assert payer.payment["active_attempt"]["status"] == "action_required"
     landed = payer.answer(place, answer).headers["Location"]
@@ -519,7 +519,7 @@ def test_a_failed_attempt_says_why_and_can_be_tried_again(api: Api) -> None:
     for part in ("", "/payment"):
         page = payer.look(part)
         assert title(page).startswith("The payment did not go through")
-        assert "It was declined. Nothing was taken." in page
+        assert "The payment was declined. You have not been charged." in page
     again = next(link for link in Read(page).links if "method=" in link)
     assert "method=sandbox_bank" in again
     assert "Check and pay" in payer.look(again.removeprefix(payer.path()).replace("&amp;", "&"))
@@ -530,7 +530,7 @@ def test_a_failed_attempt_says_why_and_can_be_tried_again(api: Api) -> None:
 def test_another_failure_is_shown_in_the_services_words(api: Api) -> None:
     payer = visit(api, "fail:CARD_LOST immediate")
     payer.pay("sandbox_card")
-    assert "Card lost. Nothing was taken." in payer.look("/payment")
+    assert "Card lost. You have not been charged." in payer.look("/payment")
 
 
 def test_an_attempt_made_elsewhere_can_be_retried_here(api: Api) -> None:
@@ -586,12 +586,12 @@ def test_a_failover_is_shown_as_what_it_is_and_never_as_a_failure(api: Api) -> N
         api.sandbox.advance(5)
         page = payer.look("/payment")
         assert title(page).startswith("Your payment is on its way")
-        assert "was moved to another one. You pay only once." in page
+        assert "moved the payment to another one. You pay only once." in page
         assert "fail" not in page
     api.sandbox.advance(5)
     page = payer.look("/payment")
     assert "Payment complete" in page
-    assert "was moved to another one" in page
+    assert "moved the payment" in page
     assert (payer.attempts, payer.collected) == (3, 50)
 
 
@@ -606,7 +606,7 @@ def test_an_expired_session_says_so_and_takes_nothing(api: Api, tried: bool) -> 
         page = payer.look(part)
         assert title(page).startswith("This checkout has expired")
         assert (
-            'ask <bdi lang="">Merchant</bdi> before you pay again' if tried else "Nothing was taken"
+            'ask <bdi lang="">Merchant</bdi> before you pay again' if tried else "You have not been charged"
         ) in page
         assert Read(page).hidden == {}
     assert payer.send(**form).headers["Location"] == payer.path("/payment")
