@@ -64,17 +64,26 @@ async def test_a_payer_gives_up_and_pays_after_all(sell: Callable[..., Sale], vi
     assert (sale.paid, len(sale.attempts)) == (50, 2)
 
 
-async def test_going_back_while_choosing_keeps_what_was_chosen(
+async def test_a_method_opens_in_place_and_what_is_chosen_stays_in_the_address(
     sell: Callable[..., Sale], visit: Visit
 ) -> None:
     sale, payer = sell(), await visit()
     await payer.open(sale.url)
-    await payer.choose("Ghana")
+    number = payer.page.get_by_label("Phone number").first
+    assert not await number.is_visible()
+    await payer.choose("Mobile money")
+    await number.fill("0244 123 456")
+    async with payer.page.expect_response(re.compile("country=GH")):
+        await payer.page.get_by_label("Country").select_option("Ghana")
+    await payer.page.get_by_text("as in +233").first.wait_for()
+    assert await number.input_value() == "0244 123 456"
+    await payer.choose("Mobile money, by code")
+    assert await payer.page.locator(":checked ~ .more input").input_value() == "0244 123 456"
+    await number.wait_for(state="hidden")
     await payer.choose(CARD)
-    await payer.sees("Check and pay")
-    await payer.page.go_back()
-    await payer.sees("How would you like to pay?")
-    assert "Ghana" in await payer.page.locator("main").inner_text()
+    await payer.page.reload()
+    assert await payer.page.get_by_label("Country").input_value() == "GH"
+    assert await payer.page.locator("input:checked").get_attribute("value") == "sandbox_card"
 
 
 async def tab_to(payer: Visitor, wanted: str, most: int = 8) -> None:
@@ -91,20 +100,18 @@ async def test_a_keyboard_is_enough(sell: Callable[..., Sale], visit: Visit, jav
     sale, payer = sell(), await visit(java_script=java_script)
     keys = payer.page.keyboard
     await payer.open(sale.url)
-    for downs in (2, 0):  # the third country, the first method
-        await tab_to(payer, "input[type=radio]")
-        await keys.press("Space")
-        for _ in range(downs):
-            await keys.press("ArrowDown")
-        await keys.press("Enter")
-        await payer.page.wait_for_url(re.compile("country=FR" if downs else "method=sandbox_mobile"))
-    await tab_to(payer, "#phone")
+    await tab_to(payer, "select")
+    await keys.type("Fr")
+    await tab_to(payer, "input[type=radio]")
+    await keys.press("Space")
+    await tab_to(payer, "#sandbox_mobile-phone", most=1)
     await keys.type("12")
     await keys.press("Enter")
     await payer.page.locator(".problems:focus").wait_for()
+    assert await payer.page.get_by_label("Country").input_value() == "FR"
     await tab_to(payer, ".problems a", most=1)
     await keys.press("Enter")
-    await payer.page.locator("#phone:focus").wait_for()
+    await payer.page.locator("#sandbox_mobile-phone:focus").wait_for()
     await keys.press("Control+a")
     await keys.type("+22900990000")
     await tab_to(payer, "button", most=1)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.browser.sales import BALANCE, PAID, Sale, begins
-from tests.browser.visitor import Visitor
+from tests.browser.visitor import ASKED, Visitor
 
 pytestmark = [
     pytest.mark.browser,
@@ -38,7 +38,7 @@ async def test_of_two_tabs_that_press_at_once_one_pays(sell: Callable[..., Sale]
     for tab in (first, second):
         await tab.page.route("**/checkout/*", hold)
         await tab.open(sale.choosing(BALANCE))
-        await tab.sees("Check and pay")
+        await tab.sees(ASKED)
     await asyncio.gather(first.press("Pay "), second.press("Pay "))
     headings = [tab.page.get_by_role("heading", name=re.compile(PAID)) for tab in (first, second)]
     seen = sorted([await heading.inner_text() for heading in headings])

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 SHOP = "http://shop.test/thanks?order=7"
 """A merchant's page; the browser knows where on this machine it is (`conftest`)."""
 
+ASKED = "How would you like to pay?"
+"""The heading of the page where everything is chosen and paid."""
+
 HOSTS = ("127.0.0.1", "shop.test")
 
 OUTPUT = Path(__file__).parents[2] / "test-output" / "browser"
@@ -58,8 +61,8 @@ class Visitor:
         await self.page.get_by_role("button", name=begins).or_(link).first.click()
 
     async def choose(self, label: str) -> None:
-        await self.page.locator(".option", has=self.page.get_by_text(label, exact=True)).click()
-        await self.press("Continue")
+        """Choose a way to pay, which opens its fields."""
+        await self.page.get_by_text(label, exact=True).click()
 
     async def sees(self, heading: str) -> None:
         """Wait for the page with this heading; its title says the same."""
@@ -71,15 +74,15 @@ class Visitor:
     ) -> None:
         """From the session's address to the pressed Pay button."""
         if country is not None:
-            await self.choose(country)
+            await self.page.get_by_label("Country").select_option(country)
         await self.choose(method)
         await self.confirms(phone)
 
     async def confirms(self, phone: str) -> None:
         """Type what the method needs, and pay."""
-        await self.sees("Check and pay")
+        await self.sees(ASKED)
         for label, typed in (("Phone number", phone), ("Name on the account", "Ada Lovelace")):
-            field = self.page.get_by_label(label)
+            field = self.page.get_by_label(label).and_(self.page.locator(":checked ~ .more input"))
             if await field.count():
                 await field.fill(typed)
         await self.press("Pay ")

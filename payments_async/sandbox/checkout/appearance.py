@@ -6,6 +6,7 @@ import re
 from base64 import b64encode
 from hashlib import sha256
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import attrs
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 _LIGHT, _DARK = "#ffffff", "#161b22"
 """The two grounds that a mark in the session's colour has to stand out from; the style sheet's `--card`."""
 
+_NEAR = ("127.0.0.1", "localhost")
+"""Hosts of this machine, as a page's policy can name them."""
+
 _LANGUAGE = re.compile("[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
 
 
@@ -28,6 +32,8 @@ class PageAppearance:
     brand: str
     initial: str
     icon: str | None
+    icon_origin: str
+    """The origin of the icon, for the Content-Security-Policy; empty without one."""
     theme: str
     badge: bool
     lang: str
@@ -49,20 +55,35 @@ class PageAppearance:
 def appearance_of(appearance: JsonObject, origin: str) -> PageAppearance:
     """The appearance of a session's pages; `origin` is this server's own address.
 
-    An icon from elsewhere is not shown: fetching it would tell another host
+    An icon on another machine is not shown: fetching it would tell that machine
     who pays, and when. The brand's first letter takes its place.
     """
     brand = str(appearance.get("brand") or "Merchant").strip() or "Merchant"
     icon = appearance.get("icon_url")
+    icon_origin = _near_origin(icon, origin) if isinstance(icon, str) else ""
     lang = appearance.get("lang")
     return PageAppearance(
         brand=brand,
         initial=brand[0].upper(),
-        icon=icon if isinstance(icon, str) and icon.startswith(f"{origin}/") else None,
+        icon=str(icon) if icon_origin else None,
+        icon_origin=icon_origin,
         theme=_theme(*accent(appearance)),
         badge=appearance.get("display_platform_badge") is not False,
         lang=lang if isinstance(lang, str) and _LANGUAGE.fullmatch(lang) else "",
     )
+
+
+def _near_origin(address: str, own: str) -> str:
+    """The origin of an address that is this server's or another one's on this machine; else empty."""
+    if address.startswith(f"{own}/"):
+        return own
+    try:
+        parts = urlsplit(address)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return ""
+    near = parts.scheme in ("http", "https") and parts.hostname in _NEAR
+    return f"{parts.scheme}://{parts.hostname}{port}" if near else ""
 
 
 def _theme(colour: str, contrast: str) -> str:

@@ -1,29 +1,39 @@
-"""The payer's choices so far, and the options: country, then method, then the method's fields.
+"""The payer's choices and the options: a country, a method, and what the payer types for it.
 
-Choices are in the address, so that going back, reloading and opening a second tab just work. Typed values
+Choices may be in the address, so that going back, reloading and opening a second tab just work. Typed values
 (phone, name) never are.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import attrs
 
-from ..common.iso_codes import country_form
 from ..records.payments import method_health
 from ..records.payouts import object_or_null, text_or_null
 from ..records.records import CheckoutRecord
-from .method_catalogue import COUNTRIES, METHODS, PHONE, CatalogueMethod, PayerField
+from .language import Text, accepted_tags
+from .method_catalogue import (
+    COUNTRIES,
+    METHODS,
+    PHONE,
+    CatalogueMethod,
+    FieldProblem,
+    PayerField,
+    number_in,
+)
 from .session_view import SessionView
 
 _RANKS: Mapping[str, int] = {"operational": 0, "available": 0, "degraded": 1, "unavailable": 2}
-_HEALTH_TEXTS: Mapping[str, str] = {
-    "operational": "Working well",
-    "available": "",
-    "degraded": "Some payments fail",
-    "unavailable": "Not working right now",
+_HEALTH_TEXTS: Mapping[str, Text] = {
+    "operational": Text("Working well"),
+    "degraded": Text("Some payments fail"),
+    "unavailable": Text("Not working right now"),
 }
+_REGION = re.compile("[A-Za-z]{2,3}(?:-[A-Za-z]{4})?-([A-Za-z]{2})(?:-.*)?")
+"""A language tag that names a region, such as `fr-BJ`."""
 
 
 @attrs.frozen
@@ -34,30 +44,30 @@ class Choice:
     method: CatalogueMethod | None
     locked: bool
 
-    @property
-    def step(self) -> str:
-        """The next step: `country`, `method` or `pay`."""
-        if self.country is None:
-            return "country"
-        return "pay" if self.method else "method"
 
-    @property
-    def steps(self) -> tuple[str, ...]:
-        """All the steps of this payer."""
-        return ("method", "pay") if self.locked else ("country", "method", "pay")
+@attrs.frozen
+class FieldOption:
+    """A field of an offered method; `id` is its id on the page and its name in the form."""
+
+    id: str
+    label: str
+    hint: str
+    autocomplete: str
+    kind: str
+    value: str
 
 
 @attrs.frozen
-class ChoiceOption:
-    """One option of a list."""
+class MethodOption:
+    """A method as it is offered."""
 
-    value: str
+    code: str
     label: str
-    description: str = ""
-    mark: str = ""
-    """A flag."""
-    health: str = "available"
-    health_text: str = ""
+    description: str
+    health: str
+    health_text: str
+    fields: tuple[FieldOption, ...]
+    asks_phone: bool
 
 
 def locked_country(session: CheckoutRecord) -> str | None:
@@ -82,42 +92,80 @@ def read_choice(session: CheckoutRecord, given: Mapping[str, str]) -> Choice:
     """The choice in an address or a form; what is not offered counts as not chosen."""
     locked = locked_country(session)
     country = locked or (given["country"] if given.get("country") in COUNTRIES else None)
-    offered = offered_methods(session) if country else ()
+    offered = offered_methods(session)
     method = next((method for method in offered if method.code == given.get("method")), None)
     return Choice(country, method, locked is not None)
 
 
-def usual_country(session: CheckoutRecord) -> str | None:
-    """The country that is selected at first: the customer's own, if the merchant sent it."""
-    customer = object_or_null(session.payment.body, "customer") or {}
-    return (text_or_null(customer, "country") or "").upper() or None
+def first_choice(view: SessionView) -> Choice:
+    """What is chosen when the page opens: what the address says, else the payer's likely country."""
+    choice = read_choice(view.session, view.query)
+    return choice if choice.country else attrs.evolve(choice, country=usual_country(view))
 
 
-def country_name(code: str | None) -> str:
-    """The name of a country; empty when it is not known."""
-    form = country_form(code)
-    return str(form["name"]) if form else ""
+def usual_country(view: SessionView) -> str | None:
+    """The customer's own country if the merchant sent it, else the first that the browser names."""
+    customer = object_or_null(view.payment.body, "customer") or {}
+    tags = accepted_tags(view.request.headers.get("accept-language", ""))
+    regions = [found[1] for found in map(_REGION.fullmatch, tags) if found]
+    likely = [code.upper() for code in (text_or_null(customer, "country") or "", *regions)]
+    return next((code for code in likely if code in COUNTRIES), None)
 
 
-def country_offers() -> list[ChoiceOption]:
-    """The countries by name."""
-    forms = [country_form(code) for code in COUNTRIES]
-    offers = [
-        ChoiceOption(str(form["code"]), str(form["name"]), mark=str(form["flag"])) for form in forms if form
-    ]
-    return sorted(offers, key=lambda offer: offer.label)
+def missing_choices(view: SessionView, choice: Choice) -> list[FieldProblem]:
+    """Find what is still to be chosen."""
+    chosen = (
+        ("country", choice.country, Text("Choose a country")),
+        ("method", choice.method, Text("Choose a way to pay")),
+    )
+    return [FieldProblem(name, view.say(text)) for name, value, text in chosen if value is None]
 
 
-def health_of(view: SessionView, method: CatalogueMethod, country: str | None) -> tuple[str, str]:
-    """The health of a method, as the API calls it and in words."""
-    health = method_health(view.tenant, view.world.now, method.code, country)
-    return health, _HEALTH_TEXTS[health]
+def country_options(view: SessionView) -> list[tuple[str, str]]:
+    """The countries that can be chosen, code and name, by name."""
+    names = [(code, view.language.country(code)) for code in COUNTRIES]
+    return sorted(names, key=lambda option: option[1])
 
 
-def method_offers(view: SessionView, country: str | None) -> list[ChoiceOption]:
-    """List the methods, working ones first."""
-    offers = []
-    for method in offered_methods(view.session):
-        health, text = health_of(view, method, country)
-        offers.append(ChoiceOption(method.code, method.label, method.description, "", health, text))
-    return sorted(offers, key=lambda offer: _RANKS[offer.health])
+def method_options(view: SessionView, country: str | None, typed: Mapping[str, str]) -> list[MethodOption]:
+    """List the methods, working ones first, with what was typed for them."""
+    offered = offered_methods(view.session)
+    healths = {method: method_health(view.tenant, view.world.now, method.code, country) for method in offered}
+    ranked = sorted(offered, key=lambda method: _RANKS[healths[method]])
+    return [_method_option(view, method, healths[method], country, typed) for method in ranked]
+
+
+def _method_option(
+    view: SessionView, method: CatalogueMethod, health: str, country: str | None, typed: Mapping[str, str]
+) -> MethodOption:
+    return MethodOption(
+        code=method.code,
+        label=view.say(method.label),
+        description=view.say(method.description),
+        health=health,
+        health_text=view.say(_HEALTH_TEXTS[health]) if health in _HEALTH_TEXTS else "",
+        fields=tuple(
+            _field_option(view, method, field, country, typed) for field in typed_fields(view.session, method)
+        ),
+        asks_phone=PHONE in method.fields,
+    )
+
+
+def _field_option(
+    view: SessionView,
+    method: CatalogueMethod,
+    field: PayerField,
+    country: str | None,
+    typed: Mapping[str, str],
+) -> FieldOption:
+    name, number = method.input_name(field), number_in(country)
+    hint = view.say(field.example, number=number) if field.example and number else view.say(field.hint)
+    return FieldOption(name, view.say(field.label), hint, field.autocomplete, field.kind, typed.get(name, ""))
+
+
+def typed_before(view: SessionView) -> dict[str, str]:
+    """What a payer who tries again typed the last time: the phone number."""
+    active = view.payment.active_attempt
+    if active is None or active.phone is None:
+        return {}
+    return {method.input_name(PHONE): active.phone for method in METHODS if PHONE in method.fields}

@@ -27,6 +27,7 @@ Text = NewType("Text", str)
 """An English text of the pages. `{name}` in it stands for a value."""
 
 _FOLDER = Path(__file__).parent / "languages"
+_NO_BREAK = "\u00a0"
 _ISOLATE, _END = "\u2068", "\u2069"
 """Around a value in a text from right to left, so that neither changes the order of the other."""
 
@@ -58,7 +59,7 @@ class Language:
 
         facts = currency(code)
         if self.code == "en":
-            return facts.show(value, facts.decimals(value))
+            return facts.plain(value).replace(" ", _NO_BREAK)
         with exactly():
             return format_currency(value, code, locale=self.locale, decimal_quantization=False)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from .language import Text
+from .language import Language, Text
 
 NO_BREAK = "\u00a0"
 """Stands between the groups of a number."""
@@ -18,14 +18,18 @@ NO_BREAK = "\u00a0"
 
 @attrs.frozen
 class PayerField:
-    """Something the payer types for a method. `name` is also the form's."""
+    """Something the payer types for a method, with the texts that ask for it."""
 
     name: str
-    label: str
-    hint: str
+    label: Text
+    hint: Text
+    missing: Text
+    """The problem with a field left empty."""
     autocomplete: str
     kind: str
     """The input's type."""
+    example: Text | None = None
+    """The hint where the country has an example, `{number}`."""
 
 
 @attrs.frozen
@@ -38,9 +42,28 @@ class CatalogueMethod:
     action: str
     fields: tuple[PayerField, ...] = ()
 
+    def input_name(self, field: PayerField) -> str:
+        """The name of a field's input, and its id on the page: each method has fields of its own."""
+        return f"{self.code}-{field.name}"
 
-PHONE = PayerField("phone", "Phone number", "With or without the country code", "tel", "tel")
-PAYER_NAME = PayerField("payer_name", "Name on the account", "As your bank knows it", "name", "text")
+
+PHONE = PayerField(
+    "phone",
+    Text("Phone number"),
+    Text("With or without the country code"),
+    Text("Enter your phone number"),
+    "tel",
+    "tel",
+    Text("With or without the country code, as in {number}"),
+)
+PAYER_NAME = PayerField(
+    "payer_name",
+    Text("Name on the account"),
+    Text("As your bank knows it"),
+    Text("Enter the name on the account"),
+    "name",
+    "text",
+)
 
 METHODS = (
     CatalogueMethod(
@@ -84,10 +107,9 @@ _NUMBERS: Mapping[str, str] = {
 COUNTRIES = tuple(_NUMBERS)
 
 
-def example_for(field: PayerField, country: str | None) -> str:
-    """An example for the payer's country, as the end of a sentence; empty when there is none."""
-    number = _NUMBERS.get(country or "") if field is PHONE else None
-    return f", as in {number.replace(' ', NO_BREAK)}" if number else ""
+def number_in(country: str | None) -> str:
+    """The example of the payer's country; empty when there is none."""
+    return _NUMBERS.get(country or "", "").replace(" ", NO_BREAK)
 
 
 def find_method(code: str | None) -> CatalogueMethod | None:
@@ -109,10 +131,17 @@ class FieldProblem:
 
 
 def problems_with(
-    fields: Iterable[PayerField], typed: Mapping[str, str], country: str | None
+    method: CatalogueMethod,
+    fields: Iterable[PayerField],
+    typed: Mapping[str, str],
+    country: str | None,
+    language: Language,
 ) -> list[FieldProblem]:
-    """Find every problem with the typed values, in the order of the page; examples are the country's."""
-    found = ((field.name, _wrong(field, typed.get(field.name, "").strip(), country)) for field in fields)
+    """Find every problem with what was typed for a method, in the order of the page."""
+    names = {method.input_name(field): field for field in fields}
+    found = (
+        (name, _wrong(field, typed.get(name, "").strip(), country, language)) for name, field in names.items()
+    )
     return [FieldProblem(name, text) for name, text in found if text]
 
 
@@ -121,11 +150,15 @@ def plain_number(text: str) -> str:
     return text.strip().translate(_SPACERS)
 
 
-def _wrong(field: PayerField, value: str, country: str | None) -> str:
+def _wrong(field: PayerField, value: str, country: str | None, language: Language) -> str:
     if not value:
-        return f"Enter your {field.label.lower()}" if field is PHONE else f"Enter the {field.label.lower()}"
+        return language.say(field.missing)
     if field is PHONE and not _PHONE.fullmatch(plain_number(value)):
-        return f"Enter a phone number of 7 to 15 digits{example_for(field, country)}"
+        if number := number_in(country):
+            text = Text("Enter a phone number of 7 to 15 digits, as in {number}")
+            return language.say(text, number=number)
+        return language.say(Text("Enter a phone number of 7 to 15 digits"))
     if len(value) > _LONGEST_NAME:
-        return f"{field.label} must have {_LONGEST_NAME} characters or fewer"
+        text = Text("{label} must have {count} characters or fewer")
+        return language.say(text, label=language.say(field.label), count=_LONGEST_NAME)
     return ""

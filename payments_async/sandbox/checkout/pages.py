@@ -1,26 +1,16 @@
-"""The checkout's own pages: choosing, waiting, the next action, the result."""
+"""The checkout's own pages: the one to pay on, and what follows: waiting, the next action, the result."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from urllib.parse import urlencode
 
 from ..common.timestamps import moment
 from ..common.values import Answer
 from .appearance import appearance_of
-from .choices import (
-    Choice,
-    country_name,
-    country_offers,
-    health_of,
-    method_offers,
-    read_choice,
-    typed_fields,
-    usual_country,
-)
+from .choices import Choice, country_options, first_choice, method_options, typed_before
 from .language import Language, Text
 from .messages import ALREADY_PAID, NOT_PAID, Message, message_for, under_way_instead
-from .method_catalogue import FieldProblem, example_for, find_method
+from .method_catalogue import FieldProblem, find_method
 from .next_action import action_context
 from .responses import page, redirect
 from .session_view import PAYABLE, UNFINISHED, SessionView, was_rerouted
@@ -28,23 +18,12 @@ from .session_view import PAYABLE, UNFINISHED, SessionView, was_rerouted
 RELOAD_AFTER = 3
 """Seconds after which a page that waits reloads, where no script does it."""
 
-_HEADINGS: Mapping[str, str] = {
-    "country": "Where do you pay from?",
-    "method": "How would you like to pay?",
-    "pay": "Check and pay",
-}
-_MISSING: Mapping[str, str] = {"country": "Choose a country", "method": "Choose a way to pay"}
-
 
 def entry(view: SessionView) -> Answer:
     """The page at the session's address: choose, or see the state of the payment."""
     state = view.state
     if state == "open" or (state in PAYABLE and view.query):
-        given = view.query
-        choice = read_choice(view.session, given)
-        missed = given.get("asked") == choice.step
-        problems = [FieldProblem(choice.step, _MISSING[choice.step])] if missed else []
-        return choosing(view, choice, {}, problems)
+        return choosing(view, first_choice(view), typed_before(view), [])
     if state == "paid":
         return _state_page(view, ALREADY_PAID)
     return _standing(view)
@@ -78,38 +57,18 @@ def not_understood(view: SessionView) -> Answer:
 def choosing(
     view: SessionView, choice: Choice, typed: Mapping[str, str], problems: Sequence[FieldProblem]
 ) -> Answer:
-    """The page of the next choice, with the problems of the last one."""
-    step = choice.step
+    """The page where everything is chosen and paid, with what was typed and the problems with it."""
+    options = method_options(view, choice.country, typed)
     context = {
-        **_common(view, _HEADINGS[step]),
+        **_common(view, view.say(Text("How would you like to pay?"))),
         "choice": choice,
-        "country": country_name(choice.country),
-        "number": (choice.steps.index(step) + 1, len(choice.steps)),
-        "typed": typed,
+        "country": view.language.country(choice.country),
+        "countries": country_options(view),
+        "methods": options,
+        "ticked": choice.method.code if choice.method else options[0].code if len(options) == 1 else None,
         "problems": problems,
-        "back": f"{view.address()}?{urlencode({'country': choice.country or ''})}",
-        **_CHOOSING[step](view, choice),
     }
-    return page(f"{step}.html", context, view.appearance)
-
-
-def _countries(view: SessionView, _: Choice) -> dict[str, object]:
-    return {"offers": country_offers(), "ticked": usual_country(view.session)}
-
-
-def _methods(view: SessionView, choice: Choice) -> dict[str, object]:
-    return {"offers": method_offers(view, choice.country), "ticked": None}
-
-
-def _details(view: SessionView, choice: Choice) -> dict[str, object]:
-    assert choice.method is not None
-    health, text = health_of(view, choice.method, choice.country)
-    fields = typed_fields(view.session, choice.method)
-    hints = {field.name: f"{field.hint}{example_for(field, choice.country)}" for field in fields}
-    return {"fields": fields, "hints": hints, "health": health, "health_text": text}
-
-
-_CHOOSING = {"country": _countries, "method": _methods, "pay": _details}
+    return page("checkout.html", context, view.appearance)
 
 
 def _standing(view: SessionView) -> Answer:
@@ -148,9 +107,9 @@ def _retry(view: SessionView) -> dict[str, str]:
     """The addresses to try again: with the same method, and with another one."""
     active = view.payment.active_attempt
     country = (active.country if active else None) or ""
-    other = f"{view.address()}?{urlencode({'country': country})}"
+    other = view.address(country=country)
     same = find_method(active.method if active else None)
-    return {"other": other, "same": f"{other}&method={same.code}" if same else other}
+    return {"other": other, "same": view.address(country=country, method=same.code) if same else other}
 
 
 def _common(view: SessionView, heading: str) -> dict[str, object]:

@@ -38,7 +38,7 @@ def page(
         "style-src": f"'self' {appearance.theme_source}",
         "script-src": "'self'",
         "connect-src": "'self'",
-        "img-src": "'self'",
+        "img-src": f"'self' {appearance.icon_origin}".rstrip(),
         "frame-src": "'self'",
         "form-action": "'self'",
         "base-uri": "'none'",

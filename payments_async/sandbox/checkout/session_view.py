@@ -9,7 +9,6 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import attrs
 
-from ..common.iso_codes import currency
 from ..common.values import Request
 from ..records.payouts import text_or_null
 from ..records.records import AttemptRecord, CheckoutRecord, PaymentRecord
@@ -145,9 +144,8 @@ class SessionView:
 
     @property
     def amount(self) -> str:
-        """The amount with its symbol and all its decimals."""
-        facts, amount = currency(self.payment.currency), self.payment.amount
-        return facts.show(amount, facts.decimals(amount))
+        """The amount with its currency and all its decimals, as the payer's language writes it."""
+        return self.language.amount(self.payment.amount, self.payment.currency)
 
     @property
     def return_url(self) -> str | None:

@@ -15,7 +15,7 @@ from ..common.scenario_words import ScenarioOutcome, Timing
 from ..common.values import Answer
 from ..records.payments import settle_attempt, start_attempt
 from ..records.records import Plan, plan_for
-from .choices import read_choice, typed_fields
+from .choices import missing_choices, read_choice, typed_fields
 from .messages import under_way_instead
 from .method_catalogue import PHONE, CatalogueMethod, FieldProblem, plain_number, problems_with
 from .next_action import one_time_code
@@ -50,23 +50,31 @@ def _pay(view: SessionView) -> Answer:
         return show_state(view)
     form = view.form
     choice = read_choice(view.session, form)
-    if choice.method is None:
-        return choosing(view, choice, {}, [FieldProblem(choice.step, "Choose again: this is not offered")])
-    problems = problems_with(typed_fields(view.session, choice.method), form, choice.country)
-    if problems:
+    method, problems = choice.method, missing_choices(view, choice)
+    if method is not None:
+        fields = typed_fields(view.session, method)
+        problems += problems_with(method, fields, form, choice.country, view.language)
+    if method is None or problems:
         return choosing(view, choice, form, problems)
-    typed = plain_number(form.get("phone", "")) if PHONE in choice.method.fields else ""
+    typed = plain_number(form.get(method.input_name(PHONE), "")) if PHONE in method.fields else ""
     phone = view.session.phone or typed or None
     start_attempt(
         view.world,
         view.tenant,
         view.payment,
-        _plan(view, choice.method, phone),
-        method=choice.method.code,
+        _plan(view, method, phone),
+        method=method.code,
         country=choice.country,
         phone=phone,
     )
     return redirect(view.address("payment"))
+
+
+def _choose(view: SessionView) -> Answer:
+    """Show the page anew for another country, where no script does it; what was typed stays."""
+    if view.state not in PAYABLE:
+        return show_state(view)
+    return choosing(view, read_choice(view.session, view.form), view.form, [])
 
 
 def _plan(view: SessionView, method: CatalogueMethod, phone: str | None) -> Plan:
@@ -99,4 +107,9 @@ def _cancel(view: SessionView) -> Answer:
     return show_state(view)
 
 
-_DOES: Mapping[str, Callable[[SessionView], Answer]] = {"pay": _pay, "code": _enter_code, "cancel": _cancel}
+_DOES: Mapping[str, Callable[[SessionView], Answer]] = {
+    "pay": _pay,
+    "choose": _choose,
+    "code": _enter_code,
+    "cancel": _cancel,
+}

@@ -39,13 +39,16 @@ PLACE = {
 
 
 class Read(HTMLParser):
-    """What a page offers: hidden fields, radios, buttons, links, and every address that it would fetch."""
+    """What a page offers: fields, radios, options, buttons, links, and every address that it would fetch."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
         self.hidden: dict[str, str] = {}
         self.radios: list[str] = []
         self.ticked: list[str] = []
+        self.countries: list[str] = []
+        self.filled: dict[str, str] = {}
+        """What a browser would send of a form that is left as it is, but for its buttons."""
         self.buttons = 0
         self.links: list[str] = []
         self.fetched: list[str] = []
@@ -58,6 +61,12 @@ class Read(HTMLParser):
         if values.get("type") == "radio":
             self.radios.append(values["value"])
             self.ticked += [values["value"]] if "checked" in values else []
+        if tag == "option":
+            self.countries.append(values["value"])
+            if "selected" in values or self.countries == [""]:
+                self.filled["country"] = values["value"]
+        if tag == "input" and (values.get("type") != "radio" or "checked" in values) and "name" in values:
+            self.filled[values["name"]] = values.get("value", "")
         if tag == "button":
             self.buttons += 1
         if tag == "a":
@@ -85,7 +94,7 @@ class Payer:
         return answer.body.decode()
 
     def form(self, part: str = "") -> dict[str, str]:
-        return Read(self.look(part)).hidden
+        return Read(self.look(part)).filled
 
     def send(self, part: str = "", headers: dict[str, str] | None = None, /, **fields: str) -> Answer:
         return self.api.sandbox.handle("POST", self.path(part), headers, urlencode(fields).encode())
@@ -95,7 +104,7 @@ class Payer:
         return self.form(f"?country={country}&method={method}&retry=1")
 
     def pay(self, method: str = BALANCE, **typed: str) -> Answer:
-        return self.send(**{**self.form_for(method), **typed})
+        return self.send(**{**self.form_for(method), **named(method, typed)})
 
     def answer(self, place: str, answer: str = "approve") -> Answer:
         """Approve or decline where the payment waits."""
@@ -127,6 +136,11 @@ class Payer:
         return found[1]
 
 
+def named(method: str, typed: dict[str, str]) -> dict[str, str]:
+    """What is typed for a method, by the names of its fields in the form."""
+    return {f"{method}-{name}": value for name, value in typed.items()}
+
+
 def visit(api: Api, scenario: str | None = None, **fields: Any) -> Payer:
     if scenario is not None:
         fields["metadata"] = {"sandbox_scenario": scenario}
@@ -146,11 +160,11 @@ async def test_the_checkout_url_serves_the_hosted_page_to_whoever_opens_it() -> 
         url = data["checkout"]["url"]
         async with browser.get(url) as response:
             assert (response.status, response.content_type) == (200, "text/html")
-            assert data["payment"]["amount"]["formatted"] in await response.text()
+            assert "EUR\N{NO-BREAK SPACE}50.00" in await response.text()
         async with browser.head(url) as response:
             assert (response.status, await response.read()) == (200, b"")
         async with browser.get(f"{url}?country=BJ&method={BALANCE}") as response:
-            form = Read(await response.text()).hidden
+            form = Read(await response.text()).filled
         async with browser.post(url, data=form) as response:
             assert (response.status, response.history[0].status) == (200, 303)
             assert "Payment complete" in await response.text()
@@ -160,52 +174,104 @@ async def test_the_checkout_url_serves_the_hosted_page_to_whoever_opens_it() -> 
 def test_it_shows_what_is_paid_to_whom_and_until_when(api: Api) -> None:
     payer = visit(api, amount=1250.5, currency="USD", description="Two tickets", appearance={"brand": "Ada"})
     page = payer.look()
-    for shown in ("$1,250.50", "Two tickets", "Ada", "1 Jan 2026, 01:00 UTC", "no real money moves"):
+    for shown in (
+        "USD\N{NO-BREAK SPACE}1,250.50",
+        "Two tickets",
+        "Ada",
+        "1 Jan 2026, 01:00 UTC",
+        "no real money moves",
+    ):
         assert shown in page
 
 
-def test_the_payer_chooses_country_then_method_then_pays(api: Api) -> None:
+def test_a_payer_chooses_and_pays_on_one_page(api: Api) -> None:
     payer = visit(api)
-    countries = payer.look()
-    assert title(countries).startswith("Where do you pay from?")
-    assert set(Read(countries).radios) == set(method_catalogue.COUNTRIES)
-    methods = payer.look("?asked=country&country=BJ")
-    assert set(Read(methods).radios) == {method.code for method in method_catalogue.METHODS}
-    assert Read(methods).hidden == {"asked": "method", "country": "BJ"}
-    details = payer.look("?asked=method&country=BJ&method=sandbox_mobile")
-    assert "Step 3 of 3" in details
-    assert "Benin" in details
-    assert "Mobile money" in details
-    assert payer.attempts == 0
-    assert payer.pay("sandbox_mobile", phone="+229 90-00.00 (00)").headers["Location"] == payer.path(
-        "/payment"
-    )
+    page = Read(payer.look())
+    assert page.countries == ["", "BJ", "CI", "FR", "GH", "KE", "NG", "SN"]
+    assert set(page.radios) == {method.code for method in method_catalogue.METHODS}
+    assert page.ticked == []
+    sent = {
+        **page.filled,
+        "country": "BJ",
+        "method": "sandbox_mobile",
+        "sandbox_mobile-phone": "+229 90-00.00 (00)",
+    }
+    assert payer.send(**sent).headers["Location"] == payer.path("/payment")
     active = payer.payment["active_attempt"]
     assert active["next_action"]["type"] == "approve_on_phone"
     attempt = payer.api.sandbox._core.world.tenants[payer.api.key].attempts[active["id"]]
     assert (attempt.method, attempt.country, attempt.phone) == ("sandbox_mobile", "BJ", "+22990000000")
 
 
+def test_every_way_to_pay_has_an_icon_and_every_country_a_flag_of_its_own(api: Api) -> None:
+    payer = visit(api)
+    icons = re.findall('<svg class="glyph".*?</svg>', payer.look("?country=BJ"), re.DOTALL)
+    assert len(set(icons)) == len(method_catalogue.METHODS) == 8
+    flags = {
+        found[0]
+        for code in method_catalogue.COUNTRIES
+        if (found := re.findall('<svg class="flag".*?</svg>', payer.look(f"?country={code}"), re.DOTALL))
+    }
+    assert len(flags) == len(method_catalogue.COUNTRIES)
+    assert 'class="flag"' not in payer.look()
+
+
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("given", "said"),
     [
-        ("?asked=country", "Choose a country"),
-        ("?asked=country&country=XX", "Choose a country"),
-        ("?asked=method&country=BJ", "Choose a way to pay"),
-        ("?asked=method&country=BJ&method=gold", "Choose a way to pay"),
+        ({"country": ""}, ["Choose a country"]),
+        ({"country": "XX"}, ["Choose a country"]),
+        ({"method": "gold"}, ["Choose a way to pay"]),
+        ({"method": "", "country": ""}, ["Choose a country", "Choose a way to pay"]),
+        ({"country": "", "sandbox_mobile-phone": ""}, ["Choose a country", "Enter your phone number"]),
     ],
 )
-def test_a_choice_not_made_or_not_offered_is_asked_for_again(api: Api, query: str, said: str) -> None:
-    page = visit(api).look(query)
+def test_what_is_not_chosen_is_asked_for_and_the_rest_kept(
+    api: Api, given: dict[str, str], said: list[str]
+) -> None:
+    payer = visit(api)
+    form = {**payer.form_for("sandbox_mobile"), "sandbox_mobile-phone": "+22990000000", **given}
+    page = payer.send(**form).body.decode()
     assert title(page).startswith("Error: ")
-    assert page.count(said) == 2
-    field = Read(page).links[0]
-    assert f'id="{field[1:]}"' in page
+    assert [page.count(text) for text in said] == [2] * len(said)
+    for field in Read(page).links[: len(said)]:
+        assert f'id="{field[1:]}"' in page
+    kept = Read(page)
+    assert kept.filled["sandbox_mobile-phone"] == form["sandbox_mobile-phone"]
+    assert kept.ticked == (["sandbox_mobile"] if form["method"] == "sandbox_mobile" else [])
+    assert kept.filled["country"] == ("BJ" if form["country"] == "BJ" else "")
+    assert payer.attempts == 0
 
 
-def test_the_customers_own_country_is_ticked(api: Api) -> None:
-    assert Read(visit(api, customer={"country": "gh"}).look()).ticked == ["GH"]
-    assert Read(visit(api).look()).ticked == []
+def test_without_a_script_another_country_is_a_button_that_keeps_what_was_typed(api: Api) -> None:
+    payer = visit(api)
+    form = {**payer.form_for("sandbox_mobile"), "sandbox_mobile-phone": "0244", "country": "GH"}
+    page = payer.send(**{**form, "do": "choose"}).body.decode()
+    assert "+233\N{NO-BREAK SPACE}20" in page
+    assert title(page).startswith("How would you like to pay?")
+    assert Read(page).filled == {**form, "do": "pay"}
+    payer.pay("sandbox_bank")
+    assert payer.send(**{**form, "do": "choose", "step": payer.step}).status == 303
+    assert payer.attempts == 1
+
+
+@pytest.mark.parametrize(
+    ("languages", "country"),
+    [
+        ("fr-BJ, en;q=0.8", "BJ"),
+        ("en-US, fr-ci;q=0.9, en-GH;q=0.8", "CI"),
+        ("sr-Latn-KE", "KE"),
+        ("en, fr, *;q=0.1", None),
+        ("x" * 4000, None),
+    ],
+)
+def test_the_browsers_languages_suggest_a_country_unless_the_merchant_knows_it(
+    api: Api, languages: str, country: str | None
+) -> None:
+    for customer, expected in ((None, country), ({"country": "sn"}, "SN"), ({"country": "US"}, country)):
+        payer = visit(api, customer=customer)
+        page = api.sandbox.handle("GET", payer.path(), {"Accept-Language": languages}).body.decode()
+        assert Read(page).filled["country"] == (expected or "")
 
 
 @pytest.mark.parametrize(
@@ -229,8 +295,8 @@ def test_what_is_typed_wrongly_is_said_beside_it_and_kept(
     assert page.count(said) == 2
     assert 'aria-invalid="true"' in page
     assert title(page).startswith("Error: ")
-    for text in filter(str.strip, typed.values()):
-        assert f'value="{text}"' in page
+    for name, text in named(method, typed).items():
+        assert Read(page).filled[name] == text
     assert payer.attempts == 0
 
 
@@ -243,7 +309,7 @@ def test_a_phone_number_is_asked_for_as_the_payers_country_writes_it(
     example = example.replace(" ", "\N{NO-BREAK SPACE}")
     hint = f">With or without the country code, as in {example}<"
     assert hint in payer.look(f"?country={country}&method=sandbox_mobile")
-    refused = payer.send(**form, phone="1").body.decode()
+    refused = payer.send(**{**form, "sandbox_mobile-phone": "1"}).body.decode()
     assert hint in refused
     assert refused.count(f"7 to 15 digits, as in {example}<") == 2
 
@@ -256,23 +322,15 @@ def test_a_country_without_an_example_gets_none(api: Api) -> None:
 @pytest.mark.parametrize("phone", ["0244123456", "+233 244 123 456"])
 def test_a_phone_number_is_taken_with_and_without_its_country_code(api: Api, phone: str) -> None:
     payer = visit(api)
-    payer.send(**payer.form_for("sandbox_mobile", "GH"), phone=phone)
+    payer.send(**{**payer.form_for("sandbox_mobile", "GH"), "sandbox_mobile-phone": phone})
     assert payer.attempts == 1
 
 
-def test_a_form_that_names_no_method_is_given_back(api: Api) -> None:
-    payer = visit(api)
-    form = {**payer.form_for(), "method": "gold"}
-    assert "this is not offered" in payer.send(**form).body.decode()
-    assert payer.attempts == 0
-
-
-def test_a_session_locked_to_a_country_skips_the_choice(api: Api) -> None:
+def test_a_session_locked_to_a_country_offers_no_other(api: Api) -> None:
     payer = visit(api, restriction={"country_code": "de"})
     page = payer.look("?country=BJ")
-    assert "Step 1 of 2" in page
     assert "Germany" in page
-    assert "Change" not in page
+    assert "<select" not in page
     payer.pay()
     attempts = api.sandbox._core.world.tenants[api.key].attempts.values()
     assert [attempt.country for attempt in attempts] == ["DE"]
@@ -283,7 +341,8 @@ def test_a_session_locked_to_a_phone_uses_it_and_offers_what_does(api: Api) -> N
     page = payer.look()
     assert set(Read(page).radios) == {"sandbox_mobile", "sandbox_mobile_code"}
     assert "+22990000042" in page
-    assert 'name="phone"' not in payer.look("?method=sandbox_mobile")
+    assert "tel" not in re.findall('type="(.*?)"', page)
+    assert Read(page).ticked == []
     payer.pay("sandbox_mobile", phone="+15550000000")
     attempts = api.sandbox._core.world.tenants[api.key].attempts.values()
     assert [attempt.phone for attempt in attempts] == ["+22990000042"]
@@ -291,14 +350,14 @@ def test_a_session_locked_to_a_phone_uses_it_and_offers_what_does(api: Api) -> N
 
 def test_a_phone_without_its_country_leaves_the_country_to_choose(api: Api) -> None:
     payer = visit(api, restriction={"phone": {"number": "+22990000042"}})
-    assert set(Read(payer.look()).radios) == set(method_catalogue.COUNTRIES)
+    assert set(Read(payer.look()).countries) == {"", *method_catalogue.COUNTRIES}
 
 
 def test_the_amount_on_the_page_is_the_amount_that_is_booked(api: Api) -> None:
     payer = visit(api, amount=10.5, currency="XOF")
-    assert "Pay F\u202fCFA\u00a010.5<" in payer.look(f"?country=BJ&method={BALANCE}")
+    assert "Pay XOF\u00a010.5<" in payer.look(f"?country=BJ&method={BALANCE}")
     payer.pay()
-    assert "You paid F\u202fCFA\u00a010.5 to" in payer.look("/payment")
+    assert "You paid XOF\u00a010.5 to" in payer.look("/payment")
     assert api.sandbox.books.collected("XOF") == Decimal("10.5")
 
 
@@ -318,7 +377,6 @@ def test_a_method_that_fails_is_marked_and_comes_last(api: Api) -> None:
     assert Read(page).radios[-2:] == ["sandbox_bank", "sandbox_card"]
     for said in ("Working well", "Some payments fail", "Not working right now"):
         assert said in page
-    assert "Not working right now. You can try" in payer.look("?country=BJ&method=sandbox_card")
     assert "Not working" not in payer.look("?country=GH")
 
 
@@ -341,6 +399,32 @@ def test_an_icon_from_elsewhere_is_not_fetched_and_one_from_here_is(api: Api) ->
     assert "icon.svg" not in elsewhere.replace("/checkout/assets/icon.svg", "")
     near = visit(api, appearance={"icon_url": "http://sandbox.test/me.svg"}).look()
     assert "http://sandbox.test/me.svg" in Read(near).fetched
+
+
+@pytest.mark.parametrize(
+    ("icon", "origin"),
+    [
+        ("http://127.0.0.1:8000/logo.svg?x='", "http://127.0.0.1:8000"),
+        ("http://LOCALHOST/logo.svg", "http://localhost"),
+        ("http://127.0.0.1:port/logo.svg", None),
+        ("http://127.0.0.1.shop.test/logo.svg", None),
+        ("http://127.0.0.1@shop.test/logo.svg", None),
+        ("ftp://127.0.0.1/logo.svg", None),
+        ("//127.0.0.1/logo.svg", None),
+        ("http://shop.test/logo.svg; script-src *", None),
+        ({"url": 1}, None),
+    ],
+)
+def test_an_icon_on_this_machine_is_fetched_and_its_origin_alone_allowed(
+    api: Api, icon: Any, origin: str | None
+) -> None:
+    made = api.checkout(appearance={"icon_url": icon})
+    if not isinstance(icon, str):
+        assert made.status == 422
+        return
+    answer = Payer(api, made.data["checkout"]["id"]).get()
+    assert policy_of(answer)["img-src"] == (f"'self' {origin}" if origin else "'self'")
+    assert (icon in Read(answer.body.decode()).fetched) == bool(origin)
 
 
 def test_every_page_fetches_only_files_of_its_own_and_runs_no_inline_script(api: Api) -> None:
@@ -452,8 +536,7 @@ def test_only_a_web_address_is_landed_on(api: Api, given: str, link: str | None)
 @pytest.mark.parametrize(("answer", "status"), [("approve", "completed"), ("decline", "failed")])
 def test_each_action_is_answered_at_its_own_place(api: Api, action: str, answer: str, status: str) -> None:
     payer = visit(api)
-    typed = {"phone": "+22990000000", "payer_name": "Ada"}
-    payer.pay(METHODS[action], **typed)
+    payer.pay(METHODS[action], phone="+22990000000", payer_name="Ada")
     assert payer.payment["active_attempt"]["next_action"]["type"] == action
     place = PLACE[action]
     for other in {"bank", "frame", "phone", "provider"} - {place}:
@@ -476,12 +559,12 @@ def test_the_code_that_was_sent_pays_and_no_other_does(api: Api) -> None:
         (" ", "Enter the code"),
         ("é", "not the code"),
     ):
-        page = payer.send(**{**payer.form("/payment"), "do": "code"}, code=given).body.decode()
+        page = payer.send(**{**payer.form("/payment"), "do": "code", "code": given}).body.decode()
         assert said in page
         assert title(page).startswith("Error: ")
     assert payer.send("/phone", **payer.form("/payment"), answer="approve").status == 303
     assert payer.collected == 0
-    payer.send(**{**payer.form("/payment"), "do": "code"}, code=f"{code[:3]} {code[3:]}")
+    payer.send(**{**payer.form("/payment"), "do": "code", "code": f"{code[:3]} {code[3:]}"})
     assert payer.collected == 50
 
 
@@ -522,7 +605,8 @@ def test_a_failed_attempt_says_why_and_can_be_tried_again(api: Api) -> None:
         assert "The payment was declined. You have not been charged." in page
     again = next(link for link in Read(page).links if "method=" in link)
     assert "method=sandbox_bank" in again
-    assert "Check and pay" in payer.look(again.removeprefix(payer.path()).replace("&amp;", "&"))
+    page = Read(payer.look(again.removeprefix(payer.path()).replace("&amp;", "&")))
+    assert (page.filled["country"], page.ticked) == ("BJ", ["sandbox_bank"])
     payer.pay()
     assert (payer.payment["status"], payer.attempts) == ("completed", 2)
 
@@ -537,7 +621,7 @@ def test_an_attempt_made_elsewhere_can_be_retried_here(api: Api) -> None:
     payer = visit(api)
     api.sandbox.pay(payer.session_id, method="unheard_of", outcome="fail:NO")
     assert Read(payer.look()).links[0] == payer.path("?country=")
-    assert set(Read(payer.look("?country=")).radios) == set(method_catalogue.COUNTRIES)
+    assert Read(payer.look("?country=")).filled["country"] == ""
 
 
 def test_a_payment_under_way_is_not_shown_as_failed_and_cannot_be_paid_again(api: Api) -> None:

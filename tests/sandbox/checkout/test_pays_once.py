@@ -56,7 +56,7 @@ def _act(payer: Payer, kept: list[tuple[str, dict[str, str]]], move: tuple[str, 
     elif move[0] == "open":
         answer = payer.get(move[1])
         assert answer.status in (200, 303)
-        form = Read(answer.body.decode()).hidden
+        form = Read(answer.body.decode()).filled
         if "token" in form:
             kept.append(("/bank" if move[1] == "/bank" else "", form))
     elif kept:

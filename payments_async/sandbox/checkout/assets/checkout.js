@@ -70,6 +70,44 @@ const follow = () => {
   });
 };
 
+// --- choosing ------------------------------------------------------------------------------------
+// What is chosen stands in the address, so that reloading keeps it. Another country brings its own examples and
+// the health of the methods there; what was typed stays.
+const address = () => {
+  const form = document.querySelector("#pay");
+  const chosen = new URL(form.action);
+  for (const name of ["country", "method"]) {
+    const value = new FormData(form).get(name);
+    if (value) chosen.searchParams.set(name, value);
+  }
+  return chosen.href;
+};
+
+const relocate = async (select) => {
+  const old = document.querySelector("#methods");
+  const page = await read(address());
+  const fresh = page.querySelector("#methods");
+  if (!fresh || !old.isConnected) return;
+  for (const input of old.querySelectorAll(".field input")) {
+    const twin = fresh.querySelector(`#${input.id}`);
+    if (twin) twin.value = input.value;
+  }
+  old.replaceWith(fresh);
+  select.parentElement.querySelector("svg").replaceWith(page.querySelector(".select svg"));
+};
+
+const chose = ({ target }) => {
+  if (target.name !== "method" && target.id !== "country") return;
+  history.replaceState(null, "", address());
+  if (target.id === "country") relocate(target).catch(() => {});
+};
+
+// A number typed for one method serves the others, too.
+const typed = ({ target }) => {
+  if (target.type !== "tel") return;
+  for (const twin of document.querySelectorAll("#methods input[type=tel]")) twin.value = target.value;
+};
+
 // --- the card form, and the way back -------------------------------------------------------------
 const mount = async (container) => {
   try {
@@ -113,6 +151,8 @@ const enhance = () => {
 };
 
 document.addEventListener("submit", guard);
+document.addEventListener("change", chose);
+document.addEventListener("input", typed);
 document.addEventListener("visibilitychange", follow);
 addEventListener("pointerdown", () => { pressed = true; }, true);
 for (const end of ["pointerup", "pointercancel"]) addEventListener(end, release, true);
