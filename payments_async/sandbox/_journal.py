@@ -1,26 +1,31 @@
 """The journal: all events in order, each with a sequence number; bounded in entries and in bytes.
 
-A ring of the latest entries. Numbers are positions, so that an entry costs an append and an addition while no
-stream waits for it. Bodies, headers and long addresses of requests have a budget in bytes. When it is spent,
-they are dropped, oldest first; the entry stays.
+A ring of the latest entries, with an index by what they are about. Numbers are positions. Bodies, headers and
+long addresses of requests have a budget in bytes. When it is spent, they are dropped, oldest first; the entry
+stays.
 Not safe for threads by itself: the sandbox's lock is held around every call.
 """
 
 from __future__ import annotations
 
+import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 
 import attrs
 
+from ._journal_index import JournalIndex
 from ._traffic import Traffic
-from .common.values import Answer, Effect, LoggedRequest
+from .common.values import Answer, Change, Delivery, LoggedRequest
 from .webhooks.address_guard import NotSent
 from .webhooks.webhook import Webhook, WebhookTry
 
-ENTRIES = 20_000
+ENTRIES = 50_000
 """How many of the latest entries are kept."""
+
+_UNREAD = 15_000
+"""How many entries the Advisor reads at once, at most: it keeps the service waiting."""
 
 BODY_BYTES = 24 * 1024 * 1024
 """How many bytes of requests and answers are kept with them: bodies, request headers, addresses."""
@@ -30,6 +35,9 @@ _PAIR = 64
 
 _LONGEST = 200
 """How many characters of an address and an idempotency key stay when the rest is dropped."""
+
+_ID = re.compile(r"/([a-z]{2}_[A-Za-z0-9]+)", re.ASCII)
+"""The id of a record in an address."""
 
 
 @attrs.define(eq=False)
@@ -50,6 +58,16 @@ class LoggedExchange:
     """How many of the entries right before this one the request caused."""
     seconds: float | None = None
     """Seconds of the machine's time until the answer was handed over, or its caller gone; None before."""
+    records: tuple[str, ...] = ()
+    """Ids of the records in its address, and of those it created."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """What it is about: records, and its idempotency key."""
+        key = self.log.idempotency_key
+        if key is None or key[:_LONGEST] in self.records:
+            return self.records
+        return *self.records, key[:_LONGEST]
 
     @property
     def is_whole(self) -> bool:
@@ -97,8 +115,13 @@ class WebhookTried:
         """True if the receiver took it."""
         return self.error is None and self.status is not None and 200 <= self.status < 300
 
+    @property
+    def names(self) -> Sequence[str]:
+        """What it is about: the webhook and its record."""
+        return self.webhook_id, self.record_id
 
-Item = LoggedExchange | WebhookTried | Effect
+
+Item = LoggedExchange | WebhookTried | Change | Delivery
 
 
 @attrs.frozen
@@ -119,6 +142,7 @@ class Journal:
         self._room = self._budget = body_bytes
         self._bytes = 0
         """The bytes kept of all requests so far."""
+        self._index = JournalIndex()
         self._read_to = self._read_bytes = 0
         self._wakers: dict[object, Callable[[], object]] = {}
         self.last: int = 0
@@ -135,8 +159,11 @@ class Journal:
 
     def add(self, item: Item) -> None:
         """Add an event."""
+        if len(self._ring) == self._entries:
+            self._index.drop(self.first, _names(self._ring[0]))
         self._ring.append(item)
         self.last += 1
+        self._index.add(self.last, _names(item))
         self.changes += 1
         if self._wakers:
             self._wake()
@@ -147,6 +174,8 @@ class Journal:
         """Add an answered request and the count of entries it caused. Keeps its bytes while there is room."""
         retry_after = answer.headers.get("Retry-After") if answer.status == 429 else None
         exchange = LoggedExchange(log, real, body, answer, retry_after, caused)
+        named = _ID.findall(log.path[:_LONGEST])
+        exchange.records = tuple(dict.fromkeys([*named, *self._created(log.at, caused)]))
         size = exchange.size
         self._bodies.append((exchange, size))
         self._room -= size
@@ -179,7 +208,7 @@ class Journal:
     def is_mostly_unread(self) -> bool:
         """True if three quarters of the journal are newer than `mark_read`: read them before they go."""
         entries, size = self.last - self._read_to, self._bytes - self._read_bytes
-        return entries * 4 > self._entries * 3 or size * 4 > self._budget * 3
+        return entries > min(_UNREAD, self._entries * 3 // 4) or size * 4 > self._budget * 3
 
     def since(self, seq: int, limit: int | None = None) -> list[JournalEntry]:
         """The entries after number `seq`, oldest first; with `limit` the newest so many of them."""
@@ -194,6 +223,21 @@ class Journal:
         items.reverse()
         return [JournalEntry(self.last - wanted + 1 + place, item) for place, item in enumerate(items)]
 
+    def about(self, *names: str) -> list[JournalEntry]:
+        """The entries about any of these records, webhooks and idempotency keys, oldest first."""
+        first, ring = self.first, self._ring
+        found: dict[int, Item] = {}
+        for name in names:
+            seq = self._index.latest(name)
+            while seq >= first:
+                item = found[seq] = ring[seq - first]
+                seq = self._index.earlier(seq - first, _names(item), name)
+        return [JournalEntry(seq, found[seq]) for seq in sorted(found)]
+
+    def items(self) -> list[Item]:
+        """All entries, oldest first; the first one has the number `first`."""
+        return list(self._ring)
+
     def exchange(self, request_id: str) -> LoggedExchange | None:
         """Find the request of this id; None when it is not (or no longer) kept."""
         for item in reversed(self._ring):
@@ -204,11 +248,17 @@ class Journal:
     def clear(self) -> None:
         """Drop every entry; the numbers continue."""
         self._ring.clear()
+        self._index.clear()
         self._bodies.clear()
         self._room = self._budget
         self.traffic.clear()
         self.changes += 1
         self._wake()
+
+    def _created(self, at: float, caused: int) -> list[str]:
+        """Ids of the records that were made at this moment among the latest `caused` entries."""
+        latest = islice(reversed(self._ring), caused)
+        return [one.id for one in latest if isinstance(one, Change) and one.before is None and one.at == at]
 
     def wake_once(self, ticket: object, wake: Callable[[], object]) -> None:
         """Call `wake` with the next entry, once; from whichever thread it comes."""
@@ -222,6 +272,13 @@ class Journal:
         wakers, self._wakers = self._wakers, {}
         for wake in list(wakers.values()):  # a copy: another thread may be about to wait
             wake()
+
+
+def _names(item: Item) -> Sequence[str]:
+    """What an entry is about."""
+    if isinstance(item, Change):
+        return (item.id,)
+    return (item.record_id,) if isinstance(item, Delivery) else item.names
 
 
 def tried(webhook: Webhook, result: WebhookTry | NotSent, now: float) -> WebhookTried:

@@ -125,6 +125,7 @@ class SandboxService(WebhookControls):
             if isinstance(effect, Notice):
                 self._outbox.inbox.append(effect)
                 continue
+            assert not isinstance(effect, LoggedRequest)  # it comes with its answer, by `add_exchange`
             self._journal.add(effect)
             if isinstance(effect, Delivery) and (webhook_id := self._outbox.keep(effect)):
                 awaits.append(webhook_id)
