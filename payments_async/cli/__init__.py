@@ -4,6 +4,7 @@
     _exit_codes    the exit codes
     _requirements  the extras that a command line needs
     _output        lines, progress and tables for people; JSON lines for programs
+    _text          wraps text for people; messages on stderr
     demo           a payment and a thousand payouts, compared with the service's books
     doctor         checks of the set-up, as a report for a ticket
     mcp            the simulated service for coding agents, over the Model Context Protocol
@@ -25,6 +26,7 @@ from .._extras import missing_libraries, needs
 from .._version import __version__
 from ._exit_codes import Exit
 from ._requirements import asks_for_help, help_without_libraries, required_extras
+from ._text import print_message
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -47,5 +49,5 @@ def _print_what_is_missing(words: Sequence[str], extras: Sequence[str]) -> int:
         print(help_without_libraries(), file=sys.stdout if words else sys.stderr)
         return Exit.DONE if words else Exit.USAGE
     name = next((f" {word}" for word in words if not word.startswith("-")), "")
-    print(needs(f"payments{name} needs", *extras), file=sys.stderr)
+    print_message(needs(f"payments{name} needs", *extras), "")
     return Exit.USAGE

@@ -12,9 +12,9 @@ from cyclopts import App, CycloptsError
 
 from .._version import __version__
 from ..errors import PaymentsError
-from ..models._masking import clean_lines
 from ._exit_codes import CommandEnded, Exit, exit_of
-from ._output import OutputConsole, write_nowhere
+from ._output import OutputConsole
+from ._text import print_message, text_width, write_nowhere
 from .demo import demo
 from .doctor import doctor
 from .mcp import mcp
@@ -46,8 +46,8 @@ def make_app() -> App:
         help_format="markdown",
         result_action="return_value",
         suppress_keyboard_interrupt=False,
-        console=OutputConsole(),
-        error_console=OutputConsole(stderr=True),
+        console=OutputConsole(width=text_width()),
+        error_console=OutputConsole(stderr=True, width=text_width()),
     )
     for command in COMMANDS:
         app.command(command)
@@ -93,7 +93,7 @@ def argument_hint(argv: Sequence[str]) -> str:
     for word in own:
         if not word.startswith("-"):  # the command; its arguments follow
             is_ours = not any(each.startswith("-") for each in own)
-            return "" if is_ours else "put -- before the command: payments sandbox exec -- python first.py"
+            return "" if is_ours else "put -- before the command: `payments sandbox exec -- python first.py`"
         name, given, _ = word.partition("=")
         if word in _EXEC_FLAGS:
             continue
@@ -105,10 +105,7 @@ def argument_hint(argv: Sequence[str]) -> str:
 
 
 def _print_error(text: str, code: Exit) -> Exit:
-    try:
-        print(f"payments: {clean_lines(text)}", file=sys.stderr)
-    except BrokenPipeError:  # without a reader, the exit code has to do
-        write_nowhere(sys.stderr)
+    print_message(text)
     return code
 
 

@@ -1,18 +1,16 @@
 """The output of commands: for people, or as JSON lines for programs.
 
 Each step has a sentence for people and facts for programs; each `Show` takes its half. Foreign text is
-cleaned here, where it is printed (`models/_masking.py`); JSON escapes it by itself.
+cleaned here, where it is printed (`models/_masking.py`), and sentences are wrapped; JSON escapes by itself.
 """
 
 from __future__ import annotations
 
-import io
 import json
-import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import Annotated, Protocol, TextIO
+from contextlib import AbstractContextManager, contextmanager
+from typing import Annotated, Protocol
 
 from cyclopts import Parameter
 from rich.console import Console, RenderableType
@@ -20,6 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.text import Text
 
 from ..models._masking import clean
+from ._text import text_width, wrapped
 
 _FLAG = Parameter(negative="", show_default=False)
 Flag = Annotated[bool, _FLAG]
@@ -54,14 +53,22 @@ class Show(Protocol):
     def heading(self, title: str, note: str = "") -> None:
         """Begin a section about `title`; `note` is for people only."""
 
-    def step(self, name: str, text: str, *, good: bool | None = True, **facts: object) -> None:
-        """Show a step: `text` for people, `facts` for programs. `good` is None for what is still open."""
+    def step(
+        self, name: str, text: str, *, good: bool | None = True, wrap: bool = True, **facts: object
+    ) -> None:
+        """Show a step: `text` for people, `facts` for programs. `good` is None for what is still open.
+
+        Without `wrap` the text is one that is copied, such as a path or a command, and stays on one line.
+        """
 
     def progress(self, name: str, total: int) -> AbstractContextManager[Callable[[], None]]:
         """Show a long step. Call the function that it yields each time one of `total` is done."""
 
+    def paragraph(self, text: str) -> None:
+        """Show a sentence or more, for people only."""
+
     def render(self, renderable: RenderableType) -> None:
-        """Show a table or paragraph; for people only."""
+        """Show a table; for people only."""
 
 
 class Terminal:
@@ -73,13 +80,29 @@ class Terminal:
     def heading(self, title: str, note: str = "") -> None:
         """A bold line after an empty one."""
         self._console.print()
-        self._console.print(Text.assemble((clean(title), "bold"), ("  ", ""), (clean(note), "dim")))
+        shown = clean(title)
+        about = wrapped(f"  {clean(note)}", self._width, start=len(shown)) if note else ""
+        self._console.print(Text.assemble((shown, "bold"), (about, "dim")), soft_wrap=True)
 
-    def step(self, name: str, text: str, *, good: bool | None = True, **facts: object) -> None:
-        """A line with a tick, a cross, or a dot for what is still open."""
+    def step(
+        self, name: str, text: str, *, good: bool | None = True, wrap: bool = True, **facts: object
+    ) -> None:
+        """A line with a tick, a cross, or a dot for what is still open; what follows is under its text."""
         mark = ("·", "") if good is None else ("✓", "green") if good else ("✗", "bold red")
-        label, words = (f" {name:<{INDENT}}", "dim"), (clean(text), "bold red" if good is False else "")
-        self._console.print(Text.assemble("  ", mark, label, words), soft_wrap=True)
+        label, words = f" {name:<{INDENT}}", clean(text)
+        if wrap:
+            words = wrapped(words, self._width, start=len(label) + 3, hang=INDENT + 4)
+        style = "bold red" if good is False else ""
+        self._console.print(Text.assemble("  ", mark, (label, "dim"), (words, style)), soft_wrap=True)
+
+    def paragraph(self, text: str) -> None:
+        """Indented; what follows the first line a little more."""
+        words = wrapped(f"  {clean(text)}", self._width, hang=4)
+        self._console.print(Text(words), soft_wrap=True)
+
+    @property
+    def _width(self) -> int:
+        return text_width(self._console.width)
 
     def render(self, renderable: RenderableType) -> None:
         """The renderable."""
@@ -119,9 +142,14 @@ class JsonLines:
         """The `about` of the lines that follow."""
         self._about = title
 
-    def step(self, name: str, text: str, *, good: bool | None = True, **facts: object) -> None:
+    def step(
+        self, name: str, text: str, *, good: bool | None = True, wrap: bool = True, **facts: object
+    ) -> None:
         """The step's facts."""
         self._print({"step": name.lower(), "ok": good is not False, **facts})
+
+    def paragraph(self, text: str) -> None:
+        """Nothing: it was a fact of a step."""
 
     def render(self, renderable: RenderableType) -> None:
         """Nothing: the figures were facts of a step."""
@@ -146,16 +174,6 @@ class JsonLines:
 def show_for(*, as_json: bool) -> Show:
     """The output of a command, with or without `--json`."""
     return JsonLines() if as_json else Terminal()
-
-
-def write_nowhere(stream: TextIO | None = None) -> None:
-    """Discard what is buffered for a reader that has left, as `head` does, so that exit does not fail."""
-    with suppress(io.UnsupportedOperation):  # a stream without a file has nothing to fail
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        try:
-            os.dup2(nowhere, (stream or sys.stdout).fileno())
-        finally:
-            os.close(nowhere)
 
 
 def _quarters(total: int, show: Callable[[int], None]) -> Callable[[], None]:

@@ -58,11 +58,13 @@ def help_without_libraries() -> str:
     )
     return (
         "payments: Collect payments and send payouts.\n\n"
-        "The command is there, the libraries that it uses are not. This installs them for all but mcp:\n\n"
+        "The command is installed, the libraries that it uses are not. This installs\n"
+        "them for all commands but mcp:\n\n"
         f"  {install_command(['all'])}\n\n"
         f"Or for one of them:\n\n{commands}\n\n"
-        "A ledger in PostgreSQL also needs the extra machines, a Parquet file parquet, a limit store in\n"
-        "Redis redis. The clients, payments_async and payments_sync, need none of this."
+        "A ledger in PostgreSQL also needs the extra machines, a Parquet file parquet,\n"
+        "a limit store in Redis redis. The clients, payments_async and payments_sync,\n"
+        "need none of this."
     )
 
 

@@ -95,7 +95,8 @@ def test_the_report_for_people_has_the_same_findings(
 ) -> None:
     assert main(["doctor"]) == Exit.DONE
     report = capsys.readouterr().out
-    assert [line.split()[1].lower() for line in report.splitlines()[2:]] == ALL
+    steps = [line for line in report.splitlines()[2:] if not line.startswith(" " * 15)]
+    assert [line.split()[1].lower() for line in steps] == ALL
     assert service.api_key not in report
 
 

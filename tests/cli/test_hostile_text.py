@@ -196,13 +196,16 @@ def test_what_is_logged_is_on_one_line(here: Here, caplog: pytest.LogCaptureFixt
         assert_harmless(message)
 
 
-def test_a_terminal_shows_a_step_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_terminal_shows_no_line_that_only_seems_to_be_ours(capsys: pytest.CaptureFixture[str]) -> None:
     show = Terminal(Console(highlight=False, width=500))
     show.heading(HOSTILE, HOSTILE)
-    show.step("Finding", HOSTILE, good=False)
+    for width in range(30):  # wherever a line is wrapped
+        show.step("Finding", f"{'x' * width}{HOSTILE}", good=False)
+        show.paragraph(f"{'x' * width}{HOSTILE}")
     said = capsys.readouterr().out
     assert_harmless(said)
-    assert said.count("\n") == 3
+    assert "owned" in said
+    assert {len(line) - len(line.lstrip(" ")) for line in said.splitlines()[3:]} == {2, 4, 15}
 
 
 def test_a_fault_of_a_row_is_one_line() -> None:

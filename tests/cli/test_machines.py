@@ -202,8 +202,8 @@ def test_a_paused_batch_is_left_alone_until_it_is_resumed(
         assert "nothing was sent yet; paused: lunch" in here("status", *NAMED).out
     assert here("worker", "--until-idle").step("ended")["rows"] == 0
     assert state(here) == ("paused", ROWS, 0)
-    resumed = here("resume", *NAMED)
-    assert "no worker is running: `payments payouts worker --batch-id june` starts one" in resumed.out
+    resumed = " ".join(here("resume", *NAMED).out.split())
+    assert "no worker is running: `payments payouts worker --batch-id june` starts one" in resumed
     assert state(here)[0] == "open"
     assert here("worker", "--until-idle", *NAMED).step("ended")["rows"] == ROWS
     assert_paid_once(here.sandbox, ROWS)
@@ -256,7 +256,7 @@ def test_the_rest_is_cancelled_once_its_name_was_typed(here: Here, monkeypatch: 
     assert "stopped: " in here("status", *NAMED).out
     refused = here("cancel-rest", *NAMED)
     refused.assert_one_message(
-        Exit.USAGE, "4 rows", "would be cancelled", "To cancel them: payments payouts cancel-rest --yes"
+        Exit.USAGE, "4 rows", "would be cancelled", "To cancel them: `payments payouts cancel-rest --yes"
     )
     for typed in ("yes\n", "june\n"):
         monkeypatch.setattr(machines, "terminal", lambda typed=typed: lambda text: typed)

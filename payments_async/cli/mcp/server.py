@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
-from contextlib import suppress
 from typing import Any, Final
 
 import mcp_types as types
@@ -14,6 +12,7 @@ from mcp.server.stdio import stdio_server
 
 from ..._version import __version__
 from .._exit_codes import Exit
+from .._text import print_message
 from ..webhooks.forward import ForwardAddress
 from .control import answer_call, find_sandbox
 from .tools import ControlTool, offered
@@ -29,9 +28,8 @@ INSTRUCTIONS: Final = (
 def serve(sandbox: str | None, *, may_write: bool) -> Exit:
     """Serve until the agent's program closes stdin. ConfigurationError for a live key or another address."""
     address = find_sandbox(sandbox, os.environ)
-    with suppress(BrokenPipeError):  # stdout belongs to the protocol
-        rights = "reads and writes" if may_write else "reads only"
-        print(f"payments mcp: {rights}, sandbox on {address.host}", file=sys.stderr, flush=True)
+    rights = "reads and writes" if may_write else "reads only"
+    print_message(f"{rights}, sandbox on {address.host}", "payments mcp: ")  # stdout is the protocol's
     asyncio.run(_serve(address, may_write=may_write))
     return Exit.DONE
 

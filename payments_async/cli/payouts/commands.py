@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from typing import Annotated, Final, ParamSpec
 
@@ -12,6 +11,7 @@ from cyclopts import App, Parameter
 
 from .._exit_codes import CommandEnded, Exit
 from .._output import Flag, JsonFlag, JsonProgressFlag
+from .._text import print_message
 from .ledger_address import VARIABLE, LedgerAddress, require_address, require_batch, visible_password
 from .options import (
     BatchOptions,
@@ -49,7 +49,7 @@ def address_of(
     address = require_address(given, os.environ, otherwise)
     if address.has_visible_password:
         warning = visible_password("the database's", VARIABLE)
-        print(f"payments: {warning}", file=sys.stderr)
+        print_message(warning)
     name = getattr(options, "batch_id", None)
     return attrs.evolve(address, batch_id=name, is_insecure=bool(options and options.insecure_database))
 

@@ -22,6 +22,7 @@ import attrs
 from ...bulk._files import write_text
 from ...models.common import amount_text
 from .._exit_codes import CommandEnded, Exit
+from .._text import text_width, wrapped
 from .ledger_address import LedgerAddress
 from .messages import counted
 from .options import amount_of
@@ -59,7 +60,7 @@ def terminal() -> Ask | None:
 
 
 def _ask(text: str) -> str:
-    sys.stderr.write(text)
+    sys.stderr.write(f"{wrapped(text, text_width())} ")
     sys.stderr.flush()
     return sys.stdin.readline()
 
@@ -129,7 +130,7 @@ def _ask_each(wanted: Money, rows: int, asking: ConfirmOptions) -> None:
 
 def _require_typed(ask: Ask, heading: str, currency: str, amount: Decimal) -> None:
     for _ in range(_TRIES):
-        text = ask(f"{heading}Type the {currency} total to pay it: ")
+        text = ask(f"{heading}Type the {currency} total to pay it:")
         if _is_typed(text, currency, amount):
             return
         if not text:  # the input is over

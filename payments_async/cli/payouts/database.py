@@ -96,6 +96,7 @@ def _show_report(
         show.step("Setting", f"{name} = {value or '(empty)'}", good=None)
     for name, texts in (("Missing", report.grants), ("Warning", report.warnings)):
         for text in texts:
-            show.step(name, f"{text};" if name == "Missing" else text, good=False)
+            is_sql = name == "Missing"
+            show.step(name, f"{text};" if is_sql else text, good=False, wrap=not is_sql)
     for problem in report.problems:
         show.step("Problem", problem, good=False)

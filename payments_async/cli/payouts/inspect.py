@@ -70,7 +70,7 @@ async def status(ledger: LedgerAddress, context: CommandContext) -> Exit:
     )
     context.show.render(state_table(figures))
     for sentence in () if figures.is_untouched else steps:
-        context.show.render(Padding(Text(clean(sentence)), (0, 0, 0, 2)))
+        context.show.paragraph(sentence)
     return Exit.DONE
 
 
@@ -118,7 +118,7 @@ async def check(ledger: LedgerAddress, chunks: str | None, context: CommandConte
         for finding in report.findings[:_SHOWN]:
             context.show.step("Finding", finding, good=False)
         if good:
-            context.show.step("Head", report.head)
+            context.show.step("Head", report.head, wrap=False)
     if not good:
         raise CommandEnded(str(LedgerDamaged(ledger.shown, ["not as it was written"])), Exit.REFUSED)
     return Exit.DONE
@@ -154,7 +154,7 @@ async def export(
         accounts=accounts,
     )
     if not context.as_json:
-        context.show.step("Written", report.path)
+        context.show.step("Written", report.path, wrap=False)
     return Exit.DONE
 
 
@@ -230,7 +230,7 @@ async def _status_in_database(ledger: LedgerAddress, context: CommandContext) ->
             context.show.step("Workers", view.speed_text, good=None)
     context.show.render(state_table(figures))
     for sentence in steps:
-        context.show.render(Padding(Text(clean(sentence)), (0, 0, 0, 2)))
+        context.show.paragraph(sentence)
     return Exit.DONE
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Final
 
 from cyclopts import App, Parameter
 
 from .._output import Flag, JsonFlag, JsonLinesFlag, JsonProgressFlag
+from .._text import print_message
 from .commands import address_of, batch_address, command, payouts
 from .ledger_address import LedgerAddress, require_database, visible_password, without_password
 from .options import (
@@ -54,7 +54,7 @@ def worker(*, options: WorkerArguments | None = None, json: JsonProgressFlag = F
     address = require_database(address_of(wanted.ledger, wanted), _FILE)
     if wanted.limit_store and without_password(wanted.limit_store) != wanted.limit_store:
         warning = visible_password("the limit store's", "PAYMENTS_LIMIT_STORE")
-        print(f"payments: {warning}", file=sys.stderr)
+        print_message(warning)
     return perform(
         lambda context: work(address, wanted, context), about=address.shown, as_json=json, lines=True
     )

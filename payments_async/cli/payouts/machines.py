@@ -223,7 +223,7 @@ async def resume(ledger: LedgerAddress, context: CommandContext) -> Exit:
         context.show.heading(ledger.shown)
         context.show.step("Resume", text, good=None, resumed=False, command=command)
         if command and not context.as_json:
-            context.show.step("Command", command, good=None)
+            context.show.step("Command", command, good=None, wrap=False)
         return Exit.DONE
     async with open_batch(ledger) as batch:
         await batch.resume()
@@ -303,10 +303,10 @@ def _confirm_cancel(view: BatchView, ledger: LedgerAddress, rows: int, context: 
     if ask is None:
         again = ledger.command("cancel-rest", "--yes")
         problem = f"{what}, would be cancelled, and there is no terminal to confirm it on"
-        raise CommandEnded(f"{problem}; nothing was changed. To cancel them: {again}", Exit.USAGE)
+        raise CommandEnded(f"{problem}; nothing was changed. To cancel them: `{again}`", Exit.USAGE)
     try:
         with context.interrupts.asking():
-            typed = ask(f"{what}, will be cancelled. Type the batch's name to do it: ")
+            typed = ask(f"{what}, will be cancelled. Type the batch's name to do it:")
     except KeyboardInterrupt:
         raise CommandEnded("not confirmed; nothing was changed", Exit.INTERRUPTED) from None
     if typed.strip() != view.batch_id:

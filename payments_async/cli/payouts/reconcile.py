@@ -100,7 +100,7 @@ def write_certificate(
     if not context.as_json:
         for finding in findings[:_MOST_FINDINGS]:
             context.show.step("Finding", finding, good=False)
-        context.show.step("Kept" if is_kept else "Written", path)
+        context.show.step("Kept" if is_kept else "Written", path, wrap=False)
     return None if is_kept else path
 
 

@@ -9,7 +9,6 @@ import asyncio
 import json
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager, nullcontext
 from importlib.util import find_spec
@@ -42,7 +41,8 @@ from ...client import AsyncPayments
 from ...errors import APIConnectionError, APIStatusError, PaymentsError
 from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit, exit_of
-from .._output import JsonLines, OutputConsole, Show, Terminal, write_nowhere
+from .._output import JsonLines, OutputConsole, Show, Terminal
+from .._text import print_message, write_nowhere
 from .ledger_address import LedgerAddress
 from .messages import RESUME, code_of, error_facts, message_of
 from .progress import BarView, JsonLinesView, ProgressView
@@ -375,4 +375,4 @@ def updater(view: ProgressView) -> Callable[[Progress], None]:
 def print_next_steps(steps: Iterable[str]) -> None:
     """Print advice on stderr, a line for each."""
     for sentence in steps:
-        print(f"payments: {clean(sentence)}", file=sys.stderr)
+        print_message(clean(sentence))

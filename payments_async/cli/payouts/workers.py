@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -72,7 +72,7 @@ class _Lines:
             for batch, chunk in progress.leased_chunks
         )
         text = f"{counted(progress.rows, 'row')}; {places or 'no chunk to work on'}"
-        facts = {
+        facts: dict[str, Any] = {
             "worker": progress.worker,
             "rows": progress.rows,
             "leased_chunks": chunk_facts(progress.leased_chunks),

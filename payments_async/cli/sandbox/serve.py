@@ -23,6 +23,7 @@ from ...sandbox.advisor import HEADINGS
 from ...sandbox.advisor.findings import findings_of
 from ...sandbox.webhooks.address_guard import read_allowed
 from .._exit_codes import Exit
+from .._text import print_message, text_width, wrapped
 from .options import ServeOptions
 
 DEFAULT_PORT: Final = 7788
@@ -119,8 +120,11 @@ def print_address(
     else:
         exports = "\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items())
         kept = f"  State      {options.state}\n" if options.state is not None else ""
+        title = wrapped(
+            "payments sandbox  a simulated service on this machine; nothing leaves it", text_width()
+        )
         text = (
-            "payments sandbox  a simulated service on this machine; nothing leaves it\n\n"
+            f"{title}\n\n"
             f"  Base URL   {base_url}\n"
             f"  API key    {api_key}\n"
             f"  Inspector  {inspector}\n"
@@ -151,8 +155,7 @@ def print_advice(sandbox: Sandbox, *, is_over: bool = False) -> bool:
     lines += [
         f"  {heading}" + (f" ({count} times)" if count > 1 else "") for heading, count in counted.items()
     ]
-    with suppress(BrokenPipeError):
-        print("\n".join(lines), file=sys.stderr, flush=True)
+    print_message("\n".join(lines), "")
     return any(finding.severity != "request" for finding in found)
 
 
@@ -163,9 +166,7 @@ def execute(command: Sequence[str], options: ServeOptions, *, fail_on_advice: bo
     Raises ConfigurationError when an option cannot be used.
     """
     with open_sandbox(options) as sandbox:
-        with suppress(BrokenPipeError):  # without a reader the command runs all the same
-            text = f"payments sandbox: {sandbox.base_url}, inspector {inspector_of(sandbox)}"
-            print(text, file=sys.stderr, flush=True)
+        print_message(f"{sandbox.base_url}, inspector {inspector_of(sandbox)}", "payments sandbox: ")
         code = _run(command, {**os.environ, **environment(sandbox)})
         has_advice = print_advice(sandbox, is_over=True)
     return Exit.REFUSED if code == Exit.DONE and fail_on_advice and has_advice else code
@@ -175,7 +176,7 @@ def _run(command: Sequence[str], variables: Mapping[str, str]) -> int:
     try:
         child = subprocess.Popen(command, env=variables)
     except OSError as failure:
-        print(f"payments: cannot run {clean(command[0])}: {failure.strerror}", file=sys.stderr)
+        print_message(f"cannot run {clean(command[0])}: {failure.strerror}")
         return NOT_FOUND if isinstance(failure, FileNotFoundError) else NOT_RUNNABLE
     with child, _signals_left_to(child):
         code = child.wait()

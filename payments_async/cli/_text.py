@@ -1,0 +1,100 @@
+"""Text for people, wrapped at word ends with a hanging indent; messages on stderr; readers that leave.
+
+Needs no library, as the message about a missing one is wrapped, too.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import sys
+import unicodedata
+from contextlib import suppress
+from typing import Final, TextIO
+
+from ..models._masking import clean_lines
+
+WIDTH: Final = 80
+"""Columns of a line of text at most; fewer on a narrower terminal."""
+_LEAST: Final = 24
+"""Columns that a hanging indent leaves for words; a deeper one becomes `_SHALLOW`."""
+_SHALLOW: Final = 2
+_WORDS: Final = re.compile(
+    r"( *)("
+    r"[^ `]*`[^`]+`[^ ]*"  # a command, to be copied
+    r"|pip install \"[^\"]+\"|--[a-z-]+ '[^']+'[^ ]*"
+    r"|\(?[A-Z]{3} [0-9][^ ]*"  # an amount
+    r"|[^ ]*[0-9] (?:s|ms|min|h|%)(?![A-Za-z0-9])[^ ]*"  # a number and its unit
+    r"|[^ ]+)"
+)
+"""What is not broken, and the spaces in front of it."""
+_PADDING: Final = re.compile(r"(?<=[^ ]) {3,}")
+"""What aligns columns, which a line that is wrapped has not."""
+
+
+def text_width(width: int | None = None) -> int:
+    """Columns for text on a terminal of this width, that of the process unless given."""
+    return min(shutil.get_terminal_size((WIDTH, 24)).columns if width is None else width, WIDTH)
+
+
+def wrapped(text: str, width: int, *, start: int = 0, hang: int = _SHALLOW) -> str:
+    """Wrap a text at word ends. No word, command or amount is broken, however long it is.
+
+    `start` is the column at which the text begins, `hang` the indent of the lines that follow. Further lines
+    of the text itself keep their indent; what follows one that has any is indented by two more.
+    """
+    first, *rest = text.split("\n")
+    lines = [_wrapped_line(first, width, start, hang)]
+    for line in rest:
+        indent = len(line) - len(line.lstrip(" "))
+        lines += [_wrapped_line(line, width, 0, indent and indent + _SHALLOW)]
+    return "\n".join(lines)
+
+
+def _wrapped_line(line: str, width: int, column: int, hang: int) -> str:
+    hang = hang if width - hang >= _LEAST else _SHALLOW
+    if column + _columns(line) > width:
+        line = _PADDING.sub("  ", line)
+    parts = []
+    for gap, word in _WORDS.findall(line):
+        wide = _columns(word)
+        if column + len(gap) + wide > width and column > hang:
+            parts.append(f"\n{'':{hang}}{word}")
+            column = hang + wide
+        else:
+            parts.append(gap + word)
+            column += len(gap) + wide
+    return "".join(parts)
+
+
+def _columns(text: str) -> int:
+    """Columns that a text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    return sum(2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text)
+
+
+def print_message(text: str, who: str = "payments: ") -> None:
+    """Print a message on stderr: wrapped on a terminal; elsewhere as it is, as logs are read by the line.
+
+    Control characters and keys in it are escaped. Without a reader there is nobody to complain to.
+    """
+    message = f"{who}{clean_lines(text)}"
+    if sys.stderr.isatty():
+        message = wrapped(message, text_width(), hang=len(who))
+    try:
+        print(message, file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        write_nowhere(sys.stderr)
+
+
+def write_nowhere(stream: TextIO | None = None) -> None:
+    """Discard what is buffered for a reader that has left, as `head` does, so that exit does not fail."""
+    with suppress(io.UnsupportedOperation):  # a stream without a file has nothing to fail
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        try:
+            os.dup2(nowhere, (stream or sys.stdout).fileno())
+        finally:
+            os.close(nowhere)
