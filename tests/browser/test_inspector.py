@@ -79,6 +79,9 @@ async def test_every_page_fits_its_window_and_is_accessible(busy: Sandbox, visit
     with Sandbox(clock=VirtualClock.frozen()) as unused:
         places = [(unused, "", "empty"), (unused, "payouts", "no-payouts"), (unused, "phone", "no-phone")]
         places += [(busy, f"requests/{request_of(busy, 'payout-lost')}", "requests")]
+        payout, payment = busy.books.payouts(reference="hooked")[0].id, busy.books.payments()[0].id
+        places += [(busy, f"payouts/{payout}", "payout"), (busy, f"payments/{payment}", "payment")]
+        places += [(busy, "webhooks/wh_00000001", "webhook")]
         places += [(busy, path, path or "overview") for path, _ in NAV]
         for sandbox, path, name in places[part::3]:
             await look(visitor, sandbox, path)
@@ -304,6 +307,34 @@ async def test_a_payment_leads_to_its_payers_phone(sandbox: Sandbox, api: Api, v
         assert sandbox.books.payments()[-1].status == "completed"
 
 
+async def test_a_payments_timeline_is_live_and_leads_on(sandbox: Sandbox, api: Api, visit: Visit) -> None:
+    session = api.checkout().data["checkout"]["id"]
+    payment = sandbox.books.payments()[0].id
+    visitor = await visit(width=1440)
+    await visitor.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await look(visitor, sandbox, "payments")
+    await visitor.page.get_by_role("link", name=payment).click()
+    timeline = visitor.page.get_by_role("list", name="Timeline")
+    await visitor.page.wait_for_selector("#live[data-state=on]")
+    await visitor.page.get_by_role("button", name="Copy id", exact=True).focus()
+    await visitor.page.keyboard.press("Enter")
+    assert await clipboard_with(visitor, "pi_") == payment
+    sandbox.pay(session, outcome="action:approve_on_phone")
+    await timeline.get_by_text("Pays with sandbox_mobile").wait_for()
+    await visitor.page.get_by_role("button", name="Pay", exact=True).click()
+    await timeline.get_by_text("Approves on the phone").wait_for()
+    tops = "[...document.querySelectorAll('.node .did')].map(one => one.getBoundingClientRect().left)"
+    wide = await visitor.measure(tops)
+    assert len(set(wide)) == 2, "requests and states begin at their lanes"
+    await visitor.looks("light", 390)
+    assert len(set(await visitor.measure(tops))) == 1
+    assert await timeline.locator(".node").get_by_text("Payer", exact=True).first.is_visible()
+    await timeline.get_by_role("link", name="attempt").first.click()
+    assert "#pa_" in visitor.page.url
+    await timeline.get_by_role("link", name="checkouts.create").click()
+    await visitor.sees("Request")
+
+
 async def test_a_fault_is_added_by_words_and_removed(sandbox: Sandbox, api: Api, visit: Visit) -> None:
     visitor = await visit(width=1440)
     await look(visitor, sandbox, "faults")
@@ -377,7 +408,7 @@ async def test_webhooks_are_sent_again_and_forged(sandbox: Sandbox, api: Api, vi
     await visitor.page.get_by_label("Event").fill("payout.completed")
     await visitor.page.get_by_role("button", name="Forge").click()
     await shows(visitor, "forged")
-    await visitor.page.get_by_role("link", name="Show body of wh_").first.click()
+    await visitor.page.get_by_role("link", name="payout.completed").first.click()
     await shows(visitor, '"event": "payout')
 
 

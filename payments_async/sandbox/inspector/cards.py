@@ -13,7 +13,7 @@ from ..common.masking import hide
 from ..common.timestamps import stamp
 from ..common.values import Request
 from ..control_api.json_views import plan_words, webhook_view
-from ..control_api.records import find_payout, newest_payments, newest_payouts
+from ..control_api.records import newest_payments, newest_payouts
 from ..records.payment_json import ACTIONS, attempt_form
 from ..records.records import PAYOUT_STATES, AttemptRecord, PaymentRecord, PayoutRecord
 from ..records.world import World
@@ -30,7 +30,6 @@ _IN_COLUMN = 12
 _MESSAGES = 12
 _WEBHOOKS = 30
 _ATTEMPTS = 6
-_STEPS = ("processing", "action_required", "completed", "failed", "expired")
 _ON_PHONE = ("approve_on_phone", "collect_otp", "scan_qr_code")
 _BANK = "Payer's bank"
 _PLACES = {
@@ -44,7 +43,7 @@ _PLACES = {
 
 
 def payment_card(payment: PaymentRecord) -> Card:
-    """A payment with its attempts as timelines."""
+    """A payment with its latest attempts."""
     session = payment.session
     return {
         "id": payment.id,
@@ -81,45 +80,32 @@ def _attempt_card(attempt: AttemptRecord) -> Card:
         "message": action.get("message"),
         "place": f"{ACTIONS}{attempt.id}/{place}" if place else None,
         "place_name": place_name,
-        "steps": _steps(attempt),
     }
 
 
-def _steps(attempt: AttemptRecord) -> list[Card]:
-    """The time of each state of an attempt, also in seconds after it was made."""
-    times = [(getattr(attempt, f"{name}_at"), place, name) for place, name in enumerate(_STEPS)]
-    return [
-        {
-            "name": name,
-            "at": stamp(at),
-            "after": round(at - attempt.created_at, 3),
-            "now": name == attempt.status,
-        }
-        for at, _, name in sorted(step for step in times if step[0] is not None)
-    ]
-
-
-def payout_columns(world: World, only: str = "") -> list[Card]:
-    """The newest payouts by status, a column for each; or `only` the one of this id, `LookupError`."""
+def payout_columns(world: World) -> list[Card]:
+    """The newest payouts by status, a column for each."""
     columns: dict[str, list[PayoutRecord]] = {status: [] for status in PAYOUT_STATES}
-    for payout in [find_payout(world, only)] if only else islice(newest_payouts(world), SCANNED):
+    for payout in islice(newest_payouts(world), SCANNED):
         columns[payout.status].append(payout)
     return [
         {
             "status": status,
             "count": len(payouts),
             "more": max(0, len(payouts) - _IN_COLUMN),
-            "cards": [_payout_card(payout) for payout in payouts[:_IN_COLUMN]],
+            "cards": [payout_card(payout) for payout in payouts[:_IN_COLUMN]],
         }
         for status, payouts in columns.items()
     ]
 
 
-def _payout_card(payout: PayoutRecord) -> Card:
+def payout_card(payout: PayoutRecord) -> Card:
+    """A payout with what is planned for it."""
     instrument = payout.instrument
     number = instrument.get("phone_number") or instrument.get("account_number") or instrument.get("address")
     return {
         "id": payout.id,
+        "status": payout.status,
         "reference": payout.reference,
         "amount": currency(payout.currency).plain(payout.amount),
         "method": payout.method,
@@ -162,9 +148,6 @@ def _message(world: World, attempt: AttemptRecord) -> Card:
     }
 
 
-def webhook_rows(sandbox: SandboxControls, opened: str) -> list[Card]:
-    """The newest deliveries with their tries, and the one that is `opened`, however old."""
-    everyone = sandbox.webhooks
-    older = [webhook for webhook in everyone[:-_WEBHOOKS] if webhook.id == opened]
-    newest = [*reversed(everyone[-_WEBHOOKS:]), *older]
-    return [webhook_view(webhook) | {"is_open": webhook.id == opened} for webhook in newest]
+def webhook_rows(sandbox: SandboxControls) -> list[Card]:
+    """The newest deliveries with their tries."""
+    return [webhook_view(webhook) for webhook in reversed(sandbox.webhooks[-_WEBHOOKS:])]

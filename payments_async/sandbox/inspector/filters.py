@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from ..common.json import encode
+from ..common.operations import CONSOLE
 from ..common.timestamps import stamp
 
 _TONES = {
@@ -19,6 +20,7 @@ _TONES = {
     "pending": "idle",
     "processing": "wait",
 }
+_WHOLE, _HEAD, _TAIL = 28, 18, 4
 _CLASSES = {0: "bad", 2: "ok", 3: "wait", 4: "wait", 5: "bad"}
 
 
@@ -63,12 +65,33 @@ def lasted(seconds: float | None) -> str:
     return f"{seconds * 1e3:.0f} ms" if seconds < 1 else f"{seconds:,.2f} s"
 
 
+def passed(seconds: float) -> str:
+    """Time between two events: `340 ms`, `5 s`, `2 min`, `1 h 30 min`, `3 days`."""
+    if seconds < 60:
+        return f"{seconds * 1e3:.0f} ms" if seconds < 1 else f"{seconds:.3g} s"
+    if seconds >= 48 * 3_600:
+        return f"{seconds / 86_400:,.0f} days"
+    minutes, rest = divmod(round(seconds), 60)
+    parts = [(minutes // 60, "h"), (minutes % 60, "min"), (rest, "s")]
+    return " ".join(f"{count} {unit}" for count, unit in parts if count)
+
+
 def ago(seconds: float) -> str:
     """How long ago: `now`, `40 s ago`, `12 min ago`, `5 h ago`, `3 days ago`."""
     for unit, size, most in (("s", 1, 60), ("min", 60, 60), ("h", 3_600, 48)):
         if seconds < size * most:
             return f"{seconds / size:.0f} {unit} ago" if seconds >= 1 else "now"
     return f"{seconds / 86_400:,.0f} days ago"
+
+
+def middle(text: str) -> str:
+    """A long id or reference without its middle, as in `june-salaries-2026…a41f`."""
+    return text if len(text) <= _WHOLE else f"{text[:_HEAD]}…{text[-_TAIL:]}"
+
+
+def page_of(record: str) -> str:
+    """The address of the page of a payout, or of a payment by the id of any part of it."""
+    return f"{CONSOLE}{'payouts' if record.startswith('po_') else 'payments'}/{record}"
 
 
 def tone(status: str) -> str:
@@ -88,7 +111,10 @@ FILTERS: Mapping[str, Callable[..., str]] = {
     "day": day,
     "http_tone": http_tone,
     "lasted": lasted,
+    "middle": middle,
     "moment": moment,
+    "page_of": page_of,
+    "passed": passed,
     "plain": plain,
     "pretty": pretty,
     "tone": tone,

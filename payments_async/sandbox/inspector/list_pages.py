@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import islice
 
-from .._record_actions import find_payment
 from ..control_api import records
 from ..records.emit_webhook import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
 from . import cards
@@ -15,26 +14,22 @@ _EVENTS = (*PAYMENT_EVENTS, *ATTEMPT_EVENTS, *PAYOUT_EVENTS)
 
 
 def payments(page: PageRequest) -> Context:
-    """The newest payments, or one."""
+    """The newest payments."""
     with page.sandbox.reading() as world:
-        only = page.query.get("id", "")
         newest = islice(records.newest_payments(world), _PAYMENTS)
-        found = [find_payment(world, only)[1]] if only else newest
-        shown = [cards.payment_card(payment) for payment in found]
+        shown = [cards.payment_card(payment) for payment in newest]
         total = sum(len(tenant.payments) for tenant in world.tenants.values())
-    return {"payments": shown, "total": total, "one": only}
+    return {"payments": shown, "total": total}
 
 
 def payouts(page: PageRequest) -> Context:
-    """The newest payouts by status, or one."""
+    """The newest payouts by status."""
     with page.sandbox.reading() as world:
-        only = page.query.get("id", "")
-        columns = cards.payout_columns(world, only)
+        columns = cards.payout_columns(world)
         total = sum(len(tenant.payouts) for tenant in world.tenants.values())
     return {
         "columns": columns,
         "total": total,
-        "one": only,
         "scanned": cards.SCANNED,
         "api_key": page.sandbox.api_key,
     }
@@ -42,7 +37,7 @@ def payouts(page: PageRequest) -> Context:
 
 def webhooks(page: PageRequest) -> Context:
     """The newest deliveries."""
-    return {"webhooks": cards.webhook_rows(page.sandbox, page.query.get("open", "")), "events": _EVENTS}
+    return {"webhooks": cards.webhook_rows(page.sandbox), "events": _EVENTS}
 
 
 def phone(page: PageRequest) -> Context:

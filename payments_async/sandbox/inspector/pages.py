@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import attrs
 
-from . import list_pages, log_page, tool_pages
+from . import list_pages, log_page, record_pages, tool_pages
 from .page_request import Context
 
 
@@ -19,22 +19,34 @@ class InspectorPage:
     title: str
     pattern: re.Pattern[str]
     template: str
-    context: Callable[..., Context]
+    context: Callable[..., Context | str]
+    """Gives the context, or the address of the page that is meant."""
 
 
 def _page(
-    name: str, title: str, context: Callable[..., Context], pattern: str | None = None
+    name: str, title: str, context: Callable[..., Context | str], pattern: str | None = None
 ) -> InspectorPage:
     template = f"{name or 'overview'}.html"
     return InspectorPage(name, title, re.compile(pattern or re.escape(name), re.ASCII), template, context)
+
+
+def _record(
+    template: str, context: Callable[..., Context | str], name: str = r"[A-Za-z0-9_-]{1,64}"
+) -> InspectorPage:
+    """The page of one record of a list."""
+    pattern = re.compile(rf"{template}s/(?P<name>{name})", re.ASCII)
+    return InspectorPage(f"{template}s", template.capitalize(), pattern, f"{template}.html", context)
 
 
 PAGES: tuple[InspectorPage, ...] = (
     _page("", "Overview", log_page.overview),
     _page("request", "Request", log_page.request, r"requests/(?P<request_id>[A-Za-z0-9_-]{1,64})"),
     _page("payments", "Payments", list_pages.payments),
+    _record("payment", record_pages.payment, r"[^/]{1,999}"),
     _page("payouts", "Payouts", list_pages.payouts),
+    _record("payout", record_pages.payout, r"[^/]{1,999}"),
     _page("webhooks", "Webhooks", list_pages.webhooks),
+    _record("webhook", record_pages.webhook),
     _page("phone", "Simulated phone", list_pages.phone),
     _page("faults", "Faults", tool_pages.faults),
     _page("clock", "Clock", tool_pages.clock),

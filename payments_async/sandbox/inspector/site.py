@@ -56,6 +56,8 @@ def _page(sandbox: SandboxControls, request: Request, path: str) -> Answer:
         context = page.context(asked, **match.groupdict())
     except LookupError as missing:
         return _missing(asked, str(missing.args[0]))
+    if isinstance(context, str):
+        return Answer(303, {**_HEADERS, "Location": context}, b"")
     return _html(200, page.template, asked.common(page.name, page.title) | context)
 
 

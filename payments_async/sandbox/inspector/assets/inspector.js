@@ -64,7 +64,7 @@ document.addEventListener("click", (event) => {
   if (!button) return;
   const { call, body, copy, copyUrl } = button.dataset;
   if (call && isSure(button)) run(button, async () => outcome(call, await ask(call, body)));
-  if (copy) run(button, () => put(document.querySelector(copy).textContent));
+  if (copy !== undefined) run(button, () => put(wholeText(copy ? document.querySelector(copy) : button.previousElementSibling)));
   if (copyUrl) run(button, () => putCode(copyUrl));
 });
 
@@ -127,6 +127,9 @@ function clearFaults(form) {
     else field.removeAttribute("aria-describedby");
   }
 }
+
+// What is shown without its middle has all of it as its title.
+const wholeText = (element) => element.title || element.textContent;
 
 async function put(text) {
   await navigator.clipboard.writeText(text);
