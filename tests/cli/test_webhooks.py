@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -13,13 +14,16 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
+from rich.cells import cell_len
 
 from payments_async.cli import main
 from payments_async.cli._exit_codes import Exit
 from payments_async.cli.webhooks import forward as resending
 from payments_async.cli.webhooks import listener
+from payments_async.cli.webhooks.forward import read_address
 from payments_async.cli.webhooks.listener import MAX_BODY, Receiver
 from payments_async.cli.webhooks.payload import HIDDEN, masked, read_delivery
+from payments_async.cli.webhooks.table import took_text
 from payments_async.sandbox import Sandbox, VirtualClock
 from tests.support.serving import serving
 
@@ -89,10 +93,9 @@ def test_each_delivery_is_shown_without_account_data(
     assert main(["webhooks", "listen"]) == Exit.DONE
     printed = capsys.readouterr().out
     assert "as webhook_url" in printed
-    (line,) = (line for line in printed.splitlines() if "Received" in line)
-    assert f"payout.created  {created[0]}  pending" in line
-    assert line.endswith("  reference order-7  wh_00000001")
-    assert "50" in line
+    assert re.fullmatch(
+        rf"  ✓ ..:..:..  payout\.created +{created[0]}   received +<?\d+ ms", printed.splitlines()[-1]
+    )
     meanwhile(look)
     assert main(["webhooks", "listen", "--json"]) == Exit.DONE
     out = capsys.readouterr().out
@@ -136,6 +139,7 @@ def test_what_arrives_is_forwarded_and_the_answer_shown_and_returned(
     with serving(Receiver(0, application)) as receiver:
         assert main(["webhooks", "listen", "--forward", f"{receiver.url}hook?x=1", "--json"]) == Exit.DONE
     _, _, first, _, second = lines(capsys.readouterr().out)
+    assert 0 <= first["seconds"] < 600
     assert [(each["step"], each["ok"], each["status"]) for each in (first, second)] == [
         ("forwarded", False, 503),
         ("forwarded", True, 204),
@@ -150,7 +154,9 @@ def test_an_application_that_is_away_is_a_502(
         address = f"http://127.0.0.1:{gone.getsockname()[1]}/"
     meanwhile(lambda url: None if send(url) == 502 else pytest.fail("no 502"))
     assert main(["webhooks", "listen", "--forward", address]) == Exit.DONE
-    assert "did not answer: Connection refused" in capsys.readouterr().out
+    printed = " ".join(capsys.readouterr().out.split())
+    assert " 502 " in printed
+    assert "did not answer: Connection refused; start your application there, or correct --forward" in printed
 
 
 def test_payments_pass_their_hints_on(meanwhile: Meanwhile) -> None:
@@ -181,7 +187,7 @@ def test_what_is_no_delivery_is_answered_and_shown(
 
     meanwhile(look)
     assert main(["webhooks", "listen"]) == Exit.DONE
-    assert capsys.readouterr().out.count("what is not a JSON object") == 3
+    assert capsys.readouterr().out.count("its body is not a JSON object") == 3
 
 
 @pytest.mark.parametrize(
@@ -245,33 +251,90 @@ def test_nothing_a_stranger_writes_moves_the_terminal() -> None:
     assert len(read_delivery(json.dumps({"event": "x" * 5000}).encode()).event) < 200
 
 
-def test_an_amount_keeps_the_space_that_does_not_break(
-    meanwhile: Meanwhile, capsys: pytest.CaptureFixture[str]
+def test_an_amount_is_shown_in_our_form_and_given_to_programs_as_it_came(
+    meanwhile: Meanwhile, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def look(url: str) -> None:
         with Sandbox(clock=VirtualClock.frozen()) as sandbox:
             create(sandbox, webhook_url=url, amount=10.1, currency="GHS", method="mobile_money")
             sandbox.wait_for_webhooks()
 
+    monkeypatch.setenv("COLUMNS", "200")
     for options in ([], ["--json"]):
         meanwhile(look)
         assert main(["webhooks", "listen", *options]) == Exit.DONE
     out = capsys.readouterr().out
-    assert "pending  GHS\N{NO-BREAK SPACE}10.10  wh_00000001\n" in out
+    assert re.search("  GHS 10.10  +pending  ", out)
     assert lines(out.splitlines()[-1])[0]["amount"] == "GHS\N{NO-BREAK SPACE}10.10"
+    for amount, money in (
+        ({"value": "1250.75", "currency": "GHS"}, "GHS 1,250.75"),
+        ({"value": "9" * 60, "currency": "GHS", "formatted": "₵9"}, "₵9"),
+        ({"value": 7, "currency": "cedis"}, "7"),
+        ({}, ""),
+        ("0244123456", HIDDEN),
+    ):
+        assert read_delivery(json.dumps({"payout": {"amount": amount}}).encode()).money == money
 
 
-def test_a_word_that_is_none_stands_in_quotes_and_is_short(
-    meanwhile: Meanwhile, capsys: pytest.CaptureFixture[str]
+def test_a_word_that_is_none_stands_in_quotes_and_in_its_column(
+    meanwhile: Meanwhile, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lie = {
         "event": "payout.completed  po_1  completed",
-        "payout": {"id": "x" * 80, "amount": {"value": "5" * 80}},
+        "payout": {"id": "漢" * 80, "amount": {"value": "5" * 80}, "reference": "r" * 80},
     }
-    meanwhile(lambda url: None if send(url, json.dumps(lie).encode()) == 200 else pytest.fail("not taken"))
-    assert main(["webhooks", "listen"]) == Exit.DONE
-    printed = capsys.readouterr().out.splitlines()[-1]
-    assert printed.endswith(f'"payout.completed  po_1  completed"  "{"x" * 40}…"    {"5" * 40}')
+    for columns in (50, 80, 120, 200):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        meanwhile(
+            lambda url: None if send(url, json.dumps(lie).encode()) == 200 else pytest.fail("not taken")
+        )
+        assert main(["webhooks", "listen"]) == Exit.DONE
+        head, printed = capsys.readouterr().out.splitlines()[-2:]
+        assert printed[14] == '"'
+        assert "payout.completed  po_1" not in printed
+        assert cell_len(head) <= columns >= cell_len(printed)
+        for name in ("Result", "Took"):
+            start = (
+                cell_len(printed[: printed.index("received")]) if name == "Result" else cell_len(printed) - 4
+            )
+            assert head.index(name) == start
+
+
+def test_a_failure_is_red_on_a_terminal_and_says_why_and_what_to_do(
+    meanwhile: Meanwhile, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    statuses: list[int] = []
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with serving(Receiver(0, lambda *_: statuses.pop())) as receiver:
+        for without_colour, red in ({}, "\x1b[31m"), ({"NO_COLOR": "1"}, "\x1b[1m    Time"):
+            for name, value in without_colour.items():
+                monkeypatch.setenv(name, value)
+            statuses += [299, 599, 503]
+            meanwhile(lambda url: [send(url, b"{}", **{"X-Sandbox-Delivery": "wh_00000017"}) for _ in "123"])
+            assert main(["webhooks", "listen", "--forward", receiver.url]) == Exit.DONE
+            out = capsys.readouterr().out
+            assert red in out
+            assert ("\x1b[31m" in out) is (not without_colour)
+    text = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", out).split())
+    place = receiver.url.split("/")[2]
+    assert (
+        f"{place} answered 503 Service Unavailable; `payments webhooks resend wh_00000017` sends it again"
+        in text
+    )
+    assert f"{place} answered 599; `payments" in text
+    assert "answered 299" not in text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.0001, "<1 ms"), (0.012, "12 ms"), (1.24, "1.2 s"), (10, "10.0 s")]
+)
+def test_how_long_it_took_is_short(seconds: float, text: str) -> None:
+    assert took_text(seconds) == text
+
+
+def test_a_place_has_its_port() -> None:
+    for url, place in (("https://shop.test/x", "shop.test:443"), ("http://[::1]/", "[::1]:80")):
+        assert read_address(url, "--forward").place == place
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
@@ -426,7 +489,11 @@ def test_a_customer_s_country_is_account_data() -> None:
     ],
 )
 def test_only_a_delivery_s_name_as_a_sandbox_makes_it_is_shown(
-    meanwhile: Meanwhile, capsys: pytest.CaptureFixture[str], name: str, printed: str
+    meanwhile: Meanwhile,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    printed: str,
 ) -> None:
     def look(url: str) -> None:
         host, port = url.removeprefix("http://").removesuffix("/").split(":")
@@ -436,10 +503,10 @@ def test_only_a_delivery_s_name_as_a_sandbox_makes_it_is_shown(
             assert line.recv(100).split()[1] == b"200"
 
     meanwhile(look)
+    monkeypatch.setenv("COLUMNS", "200")
     assert main(["webhooks", "listen"]) == Exit.DONE
     out = capsys.readouterr().out
     assert "\x1b" not in out
-    assert out.endswith(f"{printed}\n")
     assert (name in out) is bool(printed)
     meanwhile(look)
     assert main(["webhooks", "listen", "--json"]) == Exit.DONE

@@ -74,7 +74,7 @@ def _check_sandbox(address: ForwardAddress) -> None:
     except ValueError:
         state = None
     if status != 200 or not isinstance(state, dict) or not {"profile", "clock", "journal"} <= state.keys():
-        raise ValueError(f"what answers at {_place(address)} is no payments sandbox: {_START}")
+        raise ValueError(f"what answers at {address.place} is no payments sandbox: {_START}")
 
 
 def _ask(address: ForwardAddress, request: ControlRequest) -> tuple[int, str]:
@@ -86,17 +86,12 @@ def _ask(address: ForwardAddress, request: ControlRequest) -> tuple[int, str]:
     try:
         status, body = send(request.method, target, request.body, headers, timeout=timeout)
     except TimeoutError as failure:
-        problem = f"no answer from {_place(address)} in {timeout:g} s"
+        problem = f"no answer from {address.place} in {timeout:g} s"
         raise ValueError(f"{problem}: {_LOOK if writes else 'the sandbox is busy; ask again'}") from failure
     except OSError as failure:
-        problem = f"no sandbox answers at {_place(address)} ({failure.strerror or failure})"
+        problem = f"no sandbox answers at {address.place} ({failure.strerror or failure})"
         raise ValueError(f"{problem}: {_START}") from failure
     if len(body) > MAX_ANSWER:
         fewer = "ask for fewer with `limit`" if "limit=" in request.path else "look into the inspector"
         raise ValueError(f"the answer is longer than 1 MiB: {_LOOK if writes else fewer}")
     return status, body.decode("utf-8", "replace")
-
-
-def _place(address: ForwardAddress) -> str:
-    host = f"[{address.host}]" if ":" in address.host else address.host
-    return f"{host}:{address.port or 80}"

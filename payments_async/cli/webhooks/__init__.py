@@ -3,6 +3,7 @@
 listener   `payments webhooks listen`: a receiver on loopback
 forward    one request to another address; `payments webhooks resend`
 payload    what is shown of a delivery, without account data
+table      deliveries as an aligned table
 """
 
 from __future__ import annotations

@@ -33,6 +33,12 @@ class ForwardAddress:
     port: int | None
     path: str = attrs.field(repr=False)
 
+    @property
+    def place(self) -> str:
+        """Host and port: `127.0.0.1:8000`."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port or (443 if self.scheme == 'https' else 80)}"
+
 
 def read_address(url: str, what: str, example: str = "http://127.0.0.1:8000/webhooks") -> ForwardAddress:
     """Parse an address; ConfigurationError, with an example, when it is not http://host/path."""

@@ -12,13 +12,17 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Final
+from typing import Any, Final
 
+from rich.text import Text
+
+from ..._runtime import SYSTEM
 from ...errors import ConfigurationError
 from .._exit_codes import Exit
-from .._output import Show, show_for
+from .._output import OutputConsole, show_for
 from .forward import ForwardAddress, read_address, send
-from .payload import ShownDelivery, quoted, read_delivery
+from .payload import ShownDelivery, read_delivery
+from .table import DeliveryResult, answer_text, column_widths, header, row
 
 HOST: Final = "127.0.0.1"
 MAX_BODY: Final = 1024 * 1024
@@ -102,9 +106,6 @@ class _Handler(BaseHTTPRequestHandler):
 DEFAULT_PORT: Final = 7789
 
 _NO_ANSWER: Final = 502
-_SHORT: Final = 40
-"""Characters of an amount that are shown."""
-
 _NAME: Final = re.compile(r"wh_[0-9]{8,16}", re.ASCII)
 """The sandbox's names of deliveries. Any sender may send the header with any content."""
 
@@ -114,14 +115,14 @@ _FORWARDED: Final = ("content-type", "user-agent", "x-payment-event", "x-payment
 def listen(port: int | None, forward: str | None, *, as_json: bool) -> Exit:
     """Receive until Ctrl-C or SIGTERM; ConfigurationError for an unusable `port` or `forward`."""
     address = None if forward is None else read_address(forward, "--forward")
-    printer = DeliveryPrinter(show_for(as_json=as_json), address)
+    printer = DeliveryPrinter(address, as_json=as_json)
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     try:
         with (
             suppress(KeyboardInterrupt),
             _opened(port, printer.handle, only_listens=address is None) as receiver,
         ):
-            printer.open(receiver.url, forward)
+            printer.open(receiver.url)
             serve(receiver)
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -147,40 +148,50 @@ def _opened(port: int | None, handle: Handle, *, only_listens: bool) -> Receiver
 class DeliveryPrinter:
     """Prints and forwards deliveries and prints the answers, one at a time, so that lines stay together."""
 
-    def __init__(self, show: Show, address: ForwardAddress | None) -> None:
-        self._show = show
+    def __init__(self, address: ForwardAddress | None, *, as_json: bool) -> None:
+        self._show = show_for(as_json=as_json)
+        self._as_json = as_json
         self._address = address
         self._lock = threading.Lock()
+        self._widths = column_widths(OutputConsole().width)
 
-    def open(self, url: str, forward: str | None) -> None:
+    def open(self, url: str) -> None:
         """Show where to send deliveries."""
-        self._show.heading(
-            "payments webhooks listen", "deliveries are unsigned: read the record before you act"
-        )
-        onward = f", and on to {self._address.host}" if self._address else ""
-        self._show.step("Listening", f"pass {url} as webhook_url{onward}", webhook_url=url)
+        self._show.heading("payments webhooks listen", "deliveries prove nothing: read the record first")
+        onward = f"; deliveries go on to {self._address.place}" if self._address else ""
+        self._show.step("Listening", f"pass {url} as webhook_url{onward}; Ctrl-C stops it", webhook_url=url)
+        self._show.render(Text.assemble("\n", header(self._widths)))
 
     def handle(self, body: bytes, headers: Mapping[str, str]) -> int:
         """Take one delivery; returns the status to answer with."""
-        delivery = read_delivery(body)
+        started = SYSTEM.monotonic()
+        delivery, name = read_delivery(body), _name_in(headers)
         status, problem = (200, "") if self._address is None else self._forward(self._address, body, headers)
+        seconds = SYSTEM.monotonic() - started
+        is_forwarded = self._address is not None
         with self._lock:
-            self._print(delivery, _name_in(headers))
-            if self._address is not None:
-                good = 200 <= status < 300 and not problem
-                text = problem or f"your application answered {status}"
-                self._show.step("Forwarded", text, good=good, record=delivery.record, status=status)
+            if self._as_json:
+                self._print_json(delivery, name)
+                if is_forwarded:
+                    facts: dict[str, Any] = {
+                        "record": delivery.record,
+                        "status": status,
+                        "seconds": round(seconds, 3),
+                    }
+                    self._show.step("Forwarded", problem, good=not problem, **facts)
+                return status
+            if problem and name:
+                problem += f"; `payments webhooks resend {name}` sends it again"
+            if delivery.body is None:
+                problem = "; ".join(filter(None, ("its body is not a JSON object", problem)))
+            result = DeliveryResult(status, problem, seconds, is_forwarded)
+            self._show.render(row(delivery, name, result, self._widths))
         return status
 
-    def _print(self, delivery: ShownDelivery, name: str) -> None:
-        words = [quoted(word) for word in (delivery.event, delivery.record, delivery.status)]
-        words.append(delivery.amount[:_SHORT])
-        words += [f"reference {quoted(delivery.reference)}"] if delivery.reference else []
-        words += [name] if name else []
-        text = "  ".join(words)
+    def _print_json(self, delivery: ShownDelivery, name: str) -> None:
         self._show.step(
             "Received",
-            "what is not a JSON object" if delivery.body is None else text,
+            "",
             good=delivery.body is not None,
             event=delivery.event,
             record=delivery.record,
@@ -194,9 +205,11 @@ class DeliveryPrinter:
     def _forward(self, address: ForwardAddress, body: bytes, headers: Mapping[str, str]) -> tuple[int, str]:
         passed = {name: headers[name] for name in _FORWARDED if name in headers}
         try:
-            return send("POST", address, body, passed)[0], ""
+            status = send("POST", address, body, passed)[0]
         except OSError as failure:
-            return _NO_ANSWER, f"your application did not answer: {failure.strerror or failure}"
+            why = f"{address.place} did not answer: {failure.strerror or failure}"
+            return _NO_ANSWER, f"{why}; start your application there, or correct --forward"
+        return status, "" if 200 <= status < 300 else answer_text(address.place, status)
 
 
 def _name_in(headers: Mapping[str, str]) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, Final
 
 import attrs
 
 from payments_async._validation.rules import is_identifier
 from payments_async.models._masking import clean
+from payments_async.models.common import amount_text
 
 HIDDEN: Final = "•••"
 
@@ -44,6 +46,8 @@ _FIGURES: Final = frozenset(
 )
 """Names whose numbers are shown; a text under them is masked."""
 
+_CURRENCY: Final = re.compile(r"[A-Z]{3}", re.ASCII)
+_NUMBER: Final = re.compile(r"[0-9]{1,40}(?:\.[0-9]{1,10})?", re.ASCII)
 _COUNTRY_CODE: Final = re.compile(r"[A-Z]{2}", re.ASCII)
 _FLAG: Final = re.compile(r"[\U0001f1e6-\U0001f1ff]{2}")
 _NAMES: Final = frozenset({"reference", "external_id"})
@@ -66,6 +70,8 @@ class ShownDelivery:
     record: str
     status: str
     amount: str
+    money: str
+    """The amount for people: `GHS 1,250.75`."""
     reference: str
     """The payout's or payment's own, when it cannot be account data."""
     body: object
@@ -79,7 +85,7 @@ def read_delivery(body: bytes) -> ShownDelivery:
     except (ValueError, RecursionError):
         tree = None
     if not isinstance(tree, dict):
-        return ShownDelivery("", "", "", "", "", None)
+        return ShownDelivery("", "", "", "", "", "", None)
     records = (tree.get(name) for name in ("payout", "payment"))
     record: Any = next((each for each in records if isinstance(each, dict)), {})
     amount = record.get("amount")
@@ -90,9 +96,18 @@ def read_delivery(body: bytes) -> ShownDelivery:
         record=_line(record.get("id")),
         status=_line(record.get("status")),
         amount=_line(shown),
+        money=_line(_money(amount) if is_form else shown),
         reference=_line(masked(record.get("reference"), "reference")),
         body=masked(tree),
     )
+
+
+def _money(amount: Mapping[str, Any]) -> object:
+    """An amount as we write it, if it is one; else as the delivery does."""
+    value, currency = str(amount.get("value")), amount.get("currency")
+    if _NUMBER.fullmatch(value) and isinstance(currency, str) and _CURRENCY.fullmatch(currency):
+        return amount_text(currency, Decimal(value))
+    return amount.get("formatted") or amount.get("value")
 
 
 def _line(value: object) -> str:
