@@ -155,7 +155,7 @@ STATES: Mapping[str, State] = {
 
 SMALL_TARGETS = """() => [...document.querySelectorAll(
     'main :is(button, .button, .quiet, .option, select, input:not([type=radio], [type=hidden]))'
-)].filter((it) => it.getBoundingClientRect().height < 44).map((it) => it.outerHTML)"""
+)].filter((it) => it.checkVisibility() && it.getBoundingClientRect().height < 44).map((it) => it.outerHTML)"""
 SPLIT = """() => [...document.querySelectorAll('.amount')].filter(
     (it) => it.clientHeight > 1.5 * parseFloat(getComputedStyle(it).fontSize)
 ).map((it) => it.textContent)"""

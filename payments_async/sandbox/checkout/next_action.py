@@ -14,11 +14,16 @@ from .responses import qr_code
 from .session_view import SessionView
 
 CODE_DIGITS = 6
+ON_PHONE = ("approve_on_phone", "collect_otp", "scan_qr_code")
+"""The actions that the payer answers on a phone."""
+
+MESSAGED = ("approve_on_phone", "collect_otp")
+"""Those that send a message to it."""
 
 
 def one_time_code(session: CheckoutRecord, attempt: AttemptRecord) -> str:
-    """The code that the simulated phone shows for an attempt."""
-    digest = sha256(f"{session.form_token}:{attempt.id}".encode()).hexdigest()
+    """The code in the newest message on the simulated phone."""
+    digest = sha256(f"{session.form_token}:{attempt.id}:{attempt.messages}".encode()).hexdigest()
     return f"{int(digest, 16) % 10**CODE_DIGITS:0{CODE_DIGITS}d}"
 
 
@@ -37,6 +42,7 @@ def action_context(view: SessionView) -> dict[str, object]:
         "simulated": texts.simulated and (texts.simulated[0], view.say(texts.simulated[1])),
         "refresh": texts.refresh,
         "digits": CODE_DIGITS,
+        "again": kind in MESSAGED,
         "qr": qr_code(f"{view.world.origin}{view.address('phone')}") if kind == "scan_qr_code" else None,
         "details": (
             (view.say(Text("To")), view.appearance.brand),

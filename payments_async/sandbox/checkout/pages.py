@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import attrs
+
 from ..common.timestamps import moment
 from ..common.values import Answer
 from .appearance import appearance_of
@@ -11,7 +13,7 @@ from .choices import Choice, country_options, first_choice, method_options, type
 from .language import Language, Text
 from .messages import ALREADY_PAID, NOT_PAID, Message, message_for, under_way_instead
 from .method_catalogue import FieldProblem, find_method
-from .next_action import action_context
+from .next_action import ON_PHONE, action_context
 from .responses import page, redirect
 from .session_view import PAYABLE, UNFINISHED, SessionView, was_rerouted
 
@@ -112,6 +114,33 @@ def _retry(view: SessionView) -> dict[str, str]:
     return {"other": other, "same": view.address(country=country, method=same.code) if same else other}
 
 
+@attrs.frozen
+class TimeLeft:
+    """How long a payment can still be paid: in seconds, of `whole` seconds, and as text."""
+
+    seconds: int
+    whole: int
+
+    @property
+    def text(self) -> str:
+        """Hours if any, minutes and seconds, as a stopwatch has them."""
+        minutes, seconds = divmod(self.seconds, 60)
+        hours, rest = divmod(minutes, 60)
+        return f"{hours}:{rest:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+    @property
+    def percent(self) -> int:
+        """The share that is left."""
+        return round(100 * self.seconds / self.whole)
+
+
+def time_left(view: SessionView) -> TimeLeft:
+    """How long the payment can still be paid."""
+    payment = view.payment
+    left = max(0.0, payment.expires_at - view.world.now)
+    return TimeLeft(round(left), round(payment.expires_at - payment.created_at))
+
+
 def _common(view: SessionView, heading: str) -> dict[str, object]:
     """The context of every page of a session."""
     payment = view.payment
@@ -126,6 +155,8 @@ def _common(view: SessionView, heading: str) -> dict[str, object]:
         "until": moment(payment.expires_at),
         "paid_at": moment(payment.completed_at) if payment.completed_at is not None else None,
         "method_label": used.label if used else None,
+        "beside": active and active.plan.outcome.action in ON_PHONE and payment.is_open,
+        "left": time_left(view),
         "instead": under_way_instead(view, view.query.get("method")),
         "refresh": None,
         "problems": (),

@@ -64,7 +64,9 @@ def doubt_at(payment: PaymentRecord, now: float) -> float | None:
 
 def step_of(payment: PaymentRecord, now: float) -> str:
     """The step of a payment. A form made at another step has no effect, so none is submitted twice."""
-    return f"{len(payment.attempts)}-{state_of(payment, now)}"
+    active = payment.active_attempt
+    sent_again = f"-{active.messages}" if active and active.messages > 1 else ""
+    return f"{len(payment.attempts)}-{state_of(payment, now)}{sent_again}"
 
 
 def was_rerouted(payment: PaymentRecord) -> bool:

@@ -13,7 +13,7 @@ from ..common.scenario_words import ScenarioOutcome
 from ..common.values import Answer
 from ..records.payments import settle_attempt
 from .language import Text
-from .next_action import one_time_code
+from .next_action import ON_PHONE, one_time_code
 from .pages import not_understood
 from .responses import page, redirect
 from .session_view import SessionView
@@ -35,9 +35,7 @@ class SimulatedPage:
 SIMULATED_PAGES: Mapping[str, SimulatedPage] = {
     "bank": SimulatedPage(Text("Simulated bank"), ("redirect_to_url", "display_payment_instructions")),
     "frame": SimulatedPage(Text("Simulated bank"), ("embed_iframe",), framed=True),
-    "phone": SimulatedPage(
-        Text("Simulated phone"), ("approve_on_phone", "collect_otp", "scan_qr_code"), returns=False
-    ),
+    "phone": SimulatedPage(Text("Simulated phone"), ON_PHONE, returns=False),
     "provider": SimulatedPage(Text("Simulated card provider"), ("complete_with_sdk",)),
 }
 
@@ -63,7 +61,8 @@ def show(view: SessionView) -> Answer:
         "framed": place.framed or abroad,
         "follows": part == "phone" and view.page is None,  # it is shown beside the page that pays
     }
-    frames = "*" if abroad else "'self'" if place.framed else "'none'"
+    beside = place.framed or context["follows"]
+    frames = "*" if abroad else "'self'" if beside else "'none'"
     return page("simulated.html", context, view.appearance, frames=frames)
 
 
@@ -72,13 +71,13 @@ def take(view: SessionView) -> Answer:
     part, answer = _part(view), view.form.get("answer", "")
     if answer not in ("approve", "decline"):
         return not_understood(view)
-    if view.form.get("step") != view.step or _awaited_action(view, SIMULATED_PAGES[part]) in (
-        None,
-        "collect_otp",
-    ):
+    place = SIMULATED_PAGES[part]
+    asked = _awaited_action(view, place) if view.form.get("step") == view.step else None
+    if asked not in (None, "collect_otp"):
+        settle_attempt(view.world, view.tenant, view.attempt, None if answer == "approve" else _DECLINED)
+    elif place.returns:
         return show_state(view)
-    settle_attempt(view.world, view.tenant, view.attempt, None if answer == "approve" else _DECLINED)
-    return redirect(view.address("payment" if SIMULATED_PAGES[part].returns else part))
+    return redirect(view.address("payment" if place.returns else part))
 
 
 def _part(view: SessionView) -> str:

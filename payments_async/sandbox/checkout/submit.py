@@ -13,12 +13,12 @@ from urllib.parse import urlencode
 from ..common.magic_numbers import magic_scenario
 from ..common.scenario_words import ScenarioOutcome, Timing
 from ..common.values import Answer
-from ..records.payments import settle_attempt, start_attempt
+from ..records.payments import message_payer, settle_attempt, start_attempt
 from ..records.records import Plan, plan_for
 from .choices import missing_choices, read_choice, typed_fields
 from .messages import under_way_instead
 from .method_catalogue import PHONE, CatalogueMethod, FieldProblem, plain_number, problems_with
-from .next_action import one_time_code
+from .next_action import MESSAGED, one_time_code
 from .pages import action_page, choosing, not_understood
 from .responses import redirect
 from .session_view import CANCELLED_CODE, PAYABLE, SessionView
@@ -100,6 +100,13 @@ def _enter_code(view: SessionView) -> Answer:
     return redirect(view.address("payment"))
 
 
+def _send_again(view: SessionView) -> Answer:
+    """Send one more message to the payer's phone, for a payer who got none."""
+    if view.state == "action" and view.attempt.plan.outcome.action in MESSAGED:
+        message_payer(view.world, view.attempt)
+    return show_state(view)
+
+
 def _cancel(view: SessionView) -> Answer:
     """Cancel an attempt that waits for the payer. A running one stays, because it may still succeed."""
     if view.state == "action":
@@ -111,5 +118,6 @@ _DOES: Mapping[str, Callable[[SessionView], Answer]] = {
     "pay": _pay,
     "choose": _choose,
     "code": _enter_code,
+    "again": _send_again,
     "cancel": _cancel,
 }

@@ -26,7 +26,7 @@ from ..records.tenants import KeyStatus, Tenant
 from ..webhooks import Webhook
 from ..webhooks.queue import WebhookQueue
 
-VERSION: Final = 2
+VERSION: Final = 3
 """The schema version of the rows. A change of any struct here, or of its parts, takes the next number."""
 
 StateRow = tuple[str, bytes]

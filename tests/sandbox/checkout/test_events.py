@@ -21,11 +21,14 @@ class Tab:
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self.response = response
 
-    async def next(self) -> str:
-        """The next event's data, comments passed over; empty at the end."""
+    async def next(self, kind: str = "message") -> str:
+        """The data of the next event of a kind, others and comments passed over; empty at the end."""
+        found = "message"
         async for line in self.response.content:
-            if line.startswith(b"data: "):
-                return line.removeprefix(b"data: ").decode().strip()
+            name, _, value = line.decode().strip().partition(": ")
+            found = value if name == "event" else found if name else "message"
+            if name == "data" and found == kind:
+                return value
         return ""
 
 
@@ -78,6 +81,20 @@ async def test_what_time_alone_changes_is_sent_when_it_happens(
         for step in steps:
             assert await tab.next() == step
             sandbox.advance(5 if scenario != "hang" else 3600 if step == "1-unknown" else 60)
+
+
+async def test_the_time_left_is_sent_at_first_and_when_the_clock_was_moved(
+    sandbox: Sandbox, payer: Payer
+) -> None:
+    async with following(sandbox, payer.path()) as tab:
+        assert await tab.next("clock") == "3600 0"
+        payer.pay("sandbox_mobile", phone="+22990000000")
+        sandbox.advance(90)
+        payer.answer("phone", "decline")
+        assert await tab.next("clock") == "3510 0"
+        sandbox.clock.set_speed(1e-6)
+        payer.pay("sandbox_bank")
+        assert await tab.next("clock") == "3510 1e-06"
 
 
 async def test_a_running_clock_brings_steps_by_itself() -> None:

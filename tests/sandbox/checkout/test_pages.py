@@ -482,12 +482,12 @@ def test_its_policy_allows_its_own_files_and_nothing_else(api: Api) -> None:
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
-def test_only_the_banks_window_may_be_framed_and_only_by_us(api: Api) -> None:
+def test_only_the_banks_window_and_the_phone_may_be_framed_and_only_by_us(api: Api) -> None:
     payer = visit(api)
     framed = {
         part: policy_of(payer.get(f"/{part}"))["frame-ancestors"] for part in ("frame", "bank", "phone")
     }
-    assert framed == {"frame": "'self'", "bank": "'none'", "phone": "'none'"}
+    assert framed == {"frame": "'self'", "bank": "'none'", "phone": "'self'"}
 
 
 @pytest.mark.fact("request.payment.return_url.payer-lands", "service.return-is-not-proof")
@@ -566,6 +566,79 @@ def test_the_code_that_was_sent_pays_and_no_other_does(api: Api) -> None:
     assert payer.collected == 0
     payer.send(**{**payer.form("/payment"), "do": "code", "code": f"{code[:3]} {code[3:]}"})
     assert payer.collected == 50
+
+
+@pytest.mark.parametrize("method", ["sandbox_mobile_code", "sandbox_mobile"])
+def test_a_message_that_was_sent_again_replaces_the_last_one(api: Api, method: str) -> None:
+    payer = visit(api)
+    payer.pay(method, phone="+22990000000")
+    first, form, before = payer.look("/phone"), payer.form("/payment"), api.sandbox.journal.last
+    assert payer.step == "1-action"
+    assert payer.send(**{**form, "do": "again"}).headers["Location"] == payer.path("/payment")
+    second = payer.look("/phone")
+    assert second != first
+    assert payer.step == "1-action-2"
+    assert api.sandbox.journal.last == before + 1  # wakes whoever follows
+    payer.send(**{**form, "do": "again"})  # a double click
+    assert payer.look("/phone") == second
+    if method == "sandbox_mobile":
+        assert "Message 2" in second
+        payer.answer("phone")
+    else:
+        old, new = (re.findall(r"<b>(\d{6})</b>", page)[0] for page in (first, second))
+        answer = payer.send(**{**payer.form("/payment"), "do": "code", "code": old})
+        assert "not the code we sent" in answer.body.decode()
+        payer.send(**{**payer.form("/payment"), "do": "code", "code": new})
+    assert (payer.collected, payer.attempts) == (50, 1)
+
+
+def test_nothing_is_sent_again_where_no_message_was_sent(api: Api) -> None:
+    payer = visit(api)
+    payer.pay("sandbox_wallet")
+    assert payer.send(**{**payer.form("/payment"), "do": "again"}).status == 303
+    assert payer.step == "1-action"
+    form = payer.form("/payment")
+    payer.answer("phone")
+    assert payer.send(**{**form, "step": payer.step, "do": "again"}).status == 303
+    assert payer.collected == 50
+
+
+def test_the_phone_stands_beside_what_waits_for_it(api: Api) -> None:
+    payer = visit(api)
+    assert "Simulated phone" not in payer.look()
+    payer.pay("sandbox_mobile", phone="+22990000000")
+    assert payer.path("/phone") in Read(payer.look("/payment")).fetched
+    payer.answer("phone")
+    assert payer.path("/phone") not in Read(payer.look("/payment")).fetched
+    other = visit(api)
+    other.pay("sandbox_bank")
+    assert other.path("/phone") not in Read(other.look("/payment")).fetched
+
+
+@pytest.mark.parametrize(
+    ("gone", "text", "share"),
+    [(0, "1:00:00", 100), (1, "59:59", 100), (1800, "30:00", 50), (3595, "0:05", 0)],
+)
+def test_a_page_that_waits_for_the_payer_shows_the_time_left(
+    api: Api, gone: int, text: str, share: int
+) -> None:
+    payer = visit(api)
+    payer.pay("sandbox_bank")
+    api.sandbox.advance(gone)
+    page = payer.look("/payment")
+    assert f">{text}</b>" in page
+    assert f'stroke-dasharray="{share} 100"' in page
+
+
+def test_who_tries_again_finds_the_phone_number_typed(api: Api) -> None:
+    payer = visit(api)
+    payer.pay("sandbox_mobile", phone="+229 90 00 00 42")
+    payer.answer("phone", "decline")
+    again = Read(payer.look("?country=BJ&method=sandbox_mobile_code")).filled
+    assert again["sandbox_mobile-phone"] == again["sandbox_mobile_code-phone"] == "+22990000042"
+    payer.pay("sandbox_bank")
+    payer.send(**payer.form("/payment"))
+    assert Read(payer.look("?country=BJ")).filled["sandbox_mobile-phone"] == ""
 
 
 def test_a_code_is_taken_only_where_one_was_asked_for(api: Api) -> None:

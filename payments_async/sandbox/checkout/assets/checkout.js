@@ -40,9 +40,11 @@ const renew = async (step) => {
   main.replaceWith(fresh);
   document.querySelector("footer").replaceWith(page.querySelector("footer"));
   document.title = page.title;
+  const beside = page.querySelector(".beside");
+  if (beside && !document.querySelector(".beside")) fresh.after(beside);
   const heading = fresh.querySelector("h1");
   document.querySelector(".live").textContent = heading.textContent;
-  heading.focus();
+  if (window === top) (fresh.querySelector("[autofocus]") ?? heading).focus();
   history.replaceState(null, "", main.dataset.page);
   enhance();
 };
@@ -63,11 +65,64 @@ const follow = () => {
   stream = new EventSource(events);
   // a page that cannot be read now is tried again when the stream comes back: that begins with the step
   stream.addEventListener("message", ({ data }) => { renewal = renewal.then(() => renew(data)).catch(() => {}); });
+  stream.addEventListener("clock", ({ data }) => {
+    const [left, speed] = data.split(" ").map(Number);
+    clock = { left, speed, at: performance.now() };
+    tick();
+  });
   stream.addEventListener("error", () => {
     if (stream?.readyState !== EventSource.CLOSED) return;
     leave();
     setTimeout(follow, AGAIN);
   });
+};
+
+// --- the time left -------------------------------------------------------------------------------
+// The sandbox's clock may stand still, run fast or skip: the stream says so, and the page counts on from there.
+let clock = null;
+
+const stopwatch = (seconds) => {
+  const [hours, minutes, rest] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
+  const shown = (number) => String(number).padStart(2, "0");
+  return hours ? `${hours}:${shown(minutes)}:${shown(rest)}` : `${minutes}:${shown(rest)}`;
+};
+
+const tick = () => {
+  const shown = document.querySelector(".left");
+  if (!shown || !clock) return;
+  const left = Math.max(0, Math.round(clock.left - ((performance.now() - clock.at) / 1000) * clock.speed));
+  shown.querySelector("b").textContent = stopwatch(left);
+  shown.querySelector(".rest").setAttribute("stroke-dasharray", `${(100 * left) / shown.dataset.whole} 100`);
+};
+
+// --- what the payer has to do --------------------------------------------------------------------
+// A code is sent with its last digit; what is offered for later comes later.
+const entered = ({ target }) => {
+  const wanted = Number(target.dataset?.digits);
+  if (wanted && target.value.replace(/\D/g, "").length === wanted) target.form.requestSubmit();
+};
+
+const later = (form) => {
+  form.hidden = true;
+  setTimeout(() => { form.hidden = false; }, form.dataset.later * 1000);
+};
+
+const copyable = (list) => {
+  for (const row of list.children) {
+    const [name, value] = [row.querySelector("dt"), row.querySelector("dd bdi")];
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "copy";
+    button.textContent = list.dataset.copy;
+    button.ariaLabel = `${list.dataset.copy}: ${name.textContent}`;
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(value.textContent);
+      button.textContent = list.dataset.copied;
+      document.querySelector(".live").textContent = `${list.dataset.copied}: ${name.textContent}`;
+      setTimeout(() => { button.textContent = list.dataset.copy; }, 2000);
+    });
+    value.parentElement.append(button);
+  }
 };
 
 // --- choosing ------------------------------------------------------------------------------------
@@ -146,6 +201,9 @@ const goOn = (link) => {
 
 const enhance = () => {
   follow();
+  tick();
+  for (const form of document.querySelectorAll("form[data-later]")) later(form);
+  for (const list of document.querySelectorAll("[data-copy]")) copyable(list);
   for (const container of document.querySelectorAll("[data-mount]")) mount(container);
   for (const link of document.querySelectorAll("[data-onward]")) goOn(link);
 };
@@ -153,6 +211,8 @@ const enhance = () => {
 document.addEventListener("submit", guard);
 document.addEventListener("change", chose);
 document.addEventListener("input", typed);
+document.addEventListener("input", entered);
+setInterval(tick, 1000);
 document.addEventListener("visibilitychange", follow);
 addEventListener("pointerdown", () => { pressed = true; }, true);
 for (const end of ["pointerup", "pointercancel"]) addEventListener(end, release, true);
