@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Final
 
 import attrs
@@ -13,7 +13,7 @@ from ..._runtime import Timer
 from ...errors import PaymentsError
 from .._activity import Doing, Waits
 from ..ledger.ledger import Ledger
-from ..ledger_errors import NO_INTENT
+from ..ledger_errors import NO_INTENT, LedgerError
 from ..protocol.records import Claim
 from ..protocol.responses import FATAL, refuses_access, why
 from ..protocol.stop_rules import Stop, StopRules
@@ -101,6 +101,8 @@ class Engine:
             if self._cutting is not None:
                 self._cutting.cancel()
             await self._recorder.close()
+        with suppress(LedgerError):  # figures decide nothing
+            await self._ledger.save_figures()
 
     async def check_access(self) -> None:
         try:

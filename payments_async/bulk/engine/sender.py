@@ -24,6 +24,7 @@ from ..protocol.identifiers import body_hash
 from ..protocol.records import LedgerRow, Resend, RowOutcome
 from ..protocol.responses import Posted, why_of
 from ..protocol.rows_in_doubt import Action, at_start
+from ..protocol.run_figures import RowAttempt, ending_of
 from ..protocol.stop_rules import Stop
 from .doubt_queue import BackOff, UnresolvedRow
 from .recorder import Recorder
@@ -73,6 +74,7 @@ class Sender:
 
     async def _send(self, row: LedgerRow, at: Timestamps) -> None:
         tries, doubt = TRIES, row.known.was_doubtful
+        is_first = row.known.intents <= 1
         while not self._stopping.halted:
             elapsed = _with_margin(self._age(at))
             match send_block(durable=True, under_way=0, same_bytes=same_bytes(row), age_of_intent=elapsed):
@@ -92,6 +94,9 @@ class Sender:
             posted = await self._post(row, INTENT_LIFETIME + _MARGIN - elapsed.at_most)
             if posted is None:
                 return
+            if posted.word:
+                self._note(row, posted, is_first=is_first)
+                is_first = False
             outage = self._is_outage(posted)
             if posted.counts and not outage:
                 was_sent = posted.reply.verdict != "not_sent"
@@ -103,6 +108,17 @@ class Sender:
             elif step not in (Step.AGAIN, Step.PAUSE):
                 await self._conclude(row, posted, step)
                 return
+
+    def _note(self, row: LedgerRow, posted: Posted, *, is_first: bool) -> None:
+        """Count the answer. Attempts are kept of rows that are not created at once."""
+        service, recorder, ending = self._service, self._ledger.recorder, ending_of(posted.reply)
+        at = service.now()
+        if recorder.add(at, ending, posted.took) or ending == "refused":
+            limit = service.limit()
+            recorder.limit(at, limit.limit / 60.0, limit.closed_for)
+        if not (is_first and ending == "created"):
+            replayed = posted.reply.replayed
+            recorder.attempt(row.number, RowAttempt(at, posted.word, posted.took, replayed))
 
     def _age(self, then: Timestamps) -> ElapsedRange:
         return age(then, self._service.moment(), self._service.started)

@@ -8,6 +8,7 @@ from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Final
 
+from ..._rate_limit.limits import LimitSnapshot
 from ..._request.pages import PAYOUTS
 from ..._runtime import Runtime
 from ...arguments import PayoutPreparation
@@ -61,6 +62,14 @@ class Service:
         elapsed = self.runtime.monotonic() - self._began
         server = None if self._heard is None else self._heard[0] + elapsed - self._heard[1]
         return Timestamps(self._wall(), elapsed, self._session, server)
+
+    def now(self) -> float:
+        """Read the clock that decides, in seconds since 1970."""
+        return self._wall()
+
+    def limit(self) -> LimitSnapshot:
+        """The limit of writes, as it is now."""
+        return self._client.limits_snapshot()["write"]
 
     async def post(
         self, row: LedgerRow, seconds: float, may_send: Callable[[], bool] | None = None

@@ -13,12 +13,11 @@ from ..ledger.ledger import Ledger
 from ..loading.differences import shown_key
 from ..protocol.records import IntentTimes, LedgerRow
 from ..protocol.row_state import RowState
-from ..protocol.run_figures import RowAttempts
+from ..protocol.run_figures import NO_ATTEMPTS, RowAttempts
 from .rows import record
 
 _LOOKED_AT: Final = (RowState.IN_DOUBT, RowState.CONFLICT, RowState.REJECTED)
 """States that need a person, the most urgent first."""
-_NO_ATTEMPTS: Final = RowAttempts()
 
 
 @attrs.frozen
@@ -111,7 +110,7 @@ async def _first(rows: AsyncIterable[LedgerRow], most: int) -> AsyncIterator[Led
 
 async def _views(ledger: Ledger, rows: Sequence[LedgerRow]) -> list[RowView]:
     attempts, times = await ledger.attempts([row.number for row in rows]), await ledger.intent_times(rows)
-    return [_view(row, attempts.get(row.number, _NO_ATTEMPTS), times.get(row.number)) for row in rows]
+    return [_view(row, attempts.get(row.number, NO_ATTEMPTS), times.get(row.number)) for row in rows]
 
 
 def _view(row: LedgerRow, attempts: RowAttempts, at: IntentTimes | None) -> RowView:

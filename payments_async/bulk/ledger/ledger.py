@@ -49,6 +49,7 @@ from ..protocol.recovery import LossState
 from ..protocol.row_state import RowState
 from ..protocol.run_figures import RowAttempts, RunSeries
 from ..protocol.stop_rules import StopRules
+from .run_recorder import RunRecorder
 
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
 _MISMATCHES: Final[tuple[tuple[str, type[LedgerMismatch]], ...]] = (
@@ -304,13 +305,20 @@ class Ledger(ABC):
 
     # How runs went: figures that decide nothing
 
-    async def series(self) -> RunSeries:
-        """The answers of all runs so far, second by second, of all processes."""
-        return RunSeries()
+    recorder: RunRecorder
+    """The figures of this run. They are stored with outcomes, about once a second."""
 
+    @abstractmethod
+    async def save_figures(self) -> None:
+        """Store the figures of this run that are not stored yet."""
+
+    @abstractmethod
+    async def series(self) -> RunSeries:
+        """The answers of all runs so far, second by second: of this one until now, of others as stored."""
+
+    @abstractmethod
     async def attempts(self, numbers: Collection[int]) -> Mapping[int, RowAttempts]:
         """{row number: its attempts}, at most a thousand, without rows that were created at once."""
-        return {}
 
 
 class SharedLedger(Ledger):

@@ -49,6 +49,8 @@ class Posted:
     """True if the post used up a try; False when our own pacing held it back."""
     took: float = 0.0
     """Seconds from sending to the answer, or to the timeout."""
+    word: str = ""
+    """The status, or what happened to the request, in a word: `201`, `timeout`; "" when none was made."""
 
 
 def succeeded(payout: Payout) -> Posted:
@@ -57,7 +59,9 @@ def succeeded(payout: Payout) -> Posted:
     replayed = answer is not None and answer.replayed
     status = 200 if answer is None else answer.status
     reply = AttemptReply(status, "executed", replayed, "matching", payout.id)
-    return Posted(reply, status_of(payout), is_over(payout), failure=failure_of(payout))
+    took = 0.0 if answer is None else answer.attempts[-1].elapsed
+    facts = (status_of(payout), is_over(payout), failure_of(payout))
+    return Posted(reply, *facts, took=took, word=str(status))
 
 
 def failed(error: PaymentsError, reference: str) -> Posted:
@@ -81,7 +85,8 @@ def failed(error: PaymentsError, reference: str) -> Posted:
         withheld=failure == "withheld",
     )
     code = attempt.reason if attempt.status is None else f"HTTP {attempt.status}"
-    return Posted(reply, code=code, message=_words(cause), took=attempt.elapsed)
+    word = "" if reply.withheld else attempt.reason if attempt.status is None else str(attempt.status)
+    return Posted(reply, code=code, message=_words(cause), took=attempt.elapsed, word=word)
 
 
 def _is_anothers_doubt(error: PaymentsError) -> bool:

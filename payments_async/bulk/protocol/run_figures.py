@@ -10,12 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
 import attrs
 
+from .attempts import AttemptReply
+
 MOST_BUCKETS: Final = 3600
 """Buckets of a series: an hour in seconds, two in buckets of two seconds, and so on."""
+SHORTENED: Final = 0.75
+"""The share of these that are left, at most, once a ledger has merged neighbours: so it seldom has to."""
 _LEAST: Final = 0.001
 _OCTAVE: Final = 4
 BOUNDS: Final[tuple[float, ...]] = tuple(
@@ -25,6 +29,19 @@ BOUNDS: Final[tuple[float, ...]] = tuple(
 KEPT_FIRST: Final = 3
 KEPT_LAST: Final = 5
 """Attempts of a row that are kept: so many of the first, and so many of the last."""
+
+
+Ending = Literal["created", "refused", "failed", "no_answer"]
+"""How a request ended: as the fields of a `SeriesBucket`."""
+
+
+def ending_of(reply: AttemptReply) -> Ending:
+    """Say how a request for a row ended."""
+    if reply.verdict == "executed" and reply.record == "matching":
+        return "created"
+    if reply.status is None:
+        return "no_answer"
+    return "refused" if reply.status == 429 else "failed"
 
 
 @attrs.frozen
@@ -160,9 +177,13 @@ class RunSeries:
 
     def __add__(self, other: RunSeries) -> RunSeries:
         """Add up two series, of two workers or of two runs; its buckets are the wider ones, or wider."""
-        if not other.buckets:
-            return attrs.evolve(self, times=self.times + other.times)
-        return RunSeries.of((*self.buckets, *other.buckets), self.times + other.times)
+        times, mine, others = self.times + other.times, self.buckets, other.buckets
+        if not others:
+            return RunSeries(mine, times)
+        is_later = bool(mine) and other.seconds <= self.seconds and mine[-1].at <= others[0].at
+        if is_later and len(mine) + len(others) <= MOST_BUCKETS:  # the usual case: most stay as they are
+            return RunSeries((*mine[:-1], *_merged((mine[-1], *others), self.seconds).values()), times)
+        return RunSeries.of((*mine, *others), times)
 
     def between(self, begin: float, end: float, most: int) -> tuple[SeriesBucket, ...]:
         """Buckets without a gap for a chart, of one width, at most `most` (and one more at an end)."""
@@ -190,6 +211,56 @@ def _merged(buckets: Iterable[SeriesBucket], seconds: int) -> dict[int, SeriesBu
         known = found.get(wide.at)
         found[wide.at] = wide if known is None else known + wide
     return found
+
+
+@attrs.frozen
+class SpeedFigures:
+    """How a batch is doing at one moment, in a few figures: for a status file, a line or a board."""
+
+    limit: float | None = None
+    """Payouts a second that the limit in force allows; None if unknown."""
+    closed: bool = False
+    """True if a 429 keeps the limit closed now."""
+    p50: float | None = None
+    """Seconds within which half of all answers came; None without answers."""
+    p95: float | None = None
+    p99: float | None = None
+    refused: int = 0
+    """Answers 429, of all runs so far."""
+    failed: int = 0
+    """Other answers than 2xx and 429."""
+    no_answer: int = 0
+    minute: tuple[int, ...] = ()
+    """Payouts created in each of the last 60 seconds, the present one last; fewer at the beginning."""
+
+    @classmethod
+    def of(cls, series: RunSeries, now: float) -> Self:
+        """Make the figures of this moment, seconds since 1970."""
+        total, second = series.total, int(now)
+        begin = max(second - 59, min(series.begin or second, second))
+        recent = [each for each in series.buckets if each.at <= second < each.at + each.seconds]
+        percentiles = (series.times.percentile(percent) for percent in (50, 95, 99))
+        return cls(
+            next((each.limit for each in reversed(series.buckets) if each.limit is not None), None),
+            any(each.closed for each in recent),
+            *(None if seconds is None else round(seconds, 4) for seconds in percentiles),
+            refused=total.refused,
+            failed=total.failed,
+            no_answer=total.no_answer,
+            minute=tuple(each.created // each.seconds for each in series.between(begin, second + 1, 60)),
+        )
+
+    def facts(self) -> dict[str, Any]:
+        """The same as JSON values."""
+        return attrs.asdict(self)
+
+    @classmethod
+    def read(cls, facts: object) -> Self | None:
+        """Parse what `facts` wrote; None for anything else."""
+        names = attrs.fields_dict(cls).keys()
+        if not isinstance(facts, Mapping) or facts.keys() != names or not isinstance(facts["minute"], list):
+            return None
+        return cls(**{**facts, "minute": tuple(facts["minute"])})
 
 
 @attrs.frozen
@@ -246,6 +317,30 @@ class RowAttempts:
         """Parse what `facts` wrote. Raises KeyError, TypeError."""
         first, last = (tuple(RowAttempt(**each) for each in facts[part]) for part in ("first", "last"))
         return cls(facts["made"], first, last)
+
+
+NO_ATTEMPTS: Final = RowAttempts()
+
+
+@attrs.frozen
+class RunFigures:
+    """What a ledger stores of a run, or of a part of one."""
+
+    series: RunSeries = RunSeries()
+    attempts: Mapping[int, RowAttempts] = attrs.field(factory=dict)
+    """{row number: attempts of rows that were not created at once}."""
+
+    @property
+    def is_empty(self) -> bool:
+        """True if there is nothing to store."""
+        return not (self.series.buckets or self.attempts)
+
+    def __add__(self, later: RunFigures) -> RunFigures:
+        """Add later figures."""
+        attempts = {
+            number: self.attempts.get(number, NO_ATTEMPTS) + added for number, added in later.attempts.items()
+        }
+        return RunFigures(self.series + later.series, {**self.attempts, **attempts})
 
 
 def one_attempt(attempt: RowAttempt) -> RowAttempts:

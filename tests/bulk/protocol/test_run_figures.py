@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Final
 
 import pytest
@@ -13,6 +14,7 @@ from payments_async.bulk.protocol.run_figures import (
     RowAttempts,
     RunSeries,
     SeriesBucket,
+    SpeedFigures,
     one_attempt,
     time_class,
 )
@@ -109,3 +111,29 @@ def test_attempts_that_two_runs_kept_become_one_list() -> None:
     assert str(both) == "timeout 503 409 201"
     assert [each.at for each in both] == [1.0, 2.0, 3.0, 4.0]
     assert both.omitted == 0
+
+
+def test_a_batch_in_a_few_figures() -> None:
+    buckets = (
+        SeriesBucket(90, created=9, refused=1, limit=20.0),
+        SeriesBucket(100, failed=2, no_answer=1, closed=0.5),
+    )
+    figures = SpeedFigures.of(RunSeries(buckets, _times(0.1, 0.1, 1.0)), 100.7)
+    assert (figures.limit, figures.closed) == (20.0, True)
+    assert (figures.refused, figures.failed, figures.no_answer) == (1, 2, 1)
+    assert figures.minute == (9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    assert figures.p50 is not None
+    assert figures.p99 is not None
+    assert 0.08 < figures.p50 < 0.12 < 0.8 < figures.p99 < 1.2
+    assert SpeedFigures.of(RunSeries(buckets, AnswerTimes()), 101.0).closed is False
+    assert len(SpeedFigures.of(RunSeries(buckets, AnswerTimes()), 900.0).minute) == 60
+    assert SpeedFigures.read(json.loads(json.dumps(figures.facts()))) == figures
+
+
+@pytest.mark.parametrize("facts", [None, [], {}, {"limit": 1}, {**SpeedFigures().facts(), "minute": 3}])
+def test_what_is_no_figures_is_read_as_none(facts: object) -> None:
+    assert SpeedFigures.read(facts) is None
+
+
+def test_a_run_without_answers_has_no_figures_yet() -> None:
+    assert SpeedFigures.of(RunSeries(), 100.0) == SpeedFigures(minute=(0,))

@@ -18,8 +18,10 @@ from ...protocol.clocks import Timestamps
 from ...protocol.leases import BatchState, IntentBlock
 from ...protocol.records import LedgerRow, NewRow, Resend, RowOutcome
 from ...protocol.row_state import OPEN, IllegalTransition, RowState
+from ...protocol.run_figures import RunFigures
 from . import chunks as _chunks
 from . import rows as _rows
+from . import run_figures
 from .batches import noted as _noted
 from .batches import reopening
 from .chunks import WHOLE, Batch, Chunk, Entered, Locked
@@ -109,8 +111,11 @@ class Committer:
 
         return await self._commit(work)
 
-    async def record(self, outcomes: Iterable[RowOutcome]) -> Commit:
-        """Add outcomes to what is known of rows. One of another generation or body adds nothing."""
+    async def record(self, outcomes: Iterable[RowOutcome], figures: RunFigures | None = None) -> Commit:
+        """Add outcomes to what is known of rows. One of another generation or body adds nothing.
+
+        `figures`: to be stored with them.
+        """
         learned: dict[int, list[RowOutcome]] = {}
         for outcome in outcomes:
             learned.setdefault(outcome.number, []).append(outcome)
@@ -121,9 +126,20 @@ class Committer:
         async def work(transaction: Transaction) -> Commit:
             locked, found = await self._wanted(transaction, learned)
             moves = [(each, move(locked, each.row.number)) for each in found]
-            return self._entered(transaction, locked, "record", moves, {})
+            done = self._entered(transaction, locked, "record", moves, {})
+            if figures is not None:
+                await self._write_figures(transaction, figures)
+            return done
 
         return await self._commit(work)
+
+    async def save(self, figures: RunFigures) -> None:
+        """Store figures alone."""
+        await self.database.commit(lambda transaction: self._write_figures(transaction, figures))
+
+    async def _write_figures(self, transaction: Transaction, figures: RunFigures) -> None:
+        lane = run_figures.lane_of(self.clock().session)
+        await run_figures.write(transaction, self.batch.batch, lane, figures)
 
     async def replace(
         self,

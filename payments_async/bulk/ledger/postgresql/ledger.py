@@ -10,6 +10,7 @@ from ...ledger_errors import (
     InputPaidElsewhere,
     LeaseLost,
     LedgerClosed,
+    LedgerError,
     LedgerMissing,
     LedgerOfAnotherBatch,
     LedgerRefused,
@@ -32,9 +33,11 @@ from ...protocol.records import (
 )
 from ...protocol.recovery import LossState, Standbys
 from ...protocol.row_state import UNFINISHED, RowState
+from ...protocol.run_figures import RowAttempts, RunSeries
 from ...protocol.stop_rules import StopRules
 from ..ledger import Edits, SharedLedger
-from . import batches
+from ..run_recorder import RunRecorder
+from . import batches, run_figures
 from . import chunks as _chunks
 from .batches import BatchFacts
 from .check import checked
@@ -48,7 +51,7 @@ from .importing import Loading, one_input, same_input
 from .reader import RowReader
 from .recovering import Recovery
 from .rows import undamaged
-from .schema import rows_table, states_table
+from .schema import FIGURES_TABLES, rows_table, states_table
 from .setup import Role, require_rights, require_tables
 from .standbys import standbys
 
@@ -70,6 +73,7 @@ class PostgresLedger(SharedLedger):
         """Batches that were reported to have the same input."""
         self._discarded = False
         self._heads = Heads()
+        self.recorder: RunRecorder = RunRecorder()
 
     @classmethod
     async def open(
@@ -276,7 +280,7 @@ class PostgresLedger(SharedLedger):
             if found or locked.losses:
                 why = "its rows were sent or cancelled: it is the record of that"
                 raise LedgerRefused(self.path, None, why)
-            for name in ("entries", "chunks", "batches"):
+            for name in (*FIGURES_TABLES, "entries", "chunks", "batches"):
                 transaction.write((f"DELETE FROM payments.{name} WHERE batch = %s", (facts.batch.batch,)))
             transaction.write((f"DROP TABLE {', '.join(tables)}", ()))
 
@@ -364,7 +368,17 @@ class PostgresLedger(SharedLedger):
 
     async def record(self, outcomes: Iterable[RowOutcome]) -> tuple[LedgerRow, ...]:
         """Record outcomes, all in one commit, whoever holds their rows. Returns the changed rows."""
-        return self._took(await self._committer.record(outcomes))
+        figures = self.recorder.due(self.now())
+        try:
+            return self._took(await self._committer.record(outcomes, figures))
+        except LedgerError:
+            self.recorder.put_back(figures)
+            raise
+
+    async def save_figures(self) -> None:
+        """Store the figures of this run that are not stored yet."""
+        if (figures := self.recorder.take()) is not None:
+            await self._committer.save(figures)
 
     async def correct(self, replacements: Iterable[NewRow]) -> tuple[LedgerRow, ...]:
         """Give rejected rows (or new ones) another body: same reference, new key; they are NEW again."""
@@ -399,6 +413,18 @@ class PostgresLedger(SharedLedger):
     async def intent_times(self, rows: Iterable[LedgerRow]) -> Mapping[int, IntentTimes]:
         """{row number: times of its intents}, without rows that have none under their present key."""
         return await self._reader.intent_times(rows)
+
+    async def series(self) -> RunSeries:
+        """The answers of all runs so far, second by second: of this one until now, of others as stored."""
+        with undamaged(self.path):
+            stored = await run_figures.series(self.database, self.facts.batch.batch)
+        return stored + self.recorder.pending().series
+
+    async def attempts(self, numbers: Collection[int]) -> Mapping[int, RowAttempts]:
+        """{row number: its attempts}, at most a thousand, without rows that were created at once."""
+        with undamaged(self.path):
+            stored = await run_figures.attempts(self.database, self.facts.batch.batch, numbers)
+        return self.recorder.added_to(stored, numbers)
 
     async def rows(self, state: RowState | None = None) -> AsyncIterator[LedgerRow]:
         """Read all rows, or those in a state, in the order of their numbers, a page at a time."""

@@ -9,13 +9,43 @@ from __future__ import annotations
 
 from typing import Final
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 """The version of the tables. A database with another one is refused."""
 
 PROTOCOL: Final = 1
 """The version of what a batch's records mean. A batch keeps that of its import; only that one works on it."""
 
-UPGRADES: Final[dict[int, tuple[str, ...]]] = {}
+_FIGURES: Final = (
+    # the buckets of a series: figures, which no hash covers
+    """CREATE TABLE payments.series (
+        batch bigint,
+        lane smallint,
+        at bigint,
+        seconds integer,
+        created integer NOT NULL,
+        refused integer NOT NULL,
+        failed integer NOT NULL,
+        no_answer integer NOT NULL,
+        allowed double precision,
+        closed double precision NOT NULL,
+        PRIMARY KEY (batch, lane, at, seconds)) WITH (fillfactor = 50)""",
+    # the histogram; class -1 counts requests without an answer
+    """CREATE TABLE payments.answer_times (
+        batch bigint,
+        lane smallint,
+        class smallint,
+        answers bigint NOT NULL,
+        PRIMARY KEY (batch, lane, class)) WITH (fillfactor = 50)""",
+    """CREATE TABLE payments.attempts (
+        batch bigint,
+        number integer,
+        attempts text NOT NULL,
+        PRIMARY KEY (batch, number)) WITH (fillfactor = 50)""",
+)
+FIGURES_TABLES: Final = ("series", "answer_times", "attempts")
+"""The tables with figures of runs: the first two have nothing of single rows."""
+
+UPGRADES: Final[dict[int, tuple[str, ...]]] = {1: _FIGURES}
 """{version: statements that bring tables of this version to the next one's form}."""
 
 TABLES: Final = (
@@ -103,6 +133,7 @@ TABLES: Final = (
         rows bigint NOT NULL,
         pace double precision,
         drain boolean NOT NULL DEFAULT false) WITH (fillfactor = 50)""",
+    *_FIGURES,
 )
 
 _FILL: Final = 50

@@ -14,7 +14,7 @@ from ...._rate_limit.store_postgresql import TABLE as LIMITS_TABLE
 from ...ledger_errors import LedgerMissing, LedgerNewer, LedgerOlder, RightsMissing
 from .driver.database import Database, Transaction
 from .driver.session import Statement
-from .schema import SCHEMA, TABLES, UPGRADES
+from .schema import FIGURES_TABLES, SCHEMA, TABLES, UPGRADES
 
 
 class Role(StrEnum):
@@ -36,6 +36,7 @@ _RIGHTS: Final[Mapping[Role, Mapping[str, Sequence[str]]]] = {
         "batches": ("SELECT",),
         "chunks": ("SELECT",),
         "workers": ("SELECT",),
+        **dict.fromkeys(FIGURES_TABLES[:2], ("SELECT",)),
     },
     Role.WORKER: {
         "": ("USAGE",),
@@ -44,12 +45,13 @@ _RIGHTS: Final[Mapping[Role, Mapping[str, Sequence[str]]]] = {
         "chunks": ("SELECT", "UPDATE"),
         "entries": ("SELECT", "INSERT"),
         "workers": _ALL,
+        **dict.fromkeys(FIGURES_TABLES, _ALL),
         "limits": _ROWS,
     },
     Role.PLANNER: {
         "": ("USAGE", "CREATE"),
         "meta": ("SELECT",),
-        **dict.fromkeys(("batches", "chunks", "entries", "workers"), _ALL),
+        **dict.fromkeys(("batches", "chunks", "entries", "workers", *FIGURES_TABLES), _ALL),
         "limits": _ROWS,
     },
 }

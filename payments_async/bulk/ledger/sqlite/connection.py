@@ -76,6 +76,8 @@ class Purpose(Enum):
     """Something will be sent after it: not begun unless there is room to record the outcome too."""
     IMPORT = auto()
     """All or nothing: rolled back when the caller is cancelled."""
+    FIGURES = auto()
+    """What may be lost: nothing is freed for it on a full disk."""
     OUTCOME = auto()
     """Something has already happened: the disk reserve is freed for it when needed."""
 

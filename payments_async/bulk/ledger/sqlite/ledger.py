@@ -18,13 +18,14 @@ from sqlalchemy import or_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from .... import __version__
-from ...ledger_errors import BatchExists, LedgerRefused
+from ...ledger_errors import BatchExists, LedgerError, LedgerRefused
 from ...protocol import transitions
 from ...protocol.clocks import Timestamps
 from ...protocol.records import Binding, Claim, Header, LedgerRow, NewRow, Resend, RowOutcome
 from ...protocol.row_state import OPEN, RowState
+from ...protocol.run_figures import RunFigures, RunSeries
 from ..ledger import Edits
-from . import journal
+from . import journal, run_figures
 from . import rows as _store
 from .connection import Purpose
 from .edits import SqliteEdits, moves, wanted_rows
@@ -136,7 +137,21 @@ class SqliteLedger(LedgerReader):
             pairs = [(each, after[each.row.number]) for each in found]
             return [(each, row) for each, row in pairs if row is not each.row]
 
-        return await self._commit("record", plan, Purpose.OUTCOME)
+        figures = self.recorder.due(self._clock().wall)
+        try:
+            return await self._commit("record", plan, Purpose.OUTCOME, figures=figures)
+        except LedgerError:
+            self.recorder.put_back(figures)
+            raise
+
+    async def save_figures(self) -> None:
+        """Store the figures of this run that are not stored yet."""
+        if (figures := self.recorder.take()) is not None:
+
+            async def work(db: AsyncConnection) -> None:
+                self._after_commit(self._current, await self._with_figures(db, figures))
+
+            await self._handle.transact(work, Purpose.FIGURES)
 
     async def correct(self, replacements: Iterable[NewRow]) -> tuple[LedgerRow, ...]:
         """Give rejected rows (or new ones) another body: same reference, new key; they are NEW again.
@@ -160,20 +175,34 @@ class SqliteLedger(LedgerReader):
         return await self._commit(kind, moves(self.path, wanted, move), Purpose.OUTCOME)
 
     async def _commit(
-        self, kind: str, plan: Plan, purpose: Purpose, at: Timestamps | None = None
+        self,
+        kind: str,
+        plan: Plan,
+        purpose: Purpose,
+        at: Timestamps | None = None,
+        *,
+        figures: RunFigures | None = None,
     ) -> tuple[LedgerRow, ...]:
         moment = at or self._clock()
 
         async def work(db: AsyncConnection) -> tuple[LedgerRow, ...]:
             state, rows = await journal.commit(db, self._current, kind, moment, plan)
-            self._after_commit(state)
+            self._after_commit(state, await self._with_figures(db, figures))
             return rows
 
         return await self._handle.transact(work, purpose)
 
-    def _after_commit(self, state: LedgerState) -> None:
-        self._handle.after = partial(self._set_state, state)
+    async def _with_figures(self, db: AsyncConnection, figures: RunFigures | None) -> RunSeries | None:
+        """Store figures, if there are any. Returns the series as stored then, as far as it is known."""
+        if figures is None:
+            return self._series
+        await run_figures.save(db, figures)
+        return await run_figures.series(db) if self._series is None else self._series + figures.series
 
-    def _set_state(self, state: LedgerState) -> None:
+    def _after_commit(self, state: LedgerState, series: RunSeries | None = None) -> None:
+        self._handle.after = partial(self._set_state, state, series)
+
+    def _set_state(self, state: LedgerState, series: RunSeries | None) -> None:
+        self._series = series or self._series
         self._state, head = state, state.head
         self._handle.lock.note(HighWater(state.header.binding.batch_id, head.number, head.hash.hex()))

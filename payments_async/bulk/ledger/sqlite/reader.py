@@ -23,9 +23,11 @@ from ...protocol.records import (
     StateTotals,
 )
 from ...protocol.row_state import UNFINISHED, RowState
+from ...protocol.run_figures import RowAttempts, RunSeries, SpeedFigures
 from ..ledger import Ledger
+from ..run_recorder import RunRecorder
 from . import check as _check
-from . import driver, journal, status_file
+from . import driver, journal, run_figures, status_file
 from . import rows as _store
 from .connection import LedgerConnection, open_handle
 from .journal import LedgerState
@@ -46,6 +48,8 @@ class LedgerReader(Ledger):
         self._clock = clock
         self._state: LedgerState | None = None
         self._discarded = False
+        self.recorder: RunRecorder = RunRecorder()
+        self._series: RunSeries | None = None  # as stored, once it was read
 
     @classmethod
     async def open(
@@ -135,10 +139,11 @@ class LedgerReader(Ledger):
 
     def publish(self, activity: Mapping[str, Any] | None, *, running: bool) -> None:
         """Rewrite the status file beside the ledger."""
-        at, binding = self._clock().wall, self.header.binding
-        facts = status_file.report(
-            self.totals, binding, pid=os.getpid(), at=at, running=running, activity=activity
-        )
+        at, binding, speed = self._clock().wall, self.header.binding, None
+        if self._series is not None:
+            speed = SpeedFigures.of(self._series + self.recorder.pending().series, at).facts()
+        state: dict[str, Any] = {"pid": os.getpid(), "at": at, "running": running}
+        facts = status_file.report(self.totals, binding, **state, activity=activity, speed=speed)
         StatusFile.of(self.path).write(facts)
 
     async def first(self) -> LedgerRow:
@@ -219,6 +224,17 @@ class LedgerReader(Ledger):
         """The highest generation of all rows."""
         (found,) = await self._first(select(func.max(ROWS.c.generation)).where(RETRIED))
         return found or 0
+
+    async def series(self) -> RunSeries:
+        """The answers of all runs so far, second by second."""
+        if self._series is None:
+            self._series = await self._handle.transact(run_figures.series)
+        return self._series + self.recorder.pending().series
+
+    async def attempts(self, numbers: Collection[int]) -> Mapping[int, RowAttempts]:
+        """{row number: its attempts}, at most a thousand, without rows that were created at once."""
+        stored = await self._handle.transact(lambda db: run_figures.attempts(db, numbers))
+        return self.recorder.added_to(stored, numbers)
 
     async def _first(self, statement: Executable) -> Sequence[Any]:
         return (await self._handle.transact(lambda db: _store.found(db, statement)))[0]

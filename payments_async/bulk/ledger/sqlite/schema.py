@@ -92,7 +92,37 @@ ENTRIES: Final = Table(
     *_columns(Text, "changes"),  # last, so that reading the others does not read this
 )
 
+SERIES: Final = Table(
+    "series",
+    METADATA,
+    Column("at", Integer, primary_key=True, autoincrement=False),
+    Column("seconds", Integer, primary_key=True, autoincrement=False),
+    *_columns(Integer, "created", "refused", "failed", "no_answer"),
+    *_columns(Double, "limit", nullable=True),
+    *_columns(Double, "closed"),
+    sqlite_with_rowid=False,
+)
+"""The buckets of a `RunSeries`: figures, which no hash covers."""
+
+ANSWER_TIMES: Final = Table(
+    "answer_times",
+    METADATA,
+    Column("class", Integer, primary_key=True, autoincrement=False),
+    *_columns(Integer, "answers"),
+)
+"""Its histogram; class -1 counts requests without an answer."""
+
+ATTEMPTS: Final = Table(
+    "attempts",
+    METADATA,
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    *_columns(Text, "attempts"),
+)
+"""Attempts of rows that were not created at once: `RowAttempts` as JSON text."""
+
 TABLES: Final = (HEADER, ROWS, TOTALS, ENTRIES)
+FIGURES: Final = (SERIES, ANSWER_TIMES, ATTEMPTS)
+"""Made when the first figures are stored: they may be missing."""
 
 UNIQUE: Final = (
     Index("row_keys", ROWS.c.row_key, unique=True),

@@ -32,6 +32,7 @@ def report(
     at: float,
     running: bool,
     activity: Mapping[str, Any] | None = None,
+    speed: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Make the file's content: counts and sums by state and currency, never a row. Times are seconds UTC."""
     rows = dict.fromkeys(RowState, 0)
@@ -48,6 +49,7 @@ def report(
         "at": at,
         "running": running,
         "activity": activity,
+        "speed": speed,
         "rows": dict(rows),
         "amounts": amounts,
     }

@@ -1,0 +1,130 @@
+"""Stores the figures of runs: each process adds to its own lane, and a reader sums over all.
+
+Lanes keep processes from waiting for each other's commits. Their rows are written after chunks, entries and
+the batch, in rising order, so that no two commits can wait for one another.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Final
+from zlib import crc32
+
+from ...protocol.run_figures import (
+    BOUNDS,
+    MOST_BUCKETS,
+    NO_ATTEMPTS,
+    SHORTENED,
+    AnswerTimes,
+    RowAttempts,
+    RunFigures,
+    RunSeries,
+    SeriesBucket,
+)
+from .driver import arrays
+from .driver.database import Database, Transaction
+from .driver.session import Rows, Statement
+from .rows import readable
+
+_LANES: Final = 16
+_NO_ANSWER: Final = -1
+_COUNTS: Final = ("created", "refused", "failed", "no_answer")
+_SUMS: Final = ", ".join(f"{name} = s.{name} + excluded.{name}" for name in _COUNTS)
+_ADD_BUCKETS: Final = (
+    "INSERT INTO payments.series AS s (batch, lane, at, seconds, created, refused, failed, no_answer, "
+    "allowed, closed) SELECT %s, %s, * FROM unnest(%s, %s, %s, %s, %s, %s, %s, %s) AS u(at) ORDER BY at "
+    f"ON CONFLICT (batch, lane, at, seconds) DO UPDATE SET {_SUMS}, "
+    "allowed = greatest(s.allowed, excluded.allowed), closed = least(s.closed + excluded.closed, s.seconds)"
+)
+_ADD_TIMES: Final = (
+    "INSERT INTO payments.answer_times AS t (batch, lane, class, answers) "
+    "SELECT %s, %s, * FROM unnest(%s, %s) AS u(class) ORDER BY class "
+    "ON CONFLICT (batch, lane, class) DO UPDATE SET answers = t.answers + excluded.answers"
+)
+_SET_ATTEMPTS: Final = (
+    "INSERT INTO payments.attempts (batch, number, attempts) "
+    "SELECT %s, * FROM unnest(%s, %s) AS u(number) ORDER BY number "
+    "ON CONFLICT (batch, number) DO UPDATE SET attempts = excluded.attempts"
+)
+_OWN: Final = "FROM payments.series s WHERE s.batch = %s AND s.lane = %s"
+_SHORTEN: Final = (
+    f"WITH held AS (SELECT count(*) AS buckets, max(seconds) AS wide {_OWN}), "
+    "merged AS (SELECT h.buckets, h.wide * CASE WHEN h.buckets <= %s THEN 1 "
+    f"WHEN (SELECT count(DISTINCT s.at / h.wide) {_OWN}) > %s THEN 2 ELSE 1 END AS wide FROM held h), "
+    "gone AS (DELETE FROM payments.series s USING merged m WHERE s.batch = %s AND s.lane = %s "
+    "AND m.buckets > %s RETURNING s.*) "
+    "INSERT INTO payments.series SELECT g.batch, g.lane, g.at - g.at %% m.wide, m.wide, sum(g.created), "
+    "sum(g.refused), sum(g.failed), sum(g.no_answer), max(g.allowed), least(sum(g.closed), m.wide) "
+    "FROM gone g, merged m GROUP BY 1, 2, 3, 4"
+)
+_READ_BUCKETS: Final = (
+    "SELECT at, seconds, sum(created)::int8, sum(refused)::int8, sum(failed)::int8, sum(no_answer)::int8, "
+    "max(allowed), least(sum(closed), seconds)::float8 FROM payments.series WHERE batch = %s "
+    "GROUP BY at, seconds"
+)
+_READ_TIMES: Final = (
+    "SELECT class, sum(answers)::int8 FROM payments.answer_times WHERE batch = %s GROUP BY class"
+)
+_READ_ATTEMPTS: Final = "SELECT number, attempts FROM payments.attempts WHERE batch = %s AND number = ANY(%s)"
+
+
+def lane_of(session: str) -> int:
+    """The lane that a session of a process writes to."""
+    return crc32(session.encode()) % _LANES
+
+
+async def write(transaction: Transaction, batch: int, lane: int, figures: RunFigures) -> None:
+    """Add the figures of a part of a run, with the commit."""
+    series, times = figures.series, figures.series.times
+    if figures.attempts:
+        (found,) = await transaction.read(_reading_attempts(batch, figures.attempts))
+        before = _attempts(found)
+        after = {number: before.get(number, NO_ATTEMPTS) + new for number, new in figures.attempts.items()}
+        texts = arrays.texts([json.dumps(each.facts()) for each in after.values()])
+        transaction.write((_SET_ATTEMPTS, (batch, arrays.int4s(list(after)), texts)))
+    if series.buckets:
+        transaction.write((_ADD_BUCKETS, (batch, lane, *_columns(series))))
+        left, own = int(MOST_BUCKETS * SHORTENED), (batch, lane)
+        transaction.write((_SHORTEN, (*own, MOST_BUCKETS, *own, left, *own, MOST_BUCKETS)))
+    counts = {_NO_ANSWER: times.no_answer, **dict(enumerate(times.counts))}
+    some = {number: count for number, count in counts.items() if count}
+    if some:
+        values = (arrays.int2s(list(some)), arrays.int8s(list(some.values())))
+        transaction.write((_ADD_TIMES, (batch, lane, *values)))
+
+
+def _columns(series: RunSeries) -> tuple[arrays.PackedArray, ...]:
+    buckets = series.buckets
+    return (
+        arrays.int8s([bucket.at for bucket in buckets]),
+        arrays.int4s([bucket.seconds for bucket in buckets]),
+        *(arrays.int4s([getattr(bucket, name) for bucket in buckets]) for name in _COUNTS),
+        arrays.float8s([bucket.limit for bucket in buckets]),
+        arrays.float8s([bucket.closed for bucket in buckets]),
+    )
+
+
+async def series(database: Database, batch: int) -> RunSeries:
+    """Read the series of a batch, over all processes. Raises LedgerError, UnreadableRecord."""
+    buckets, times = await database.read((_READ_BUCKETS, (batch,)), (_READ_TIMES, (batch,)))
+    with readable("the figures of a run"):
+        counts: dict[int, int] = dict(times)
+        classes = tuple(counts.get(number, 0) for number in range(len(BOUNDS) + 1))
+        answer_times = AnswerTimes(classes, counts.get(_NO_ANSWER, 0))
+        return RunSeries.of((SeriesBucket(*values) for values in buckets), answer_times)
+
+
+async def attempts(database: Database, batch: int, numbers: Collection[int]) -> Mapping[int, RowAttempts]:
+    """Read the attempts of rows. Raises LedgerError, UnreadableRecord."""
+    (found,) = await database.read(_reading_attempts(batch, numbers))
+    return _attempts(found)
+
+
+def _reading_attempts(batch: int, numbers: Collection[int]) -> Statement:
+    return _READ_ATTEMPTS, (batch, arrays.int4s(sorted(numbers)))
+
+
+def _attempts(found: Rows) -> dict[int, RowAttempts]:
+    with readable("the attempts of a row"):
+        return {number: RowAttempts.read(json.loads(text)) for number, text in found}

@@ -1,0 +1,103 @@
+"""Counts what comes back during a run, in memory, until the ledger stores it with a commit. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from ..protocol.run_figures import (
+    BOUNDS,
+    NO_ATTEMPTS,
+    AnswerTimes,
+    Ending,
+    RowAttempt,
+    RowAttempts,
+    RunFigures,
+    RunSeries,
+    SeriesBucket,
+    one_attempt,
+    time_class,
+)
+
+_EVERY: Final = 1.0
+"""Seconds between two commits that store figures."""
+
+
+class RunRecorder:
+    """The figures of a run that the ledger has not stored yet. Times are seconds since 1970."""
+
+    def __init__(self) -> None:
+        self._series = RunSeries()
+        self._attempts: dict[int, RowAttempts] = {}
+        self._bucket: dict[str, int] = {}
+        self._second = 0
+        self._times = [0] * (len(BOUNDS) + 1)
+        self._limit: float | None = None
+        self._closed_until = 0.0
+        self._taken_at = 0.0
+
+    def add(self, at: float, ending: Ending, seconds: float) -> bool:
+        """Count a request that ended now, after so many seconds. True if it is the first of its second."""
+        bucket, second = self._bucket, int(at)
+        is_first = second != self._second
+        if is_first:
+            self._keep()
+            bucket, self._second = self._bucket, second
+        bucket[ending] = bucket.get(ending, 0) + 1
+        if ending != "no_answer":
+            self._times[time_class(seconds)] += 1
+        return is_first
+
+    def attempt(self, number: int, attempt: RowAttempt) -> None:
+        """Keep an attempt of a row."""
+        self._attempts[number] = self._attempts.get(number, NO_ATTEMPTS) + one_attempt(attempt)
+
+    def limit(self, at: float, per_second: float, closed_for: float) -> None:
+        """Note the limit in force, and for how many seconds it is closed."""
+        self._limit = per_second
+        begin, end = max(at, self._closed_until), at + closed_for
+        if closed_for and end > begin:
+            self._closed_until = end
+            places = range(int(begin), math.ceil(end))
+            closed = [SeriesBucket(at, closed=min(at + 1.0, end) - max(at, begin)) for at in places]
+            self._series += RunSeries.of(closed, AnswerTimes())
+
+    def pending(self) -> RunFigures:
+        """The figures that are not stored yet."""
+        self._keep()
+        return RunFigures(self._series, dict(self._attempts))
+
+    def added_to(
+        self, stored: Mapping[int, RowAttempts], numbers: Iterable[int]
+    ) -> Mapping[int, RowAttempts]:
+        """Add the attempts of these rows that are not stored yet to the stored ones."""
+        pending = {number: self._attempts[number] for number in numbers if number in self._attempts}
+        return {**stored, **{n: stored.get(n, NO_ATTEMPTS) + added for n, added in pending.items()}}
+
+    def due(self, at: float) -> RunFigures | None:
+        """Take the figures to store with a commit now; None when the last ones were stored just before."""
+        if abs(at - self._taken_at) < _EVERY:
+            return None
+        self._taken_at = at
+        return self.take()
+
+    def take(self) -> RunFigures | None:
+        """Take the figures to store now; None when there are none."""
+        taken = self.pending()
+        self._series, self._attempts = RunSeries(), {}
+        return None if taken.is_empty else taken
+
+    def put_back(self, figures: RunFigures | None) -> None:
+        """Keep figures that could not be stored, for the next commit."""
+        if figures is not None:
+            both = figures + self.pending()
+            self._series, self._attempts = both.series, dict(both.attempts)
+
+    def _keep(self) -> None:
+        """Add the bucket of this second to the series."""
+        if self._bucket:
+            no_answer = self._bucket.get("no_answer", 0)
+            bucket = SeriesBucket(self._second, limit=self._limit, **self._bucket)
+            self._series += RunSeries((bucket,), AnswerTimes(tuple(self._times), no_answer))
+            self._bucket, self._times = {}, [0] * len(self._times)

@@ -1,0 +1,122 @@
+"""Stores the figures of runs: buckets and counts are added to those that are there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final
+
+from sqlalchemy import Insert, bindparam, delete, func, insert, inspect, select
+from sqlalchemy.dialects.sqlite import insert as upsert
+from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.schema import CreateTable
+
+from ...protocol.run_figures import (
+    BOUNDS,
+    MOST_BUCKETS,
+    NO_ATTEMPTS,
+    SHORTENED,
+    AnswerTimes,
+    RowAttempts,
+    RunFigures,
+    RunSeries,
+    SeriesBucket,
+)
+from .driver import ManyStatements, execute_many
+from .rows import readable
+from .schema import ANSWER_TIMES, ATTEMPTS, FIGURES, SERIES
+
+_NO_ANSWER: Final = -1
+_COUNTS: Final = ("created", "refused", "failed", "no_answer")
+
+
+def _adding_buckets() -> Insert:
+    adding = upsert(SERIES)
+    new, old = adding.excluded, SERIES.c
+    sums: dict[str, Any] = {name: old[name] + new[name] for name in _COUNTS}
+    sums["limit"] = func.coalesce(func.max(old["limit"], new["limit"]), old["limit"], new["limit"])
+    sums["closed"] = func.min(old.closed + new.closed, old.seconds)
+    return adding.on_conflict_do_update(index_elements=["at", "seconds"], set_=sums)
+
+
+def _adding_times() -> Insert:
+    adding = upsert(ANSWER_TIMES)
+    sums = {"answers": ANSWER_TIMES.c.answers + adding.excluded.answers}
+    return adding.on_conflict_do_update(index_elements=["class"], set_=sums)
+
+
+def _replacing_attempts() -> Insert:
+    adding = upsert(ATTEMPTS)
+    return adding.on_conflict_do_update(
+        index_elements=["number"], set_={"attempts": adding.excluded.attempts}
+    )
+
+
+_BUCKETS: Final = tuple(SERIES.c.keys())
+_ADD_BUCKETS: Final = ManyStatements(_adding_buckets(), _BUCKETS)
+_INSERT_BUCKETS: Final = ManyStatements(insert(SERIES), _BUCKETS)
+_ADD_TIMES: Final = ManyStatements(_adding_times(), tuple(ANSWER_TIMES.c.keys()))
+_SET_ATTEMPTS: Final = ManyStatements(_replacing_attempts(), tuple(ATTEMPTS.c.keys()))
+_COUNT: Final = select(func.count()).select_from(SERIES)
+_OF_ROWS: Final = select(ATTEMPTS).where(ATTEMPTS.c.number.in_(bindparam("numbers", expanding=True)))
+
+
+async def save(db: AsyncConnection, figures: RunFigures) -> None:
+    """Add the figures of a part of a run."""
+    if not await _are_there(db):
+        for table in FIGURES:
+            await db.execute(CreateTable(table))
+    series, times = figures.series, figures.series.times
+    counts = [(number, count) for number, count in enumerate(times.counts) if count]
+    counts += [(_NO_ANSWER, times.no_answer)] if times.no_answer else []
+    before = await attempts(db, figures.attempts)
+    after = {number: before.get(number, NO_ATTEMPTS) + new for number, new in figures.attempts.items()}
+    texts = [(number, json.dumps(each.facts())) for number, each in after.items()]
+    for statement, rows in (
+        (_ADD_BUCKETS, _values(series.buckets)),
+        (_ADD_TIMES, counts),
+        (_SET_ATTEMPTS, texts),
+    ):
+        if rows:
+            await execute_many(db, statement, rows)
+    await _shorten(db)
+
+
+async def _are_there(db: AsyncConnection) -> bool:
+    """True if the tables were made, with the first figures."""
+    return await db.run_sync(lambda sync: inspect(sync).has_table(ATTEMPTS.name))
+
+
+async def _shorten(db: AsyncConnection) -> None:
+    """Merge neighbouring buckets once there are too many."""
+    if (await db.execute(_COUNT)).scalar_one() > MOST_BUCKETS:
+        merged = RunSeries.of(await _buckets(db), AnswerTimes(), most=int(MOST_BUCKETS * SHORTENED))
+        await db.execute(delete(SERIES))
+        await execute_many(db, _INSERT_BUCKETS, _values(merged.buckets))
+
+
+async def _buckets(db: AsyncConnection) -> list[SeriesBucket]:
+    return [SeriesBucket(*values) for values in await db.execute(select(SERIES))]
+
+
+def _values(buckets: Iterable[SeriesBucket]) -> list[tuple[Any, ...]]:
+    return [tuple(getattr(bucket, name) for name in _BUCKETS) for bucket in buckets]
+
+
+async def series(db: AsyncConnection) -> RunSeries:
+    """Read the series. Raises Unreadable."""
+    if not await _are_there(db):
+        return RunSeries()
+    with readable("the figures of a run"):
+        counts: dict[int, int] = dict(iter(await db.execute(select(ANSWER_TIMES))))
+        times = tuple(counts.get(number, 0) for number in range(len(BOUNDS) + 1))
+        return RunSeries.of(await _buckets(db), AnswerTimes(times, counts.get(_NO_ANSWER, 0)))
+
+
+async def attempts(db: AsyncConnection, numbers: Collection[int]) -> Mapping[int, RowAttempts]:
+    """Read the attempts of rows, at most a thousand. Raises Unreadable."""
+    if not (numbers and await _are_there(db)):
+        return {}
+    with readable("the attempts of a row"):
+        found = await db.execute(_OF_ROWS, {"numbers": sorted(numbers)})
+        return {number: RowAttempts.read(json.loads(text)) for number, text in found}

@@ -1,0 +1,91 @@
+"""Figures of runs in both kinds of ledger: stored with outcomes, added up over runs, bounded."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from payments_async.bulk.ledger.postgresql import run_figures as in_database
+from payments_async.bulk.ledger.run_recorder import RunRecorder
+from payments_async.bulk.ledger.sqlite import run_figures as in_file
+from payments_async.bulk.ledger_errors import LedgerError
+from payments_async.bulk.protocol.run_figures import MOST_BUCKETS, RowAttempt, SeriesBucket
+from tests.support.ledgers import Clock, created
+from tests.support.places import BOTH, Place, begun, opened
+
+pytestmark = BOTH
+_AT = 1_800_000_100.0
+
+
+def _worked(recorder: RunRecorder, at: float, *, closed: float = 0.0) -> None:
+    """A second of a run: a row that was created at once, one that was not, and no answer for a third."""
+    recorder.add(at, "created", 0.1)
+    recorder.add(at, "failed", 0.2)
+    recorder.attempt(2, RowAttempt(at, "503", 0.2))
+    recorder.add(at, "no_answer", 30.0)
+    recorder.attempt(3, RowAttempt(at, "timeout", 30.0))
+    recorder.limit(at, 16.0, closed)
+
+
+async def test_figures_are_stored_with_outcomes_and_add_up_over_runs(path: Place) -> None:
+    async with await begun(path, 3) as ledger:
+        assert (await ledger.series()).buckets == ()
+        assert await ledger.attempts([1, 2, 3]) == {}
+        rows = (await ledger.claim(3)).rows
+        _worked(ledger.recorder, _AT)
+        now = await ledger.series()
+        assert now.total == SeriesBucket(int(_AT), 1, 1, 0, 1, 1, limit=16.0)
+        assert str((await ledger.attempts([2]))[2]) == "503"
+        await ledger.record([created(rows[0])])
+        assert ledger.recorder.pending().is_empty, "they were stored with the outcome"
+        assert await ledger.series() == now
+        _worked(ledger.recorder, _AT + 5.0, closed=0.5)
+    async with await opened(path, Clock("second", _AT + 50)) as ledger:
+        _worked(ledger.recorder, _AT + 9.0)  # the last second of the first run was lost with it
+        await ledger.save_figures()
+        await ledger.save_figures()
+        assert [bucket.at - int(_AT) for bucket in (await ledger.series()).buckets] == [0, 9]
+        _worked(ledger.recorder, _AT)  # of a worker whose clock is behind: the same second
+        await ledger.save_figures()
+        series, attempts = await ledger.series(), await ledger.attempts([1, 2, 3])
+    assert series.buckets[0] == SeriesBucket(int(_AT), 1, 2, 0, 2, 2, limit=16.0)
+    assert (series.times.answers, series.times.no_answer) == (6, 3)
+    assert {number: str(each) for number, each in attempts.items()} == {
+        2: "503 503 503",
+        3: "timeout timeout timeout",
+    }
+
+
+async def test_a_long_run_takes_bounded_room(path: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_file, "MOST_BUCKETS", 8)
+    monkeypatch.setattr(in_database, "MOST_BUCKETS", 8)
+    async with await begun(path, 1) as ledger:
+        for second in range(20):
+            ledger.recorder.add(_AT + second, "created", 0.1)
+            ledger.recorder.limit(_AT + second, 4.0, 0.5)
+            await ledger.save_figures()
+    async with await opened(path, Clock("second")) as ledger:
+        series = await ledger.series()
+    assert len(series.buckets) <= 8 < MOST_BUCKETS
+    assert series.total.created == 20
+    assert series.total.closed == 10.0
+    assert series.seconds == 4
+
+
+async def test_figures_that_could_not_be_stored_stay_for_the_next_commit(path: Place) -> None:
+    async with await begun(path, 1) as ledger:
+        (row,) = (await ledger.claim(1)).rows
+        _worked(ledger.recorder, _AT)
+        with pytest.raises(LedgerError):
+            await ledger.record([created(attrs.evolve(row, number=99))])
+        assert not ledger.recorder.pending().is_empty
+
+
+@pytest.mark.parametrize("name", ["row-2", "reference-2", "2"])
+async def test_a_row_is_found_by_its_key_its_reference_or_its_number(path: Place, name: str) -> None:
+    async with await begun(path, 3) as ledger:
+        found = await ledger.find(name)
+        assert found is not None
+        assert found.number == 2
+        assert await ledger.find("row-9") is None
+        assert await ledger.find("9") is None

@@ -1,0 +1,69 @@
+"""The figures of a run through the public face: what came back, of which rows, and who needs a look."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from payments_async.bulk import RowState
+from payments_async.sandbox import Sandbox
+from tests.support.batches import in_process, items, open_at
+from tests.support.places import EITHER
+
+pytestmark = EITHER
+
+
+async def test_a_run_with_faults_shows_what_came_back(service: Sandbox, place: Path | str) -> None:
+    service.on("payouts.create", description="row 2").respond("http:503", times=2)
+    service.on("payouts.create", description="row 3").respond("http:422", times=None)
+    service.on("payouts.create", description="row 4").respond("429:3", times=1)
+    service.on("payouts.create", description="row 5").respond("lost_response", times=1)
+    async with in_process(service) as client, open_at(place, client) as batch:
+        await batch.load(items(6))
+        report = await batch.run()
+        during = await batch.series()
+    assert report.counts[RowState.CREATED] == 5
+    async with open_at(place) as batch:
+        series = await batch.series()
+        rows = {name: await batch.row(name) for name in ("row-1", "row-2", "row-3", "4", "row-5")}
+        look = await batch.rows_to_look_at()
+        assert await batch.row("row-7") is None
+    assert series == during
+    total = series.total
+    assert (total.created, total.refused, total.no_answer) == (5, 1, 1)
+    assert total.failed == 3
+    assert 3.0 <= total.closed < 4.0, "as the service asked, and a little more"
+    assert total.limit == 1000.0
+    assert (series.times.answers, series.times.no_answer) == (9, 1)
+    texts = {name: None if row is None else str(row.attempts) for name, row in rows.items()}
+    assert texts == {
+        "row-1": "",
+        "row-2": "503 503 201",
+        "row-3": "422",
+        "4": "429 201",
+        "row-5": "reset 201",
+    }
+    assert [row.number for row in look.rows] == [3]
+    assert look.total == 1
+    refused = look.rows[0]
+    assert refused.facts()["state"] == "REJECTED"
+    assert refused.facts()["amount"] == "3.01"
+    assert refused.facts()["attempts"]["made"] == 1
+    assert (refused.reason or "").startswith("HTTP 422")
+    assert "***" in refused.account["instrument"].values()
+    assert "22990112233" not in repr(refused)
+    assert refused.first_sent is not None
+
+
+async def test_only_so_many_rows_to_look_at_are_shown(service: Sandbox, place: Path | str) -> None:
+    service.on("payouts.create").respond("http:422", times=3)
+    service.on("payouts.create", description="row 5").outcome("fail:RECIPIENT_ERROR")
+    async with in_process(service) as client, open_at(place, client) as batch:
+        await batch.load(items(5))
+        assert (await batch.rows_to_look_at()).rows == ()
+        assert (await batch.series()).buckets == ()
+        await batch.run(concurrency=1, wait_final=600.0)
+        some, all_rows = await batch.rows_to_look_at(2), await batch.rows_to_look_at()
+        assert (await batch.rows_to_look_at(0)).rows == ()
+    assert ([row.number for row in some.rows], some.total) == ([1, 2], 4)
+    assert [(row.number, row.state.value) for row in all_rows.rows][-1] == (5, "CREATED")
+    assert (all_rows.rows[-1].failure_code, all_rows.rows[-1].final) == ("RECIPIENT_ERROR", True)
