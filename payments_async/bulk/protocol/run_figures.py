@@ -239,11 +239,13 @@ class SpeedFigures:
         total, second = series.total, int(now)
         begin = max(second - 59, min(series.begin or second, second))
         recent = [each for each in series.buckets if each.at <= second < each.at + each.seconds]
-        percentiles = (series.times.percentile(percent) for percent in (50, 95, 99))
+        limits = [each.limit for each in series.buckets if each.limit is not None]
         return cls(
-            next((each.limit for each in reversed(series.buckets) if each.limit is not None), None),
-            any(each.closed for each in recent),
-            *(None if seconds is None else round(seconds, 4) for seconds in percentiles),
+            limit=limits[-1] if limits else None,
+            closed=any(each.closed for each in recent),
+            p50=series.times.percentile(50),
+            p95=series.times.percentile(95),
+            p99=series.times.percentile(99),
             refused=total.refused,
             failed=total.failed,
             no_answer=total.no_answer,

@@ -33,6 +33,7 @@ def test_the_report_counts_every_state_and_sums_every_currency() -> None:
         "at": 5.5,
         "running": True,
         "activity": None,
+        "speed": None,
         "rows": {**{state.value: 0 for state in RowState}, "NEW": 2, "CREATED": 4},
         "amounts": {"XOF": {"NEW": "20.20", "CREATED": "100"}, "GHS": {"CREATED": "0.3"}},
     }
