@@ -13,7 +13,8 @@ from typing import BinaryIO, Final, Self
 from .errors import BulkError
 
 STATUS_SUFFIX: Final = ".status.json"
-_LEDGER_SUFFIXES: Final = ("", ".lock", STATUS_SUFFIX, ".ballast", "-wal", "-shm", "-journal")
+PAGE_SUFFIX: Final = ".page.json"
+_LEDGER_SUFFIXES: Final = ("", ".lock", STATUS_SUFFIX, PAGE_SUFFIX, ".ballast", "-wal", "-shm", "-journal")
 _ODD: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_NAME: Final = 60
 

@@ -34,6 +34,8 @@ def required_extras(words: Sequence[str], environment: Mapping[str, str]) -> lis
         return ["cli"]
     needed = dict.fromkeys(_OF_COMMAND.get(names[0], ("cli",)))
     if names[0] == "payouts":
+        if "--open" in own or names[1:2] == ["watch"]:
+            needed["sandbox"] = None
         values = [word.rpartition("=")[2] for word in own]
         addresses = [*values, environment.get("PAYMENTS_LEDGER", "")]
         if any(_scheme(address).startswith("postgres") for address in addresses):

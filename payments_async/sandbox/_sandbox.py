@@ -7,6 +7,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Self
 
+from .._loopback import HOST
 from ._controls import SandboxControls
 from .api.core import Core
 from .api.rule import default_scenario
@@ -17,7 +18,7 @@ from .common.operations import CONSOLE, CONTROL_API, PREFIX
 from .common.profiles import Profile, profile_named
 from .common.rate_limits import SandboxLimits
 from .common.values import Answer, Request, Stream
-from .http.server import HOST, Server, check_port
+from .http.server import Server, check_port
 from .webhooks.sender import SenderCallbacks, WebhookSender
 
 

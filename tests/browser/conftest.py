@@ -17,8 +17,8 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
+from payments_async._loopback import listen
 from payments_async.sandbox import Sandbox, VirtualClock
-from payments_async.sandbox.http.server import listen
 from tests.browser.sales import Sale
 from tests.browser.tabs import Tabs
 from tests.browser.visitor import SHOP, Visitor, Visitors

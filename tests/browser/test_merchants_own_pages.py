@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from payments_async._loopback import listen
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox.http.server import listen
 from tests.browser.visitor import SHOP, Visitor
 from tests.sandbox.raw_requests import Api
 

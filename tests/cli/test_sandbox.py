@@ -17,11 +17,11 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from payments_async._loopback import listen
 from payments_async.cli import main
 from payments_async.cli._exit_codes import Exit
 from payments_async.cli.sandbox import serve as serving
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox.http.server import listen
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

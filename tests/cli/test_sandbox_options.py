@@ -18,11 +18,11 @@ from urllib.request import urlopen
 import pytest
 
 from payments_async import Instrument
+from payments_async._loopback import listen
 from payments_async.cli import main
 from payments_async.cli._exit_codes import Exit
 from payments_async.cli.sandbox import serve as serving
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox.http.server import listen
 from payments_sync import Payments
 
 COMMAND = [sys.executable, "-m", "payments_async.cli", "sandbox", "--json"]

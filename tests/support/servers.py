@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
-from payments_async.sandbox.http.server import listen
+from payments_async._loopback import listen
 
 PASSWORD: Final = "ledger-password-CANARY"  # looked for in messages and logs
 _USER: Final = ("unshare", "--user", "--map-user=1000", "--map-group=1000")

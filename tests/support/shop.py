@@ -12,9 +12,9 @@ from aiohttp import web
 
 from payments_async import AsyncPayments
 from payments_async._http.types import Transport
+from payments_async._loopback import listen
 from payments_async._runtime import Runtime
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox.http.server import listen
 
 FILE = Path(__file__).parents[2] / "examples" / "shop" / "shop.py"
 SECRET = "for the tests alone, and more than 32 bytes"

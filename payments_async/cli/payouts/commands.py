@@ -72,6 +72,20 @@ def status(
 
 
 @command()
+def watch(ledger: LedgerArgument = None, /, *, options: BatchOptions | None = None) -> int:
+    """Open the page of a batch in a browser, during its run or after. Needs no key.
+
+    A run serves its page itself. Of a ledger that no run holds, and of a database, this command serves the
+    page until Ctrl-C.
+    """
+    from ..batch_page.watch import watch
+    from .session import perform
+
+    address = batch_address(ledger, options)
+    return perform(lambda context: watch(address, context), about=address.shown, as_json=False)
+
+
+@command()
 def export(
     ledger: LedgerArgument = None,
     out: Path | None = None,

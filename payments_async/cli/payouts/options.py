@@ -185,6 +185,8 @@ class RunOptions:
     """How long rows under way may take to end after SIGTERM or Ctrl-C."""
     wait_final: Duration | None = None
     """How long to follow the created payouts until they are final."""
+    open: Flag = False
+    """Open the batch's page in a browser. On a terminal it stays at the end until Ctrl-C."""
 
     workers: Annotated[int, Parameter(validator=Number(gte=0, lte=64), metavar="N")] = 1
     """Processes on this machine, if the ledger is a database; 0 only plans and watches. More processes pay no

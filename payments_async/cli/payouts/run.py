@@ -14,6 +14,7 @@ from ..._runtime import SYSTEM
 from ...bulk import BatchReport, ImportReport, PayoutBatch, Progress
 from ...bulk.sources import Source
 from .._exit_codes import CommandEnded, Exit
+from ..batch_page.serving import open_page, serving
 from . import messages
 from .confirm import Confirmation, ConfirmOptions, confirm, flags, is_live, terminal
 from .messages import after_edits, counted
@@ -42,9 +43,12 @@ async def pay(order: RunOptions, context: CommandContext) -> Exit:
     if order.dry_run:
         return await preview(order, context)
     async with (
+        serving(order.address, order.file, context, stays=order.open) as page,
         open_client(order.base_url, concurrency=order.concurrency) as client,
         open_batch(order.address, client) as batch,
+        page.of(batch),
     ):
+        context = attrs.evolve(context, on_page=page.progress)
         context.show.heading(order.file, f"ledger {order.address.shown}")
         loaded = await load(batch, order, context)
         order = attrs.evolve(order, address=order.address.of_batch(loaded.batch_id))
@@ -56,7 +60,11 @@ async def pay(order: RunOptions, context: CommandContext) -> Exit:
             raise
         if order.address.is_database:
             await batch.plan(**order.rules, lossy_standby=order.lossy_standby)
-        return _show_planned(order, context) if order.detach else await _pay(batch, order, context)
+        if order.detach:
+            return _show_planned(order, context)
+        if order.open:
+            await open_page(page.server, context.show)
+        return await _pay(batch, order, context)
 
 
 def _check_paths(order: RunOptions) -> None:

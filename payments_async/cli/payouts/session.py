@@ -144,10 +144,21 @@ class CommandContext:
     show: Show
     as_json: bool
     interrupts: Interrupts
+    on_page: Callable[[str, ProgressView], AbstractContextManager[ProgressView]] | None = None
+    """Makes a view of a part of the work that the batch's page shows too."""
 
     @contextmanager
     def progress(self, name: str) -> Iterator[ProgressView]:
-        """A bar on a terminal, which disappears at the end; else JSON lines."""
+        """A bar on a terminal, which disappears at the end; else JSON lines. And the batch's page."""
+        with self._view(name) as view:
+            if self.on_page is None:
+                yield view
+                return
+            with self.on_page(name, view) as both:
+                yield both
+
+    @contextmanager
+    def _view(self, name: str) -> Iterator[ProgressView]:
         if self.as_json or not self.console.is_terminal:
             with closing(JsonLinesView(self.show)) as lines:
                 yield lines

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import socket
 import struct
 import threading
@@ -18,15 +17,10 @@ from contextlib import suppress
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from ..._loopback import HOST, listen
 from ..common.values import Answer, Cut, Hang, Request, Reset, Slow, Stream
 from ..webhooks.sender import WebhookSender
 
-HOST = "127.0.0.1"
-
-_FIRST_PORT, _PORTS = 20_000, 12_000
-"""Free ports are taken below 32768: outgoing connections take theirs above it and could steal one."""
-
-_BACKLOG = 1024
 _GRACE = 0.01
 """Seconds for requests under way when the server stops; not 0, which aiohttp reads as for ever."""
 
@@ -52,19 +46,6 @@ def check_port(port: object) -> None:
         raise TypeError(f"port must be a whole number, not {type(port).__name__}")
     if port is not None and not 0 <= port <= 65_535:
         raise ValueError("port must be 0 to 65535")
-
-
-def listen(port: int | None) -> socket.socket:
-    """A listening loopback socket on `port`, or on a free one below 32768; `OSError` when taken."""
-    if port is not None:
-        return socket.create_server((HOST, port), backlog=_BACKLOG)
-    start = os.getpid() * 37
-    for offset in range(_PORTS):
-        try:
-            return socket.create_server((HOST, _FIRST_PORT + (start + offset) % _PORTS), backlog=_BACKLOG)
-        except OSError:
-            continue
-    raise OSError(f"no free port from {_FIRST_PORT} to {_FIRST_PORT + _PORTS - 1}")
 
 
 class Server:

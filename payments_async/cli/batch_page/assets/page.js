@@ -1,0 +1,70 @@
+// Keeps the page fresh: after each piece of news the server renders it anew, and what differs takes its place.
+const root = document.documentElement;
+const live = document.getElementById("live");
+const isLive = "livePage" in document.body.dataset;
+root.classList.add("js");
+
+const shown = new WeakMap();
+const regions = () => document.querySelectorAll("[data-live]");
+for (const region of regions()) shown.set(region, region.innerHTML);
+
+async function refresh() {
+  const answer = await fetch(location.pathname, { cache: "no-store" });
+  if (!answer.ok) return;
+  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+  for (const region of regions()) {
+    const next = fresh.getElementById(region.id);
+    if (next && next.innerHTML !== shown.get(region)) swap(region, next);
+  }
+}
+
+function swap(region, next) {
+  shown.set(region, next.innerHTML);
+  const held = region.contains(document.activeElement) ? document.activeElement : null;
+  const place = [...region.querySelectorAll("a, summary")].indexOf(held);
+  const open = [...region.querySelectorAll("details")].map((one) => one.open);
+  region.replaceChildren(...next.childNodes);
+  region.querySelectorAll("details").forEach((one, n) => { one.open = open[n] || false; });
+  if (held) {
+    const now = [...region.querySelectorAll("a, summary")];
+    const again = now.find((one) => one.href === held.href && one.textContent === held.textContent);
+    (again || now[place] || document.getElementById("main")).focus({ preventScroll: true });
+  }
+}
+
+function say(state, text) {
+  live.hidden = false;
+  live.dataset.state = state;
+  live.lastElementChild.textContent = text;
+}
+
+let busy = false, missed = false;
+async function soon() {
+  if (busy) { missed = true; return; }
+  busy = true;
+  do {
+    missed = false;
+    try { await refresh(); } catch { /* the stream says that the server is gone */ }
+  } while (missed);
+  busy = false;
+}
+
+// Only a visible tab listens: a browser has six connections to a server, and each stream holds one.
+let stream = null, over = false;
+function listen() {
+  stream?.close();
+  stream = null;
+  if (document.hidden || over) return;
+  stream = new EventSource("/events");
+  stream.onopen = () => { if (isLive) say("on", "live"); else live.hidden = true; };
+  stream.onerror = () => say("lost", "no connection");
+  stream.addEventListener("change", soon);
+  stream.addEventListener("over", async () => {
+    over = true;
+    await soon();
+    stream?.close();
+    say("off", "final");
+  });
+}
+document.addEventListener("visibilitychange", listen);
+listen();

@@ -1,0 +1,287 @@
+"""Charts of a batch's page as inline SVG: coordinates and words that the templates write. Pure.
+
+Lengths across are percentages and lengths upwards are pixels, so that a chart is as wide as its place and its
+words keep their form.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+import attrs
+
+from ...bulk.protocol.run_figures import BOUNDS, AnswerTimes, RunSeries, SeriesBucket
+from ..payouts.summary import duration_text
+
+TOP: Final = 22
+HEIGHT: Final = 140
+_BUCKETS: Final = 120
+_BARS: Final = 14
+_PAUSE: Final = 600
+"""Seconds without an answer after which another run began."""
+_NEAR: Final = 4
+"""A limit is drawn when it is at most this many times the peak; else it would flatten the chart."""
+_LEAST_SHARE: Final = 0.8
+"""Percent that a part of a bar takes at least, so that it is seen."""
+_ROOM: Final = 84.0
+"""Percent of the histogram for answers; what is left is for those that never came."""
+_RECENT: Final = 15
+_WORD: Final = 14
+"""Pixels that a line of words takes."""
+
+
+@attrs.frozen
+class Part:
+    """A part of a stacked bar."""
+
+    tone: str
+    word: str
+    count: int
+    x: float
+    width: float
+
+
+def stacked(counts: Sequence[tuple[str, str, int]]) -> list[Part]:
+    """One bar of all rows: tone, word and count of each part. A part without rows has no width."""
+    total = sum(count for _, _, count in counts)
+    wanted = [max(count / total * 100, _LEAST_SHARE) if count else 0.0 for _, _, count in counts]
+    scale = 100 / (sum(wanted) or 1)
+    parts, x = [], 0.0
+    for (tone, word, count), width in zip(counts, wanted, strict=True):
+        parts.append(Part(tone, word, count, round(x, 2), round(width * scale, 2)))
+        x += width * scale
+    return parts
+
+
+@attrs.frozen
+class SpeedChart:
+    """Payouts a second over time. Paths are drawn in 1,000 by 100 units and stretched."""
+
+    area: str
+    line: str
+    bands: Sequence[tuple[float, float]]
+    """Times when the limit was closed: where they begin and how wide they are, in percent."""
+    ticks: Sequence[tuple[float, str]]
+    """Lines across: height in pixels from the top, and the number."""
+    limit: float | None
+    limit_at: float | None
+    """Height of the limit's line in pixels from the top; None when it is far above the chart."""
+    begin: str
+    end: str
+    now: float
+    """Where the figures end, in percent: right of it is the time that is left."""
+    note: str
+    """The caption, such as `limit 1,000 · closed once, for 1.0 s`."""
+    sentence: str
+    """The chart in words."""
+
+
+def speed_chart(series: RunSeries, left: float | None) -> SpeedChart | None:
+    """Draw the last run; `left`: seconds that it still needs. None without figures."""
+    last = last_run(series)
+    if not last:
+        return None
+    begin, end = last[0].at, last[-1].at + last[-1].seconds
+    shown = series.between(begin, end, _BUCKETS)
+    begin = shown[0].at
+    until = max(end, min(end + (left or 0.0), end + 2.0 * (end - begin)))
+    rates, limit = [each.per_second for each in shown], _limit_of(shown)
+    peak = max(rates)
+    near = limit is not None and limit <= _NEAR * max(peak, 1.0)
+    top = max(peak, limit if near and limit else 0.0, 1.0) * 1.04
+    limit_at = _height(limit, top) if near and limit else None
+    span = until - begin
+    corners = _corners(shown, begin, span, top)
+    closed = sum(each.closed for each in shown)
+    return SpeedChart(
+        area=f"{corners}V100H0Z",
+        line=corners,
+        bands=[_band(each, begin, span) for each in shown if each.closed],
+        ticks=[tick for tick in _ticks(top) if limit_at is None or abs(tick[0] - limit_at) > _WORD],
+        limit=limit,
+        limit_at=limit_at,
+        begin=clock(begin),
+        end=clock(end) if until <= end else f"≈ {clock(until)}",
+        now=round((end - begin) / span * 100, 2),
+        note=_note(limit, shown, closed),
+        sentence=_sentence(shown, begin, end, closed),
+    )
+
+
+def last_run(series: RunSeries) -> Sequence[SeriesBucket]:
+    """The buckets since the last long pause."""
+    buckets = series.buckets
+    for place in range(len(buckets) - 1, 0, -1):
+        before = buckets[place - 1]
+        if buckets[place].at - before.at - before.seconds > _PAUSE:
+            return buckets[place:]
+    return buckets
+
+
+def recent_rate(series: RunSeries, now: float) -> float:
+    """Payouts created a second within the last fifteen seconds."""
+    recent = [each for each in last_run(series) if each.at + each.seconds > now - _RECENT]
+    return sum(each.created for each in recent) / max(now - recent[0].at, 1.0) if recent else 0.0
+
+
+def _limit_of(shown: Iterable[SeriesBucket]) -> float | None:
+    limits = [each.limit for each in shown if each.limit is not None]
+    return limits[-1] if limits else None
+
+
+def _corners(shown: Sequence[SeriesBucket], begin: float, span: float, top: float) -> str:
+    """A path that is level within each bucket."""
+    parts = []
+    for each in shown:
+        x = (each.at - begin) / span * 1000
+        wide = each.seconds / span * 1000
+        parts.append(f"V{100 - each.per_second / top * 100:.4g}H{min(x + wide, 1000):.5g}")
+    return "M0 100" + "".join(parts)
+
+
+def _band(bucket: SeriesBucket, begin: float, span: float) -> tuple[float, float]:
+    wide = max(bucket.closed / span * 100, 0.4)
+    return round((bucket.at - begin) / span * 100, 2), round(wide, 2)
+
+
+def _height(value: float, top: float) -> float:
+    return round(TOP + HEIGHT * (1 - value / top), 1)
+
+
+def _ticks(top: float) -> list[tuple[float, str]]:
+    """One to four lines at round numbers: height and number."""
+    size = 10.0 ** math.floor(math.log10(top))
+    step = next(size * n for n in (0.5, 1.0, 2.0, 5.0) if top / (size * n) < 4.5)
+    return [(_height(step * n, top), f"{step * n:,g}") for n in range(1, int(top / step) + 1)]
+
+
+def _note(limit: float | None, shown: Sequence[SeriesBucket], closed: float) -> str:
+    parts = [] if limit is None else [f"limit {limit:,.0f} a second"]
+    refused = sum(each.refused for each in shown)
+    parts += [f"{refused:,} × 429"] if refused else []
+    parts += [f"closed for {duration_text(round(closed, 1))}"] if closed else []
+    return " · ".join(parts)
+
+
+def _sentence(shown: Sequence[SeriesBucket], begin: float, end: float, closed: float) -> str:
+    total = sum(each.created for each in shown)
+    peak = max(each.per_second for each in shown)
+    words = (
+        f"From {clock(begin)} to {clock(end)} UTC {total:,} payouts were created: "
+        f"{total / (end - begin):,.1f} a second on average, {peak:,.0f} at most."
+    )
+    if (limit := _limit_of(shown)) is not None:
+        words += f" The limit is {limit:,.0f} a second."
+    if closed:
+        words += f" It was closed for {duration_text(round(closed, 1))} after an answer 429."
+    return words
+
+
+@attrs.frozen
+class TimeBar:
+    """Answers of one class."""
+
+    x: float
+    width: float
+    y: float
+    height: float
+    words: str
+    label: str
+
+
+@attrs.frozen
+class TimeChart:
+    """Answer times as a histogram."""
+
+    bars: Sequence[TimeBar]
+    no_answer: int
+    missing_y: float
+    missing_height: float
+    percentiles: Sequence[tuple[str, str]]
+    rows: Sequence[tuple[str, int]]
+    """The same as a table: class, answers."""
+
+    @property
+    def sentence(self) -> str:
+        """The chart in words."""
+        times = ", ".join(f"{name} {text}" for name, text in self.percentiles)
+        return f"Answer times: {times}. {self.no_answer:,} requests had no answer."
+
+
+def time_chart(times: AnswerTimes) -> TimeChart | None:
+    """Draw the answer times. None without any request."""
+    if not times.answers and not times.no_answer:
+        return None
+    groups = _groups(times.counts)
+    top = max([times.no_answer, *(count for _, _, count in groups)])
+    wide = _ROOM / max(len(groups), 1)
+    every = max(1, math.ceil(len(groups) / 4))
+    bars = [
+        TimeBar(
+            x=round(place * wide, 2),
+            width=round(wide * 0.84, 2),
+            y=_height(count, top),
+            height=round(HEIGHT * count / top, 1),
+            words=f"{_class_text(low, high)}: {count:,}",
+            label=(time_text(low) if low else "0") if place % every == 0 else "",
+        )
+        for place, (low, high, count) in enumerate(groups)
+    ]
+    found = [(name, times.percentile(percent)) for name, percent in (("p50", 50), ("p95", 95), ("p99", 99))]
+    return TimeChart(
+        bars,
+        times.no_answer,
+        _height(times.no_answer, top),
+        round(HEIGHT * times.no_answer / top, 1),
+        [(name, time_text(seconds)) for name, seconds in found if seconds is not None],
+        [(_class_text(low, high), count) for low, high, count in groups if count],
+    )
+
+
+def _groups(counts: Sequence[int]) -> list[tuple[float, float, int]]:
+    """Classes from the first with answers to the last, joined until there are few: from, to, answers."""
+    used = [place for place, count in enumerate(counts) if count]
+    if not used:
+        return []
+    first, last, size = used[0], used[-1], 1
+    while (last - first) // size + 1 > _BARS:
+        size *= 2
+    edges = [0.0, *BOUNDS, math.inf]
+    return [
+        (edges[place], edges[min(place + size, last + 1)], sum(counts[place : min(place + size, last + 1)]))
+        for place in range(first, last + 1, size)
+    ]
+
+
+def _class_text(low: float, high: float) -> str:
+    if high == math.inf:
+        return f"over {time_text(low)}"
+    return f"{time_text(low)} to {time_text(high)}" if low else f"up to {time_text(high)}"
+
+
+def time_text(seconds: float) -> str:
+    """`0.8 ms`, `120 ms`, `1.4 s`, `12 s`."""
+    if seconds < 0.001:
+        return f"{seconds * 1000:.1f} ms"
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms"
+    return f"{seconds:.1f} s".replace(".0 s", " s") if seconds < 10 else f"{seconds:.0f} s"
+
+
+def clock(at: float) -> str:
+    """The time of day, UTC."""
+    return f"{datetime.fromtimestamp(at, UTC):%H:%M:%S}"
+
+
+def moment(at: float) -> str:
+    """Date and time, UTC: `2026-06-30 21:19:26`."""
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def attempt_tone(answer: str) -> str:
+    """The colour of an attempt's answer."""
+    kinds: Mapping[str, str] = {"2": "ok", "4": "bad", "5": "wait"}
+    return ("wait" if answer == "429" else kinds.get(answer[:1], "idle")) if answer.isdigit() else "bad"

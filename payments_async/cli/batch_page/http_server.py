@@ -1,0 +1,49 @@
+"""The page over HTTP: aiohttp's server on the event loop that the batch is worked on."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Final
+
+from aiohttp import web
+
+from ...sandbox.common.values import Request, Stream
+from .access import PageAccess
+from .feed import BatchFeed
+from .site import answer
+
+_GRACE: Final = 0.01
+"""Seconds for requests under way at the end; not 0, which aiohttp reads as for ever."""
+
+
+async def serve(
+    feed: BatchFeed, access: PageAccess, listener: socket.socket
+) -> Callable[[], Awaitable[None]]:
+    """Answer the visitors of a listening socket. Returns what ends that."""
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        path, _, query = request.raw_path.partition("?")
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        answered = await answer(feed, access, Request(request.method, path, query, headers))
+        if isinstance(answered, Stream):
+            return await _stream(request, answered)
+        return web.Response(status=answered.status, headers=answered.headers, body=answered.body)
+
+    # handler_cancellation: a stream ends when its reader leaves
+    runner = web.ServerRunner(
+        web.Server(handle, access_log=None, handler_cancellation=True), shutdown_timeout=_GRACE
+    )
+    await runner.setup()
+    await web.SockSite(runner, listener).start()
+    return runner.cleanup
+
+
+async def _stream(request: web.BaseRequest, answered: Stream) -> web.StreamResponse:
+    response = web.StreamResponse(headers=answered.headers)
+    with suppress(ConnectionResetError):  # a reader who leaves at once is no error
+        await response.prepare(request)
+        async for chunk in answered.chunks:
+            await response.write(chunk)
+    return response

@@ -1,0 +1,123 @@
+"""The page for the time of a run: its server, the file beside the ledger, the browser, and the end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import webbrowser
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+
+import attrs
+
+from ...bulk import PayoutBatch
+from .._output import Show
+from ..payouts.ledger_address import LedgerAddress
+from ..payouts.progress import ProgressView
+from ..payouts.session import CommandContext
+from ..payouts.summary import BatchFigures
+from . import address_file
+from .server import BatchPageServer
+from .source import LedgerSource, Phase, RunSource
+
+_PHASES: Mapping[str, Phase] = {"Reading": "reading", "Certifying": "certifying"}
+
+
+@attrs.frozen
+class PageProgress:
+    """A view of a run's progress that also shows it on the page."""
+
+    _view: ProgressView
+    _page: RunPage
+
+    def read(self, rows: int, number: int = 1) -> None:
+        """Show the rows read in this pass."""
+        self._page.source.rows_read = rows
+        self._page.server.feed.changed()
+        self._view.read(rows, number)
+
+    def show(self, figures: BatchFigures, at: float) -> None:
+        """Show the figures of this moment, in seconds."""
+        self._page.server.feed.changed()
+        self._view.show(figures, at)
+
+    def note(self, text: str) -> None:
+        """Show a sentence at once."""
+        self._view.note(text)
+
+
+@attrs.frozen
+class RunPage:
+    """The page of a run."""
+
+    server: BatchPageServer
+    source: RunSource
+    ledger: LedgerAddress
+
+    @contextmanager
+    def progress(self, name: str, view: ProgressView) -> Iterator[ProgressView]:
+        """The view of a part of the run, which the page shows too."""
+        self.enter(_PHASES.get(name, "working"))
+        yield PageProgress(view, self)
+        self.server.feed.changed()
+
+    def enter(self, phase: Phase) -> None:
+        """Show what the run is doing now."""
+        self.source.phase = phase
+        self.server.feed.changed()
+
+    @asynccontextmanager
+    async def of(self, batch: PayoutBatch) -> AsyncIterator[None]:
+        """Show this batch, whose ledger is open: commands find the page by the file beside it."""
+        self.source.batch = batch
+        if not self.ledger.is_database:
+            address_file.publish(self.ledger.text, self.server.access)
+        try:
+            yield
+        finally:
+            if not batch._ledger.is_empty:
+                self.source.ledger = self.ledger.of_batch(batch.status().batch_id)
+            if not self.ledger.is_database:
+                address_file.withdraw(self.ledger.text)
+            await self.source.end()
+
+
+@asynccontextmanager
+async def serving(
+    ledger: LedgerAddress, name: str, context: CommandContext, *, stays: bool
+) -> AsyncIterator[RunPage]:
+    """Serve the page of a run on this machine. `stays`: at the end until Ctrl-C, on a terminal."""
+    source = RunSource(ledger, os.path.basename(name))
+    page = RunPage(BatchPageServer(source), source, ledger)
+    page.server.start()
+    try:
+        yield page
+        if page.server.is_visited:
+            page.server.feed.show(LedgerSource(source.ledger))
+        if stays and context.console.is_terminal and context.interrupts.reason is None:
+            await until_stopped(page.server, context)
+    finally:
+        await page.server.close()
+
+
+async def until_stopped(server: BatchPageServer, context: CommandContext) -> None:
+    """Serve until Ctrl-C."""
+    stopped = asyncio.Event()
+    context.show.step("Page", f"stays at {server.access.origin} until Ctrl-C", good=None)
+    with context.interrupts.draining(lambda _: stopped.set()):
+        await stopped.wait()
+
+
+async def open_page(server: BatchPageServer, show: Show) -> None:
+    """Open the page in the person's browser, if there is one, and show its address."""
+    await open_in_browser(server.access.new_address())
+    show.step("Page", server.access.new_address(), good=None, address=server.access.origin)
+
+
+async def open_in_browser(address: str) -> bool:
+    """Open an address in the person's browser. False where there is none that has a window."""
+    has_window = sys.platform in ("win32", "darwin") or bool(
+        {"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"} & os.environ.keys()
+    )
+    return has_window and await asyncio.to_thread(webbrowser.open, address)

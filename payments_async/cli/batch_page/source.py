@@ -1,0 +1,177 @@
+"""The figures of a page: from the run that holds the ledger, or read from a ledger that nobody works on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import attrs
+
+from ..._runtime import SYSTEM
+from ...bulk import BatchReport, PayoutBatch, RowsToLookAt, RowView, RunSeries
+from ...bulk.ledger_errors import LedgerMissing
+from ...bulk.protocol.records import Header
+from ..payouts.session import open_batch
+
+if TYPE_CHECKING:
+    from ..payouts.ledger_address import LedgerAddress
+
+Phase = Literal["reading", "working", "certifying", "ended"]
+_SHOWN: Final = 50
+"""Rows to look at, at most."""
+_PATIENCE: Final = 0.5
+"""Seconds that a page waits for a ledger that is busy with an import or a check."""
+_FILES: Final = ("", "-wal", ".lock", ".certificate.json")
+
+
+@attrs.frozen
+class LedgerDetails:
+    """What is read from the ledger for a page."""
+
+    series: RunSeries
+    look: RowsToLookAt
+
+
+_NOTHING_READ: Final = LedgerDetails(RunSeries(), RowsToLookAt((), 0))
+
+
+@attrs.frozen(kw_only=True)
+class BatchSnapshot:
+    """Everything that a page shows of a batch, as of one moment."""
+
+    at: float = attrs.field(eq=False)
+    """Seconds since 1970."""
+    ledger: LedgerAddress
+    phase: Phase
+    """`ended`: nobody works on it here."""
+    name: str
+    """The file's name, or the ledger's."""
+    rows_read: int = 0
+    """Rows of the input that were read so far."""
+    header: Header | None = None
+    report: BatchReport | None = None
+    """None before the import."""
+    details: LedgerDetails = _NOTHING_READ
+    certificate: Mapping[str, Any] | None = None
+    """The certificate of these figures; None without one."""
+    pid: int | None = None
+    """The process that works on the batch."""
+
+
+@attrs.define(eq=False)
+class RunSource:
+    """The figures of the run that serves the page."""
+
+    ledger: LedgerAddress
+    name: str
+    phase: Phase = "reading"
+    rows_read: int = 0
+    batch: PayoutBatch | None = None
+    _details: LedgerDetails = _NOTHING_READ
+    _reading: asyncio.Task[LedgerDetails] | None = None
+    is_polled: bool = False
+
+    async def snapshot(self) -> BatchSnapshot:
+        """The figures; those that need a ledger that is busy are older."""
+        facts: dict[str, Any] = {"ledger": self.ledger, "name": self.name, "rows_read": self.rows_read}
+        facts |= {"at": SYSTEM.now().timestamp(), "phase": self.phase, "pid": os.getpid()}
+        batch = self.batch
+        if batch is None or batch._ledger.is_empty:
+            return BatchSnapshot(**facts)
+        report = attrs.evolve(batch.status(), activity=batch._session.activity())
+        facts["ledger"] = self.ledger.of_batch(report.batch_id)
+        return BatchSnapshot(
+            **facts,
+            header=batch._ledger.header,
+            report=report,
+            details=await self._latest(batch),
+            certificate=certificate_of(facts["ledger"], report),
+        )
+
+    async def _latest(self, batch: PayoutBatch) -> LedgerDetails:
+        reading = self._reading
+        if reading is None or reading.done():
+            self._reading = reading = asyncio.ensure_future(_details(batch))
+        await asyncio.wait([reading], timeout=_PATIENCE)
+        if reading.done():
+            self._details = reading.result()
+        return self._details
+
+    async def row(self, name: str) -> RowView | None:
+        """One row; none before the import."""
+        return None if self.batch is None or self.batch._ledger.is_empty else await self.batch.row(name)
+
+    async def end(self) -> None:
+        """Let go of the batch: its ledger is about to be closed."""
+        self.batch = None
+        if self._reading is not None:
+            await asyncio.wait([self._reading])
+
+
+@attrs.define(eq=False)
+class LedgerSource:
+    """The figures of a ledger that nobody works on, which is opened for each reading, and free in between."""
+
+    ledger: LedgerAddress
+    is_polled: bool = True
+    _kept: tuple[object, BatchSnapshot] | None = None
+
+    async def snapshot(self) -> BatchSnapshot:
+        """The figures, read anew when the ledger's files have changed. Raises LedgerError."""
+        stamp = [_stamp(self.ledger.text + suffix) for suffix in _FILES]
+        if self._kept is not None and self._kept[0] == stamp and not self.ledger.is_database:
+            return self._kept[1]
+        async with open_batch(self.ledger) as batch:
+            found = await read_batch(self.ledger, batch)
+        self._kept = ([_stamp(self.ledger.text + suffix) for suffix in _FILES], found)
+        return found
+
+    async def row(self, name: str) -> RowView | None:
+        """One row. Raises LedgerError."""
+        async with open_batch(self.ledger) as batch:
+            return await batch.row(name)
+
+
+async def read_batch(ledger: LedgerAddress, batch: PayoutBatch) -> BatchSnapshot:
+    """Everything of an open batch that nobody works on here. Raises LedgerMissing without any rows."""
+    if batch._ledger.is_empty:
+        raise LedgerMissing(ledger.shown, "holds no batch")
+    report = batch.status()
+    return BatchSnapshot(
+        at=SYSTEM.now().timestamp(),
+        ledger=ledger,
+        phase="ended",
+        name=os.path.basename(ledger.shown),
+        header=batch._ledger.header,
+        report=report,
+        details=await _details(batch),
+        certificate=certificate_of(ledger, report),
+    )
+
+
+async def _details(batch: PayoutBatch) -> LedgerDetails:
+    return LedgerDetails(await batch.series(), await batch.rows_to_look_at(_SHOWN))
+
+
+def certificate_of(ledger: LedgerAddress, report: BatchReport) -> Mapping[str, Any] | None:
+    """The certificate beside the ledger, if it is of this batch with these counts."""
+    if not report.complete:
+        return None
+    try:
+        found = json.loads(Path(ledger.beside("certificate.json")).read_text(encoding="utf-8"))
+        fits = found["batch_id"] == report.batch_id and found["counts"] == dict(report.counts)
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+    return found if fits else None
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return None
+    return facts.st_mtime_ns, facts.st_size

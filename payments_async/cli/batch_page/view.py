@@ -1,0 +1,315 @@
+"""What the templates of a batch's page show, made of its figures. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+from ...bulk import BatchReport, RowState, RowView
+from ...models._masking import clean
+from ...models.common import amount_text
+from ..payouts import messages
+from ..payouts.messages import counted
+from ..payouts.summary import BatchFigures, activity_text, duration_text, figures_of, rate_text
+from . import charts
+from .source import BatchSnapshot
+
+Context = dict[str, object]
+FOLDER: Final = Path(__file__).parent
+_LONG_NAME: Final = 40
+_SHORT: Final = (8, 6)
+"""Signs of a long reference that are shown of its beginning and its end."""
+_LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+_WORKING: Final[Mapping[str, tuple[str, str]]] = {
+    "waiting": ("wait", "waiting for rows in doubt"),
+    "following": ("work", "following the payouts"),
+    "reconciling": ("work", "reading the service's list"),
+    "certifying": ("work", "certifying"),
+}
+_STATES: Final[Mapping[RowState, tuple[str, str]]] = {
+    RowState.NEW: ("idle", "not started"),
+    RowState.IN_FLIGHT: ("work", "under way"),
+    RowState.CREATED: ("ok", "created"),
+    RowState.REJECTED: ("bad", "rejected"),
+    RowState.CONFLICT: ("bad", "conflict"),
+    RowState.IN_DOUBT: ("wait", "in doubt"),
+    RowState.CANCELLED: ("idle", "cancelled"),
+}
+
+
+def batch_context(now: BatchSnapshot) -> Context:
+    """The page of the batch."""
+    common = _common(now)
+    if now.report is None:
+        return {**common, "report": None, "rows_read": now.rows_read}
+    figures, series = figures_of(now.report), now.details.series
+    rate = charts.recent_rate(series, now.at) if now.phase == "working" else 0.0
+    open_rows = figures.counts["new"] + figures.counts["in_flight"]
+    left = open_rows / rate if rate and open_rows else None
+    return {
+        **common,
+        "report": now.report,
+        "money": _money(figures),
+        "decided": figures.done - figures.counts["cancelled"],
+        "rows": figures.rows - figures.counts["cancelled"],
+        "pace": _pace(now, figures, rate, left),
+        "parts": charts.stacked(_parts(figures)),
+        "speed": charts.speed_chart(series, left),
+        "times": charts.time_chart(series.times),
+        "look": [_line(row) for row in now.details.look.rows],
+        "look_total": now.details.look.total,
+        "look_note": _look_note(figures),
+        "certificate": _certificate(now.certificate),
+        "steps": _steps(now, figures),
+        "export": now.ledger.command("export", "rows.csv"),
+    }
+
+
+def row_context(now: BatchSnapshot, row: RowView) -> Context:
+    """The page of one row."""
+    tone, word = _happened(row)
+    attempts = list(row.attempts)
+    longest = max((each.seconds for each in attempts), default=0.0) or 1.0
+    return {
+        **_common(now),
+        "row": row,
+        "tone": tone,
+        "word": word,
+        "amount": amount_text(row.currency, row.amount),
+        "facts_of_row": _facts(row),
+        "accounts": [
+            (f"{part} {name}", value) for part, of in row.account.items() for name, value in of.items()
+        ],
+        "attempts": [
+            {
+                "at": charts.clock(each.at),
+                "day": charts.moment(each.at),
+                "answer": each.answer,
+                "tone": charts.attempt_tone(each.answer),
+                "seconds": charts.time_text(each.seconds),
+                "width": round(max(each.seconds / longest * 100, 1), 1),
+                "replayed": each.replayed,
+                "gap": row.attempts.omitted if place == len(row.attempts.first) - 1 else 0,
+            }
+            for place, each in enumerate(attempts)
+        ],
+        "inspector": _inspector(now, row),
+        "show": now.ledger.command("show", row.row_key if row.row_key != "***" else str(row.number)),
+    }
+
+
+def missing_context() -> Context:
+    """The page of a row that is not there."""
+    return {"title": "There is no such row", "live": False, "refresh": 0}
+
+
+def _common(now: BatchSnapshot) -> Context:
+    return {
+        "title": title_of(now),
+        "state": _state(now),
+        "facts": _about(now),
+        "live": now.phase != "ended",
+        "refresh": 0 if now.phase == "ended" else 5,
+        "ledger": now.ledger.shown,
+        "watch": now.ledger.command("watch"),
+        "at": charts.moment(now.at),
+    }
+
+
+def title_of(now: BatchSnapshot) -> str:
+    """The batch's name; the file's where the name is a hash."""
+    batch_id = now.report.batch_id if now.report else ""
+    return clean(batch_id if batch_id and len(batch_id) <= _LONG_NAME else now.name.removesuffix(".ledger"))
+
+
+def _about(now: BatchSnapshot) -> list[str]:
+    facts = [f"ledger {now.ledger.shown}"]
+    facts += [f"process {now.pid}"] if now.pid else []
+    if now.header is not None:
+        binding = now.header.binding
+        facts.append(f"{binding.environment} key {binding.key_fingerprint}")
+    return [clean(fact) for fact in facts]
+
+
+def _state(now: BatchSnapshot) -> tuple[str, str]:
+    """Colour and words of the batch's state."""
+    if now.report is None:
+        return "work", "reading the file"
+    if now.phase != "ended":
+        activity = now.report.activity
+        doing = "certifying" if now.phase == "certifying" else activity.doing if activity else "paying"
+        return _WORKING.get(doing, ("work", "paying"))
+    return _ended(now.report, now.certificate)
+
+
+def _ended(report: BatchReport, certificate: Mapping[str, Any] | None) -> tuple[str, str]:
+    counts = report.counts
+    bad = report.failed + counts[RowState.REJECTED] + counts[RowState.CONFLICT]
+    if report.complete:
+        if bad:
+            return "bad", f"complete, {counted(bad, 'row')} failed"
+        if certificate is not None:
+            clean_one = bool(certificate["clean"])
+            return ("ok", "complete and certified") if clean_one else ("bad", "complete, not confirmed")
+        return "ok", "complete"
+    if counts[RowState.IN_DOUBT] and not counts[RowState.NEW]:
+        return "wait", f"{counted(counts[RowState.IN_DOUBT], 'row')} in doubt"
+    if counts[RowState.NEW] + counts[RowState.CANCELLED] == report.rows:
+        return "idle", "nothing was sent yet"
+    return "wait", "stopped, can be resumed"
+
+
+def _money(figures: BatchFigures) -> list[tuple[str, str]]:
+    """Created and total of each currency."""
+    return [
+        (
+            amount_text(currency, figures.sum_of(currency, "created") or total * 0),
+            amount_text(currency, total),
+        )
+        for currency, total in figures.payable().items()
+    ]
+
+
+def _pace(
+    now: BatchSnapshot, figures: BatchFigures, rate: float, left: float | None
+) -> tuple[str, str] | None:
+    """The large figure at the right, and what it says."""
+    if now.phase == "ended":
+        run = charts.last_run(now.details.series)
+        created = sum(each.created for each in run)
+        if not created:
+            return None
+        seconds = run[-1].at + run[-1].seconds - run[0].at
+        return duration_text(float(seconds)), f"the last run, {rate_text(created / seconds)}"
+    if left is not None:
+        return duration_text(float(max(1, round(left)))), f"left at {rate_text(rate)}"
+    activity = now.report.activity if now.report else None
+    text = activity_text(figures_of(now.report).activity) if now.report and activity else ""
+    return ("", text) if text else None
+
+
+def _parts(figures: BatchFigures) -> list[tuple[str, str, int]]:
+    """Tone, word and rows of each part of the bar."""
+    counts, ended = figures.counts, figures.ended
+    arrived, failed = (ended.arrived, ended.failed) if ended else (0, 0)
+    parts = [
+        ("ok", "arrived", arrived),
+        ("work", "created", counts["created"] - arrived - failed),
+        ("way", "under way", counts["in_flight"]),
+        ("wait", "in doubt", counts["in_doubt"]),
+        ("bad", "failed", failed + counts["rejected"] + counts["conflict"]),
+        ("idle", "not started", counts["new"]),
+    ]
+    return parts + ([("none", "cancelled", counts["cancelled"])] if counts["cancelled"] else [])
+
+
+def _line(row: RowView) -> dict[str, object]:
+    """A row of the table of rows to look at."""
+    tone, word = _happened(row)
+    return {
+        "number": row.number,
+        "key": row.row_key if row.row_key != "***" else f"row {row.number}",
+        "reference": row.reference,
+        "short": shortened(row.reference),
+        "amount": amount_text(row.currency, row.amount),
+        "tone": tone,
+        "word": word,
+        "reason": row.failure_message,
+        "attempts": str(row.attempts),
+    }
+
+
+def _happened(row: RowView) -> tuple[str, str]:
+    """Colour and word of what became of a row."""
+    if row.state is RowState.CREATED and row.status:
+        tone = "ok" if row.final and row.status == "completed" else "bad" if row.final else "work"
+        return tone, row.failure_code or row.status
+    tone, word = _STATES[row.state]
+    return tone, row.failure_code or word
+
+
+def _look_note(figures: BatchFigures) -> str:
+    counts = figures.counts
+    failed = figures.ended.failed if figures.ended else 0
+    parts = [(counts["in_doubt"], "in doubt"), (counts["conflict"], "in conflict")]
+    parts += [(counts["rejected"], "rejected"), (failed, "failed")]
+    return " · ".join(f"{count:,} {word}" for count, word in parts if count)
+
+
+def _facts(row: RowView) -> list[tuple[str, str]]:
+    found = [
+        ("Row", f"{row.number:,}" + (f", line {row.line:,}" if row.line else "")),
+        ("Method", row.method),
+        ("State", _STATES[row.state][1]),
+        ("Payout", row.payout_id),
+        ("Status", row.status and row.status + ("" if row.final else ", not final yet")),
+        ("Reason", row.reason),
+        ("Generation", f"{row.generation}" if row.generation else None),
+        ("First sent", charts.moment(row.first_sent) + " UTC" if row.first_sent else None),
+        ("Last sent", charts.moment(row.last_sent) + " UTC" if row.last_sent else None),
+    ]
+    return [(name, clean(text)) for name, text in found if text]
+
+
+def _inspector(now: BatchSnapshot, row: RowView) -> str | None:
+    """The payout's page in the sandbox's inspector, if the batch is paid at one on this machine."""
+    if now.header is None or row.payout_id is None or now.header.binding.environment != "sandbox":
+        return None
+    parts = urlsplit(now.header.binding.base_url)
+    if parts.hostname not in _LOOPBACK:
+        return None
+    return f"{parts.scheme}://{parts.netloc}/_sandbox/payouts?id={quote(row.payout_id, safe='')}"
+
+
+def _certificate(found: Mapping[str, Any] | None) -> Context | None:
+    """The certificate for people."""
+    if found is None:
+        return None
+    audit, check = found["list"], found["ledger"]
+    compared = [
+        (name, f"{each['compared']:,}" + (f", {each['not_shown']:,} not shown" if each["not_shown"] else ""))
+        for name, each in audit["fields"].items()
+    ]
+    return {
+        "clean": found["clean"],
+        "findings": [clean(text) for text in found["findings"]],
+        "at": charts.moment(found["at"]),
+        "totals": [amount_text(currency, Decimal(total)) for currency, total in found["totals"].items()],
+        "facts": [
+            ("Batch", found["batch_id"]),
+            ("Account", f"{found['environment']} key {found['key_fingerprint']}"),
+            ("Service", found["base_url"]),
+            ("Rows", f"{found['rows']:,}"),
+            (
+                "On the service's list",
+                f"{audit['seen']:,} as asked for, {audit['missing']:,} missing, "
+                f"{audit['differing']:,} different",
+            ),
+            ("Input", found["input_hash"]),
+            ("Ledger", f"{check['entries']:,} entries, head {check['head']}"),
+        ],
+        "fields": compared,
+    }
+
+
+def _steps(now: BatchSnapshot, figures: BatchFigures) -> list[str]:
+    """Advice when the run is over."""
+    report = now.report
+    if now.phase != "ended" or report is None or figures.is_untouched:
+        return []
+    unclean = None if now.certificate is None else bool(now.certificate["clean"])
+    return messages.after_run(
+        figures, report.exit_code, None, now.ledger, failed=report.failed, clean=unclean
+    )
+
+
+def shortened(text: str) -> str:
+    """A long reference without its middle: `nccuq4qo…aukiqa`."""
+    begin, end = _SHORT
+    return text if len(text) <= begin + end + 3 else f"{text[:begin]}…{text[-end:]}"
+
+
+FILTERS: Final[Mapping[str, Callable[..., str]]] = {}

@@ -1,0 +1,102 @@
+"""The page's server: silent until somebody looks, read at most once a second; news; the last page."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import ClientResponse, ClientSession, CookieJar
+
+from payments_async.cli.batch_page import feed
+from payments_async.cli.batch_page.server import BatchPageServer
+from tests.support.batch_pages import GivenSource, served, states
+
+
+@pytest.fixture(autouse=True)
+def _faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed, "_EVERY", 0.2)
+
+
+@asynccontextmanager
+async def visitor(page: BatchPageServer) -> AsyncIterator[ClientSession]:
+    """A browser with the cookie."""
+    jar = CookieJar(unsafe=True)  # cookies of an address
+    async with ClientSession(page.access.origin, cookie_jar=jar) as session:
+        async with session.get(page.access.new_address().removeprefix(page.access.origin)) as answer:
+            assert answer.status == 200
+        yield session
+
+
+async def event(stream: ClientResponse) -> str:
+    """The name of the next event of a stream."""
+    while line := await stream.content.readline():
+        if line.startswith(b"event: "):
+            return line.decode().split()[1]
+    raise AssertionError("the stream has ended")
+
+
+async def test_it_is_read_once_for_all_that_look_within_a_second_and_again_after_news() -> None:
+    source = GivenSource(states()["starting"])
+    async with served(source) as page, visitor(page) as session:
+
+        async def look() -> str:
+            async with session.get("/") as answer:
+                return await answer.text()
+
+        await asyncio.gather(*(look() for _ in range(8)))
+        assert source.readings == 1
+        assert "GHS 0.00" in await look()
+        source.now = states()["running"]
+        page.feed.changed()
+        while "GHS 2,797,197.20" not in await look():
+            assert source.readings == 1
+        assert source.readings == 2
+
+
+async def test_a_stream_has_an_event_at_once_one_for_news_and_one_for_the_end() -> None:
+    source = GivenSource(states()["running"])
+    async with served(source) as page, visitor(page) as session, session.get("/events") as stream:
+        assert stream.headers["Content-Type"] == "text/event-stream"
+        assert await event(stream) == "change"
+        page.feed.changed()
+        page.feed.changed()
+        assert await event(stream) == "change"
+        source.now = states()["complete"]
+        closing = asyncio.ensure_future(page.close())
+        assert await event(stream) == "over"
+        async with session.get("/") as last:
+            assert "complete and certified" in await last.text()
+        stream.close()  # it has the last page: the end waits no longer
+        await closing
+
+
+async def test_figures_that_change_without_a_word_are_read_again_while_somebody_looks() -> None:
+    source = GivenSource(states()["stopped"], is_polled=True)
+    async with served(source) as page, visitor(page) as session, session.get("/events") as stream:
+        assert await event(stream) == "change"
+        source.now = states()["running"]
+        assert await event(stream) == "change"
+
+
+def test_a_run_that_nobody_watches_loads_none_of_it() -> None:
+    program = """
+import asyncio, sys
+from payments_async.cli.payouts import run
+from payments_async.cli.batch_page import feed
+from payments_async.cli.batch_page.server import BatchPageServer
+
+async def main():
+    page = BatchPageServer(None)
+    page.start()
+    await page.close()
+    assert not page.is_visited
+
+asyncio.run(main())
+print(*sorted({"jinja2", "aiohttp.web", "payments_async.sandbox"} & sys.modules.keys()))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

@@ -1,0 +1,250 @@
+"""Batches for tests of their page: figures of each state, and a source that gives them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from decimal import Decimal
+from typing import Any
+
+import attrs
+
+from payments_async.bulk import (
+    AnswerTimes,
+    BatchReport,
+    RowAttempt,
+    RowAttempts,
+    RowState,
+    RowsToLookAt,
+    RowView,
+    RunSeries,
+    SeriesBucket,
+)
+from payments_async.bulk._activity import Activity
+from payments_async.bulk.protocol.records import Binding, Header
+from payments_async.bulk.protocol.run_figures import BOUNDS, time_class
+from payments_async.cli.batch_page.server import BatchPageServer
+from payments_async.cli.batch_page.source import BatchSnapshot, LedgerDetails
+from payments_async.cli.payouts.ledger_address import LedgerAddress
+
+BEGAN = 1_782_854_366
+BINDING = Binding("june-2026", "sandbox", "http://127.0.0.1:20999/v1", "c44c91f2a0d7", "ab" * 32, "")
+LEDGER = LedgerAddress("june.csv.ledger")
+
+
+def series(seconds: int = 22) -> RunSeries:
+    """Payouts that become faster, and a second and a half in which the limit was closed."""
+    buckets = []
+    for n in range(seconds):
+        is_closed = n in (9, 10)
+        limit, closed = 1000.0, 0.75 if is_closed else 0.0
+        created = 12 if is_closed else 80 + 14 * n + 17 * (n % 3)
+        buckets.append(
+            SeriesBucket(BEGAN + n, 1, created, int(n == 9), n % 4, int(n % 7 == 3), limit, closed)
+        )
+    counts = [0] * (len(BOUNDS) + 1)
+    for milliseconds, number in ((48, 300), (70, 900), (110, 1900), (160, 1500), (240, 700), (420, 210)):
+        counts[time_class(milliseconds / 1000)] += number
+        counts[time_class(milliseconds / 850)] += number // 2
+    counts[time_class(1.4)] += 40
+    return RunSeries(tuple(buckets), AnswerTimes(tuple(counts), 37))
+
+
+def row(number: int, **changes: Any) -> RowView:
+    """A row that needs a look: its payout has failed after two answers 503."""
+    attempts = tuple(
+        RowAttempt(BEGAN + n * 2.5, answer, seconds)
+        for n, (answer, seconds) in enumerate((("503", 0.09), ("timeout", 2.0), ("201", 0.31)))
+    )
+    facts: dict[str, Any] = {
+        "number": number,
+        "line": number + 1,
+        "row_key": f"emp-{number:05}",
+        "reference": f"nccuq4qomf2whi5tzrh7dyj{number:05}aukiqa",
+        "amount": Decimal("1337.76"),
+        "currency": "GHS",
+        "method": "mtn_gh",
+        "state": RowState.CREATED,
+        "status": "failed",
+        "final": True,
+        "payout_id": f"pyt_{number:024}",
+        "generation": 0,
+        "failure_code": "INSUFFICIENT_FUNDS",
+        "failure_message": "The balance does not cover this payout.",
+        "attempts": RowAttempts(3, attempts),
+        "first_sent": BEGAN + 0.2,
+        "last_sent": BEGAN + 5.1,
+        "account": {"instrument": {"type": "phone", "phone_number": "***", "country": "GH"}, "customer": {}},
+    }
+    return RowView(**{**facts, **changes})
+
+
+def in_doubt(number: int) -> RowView:
+    """A row that had no clear answer."""
+    return row(
+        number,
+        state=RowState.IN_DOUBT,
+        status=None,
+        final=False,
+        payout_id=None,
+        failure_code=None,
+        failure_message=None,
+        attempts=RowAttempts(9, row(1).attempts.first, row(1).attempts.first[:2]),
+    )
+
+
+def report(
+    counts: dict[RowState, int], *, arrived: int = 0, failed: int = 0, currencies: int = 1, **more: Any
+) -> BatchReport:
+    """A report with these counts, 500.75 for each row."""
+    names = ["GHS", "XOF", "NGN", "KES", "ZMW", "RWF"][:currencies]
+    each = {state: counts.get(state, 0) for state in RowState}
+    sums = {
+        name: {state: Decimal(number) * Decimal("501.20") for state, number in each.items() if number}
+        for name in names
+    }
+    rows = sum(each.values())
+    is_open = any(each[state] for state in (RowState.NEW, RowState.IN_FLIGHT, RowState.IN_DOUBT))
+    facts: dict[str, Any] = {
+        "batch_id": BINDING.batch_id,
+        "totals": {name: sum(parts.values(), Decimal(0)) for name, parts in sums.items()},
+        "complete": not is_open,
+        "balanced": True,
+        "exit_code": 75 if each[RowState.NEW] else 3 if is_open else 1 if failed else 0,
+        "finals": {"completed": arrived, "failed": failed} if arrived or failed else {},
+        "failed": failed,
+    }
+    return BatchReport(each, sums, rows, **{**facts, **more})
+
+
+def snapshot(**facts: Any) -> BatchSnapshot:
+    """A snapshot of a batch; without a report it is the file that is still read."""
+    header = Header(BINDING, float(BEGAN), "0", 1, 12_000, {}) if "report" in facts else None
+    default: dict[str, Any] = {
+        "at": BEGAN + 22.0,
+        "ledger": LEDGER,
+        "phase": "working",
+        "name": "june.csv",
+        "header": header,
+        "pid": 11300,
+    }
+    return BatchSnapshot(**{**default, **facts})
+
+
+def certificate(report: BatchReport, *findings: str) -> dict[str, Any]:
+    """The content of a certificate's file."""
+    created = report.counts[RowState.CREATED]
+    return {
+        "version": 1,
+        **{name: getattr(BINDING, name) for name in ("batch_id", "environment", "base_url")},
+        "key_fingerprint": BINDING.key_fingerprint,
+        "input_hash": BINDING.input_hash,
+        "at": BEGAN + 60.0,
+        "clean": not findings,
+        "findings": list(findings),
+        "rows": report.rows,
+        "counts": dict(report.counts),
+        "totals": {currency: f"{amount:f}" for currency, amount in report.totals.items()},
+        "ledger": {"rows": report.rows, "entries": 412, "head": "5e" * 32, "findings": []},
+        "list": {
+            "seen": created,
+            "missing": 0,
+            "differing": len(findings),
+            "uncompared": 0,
+            "fields": {
+                "amount": {"compared": created, "not_shown": 0},
+                "currency": {"compared": created, "not_shown": 0},
+                "metadata.payments_sdk": {"compared": created, "not_shown": 3},
+            },
+            "findings": list(findings),
+        },
+    }
+
+
+S = RowState
+RUNNING = {S.CREATED: 5581, S.IN_FLIGHT: 96, S.NEW: 6323}
+
+
+def states() -> dict[str, BatchSnapshot]:
+    """Every state of the page by name."""
+    look = LedgerDetails(series(), RowsToLookAt((in_doubt(17), row(41), row(107)), 61))
+    running = report(RUNNING, arrived=5120, failed=59, activity=Activity(doing="paying"))
+    waits = Activity(
+        doing="waiting",
+        waiting=2,
+        why="2 had no clear answer and will be posted again, unchanged",
+        next_look=12.0,
+    )
+    waiting = report({S.CREATED: 11998, S.IN_DOUBT: 2}, arrived=11000, activity=waits)
+    done = report({S.CREATED: 12000}, arrived=12000)
+    failed = report(
+        {S.CREATED: 11950, S.REJECTED: 40, S.CONFLICT: 2, S.CANCELLED: 8}, arrived=11900, failed=50
+    )
+    nothing = LedgerDetails(series(), RowsToLookAt((), 0))
+    return {
+        "empty": snapshot(phase="reading", pid=11300),
+        "reading": snapshot(phase="reading", rows_read=7500),
+        "starting": snapshot(report=report({S.NEW: 12000})),
+        "running": snapshot(report=running, details=look),
+        "currencies": snapshot(report=report(RUNNING, currencies=6), details=nothing),
+        "waiting": snapshot(
+            report=waiting, details=LedgerDetails(series(), RowsToLookAt((in_doubt(17),), 2))
+        ),
+        "certifying": snapshot(report=done, details=nothing, phase="certifying"),
+        "stopped": snapshot(
+            report=report({S.CREATED: 700, S.NEW: 500}), details=nothing, phase="ended", pid=None
+        ),
+        "doubt": snapshot(
+            report=report({S.CREATED: 1198, S.IN_DOUBT: 2}),
+            phase="ended",
+            pid=None,
+            details=LedgerDetails(series(), RowsToLookAt((in_doubt(17), in_doubt(18)), 2)),
+        ),
+        "failed": snapshot(
+            report=failed, details=look, phase="ended", pid=None, certificate=certificate(failed)
+        ),
+        "complete": snapshot(
+            report=done, details=nothing, phase="ended", pid=None, certificate=certificate(done)
+        ),
+        "unconfirmed": snapshot(
+            report=done,
+            details=nothing,
+            phase="ended",
+            pid=None,
+            certificate=certificate(done, "row 12: pyt_12 is not in the list", "row 40: shown differently"),
+        ),
+    }
+
+
+@attrs.define(eq=False)
+class GivenSource:
+    """Gives the snapshot that a test sets."""
+
+    now: BatchSnapshot
+    rows: dict[str, RowView] = attrs.field(factory=dict)
+    is_polled: bool = False
+    error: Exception | None = None
+    readings: int = 0
+
+    async def snapshot(self) -> BatchSnapshot:
+        self.readings += 1
+        if self.error:
+            raise self.error
+        return self.now
+
+    async def row(self, name: str) -> RowView | None:
+        if self.error:
+            raise self.error
+        return self.rows.get(name)
+
+
+@asynccontextmanager
+async def served(source: GivenSource) -> AsyncIterator[BatchPageServer]:
+    """The page's server on the running loop."""
+    server = BatchPageServer(source)
+    server.start()
+    try:
+        yield server
+    finally:
+        await asyncio.wait_for(server.close(), 30)
