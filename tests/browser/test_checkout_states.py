@@ -13,6 +13,7 @@ import attrs
 import pytest
 
 from payments_async.sandbox import Sandbox
+from payments_async.sandbox.checkout.language import Text, language_of
 from tests.browser.visitor import ASKED, SHOP, Visitor
 from tests.sandbox.checkout.test_attempt_pages import Payer as Returning
 from tests.sandbox.checkout.test_pages import BALANCE, METHODS, Payer
@@ -189,7 +190,8 @@ async def test_a_state_can_be_read_by_everybody(
         await visitor.page.locator("button[aria-disabled]").wait_for()
     if name == "nothing":
         visitor.errors.clear()  # of a 404
-    await looks_good(visitor, name, state.heading)
+    language = language_of(state.body["appearance"].get("lang"), accepted="")
+    await looks_good(visitor, name, language.say(Text(state.heading)))
 
 
 async def test_an_attempts_own_pages_can_be_read_by_everybody(

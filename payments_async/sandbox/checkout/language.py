@@ -77,9 +77,8 @@ class Language:
         """How far away something is, as in `in 58 minutes`."""
         from babel.dates import format_timedelta
 
-        return format_timedelta(
-            max(1, int(seconds)), granularity="minute", threshold=2, add_direction=True, locale=self.locale
-        )
+        left = max(1, int(seconds))
+        return str(format_timedelta(left, "minute", threshold=2, add_direction=True, locale=self.locale))
 
     def country(self, code: str | None) -> str:
         """The name of a country; empty without one."""

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from ..common.timestamps import moment
 from ..common.values import Answer
 from .appearance import appearance_of
 from .choices import Choice, country_options, first_choice, method_options, typed_before
@@ -152,9 +151,10 @@ def _common(view: SessionView, heading: str) -> dict[str, object]:
         "heading": heading,
         "description": payment.body.get("description"),
         "token": view.session.form_token,
-        "until": moment(payment.expires_at),
-        "paid_at": moment(payment.completed_at) if payment.completed_at is not None else None,
-        "method_label": used.label if used else None,
+        "until": view.language.time(payment.expires_at),
+        "ahead": view.language.time_left(payment.expires_at - view.world.now),
+        "paid_at": view.language.time(payment.completed_at) if payment.completed_at is not None else None,
+        "method_label": view.say(used.label) if used else None,
         "beside": active and active.plan.outcome.action in ON_PHONE and payment.is_open,
         "left": time_left(view),
         "instead": under_way_instead(view, view.query.get("method")),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from hmac import compare_digest
-from urllib.parse import urlencode
 
 from ..common.magic_numbers import magic_scenario
 from ..common.scenario_words import ScenarioOutcome, Timing
@@ -16,6 +15,7 @@ from ..common.values import Answer
 from ..records.payments import message_payer, settle_attempt, start_attempt
 from ..records.records import Plan, plan_for
 from .choices import missing_choices, read_choice, typed_fields
+from .language import Text
 from .messages import under_way_instead
 from .method_catalogue import PHONE, CatalogueMethod, FieldProblem, plain_number, problems_with
 from .next_action import MESSAGED, one_time_code
@@ -41,8 +41,8 @@ def show_state(view: SessionView) -> Answer:
     if view.state == "paid":
         return redirect(view.address())
     wanted = view.form.get("method")
-    query = f"?{urlencode({'method': wanted})}" if under_way_instead(view, wanted) else ""
-    return redirect(f"{view.address('payment')}{query}")
+    query = {"method": wanted} if wanted and under_way_instead(view, wanted) else {}
+    return redirect(view.address("payment", **query))
 
 
 def _pay(view: SessionView) -> Answer:
@@ -94,8 +94,8 @@ def _enter_code(view: SessionView) -> Answer:
         return show_state(view)
     given = "".join(view.form.get("code", "").split())
     if not compare_digest(given.encode(), one_time_code(view.session, view.attempt).encode()):
-        text = "This is not the code we sent. Check it and enter it again" if given else "Enter the code"
-        return action_page(view, [FieldProblem("code", text)])
+        wrong = Text("This is not the code we sent. Check it and enter it again")
+        return action_page(view, [FieldProblem("code", view.say(wrong if given else Text("Enter the code")))])
     settle_attempt(view.world, view.tenant, view.attempt)
     return redirect(view.address("payment"))
 

@@ -7,7 +7,6 @@ from functools import lru_cache
 
 _ORIGIN = datetime(1970, 1, 1, tzinfo=UTC)
 _DATE_LENGTH = len("2026-01-01")
-_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
 
 _FIRST = (datetime.min.replace(tzinfo=UTC) - _ORIGIN).total_seconds()
@@ -29,13 +28,6 @@ def stamp(seconds: float) -> str:
 def stamp_or_null(seconds: float | None) -> str | None:
     """Format a time as `stamp` does; None for an event that has not happened."""
     return None if seconds is None else stamp(seconds)
-
-
-def moment(seconds: float) -> dict[str, str]:
-    """Format a time for people, to the minute: `text` in words, `iso` for machines."""
-    at = date_of(seconds)
-    text = f"{at.day} {_MONTHS[at.month - 1]} {at.year}, {at:%H:%M} UTC"
-    return {"text": text, "iso": f"{at:%Y-%m-%dT%H:%MZ}"}
 
 
 def read_timestamp(text: str) -> float | None:

@@ -224,7 +224,7 @@ def accent(appearance: JsonObject) -> tuple[str, str]:
 
 def _appearance(given: JsonObject) -> JsonObject:
     colour, contrast = accent(given)
-    badge = given.get("display_platform_badge")
+    badge, lang = given.get("display_platform_badge"), given.get("lang")
     return {
         "template": "default",
         "color": {"primary": _colour_form(colour), "contrast": _colour_form(contrast)},
@@ -233,7 +233,7 @@ def _appearance(given: JsonObject) -> JsonObject:
         "display_platform_badge": True if badge is None else badge,
         "brand": given.get("brand"),
         "icon_url": given.get("icon_url"),
-        "lang": "en",
+        "lang": lang if isinstance(lang, str) else "en",
     }
 
 

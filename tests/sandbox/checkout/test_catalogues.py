@@ -15,6 +15,7 @@ import payments_async.sandbox.checkout as checkout
 from payments_async.sandbox.checkout.language import LANGUAGES
 
 FOLDER = Path(checkout.__file__).parent
+CAPITAL = re.compile("[A-Z][a-z]")
 TRANSLATED = [code for code in LANGUAGES if code != "en"]
 
 
@@ -76,3 +77,29 @@ def test_a_translation_is_typographically_sound(code: str) -> None:
         assert not re.search(r"[^\u202f\u00a0][?!;:»]|«[^\u00a0]", said)
     if code == "ar":
         assert not re.search(r"[,;?]", said)
+
+
+def words_of_its_own(source: str) -> list[str]:
+    """What a template says without `_`: in its text, in attributes that are heard, in its literals."""
+    tree = Environment(autoescape=True).parse(source)
+    parts = [part for output in tree.find_all(nodes.Output) for part in output.nodes]
+    plain = "".join(part.data for part in parts if isinstance(part, nodes.TemplateData))
+    heard = re.findall(r' (?:alt|title|label|placeholder|aria-label)="[^"]*[A-Za-z]{2}[^"]*"', plain)
+    shown = re.findall(r">[^<>]*[A-Za-z]{2}[^<>]*<", re.sub(r' [a-z-]+="[^"]*"', "", plain))
+    literals = {const.value for const in tree.find_all(nodes.Const) if isinstance(const.value, str)}
+    return [
+        *heard,
+        *shown,
+        *(text for text in literals - set(texts_of_template(source)) if CAPITAL.search(text)),
+    ]
+
+
+@pytest.mark.parametrize("path", sorted((FOLDER / "templates").glob("*.html")), ids=lambda path: path.name)
+def test_no_template_has_words_of_its_own(path: Path) -> None:
+    assert words_of_its_own(path.read_text("utf-8")) == []
+
+
+def test_words_of_a_template_are_found() -> None:
+    for source in ("<p>Pay {{ x }}</p>", '<p title="Pay"></p>', '{{ "Paid" if x }}', "<a>{{ x }} of</a>"):
+        assert words_of_its_own(source)
+    assert words_of_its_own('<p class="a b" data-x="{{ x }}">{{ _("Pay") }}: 5</p>') == []

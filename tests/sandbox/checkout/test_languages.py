@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import html
+import re
 from decimal import Decimal
+from urllib.parse import urlencode, urljoin
+from urllib.request import Request, urlopen
 
 import pytest
 from markupsafe import Markup
 
+from payments_async.sandbox import Sandbox, VirtualClock
 from payments_async.sandbox.checkout.language import LANGUAGES, Text, language_of
+from tests.sandbox.checkout.test_pages import Read
+from tests.sandbox.raw_requests import Api
 
 LTR = "en", "fr", "pt"
 
@@ -75,8 +82,8 @@ def test_times_and_what_is_left_are_in_words(code: str, time: str, left: str) ->
 
 
 def test_less_than_a_minute_is_still_ahead() -> None:
-    assert LANGUAGES["en"].time_left(-5) == LANGUAGES["en"].time_left(20) == "in 1 minute"
-    assert LANGUAGES["en"].time_left(5_400) == "in 90 minutes"
+    texts = [LANGUAGES["en"].time_left(left) for left in (-5, 20, 5_400)]
+    assert texts == ["in 1 minute", "in 1 minute", "in 90 minutes"]
 
 
 def test_countries_have_their_names() -> None:
@@ -89,3 +96,77 @@ def test_values_are_escaped_and_kept_apart_from_a_text_that_runs_the_other_way()
     text, values = Text("{a} & {b}"), {"a": "<x>", "b": Markup("<b>1</b>")}
     assert {LANGUAGES[code].say(text, **values) for code in LTR} == {"&lt;x&gt; &amp; <b>1</b>"}
     assert LANGUAGES["ar"].say(text, **values) == "\u2068&lt;x&gt;\u2069 &amp; <b>1</b>"
+
+
+class Browser:
+    """A browser without JavaScript that asks for Arabic: it shows one page, and submits its first form."""
+
+    def __init__(self, address: str) -> None:
+        self.open(address)
+
+    def open(self, address: str, form: dict[str, str] | None = None) -> None:
+        body = urlencode(form).encode() if form is not None else None
+        asked = Request(address, body, {"Accept-Language": "ar-MA, fr;q=0.5"})
+        with urlopen(asked, timeout=30) as answer:
+            self.address, self.page = answer.url, answer.read().decode()
+
+    def submit(self, **typed: str) -> None:
+        self.open(urljoin(self.address, self.first("action")), {**Read(self.page).hidden, **typed})
+
+    def first(self, attribute: str) -> str:
+        found = re.search(f' {attribute}="([^"]*)"', self.page)
+        assert found is not None
+        return html.unescape(found[1])
+
+    def switch(self, code: str) -> None:
+        """Follow the footer's link to another language."""
+        (link,) = re.findall(f'<a href="([^"]+)" lang="{code}"', self.page)
+        self.open(urljoin(self.address, html.unescape(link)))
+
+
+def test_a_payer_pays_in_arabic_without_javascript_and_reads_on_in_french() -> None:
+    with Sandbox(clock=VirtualClock.frozen()) as sandbox:
+        api = Api(sandbox, sandbox.api_key)
+        made = api.checkout(amount=1250, currency="XOF", description="<b>").data["checkout"]
+        assert made["appearance"]["lang"] == "en"
+        payer = Browser(made["url"])
+        assert '<html lang="ar" dir="rtl">' in payer.page
+        assert "ادفع \u2068\u200f1,250\u00a0F\u202fCFA\u2069</button>" in payer.page
+        assert "ساحل العاج" in payer.page
+        assert "خلال 60 دقيقة" in payer.page
+        payer.submit(country="BJ", method="sandbox_mobile", **{"sandbox_mobile-phone": "12"})
+        assert "أدخل رقم هاتف من 7 إلى 15 رقمًا، مثل \u2068+229\u00a090" in payer.page
+        payer.submit(country="BJ", method="sandbox_mobile", **{"sandbox_mobile-phone": "+22990000042"})
+        assert "الرقم المنتهي بـ \u206842\u2069" in payer.page
+        payer.switch("fr")
+        assert '<html lang="fr" dir="ltr">' in payer.page
+        assert "au numéro se terminant par 42" in payer.page
+        state = payer.address
+        payer.open(state.replace("/payment", "/phone"))
+        assert "Confirmez ce paiement" in payer.page
+        payer.submit(answer="approve")
+        payer.open(state)
+        assert "Paiement effectué" in payer.page
+        assert 'Vous avez payé 1\u202f250\u00a0F\u202fCFA à <bdi lang="">Merchant</bdi>.' in payer.page
+        assert sandbox.books.collected("XOF") == 1250
+
+
+def test_a_language_alone_in_the_address_chooses_nothing() -> None:
+    sandbox = Sandbox(clock=VirtualClock.frozen())
+    api = Api(sandbox, sandbox.api_key)
+    made = api.checkout(
+        appearance={"lang": "pt"}, metadata={"sandbox_scenario": "fail:INSUFFICIENT_FUNDS"}
+    ).data["checkout"]
+    assert made["appearance"]["lang"] == "pt"
+    path = f"/checkout/{made['id']}"
+    form = Read(sandbox.handle("GET", path).body.decode()).hidden
+    body = urlencode({**form, "country": "BJ", "method": "sandbox_wallet_balance"}).encode()
+    sent = sandbox.handle("POST", f"{path}?lang=fr", None, body)
+    assert sent.headers["Location"] == f"{path}/payment?lang=fr"
+    sandbox.advance(30)
+    for query, heading in (("", "O pagamento não foi concluído"), ("?lang=fr", "Le paiement n’a pas abouti")):
+        assert heading in sandbox.handle("GET", path + query).body.decode()
+    again = sandbox.handle("GET", f"{path}?lang=fr&country=BJ").body.decode()
+    assert "Comment souhaitez-vous payer" in again
+    assert f'href="{path}?country=BJ&amp;lang=ar"' in again
+    assert "Saldo guardado" in sandbox.handle("GET", f"{path}?lang=&country=BJ").body.decode()

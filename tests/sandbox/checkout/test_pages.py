@@ -69,7 +69,7 @@ class Read(HTMLParser):
             self.filled[values["name"]] = values.get("value", "")
         if tag == "button":
             self.buttons += 1
-        if tag == "a":
+        if tag == "a" and "hreflang" not in values:
             self.links.append(values["href"])
         if tag == "link" or "src" in values:
             self.fetched.append(values.get("src") or values["href"])
@@ -386,7 +386,7 @@ def test_the_look_of_the_session_shows(api: Api) -> None:
     assert '<html lang="fr" dir="ltr">' in page
     assert '<bdi lang="fr-FR">école</bdi>' in page
     assert ">É</span>" in page
-    assert "Powered by" in page
+    assert "Propulsé par" in page
     plain = visit(api, appearance={"display_platform_badge": False, "lang": "<x>", "brand": "  "}).look()
     assert "--accent:#1f6feb;--on-accent:#ffffff" in plain
     assert '<html lang="en" dir="ltr">' in plain

@@ -77,6 +77,32 @@ const follow = () => {
   });
 };
 
+// --- numbers and times as the payer writes them --------------------------------------------------
+// The browser's own variant of the page's language: a payer in Britain reads 15:05, one in America 3:05 PM.
+const { lang } = document.documentElement;
+const locale = new Intl.Locale(navigator.languages.find((own) => own.split("-")[0] === lang) ?? lang, { numberingSystem: "latn" });
+const moment = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short", year: "numeric", hour: "numeric", minute: "2-digit" });
+const countdown = new Intl.NumberFormat(locale, { style: "unit", unit: "second", unitDisplay: "long" });
+const ahead = new Intl.RelativeTimeFormat(locale);
+
+const inWords = (seconds) => {
+  const minutes = Math.max(1, Math.round(seconds / 60));
+  return minutes < 120 ? ahead.format(minutes, "minute") : ahead.format(Math.round(minutes / 60), "hour");
+};
+
+const localise = () => {
+  for (const time of document.querySelectorAll("time")) time.textContent = moment.format(new Date(time.dateTime));
+};
+
+// Another language keeps what is chosen, which the script wrote into the address.
+const translate = ({ target }) => {
+  const link = target.closest(".languages a");
+  if (!link) return;
+  const here = new URL(location.href);
+  here.searchParams.set("lang", link.lang);
+  link.href = here.href;
+};
+
 // --- the time left -------------------------------------------------------------------------------
 // The sandbox's clock may stand still, run fast or skip: the stream says so, and the page counts on from there.
 let clock = null;
@@ -88,9 +114,11 @@ const stopwatch = (seconds) => {
 };
 
 const tick = () => {
-  const shown = document.querySelector(".left");
-  if (!shown || !clock) return;
+  if (!clock) return;
   const left = Math.max(0, Math.round(clock.left - ((performance.now() - clock.at) / 1000) * clock.speed));
+  for (const words of document.querySelectorAll(".ahead")) words.textContent = inWords(left);
+  const shown = document.querySelector(".left");
+  if (!shown) return;
   shown.querySelector("b").textContent = stopwatch(left);
   shown.querySelector(".rest").setAttribute("stroke-dasharray", `${(100 * left) / shown.dataset.whole} 100`);
 };
@@ -178,12 +206,12 @@ const goOn = (link) => {
   const text = document.createElement("span");
   const stay = document.createElement("button");
   let left = ONWARD;
-  const tell = () => { text.textContent = `You are taken back in ${left} ${left === 1 ? "second" : "seconds"}.`; };
+  const tell = () => { text.textContent = link.dataset.onward.replace("{time}", countdown.format(left)); };
   said.className = "onward";
   tell();
   stay.type = "button";
   stay.className = "quiet";
-  stay.textContent = "Stay here";
+  stay.textContent = link.dataset.stay;
   said.append(text, stay);
   link.after(said);
   const timer = setInterval(() => {
@@ -201,6 +229,7 @@ const goOn = (link) => {
 
 const enhance = () => {
   follow();
+  localise();
   tick();
   for (const form of document.querySelectorAll("form[data-later]")) later(form);
   for (const list of document.querySelectorAll("[data-copy]")) copyable(list);
@@ -212,6 +241,7 @@ document.addEventListener("submit", guard);
 document.addEventListener("change", chose);
 document.addEventListener("input", typed);
 document.addEventListener("input", entered);
+document.addEventListener("click", translate);
 setInterval(tick, 1000);
 document.addEventListener("visibilitychange", follow);
 addEventListener("pointerdown", () => { pressed = true; }, true);

@@ -1,0 +1,49 @@
+"""A payer reads from right to left, on a phone."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from tests.browser.sales import Sale
+from tests.browser.visitor import Visitor
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.no_cover,
+    pytest.mark.asyncio(loop_scope="session"),
+]  # heavy under a tracer; what it runs is covered without it
+
+Visit = Callable[..., Awaitable[Visitor]]
+
+FITS = "document.documentElement.scrollWidth <= innerWidth"
+ENDS = "name => (({ left, right }) => [left, right])(document.querySelector(name).getBoundingClientRect())"
+
+
+async def test_a_payer_turns_to_arabic_on_a_phone_and_pays(sell: Callable[..., Sale], visit: Visit) -> None:
+    sale, payer = sell(), await visit(width=390)
+    await payer.open(sale.choosing("Mobile money"))
+    assert "UTC" not in await payer.page.locator("footer time").inner_text()
+    await payer.page.locator("[value=sandbox_mobile_code]").check()
+    await payer.press("العربية")
+    await payer.sees("كيف تود الدفع؟")
+    assert await payer.page.locator("[value=sandbox_mobile_code]").is_checked(), "what was chosen stays"
+    circle, words = [await payer.page.evaluate(ENDS, f".option {part}") for part in ("input", ".words")]
+    assert circle[0] > words[1], "the circles stand on the right"
+    assert await payer.page.locator("footer .ahead").inner_text() == "خلال 60 دقيقة"
+    field = payer.page.get_by_label("رقم الهاتف").nth(1)
+    await field.fill("+229 90 00 00 42")
+    assert await field.evaluate("field => getComputedStyle(field).direction") == "ltr"
+    await payer.press("ادفع")
+    await payer.sees("أدخل الرمز الذي أرسلناه")
+    assert await payer.measure(FITS)
+    assert await payer.violations() == []
+    phone = await payer.elsewhere()
+    await phone.open(payer.page.url.replace("/payment", "/phone"))
+    await payer.page.get_by_label("رمز لمرة واحدة").fill(await phone.page.locator(".bubble b").inner_text())
+    await payer.sees("تم الدفع")
+    assert "10 ثوان" in await payer.page.locator(".onward span").inner_text()
+    assert await payer.violations() == []
+    assert await payer.measure(FITS)
+    assert (sale.paid, len(sale.attempts)) == (50, 1)
