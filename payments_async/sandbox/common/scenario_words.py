@@ -198,6 +198,7 @@ _HOOKS: Mapping[str, Callable[[str], HookWord]] = {
 _ARGUED = frozenset(
     {"fail", "action", "failover", "after", "reads", "http", "429", "slow", "delay", "duplicate"}
 )
+FAULTS = tuple(_FAULTS)
 WORDS = tuple(dict.fromkeys((*_OUTCOMES, *_TIMINGS, *_FAULTS, *_HOOKS)))
 
 

@@ -6,13 +6,13 @@ record and moment. A webhook is one activity, however often it was tried.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
 import attrs
 
 from .._journal import Item, JournalEntry, LoggedExchange, WebhookTried
 from ..common.values import Change, Delivery
-from ..records.records import ATTEMPT_STATES, PAYMENT_STATES, PAYOUT_STATES
 
 Root = Callable[[str], str]
 """From a record's id to the id under which it is shown: an attempt's payment, else itself."""
@@ -64,9 +64,7 @@ def _caused(entries: Sequence[JournalEntry]) -> _Caused:
             caused_by_it = [
                 one
                 for one in entries[max(0, place - entry.item.caused) : place]
-                if entry.seq - one.seq <= entry.item.caused
-                and isinstance(one.item, (Change, Delivery))
-                and one.item.at == entry.item.log.at
+                if entry.seq - one.seq <= entry.item.caused and _was_caused(one.item, entry.item)
             ]
             caused.by[entry.seq] = [one.item for one in caused_by_it]
             caused.taken.update(one.seq for one in caused_by_it)
@@ -115,48 +113,103 @@ def _try(seq: int, tried: WebhookTried, webhooks: dict[str, LogActivity], found:
     webhook.tries.append(tried)
 
 
-def newest(entries: Sequence[JournalEntry], wanted: Callable[[Item], bool], most: int) -> list[JournalEntry]:
-    """The newest `most` entries that are wanted, oldest first, each request with what it caused."""
-    found: list[JournalEntry] = []
-    place = len(entries) - 1
-    while place >= 0 and len(found) < most:
-        item, start = entries[place].item, place
-        if wanted(item):
-            start = max(0, place - (item.caused if isinstance(item, LoggedExchange) else 0))
-            found.extend(reversed(entries[start : place + 1]))
-        place = start - 1
-    found.reverse()
-    return found
+@attrs.frozen(eq=False)
+class LogPage:
+    """Entries for one page of the log, oldest first, and what is below it."""
+
+    entries: list[JournalEntry]
+    before: int
+    """The number of the entry after the first one that is on an older page."""
+    older: int
+    """How many entries there are before it."""
 
 
-STATUSES = frozenset({*PAYOUT_STATES, *PAYMENT_STATES, *ATTEMPT_STATES})
-"""Statuses of records. As texts they are in nearly every body, as in `completed_at`."""
+class LogMatches:
+    """The entries of the journal at these places. `first` is the number of the first item."""
+
+    def __init__(self, items: Sequence[Item], first: int, root: Root, places: Sequence[int]) -> None:
+        self._items, self._first, self._root, self._places = items, first, root, places
+
+    @property
+    def end(self) -> int:
+        """The number after the newest item's."""
+        return self._first + len(self._items)
+
+    def of(self, fits: Callable[[Item], bool] | None) -> LogMatches:
+        """Those among them that fit this, too."""
+        if fits is None:
+            return self
+        items = self._items
+        return LogMatches(items, self._first, self._root, [n for n in self._places if fits(items[n])])
+
+    def count(self) -> int:
+        """How many lines they are."""
+        walk = _Walk(self._root)
+        return sum(walk.begins_a_line(self._items[place]) for place in reversed(self._places))
+
+    def page(self, before: int, lines: int) -> LogPage:
+        """So many lines below the number `before`, with what each request caused and all tries of a webhook.
+
+        A webhook is where its newest try is.
+        """
+        items, end = self._items, bisect_left(self._places, before - self._first)
+        walk = _Walk(self._root)
+        walk.webhooks.update(filter(None, (_webhook(items[place]) for place in self._places[end:])))
+        on_newer_pages = frozenset(walk.webhooks)
+        chosen: set[int] = set()
+        for place in reversed(self._places[:end]):
+            item = items[place]
+            if place not in chosen and _webhook(item) not in on_newer_pages:
+                lines -= walk.begins_a_line(item)
+                if lines < 0:
+                    break
+                chosen.add(place)
+            if isinstance(item, LoggedExchange):
+                right_before = range(max(0, place - item.caused), place)
+                chosen.update(one for one in right_before if _was_caused(items[one], item))
+            end -= 1
+        return self._cut(chosen, end, on_newer_pages)
+
+    def _cut(self, chosen: set[int], end: int, on_newer_pages: frozenset[str]) -> LogPage:
+        items = self._items
+        here = {_webhook(items[place]) for place in chosen} - {None}
+        below = [place for place in self._places[:end] if place not in chosen]
+        chosen.update(place for place in below if _webhook(items[place]) in here)
+        older = [place for place in below if _webhook(items[place]) not in here | on_newer_pages]
+        entries = [JournalEntry(self._first + place, items[place]) for place in sorted(chosen)]
+        return LogPage(entries, self._first + older[-1] + 1 if older else 0, len(older))
 
 
-def has_status(item: Item, status: str) -> bool:
-    """True if an item ended with this status: of the HTTP answer, of the record, or of the event."""
-    if isinstance(item, LoggedExchange):
-        return status == str(item.log.status)
-    if isinstance(item, Change):
-        return status == item.after
-    event_status = getattr(item, "event", "").rpartition(".")[2]
-    return status == event_status or (isinstance(item, WebhookTried) and status == str(item.status))
+@attrs.define(eq=False)
+class _Walk:
+    """Counts lines from the newest entry to the oldest."""
+
+    root: Root
+    webhooks: set[str] = attrs.field(factory=set)
+    """Those whose line has begun."""
+    last: tuple[str, float] | None = None
+    """The record and moment of the line that may go on."""
+
+    def begins_a_line(self, item: Item) -> bool:
+        """True unless the entry belongs to a line that has begun."""
+        about = None
+        if isinstance(item, WebhookTried):
+            begins = item.webhook_id not in self.webhooks
+            self.webhooks.add(item.webhook_id)
+        elif isinstance(item, LoggedExchange):
+            begins = True
+        else:
+            about = (self.root(item.id if isinstance(item, Change) else item.record_id), item.at)
+            begins = about != self.last
+        self.last = about
+        return begins
 
 
-def contains(item: Item, needle: str, names: Callable[[str], str]) -> bool:
-    """True if an item contains `needle`: in an address, id, key, event, body, status, or a record's name."""
-    return _contains(item, needle.lower(), needle.encode(), names)
+def _webhook(item: Item) -> str | None:
+    """The webhook that was tried."""
+    return item.webhook_id if isinstance(item, WebhookTried) else None
 
 
-def _contains(item: Item, low: str, raw: bytes, names: Callable[[str], str]) -> bool:
-    if isinstance(item, LoggedExchange):
-        log = item.log
-        said = (item.body or b"") + b"\n" + (item.answer.body if item.answer else b"")
-        spoken = f"{log.method} {log.path} {log.request_id} {log.idempotency_key} {log.operation} {log.fault}"
-        return low in spoken.lower() or low == str(log.status) or raw in said
-    if isinstance(item, Change):
-        return low in f"{item.id} {item.after} {names(item.id)}".lower()
-    if isinstance(item, WebhookTried):
-        return low in f"{item.webhook_id} {item.record_id} {item.event} {names(item.record_id)}".lower()
-    assert isinstance(item, Delivery)  # nothing else enters the journal
-    return low in f"{item.record_id} {item.event} {names(item.record_id)}".lower()
+def _was_caused(item: Item, exchange: LoggedExchange) -> bool:
+    """True if a request caused one of the entries right before it, which else had fallen due."""
+    return isinstance(item, (Change, Delivery)) and item.at == exchange.log.at

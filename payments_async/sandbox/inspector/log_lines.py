@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from functools import cached_property
 
 import attrs
 
@@ -14,21 +16,13 @@ from ..common.rate_limits import SandboxLimits
 from ..common.values import Change, Delivery
 from ..control_api.failure_reasons import reason
 from ..control_api.json_views import REPLAY_HEADER
+from ..records.records import PaymentRecord, PayoutRecord
 from ..records.world import World
 from .activity import LogActivity, activities
 from .filters import http_tone, tone
 
 _FORGED = (("bad", "forged"),)
 _SIGNS = (("%5B", "["), ("%5D", "]"), ("%3A", ":"))
-_ALL: tuple[type, ...] = (LoggedExchange, Change, Delivery, WebhookTried)
-KINDS: Mapping[str, tuple[type, ...]] = {
-    "": _ALL,
-    "requests": _ALL,
-    "wrong": _ALL,
-    "changes": (Change,),
-    "webhooks": (Delivery, WebhookTried),
-}
-"""The items that each choice of the log shows."""
 
 
 @attrs.frozen
@@ -54,75 +48,66 @@ class LogLine:
     """How long the answer took."""
 
 
-@attrs.frozen
 class RecordNames:
-    """Names of records: their references."""
+    """References and amounts of records, and what became of webhooks in the `items` of the journal."""
 
-    world: World
+    def __init__(self, world: World, items: Sequence[Item] = ()) -> None:
+        self._tenants = tuple(world.tenants.values())
+        self._items = items
+        self._names: dict[str, str] = {}
 
     def root(self, record_id: str) -> str:
         """An attempt's payment, else the id itself."""
-        for tenant in self.world.tenants.values():
+        for tenant in self._tenants:
             if (attempt := tenant.attempts.get(record_id)) is not None:
                 return attempt.payment.id
         return record_id
 
     def name(self, record_id: str) -> str:
         """A payout's or payment's reference, or the id of what has none or is gone."""
+        name = self._names.get(record_id)
+        if name is None:
+            found = self._record(record_id)
+            name = self._names[record_id] = (found and found.reference) or self.root(record_id)
+        return name
+
+    def amount(self, record_id: str) -> Decimal | None:
+        """A payout's or payment's amount; None for what is gone."""
+        found = self._record(record_id)
+        return None if found is None else found.amount
+
+    def was_tried(self, record_id: str, event: str) -> bool:
+        """True if a webhook of this record and event was tried."""
+        return (record_id, event) in self._tried
+
+    def was_delivered(self, webhook_id: str) -> bool:
+        """True if a receiver accepted the webhook at last."""
+        return webhook_id in self._delivered
+
+    def _record(self, record_id: str) -> PayoutRecord | PaymentRecord | None:
         wanted = self.root(record_id)
-        for tenant in self.world.tenants.values():
+        for tenant in self._tenants:
             found = tenant.payouts_by_id.get(wanted) or tenant.payments_by_id.get(wanted)
             if found is not None:
-                return found.reference or wanted
-        return wanted
+                return found
+        return None
 
-    def words(self, record_id: str) -> str:
-        """The texts that a search finds a record by."""
-        return f"{self.root(record_id)} {self.name(record_id)}"
+    @cached_property
+    def _tries(self) -> list[WebhookTried]:
+        return [item for item in self._items if isinstance(item, WebhookTried)]
 
+    @cached_property
+    def _tried(self) -> frozenset[tuple[str, str]]:
+        return frozenset((item.record_id, item.event) for item in self._tries)
 
-def shows(item: Item, show: str) -> bool:
-    """True if a choice of the log shows it."""
-    if show == "requests":
-        return isinstance(item, LoggedExchange)
-    if show == "wrong":
-        return _went_wrong(item)
-    return isinstance(item, KINDS.get(show, _ALL))
-
-
-def delivered(entries: Iterable[JournalEntry]) -> frozenset[str]:
-    """Ids of the webhooks that a receiver accepted at last."""
-    items = (entry.item for entry in entries)
-    return frozenset(item.webhook_id for item in items if isinstance(item, WebhookTried) and item.accepted)
+    @cached_property
+    def _delivered(self) -> frozenset[str]:
+        return frozenset(item.webhook_id for item in self._tries if item.accepted)
 
 
-def lines(
-    entries: Iterable[JournalEntry], names: RecordNames, limits: SandboxLimits, show: str = ""
-) -> list[LogLine]:
-    """The log's lines of a kind, newest first."""
-    kinds = KINDS.get(show, _ALL)
-    chosen = [entry for entry in entries if isinstance(entry.item, kinds)]
-    found = activities(chosen, names.root)
-    if show == "requests":
-        found = [one for one in found if one.exchange]
-    if show == "wrong":  # with a request that went wrong came what it caused
-        found = [one for one in found if one.exchange is None or _went_wrong(one.exchange)]
-    if show == "webhooks":
-        tried = {(one.tries[0].record_id, one.tries[0].event) for one in found if one.tries}
-        found = [one for one in found if one.tries or _name_of(one.deliveries[0]) not in tried]
-    return [_line(one, names, limits) for one in found]
-
-
-def _went_wrong(item: Item) -> bool:
-    if isinstance(item, LoggedExchange):
-        return item.log.status == 0 or item.log.status >= 400 or item.log.fault is not None
-    if isinstance(item, Change):
-        return item.after == "failed"
-    return isinstance(item, WebhookTried) and not item.accepted
-
-
-def _name_of(due: Delivery) -> tuple[str, str]:
-    return due.record_id, due.event
+def lines(entries: Sequence[JournalEntry], names: RecordNames, limits: SandboxLimits) -> list[LogLine]:
+    """The log's lines, newest first."""
+    return [_line(one, names, limits) for one in activities(entries, names.root)]
 
 
 def _line(activity: LogActivity, names: RecordNames, limits: SandboxLimits) -> LogLine:

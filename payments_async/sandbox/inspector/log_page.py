@@ -3,54 +3,53 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import attrs
 
 from .._journal import Item, JournalEntry, LoggedExchange
+from ..common.rate_limits import SandboxLimits
 from ..common.values import LoggedRequest
 from ..control_api.clock import gauges as gauges_of
 from ..control_api.json_views import body_view, exchange_view
 from . import charts
-from .activity import STATUSES, contains, has_status, moment_of, newest
-from .log_lines import KINDS, RecordNames, delivered, lines, shows
+from .activity import LogMatches, moment_of
+from .log_lines import RecordNames, lines
 from .page_request import Context, PageRequest
+from .search import KINDS, TERMS, EntryTest, SearchQuery, read_query
 
 if TYPE_CHECKING:
     from .._controls import SandboxControls
 
-_ROWS = 46
-_ENTRIES = _ROWS * 10
-"""Entries that the log's lines are made of: a line may need several."""
-
-_LONGEST = 200
+_ROWS = 40
 _SAME = 30
+_FAULTS = 8
+_NUMBER = re.compile(r"\d{1,15}", re.ASCII)
+_TABS = {"": "All", "request": "Requests", "record": "Records", "webhook": "Webhooks", "failed": "Failed"}
+"""The kinds of entries that have a tab, by their term `is:`."""
 
 
 def overview(page: PageRequest) -> Context:
     """The figures, the chart and the log."""
-    show, find = page.query.get("show", ""), page.query.get("find", "").strip()[:_LONGEST]
-    sandbox, span = page.sandbox, page.span
-    is_all = not (show or find or page.query.keys() & {"from", "to"})
+    sandbox = page.sandbox
+    find = page.query.get("find", "").strip()
     with sandbox.reading() as world:
-        names = RecordNames(world)
-        entries = sandbox.entries(0, _ENTRIES if is_all else None)
-        entries = [entry for entry in entries if span[0] <= moment_of(entry.item) < span[1]]
-        chosen = newest(entries, _wanted(entries, show, find, names), _ENTRIES)
-        rows = lines(chosen, names, world.limits, show)
+        journal = sandbox.journal
+        items, first, last = journal.items(), journal.first, journal.last
+        names, limits = RecordNames(world, items), world.limits
         payouts = sum(len(tenant.payouts) for tenant in world.tenants.values())
         payments = sum(len(tenant.payments) for tenant in world.tenants.values())
-        last, first = sandbox.journal.last, sandbox.journal.first
     return {
         **_traffic(sandbox),
+        **_log(
+            page, read_query(find), LogMatches(items, first, names.root, range(len(items))), names, limits
+        ),
+        "seen": _seen(items),
+        "terms": TERMS,
         "link": page.link,
-        "since": page.query.get("from", "") if span[0] > -math.inf else "",
-        "until": page.query.get("to", "") if span[1] < math.inf else "",
-        "rows": rows[:_ROWS],
-        "more": len(rows) > _ROWS or bool(entries and entries[0].seq > first),
-        "show": show if show in KINDS else "",
-        "shows": tuple(KINDS),
         "find": find,
         "is_empty": first > last,
         "payouts": payouts,
@@ -58,6 +57,60 @@ def overview(page: PageRequest) -> Context:
         "rules": sum(not rule.is_over for rule in sandbox.rules),
         "api_key": sandbox.api_key,
     }
+
+
+def _log(
+    page: PageRequest, query: SearchQuery, every: LogMatches, names: RecordNames, limits: SandboxLimits
+) -> Context:
+    """The lines that fit a search, newest first, and the tabs. It holds no lock, since it may take long."""
+    since, until = page.span
+    is_all = since == -math.inf and until == math.inf
+    in_time = every.of(None if is_all else lambda item: since <= moment_of(item) < until)
+    base = in_time.of(query.without_kinds.tester(names))
+    before = page.query.get("before", "")
+    kinds = {kind: base.of(partial(_fits, KINDS[kind], names)) for kind in KINDS}
+    found = in_time.of(query.tester(names)) if len(query.kinds) > 1 else kinds.get("".join(query.kinds), base)
+    shown = found.page(int(before) if _NUMBER.fullmatch(before) else every.end, _ROWS)
+    wanted = not query.faults
+    return {
+        "faults": query.faults,
+        "rows": lines(shown.entries, names, limits) if wanted else [],
+        "older_entries": shown.older if wanted else 0,
+        "as_text": [term.value for term in query.terms if term.name and ":" not in term.text],
+        "before": shown.before,
+        "is_newest": not before,
+        "tabs": [
+            {
+                "kind": kind,
+                "label": label,
+                "find": query.without_kinds.text(*([f"is:{kind}"] if kind else [])),
+                "count": kinds[kind].count() if kind and wanted else None,
+                "here": query.kinds == ((kind,) if kind else ()),
+            }
+            for kind, label in _TABS.items()
+        ],
+        "since": page.query.get("from", "") if since > -math.inf else "",
+        "until": page.query.get("to", "") if until < math.inf else "",
+    }
+
+
+def _fits(test: EntryTest, names: RecordNames, item: Item) -> bool:
+    return test(item, names)
+
+
+def _seen(items: Sequence[Item]) -> Mapping[str, Sequence[str]]:
+    """The values of some terms that the journal has now."""
+    logs = {(log.operation, log.status, log.fault) for log in _logs(items)}
+    return {
+        "status": sorted({str(status) if status else "none" for _, status, _ in logs}),
+        "op": sorted({operation for operation, _, _ in logs if operation}),
+        "fault": sorted({fault for _, _, fault in logs if fault})[:_FAULTS],
+        "is": tuple(KINDS),
+    }
+
+
+def _logs(items: Sequence[Item]) -> Iterator[LoggedRequest]:
+    return (item.log for item in items if isinstance(item, LoggedExchange))
 
 
 def _traffic(sandbox: SandboxControls) -> Context:
@@ -79,29 +132,12 @@ def _traffic(sandbox: SandboxControls) -> Context:
     }
 
 
-def _wanted(
-    entries: Sequence[JournalEntry], show: str, find: str, names: RecordNames
-) -> Callable[[Item], bool]:
-    """Make the filter for items of the kind, with the status or the text that is searched for."""
-    past = delivered(entries) if show == "wrong" else frozenset()
-
-    def of_kind(item: Item) -> bool:
-        return shows(item, show) and getattr(item, "webhook_id", None) not in past
-
-    if not find:
-        return of_kind
-    status = find.lower()
-    if status in STATUSES or any(of_kind(entry.item) and has_status(entry.item, status) for entry in entries):
-        return lambda item: of_kind(item) and has_status(item, status)
-    return lambda item: of_kind(item) and contains(item, find, names.words)
-
-
 def request(page: PageRequest, request_id: str) -> Context:
     """One request, with what it caused and those of its idempotency key; `LookupError`."""
     entries, exchange = _with_causes(page.sandbox.entries(), request_id)
     reveal = page.query.get("reveal") == "1"
     with page.sandbox.reading() as world:
-        line = lines(entries, RecordNames(world), world.limits, "requests")
+        line = lines(entries, RecordNames(world), world.limits)
     same = [one for one in page.sandbox.requests if _same_group(one, exchange.log)][-_SAME:]
     bodies = [exchange.body, exchange.answer.body if exchange.answer else None]
     hides = any(body_view(body, reveal=True) != body_view(body, reveal=False) for body in bodies)

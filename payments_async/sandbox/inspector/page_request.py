@@ -47,8 +47,8 @@ class PageRequest:
         return f"http://{self.host}" if self.host else self.sandbox.origin
 
     def link(self, **changes: str) -> str:
-        """The address of the overview with changes of its query; an empty text leaves one out."""
-        wanted = {name: text for name, text in {**self.query, **changes}.items() if text}
+        """The address of the overview with changes of its query, `before` left out; so is an empty text."""
+        wanted = {name: text for name, text in {**self.query, "before": "", **changes}.items() if text}
         return f"{CONSOLE}?{urlencode(wanted)}" if wanted else CONSOLE
 
     @property

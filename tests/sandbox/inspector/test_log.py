@@ -123,14 +123,13 @@ def test_each_choice_shows_its_kind(api: Api, sandbox: Sandbox) -> None:
     payout = api.payout(reference="r-1", webhook_url="http://127.0.0.1:9/hook").data["id"]
     api.payout(reference="r-1")
     sandbox.forge(payout)
-    assert log(sandbox, "?show=requests")[0].startswith("POST /v1/payouts r-1 A payout with this reference")
-    assert log(sandbox, "?show=wrong") == log(sandbox, "?show=requests")[:1]
-    assert log(sandbox, "?show=changes") == ["payout r-1 new → pending pending"]
+    assert log(sandbox, "?find=is:request")[0].startswith("POST /v1/payouts r-1 A payout with this reference")
+    assert log(sandbox, "?find=is:failed") == log(sandbox, "?find=is:request")[:1]
+    assert log(sandbox, "?find=is:record") == ["payout r-1 new → pending pending"]
     due = ["webhook payout.completed r-1 forged due"]
-    assert log(sandbox, "?show=webhooks") == [*due, "webhook payout.created r-1 due"]
+    assert log(sandbox, "?find=is:webhook") == [*due, "webhook payout.created r-1 due"]
     sandbox.journal.add(WebhookTried(1.0, "wh_1", payout, "payout.created", 204, None))
-    assert log(sandbox, "?show=webhooks") == ["webhook payout.created r-1 204", *due]
-    assert log(sandbox, "?show=nonsense") == log(sandbox)
+    assert log(sandbox, "?find=is:webhook") == ["webhook payout.created r-1 204", *due]
 
 
 def test_what_went_wrong_are_failed_records_and_refused_webhooks_too(api: Api, sandbox: Sandbox) -> None:
@@ -144,7 +143,7 @@ def test_what_went_wrong_are_failed_records_and_refused_webhooks_too(api: Api, s
             sandbox.journal.add(WebhookTried(6.0, webhook, failed, "payout.failed", status, said))
     api.get("/payouts")
     intent = api.listed_intent()["reference"]
-    assert log(sandbox, "?show=wrong") == [
+    assert log(sandbox, "?find=is:failed") == [
         "webhook payout.failed r-2 is neither this machine nor a private network not delivered",
         "webhook payout.failed r-2 2 tries 500",
         f"payment {intent} pending → failed attempt processing → failed failed",
@@ -157,12 +156,11 @@ def test_a_choice_looks_past_whatever_else_happened(api: Api, sandbox: Sandbox) 
     api.payout(reference="r-1")
     for number in range(1_000):
         api.get(f"/payouts?n={number}")
-    assert log(sandbox, "?show=changes") == ["payout r-1 new → pending pending"]
-    assert log(sandbox, "?show=webhooks") == ["webhook payout.created r-1 due"]
-    assert len(log(sandbox, "?show=wrong")) == 1
-    assert len(log(sandbox, "?show=requests")) == len(log(sandbox)) == 46
-    assert log(sandbox, "?find=already&show=requests") == log(sandbox, "?show=wrong")
-    assert "The newest 46 lines" in sandbox.handle("GET", "/_sandbox/").body.decode()
+    assert log(sandbox, "?find=is:record") == ["payout r-1 new → pending pending"]
+    assert log(sandbox, "?find=is:webhook") == ["webhook payout.created r-1 due"]
+    assert len(log(sandbox, "?find=is:failed")) == 1
+    assert len(log(sandbox, "?find=is:request")) == len(log(sandbox)) == 40
+    assert log(sandbox, "?find=already+is:request") == log(sandbox, "?find=is:failed")
 
 
 def test_a_record_that_is_gone_goes_by_its_id(api: Api, sandbox: Sandbox) -> None:
@@ -185,21 +183,21 @@ def test_the_log_is_searched_by_id_reference_path_status_and_body(api: Api, sand
         ("r-1", 4),
         (first, 4),
         ("key-00001", 1),
-        ("for%20Ada", 1),
+        ("%22for%20Ada%22", 1),
         ("422", 1),
         ("INTENTS", 1),
         ("wh_7", 1),
-        ("http%3A503", 1),
+        ("%22http%3A503%22", 1),
         ("payout.completed", 1),
     ):
         assert len(log(sandbox, f"?find={wanted}")) == count, wanted
-    assert len(log(sandbox, f"?find={first}&show=requests")) == 1
+    assert len(log(sandbox, f"?find={first}+is:request")) == 1
     page = sandbox.handle("GET", "/_sandbox/?find=nowhere").body.decode()
-    assert "None with “nowhere” among" in page
+    assert "Nothing fits." in page
     assert 'value="nowhere"' in page
 
 
-def test_a_status_is_looked_for_among_statuses_first(api: Api, sandbox: Sandbox) -> None:
+def test_a_word_that_is_a_status_is_looked_for_among_statuses(api: Api, sandbox: Sandbox) -> None:
     """A search for a status matched amounts and cursors, and missed statuses."""
     payout = api.payout(reference="r-1", amount=422).data["id"]
     api.get("/payouts?note=a422b")
@@ -216,7 +214,11 @@ def test_a_status_is_looked_for_among_statuses_first(api: Api, sandbox: Sandbox)
     sandbox.journal.add(WebhookTried(2.0, "wh_2", payout, "payout.failed", 204, None))
     assert log(sandbox, "?find=failed")[0] == "webhook payout.failed r-1 204"
     assert log(sandbox, "?find=a422") == ["GET /v1/payouts?note=a422b 200"], "what is no status is text"
-    assert log(sandbox, "?find=422&show=webhooks") == []
+    assert log(sandbox, "?find=422+is:webhook") == []
+    assert log(sandbox, "?find=%22a422%22") == log(sandbox, "?find=a422")
+    assert log(sandbox, "?find=404") == []
+    page = sandbox.handle("GET", "/_sandbox/?find=404").body.decode()
+    assert "“404” was read as a status" in page
 
 
 def test_an_attempt_is_found_with_its_payment(api: Api, sandbox: Sandbox) -> None:
@@ -266,7 +268,7 @@ def test_a_429_names_its_limit() -> None:
     api.get(f"/payouts/{payout}/sync")
     api.get(f"/payouts/{payout}/sync")
     assert why(sandbox) == f"limit of record {payout}: 1 a minute; Retry-After 60 s"
-    assert "limit of writes: 1 a minute" in log(sandbox, "?show=wrong")[-1]
+    assert "limit of writes: 1 a minute" in log(sandbox, "?find=is:failed")[-1]
 
 
 def test_a_429_without_headers_names_all_that_it_may_be() -> None:

@@ -50,14 +50,14 @@ def test_a_choice_of_time_stays_with_the_search_and_is_taken_back(sandbox: Sandb
     api.payout(reference="one")
     sandbox.advance(60)
     api.payout(reference="two")
-    chosen = "?from=2026-01-01T00:00:30Z&show=requests&find=payouts"
+    chosen = "?from=2026-01-01T00:00:30Z&find=is:request+payouts"
     assert ["two" in line for line in log(sandbox, chosen)] == [True]
     shown = page(sandbox, chosen)
     assert "From 2026-01-01 00:00:30 to now UTC." in text_of(shown)
     assert '<input type="hidden" name="from" value="2026-01-01T00:00:30Z">' in shown
-    assert '<a href="/_sandbox/?show=requests&amp;find=payouts">Show all times</a>' in shown
+    assert '<a href="/_sandbox/?find=is%3Arequest+payouts">Show all times</a>' in shown
     assert "the beginning to 2026-01-01 00:00:30" in text_of(page(sandbox, "?to=2026-01-01T00:00:30Z"))
-    assert len(log(sandbox, "?from=yesterday&show=requests")) == 2, "what is no time chooses nothing"
+    assert len(log(sandbox, "?from=yesterday&find=is:request")) == 2, "what is no time chooses nothing"
 
 
 def test_what_is_older_than_fifteen_minutes_leaves_the_chart(sandbox: Sandbox, api: Api) -> None:

@@ -1,0 +1,417 @@
+"""The search language of the log: a text is read into terms, and entries are tested against them. Pure.
+
+    status:5xx op:payouts.create ref:june* amount:>1000 -fault:any "two words"
+
+An entry must fit every term. A term that cannot be read is a fault with a sentence of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any, Protocol
+
+import attrs
+
+from .._journal import Item, LoggedExchange, WebhookTried
+from ..common.json import decode
+from ..common.operations import NAMES
+from ..common.scenario_words import FAULTS, UnknownWord, duration, near
+from ..common.values import Change, Delivery, RequestRefused
+from ..records.emit_webhook import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
+from ..records.records import ATTEMPT_STATES, PAYMENT_STATES, PAYOUT_STATES
+
+EVENTS = (*PAYMENT_EVENTS, *ATTEMPT_EVENTS, *PAYOUT_EVENTS)
+STATUSES = tuple(sorted({*PAYOUT_STATES, *PAYMENT_STATES, *ATTEMPT_STATES}))
+"""Statuses of records. As texts they are in nearly every body, as in `completed_at`."""
+
+LONGEST = 400
+"""Characters of a search, at most."""
+
+_TOKEN = re.compile(r'(-?)(?:([a-z_]+):)?("[^"]*"?|\S*)', re.IGNORECASE | re.ASCII)
+_STATUS = re.compile(r"[1-5](?:\d\d|xx)", re.ASCII)
+_BOUND = re.compile(r"(>=|<=|>|<)?(.+)", re.DOTALL)
+_Comparison = Callable[[Any, Any], bool]
+_BOUNDS: Mapping[str, _Comparison] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+}
+
+
+class RecordFacts(Protocol):
+    """What is known of records and webhooks besides an entry."""
+
+    def root(self, record_id: str) -> str:
+        """An attempt's payment, else the id itself."""
+        ...
+
+    def name(self, record_id: str) -> str:
+        """The reference, or the id of what has none."""
+        ...
+
+    def amount(self, record_id: str) -> Decimal | None:
+        """The amount, None for an unknown record."""
+        ...
+
+    def was_tried(self, record_id: str, event: str) -> bool:
+        """True if a webhook of this record and event was tried."""
+        ...
+
+    def was_delivered(self, webhook_id: str) -> bool:
+        """True if a receiver accepted the webhook at last."""
+        ...
+
+
+EntryTest = Callable[[Item, RecordFacts], bool]
+
+
+@attrs.frozen
+class SearchTerm:
+    """One term: its name (empty for a word), its value, the text it was read from, and its test."""
+
+    name: str
+    value: str
+    text: str
+    excludes: bool
+    test: EntryTest = attrs.field(eq=False, repr=False)
+
+
+@attrs.frozen
+class SearchQuery:
+    """What was searched for. With `faults` it is not carried out."""
+
+    terms: tuple[SearchTerm, ...] = ()
+    faults: tuple[str, ...] = ()
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The values of its `is:` terms."""
+        return tuple(term.value for term in self.terms if _is_kind(term))
+
+    @property
+    def without_kinds(self) -> SearchQuery:
+        """The query without these."""
+        return attrs.evolve(self, terms=tuple(term for term in self.terms if not _is_kind(term)))
+
+    def text(self, *more: str) -> str:
+        """The query as text, with more terms."""
+        return " ".join([*(term.text for term in self.terms), *more])
+
+    def tester(self, facts: RecordFacts) -> Callable[[Item], bool] | None:
+        """Make the test of an entry; None when every entry fits."""
+        tests = [(term.test, term.excludes) for term in sorted(self.terms, key=_cost)]
+        if not tests:
+            return None
+        if len(tests) == 1:
+            test, excludes = tests[0]
+            return lambda item: test(item, facts) is not excludes
+        return lambda item: all(test(item, facts) is not excludes for test, excludes in tests)
+
+
+def read_query(text: str) -> SearchQuery:
+    """Read a search."""
+    if len(text) > LONGEST:
+        return SearchQuery(faults=(f"A search has at most {LONGEST} characters, not {len(text):,}.",))
+    terms: list[SearchTerm] = []
+    faults: list[str] = []
+    for found in _TOKEN.finditer(text):
+        if not found[0]:
+            continue
+        try:
+            terms.append(_term(found[0], bool(found[1]), (found[2] or "").lower(), found[3]))
+        except UnknownWord as unknown:
+            faults.append(f"{found[0]}: {unknown}.")
+    return SearchQuery(tuple(terms), tuple(faults))
+
+
+def _term(text: str, excludes: bool, name: str, said: str) -> SearchTerm:
+    quoted = said.startswith('"')
+    if quoted and (len(said) < 2 or not said.endswith('"')):
+        raise UnknownWord("the quotation mark is not closed")
+    value = said.strip('"') if quoted else said
+    if name and name not in TERMS:
+        raise UnknownWord(f"no such term ({near(name, tuple(TERMS))}); to find this text, put it in quotes")
+    if not value:
+        example = f", as in {TERMS[name].example}" if name else ""
+        raise UnknownWord(f"the value is missing{example}")
+    if not name and not quoted and _is_status(value):
+        name = "status"
+    return SearchTerm(name, value, text, excludes, TERMS[name].read(value) if name else _word(value))
+
+
+def _is_kind(term: SearchTerm) -> bool:
+    return term.name == "is" and not term.excludes
+
+
+def _is_status(value: str) -> bool:
+    return value.lower() in STATUSES or _STATUS.fullmatch(value.lower()) is not None
+
+
+# --- terms --------------------------------------------------------------------------------------
+
+
+def _status(value: str) -> EntryTest:
+    low = value.lower()
+    if low in STATUSES:
+        return lambda item, _: _state(item) == low
+    if low == "none":
+        return lambda item, _: _http(item) == 0
+    if not _STATUS.fullmatch(low):
+        raise UnknownWord(f"no such status ({near(low, (*STATUSES, '5xx', '422', 'none'))})")
+    least = int(low.replace("x", "0"))
+    most = least + (99 if low.endswith("x") else 0)
+    return lambda item, _: least <= _http(item) <= most
+
+
+def _http(item: Item) -> int:
+    """The status of an HTTP answer, 0 for none; -1 for what is no HTTP."""
+    if isinstance(item, LoggedExchange):
+        return item.log.status
+    return item.status or 0 if isinstance(item, WebhookTried) else -1
+
+
+def _state(item: Item) -> str:
+    """The status that a record or the record of an event has reached."""
+    if isinstance(item, LoggedExchange):
+        return ""
+    return item.after if isinstance(item, Change) else item.event.rpartition(".")[2]
+
+
+def _operation(value: str) -> EntryTest:
+    names = {name for name in NAMES if _glob(value)(name)}
+    if not names:
+        raise UnknownWord(f"no such operation ({near(value.lower(), NAMES)})")
+    return lambda item, _: isinstance(item, LoggedExchange) and item.log.operation in names
+
+
+def _reference(value: str) -> EntryTest:
+    fits, literal = _glob(value), max(value.split("*"), key=len)
+
+    def test(item: Item, facts: RecordFacts) -> bool:
+        if not isinstance(item, LoggedExchange):
+            return fits(facts.name(_record(item)))
+        if any(fits(facts.name(record)) for record in item.records):
+            return True
+        body = item.body or b""
+        if literal.lower().encode() not in body.lower() and b"\\" not in body:
+            return False  # saves most of the time: reading the JSON takes ten times as long
+        sent = _sent(item, body)
+        name = sent.get("reference") or sent.get("entity_id")
+        return isinstance(name, str) and fits(name)
+
+    return test
+
+
+def _amount(value: str) -> EntryTest:
+    compare, bound = _bound(value)
+    try:
+        wanted = Decimal(bound.replace(",", ""))
+    except InvalidOperation:
+        raise UnknownWord("not an amount; as in amount:>1000 or amount:25.50") from None
+    if not wanted.is_finite():
+        raise UnknownWord("not an amount; as in amount:>1000 or amount:25.50")
+
+    def test(item: Item, facts: RecordFacts) -> bool:
+        found = _amounts(item, facts)
+        return any(compare(amount, wanted) for amount in found if amount is not None)
+
+    return test
+
+
+def _amounts(item: Item, facts: RecordFacts) -> list[Decimal | None]:
+    if not isinstance(item, LoggedExchange):
+        return [facts.amount(_record(item))]
+    if item.records:
+        return [facts.amount(record) for record in item.records]
+    amount = _sent(item, item.body or b"").get("amount")
+    try:
+        found = Decimal(str(amount))
+    except InvalidOperation:
+        return []
+    return [found] if found.is_finite() else []
+
+
+def _took(value: str) -> EntryTest:
+    compare, bound = _bound(value)
+    if compare is operator.eq:
+        raise UnknownWord("say longer or shorter than what; as in took:>1s or took:<20ms")
+    wanted = duration(bound)
+    return lambda item, _: (
+        isinstance(item, LoggedExchange) and item.seconds is not None and compare(item.seconds, wanted)
+    )
+
+
+def _fault(value: str) -> EntryTest:
+    low = value.lower()
+    if low == "any":
+        return lambda item, _: isinstance(item, LoggedExchange) and item.log.fault is not None
+    if low.partition(":")[0] not in FAULTS:
+        raise UnknownWord(f"no such fault ({near(low, ('any', *FAULTS))})")
+
+    def test(item: Item, _: RecordFacts) -> bool:
+        fault = item.log.fault if isinstance(item, LoggedExchange) else None
+        return fault is not None and (fault == low or fault.partition(":")[0] == low)
+
+    return test
+
+
+def _key(value: str) -> EntryTest:
+    fits = _glob(value)
+    return lambda item, _: (
+        isinstance(item, LoggedExchange)
+        and (fits(item.log.idempotency_key or "") or fits(item.log.key or ""))
+    )
+
+
+def _id(value: str) -> EntryTest:
+    fits = _glob(value)
+
+    def test(item: Item, facts: RecordFacts) -> bool:
+        if isinstance(item, LoggedExchange):
+            return fits(item.log.request_id) or any(map(fits, item.records))
+        record = _record(item)
+        own = isinstance(item, WebhookTried) and fits(item.webhook_id)
+        return own or fits(record) or fits(facts.root(record))
+
+    return test
+
+
+def _event(value: str) -> EntryTest:
+    events = {name for name in EVENTS if _glob(value)(name)}
+    if not events:
+        raise UnknownWord(f"no such event ({near(value.lower(), EVENTS)})")
+    return lambda item, _: getattr(item, "event", None) in events
+
+
+def _is(value: str) -> EntryTest:
+    if value.lower() not in KINDS:
+        raise UnknownWord(f"no such kind ({near(value.lower(), tuple(KINDS))})")
+    return KINDS[value.lower()]
+
+
+def _failed(item: Item, facts: RecordFacts) -> bool:
+    if isinstance(item, LoggedExchange):
+        return item.log.status == 0 or item.log.status >= 400 or item.log.fault is not None
+    if isinstance(item, Change):
+        return item.after == "failed"
+    return isinstance(item, WebhookTried) and not item.accepted and not facts.was_delivered(item.webhook_id)
+
+
+def _is_webhook(item: Item, facts: RecordFacts) -> bool:
+    """True for a try, and for what is due and was not tried: once it was, the try stands for it."""
+    if isinstance(item, Delivery):
+        return not facts.was_tried(item.record_id, item.event)
+    return isinstance(item, WebhookTried)
+
+
+KINDS: Mapping[str, EntryTest] = {
+    "request": lambda item, _: isinstance(item, LoggedExchange),
+    "record": lambda item, _: isinstance(item, Change),
+    "webhook": _is_webhook,
+    "failed": _failed,
+}
+
+
+def _word(value: str) -> EntryTest:
+    """The test for a text: in an address, id, key, event, status, body, or a record's name."""
+    low = value.lower()
+    raw = {low.encode(), json.dumps(low)[1:-1].encode()}
+
+    def test(item: Item, facts: RecordFacts) -> bool:
+        if isinstance(item, LoggedExchange):
+            log, answer = item.log, item.answer
+            said = (
+                f"{log.method} {log.path} {log.request_id} {log.idempotency_key} {log.operation} {log.fault}"
+            )
+            if low in said.lower() or low == str(log.status):
+                return True
+            bodies = ((item.body or b"").lower(), answer.body.lower() if answer else b"")
+            return any(one in body for one in raw for body in bodies)
+        record = _record(item)
+        said = item.after if isinstance(item, Change) else item.event
+        own = item.webhook_id if isinstance(item, WebhookTried) else ""
+        return low in f"{own} {record} {said} {facts.root(record)} {facts.name(record)}".lower()
+
+    return test
+
+
+@attrs.frozen
+class TermKind:
+    """A term of the language: an example, a sentence, and how its value is read; `UnknownWord`."""
+
+    example: str
+    meaning: str
+    read: Callable[[str], EntryTest] = attrs.field(repr=False)
+
+
+TERMS: Mapping[str, TermKind] = {
+    "status": TermKind("status:5xx", "HTTP status, or status of a record; none for no answer", _status),
+    "op": TermKind("op:payouts.*", "operation of a request", _operation),
+    "ref": TermKind("ref:june*", "reference of a record", _reference),
+    "amount": TermKind("amount:>1000", "amount of a record", _amount),
+    "took": TermKind("took:>1s", "time until the answer", _took),
+    "fault": TermKind("fault:any", "fault that you made the sandbox simulate", _fault),
+    "key": TermKind("key:order-7*", "idempotency key, or fingerprint of the API key", _key),
+    "id": TermKind("id:po_…", "id of a request, record or webhook", _id),
+    "event": TermKind("event:payout.*", "event of a webhook", _event),
+    "is": TermKind("is:failed", "kind of entry: request, record, webhook or failed", _is),
+}
+_COSTLY = ("amount", "ref", "")
+
+
+def _cost(term: SearchTerm) -> int:
+    """What takes long to test comes last."""
+    return _COSTLY.index(term.name) + 1 if term.name in _COSTLY else 0
+
+
+# --- parts --------------------------------------------------------------------------------------
+
+
+def _record(item: Item) -> str:
+    """The record that an entry is about, which is no request."""
+    assert not isinstance(item, LoggedExchange)
+    return item.id if isinstance(item, Change) else item.record_id
+
+
+def _sent(item: LoggedExchange, body: bytes) -> Mapping[str, object]:
+    """The body of a request that creates a record; empty for any other."""
+    if not (item.log.operation or "").endswith(".create"):
+        return {}
+    try:
+        value = decode(body)
+    except RequestRefused:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _bound(value: str) -> tuple[_Comparison, str]:
+    found = _BOUND.fullmatch(value)
+    assert found is not None  # a value is never empty
+    return _BOUNDS.get(found[1], operator.eq), found[2]
+
+
+def _glob(pattern: str) -> Callable[[str], bool]:
+    """The test for a text in which `*` stands for any characters; capitals do not count."""
+    first, *others = pattern.lower().split("*")
+    if not others:
+        return lambda text: text.lower() == first
+    *middle, last = others
+
+    def test(text: str) -> bool:
+        low = text.lower()
+        place, end = len(first), len(low) - len(last)
+        if place > end or not (low.startswith(first) and low.endswith(last)):
+            return False
+        for part in middle:
+            place = low.find(part, place, end)
+            if place < 0:
+                return False
+            place += len(part)
+        return True
+
+    return test

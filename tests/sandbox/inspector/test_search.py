@@ -1,0 +1,286 @@
+"""The search language: what each term finds, and what is said of one that cannot be read."""
+
+from __future__ import annotations
+
+import html
+import re
+from decimal import Decimal
+from urllib.parse import quote_plus
+
+import attrs
+import pytest
+
+from payments_async.sandbox import Answer, Change, Delivery, LoggedRequest, Sandbox
+from payments_async.sandbox._journal import Item, LoggedExchange, WebhookTried
+from payments_async.sandbox.inspector.search import TERMS, read_query
+from tests.sandbox.inspector.test_log import log
+from tests.sandbox.raw_requests import TRIED, Api
+
+
+@attrs.frozen
+class Known:
+    """What is known of the records below."""
+
+    def root(self, record_id: str) -> str:
+        return "pi_1" if record_id == "pa_1" else record_id
+
+    def name(self, record_id: str) -> str:
+        return {"po_1": "june-1", "pi_1": "PAY-7"}.get(self.root(record_id), record_id)
+
+    def amount(self, record_id: str) -> Decimal | None:
+        return {"po_1": Decimal("1250.75"), "pi_1": Decimal(50)}.get(self.root(record_id))
+
+    def was_tried(self, record_id: str, event: str) -> bool:
+        return (record_id, event) == ("po_1", "payout.created")
+
+    def was_delivered(self, webhook_id: str) -> bool:
+        return webhook_id == "wh_1"
+
+
+def request(name: str, body: bytes = b"", answer: bytes = b"", **facts: object) -> LoggedExchange:
+    usual: dict[str, object] = {"operation": "payouts.create", "status": 201, "idempotency_key": "Order-7"}
+    seconds, records = facts.pop("seconds", None), facts.pop("records", ())
+    usual |= {"replayed": False, "fault": None, "key": "f1a2", "method": "POST", "path": "/v1/payouts"}
+    line = LoggedRequest(at=0.0, request_id=name, headers={}, **(usual | facts))  # type: ignore[arg-type]
+    made = LoggedExchange(line, 0.0, body, Answer(line.status, {}, answer))
+    made.seconds, made.records = seconds, records  # type: ignore[assignment]
+    return made
+
+
+ITEMS: dict[str, Item] = {
+    "paid": request("req_1", b'{"reference":"june-1","amount":1250.75}', seconds=0.02, records=("po_1",)),
+    "refused": request("req_2", b'{"reference":"jun\\u0065-2","amount":"9"}', b'"na\\u00efve"', status=422),
+    "lost": request("req_3", b"[]", status=0, fault="lost_request", seconds=2.0, key=None),
+    "slow": request("req_4", b"{", status=503, fault="http:503", operation="payouts.list"),
+    "nowhere": request("req_5", b'{"amount":"NaN"}', status=404, operation=None, idempotency_key=None),
+    "nan": request("req_6", b'{"amount":"NaN","reference":7}', idempotency_key="o"),
+    "made": Change(0.0, "payout", "po_1", None, "pending"),
+    "failed": Change(0.0, "attempt", "pa_1", "processing", "failed"),
+    "due": Delivery(0.0, "payout.created", "po_1", "http://127.0.0.1:9/", b"{}"),
+    "forged": Delivery(0.0, "payout.failed", "po_2", "http://127.0.0.1:9/", b"{}", forged=True),
+    "accepted": WebhookTried(0.0, "wh_1", "po_1", "payout.created", 204, None),
+    "earlier": WebhookTried(0.0, "wh_1", "po_1", "payout.created", 500, None),
+    "unheard": WebhookTried(0.0, "wh_2", "pi_1", "payment.completed", None, "nothing listens"),
+}
+
+
+def found(text: str) -> list[str]:
+    query = read_query(text)
+    assert query.faults == ()
+    test = query.tester(Known())
+    return [name for name, item in ITEMS.items() if test is None or test(item)]
+
+
+CREATED = ["paid", "refused", "lost", "nan"]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("", list(ITEMS)),
+        ("status:422", ["refused"]),
+        ("status:5xx", ["slow", "earlier"]),
+        ("STATUS:4XX", ["refused", "nowhere"]),
+        ("status:none", ["lost", "unheard"]),
+        ("status:failed", ["failed", "forged"]),
+        ("503", ["slow"]),
+        ("pending", ["made"]),
+        ('"pending"', ["made"]),
+        ('"503"', ["slow"]),
+        ("op:payouts.create", CREATED),
+        ("op:payouts.*", [*CREATED[:3], "slow", "nan"]),
+        ("ref:june-1", ["paid", "made", "due", "accepted", "earlier"]),
+        ("ref:JUNE*", ["paid", "refused", "made", "due", "accepted", "earlier"]),
+        ("ref:j*e-2", ["refused"]),
+        ("ref:*-*-*", []),
+        ("ref:pay-7", ["failed", "unheard"]),
+        ("amount:>1,000", ["paid", "made", "due", "accepted", "earlier"]),
+        ("amount:<=50", ["refused", "failed", "unheard"]),
+        ("amount:9", ["refused"]),
+        ("took:>1s", ["lost"]),
+        ("took:<=20ms", ["paid"]),
+        ("fault:any", ["lost", "slow"]),
+        ("fault:http", ["slow"]),
+        ("fault:http:503", ["slow"]),
+        ("fault:http:500", []),
+        ("key:order-7", ["paid", "refused", "lost", "slow"]),
+        ("key:f1*", ["paid", "refused", "slow", "nowhere", "nan"]),
+        ("id:req_2", ["refused"]),
+        ("id:po_1", ["paid", "made", "due", "accepted", "earlier"]),
+        ("id:pi_1", ["failed", "unheard"]),
+        ("id:wh_2", ["unheard"]),
+        ("event:payout.*", ["due", "forged", "accepted", "earlier"]),
+        ("event:payment.completed", ["unheard"]),
+        ("is:request", ["paid", "refused", "lost", "slow", "nowhere", "nan"]),
+        ("is:record", ["made", "failed"]),
+        ("is:webhook", ["forged", "accepted", "earlier", "unheard"]),
+        ("is:failed", ["refused", "lost", "slow", "nowhere", "failed", "unheard"]),
+        ("naïve", ["refused"]),
+        ("NOTHING", []),
+        ("wh_1", ["accepted", "earlier"]),
+        ("is:failed -is:request", ["failed", "unheard"]),
+        ("-op:payouts.create is:request 503", ["slow"]),
+        ("id:po_1 amount:>1 ref:june* -204", ["paid", "made", "due", "earlier"]),
+    ],
+)
+def test_what_each_term_finds(text: str, names: list[str]) -> None:
+    assert found(text) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("stat:5xx", "stat:5xx: no such term (near: status); to find this text, put it in quotes."),
+        ("http://shop", "http://shop: no such term"),
+        ("status:complete", "status:complete: no such status (near: completed)."),
+        ("status:600", "no such status (there are: "),
+        ("op:payout.create", "op:payout.create: no such operation (near: payouts.create"),
+        ("event:payouts.*", "no such event (near: payout.failed"),
+        ("is:webhooks", "no such kind (near: webhook)."),
+        ("fault:lost_respons", "near: lost_response"),
+        ("amount:much", "not an amount; as in amount:>1000"),
+        ("amount:>", "not an amount"),
+        ("amount:>inf", "not an amount"),
+        ("took:1s", "say longer or shorter than what; as in took:>1s"),
+        ("took:>soon", "'soon' is not a duration"),
+        ("status:", "status:: the value is missing, as in status:5xx."),
+        ("-", "-: the value is missing."),
+        ('""', "the value is missing"),
+        ('ref:"june', "the quotation mark is not closed."),
+        ('"', "the quotation mark is not closed"),
+        ("x" * 401, "A search has at most 400 characters, not 401."),
+    ],
+)
+def test_what_is_said_of_a_term_that_cannot_be_read(text: str, said: str) -> None:
+    (fault,) = read_query(text).faults
+    assert said in fault
+
+
+def test_terms_are_read_one_by_one_and_written_as_they_were() -> None:
+    text = 'status:5xx  -ref:"june 7" is:failed "two words" order'
+    query = read_query(text)
+    assert [(one.name, one.value, one.excludes) for one in query.terms] == [
+        ("status", "5xx", False),
+        ("ref", "june 7", True),
+        ("is", "failed", False),
+        ("", "two words", False),
+        ("", "order", False),
+    ]
+    assert query.kinds == ("failed",)
+    assert query.without_kinds.text("is:request") == 'status:5xx -ref:"june 7" "two words" order is:request'
+    assert len(read_query("a:b c:d fine").faults) == 2
+
+
+def test_every_example_can_be_read() -> None:
+    for name, term in TERMS.items():
+        (read,) = read_query(term.example).terms
+        assert read.name == name
+
+
+# --- on the page --------------------------------------------------------------------------------
+
+
+def page(sandbox: Sandbox, **query: object) -> str:
+    asked = "&".join(f"{name}={quote_plus(str(value))}" for name, value in query.items())
+    answer = sandbox.handle("GET", f"/_sandbox/?{asked}")
+    assert answer.status == 200
+    return answer.body.decode()
+
+
+def tabs(shown: str) -> dict[str, str]:
+    found = re.findall(r'<a href="([^"]*)"[^>]*>(\w+)(?: <span class="count">([\d,]+)</span>)?</a>', shown)
+    return {
+        label: count for _, label, count in found if label in ("Requests", "Records", "Webhooks", "Failed")
+    }
+
+
+def test_a_search_that_cannot_be_read_says_so_under_the_box_and_shows_nothing(
+    sandbox: Sandbox, api: Api
+) -> None:
+    api.payout(reference="r-1")
+    shown = page(sandbox, find="stauts:5xx r-1")
+    assert "stauts:5xx: no such term (near: status" in shown
+    assert 'aria-invalid="true" aria-describedby="find-wrong"' in shown
+    assert 'value="stauts:5xx r-1"' in shown
+    assert '<ol class="log"' not in shown
+    assert "aria-invalid" not in page(sandbox, find="status:5xx")
+
+
+def test_tabs_are_terms_and_say_how_many_lines_they_have(sandbox: Sandbox, api: Api) -> None:
+    payout = api.payout(reference="r-1", webhook_url="http://127.0.0.1:9/hook").data["id"]
+    api.payout(reference="r-1")
+    sandbox.advance(10)
+    for status in (500, 204):
+        sandbox.journal.add_try(WebhookTried(20.0, "wh_1", payout, "payout.created", status, None))
+    shown = page(sandbox)
+    assert tabs(shown) == {"Requests": "2", "Records": "3", "Webhooks": "2", "Failed": "1"}
+    for term, label in (("request", "Requests"), ("record", "Records"), ("failed", "Failed")):
+        assert len(log(sandbox, f"?find=is:{term}")) == int(tabs(shown)[label])
+    assert len(log(sandbox, "?find=is:webhook")) == 2
+    shown = page(sandbox, find="r-1 is:failed")
+    assert 'find=r-1+is%3Arequest">Requests' in shown
+    assert 'find=r-1+is%3Afailed" aria-current="true">Failed' in shown
+    assert 'find=r-1">All' in shown
+    assert log(sandbox, "?find=is:request+is:failed") == log(sandbox, "?find=is:failed")
+    assert log(sandbox, "?find=is:record+is:failed") == []
+
+
+def test_the_terms_are_explained_with_the_values_that_there_are(sandbox: Sandbox, api: Api) -> None:
+    api.payout(reference="r-1", scenario="http:503")
+    api.get("/nowhere")
+    shown = html.unescape(page(sandbox, find="r-1"))
+    for term in TERMS:
+        assert f'data-term="{term}:"' in shown
+    for value in ("status:503", "status:404", "op:payouts.create", "fault:http:503", "is:failed"):
+        assert f'find=r-1+{quote_plus(value)}" data-term="{value}"' in shown
+
+
+# --- older --------------------------------------------------------------------------------------
+
+
+def walk(sandbox: Sandbox, find: str = "") -> list[list[str]]:
+    """The lines of each page, from link to link; each says how many entries are left."""
+    pages, query, left = [], f"?find={quote_plus(find)}", None
+    while True:
+        shown = html.unescape(sandbox.handle("GET", f"/_sandbox/{query}").body.decode())
+        pages.append(log(sandbox, query))
+        link = re.search(r'<a href="/_sandbox/(\?[^"]*)" rel="next">Older</a><span>([\d,]+) more', shown)
+        if link is None:
+            assert " more entr" not in shown
+            return pages
+        assert left is None or int(link[2].replace(",", "")) < left
+        query, left = link[1], int(link[2].replace(",", ""))
+
+
+def test_older_pages_show_each_line_once_while_entries_are_added(sandbox: Sandbox, api: Api) -> None:
+    hooks = {"webhook_url": "http://127.0.0.1:9/hook"}
+    made = [api.payout(reference=f"r-{number}", **hooks).data["id"] for number in range(30)]
+    for number in range(3):
+        api.post("/payment/intents", TRIED)
+        for place, payout in enumerate(made):
+            event = WebhookTried(float(number), f"wh_{place}", payout, "payout.created", 500, None)
+            sandbox.journal.add_try(event)
+    sandbox.advance(30)
+    everything = [line for lines in walk(sandbox) for line in lines]
+    assert len(everything) == 30 + 3 + 30 + 30 + 30 + 3
+    assert len(set(everything)) == len(everything) - 2, "three intents were made alike"
+    assert sum("3 tries" in line for line in everything) == 30
+    assert len(walk(sandbox, "is:record")) == 3
+    shown = html.unescape(page(sandbox))
+    link = re.search(r'href="/_sandbox/(\?before=\d+)" rel="next"', shown)
+    assert link is not None
+    second = log(sandbox, link[1])
+    for number in range(50):
+        api.get(f"/payouts?page={number}")
+    assert log(sandbox, link[1]) == second
+    assert "Back to the first page" in sandbox.handle("GET", f"/_sandbox/{link[1]}").body.decode()
+    assert log(sandbox, "?before=soon") == log(sandbox)
+
+
+def test_a_request_on_the_edge_of_a_page_keeps_what_it_caused(sandbox: Sandbox, api: Api) -> None:
+    for number in range(41):
+        api.payout(reference=f"r-{number}", webhook_url="http://127.0.0.1:9/hook")
+    first, second = walk(sandbox)
+    assert (len(first), len(second)) == (40, 1)
+    for line in (*first, *second):
+        assert line.endswith("payout pending webhook payout.created due 201")
