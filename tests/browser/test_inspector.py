@@ -101,7 +101,7 @@ async def test_every_page_can_be_read_without_script(busy: Sandbox, visit: Visit
         assert await useless.count() == 0
     await visitor.open(f"{busy.origin}/_sandbox/")
     await visitor.page.get_by_role("searchbox").fill("no-funds")
-    await visitor.press("Find")
+    await visitor.press("Search")
     lines = await visitor.page.locator(".log li:not(.day)").all_inner_texts()
     assert lines
     assert all("no-funds" in line for line in lines)
