@@ -169,13 +169,13 @@ function swap(region, next) {
   (again || document.getElementById("main")).focus({ preventScroll: true });
 }
 
-// At most every half second, and never more than a tenth of the time: a page that takes long is fetched less often.
-const EVERY = 500, SHARE = 10;
+// At most every half second. A page that takes long is fetched less often, but at least every two seconds.
+const EVERY = 500, SHARE = 10, LATEST = 2000;
 let paused = false, waiting = 0, busy = false, missed = false, last = 0, cost = 0;
 function soon() {
   missed = true;
   if (paused || waiting || busy || document.hidden) return;
-  waiting = setTimeout(fetchAgain, Math.max(0, Math.max(EVERY, SHARE * cost) - (performance.now() - last)));
+  waiting = setTimeout(fetchAgain, Math.max(0, Math.max(EVERY, Math.min(SHARE * cost, LATEST)) - (performance.now() - last)));
 }
 
 async function fetchAgain() {
