@@ -13,7 +13,6 @@ import asyncio
 import math
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -75,13 +74,13 @@ async def _run(folder: Path, rows: int, browser: Browser | None) -> float:
             None if browser is None else await _watch(browser, f"{sandbox.origin}/_sandbox/", WATCH_LOG)
         )
         began = asyncio.get_running_loop().time()
-        paying = subprocess.Popen(
-            [*COMMAND, "run", str(source), "--ledger", str(ledger), "--json"],
-            stdout=subprocess.DEVNULL,
+        paying = await asyncio.create_subprocess_exec(
+            *(*COMMAND, "run", str(source), "--ledger", str(ledger), "--json"),
+            stdout=asyncio.subprocess.DEVNULL,
             env={**os.environ, **environment_of(sandbox)},
         )
         batch = None if browser is None else await _batch_page(browser, str(ledger), paying)
-        code = await asyncio.to_thread(paying.wait)
+        code = await paying.wait()
         took = asyncio.get_running_loop().time() - began
         paid = len(sandbox.books.payouts())
         assert (code, paid) == (0, rows), (code, paid)
@@ -99,10 +98,10 @@ async def _watch(browser: Browser, address: str, script: str) -> Page:
     return page
 
 
-async def _batch_page(browser: Browser, ledger: str, paying: subprocess.Popen[bytes]) -> Page:
+async def _batch_page(browser: Browser, ledger: str, paying: asyncio.subprocess.Process) -> Page:
     opened = None
     while opened is None:
-        assert paying.poll() is None, "the run ended before its page was open"
+        assert paying.returncode is None, "the run ended before its page was open"
         opened = await address_file.ask_running(ledger, paying.pid, "/api/open")
         await asyncio.sleep(0.02)
     return await _watch(browser, opened["url"], WATCH_BATCH)
