@@ -146,6 +146,10 @@ def certificate(report: BatchReport, *findings: str) -> dict[str, Any]:
         "rows": report.rows,
         "counts": dict(report.counts),
         "totals": {currency: f"{amount:f}" for currency, amount in report.totals.items()},
+        "sums": {
+            currency: {state: f"{amount:f}" for state, amount in parts.items()}
+            for currency, parts in report.sums.items()
+        },
         "ledger": {"rows": report.rows, "entries": 412, "head": "5e" * 32, "findings": []},
         "list": {
             "seen": created,

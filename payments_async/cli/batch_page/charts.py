@@ -14,6 +14,7 @@ from typing import Final
 import attrs
 
 from ...bulk.protocol.run_figures import BOUNDS, AnswerTimes, RunSeries, SeriesBucket
+from ..payouts.messages import counted
 from ..payouts.summary import duration_text
 
 TOP: Final = 22
@@ -28,6 +29,8 @@ _LEAST_SHARE: Final = 0.8
 """Percent that a part of a bar takes at least, so that it is seen."""
 _ROOM: Final = 84.0
 """Percent of the histogram for answers; what is left is for those that never came."""
+_LABELS: Final = 70.0
+"""Percent up to which a label has room before that of requests without an answer."""
 _RECENT: Final = 15
 _WORD: Final = 14
 """Pixels that a line of words takes."""
@@ -71,8 +74,6 @@ class SpeedChart:
     """Height of the limit's line in pixels from the top; None when it is far above the chart."""
     begin: str
     end: str
-    now: float
-    """Where the figures end, in percent: right of it is the time that is left."""
     note: str
     """The caption, such as `limit 1,000 · closed once, for 1.0 s`."""
     sentence: str
@@ -105,7 +106,6 @@ def speed_chart(series: RunSeries, left: float | None) -> SpeedChart | None:
         limit_at=limit_at,
         begin=clock(begin),
         end=clock(end) if until <= end else f"≈ {clock(until)}",
-        now=round((end - begin) / span * 100, 2),
         note=_note(limit, shown, closed),
         sentence=_sentence(shown, begin, end, closed),
     )
@@ -163,7 +163,7 @@ def _note(limit: float | None, shown: Sequence[SeriesBucket], closed: float) -> 
     refused = sum(each.refused for each in shown)
     parts += [f"{refused:,} × 429"] if refused else []
     parts += [f"closed for {duration_text(round(closed, 1))}"] if closed else []
-    return " · ".join(parts)
+    return " · ".join(part.replace(" ", "\N{NO-BREAK SPACE}") for part in parts)
 
 
 def _sentence(shown: Sequence[SeriesBucket], begin: float, end: float, closed: float) -> str:
@@ -208,7 +208,7 @@ class TimeChart:
     def sentence(self) -> str:
         """The chart in words."""
         times = ", ".join(f"{name} {text}" for name, text in self.percentiles)
-        return f"Answer times: {times}. {self.no_answer:,} requests had no answer."
+        return f"Answer times: {times}. {counted(self.no_answer, 'request')} had no answer."
 
 
 def time_chart(times: AnswerTimes) -> TimeChart | None:
@@ -226,7 +226,7 @@ def time_chart(times: AnswerTimes) -> TimeChart | None:
             y=_height(count, top),
             height=round(HEIGHT * count / top, 1),
             words=f"{_class_text(low, high)}: {count:,}",
-            label=(time_text(low) if low else "0") if place % every == 0 else "",
+            label=time_text(low) if place % every == 0 and place * wide < _LABELS else "",
         )
         for place, (low, high, count) in enumerate(groups)
     ]

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from ..._runtime import SYSTEM
 from ...bulk.ledger_errors import LedgerError
+from .source import BatchSnapshot, PageElsewhere
 
 if TYPE_CHECKING:
     from ...bulk import RowView
-    from .source import BatchSnapshot
 
 _EVERY: Final = 1.0
 """Seconds between two readings, and between two pieces of news of a stream, at least."""
@@ -108,7 +108,7 @@ class BatchFeed:
         """What differs after a change."""
         if not self._source.is_polled:
             return self._version
-        with suppress(LedgerError):  # the page says what is wrong
+        with suppress(LedgerError, PageElsewhere):  # the page says what is wrong
             return await self.snapshot()
         return None
 

@@ -93,8 +93,7 @@ async def serving(
     page.server.start()
     try:
         yield page
-        if page.server.is_visited:
-            page.server.feed.show(LedgerSource(source.ledger))
+        page.server.feed.show(LedgerSource(source.ledger))
         if stays and context.console.is_terminal and context.interrupts.reason is None:
             await until_stopped(page.server, context)
     finally:

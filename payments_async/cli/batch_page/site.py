@@ -17,6 +17,7 @@ from ...sandbox.http.templates import PageFiles
 from . import view
 from .access import PageAccess
 from .feed import BatchFeed
+from .source import PageElsewhere
 
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -53,6 +54,8 @@ async def answer(feed: BatchFeed, access: PageAccess, request: Request) -> Answe
         return _text(403, _CLOSED)
     try:
         return await _page(feed, request)
+    except PageElsewhere as found:
+        return Answer(303, {**_HEADERS, "Location": found.address}, b"")
     except LedgerError as error:
         return _text(503, f"{clean(str(error))}\n")
     except ModuleNotFoundError:
@@ -103,7 +106,7 @@ async def _command(feed: BatchFeed, access: PageAccess, request: Request, query:
         return _json(404, {"error": "there is no such address"})
     try:
         row = await feed.row(query.get("name", ""))
-    except LedgerError as error:
+    except (LedgerError, PageElsewhere) as error:
         return _json(503, {"error": clean(str(error))})
     if row is None:
         return _json(404, {"error": "there is no such row"})

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -13,9 +14,10 @@ import attrs
 
 from ..._runtime import SYSTEM
 from ...bulk import BatchReport, PayoutBatch, RowsToLookAt, RowView, RunSeries
-from ...bulk.ledger_errors import LedgerMissing
+from ...bulk.ledger_errors import LedgerLocked, LedgerMissing
 from ...bulk.protocol.records import Header
 from ..payouts.session import open_batch
+from .address_file import ask_running
 
 if TYPE_CHECKING:
     from ..payouts.ledger_address import LedgerAddress
@@ -112,6 +114,15 @@ class RunSource:
             await asyncio.wait([self._reading])
 
 
+class PageElsewhere(Exception):
+    """A run holds the ledger and serves its page: `address` opens it, once."""
+
+    def __init__(self, pid: int | None, address: str) -> None:
+        super().__init__(f"process {pid} serves the page")
+        self.pid = pid
+        self.address = address
+
+
 @attrs.define(eq=False)
 class LedgerSource:
     """The figures of a ledger that nobody works on, which is opened for each reading, and free in between."""
@@ -121,19 +132,30 @@ class LedgerSource:
     _kept: tuple[object, BatchSnapshot] | None = None
 
     async def snapshot(self) -> BatchSnapshot:
-        """The figures, read anew when the ledger's files have changed. Raises LedgerError."""
+        """The figures, read anew when the ledger's files have changed. Raises LedgerError, PageElsewhere."""
         stamp = [_stamp(self.ledger.text + suffix) for suffix in _FILES]
         if self._kept is not None and self._kept[0] == stamp and not self.ledger.is_database:
             return self._kept[1]
-        async with open_batch(self.ledger) as batch:
+        async with self._opened() as batch:
             found = await read_batch(self.ledger, batch)
         self._kept = ([_stamp(self.ledger.text + suffix) for suffix in _FILES], found)
         return found
 
     async def row(self, name: str) -> RowView | None:
-        """One row. Raises LedgerError."""
-        async with open_batch(self.ledger) as batch:
+        """One row. Raises LedgerError, PageElsewhere."""
+        async with self._opened() as batch:
             return await batch.row(name)
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[PayoutBatch]:
+        try:
+            async with open_batch(self.ledger) as batch:
+                yield batch
+        except LedgerLocked as locked:
+            found = await ask_running(self.ledger.text, locked.pid, "/api/open")
+            if found is None or not isinstance(found.get("url"), str):
+                raise
+            raise PageElsewhere(locked.pid, found["url"]) from None
 
 
 async def read_batch(ledger: LedgerAddress, batch: PayoutBatch) -> BatchSnapshot:

@@ -55,7 +55,8 @@ def batch_context(now: BatchSnapshot) -> Context:
         "money": _money(figures),
         "decided": figures.done - figures.counts["cancelled"],
         "rows": figures.rows - figures.counts["cancelled"],
-        "pace": _pace(now, figures, rate, left),
+        "pace": _pace(now, rate, left),
+        "waits": activity_text(figures.activity),
         "parts": charts.stacked(_parts(figures)),
         "speed": charts.speed_chart(series, left),
         "times": charts.time_chart(series.times),
@@ -173,22 +174,20 @@ def _money(figures: BatchFigures) -> list[tuple[str, str]]:
     ]
 
 
-def _pace(
-    now: BatchSnapshot, figures: BatchFigures, rate: float, left: float | None
-) -> tuple[str, str] | None:
+def _pace(now: BatchSnapshot, rate: float, left: float | None) -> tuple[str, str] | None:
     """The large figure at the right, and what it says."""
-    if now.phase == "ended":
-        run = charts.last_run(now.details.series)
-        created = sum(each.created for each in run)
-        if not created:
-            return None
-        seconds = run[-1].at + run[-1].seconds - run[0].at
-        return duration_text(float(seconds)), f"the last run, {rate_text(created / seconds)}"
-    if left is not None:
-        return duration_text(float(max(1, round(left)))), f"left at {rate_text(rate)}"
-    activity = now.report.activity if now.report else None
-    text = activity_text(figures_of(now.report).activity) if now.report and activity else ""
-    return ("", text) if text else None
+    if now.phase != "ended":
+        return (
+            None
+            if left is None
+            else (duration_text(float(max(1, round(left)))), f"left at {rate_text(rate)}")
+        )
+    run = charts.last_run(now.details.series)
+    created = sum(each.created for each in run)
+    if not created:
+        return None
+    seconds = run[-1].at + run[-1].seconds - run[0].at
+    return duration_text(float(seconds)), f"the last run, {rate_text(created / seconds)}"
 
 
 def _parts(figures: BatchFigures) -> list[tuple[str, str, int]]:
@@ -277,12 +276,20 @@ def _certificate(found: Mapping[str, Any] | None) -> Context | None:
         "clean": found["clean"],
         "findings": [clean(text) for text in found["findings"]],
         "at": charts.moment(found["at"]),
-        "totals": [amount_text(currency, Decimal(total)) for currency, total in found["totals"].items()],
+        "money": [
+            (
+                amount_text(
+                    currency, Decimal(found["sums"][currency].get("CREATED", 0)) or Decimal(total) * 0
+                ),
+                amount_text(currency, Decimal(total)),
+            )
+            for currency, total in found["totals"].items()
+        ],
         "facts": [
             ("Batch", found["batch_id"]),
             ("Account", f"{found['environment']} key {found['key_fingerprint']}"),
             ("Service", found["base_url"]),
-            ("Rows", f"{found['rows']:,}"),
+            ("Rows", f"{found['rows']:,}: {_by_state(found['counts'])}"),
             (
                 "On the service's list",
                 f"{audit['seen']:,} as asked for, {audit['missing']:,} missing, "
@@ -293,6 +300,11 @@ def _certificate(found: Mapping[str, Any] | None) -> Context | None:
         ],
         "fields": compared,
     }
+
+
+def _by_state(counts: Mapping[str, int]) -> str:
+    """`11,950 created, 40 rejected`."""
+    return ", ".join(f"{rows:,} {_STATES[RowState(state)][1]}" for state, rows in counts.items() if rows)
 
 
 def _steps(now: BatchSnapshot, figures: BatchFigures) -> list[str]:

@@ -9,7 +9,7 @@ from ..payouts.session import CommandContext
 from .address_file import ask_running
 from .server import BatchPageServer
 from .serving import open_in_browser, open_page, until_stopped
-from .source import LedgerSource
+from .source import LedgerSource, PageElsewhere
 
 
 async def watch(ledger: LedgerAddress, context: CommandContext) -> Exit:
@@ -17,12 +17,15 @@ async def watch(ledger: LedgerAddress, context: CommandContext) -> Exit:
     source = LedgerSource(ledger)
     try:
         await source.snapshot()
+        context.show.heading(ledger.label)
+    except PageElsewhere as found:
+        return await _open_running(source, found, context)
     except LedgerLocked as locked:
-        return await _open_running(ledger, locked, context)
+        problem = f"{ledger.shown}: in use by process {locked.pid}, which serves no page, or not yet"
+        raise CommandEnded(f"{problem}; ask again", Exit.RESUMABLE) from None
     server = BatchPageServer(source)
     server.start()
     try:
-        context.show.heading(ledger.label)
         await open_page(server, context.show)
         await until_stopped(server, context)
     finally:
@@ -30,15 +33,10 @@ async def watch(ledger: LedgerAddress, context: CommandContext) -> Exit:
     return Exit.DONE
 
 
-async def _open_running(ledger: LedgerAddress, locked: LedgerLocked, context: CommandContext) -> Exit:
-    """Open the page that the run of another process serves."""
-    found = await ask_running(ledger.text, locked.pid, "/api/open")
-    if found is None or "url" not in found:
-        problem = f"{locked}, which serves no page (or has just ended)"
-        raise CommandEnded(f"{problem}; ask again", Exit.RESUMABLE)
-    address = str(found["url"])
-    is_open = await open_in_browser(address)
-    context.show.heading(ledger.label, f"process {locked.pid} works on it and serves its page")
-    again = await ask_running(ledger.text, locked.pid, "/api/open") if is_open else found
-    context.show.step("Page", str((again or found)["url"]), good=None, address=address.partition("?")[0])
+async def _open_running(source: LedgerSource, found: PageElsewhere, context: CommandContext) -> Exit:
+    """Open the page that the run of another process serves, and show a link for another browser."""
+    await open_in_browser(found.address)
+    another = await ask_running(source.ledger.text, found.pid, "/api/open")
+    context.show.heading(source.ledger.label, f"process {found.pid} works on it and serves its page")
+    context.show.step("Page", str((another or {}).get("url", found.address)), good=None)
     return Exit.DONE

@@ -9,7 +9,8 @@ const regions = () => document.querySelectorAll("[data-live]");
 for (const region of regions()) shown.set(region, region.innerHTML);
 
 async function refresh() {
-  const answer = await fetch(location.pathname, { cache: "no-store" });
+  const answer = await fetch(location.pathname, { cache: "no-store", redirect: "manual" });
+  if (answer.type === "opaqueredirect") location.reload(); // a run has begun, and serves the page elsewhere
   if (!answer.ok) return;
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
   for (const region of regions()) {

@@ -1,0 +1,168 @@
+"""The page of real runs: served while they pay, found by `watch`, gone at the end; and of ledgers at rest."""
+
+from __future__ import annotations
+
+import http.cookiejar
+import json
+import os
+import re
+import signal
+import stat
+import sys
+import threading
+import urllib.error
+import urllib.request
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from payments_async.cli._exit_codes import Exit
+from payments_async.cli.batch_page import address_file
+from tests.support.payout_command import (
+    PHONE,
+    Here,
+    OnTerminal,
+    assert_paid_once,
+    environment_of,
+    payouts_file,
+    started,
+    until,
+)
+
+ROWS = 200
+
+
+@pytest.fixture
+def here(here: Here, monkeypatch: pytest.MonkeyPatch) -> Here:
+    """With a file of payouts, and a browser that writes down what it is to open."""
+    payouts_file(here.folder, ROWS)
+    note = here.folder / "browser.py"
+    note.write_text(f"import sys\nopen({str(here.folder / 'opened')!r}, 'a').write(sys.argv[1] + '\\n')\n")
+    monkeypatch.setenv("BROWSER", f"{sys.executable} {note} %s")  # for processes
+
+    def open_here(address: str) -> bool:
+        with (here.folder / "opened").open("a") as file:
+            file.write(f"{address}\n")
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", open_here)
+    return here
+
+
+def opened(here: Here) -> list[str]:
+    """What the browser was to open."""
+    file = here.folder / "opened"
+    return file.read_text().split() if file.exists() else []
+
+
+def visit(address: str) -> urllib.request.OpenerDirector:
+    """A browser that has followed a link."""
+    proxies = urllib.request.ProxyHandler({})
+    cookies = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
+    browser = urllib.request.build_opener(proxies, cookies)
+    browser.open(address).close()
+    return browser
+
+
+def text_of(browser: urllib.request.OpenerDirector, address: str) -> str:
+    """A page."""
+    with browser.open(address) as answer:
+        return str(answer.read().decode())
+
+
+def test_a_run_serves_its_page_and_watch_opens_it_and_serves_that_of_a_killed_one(here: Here) -> None:
+    here.sandbox.on("payouts.create").respond("slow:0.2s", times=ROWS)
+    file = here.folder / "june.csv.ledger.page.json"
+    variables = environment_of(here.sandbox)
+    with started(variables, "run", "june.csv", "--concurrency", "4", cwd=here.folder) as run:
+        until(run, created=1)
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        found = address_file.read("june.csv.ledger")
+        assert found is not None
+        assert found.pid == run.pid
+        assert opened(here) == []
+
+        watched = here("watch", "june.csv.ledger")
+        assert (watched.code, f"process {run.pid} works on it" in watched.out) == (Exit.DONE, True)
+        assert found.token not in watched.out
+        (link,) = opened(here)
+        page = text_of(visit(link), found.address)
+        assert re.search(r"\bpaying\b", page)
+        assert "GHS" in page
+        assert PHONE not in page
+        assert found.token not in page
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            visit(link)
+        (printed,) = re.findall(r"http\S+token=\w+", watched.out)  # another, for another browser
+        assert "created" in text_of(visit(printed), f"{found.address}/rows/1")
+
+        kept = file.rename(here.folder / "kept")
+        here("watch", "june.csv.ledger").assert_one_message(
+            Exit.RESUMABLE, f"process {run.pid}", "serves no page"
+        )
+        here("watch", "nothing.ledger").assert_one_message(Exit.USAGE, "nothing.ledger", "is not there")
+        kept.rename(file)
+        run.kill()
+        run.communicate(timeout=20)
+    (here.folder / "opened").unlink()
+    pages: list[str] = []
+    visitor = threading.Thread(target=lambda: pages.append(look_and_press_ctrl_c(here)))
+    visitor.start()
+    with keyless():
+        done = here("watch", "june.csv.ledger")
+    visitor.join(30)
+    assert (done.code, "until Ctrl-C" in done.out) == (Exit.DONE, True)
+    assert "stopped, can be resumed" in pages[0]
+    assert "nothing is paid twice" in pages[0]
+
+
+def look_and_press_ctrl_c(here: Here) -> str:
+    """The page that the browser was to open; the command here ends by a signal."""
+    while not opened(here):
+        threading.Event().wait(0.02)
+    try:
+        browser = visit(opened(here)[0])
+        return text_of(browser, opened(here)[0].partition("?")[0])
+    finally:
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+@contextmanager
+def keyless() -> Iterator[None]:
+    """What only looks needs no key."""
+    key = os.environ.pop("PAYMENTS_API_KEY")
+    yield
+    os.environ["PAYMENTS_API_KEY"] = key
+
+
+def test_an_opened_run_stays_on_its_terminal_until_ctrl_c_as_the_certificate(here: Here) -> None:
+    here.sandbox.on("payouts.create", amount="4.07").respond("http:422")
+    variables = environment_of(here.sandbox)
+    with OnTerminal(variables, "run", "june.csv", "--open", cwd=here.folder, columns=160) as terminal:
+        seen = terminal.until("until Ctrl-C")
+        (link,) = opened(here)
+        assert link not in seen
+        (printed,) = re.findall(r"http\S+token=\w+", seen)
+        browser, address = visit(link), printed.partition("?")[0]
+        page = text_of(browser, address)
+        assert "complete, 1 row failed" in page
+        assert "Certified" in page
+        row = re.search(r'href="(/rows/4)"', page)
+        assert row is not None
+        assert "rejected" in text_of(browser, address + row[1][1:])
+        assert here("status", "june.csv.ledger").code == Exit.DONE  # the ledger is free meanwhile
+        terminal.type("\x03")
+        assert terminal.end() == Exit.REFUSED
+    assert len(here.sandbox.books.payouts()) == ROWS - 1
+
+
+def test_an_opened_run_without_a_terminal_names_the_address_without_a_secret_and_ends(here: Here) -> None:
+    done = here("run", "june.csv", "--open")
+    assert done.code == Exit.DONE
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+", done.step("page")["address"])
+    assert "token" not in done.out + done.err
+    assert len(opened(here)) == 1
+    assert_paid_once(here.sandbox, ROWS)
+    assert [json.loads(line)["step"] for line in done.out.splitlines()].count("page") == 1

@@ -1,0 +1,139 @@
+"""Where the figures of a page come from: the run, a ledger at rest, and a ledger that a run has taken."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from aiohttp import ClientSession, CookieJar
+
+from payments_async import AsyncPayments, Instrument, PayoutRequest
+from payments_async.bulk import PayoutBatch, RowState, RowsToLookAt
+from payments_async.bulk.ledger_errors import LedgerLocked, LedgerMissing
+from payments_async.cli.batch_page import address_file, source
+from payments_async.cli.batch_page.source import LedgerSource, PageElsewhere, RunSource
+from payments_async.cli.payouts.ledger_address import LedgerAddress
+from payments_async.sandbox import Sandbox
+from tests.support.batch_pages import GivenSource, served, states
+
+
+@pytest_asyncio.fixture
+async def client() -> AsyncIterator[AsyncPayments]:
+    """At a sandbox."""
+    with Sandbox() as sandbox:
+        async with AsyncPayments(sandbox.api_key, base_url=sandbox.base_url) as client:
+            yield client
+
+
+@pytest.fixture
+def payouts() -> list[PayoutRequest]:
+    """Three rows."""
+    phone = Instrument.phone("+22990112233", "BJ")
+    return [
+        PayoutRequest(
+            amount=f"{n}.50",
+            currency="XOF",
+            method="mtn_bj",
+            instrument=phone,
+        )
+        for n in (1, 2, 3)
+    ]
+
+
+async def test_a_run_shows_its_batch_from_the_first_row_read_to_the_certificate(
+    client: AsyncPayments, payouts: list[PayoutRequest], tmp_path: Path
+) -> None:
+    address = LedgerAddress(str(tmp_path / "june.ledger"))
+    shown = RunSource(address, "june.csv", rows_read=2)
+    assert ((await shown.snapshot()).report, await shown.row("1")) == (None, None)
+    async with PayoutBatch.open(address.text, client) as batch:
+        shown.batch = batch
+        before = await shown.snapshot()
+        assert (before.report, before.rows_read, await shown.row("1")) == (None, 2, None)
+        await batch.load(payouts)
+        loaded = await shown.snapshot()
+        assert loaded.report is not None
+        assert (loaded.report.counts[RowState.NEW], loaded.pid, loaded.header is None) == (
+            3,
+            os.getpid(),
+            False,
+        )
+        await batch.run()
+        certificate = await batch.certify()
+        assert (await shown.snapshot()).certificate is None
+        Path(address.beside("certificate.json")).write_text(certificate.to_json())
+        last = await shown.snapshot()
+        assert last.certificate is not None
+        assert last.certificate["clean"]
+        row = await shown.row("2")
+        assert row is not None
+        assert row.account["instrument"]["phone_number"] == "***"
+        await shown.end()
+    assert shown.batch is None
+    resting = LedgerSource(address)
+    rest = await resting.snapshot()
+    assert rest is await resting.snapshot()  # the files are as they were
+    assert (rest.phase, rest.report and rest.report.complete, rest.certificate) == (
+        "ended",
+        True,
+        last.certificate,
+    )
+    Path(address.beside("certificate.json")).write_text("{}")
+    assert (await resting.snapshot()).certificate is None
+    with pytest.raises(LedgerMissing):
+        await LedgerSource(LedgerAddress(str(tmp_path / "none.ledger"))).snapshot()
+
+
+async def test_a_ledger_that_is_busy_shows_its_figures_and_older_details(
+    client: AsyncPayments, payouts: list[PayoutRequest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address, free = LedgerAddress(str(tmp_path / "june.ledger")), asyncio.Event()
+    monkeypatch.setattr(source, "_PATIENCE", 0.01)
+    async with PayoutBatch.open(address.text, client) as batch:
+        await batch.load(payouts)
+        shown = RunSource(address, "june.csv", batch=batch)
+
+        async def later(most: int) -> RowsToLookAt:
+            await free.wait()
+            return RowsToLookAt((), 7)
+
+        monkeypatch.setattr(batch, "rows_to_look_at", later)
+        assert (await shown.snapshot()).details.look.total == 0
+        free.set()
+        while (await shown.snapshot()).details.look.total != 7:
+            pass
+        await shown.end()
+
+
+async def test_a_page_of_a_ledger_that_a_run_takes_leads_to_the_page_of_the_run(
+    client: AsyncPayments, payouts: list[PayoutRequest], tmp_path: Path
+) -> None:
+    address = LedgerAddress(str(tmp_path / "june.ledger"))
+    async with PayoutBatch.open(address.text, client) as batch:
+        await batch.load(payouts)
+    async with (
+        served(GivenSource(states()["running"])) as run,
+        served(GivenSource(states()["empty"])) as page,
+    ):
+        page.feed.show(LedgerSource(address))
+        async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as session:
+            async with session.get(page.access.new_address()) as answer:
+                assert "nothing was sent yet" in await answer.text()
+            async with PayoutBatch.open(address.text, client):  # it holds the ledger
+                with pytest.raises(LedgerLocked):
+                    await LedgerSource(address).snapshot()
+                address_file.publish(address.text, run.access)
+                with pytest.raises(PageElsewhere) as found:
+                    await LedgerSource(address).row("1")
+                assert found.value.pid == os.getpid()
+                page.feed.show(LedgerSource(address))
+                async with session.get(page.access.origin) as answer:
+                    assert str(answer.url) == f"{run.access.origin}/"
+                    assert "GHS 2,797,197.20" in await answer.text()
+                headers = {"Authorization": f"Bearer {page.access.token}"}
+                async with session.get(f"{page.access.origin}/api/row?name=1", headers=headers) as answer:
+                    assert answer.status == 503
