@@ -91,15 +91,8 @@ async def use_other_device(payer: Visitor, place: str, button: str) -> None:
         await payer.press("Check again")
 
 
-async def fill_in_card(payer: Visitor) -> None:
-    await payer.sees("Enter your card")
-    if not payer.java_script:
-        await payer.press("Open the card form")
-    await payer.press("Approve")
-
-
 async def nothing_more(_: Visitor) -> None:
-    """The balance pays in one step."""
+    """The balance and a card pay in one step."""
 
 
 ACTIONS = {
@@ -109,6 +102,6 @@ ACTIONS = {
     "Mobile money": approve_on_phone,
     "Wallet app": scan,
     "Bank transfer": transfer,
-    CARD: fill_in_card,
+    CARD: nothing_more,
     BALANCE: nothing_more,
 }

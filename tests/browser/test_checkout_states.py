@@ -144,14 +144,15 @@ STATES: Mapping[str, State] = {
     "approve": State("Approve on your phone", "/payment", ask("approve_on_phone")),
     "qr": State("Scan with your wallet app", "/payment", ask("scan_qr_code")),
     "transfer": State("Send the transfer", "/payment", ask("display_payment_instructions")),
-    "card": State("Enter your card", "/payment", ask("complete_with_sdk")),
+    "pay-card": State(ASKED, pay_with("sandbox_card"), press="Pay "),
+    "card": State("Enter your card", "/payment", paid, "action:complete_with_sdk"),
     "bank": State("Confirm this payment", "/bank", ask("redirect_to_url")),
     "bank-window": State("Confirm this payment", "/frame", ask("embed_iframe")),
     "phone-approve": State("Confirm this payment", "/phone", ask("approve_on_phone")),
     "phone-code": State("New message", "/phone", ask("collect_otp")),
     "phone-idle": State("Nothing to confirm", "/phone"),
     "nothing": State("Checkout not found", "/nowhere"),
-    "provider": State("Pay by card", "/provider", ask("complete_with_sdk")),
+    "provider": State("Pay by card", "/provider", paid, "action:complete_with_sdk"),
 }
 
 SMALL_TARGETS = """() => [...document.querySelectorAll(

@@ -16,14 +16,17 @@ from ..records.payouts import object_or_null, text_or_null
 from ..records.records import CheckoutRecord
 from .language import Text, accepted_tags
 from .method_catalogue import (
+    CARD,
     COUNTRIES,
     METHODS,
+    NUMBER,
     PHONE,
     CatalogueMethod,
     FieldProblem,
     PayerField,
     number_in,
 )
+from .practice_cards import without_other_cards
 from .session_view import SessionView
 
 _RANKS: Mapping[str, int] = {"operational": 0, "available": 0, "degraded": 1, "unavailable": 2}
@@ -50,6 +53,7 @@ class FieldOption:
     """A field of an offered method; `id` is its id on the page and its name in the form."""
 
     id: str
+    name: str
     label: str
     hint: str
     autocomplete: str
@@ -68,6 +72,7 @@ class MethodOption:
     health_text: str
     fields: tuple[FieldOption, ...]
     asks_phone: bool
+    is_card: bool
 
 
 def locked_country(session: CheckoutRecord) -> str | None:
@@ -144,10 +149,19 @@ def _method_option(
         description=view.say(method.description),
         health=health,
         health_text=view.say(_HEALTH_TEXTS[health]) if health in _HEALTH_TEXTS else "",
-        fields=tuple(
-            _field_option(view, method, field, country, typed) for field in typed_fields(view.session, method)
-        ),
+        fields=field_options(view, method, country, typed),
         asks_phone=PHONE in method.fields,
+        is_card=method is CARD,
+    )
+
+
+def field_options(
+    view: SessionView, method: CatalogueMethod, country: str | None, typed: Mapping[str, str]
+) -> tuple[FieldOption, ...]:
+    """The fields of a method, with what was typed; nothing of a card that may be real."""
+    safe = without_other_cards(typed, CARD.input_name(NUMBER).removesuffix(NUMBER.name))
+    return tuple(
+        _field_option(view, method, field, country, safe) for field in typed_fields(view.session, method)
     )
 
 
@@ -158,9 +172,17 @@ def _field_option(
     country: str | None,
     typed: Mapping[str, str],
 ) -> FieldOption:
-    name, number = method.input_name(field), number_in(country)
+    input_id, number = method.input_name(field), number_in(country)
     hint = view.say(field.example, number=number) if field.example and number else view.say(field.hint)
-    return FieldOption(name, view.say(field.label), hint, field.autocomplete, field.kind, typed.get(name, ""))
+    return FieldOption(
+        input_id,
+        field.name,
+        view.say(field.label),
+        hint,
+        field.autocomplete,
+        field.kind,
+        typed.get(input_id, ""),
+    )
 
 
 def typed_before(view: SessionView) -> dict[str, str]:

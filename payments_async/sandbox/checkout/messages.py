@@ -13,6 +13,7 @@ from .session_view import UNFINISHED, SessionView
 _FAILURES: Mapping[str, Text] = {
     "CUSTOMER_DECLINED": Text("The payment was declined."),
     "INSUFFICIENT_FUNDS": Text("There is not enough money in the account."),
+    "CARD_EXPIRED": Text("The card has expired."),
     "GATEWAY_UNAVAILABLE": Text("The provider could not be reached."),
     "INVALID_RECIPIENT": Text("The number or account was not recognised."),
 }

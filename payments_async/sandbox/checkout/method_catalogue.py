@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from .language import Language, Text
+from .practice_cards import find_card
 
 NO_BREAK = "\u00a0"
 """Stands between the groups of a number."""
@@ -65,6 +66,21 @@ PAYER_NAME = PayerField(
     "text",
 )
 
+NUMBER = PayerField(
+    "number", Text("Card number"), Text("A test number"), Text("Enter a test number"), "off", "text"
+)
+EXPIRY = PayerField(
+    "expiry", Text("Expiry date"), Text("MM/YY"), Text("Enter the expiry date"), "off", "text"
+)
+CVC = PayerField("cvc", Text("CVC"), Text("3 digits"), Text("Enter the CVC"), "off", "text")
+
+CARD = CatalogueMethod(
+    "sandbox_card",
+    Text("Card"),
+    Text("Practise with a test number"),
+    "complete_with_sdk",
+    (NUMBER, EXPIRY, CVC),
+)
 METHODS = (
     CatalogueMethod(
         "sandbox_mobile", Text("Mobile money"), Text("Approve on your phone"), "approve_on_phone", (PHONE,)
@@ -76,7 +92,7 @@ METHODS = (
         "collect_otp",
         (PHONE,),
     ),
-    CatalogueMethod("sandbox_card", Text("Card"), Text("Enter your card details"), "complete_with_sdk"),
+    CARD,
     CatalogueMethod(
         "sandbox_wallet", Text("Wallet app"), Text("Scan a code with your phone"), "scan_qr_code"
     ),
@@ -120,6 +136,8 @@ def find_method(code: str | None) -> CatalogueMethod | None:
 _PHONE = re.compile(r"\+?[0-9]{7,15}")
 _SPACERS = str.maketrans("", "", f" -.(){NO_BREAK}")
 _LONGEST_NAME = 100
+_EXPIRY = re.compile(r"\s*(?:0?[1-9]|1[0-2])\s*/\s*(?:20)?[0-9]{2}\s*")
+_CVC = re.compile("[0-9]{3,4}")
 
 
 @attrs.frozen
@@ -158,7 +176,19 @@ def _wrong(field: PayerField, value: str, country: str | None, language: Languag
             text = Text("Enter a phone number of 7 to 15 digits, as in {number}")
             return language.say(text, number=number)
         return language.say(Text("Enter a phone number of 7 to 15 digits"))
+    if field in CARD.fields:
+        return _wrong_of_card(field, value, language)
     if len(value) > _LONGEST_NAME:
         text = Text("{label} must have {count} characters or fewer")
         return language.say(text, label=language.say(field.label), count=_LONGEST_NAME)
+    return ""
+
+
+def _wrong_of_card(field: PayerField, value: str, language: Language) -> str:
+    if field is NUMBER and not find_card(value):
+        return language.say(Text("Never type a real card here. Use one of the test numbers"))
+    if field is EXPIRY and not _EXPIRY.fullmatch(value):
+        return language.say(Text("Enter month and year, as in 12/34"))
+    if field is CVC and not _CVC.fullmatch(value):
+        return language.say(Text("Enter the 3 digits on the back of the card"))
     return ""

@@ -13,6 +13,7 @@ from .language import Language, Text
 from .messages import ALREADY_PAID, NOT_PAID, Message, message_for, under_way_instead
 from .method_catalogue import FieldProblem, find_method
 from .next_action import ON_PHONE, action_context
+from .practice_cards import CARDS
 from .responses import page, redirect
 from .session_view import PAYABLE, UNFINISHED, SessionView, was_rerouted
 
@@ -67,6 +68,7 @@ def choosing(
         "countries": country_options(view),
         "methods": options,
         "ticked": choice.method.code if choice.method else options[0].code if len(options) == 1 else None,
+        "cards": CARDS,
         "problems": problems,
     }
     return page("checkout.html", context, view.appearance)

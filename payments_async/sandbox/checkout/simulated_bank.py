@@ -5,20 +5,24 @@ All are clearly marked as simulated. Each takes an approval or a refusal of the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 
 from ..common.scenario_words import ScenarioOutcome
 from ..common.values import Answer
 from ..records.payments import settle_attempt
+from .choices import field_options
 from .language import Text
+from .method_catalogue import CARD, FieldProblem, problems_with
 from .next_action import ON_PHONE, one_time_code
 from .pages import not_understood
+from .practice_cards import CARDS
 from .responses import page, redirect
 from .session_view import SessionView
-from .submit import show_state
+from .submit import settle_card, show_state
 
+_CARD_ACTION = CARD.action
 _DECLINED = ScenarioOutcome("fail", code="CUSTOMER_DECLINED")
 
 
@@ -45,6 +49,10 @@ _EMBEDDED = frozenset({"frame", "provider"})
 
 def show(view: SessionView) -> Answer:
     """The page, with the action that waits for it, if any."""
+    return _show(view, [])
+
+
+def _show(view: SessionView, problems: Sequence[FieldProblem]) -> Answer:
     part = _part(view)
     place = SIMULATED_PAGES[part]
     asked = _awaited_action(view, place)
@@ -57,6 +65,9 @@ def show(view: SessionView) -> Answer:
         "part": part,
         "asked": asked,
         "code": one_time_code(view.session, view.attempt) if asked == "collect_otp" else None,
+        "fields": field_options(view, CARD, None, view.form) if asked == _CARD_ACTION else (),
+        "cards": CARDS,
+        "problems": problems,
         "token": view.session.form_token,
         "framed": place.framed or abroad,
         "follows": part == "phone" and view.page is None,  # it is shown beside the page that pays
@@ -73,7 +84,11 @@ def take(view: SessionView) -> Answer:
         return not_understood(view)
     place = SIMULATED_PAGES[part]
     asked = _awaited_action(view, place) if view.form.get("step") == view.step else None
-    if asked not in (None, "collect_otp"):
+    if asked == _CARD_ACTION and answer == "approve":
+        if problems := problems_with(CARD, CARD.fields, view.form, None, view.language):
+            return _show(view, problems)
+        settle_card(view, view.attempt)
+    elif asked not in (None, "collect_otp"):
         settle_attempt(view.world, view.tenant, view.attempt, None if answer == "approve" else _DECLINED)
     elif place.returns:
         return show_state(view)

@@ -13,13 +13,14 @@ from ..common.magic_numbers import magic_scenario
 from ..common.scenario_words import ScenarioOutcome, Timing
 from ..common.values import Answer
 from ..records.payments import message_payer, settle_attempt, start_attempt
-from ..records.records import Plan, plan_for
+from ..records.records import AttemptRecord, Plan, plan_for
 from .choices import missing_choices, read_choice, typed_fields
 from .language import Text
 from .messages import under_way_instead
-from .method_catalogue import PHONE, CatalogueMethod, FieldProblem, plain_number, problems_with
+from .method_catalogue import CARD, NUMBER, PHONE, CatalogueMethod, FieldProblem, plain_number, problems_with
 from .next_action import MESSAGED, one_time_code
 from .pages import action_page, choosing, not_understood
+from .practice_cards import find_card
 from .responses import redirect
 from .session_view import CANCELLED_CODE, PAYABLE, SessionView
 
@@ -58,7 +59,7 @@ def _pay(view: SessionView) -> Answer:
         return choosing(view, choice, form, problems)
     typed = plain_number(form.get(method.input_name(PHONE), "")) if PHONE in method.fields else ""
     phone = view.session.phone or typed or None
-    start_attempt(
+    attempt = start_attempt(
         view.world,
         view.tenant,
         view.payment,
@@ -67,7 +68,15 @@ def _pay(view: SessionView) -> Answer:
         country=choice.country,
         phone=phone,
     )
+    if method is CARD and view.payment.plan is None:
+        settle_card(view, attempt)
     return redirect(view.address("payment"))
+
+
+def settle_card(view: SessionView, attempt: AttemptRecord) -> None:
+    """Bring an attempt to the end that its card has. All that is kept of the card is this outcome."""
+    card = find_card(view.form.get(CARD.input_name(NUMBER), ""))
+    settle_attempt(view.world, view.tenant, attempt, card.outcome if card else None)
 
 
 def _choose(view: SessionView) -> Answer:

@@ -11,7 +11,7 @@ import pytest
 from payments_async.sandbox import Answer, Sandbox
 from payments_async.sandbox.common.scenario_words import ACTION_TYPES
 from payments_async.sandbox.records.payments import settle_attempt
-from tests.sandbox.checkout.test_pages import Read
+from tests.sandbox.checkout.test_pages import CARD_PAID, Read, named
 from tests.sandbox.raw_requests import Api
 
 SHOP = "https://shop.test/back?order=7"
@@ -43,7 +43,8 @@ class Payer:
         return self.api.sandbox.handle("POST", f"/actions/{self.attempt['id']}/{part}", {}, body)
 
     def answer(self, part: str, answer: str = "approve") -> Answer:
-        return self.send(part, **Read(self.get(part).body.decode()).hidden, answer=answer)
+        card = named("sandbox_card", CARD_PAID) if part == "provider" else {}
+        return self.send(part, **Read(self.get(part).body.decode()).hidden, **card, answer=answer)
 
     def code(self) -> str:
         return self.get("phone").body.decode().partition("<b>")[2].partition("</b>")[0]

@@ -111,7 +111,7 @@ async def test_events_of_other_sessions_are_not_sent(sandbox: Sandbox, payer: Pa
         for _ in range(3):
             other = visit(Api(sandbox, sandbox.api_key))
             other.pay(BALANCE)
-        payer.pay("sandbox_card")
+        payer.pay("sandbox_bank")
         assert await tab.next() == "1-action"
 
 

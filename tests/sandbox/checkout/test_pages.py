@@ -108,7 +108,8 @@ class Payer:
 
     def answer(self, place: str, answer: str = "approve") -> Answer:
         """Approve or decline where the payment waits."""
-        return self.send(f"/{place}", **self.form(f"/{place}"), answer=answer)
+        card = named("sandbox_card", CARD_PAID) if place == "provider" else {}
+        return self.send(f"/{place}", **{**self.form(f"/{place}"), **card}, answer=answer)
 
     @property
     def step(self) -> str:
@@ -136,6 +137,9 @@ class Payer:
         return found[1]
 
 
+CARD_PAID = {"number": "4242 4242 4242 4242", "expiry": "12/34", "cvc": "123"}
+
+
 def named(method: str, typed: dict[str, str]) -> dict[str, str]:
     """What is typed for a method, by the names of its fields in the form."""
     return {f"{method}-{name}": value for name, value in typed.items()}
@@ -145,6 +149,17 @@ def visit(api: Api, scenario: str | None = None, **fields: Any) -> Payer:
     if scenario is not None:
         fields["metadata"] = {"sandbox_scenario": scenario}
     return Payer(api, api.checkout(**fields).data["checkout"]["id"])
+
+
+def ask(api: Api, action: str, **fields: Any) -> Payer:
+    """A payer who is asked for this action: by a method, or by the scenario where none does."""
+    if action == "complete_with_sdk":
+        payer = visit(api, f"action:{action}", **fields)
+        payer.pay()
+    else:
+        payer = visit(api, **fields)
+        payer.pay(METHODS[action], phone="+22990000042", payer_name="Ada")
+    return payer
 
 
 def title(page: str) -> str:
@@ -535,8 +550,7 @@ def test_only_a_web_address_is_landed_on(api: Api, given: str, link: str | None)
 @pytest.mark.parametrize("action", sorted(PLACE))
 @pytest.mark.parametrize(("answer", "status"), [("approve", "completed"), ("decline", "failed")])
 def test_each_action_is_answered_at_its_own_place(api: Api, action: str, answer: str, status: str) -> None:
-    payer = visit(api)
-    payer.pay(METHODS[action], phone="+22990000000", payer_name="Ada")
+    payer = ask(api, action)
     assert payer.payment["active_attempt"]["next_action"]["type"] == action
     place = PLACE[action]
     for other in {"bank", "frame", "phone", "provider"} - {place}:
@@ -686,7 +700,7 @@ def test_a_failed_attempt_says_why_and_can_be_tried_again(api: Api) -> None:
 
 def test_another_failure_is_shown_in_the_services_words(api: Api) -> None:
     payer = visit(api, "fail:CARD_LOST immediate")
-    payer.pay("sandbox_card")
+    payer.pay("sandbox_card", **CARD_PAID)
     assert "Card lost. You have not been charged." in payer.look("/payment")
 
 
@@ -814,29 +828,30 @@ def test_of_two_tabs_one_pays(api: Api) -> None:
 
 
 UNDER_WAY = (
-    "A payment with Card is under way, so no payment with Saved balance was started. You pay only once."
+    "A payment with Bank window is under way, so no payment with Saved balance was started. "
+    "You pay only once."
 )
 
 
 def test_a_second_tab_shows_what_is_under_way_instead(api: Api) -> None:
     payer = visit(api)
-    first, second = payer.form_for(BALANCE), payer.form_for("sandbox_card")
+    first, second = payer.form_for(BALANCE), payer.form_for("sandbox_bank_window")
     payer.send(**second)
     landed = payer.send(**first).headers["Location"]
     page = payer.look(landed.removeprefix(payer.path()))
     assert (page.count(UNDER_WAY), payer.attempts) == (1, 1)
-    assert "Enter your card" in page
+    assert "Confirm with your bank" in page
     assert UNDER_WAY in payer.look(f"?country=BJ&method={BALANCE}")
 
 
 def test_other_payers_do_not_see_that(api: Api) -> None:
     payer = visit(api)
-    form = payer.form_for("sandbox_card")
+    form = payer.form_for("sandbox_bank")
     payer.send(**form)
     landed = payer.send(**form).headers["Location"].removeprefix(payer.path())
-    for part in (landed, "/payment", "/payment?method=gold", "?country=BJ&method=sandbox_card"):
+    for part in (landed, "/payment", "/payment?method=gold", "?country=BJ&method=sandbox_bank"):
         assert "under way" not in payer.look(part)
-    payer.answer("provider", "decline")
+    payer.answer("bank", "decline")
     assert "under way" not in payer.look(f"/payment?method={BALANCE}")
 
 

@@ -10,10 +10,11 @@ const wait = (milliseconds) => new Promise((done) => setTimeout(done, millisecon
 const guard = (event) => {
   const form = event.target;
   if (form.getAttribute("method") !== "post") return; // form.method is the field of that name, where there is one
-  if (form.dataset.sent) {
+  if (form.dataset.sent || refused(form)) {
     event.preventDefault();
     return;
   }
+  for (const input of form.querySelectorAll(".option > input:not(:checked) ~ .more input")) input.disabled = true;
   form.dataset.sent = "yes";
   event.submitter?.setAttribute("aria-disabled", "true");
 };
@@ -153,6 +154,46 @@ const copyable = (list) => {
   }
 };
 
+// --- cards to practise with ----------------------------------------------------------------------
+// A number that is not on the page's list could be a real card: it is taken out again, and never sent.
+const digits = (text) => text.replace(/\D/g, "");
+
+const refused = (form) => {
+  const list = form.querySelector(".practice");
+  const inputs = [...form.querySelectorAll("[data-card]")];
+  const typed = digits(inputs[0]?.value ?? "");
+  const known = [...form.querySelectorAll("[data-number]")].some((row) => digits(row.dataset.number).startsWith(typed));
+  if (!list || known) return false;
+  for (const input of inputs) input.value = "";
+  list.querySelector(".never").hidden = false;
+  inputs[0].focus();
+  return true;
+};
+
+const typedCard = ({ target }) => {
+  if ("card" in target.dataset && !refused(target.form) && target.value) {
+    target.form.querySelector(".never").hidden = true;
+  }
+};
+
+const practise = (list) => {
+  for (const row of list.querySelectorAll("li:not(:has(button))")) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...row.childNodes);
+    button.addEventListener("click", () => {
+      const values = [row.dataset.number, "12/34", "123"];
+      for (const input of button.form.querySelectorAll("[data-card]")) input.value = values.shift();
+      list.querySelector(".never").hidden = true;
+    });
+    row.append(button);
+  }
+};
+
+const enhanceCards = (root) => {
+  for (const list of root.querySelectorAll(".practice")) practise(list);
+};
+
 // --- choosing ------------------------------------------------------------------------------------
 // What is chosen stands in the address, so that reloading keeps it. Another country brings its own examples and
 // the health of the methods there; what was typed stays.
@@ -176,6 +217,7 @@ const relocate = async (select) => {
     if (twin) twin.value = input.value;
   }
   old.replaceWith(fresh);
+  enhanceCards(fresh);
   select.parentElement.querySelector("svg").replaceWith(page.querySelector(".select svg"));
 };
 
@@ -195,7 +237,9 @@ const typed = ({ target }) => {
 const mount = async (container) => {
   try {
     const form = (await read(container.dataset.mount)).querySelector("form");
-    if (form) container.replaceChildren(form);
+    if (!form) return;
+    container.replaceChildren(form);
+    enhanceCards(container);
   } catch {
     // the link to the form's own page stays
   }
@@ -231,6 +275,7 @@ const enhance = () => {
   follow();
   localise();
   tick();
+  enhanceCards(document);
   for (const form of document.querySelectorAll("form[data-later]")) later(form);
   for (const list of document.querySelectorAll("[data-copy]")) copyable(list);
   for (const container of document.querySelectorAll("[data-mount]")) mount(container);
@@ -242,6 +287,7 @@ document.addEventListener("change", chose);
 document.addEventListener("input", typed);
 document.addEventListener("input", entered);
 document.addEventListener("click", translate);
+document.addEventListener("input", typedCard);
 setInterval(tick, 1000);
 document.addEventListener("visibilitychange", follow);
 addEventListener("pointerdown", () => { pressed = true; }, true);

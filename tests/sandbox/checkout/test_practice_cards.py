@@ -1,0 +1,118 @@
+"""Card practice: test numbers decide the outcome, any other number is refused and kept nowhere."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from payments_async.sandbox import Answer, Sandbox, VirtualClock
+from payments_async.sandbox.checkout.practice_cards import CARDS
+from tests.sandbox.checkout.test_attempt_pages import Payer as Returning
+from tests.sandbox.checkout.test_pages import CARD_PAID, Payer, Read, ask, named, title, visit
+from tests.sandbox.raw_requests import Api
+
+CARD = "sandbox_card"
+REAL = "5105 1051 0510 5100"
+"""As good as real: it is not on the page."""
+
+NEVER = "Never type a real card here"
+SAID = {
+    "Paid": "Payment complete",
+    "Declined": "The payment was declined.",
+    "Expired card": "The card has expired.",
+    "Insufficient funds": "There is not enough money in the account.",
+}
+
+
+@pytest.mark.parametrize("at", ["checkout", "provider", "merchant"])
+@pytest.mark.parametrize("card", CARDS, ids=lambda card: card.label)
+def test_the_number_decides_what_becomes_of_the_payment(api: Api, at: str, card: object) -> None:
+    number, label = card.number, card.label  # type: ignore[attr-defined]
+    typed = named(CARD, {**CARD_PAID, "number": number.replace(" ", "-")})
+    if at == "checkout":
+        payer = visit(api)
+        assert f"{number}</code><span>{label}<" in payer.look()
+        payer.send(**{**payer.form_for(CARD), **typed})
+        page = payer.look("/payment")
+    elif at == "provider":
+        payer = ask(api, "complete_with_sdk")
+        payer.send("/provider", **{**payer.form("/provider"), **typed}, answer="approve")
+        page = payer.look("/payment")
+    else:
+        returning = Returning(api, "complete_with_sdk")
+        form = Read(returning.get("provider").body.decode()).filled
+        returning.send("provider", **{**form, **typed}, answer="approve")
+        page = returning.get("payment").body.decode()
+    paid = label == "Paid"
+    assert (SAID[label] in page) or at == "merchant"
+    assert api.sandbox.books.collected("XOF") == (50 if paid else 0)
+    attempt = api.listed_intent()["active_attempt"]
+    assert attempt["status"] == ("completed" if paid else "failed")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"number": REAL}, NEVER),
+        ({"number": "4242"}, NEVER),
+        ({"number": ""}, "Enter a test number"),
+        ({"expiry": "13/34"}, "Enter month and year, as in 12/34"),
+        ({"expiry": ""}, "Enter the expiry date"),
+        ({"cvc": "12"}, "Enter the 3 digits on the back of the card"),
+        ({"cvc": ""}, "Enter the CVC"),
+    ],
+)
+def test_only_a_whole_test_card_is_taken(api: Api, given: dict[str, str], said: str) -> None:
+    payer, waiting = visit(api), ask(api, "complete_with_sdk")
+    typed = named(CARD, {**CARD_PAID, **given})
+    pages = (
+        payer.send(**{**payer.form_for(CARD), **typed}),
+        waiting.send("/provider", **{**waiting.form("/provider"), **typed}, answer="approve"),
+    )
+    for answer in pages:
+        page = answer.body.decode()
+        assert said in page.partition("<fieldset")[0] + page.partition("<dl")[2]
+        shown = Read(page).filled
+        kept = typed if "number" not in given else named(CARD, dict.fromkeys(CARD_PAID, ""))
+        assert {name: shown[name] for name in typed} == kept
+    assert title(pages[0].body.decode()).startswith("Error: ")
+    assert (payer.attempts, waiting.payment["status"]) == (1, "pending")
+
+
+def test_a_number_that_may_be_real_is_in_no_page_journal_log_or_file(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    plain = REAL.replace(" ", "")
+    secret = named(CARD, {"number": REAL, "expiry": "11/29", "cvc": "987"})
+    with Sandbox(clock=VirtualClock.frozen(), state=tmp_path / "state.db") as sandbox:
+        api = Api(sandbox, sandbox.api_key)
+        payer, waiting = visit(api), ask(api, "complete_with_sdk")
+        answers = [
+            payer.send(**{**payer.form_for(CARD), **secret}),
+            payer.send(**{**payer.form_for(CARD), **secret, "method": "sandbox_mobile"}),
+            payer.send(**{**payer.form_for(CARD), **secret, "do": "choose"}),
+            payer.send(**{**payer.form_for("sandbox_bank"), **secret}),
+            waiting.send("/provider", **{**waiting.form("/provider"), **secret}, answer="approve"),
+            waiting.send("/provider", **{**waiting.form("/provider"), **secret}, answer="decline"),
+        ]
+        assert [answer.status for answer in answers] == [200, 200, 200, 303, 200, 303]
+        answers += [sandbox.handle("GET", path) for path in _pages(payer, waiting)]
+        kept = [repr(sandbox.entries()), repr(sandbox.requests), caplog.text]
+    kept += [file.read_bytes().decode("latin-1") for file in tmp_path.iterdir()]
+    for text in [*kept, *map(_whole, answers)]:
+        assert not any(part in text for part in (REAL, plain, "11/29", ">987<", '"987"'))
+
+
+def _pages(payer: Payer, waiting: Payer) -> list[str]:
+    inspector = ("", "payments", "phone", "api/journal", "api/requests", "api/payments?reveal=1")
+    return [
+        *(f"/_sandbox/{path}" for path in inspector),
+        *(each.path(part) for each in (payer, waiting) for part in ("", "/payment", "/provider")),
+    ]
+
+
+def _whole(answer: Answer) -> str:
+    return f"{answer.headers}{answer.body.decode()}"
