@@ -21,6 +21,7 @@ from .webhooks import Webhook, WebhookTry
 from .webhooks.address_guard import NotSent
 from .webhooks.controls import WebhookControls
 from .webhooks.outbox import Outbox
+from .webhooks.receiver_answers import ReceiverAnswer
 
 if TYPE_CHECKING:
     from .storage.file import StateSaver
@@ -167,10 +168,10 @@ class SandboxService(WebhookControls):
             due = min((moment for moment in moments if moment is not None), default=None)
             return webhooks, None if due is None else due - world.now
 
-    def _report(self, webhook_id: str, result: WebhookTry | NotSent) -> None:
+    def _report(self, webhook_id: str, result: WebhookTry | NotSent, answer: ReceiverAnswer | None) -> None:
         with self._lock:
             self._changed = True
-            self._outbox.reported(webhook_id, result)
+            self._outbox.reported(webhook_id, result, answer)
             if webhook_id in self._outbox.queue:
                 self._journal.add_try(
                     tried(self._outbox.queue.find(webhook_id), result, self._core.world.now)

@@ -33,6 +33,9 @@ _EMAIL = re.compile(r"(?<![^\s@])[^\s@]+@[^\s@]+\.[^\s@]+", re.ASCII)
 _PHONE = re.compile(r"\+\d[\d ]{6,}\d", re.ASCII)
 """An international phone number."""
 
+_QUOTED = re.compile(rf'("(?:{"|".join(sorted({*_PERSONAL, "webhook_url"}))})"\s*:\s*")((?:[^"\\]|\\.)*)')
+"""Account data in a JSON text."""
+
 _ENDED = re.compile(r"([^?#]*)([?#])", re.DOTALL)
 _WORD = re.compile(r"(?=.{1,20}\Z)(?:v\d{1,2}|[A-Za-z]+(?:[-_.][A-Za-z]+)*)", re.ASCII)
 """A segment of a path that is a plain word; a token has digits, or is longer."""
@@ -53,6 +56,12 @@ def mask(value: object, name: str = "") -> object:
     if name == "webhook_url":
         return address(value)
     return _PHONE.sub(_hidden, _EMAIL.sub(_hidden, value))
+
+
+def mask_text(text: str) -> str:
+    """Mask account data in a text that may be JSON, or a part of one."""
+    named = _QUOTED.sub(lambda found: found[1] + (found[2] and hide(found[2])), text)
+    return _PHONE.sub(_hidden, _EMAIL.sub(_hidden, named))
 
 
 def _hidden(found: re.Match[str]) -> str:

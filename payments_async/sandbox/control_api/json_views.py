@@ -5,12 +5,13 @@ Account data is masked unless it is asked for; a whole API key is in none of the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from .._journal import JournalEntry, LoggedExchange, WebhookTried
 from ..api.rule import Rule
 from ..common.json import JsonObject, decode
-from ..common.masking import address, mask
+from ..common.masking import HIDDEN, address, mask, mask_text
 from ..common.scenario_words import Fault, HookWord, Scenario, ScenarioOutcome, Timing
 from ..common.timestamps import stamp, stamp_or_null
 from ..common.values import Change, Delivery, RequestRefused
@@ -18,8 +19,10 @@ from ..records.payment_json import attempt_form, payment_list_form
 from ..records.payout_json import payout_form
 from ..records.records import AttemptRecord, PaymentRecord, PayoutRecord
 from ..records.tenants import Tenant
-from ..webhooks import Webhook
+from ..webhooks import Webhook, WebhookTry
+from ..webhooks.receiver_answers import ReceiverAnswer
 
+_SECRET_HEADERS = frozenset({"set-cookie", "authorization", "www-authenticate", "proxy-authenticate"})
 REPLAY_HEADER = "x-sandbox-replay-of"
 """Marks a request that the inspector sent again, with the id of the first one."""
 
@@ -55,11 +58,49 @@ def webhook_view(webhook: Webhook) -> JsonObject:
         "reason": webhook.reason,
         "next_at": stamp_or_null(webhook.next_at),
         "body": body_view(webhook.body, reveal=False),
-        "tries": [
-            {"at": stamp(one.at), "seconds": one.seconds, "status": one.status, "error": one.error}
-            for one in webhook.tries
-        ],
+        "tries": [_try_view(one) for one in webhook.tries],
     }
+
+
+def _try_view(one: WebhookTry) -> JsonObject:
+    return {"at": stamp(one.at), "seconds": one.seconds, "status": one.status, "error": one.error}
+
+
+def answered_webhook_view(webhook: Webhook, answers: Sequence[ReceiverAnswer | None]) -> JsonObject:
+    """A delivery with its state, and every try with what the receiver answered."""
+    tries = [
+        {**_try_view(one), "answer": _answer_view(answer)}
+        for one, answer in zip(webhook.tries, answers, strict=True)
+    ]
+    return {**webhook_view(webhook), "tries": tries}
+
+
+def _answer_view(answer: ReceiverAnswer | None) -> JsonObject | None:
+    if answer is None:
+        return None
+    is_whole = answer.length == len(answer.body)
+    return {
+        "headers": {name: _header(name, value) for name, value in answer.headers},
+        "body": _answer_body(answer.body, is_whole=is_whole),
+        "length": answer.length,
+        "is_whole": is_whole,
+    }
+
+
+def _header(name: str, value: str) -> str:
+    """A header's value; secrets are hidden."""
+    return HIDDEN if name.lower() in _SECRET_HEADERS else mask_text(value)
+
+
+def _answer_body(body: bytes, *, is_whole: bool) -> object:
+    """The JSON of a whole body, else its text; both masked, without signs that cannot be shown."""
+    if is_whole:
+        with suppress(RequestRefused):
+            return mask(decode(body))
+    text = body.decode("utf-8", "replace")
+    return mask_text(
+        "".join(sign if sign.isprintable() or sign in "\n\t" else "\N{MIDDLE DOT}" for sign in text)
+    )
 
 
 def request_view(exchange: LoggedExchange) -> JsonObject:

@@ -16,7 +16,7 @@ from ..records.records import PaymentRecord, PayoutRecord
 from ..records.world import World
 from ..webhooks.address_guard import NotSent, read_target
 from .arguments import ControlCall, Created, Refusal, invalid
-from .json_views import payment_view, payout_view, webhook_view
+from .json_views import answered_webhook_view, payment_view, payout_view, webhook_view
 
 if TYPE_CHECKING:
     from .._controls import SandboxControls
@@ -134,6 +134,11 @@ def webhooks(sandbox: SandboxControls, call: ControlCall) -> object:
     """Deliveries and their tries, newest first."""
     newest = islice(reversed(sandbox.webhooks), call.whole("limit", _SHOWN))
     return {"webhooks": [webhook_view(webhook) for webhook in newest]}
+
+
+def webhook(sandbox: SandboxControls, call: ControlCall) -> object:
+    """Show one delivery, with what its receiver answered."""
+    return answered_webhook_view(*sandbox.find_webhook(call.path["id"]))
 
 
 def resend(sandbox: SandboxControls, call: ControlCall) -> object:

@@ -120,6 +120,7 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "records/{id}/settle", "outcome: complete, fail:CODE, expire", records.settle),
     Route("POST", "records/{id}/hold", "a payout or attempt hangs until it is settled", records.hold),
     Route("GET", "webhooks", "deliveries and their tries, newest first, ?limit=", records.webhooks),
+    Route("GET", "webhooks/{id}", "one, with what its receiver answered to each try", records.webhook),
     Route("POST", "webhooks/{id}/resend", "deliver it once more", records.resend),
     Route("POST", "webhooks/forge", "record (id or reference), event, url: what is not so", records.forge),
     Route("GET", "books", "what was paid out and collected, by currency", records.books),

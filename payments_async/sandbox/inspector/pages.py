@@ -24,29 +24,25 @@ class InspectorPage:
 
 
 def _page(
-    name: str, title: str, context: Callable[..., Context | str], pattern: str | None = None
+    name: str,
+    title: str,
+    context: Callable[..., Context | str],
+    pattern: str | None = None,
+    template: str | None = None,
 ) -> InspectorPage:
-    template = f"{name or 'overview'}.html"
+    template = f"{template or name or 'overview'}.html"
     return InspectorPage(name, title, re.compile(pattern or re.escape(name), re.ASCII), template, context)
-
-
-def _record(
-    template: str, context: Callable[..., Context | str], name: str = r"[A-Za-z0-9_-]{1,64}"
-) -> InspectorPage:
-    """The page of one record of a list."""
-    pattern = re.compile(rf"{template}s/(?P<name>{name})", re.ASCII)
-    return InspectorPage(f"{template}s", template.capitalize(), pattern, f"{template}.html", context)
 
 
 PAGES: tuple[InspectorPage, ...] = (
     _page("", "Overview", log_page.overview),
     _page("request", "Request", log_page.request, r"requests/(?P<request_id>[A-Za-z0-9_-]{1,64})"),
     _page("payments", "Payments", list_pages.payments),
-    _record("payment", record_pages.payment, r"[^/]{1,999}"),
+    _page("payments", "Payment", record_pages.payment, r"payments/(?P<name>[^/]{1,999})", "payment"),
     _page("payouts", "Payouts", list_pages.payouts),
-    _record("payout", record_pages.payout, r"[^/]{1,999}"),
+    _page("payouts", "Payout", record_pages.payout, r"payouts/(?P<name>[^/]{1,999})", "payout"),
     _page("webhooks", "Webhooks", list_pages.webhooks),
-    _record("webhook", record_pages.webhook),
+    _page("webhooks", "Webhook", record_pages.webhook, r"webhooks/(?P<name>[A-Za-z0-9_-]{1,64})", "webhook"),
     _page("phone", "Simulated phone", list_pages.phone),
     _page("faults", "Faults", tool_pages.faults),
     _page("clock", "Clock", tool_pages.clock),

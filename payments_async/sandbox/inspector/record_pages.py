@@ -10,14 +10,21 @@ from ..common.masking import address
 from ..common.operations import CONSOLE
 from ..common.timestamps import stamp
 from ..control_api.failure_reasons import reason
-from ..control_api.json_views import webhook_view
+from ..control_api.json_views import answered_webhook_view
 from ..records.records import PaymentRecord, PayoutRecord
 from ..records.world import World
 from . import cards
 from .activity import moment_of
 from .filters import middle
 from .page_request import Context, PageRequest
-from .timeline import TimelineSubject, payment_subject, payout_subject, timeline
+from .timeline import (
+    TimelineSubject,
+    bodies_from,
+    entries_about,
+    payment_subject,
+    payout_subject,
+    timeline,
+)
 
 _NODES = 32
 """Nodes of a timeline on one page."""
@@ -51,10 +58,8 @@ def payout(page: PageRequest, name: str) -> Context | str:
 
 def webhook(page: PageRequest, name: str) -> Context:
     """The page of a webhook. `LookupError`."""
-    found = next((one for one in page.sandbox.webhooks if one.id == name), None)
-    if found is None:
-        raise LookupError(f"no webhook {name!r}")
-    return {"title": f"Webhook {found.id}", "hook": webhook_view(found)}
+    found, answers = page.sandbox.find_webhook(name)
+    return {"title": f"Webhook {found.id}", "hook": answered_webhook_view(found, answers)}
 
 
 def _view(page: PageRequest, record: PayoutRecord | PaymentRecord, subject: TimelineSubject) -> Context:
@@ -62,8 +67,9 @@ def _view(page: PageRequest, record: PayoutRecord | PaymentRecord, subject: Time
     with page.sandbox.reading() as world:
         why = partial(reason, limits=world.limits)
         webhooks = [one for one in page.sandbox.webhooks if one.record_id == record.id]
-        entries = page.sandbox.entries()
-    found = timeline(subject, entries, webhooks, why)
+        journal = page.sandbox.journal
+        indexed, items, first = journal.about(*subject.indexed), journal.items(), journal.first
+    found = timeline(subject, entries_about(subject, indexed, items, first), webhooks, why)
     asked = page.query.get("after", "")
     after = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 9 else 0
     return {
@@ -72,8 +78,8 @@ def _view(page: PageRequest, record: PayoutRecord | PaymentRecord, subject: Time
         "next": after + _NODES,
         "more": max(0, len(found.nodes) - after - _NODES),
         "is_whole": found.is_whole,
-        "held_from": moment_of(entries[0].item) if entries else None,
-        "bodies_from": found.bodies_from,
+        "held_from": moment_of(items[0]) if items else None,
+        "bodies_from": bodies_from(subject, items),
         "url": record.webhook_url and address(record.webhook_url),
         "key": record.key,
         "idempotency_key": record.idempotency_key,

@@ -13,7 +13,7 @@ from urllib.parse import quote, quote_plus
 
 import attrs
 
-from .._journal import JournalEntry, LoggedExchange, WebhookTried
+from .._journal import Item, JournalEntry, LoggedExchange, WebhookTried
 from ..advisor.evidence import observe
 from ..checkout.session_view import CANCELLED_CODE
 from ..common.masking import mask
@@ -94,6 +94,12 @@ class TimelineSubject:
     attempts: Mapping[str, AttemptRecord] = attrs.field(factory=dict)
     has_checkout: bool = False
 
+    @property
+    def indexed(self) -> Sequence[str]:
+        """The names under which the journal has entries about it."""
+        key = () if self.idempotency_key is None else (self.idempotency_key,)
+        return *self.names, *self.attempts, *key
+
     def has_changed(self, change: Change) -> bool:
         """True for a change of the record or of one of its attempts."""
         return change.id == self.names[0] or change.id in self.attempts
@@ -106,8 +112,6 @@ class Timeline:
     nodes: Sequence[TimelineNode]
     is_whole: bool
     """True if the journal reaches back to the creation."""
-    bodies_from: float | None
-    """The time before which requests have no bodies to find the record in; None if there is none."""
 
 
 def payout_subject(payout: PayoutRecord) -> TimelineSubject:
@@ -146,14 +150,9 @@ def _own_states(record: AttemptRecord | PaymentRecord, kind: str, names: Iterabl
 
 
 def timeline(
-    subject: TimelineSubject,
-    entries: Sequence[JournalEntry],
-    webhooks: Iterable[Webhook],
-    why: Reason,
+    subject: TimelineSubject, about: Sequence[JournalEntry], webhooks: Iterable[Webhook], why: Reason
 ) -> Timeline:
-    """Everything that the journal, the webhooks and the record itself tell about a record."""
-    search = _Search(subject)
-    about = [entry for place, entry in enumerate(entries) if search.is_about(entries, place)]
+    """Everything that these entries, the webhooks and the record itself tell about a record."""
     placed = [
         *_requests(about, why),
         *_changes(subject, about),
@@ -161,11 +160,15 @@ def timeline(
     ]
     created = subject.states[0]
     known = {(entry.item.id, entry.item.after) for entry in about if isinstance(entry.item, Change)}
-    return Timeline(
-        nodes=_in_order(placed),
-        is_whole=(created.id, created.after) in known,
-        bodies_from=_bodies_from(entries, created.at),
-    )
+    return Timeline(_in_order(placed), is_whole=(created.id, created.after) in known)
+
+
+def bodies_from(subject: TimelineSubject, items: Sequence[Item]) -> float | None:
+    """The time up to which requests have no bodies to search; None if all have since the record was made."""
+    for item in reversed(items):
+        if isinstance(item, LoggedExchange) and not item.is_whole:
+            return item.log.at if item.log.at >= subject.states[0].at else None
+    return None
 
 
 _Placed = tuple[float, float, TimelineNode]
@@ -192,19 +195,26 @@ def _repeats(before: TimelineNode, node: TimelineNode) -> bool:
     return alike and node.lane == "program" and node.tone == "ok" and not (before.marks or node.marks)
 
 
-def _bodies_from(entries: Sequence[JournalEntry], created_at: float) -> float | None:
-    for entry in reversed(entries):
-        item = entry.item
-        if isinstance(item, LoggedExchange) and not item.is_whole:
-            return item.log.at if item.log.at >= created_at else None
-    return None
-
-
 # What an entry is about
 
 
+def entries_about(
+    subject: TimelineSubject, indexed: Iterable[JournalEntry], items: Sequence[Item], first: int
+) -> list[JournalEntry]:
+    """The entries about a record: those of the journal's index, and requests that name it in their bodies.
+
+    `items` are all that the journal holds, of which the oldest has the number `first`.
+    """
+    search = _Search(subject)
+    found = {entry.seq: entry for entry in indexed if search.is_ours(entry.item)}
+    for seq, item in enumerate(items, first):
+        if isinstance(item, LoggedExchange) and seq not in found and search.is_named(item):
+            found[seq] = JournalEntry(seq, item)
+    return [found[seq] for seq in sorted(found)]
+
+
 class _Search:
-    """Finds what the journal has about a record: what names it, and what changed it."""
+    """Finds a record in requests and answers: by its ids and its reference."""
 
     def __init__(self, subject: TimelineSubject) -> None:
         self._subject = subject
@@ -213,37 +223,26 @@ class _Search:
         self._queries = {f"reference={quoted(reference)}" for quoted in (quote, quote_plus)}
         self._plain = reference.encode() if _PLAIN.fullmatch(reference) else b""
 
-    def is_about(self, entries: Sequence[JournalEntry], place: int) -> bool:
-        """True if the entry is a part of the record's timeline."""
-        item = entries[place].item
-        if isinstance(item, Change):
-            return self._subject.has_changed(item)
-        if isinstance(item, (Delivery, WebhookTried)):
-            return item.record_id == self._subject.names[0]
-        return isinstance(item, LoggedExchange) and (
-            self._names(item) or any(_caused(self._subject, entries, place))
-        )
+    def is_ours(self, item: Item) -> bool:
+        """True for what the index has, but for another caller's request with the same idempotency key."""
+        if not isinstance(item, LoggedExchange) or item.log.key == self._subject.key:
+            return True
+        return any(name in item.records for name in self._subject.names)
 
-    def _names(self, exchange: LoggedExchange) -> bool:
-        """True if a request, or its answer, names the record: by an id, a reference or an idempotency key."""
-        log, answer, body = exchange.log, exchange.answer, exchange.body or b""
-        if any(name in log.path for name in self._subject.names):
+    def is_named(self, exchange: LoggedExchange) -> bool:
+        """True if the bodies of a request, or its query, name the record."""
+        answer, body = exchange.answer, exchange.body
+        if answer is None or body is None:
+            return False
+        if any(one in answer.body or one in body for one in self._ids):
             return True
-        if log.key == self._subject.key and self._is_same(exchange, body):
-            return True
-        return any(one in body or (answer and one in answer.body) for one in self._ids)
-
-    def _is_same(self, exchange: LoggedExchange, body: bytes) -> bool:
-        """True for a request with the record's idempotency key or reference."""
-        log, subject = exchange.log, self._subject
-        if log.idempotency_key is not None and log.idempotency_key == subject.idempotency_key:
-            return True
-        if subject.reference is None:
+        log, reference = exchange.log, self._subject.reference
+        if reference is None or log.key != self._subject.key:
             return False
         if any(query in log.path for query in self._queries):
             return True
         may_have_it = log.operation == "payouts.create" and self._plain in body
-        return may_have_it and observe(exchange).reference == subject.reference
+        return may_have_it and observe(exchange).reference == reference
 
 
 def _caused(subject: TimelineSubject, entries: Sequence[JournalEntry], place: int) -> Iterator[int]:
@@ -308,11 +307,14 @@ def _changes(subject: TimelineSubject, about: Sequence[JournalEntry]) -> Iterato
         is_asked = seq in requested or (seq < 0 and not subject.has_checkout)
         if attempt is not None and (step := _payer_step(attempt, change, is_asked=is_asked)):
             yield change.at, seq - 0.25, TimelineNode("payer", change.at, step)
-        yield change.at, seq, _state(change, attempt, is_own=seq < 0)
+        if change.before != change.after:
+            yield change.at, seq, _state(change, attempt, is_own=seq < 0)
 
 
 def _payer_step(attempt: AttemptRecord, change: Change, *, is_asked: bool) -> str | None:
     """What a payer did to bring about a change of an attempt; `is_asked` if a request did."""
+    if change.before == change.after:
+        return "Asks for another message"
     if change.after == "processing":
         return None if is_asked or attempt.is_failover else f"Pays with {attempt.method}"
     if attempt.action_required_at is None:

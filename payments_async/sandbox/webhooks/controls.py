@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from ..common.clock import Clock
@@ -11,6 +12,7 @@ from ..records.emit_webhook import emit_webhook, forged_payload, webhook_body
 from ..records.records import PaymentRecord, PayoutRecord
 from ..records.world import World
 from .outbox import Outbox
+from .receiver_answers import ReceiverAnswer
 from .webhook import Webhook
 
 
@@ -57,6 +59,13 @@ class WebhookControls:
         """
         with self.reading():
             return self._outbox.queue.webhooks
+
+    def find_webhook(self, webhook_id: str) -> tuple[Webhook, Sequence[ReceiverAnswer | None]]:
+        """A delivery and the answer to each of its tries, where one is kept; `LookupError`. Not for tests."""
+        with self.reading():
+            found = self._outbox.queue.find(webhook_id)
+            numbers = range(1, len(found.tries) + 1)
+            return found, [self._outbox.answers.find(webhook_id, number) for number in numbers]
 
     def resend(self, webhook_id: str) -> Webhook:
         """Send a delivery again, with new tries, whatever its result was; `LookupError`."""

@@ -15,6 +15,7 @@ import attrs
 from ..common.values import Change, Delivery, Notice
 from .address_guard import NotSent
 from .queue import KEPT, WebhookQueue
+from .receiver_answers import ReceiverAnswer, ReceiverAnswers
 from .webhook import Webhook, WebhookTry
 
 INBOX = 2_000
@@ -29,6 +30,7 @@ class Outbox:
     queue: WebhookQueue = attrs.field(factory=WebhookQueue)
     deliveries: deque[Delivery] = attrs.field(factory=lambda: deque(maxlen=KEPT))
     inbox: deque[Notice] = attrs.field(factory=lambda: deque(maxlen=INBOX))
+    answers: ReceiverAnswers = attrs.field(factory=ReceiverAnswers)
     poke: Callable[[], None] | None = None
     _idle: threading.Condition = attrs.field(init=False)
 
@@ -48,6 +50,7 @@ class Outbox:
         self.queue.clear()
         self.deliveries.clear()
         self.inbox.clear()
+        self.answers.clear()
 
     def take(self, now: float, room: int) -> list[Webhook]:
         """Take at most `room` webhooks to be sent now."""
@@ -55,14 +58,18 @@ class Outbox:
         self._idle.notify_all()
         return taken
 
-    def reported(self, webhook_id: str, result: WebhookTry | NotSent) -> None:
-        """Note the result of a try, or that the address was refused."""
+    def reported(
+        self, webhook_id: str, result: WebhookTry | NotSent, answer: ReceiverAnswer | None = None
+    ) -> None:
+        """Note the result of a try with the receiver's answer, or that the address was refused."""
         if webhook_id not in self.queue:  # forgotten by `clear` meanwhile
             return
         if isinstance(result, NotSent):
             self.queue.refuse(webhook_id, str(result))
         else:
-            self.queue.report(webhook_id, result)
+            webhook = self.queue.report(webhook_id, result)
+            if answer is not None:
+                self.answers.add(webhook_id, len(webhook.tries), answer)
         self._idle.notify_all()
 
     def fired(self, now: float) -> list[Change]:

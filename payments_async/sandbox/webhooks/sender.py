@@ -1,7 +1,8 @@
 """Sends webhooks: one POST for each try, to an address that `address_guard` has allowed.
 
 Runs on the server's loop. No redirect is followed, no proxy asked, no cookie kept, and only the status of an
-answer counts. Timeouts are in seconds of the machine, not of the sandbox, because the receiver's time is.
+answer counts; the rest is kept for people to read. Timeouts are in seconds of the machine, not of the
+sandbox, because the receiver's time is.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from yarl import URL
 from ..records.emit_webhook import headers_for
 from . import Webhook, WebhookTry
 from .address_guard import DeliveryAddress, NotSent, check_addresses, read_target
+from .receiver_answers import ReceiverAnswer, receiver_answer
 
 TIMEOUT = 10.0
 """Seconds for one try (gap Y)."""
@@ -27,7 +29,7 @@ AT_ONCE = 16
 """Tries under way at most, so that deliveries never crowd out the API."""
 
 _ANSWER_BYTES = 65_536
-"""Bytes of an answer that are read, so that the receiver can finish; none of them are used."""
+"""Bytes of an answer that are read, so that the receiver can finish."""
 
 LISTENER = "X-Sandbox-Listener"
 """A header of answers: its receiver only shows deliveries, as `payments webhooks listen` does."""
@@ -38,6 +40,8 @@ DELIVERY = "X-Sandbox-Delivery"
 _REST = 0.01
 """Sandbox seconds at least until the queue is read again for what has fallen due."""
 
+_Answered = tuple[int, bool, ReceiverAnswer]
+"""An answer's status, whether a mere listener gave it, and the rest."""
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 Take = Callable[[int], tuple[list[Webhook], float | None]]
 """Gives what to send now, at most so many, and in how many sandbox seconds there may be more."""
@@ -48,7 +52,7 @@ class SenderCallbacks:
     """The sender's access to the queue and the clock. Called from the server's thread only."""
 
     take: Take
-    report: Callable[[str, WebhookTry | NotSent], None]
+    report: Callable[[str, WebhookTry | NotSent, ReceiverAnswer | None], None]
     put_back: Callable[[], None]
     now: Callable[[], float]
     sleep: Callable[[float], Awaitable[None]]
@@ -132,10 +136,10 @@ class WebhookSender:
         at, started = self._callbacks.now(), loop.time()
         status: int | None = None
         error: str | None = None
-        only_listened = False
+        only_listened, answer = False, None
         try:
             async with asyncio.timeout(TIMEOUT):
-                status, only_listened = await self._send(webhook)
+                status, only_listened, answer = await self._send(webhook)
         except NotSent as refused:
             self._report(webhook.id, refused)
             return
@@ -144,16 +148,18 @@ class WebhookSender:
         if status is not None and 300 <= status < 400:
             error = "a redirect is not followed"
         seconds = round(loop.time() - started, 6)
-        self._report(webhook.id, WebhookTry(at, seconds, status, error, only_listened))
+        self._report(webhook.id, WebhookTry(at, seconds, status, error, only_listened), answer)
 
-    def _report(self, webhook_id: str, result: WebhookTry | NotSent) -> None:
-        self._callbacks.report(webhook_id, result)
+    def _report(
+        self, webhook_id: str, result: WebhookTry | NotSent, answer: ReceiverAnswer | None = None
+    ) -> None:
+        self._callbacks.report(webhook_id, result, answer)
         if (event := self._awaited.get(webhook_id)) is not None:
             event.set()
         asyncio.get_running_loop().call_soon(self.poke)  # once there is room for another
 
-    async def _send(self, webhook: Webhook) -> tuple[int, bool]:
-        """The answer's status, and whether a mere listener gave it; `NotSent` for a refused address."""
+    async def _send(self, webhook: Webhook) -> _Answered:
+        """The receiver's answer; `NotSent` for a refused address."""
         target = read_target(webhook.url, self._allowed)
         addresses = target.addresses
         if not addresses:
@@ -166,7 +172,7 @@ class WebhookSender:
                 return await self._post(webhook, target, address)
         return await self._post(webhook, target, addresses[-1])
 
-    async def _post(self, webhook: Webhook, target: DeliveryAddress, address: str) -> tuple[int, bool]:
+    async def _post(self, webhook: Webhook, target: DeliveryAddress, address: str) -> _Answered:
         host = f"[{address}]" if ":" in address else address
         async with self._opened().post(
             URL(f"{target.scheme}://{host}:{target.port}{target.path}", encoded=True),
@@ -179,10 +185,13 @@ class WebhookSender:
             allow_redirects=False,
             server_hostname=target.host if target.scheme == "https" else None,
         ) as response:
-            left = _ANSWER_BYTES
-            while left > 0 and (chunk := await response.content.read(left)):
-                left -= len(chunk)
-            return response.status, LISTENER in response.headers
+            body = bytearray()
+            while len(body) < _ANSWER_BYTES and (
+                chunk := await response.content.read(_ANSWER_BYTES - len(body))
+            ):
+                body += chunk
+            kept = receiver_answer(response.headers.items(), bytes(body))
+            return response.status, LISTENER in response.headers, kept
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:

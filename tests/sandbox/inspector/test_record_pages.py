@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html as markup
+import json
 import re
 import threading
 from collections.abc import Iterator
@@ -12,11 +13,15 @@ from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import urlopen
 
+import attrs
 import pytest
 
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_async.sandbox._journal import LoggedExchange, WebhookTried
+from payments_async.sandbox._record_actions import find_payment
 from payments_async.sandbox.inspector.filters import middle, passed
+from payments_async.sandbox.records.payments import message_payer
+from payments_async.sandbox.webhooks.receiver_answers import ReceiverAnswers, receiver_answer
 from tests.sandbox.raw_requests import ATTEMPT, INTENT, Api
 
 DECLINED = "fail:CUSTOMER_DECLINED"
@@ -29,25 +34,37 @@ def sandbox() -> Iterator[Sandbox]:
         yield serving
 
 
-@pytest.fixture
-def hook() -> Iterator[str]:
-    """The address of a receiver that fails the first time."""
-    answers = iter([500])
+Answer = tuple[int, dict[str, str], bytes]
 
-    class Receiver(BaseHTTPRequestHandler):
+
+@attrs.define
+class Receiver:
+    """A receiver at `url`. It gives its `answers` one after the other, and 204 when none is left."""
+
+    url: str
+    answers: list[Answer] = attrs.field(factory=list)
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
-            self.send_response(next(answers, 204))
+            status, headers, body = found.answers.pop(0) if found.answers else (204, {}, b"")
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
             self.end_headers()
+            self.wfile.write(body)
 
         def log_message(self, *_: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/hook"
-    server.shutdown()
-    server.server_close()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        found = Receiver(f"http://127.0.0.1:{server.server_port}/hook")
+        threading.Thread(target=lambda: server.serve_forever(0.01), daemon=True).start()
+        yield found
+        server.shutdown()
 
 
 def page(sandbox: Sandbox, path: str, status: int = 200) -> str:
@@ -82,9 +99,12 @@ def advance(sandbox: Sandbox, seconds: float) -> None:
 # --- payouts ------------------------------------------------------------------------------------
 
 
-def test_the_timeline_of_a_payout_has_each_thing_in_its_lane(sandbox: Sandbox, api: Api, hook: str) -> None:
+def test_the_timeline_of_a_payout_has_each_thing_in_its_lane(
+    sandbox: Sandbox, api: Api, receiver: Receiver
+) -> None:
+    receiver.answers = [(500, {}, b"")]
     reference = "june-salaries-2026-emp-00042-a41f"
-    named = {"reference": reference, "webhook_url": hook}
+    named = {"reference": reference, "webhook_url": receiver.url}
     api.payout(**named, idempotency_key="salaries-00042", scenario="lost_response")
     advance(sandbox, 1.5)
     api.payout(**named, idempotency_key="salaries-00042")
@@ -250,6 +270,29 @@ def test_a_programs_attempt_is_no_step_of_a_payer_but_its_approval_is(sandbox: S
     assert nodes(page(sandbox, f"payments/{sandbox.books.payments()[3].id}"))[-1].endswith("payment expired")
 
 
+def test_a_payer_who_asks_for_another_message_is_seen(sandbox: Sandbox, api: Api) -> None:
+    payment = sandbox.pay(api.checkout().data["checkout"]["id"], outcome="action:collect_otp")
+    sandbox.advance(20)
+    with sandbox.changing() as world:
+        message_payer(world, find_payment(world, payment.id)[1].attempts[0])
+    assert nodes(page(sandbox, f"payments/{payment.id}"))[-2:] == [
+        "Service 00:00:00.000 attempt action_required",
+        "Payer 00:00:20.000 +20 s Asks for another message",
+    ]
+
+
+def test_a_strangers_request_with_the_same_idempotency_key_is_another(sandbox: Sandbox, api: Api) -> None:
+    stranger = Api(sandbox, sandbox.new_key())
+    payout = api.payout(idempotency_key="key-00001").data["id"]
+    stranger.payout(idempotency_key="key-00001")
+    stranger.get(f"/payouts/{payout}/sync")
+    assert [node.split()[2:4] for node in nodes(page(sandbox, f"payouts/{payout}"))] == [
+        ["payouts.create", "201"],
+        ["payout", "pending"],
+        ["payouts.sync", "404"],
+    ]
+
+
 def test_every_name_of_a_payment_leads_to_its_page(sandbox: Sandbox, api: Api) -> None:
     api.post("/payment/intents", INTENT)
     session = api.checkout().data["checkout"]["id"]
@@ -261,6 +304,98 @@ def test_every_name_of_a_payment_leads_to_its_page(sandbox: Sandbox, api: Api) -
     assert f'href="/checkout/{session}"' in shown
     assert "no payment 'pi_1'" in words(page(sandbox, "payments/pi_1", 404))
     assert "Checkout" not in words(page(sandbox, f"payments/{sandbox.books.payments()[0].id}"))
+
+
+# --- webhooks -----------------------------------------------------------------------------------
+
+
+def tries(shown: str) -> list[str]:
+    """The tries of a webhook's page, the latest first, without durations and the server's own headers."""
+    shown = re.sub(r'<span class="soft">[^<]* [mµ]s</span>|<div><dt>(Server|Date)</dt>.*?</div>', "", shown)
+    return [words(one) for one in re.findall(r'(?s)<li class="card".*?>(.*?)</li>', shown)]
+
+
+def test_a_webhooks_page_has_the_receivers_answer_to_each_try(
+    sandbox: Sandbox, api: Api, receiver: Receiver
+) -> None:
+    echo = b'{"event": "payout.created", "phone_number": "+22990000000", "note": "for ada@example.test"}'
+    receiver.answers = [
+        (500, {"Content-Type": "application/json", "Set-Cookie": "session=s3cret"}, echo),
+        (502, {}, b"<h1>\x00 Bad gateway of ada@example.test</h1>"),
+        (503, {f"X-{number}": "v" * 300 for number in range(60)}, b'{"city":"Cotonou"},' + b"b" * 80_000),
+        (504, {}, b""),
+    ]
+    payout = api.payout(webhook_url=f"{receiver.url}?token=s3cret", scenario="manual").data["id"]
+    for seconds in (30, 120, 600, 3_600):
+        advance(sandbox, seconds)
+    address = "webhooks/wh_00000001"
+    shown = page(sandbox, address)
+    assert "s3cret" not in shown
+    assert f'href="/_sandbox/payouts/{payout}"' in shown
+    assert '"event": "payout.created"' in words(shown)
+    fifth, fourth, third, second, first = tries(shown)
+    assert fifth == "Try 5 2026-01-01 01:12:30 204 No body."
+    assert fourth == "Try 4 2026-01-01 00:12:30 504 No body."
+    assert third.startswith("Try 3 2026-01-01 00:02:30 503 X-0 vvv")
+    assert "All that is kept, as JSON" in third
+    assert (second, first) == (
+        "Try 2 2026-01-01 00:00:30 502 Its answer, as JSON",
+        "Try 1 2026-01-01 00:00:00 500 Its answer, as JSON",
+    )
+    kept = json.loads(page(sandbox, f"api/{address}"))["tries"]
+    answers = [one["answer"] for one in kept]
+    assert answers[0]["headers"] | {"Server": "", "Date": ""} == {
+        "Server": "",
+        "Date": "",
+        "Content-Type": "application/json",
+        "Set-Cookie": "•••",
+    }
+    assert answers[0]["body"] == {
+        "event": "payout.created",
+        "phone_number": "•••00",
+        "note": "for •••st",
+    }
+    assert answers[1]["body"] == "<h1>· Bad gateway of •••1>"
+    assert answers[2]["body"].startswith('{"city":"•••ou"},bbb')
+    assert (len(answers[2]["headers"]), len(answers[2]["body"])) == (40, 4_096 - 2)
+    assert (answers[2]["length"], answers[2]["is_whole"]) == (65_536, False)
+    assert (answers[3]["body"], answers[3]["is_whole"]) == ("", True)
+
+
+def test_an_answer_on_the_page_is_text_and_says_when_it_is_no_longer_kept(
+    sandbox: Sandbox, api: Api, receiver: Receiver
+) -> None:
+    receiver.answers = [(400, {"X-Why": "<b>"}, b"<script>alert(1)</script>"), (200, {}, b'{"ok":true}')]
+    api.payout(webhook_url=receiver.url)
+    sandbox.wait_for_webhooks()
+    (first,) = tries(shown := page(sandbox, "webhooks/wh_00000001"))
+    assert first == "Try 1 2026-01-01 00:00:00 400 X-Why <b> <script>alert(1)</script>"
+    assert "<script>alert" not in shown
+    assert "Next try 2026-01-01 00:00:30" in words(shown)
+    again = sandbox.resend("wh_00000001")
+    sandbox.wait_for_webhooks()
+    shown = page(sandbox, f"webhooks/{again.id}")
+    assert 'href="/_sandbox/webhooks/wh_00000001"' in shown
+    assert tries(shown)[0].endswith('{ "ok": true }')
+    sandbox._outbox.answers.clear()
+    assert tries(page(sandbox, f"webhooks/{again.id}"))[0].endswith("200 The answer is no longer kept.")
+    api.payout(webhook_url=receiver.url, scenario="delay:1h")
+    assert "Not tried so far." in words(page(sandbox, f"webhooks/{sandbox.webhooks[-1].id}"))
+    sandbox.forge(sandbox.books.payouts()[0].id, url="http://127.0.0.1:9/x")
+    sandbox.wait_for_webhooks()
+    (untaken,) = tries(page(sandbox, f"webhooks/{sandbox.webhooks[-1].id}"))
+    assert untaken.endswith("no answer nothing listens there: connection refused")
+    assert "no webhook 'wh_9'" in words(page(sandbox, "webhooks/wh_9", 404))
+
+
+def test_answers_are_kept_within_a_budget_the_latest_first() -> None:
+    answers = ReceiverAnswers(room=10_000)
+    for number in range(1, 5):
+        answers.add("wh_1", number, receiver_answer([("X", "y")], b"b" * 3_000))
+    assert [answers.find("wh_1", number) is None for number in range(1, 5)] == [True, True, False, False]
+    assert repr(answers.find("wh_1", 4)) == "ReceiverAnswer(length=3000)"
+    answers.clear()
+    assert answers.find("wh_1", 4) is None
 
 
 # --- what is no longer there --------------------------------------------------------------------
