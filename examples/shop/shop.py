@@ -10,12 +10,15 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable
 from decimal import Decimal
-from html import escape
+from pathlib import Path
+from urllib.parse import urlsplit
 
 from aiohttp import web
+from knowledge import split_view
+from order import Order
+from pages import BRAND, front_page, money, order_page, sorry_page
 
 from payments_async import AsyncPayments, PaymentIntent, PaymentsError
 from payments_async.webhooks import TrustedDelivery, WebhookReceiver
@@ -23,25 +26,12 @@ from payments_async.webhooks.aiohttp import routes
 
 PRICE = Decimal("25.50")
 CURRENCY = "GHS"
+COLOUR = "#a8431d"
+STATIC = Path(__file__).parent / "static"
 LOOK_EVERY = 5.0
 """Seconds between two readings of one checkout, however often its page is loaded: the service asks for it."""
 PATIENCE = 5.0
 """Seconds that a page waits for the service at most, retries included."""
-
-
-@dataclass
-class Order:
-    """One cup for one payer. `number` cannot be guessed: it is the only thing that opens the order's page."""
-
-    number: str = field(default_factory=lambda: secrets.token_urlsafe(12))
-    amount: Decimal = PRICE
-    paid: bool = False
-    checkout_id: str | None = None
-    checkout_url: str | None = None
-    under_way: bool = False
-    """Whether the payer may have paid."""
-    looked: float | None = None
-    """When its checkout was last read, on the shop's clock."""
 
 
 class Shop:
@@ -67,53 +57,63 @@ class Shop:
         self._receiver = WebhookReceiver(
             client, secrets=[secret], base_url=f"{address}/hooks", on_payment=self.on_payment
         )
+        self._hooks: dict[str, Order] = {}
+        """{path at which an order's webhooks arrive: the order}."""
         self.orders: dict[str, Order] = {}
 
     def app(self) -> web.Application:
         """The web application."""
-        app = web.Application()
+        app = web.Application(middlewares=[self._hint_noted])
         app.add_routes([web.get("/", self.front), web.post("/orders", self.buy)])
         app.add_routes([web.get("/orders/{number}", self.look), web.get("/orders/{number}/back", self.back)])
+        app.add_routes([web.static("/static", STATIC)])
         app.add_routes(routes(self._receiver))
         app.cleanup_ctx.append(self._client_closed)
         return app
 
     async def front(self, request: web.Request) -> web.Response:
         """The product and its button."""
-        return page(
-            "One cup",
-            f"<p>{PRICE} {CURRENCY}</p><form method=post action=/orders><button>Buy</button></form>",
-        )
+        return front_page(money(PRICE, CURRENCY))
 
     async def buy(self, request: web.Request) -> web.Response:
         """Take an order and send the payer to its checkout."""
-        order = Order()
+        order = Order(PRICE, CURRENCY, placed=self._clock())
         self.orders[order.number] = order  # before anything is sent: a payment always has its order
+        order.note(self._clock(), "The order was placed")
+        webhook_url = self._receiver.url_for_checkout(order.number)
+        self._hooks[urlsplit(webhook_url).path] = order
         try:
             checkout = await self._client.checkouts.create(
                 amount=order.amount,
-                currency=CURRENCY,
-                description="One cup",
+                currency=order.currency,
+                description="The morning cup",
                 entity_id=order.number,
                 return_url=f"{self._address}/orders/{order.number}/back",
-                webhook_url=self._receiver.url_for_checkout(order.number),
+                webhook_url=webhook_url,
+                appearance={
+                    "brand": BRAND,
+                    "color": COLOUR,
+                    "icon_url": f"{self._address}/static/logo.svg",
+                },
             )
         except PaymentsError:
-            return page("Not now", "<p>The payment could not be started. Nothing was paid.</p>", status=503)
+            return sorry_page()
         order.checkout_id, order.checkout_url = checkout.id, checkout.url
+        order.note(self._clock(), "The payer was sent to the checkout")
         raise web.HTTPSeeOther(checkout.url)
 
     async def back(self, request: web.Request) -> web.Response:
         """Where the payer comes back to. It says nothing of the payment, which is checked."""
         order = self._order_of(request)
         order.under_way = True
+        order.note(self._clock(), "The payer came back to return_url", "nothing")
         raise web.HTTPSeeOther(f"/orders/{order.number}")
 
     async def look(self, request: web.Request) -> web.Response:
         """The order's page. It shows what the service said last, and asks it when that was not just now."""
         order = self._order_of(request)
         await self._read_back(order)
-        return order_page(order)
+        return order_page(order, split_view(order))
 
     def _order_of(self, request: web.Request) -> Order:
         order = self.orders.get(request.match_info["number"])
@@ -121,11 +121,20 @@ class Shop:
             raise web.HTTPNotFound
         return order
 
+    @web.middleware
+    async def _hint_noted(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        """Note that a webhook came, for the split view. The receiver then reads the payment back."""
+        if order := self._hooks.get(request.path):
+            order.note(self._clock(), "A webhook arrived: anybody may have sent it", "hint")
+        return await handler(request)
+
     async def on_payment(self, delivery: TrustedDelivery[PaymentIntent]) -> None:
         """A payment has a new state; its record was read through the API. May be told twice."""
         order = self.orders.get(delivery.reference)
         if order is not None:
-            settle(order, delivery.record)
+            order.settle(self._clock(), delivery.record)
 
     async def _read_back(self, order: Order) -> None:
         """Ask the service what became of an order that is not paid, at most every few seconds."""
@@ -139,46 +148,11 @@ class Shop:
         except PaymentsError:
             return  # the page looks again
         if checkout.payment is not None:
-            settle(order, checkout.payment)
+            order.settle(self._clock(), checkout.payment)
 
     async def _client_closed(self, app: web.Application) -> AsyncIterator[None]:
         yield
         await self._client.aclose()
-
-
-def settle(order: Order, payment: PaymentIntent) -> None:
-    """Enter into the order what its payment has come to, whoever brought the news. May be done twice."""
-    if payment.is_successful and is_price_of(order, payment):
-        order.paid = True
-    attempt = payment.active_attempt
-    tried = attempt is not None and (attempt.is_successful or not attempt.is_final)
-    order.under_way = payment.is_successful or tried
-
-
-def is_price_of(order: Order, payment: PaymentIntent) -> bool:
-    """Whether the payment is of what the order costs."""
-    amount = payment.amount
-    return amount is not None and (amount.value, amount.currency) == (order.amount, CURRENCY)
-
-
-def order_page(order: Order) -> web.Response:
-    """What the payer sees of an order. It looks again by itself until the order is paid."""
-    number = escape(order.number)
-    if order.paid:
-        return page("Paid", f"<p>Order {number} is on its way.</p>")
-    if order.under_way:
-        told = f"<p>Order {number} waits for its payment. Please do not pay again.</p>"
-        return page("We are checking your payment", told, refresh=2)
-    again = f'<p><a href="{escape(order.checkout_url)}">Pay</a></p>' if order.checkout_url else ""
-    return page("Not paid yet", f"<p>Order {number} waits for its payment.</p>{again}", refresh=2)
-
-
-def page(title: str, body: str, *, status: int = 200, refresh: int | None = None) -> web.Response:
-    """A small page; `refresh` is seconds until the browser asks again."""
-    again = "" if refresh is None else f'<meta http-equiv="refresh" content="{refresh}">'
-    icon = "<link rel=icon href=data:,>"  # none, and so that browsers do not ask for one
-    html = f"<!doctype html><html lang=en><title>{title}</title>{icon}{again}<h1>{title}</h1>{body}"
-    return web.Response(text=html, status=status, content_type="text/html")
 
 
 if __name__ == "__main__":

@@ -60,8 +60,13 @@ async def served(sandbox: Sandbox) -> AsyncIterator[Served]:
 async def test_a_payer_pays_and_the_order_is_paid(sandbox: Sandbox, served: Served, visit: VisitBy) -> None:
     _, address = served
     payer = await visit()
+    await payer.looks("dark", 320)
     await payer.open(address)
+    assert await payer.violations() == []
+    assert await payer.measure("document.documentElement.scrollWidth") <= 320
     await payer.press("Buy")
+    await payer.page.locator("img.icon").wait_for()
+    assert await payer.measure("document.querySelector('img.icon').naturalWidth") > 0, "the shop's logo"
     await payer.pays("Online banking", country="Ghana")
     await payer.sees("Continue at your bank")
     await payer.press("Continue to the bank")
@@ -70,6 +75,12 @@ async def test_a_payer_pays_and_the_order_is_paid(sandbox: Sandbox, served: Serv
     await payer.press("Return to")  # at once: the page goes there by itself, ten seconds later
     await payer.page.wait_for_url(re.compile("/orders/"))
     await payer.sees("Paid")  # the order's page looks again until the webhook has come
+    await payer.page.locator("#service-side").get_by_text("Completed", exact=True).wait_for()
+    await payer.page.locator("#shop-side").get_by_text("Proves nothing").wait_for()
+    assert await payer.violations() == []
+    assert await payer.measure("document.documentElement.scrollWidth") <= 320
+    await payer.looks("light", 1280)
+    assert await payer.violations("color-contrast") == []
     assert len(sandbox.books.payments(status="completed")) == 1
 
 
@@ -85,4 +96,7 @@ async def test_a_forged_webhook_ships_nothing(sandbox: Sandbox, served: Served, 
     await asyncio.to_thread(sandbox.wait_for_webhooks)
     await payer.open(f"{address}/orders/{number}")
     await payer.sees("Not paid yet")
+    await payer.page.get_by_text("Only a hint").first.wait_for()
+    await payer.page.get_by_role("link", name="Pay now").wait_for()
+    assert await payer.violations() == []
     assert sandbox.books.payments(status="completed") == []

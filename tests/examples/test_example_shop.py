@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -42,6 +43,12 @@ class Visit:
         async with self.http.get(f"{self.address}/orders/{number}{'/back' * back}") as answer:
             return (await answer.text()).split("<h1>")[1].split("</h1>")[0]
 
+    async def sides(self, number: str, *, back: bool = False) -> list[dict[str, Any]]:
+        """Both sides of the split view: their facts, and what happened without its times."""
+        async with self.http.get(f"{self.address}/orders/{number}{'/back' * back}") as answer:
+            html = await answer.text()
+        return [_facts(side) for side in re.findall(r'<section class="side".*?</section>', html, re.DOTALL)]
+
     def reads(self) -> int:
         """How often the checkout was read."""
         return sum(request.operation == "checkouts.retrieve" for request in self.sandbox.requests)
@@ -49,6 +56,18 @@ class Visit:
     async def hears(self) -> None:
         """Until every webhook that is due was delivered."""
         await asyncio.to_thread(self.sandbox.wait_for_webhooks)
+
+
+def _facts(side: str) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        name: _text(value) for name, value in re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", side)
+    }
+    events = re.findall("</time>(.*?)</li>", side)
+    return {**facts, "Events": [_text(event) for event in events]}
+
+
+def _text(html: str) -> str:
+    return " ".join(re.sub("<[^>]*>", " ", html).split())
 
 
 @pytest.fixture
@@ -66,9 +85,57 @@ async def visit(sandbox: Sandbox) -> AsyncIterator[Visit]:
         yield Visit(sandbox, shop, address, http)
 
 
-async def test_the_front_page_has_a_button(visit: Visit) -> None:
+async def test_the_front_page_has_a_button_a_price_and_files_of_its_own(visit: Visit) -> None:
     async with visit.http.get(visit.address) as answer:
-        assert "<button>Buy</button>" in await answer.text()
+        html = await answer.text()
+        assert "unsafe" not in answer.headers["Content-Security-Policy"]
+    assert "<button>Buy the cup</button>" in html
+    assert "GHS 25.50" in html
+    assert " style=" not in html
+    for path in set(re.findall(r'(?:src|href)="(/static/[^"]+)"', html)):
+        async with visit.http.get(f"{visit.address}{path}") as answer:
+            assert answer.status == 200
+
+
+async def test_the_checkout_has_the_shop_s_name_colour_and_logo(visit: Visit) -> None:
+    number, _ = await visit.buys()
+    async with visit.http.get(visit.shop.orders[number].checkout_url) as answer:
+        html = await answer.text()
+    for part in ("Kiln", "#a8431d", f'src="{visit.address}/static/logo.svg"'):
+        assert part in html
+
+
+async def test_the_split_view_shows_that_only_what_was_read_counts(visit: Visit) -> None:
+    number, checkout = await visit.buys()
+    shop, service = await visit.sides(number)
+    assert (shop["Paid"], service["Payment"]) == ("No", "Open")
+    shop, service = await visit.sides(number, back=True)
+    assert shop["Events"][-1] == "The payer came back to return_url Proves nothing"
+    visit.sandbox.forge(checkout, "payment.completed")
+    await visit.hears()
+    shop, service = await visit.sides(number)
+    assert shop["Events"][-1] == "A webhook arrived: anybody may have sent it Only a hint"
+    assert (shop["Paid"], service["Payment"]) == ("No", "Open")
+    visit.sandbox.pay(checkout, outcome="fail:CUSTOMER_DECLINED")
+    visit.sandbox.advance(5)
+    await visit.hears()
+    _, service = await visit.sides(number)
+    assert (service["Payment"], service["Method"]) == ("Open, an attempt failed", "Sandbox Mobile")
+    visit.sandbox.pay(checkout)
+    visit.sandbox.advance(5)
+    await visit.hears()
+    shop, service = await visit.sides(number)
+    assert (shop["Paid"], service["Payment"]) == ("Yes", "Completed")
+    assert service["Amount"] == shop["Price"] == "GHS 25.50"
+    assert service["Events"][-1] == "Read through the API: completed"
+    assert "The order is paid, and the cup is packed" in shop["Events"]
+
+
+async def test_an_order_that_was_not_read_yet_says_so(visit: Visit) -> None:
+    visit.sandbox.on("checkouts.retrieve").respond("http:404", times=None)
+    number, _ = await visit.buys()
+    _, service = await visit.sides(number)
+    assert service == {"Payment": "Not read yet", "Events": []}
 
 
 async def test_an_order_is_paid_once_the_webhook_was_checked(visit: Visit) -> None:
@@ -164,7 +231,7 @@ async def test_a_service_that_hangs_keeps_the_page_no_longer_than_its_patience(
 ) -> None:
     number, _ = await visit.buys()
     visit.sandbox.on("checkouts.retrieve").respond("hang", times=None)
-    monkeypatch.setattr(sys.modules["example_shop"], "PATIENCE", 0.2)
+    monkeypatch.setattr(sys.modules["shop"], "PATIENCE", 0.2)
     assert await visit.sees(number, back=True) == "We are checking your payment"
     assert visit.reads() == 1, "as long for each try would be three times the patience"
 
