@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +13,9 @@ from payments_async.sandbox.common.scenario_words import ACTION_TYPES
 
 _LOADED = re.compile(r"<(?:link|script|img)\b[^>]*?\b(?:href|src)=\"([^\"]*)\"")
 _LINKED = re.compile(r"<(?:a|iframe)\b[^>]*?\b(?:href|src)=\"([^\"]*)\"")
-_MOST = 1_000
+_VARIES = re.compile(r"\b(?=[A-Za-z_]*\d)[A-Za-z0-9_-]{8,}\b|(?<==)[^&]+")
+"""What differs between two pages of a kind: an id, the value of a query's field."""
+_OF_A_KIND = 8
 _PLACES = ("", "/payment", "/phone", "/bank", "/provider")
 
 
@@ -53,10 +55,15 @@ def lived(sandbox: Sandbox, each: int) -> list[str]:
     return begin
 
 
+def kind_of(path: str) -> str:
+    """The address of a page without what differs between pages of its kind."""
+    return _VARIES.sub("-", path)
+
+
 def pages(sandbox: Sandbox, begin: list[str]) -> Iterator[tuple[str, str]]:
-    """What links lead to, breadth first."""
-    known, left = set(begin), deque(begin)
-    while left and len(known) < _MOST:
+    """What links lead to, breadth first: some of each kind."""
+    known, left, kinds = set(begin), deque(begin), Counter(map(kind_of, begin))
+    while left:
         path = left.popleft()
         try:
             answer = sandbox.handle("GET", path)
@@ -69,7 +76,9 @@ def pages(sandbox: Sandbox, begin: list[str]) -> Iterator[tuple[str, str]]:
             yield path, html
         for link in _LINKED.findall(html):
             target = link.replace("&amp;", "&").partition("#")[0]
-            if target.startswith("/") and target not in known:
+            kind = kind_of(target)
+            if target.startswith("/") and target not in known and kinds[kind] < _OF_A_KIND:
+                kinds[kind] += 1
                 known.add(target)
                 left.append(target)
 

@@ -19,7 +19,7 @@ from payments_async.sandbox import Sandbox, VirtualClock
 from tests.browser.conftest import ARGUMENTS, find_chromium
 from tests.browser.test_checkout_states import OVERFLOW, STATES
 from tests.browser.visitor import FOUND
-from tests.campaigns.page_weights import lived, pages
+from tests.campaigns.page_weights import kind_of, lived, pages
 from tests.sandbox.checkout.test_pages import Payer
 from tests.sandbox.raw_requests import Api
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 OUTPUT = Path(__file__).parents[2] / "test-output" / "screens"
 VIEWS = [(scheme, width) for scheme in ("light", "dark") for width in (390, 1280)]
-_ID = re.compile(r"\b(?=[A-Za-z_]*\d)[A-Za-z0-9_-]{8,}\b|(?<==)[^&]+")
-"""What differs between two pages of a kind: an id, the value of a query's field."""
 
 
 def main() -> int:
@@ -60,7 +58,7 @@ def _inspector(stack: ExitStack) -> Mapping[str, str]:
         sandbox = stack.enter_context(Sandbox(clock=VirtualClock.frozen()))
         for path, _ in pages(sandbox, lived(sandbox, times) if times else ["/_sandbox/"]):
             if path.startswith("/_sandbox/"):
-                kind = _ID.sub("-", path.removeprefix("/_sandbox/"))
+                kind = kind_of(path.removeprefix("/_sandbox/"))
                 places.setdefault(f"{name} {kind}".strip(), sandbox.origin + path)
     return places
 
