@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import islice
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from ..checkout import PAGES as CHECKOUT
 from ..checkout.attempt_pages import attempt_view
@@ -12,23 +11,14 @@ from ..common.iso_codes import currency
 from ..common.masking import hide
 from ..common.timestamps import stamp
 from ..common.values import Request
-from ..control_api.json_views import plan_words, webhook_view
-from ..control_api.records import newest_payments, newest_payouts
+from ..control_api.json_views import plan_words
+from ..control_api.records import newest_payments
 from ..records.payment_json import ACTIONS, attempt_form
-from ..records.records import PAYOUT_STATES, AttemptRecord, PaymentRecord, PayoutRecord
+from ..records.records import AttemptRecord, PaymentRecord, PayoutRecord
 from ..records.world import World
-
-if TYPE_CHECKING:
-    from .._controls import SandboxControls
 
 Card = dict[str, object]
 
-SCANNED = 400
-"""Payouts that the board shows, at most."""
-
-_IN_COLUMN = 12
-_MESSAGES = 12
-_WEBHOOKS = 30
 _ATTEMPTS = 6
 _ON_PHONE = ("approve_on_phone", "collect_otp", "scan_qr_code")
 _BANK = "Payer's bank"
@@ -83,22 +73,6 @@ def _attempt_card(attempt: AttemptRecord) -> Card:
     }
 
 
-def payout_columns(world: World) -> list[Card]:
-    """The newest payouts by status, a column for each."""
-    columns: dict[str, list[PayoutRecord]] = {status: [] for status in PAYOUT_STATES}
-    for payout in islice(newest_payouts(world), SCANNED):
-        columns[payout.status].append(payout)
-    return [
-        {
-            "status": status,
-            "count": len(payouts),
-            "more": max(0, len(payouts) - _IN_COLUMN),
-            "cards": [payout_card(payout) for payout in payouts[:_IN_COLUMN]],
-        }
-        for status, payouts in columns.items()
-    ]
-
-
 def payout_card(payout: PayoutRecord) -> Card:
     """A payout with what is planned for it."""
     instrument = payout.instrument
@@ -118,20 +92,18 @@ def payout_card(payout: PayoutRecord) -> Card:
     }
 
 
-def phone_messages(world: World) -> list[Card]:
-    """The messages on payers' phones: approvals, one-time codes, codes to scan; newest first."""
-    waiting = (
-        attempt
-        for payment in newest_payments(world)
-        if payment.is_open
-        and (attempt := payment.active_attempt)
-        and attempt.status == "action_required"
-        and attempt.plan.outcome.action in _ON_PHONE
-    )
-    return [_message(world, attempt) for attempt in islice(waiting, _MESSAGES)]
+def waiting_attempts(world: World) -> Iterator[AttemptRecord]:
+    """The attempts that wait for an answer on the payer's phone, newest first."""
+    for payment in newest_payments(world):
+        attempt = payment.active_attempt if payment.is_open else None
+        if attempt is None or attempt.status != "action_required":
+            continue
+        if attempt.plan.outcome.action in _ON_PHONE:
+            yield attempt
 
 
-def _message(world: World, attempt: AttemptRecord) -> Card:
+def phone_message(world: World, attempt: AttemptRecord) -> Card:
+    """The message on a payer's phone: an approval, a one-time code, a code to scan."""
     tenant = next(one for one in world.tenants.values() if attempt.id in one.attempts)
     payment, kind = attempt.payment, attempt.plan.outcome.action
     view = attempt_view(world, tenant, attempt, Request("GET", ACTIONS))
@@ -146,8 +118,3 @@ def _message(world: World, attempt: AttemptRecord) -> Card:
         "checkout": None if payment.session is None else CHECKOUT + payment.session.id,
         "simulated": f"{ACTIONS}{attempt.id}/phone",
     }
-
-
-def webhook_rows(sandbox: SandboxControls) -> list[Card]:
-    """The newest deliveries with their tries."""
-    return [webhook_view(webhook) for webhook in reversed(sandbox.webhooks[-_WEBHOOKS:])]

@@ -2,45 +2,88 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from operator import attrgetter
 
-from ..control_api import records
+from ..control_api.json_views import webhook_view
+from ..control_api.records import newest_payments, newest_payouts
 from ..records.emit_webhook import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
+from ..records.records import PAYOUT_STATES, PaymentRecord, PayoutRecord
+from ..webhooks import Webhook
 from . import cards
+from .lists import FilteredList, ListFilter, cut, filtered
 from .page_request import Context, PageRequest
 
-_PAYMENTS = 11
+_PAYMENTS = 10
+_IN_COLUMN = 10
+_IN_ONE_COLUMN = 30
+_WEBHOOKS = 25
+_MESSAGES = 12
 _EVENTS = (*PAYMENT_EVENTS, *ATTEMPT_EVENTS, *PAYOUT_EVENTS)
+_ID = attrgetter("id")
+_STATUS = attrgetter("status")
+_OF_PAYMENTS: tuple[ListFilter[PaymentRecord], ...] = (
+    ListFilter("status", "Status", _STATUS),
+    ListFilter("channel", "Channel", attrgetter("channel")),
+)
+_OF_PAYOUTS: tuple[ListFilter[PayoutRecord], ...] = (
+    ListFilter("status", "Status", _STATUS),
+    ListFilter("currency", "Currency", attrgetter("currency")),
+    ListFilter("method", "Method", attrgetter("method")),
+    ListFilter("ref", "Reference", lambda payout: payout.reference or "", is_text=True),
+)
+_OF_WEBHOOKS: tuple[ListFilter[Webhook], ...] = (
+    ListFilter("event", "Event", attrgetter("event")),
+    ListFilter("state", "State", attrgetter("state")),
+    ListFilter("record", "Record", attrgetter("record_id"), is_text=True),
+)
 
 
 def payments(page: PageRequest) -> Context:
-    """The newest payments."""
+    """The payments, newest first."""
     with page.sandbox.reading() as world:
-        newest = islice(records.newest_payments(world), _PAYMENTS)
-        shown = [cards.payment_card(payment) for payment in newest]
-        total = sum(len(tenant.payments) for tenant in world.tenants.values())
-    return {"payments": shown, "total": total}
+        every = list(newest_payments(world))
+        listed = filtered(every, _OF_PAYMENTS, page.query, _ID)
+        shown = cut(listed.left, _PAYMENTS, _ID)
+        views = [cards.payment_card(payment) for payment in shown.shown]
+    return {"payments": views, "list": shown, "form": listed, "total": len(every)}
 
 
 def payouts(page: PageRequest) -> Context:
-    """The newest payouts by status."""
+    """The payouts by status, newest first: a column of each, or one of a single status."""
     with page.sandbox.reading() as world:
-        columns = cards.payout_columns(world)
-        total = sum(len(tenant.payouts) for tenant in world.tenants.values())
+        every = list(newest_payouts(world))
+        listed = filtered(every, _OF_PAYOUTS, page.query, _ID)
+        status = page.query.get("status", "").strip()
+        columns = [
+            _column(one, listed, _IN_ONE_COLUMN if status else _IN_COLUMN)
+            for one in ([status] if status else PAYOUT_STATES)
+        ]
+    total, api_key = len(every), page.sandbox.api_key
+    return {"columns": columns, "form": listed, "total": total, "status": status, "api_key": api_key}
+
+
+def _column(status: str, listed: FilteredList[PayoutRecord], most: int) -> Context:
+    shown = cut((one for one in listed.left if one.status == status), most, _ID)
     return {
-        "columns": columns,
-        "total": total,
-        "scanned": cards.SCANNED,
-        "api_key": page.sandbox.api_key,
+        "status": status,
+        "count": sum(one.status == status for one in listed.found),
+        "list": shown,
+        "cards": [cards.payout_card(payout) for payout in shown.shown],
     }
 
 
 def webhooks(page: PageRequest) -> Context:
-    """The newest deliveries."""
-    return {"webhooks": cards.webhook_rows(page.sandbox), "events": _EVENTS}
+    """The deliveries, newest first."""
+    every = page.sandbox.webhooks[::-1]
+    listed = filtered(every, _OF_WEBHOOKS, page.query, _ID)
+    shown = cut(listed.left, _WEBHOOKS, _ID)
+    views = [webhook_view(webhook) for webhook in shown.shown]
+    return {"webhooks": views, "list": shown, "form": listed, "total": len(every), "events": _EVENTS}
 
 
 def phone(page: PageRequest) -> Context:
     """What payers' phones show."""
     with page.sandbox.reading() as world:
-        return {"messages": cards.phone_messages(world)}
+        shown = cut(cards.waiting_attempts(world), _MESSAGES, _ID, page.before)
+        messages = [cards.phone_message(world, attempt) for attempt in shown.shown]
+        return {"messages": messages, "list": shown}

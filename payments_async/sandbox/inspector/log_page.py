@@ -6,17 +6,19 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import attrs
 
-from .._journal import Item, JournalEntry, LoggedExchange
+from .._journal import Item, Journal, JournalEntry, LoggedExchange
 from ..common.rate_limits import SandboxLimits
 from ..common.values import LoggedRequest
 from ..control_api.clock import gauges as gauges_of
 from ..control_api.json_views import body_view, exchange_view
 from . import charts
 from .activity import LogMatches, moment_of
+from .lists import cut
 from .log_lines import RecordNames, lines
 from .page_request import Context, PageRequest
 from .search import KINDS, TERMS, EntryTest, SearchQuery, read_query
@@ -49,7 +51,6 @@ def overview(page: PageRequest) -> Context:
         ),
         "seen": _seen(items),
         "terms": TERMS,
-        "link": page.link,
         "find": find,
         "is_empty": first > last,
         "payouts": payouts,
@@ -67,7 +68,7 @@ def _log(
     is_all = since == -math.inf and until == math.inf
     in_time = every.of(None if is_all else lambda item: since <= moment_of(item) < until)
     base = in_time.of(query.without_kinds.tester(names))
-    before = page.query.get("before", "")
+    before = page.before
     kinds = {kind: base.of(partial(_fits, KINDS[kind], names)) for kind in KINDS}
     found = in_time.of(query.tester(names)) if len(query.kinds) > 1 else kinds.get("".join(query.kinds), base)
     shown = found.page(int(before) if _NUMBER.fullmatch(before) else every.end, _ROWS)
@@ -78,7 +79,6 @@ def _log(
         "older_entries": shown.older if wanted else 0,
         "as_text": [term.value for term in query.terms if term.name and ":" not in term.text],
         "before": shown.before,
-        "is_newest": not before,
         "tabs": [
             {
                 "kind": kind,
@@ -138,11 +138,19 @@ def request(page: PageRequest, request_id: str) -> Context:
     reveal = page.query.get("reveal") == "1"
     with page.sandbox.reading() as world:
         line = lines(entries, RecordNames(world), world.limits)
-    same = [one for one in page.sandbox.requests if _same_group(one, exchange.log)][-_SAME:]
+        same = _alike(page.sandbox.journal, exchange.log)
+    group = cut(reversed(same), _SAME, attrgetter("request_id"), page.before)
     bodies = [exchange.body, exchange.answer.body if exchange.answer else None]
     hides = any(body_view(body, reveal=True) != body_view(body, reveal=False) for body in bodies)
     shown = exchange_view(exchange, reveal=reveal)
-    return {"request": shown, "line": line[0], "same": same, "reveal": reveal, "hides": hides}
+    return {
+        "request": shown,
+        "line": line[0],
+        "same": group,
+        "alike": len(same),
+        "reveal": reveal,
+        "hides": hides,
+    }
 
 
 def _with_causes(entries: list[JournalEntry], request_id: str) -> tuple[list[JournalEntry], LoggedExchange]:
@@ -154,6 +162,9 @@ def _with_causes(entries: list[JournalEntry], request_id: str) -> tuple[list[Jou
     raise LookupError(f"no request {request_id!r} in the journal")
 
 
-def _same_group(one: LoggedRequest, log: LoggedRequest) -> bool:
-    key = log.idempotency_key
-    return key is not None and (one.idempotency_key, one.key) == (key, log.key)
+def _alike(journal: Journal, log: LoggedRequest) -> list[LoggedRequest]:
+    """The requests with the same idempotency key and API key, oldest first."""
+    if log.idempotency_key is None:
+        return []
+    logs = _logs([entry.item for entry in journal.about(log.idempotency_key)])
+    return [one for one in logs if (one.idempotency_key, one.key) == (log.idempotency_key, log.key)]

@@ -40,6 +40,8 @@ class PageRequest:
     sandbox: SandboxControls
     query: Mapping[str, str]
     host: str | None = None
+    path: str = ""
+    """Below `/_sandbox/`."""
 
     @property
     def origin(self) -> str:
@@ -47,9 +49,14 @@ class PageRequest:
         return f"http://{self.host}" if self.host else self.sandbox.origin
 
     def link(self, **changes: str) -> str:
-        """The address of the overview with changes of its query, `before` left out; so is an empty text."""
+        """The address of the page with changes of its query, `before` left out; so is an empty text."""
         wanted = {name: text for name, text in {**self.query, "before": "", **changes}.items() if text}
-        return f"{CONSOLE}?{urlencode(wanted)}" if wanted else CONSOLE
+        return f"{CONSOLE}{self.path}?{urlencode(wanted)}" if wanted else CONSOLE + self.path
+
+    @property
+    def before(self) -> str:
+        """The entry or record below which the page begins; empty for the newest."""
+        return self.query.get("before", "")
 
     @property
     def span(self) -> tuple[float, float]:
@@ -72,4 +79,6 @@ class PageRequest:
             "profile": self.sandbox.profile.name,
             "clock": clock_view(self.sandbox),
             "changes": changes,
+            "link": self.link,
+            "is_first": not self.before,
         }

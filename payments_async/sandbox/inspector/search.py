@@ -183,14 +183,14 @@ def _state(item: Item) -> str:
 
 
 def _operation(value: str) -> EntryTest:
-    names = {name for name in NAMES if _glob(value)(name)}
+    names = {name for name in NAMES if glob(value)(name)}
     if not names:
         raise UnknownWord(f"no such operation ({near(value.lower(), NAMES)})")
     return lambda item, _: isinstance(item, LoggedExchange) and item.log.operation in names
 
 
 def _reference(value: str) -> EntryTest:
-    fits, literal = _glob(value), max(value.split("*"), key=len)
+    fits, literal = glob(value), max(value.split("*"), key=len)
 
     def test(item: Item, facts: RecordFacts) -> bool:
         if not isinstance(item, LoggedExchange):
@@ -261,7 +261,7 @@ def _fault(value: str) -> EntryTest:
 
 
 def _key(value: str) -> EntryTest:
-    fits = _glob(value)
+    fits = glob(value)
     return lambda item, _: (
         isinstance(item, LoggedExchange)
         and (fits(item.log.idempotency_key or "") or fits(item.log.key or ""))
@@ -269,7 +269,7 @@ def _key(value: str) -> EntryTest:
 
 
 def _id(value: str) -> EntryTest:
-    fits = _glob(value)
+    fits = glob(value)
 
     def test(item: Item, facts: RecordFacts) -> bool:
         if isinstance(item, LoggedExchange):
@@ -282,7 +282,7 @@ def _id(value: str) -> EntryTest:
 
 
 def _event(value: str) -> EntryTest:
-    events = {name for name in EVENTS if _glob(value)(name)}
+    events = {name for name in EVENTS if glob(value)(name)}
     if not events:
         raise UnknownWord(f"no such event ({near(value.lower(), EVENTS)})")
     return lambda item, _: getattr(item, "event", None) in events
@@ -395,8 +395,8 @@ def _bound(value: str) -> tuple[_Comparison, str]:
     return _BOUNDS.get(found[1], operator.eq), found[2]
 
 
-def _glob(pattern: str) -> Callable[[str], bool]:
-    """The test for a text in which `*` stands for any characters; capitals do not count."""
+def glob(pattern: str) -> Callable[[str], bool]:
+    """Make the test of a text in which `*` stands for any characters; capitals do not count."""
     first, *others = pattern.lower().split("*")
     if not others:
         return lambda text: text.lower() == first

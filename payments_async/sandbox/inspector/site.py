@@ -47,7 +47,7 @@ def answer_page(sandbox: SandboxControls, request: Request) -> Answer:
 
 
 def _page(sandbox: SandboxControls, request: Request, path: str) -> Answer:
-    asked = PageRequest(sandbox, dict(parse_qsl(request.query)), request.headers.get("host"))
+    asked = PageRequest(sandbox, dict(parse_qsl(request.query)), request.headers.get("host"), path)
     found = ((page, page.pattern.fullmatch(path)) for page in PAGES)
     page, match = next(((page, match) for page, match in found if match), (None, None))
     if page is None or match is None:

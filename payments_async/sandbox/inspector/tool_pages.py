@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 from ..advisor import HEADINGS
 from ..advisor.assumptions import assumptions as gaps_of
@@ -13,6 +14,7 @@ from ..common.scenario_words import WORDS
 from ..control_api.clock import gauges as gauges_of
 from ..control_api.json_views import rule_view
 from . import charts
+from .lists import cut
 from .page_request import Context, PageRequest
 
 _RULES = 36
@@ -20,13 +22,16 @@ _GAUGES = 60
 _DRAWN = 12
 """Windows with a chart, at most."""
 _CASES = 6
+_MORE_CASES = 20
+"""Cases of one mistake: beside others, and by itself."""
 
 
 def faults(page: PageRequest) -> Context:
     """The rules."""
-    rules = sorted(page.sandbox.rules, key=lambda rule: rule.is_over)[:_RULES]
-    more = len(page.sandbox.rules) - len(rules)
-    return {"rules": [rule_view(rule) for rule in rules], "more": more, "operations": NAMES, "words": WORDS}
+    rules = sorted(page.sandbox.rules, key=lambda rule: rule.is_over)
+    shown = cut(rules, _RULES, attrgetter("id"), page.before)
+    views = [rule_view(rule) for rule in shown.shown]
+    return {"rules": views, "more": shown.more, "last": shown.last, "operations": NAMES, "words": WORDS}
 
 
 def clock(page: PageRequest) -> Context:
@@ -36,13 +41,13 @@ def clock(page: PageRequest) -> Context:
 
 def limits(page: PageRequest) -> Context:
     """How full each window is."""
-    gauges = gauges_of(page.sandbox)
+    shown = cut(gauges_of(page.sandbox), _GAUGES, lambda one: f"{one.key} {one.scope}", page.before)
     drawn = {
         place: charts.limit_chart(gauge.minutes, gauge.limit)
-        for place, gauge in enumerate(gauges[:_DRAWN])
+        for place, gauge in enumerate(shown.shown[:_DRAWN])
         if gauge.minutes and any(gauge.minutes)
     }
-    return {"gauges": gauges[:_GAUGES], "drawn": drawn, "more": max(0, len(gauges) - _GAUGES)}
+    return {"gauges": shown.shown, "drawn": drawn, "more": shown.more, "last": shown.last}
 
 
 def advisor(page: PageRequest) -> Context:
@@ -50,7 +55,7 @@ def advisor(page: PageRequest) -> Context:
     findings = findings_of(page.sandbox)
     found = findings.update(page.sandbox)
     return {
-        "groups": _groups(found),
+        "groups": _groups(found, page.before),
         "requests": findings.requests,
         "watched": findings.watched,
         "now": page.sandbox.clock.now(),
@@ -58,11 +63,14 @@ def advisor(page: PageRequest) -> Context:
     }
 
 
-def _groups(findings: Sequence[KeptFinding]) -> list[Context]:
-    """The findings by rule and reason, in their order."""
+def _groups(findings: Sequence[KeptFinding], before: str) -> list[Context]:
+    """The findings by rule and reason; with `before` only those like this one that come after it."""
     groups: dict[tuple[str, str], list[KeptFinding]] = {}
     for kept in findings:
         groups.setdefault((kept.finding.rule, kept.finding.why), []).append(kept)
+    every = list(groups.values())
+    if before:
+        every = [alike for alike in every if any(kept.id == before for kept in alike)]
     return [
         {
             "heading": HEADINGS[alike[0].finding.rule],
@@ -70,10 +78,10 @@ def _groups(findings: Sequence[KeptFinding]) -> list[Context]:
             "why": alike[0].finding.why,
             "fix": alike[0].finding.fix,
             "section": alike[0].finding.section,
-            "cases": alike[:_CASES],
-            "more": max(0, len(alike) - _CASES),
+            "count": len(alike),
+            "cases": cut(alike, _MORE_CASES if before else _CASES, attrgetter("id"), before),
         }
-        for alike in groups.values()
+        for alike in every
     ]
 
 

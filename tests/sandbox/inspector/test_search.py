@@ -50,8 +50,8 @@ def request(name: str, body: bytes = b"", answer: bytes = b"", **facts: object) 
 ITEMS: dict[str, Item] = {
     "paid": request("req_1", b'{"reference":"june-1","amount":1250.75}', seconds=0.02, records=("po_1",)),
     "refused": request("req_2", b'{"reference":"jun\\u0065-2","amount":"9"}', b'"na\\u00efve"', status=422),
-    "lost": request("req_3", b"[]", status=0, fault="lost_request", seconds=2.0, key=None),
-    "slow": request("req_4", b"{", status=503, fault="http:503", operation="payouts.list"),
+    "lost": request("req_3", b"{", status=0, fault="lost_request", seconds=2.0, key=None),
+    "slow": request("req_4", b"[]", status=503, fault="http:503", operation="payouts.list"),
     "nowhere": request("req_5", b'{"amount":"NaN"}', status=404, operation=None, idempotency_key=None),
     "nan": request("req_6", b'{"amount":"NaN","reference":7}', idempotency_key="o"),
     "made": Change(0.0, "payout", "po_1", None, "pending"),

@@ -1,0 +1,178 @@
+"""The inspector's lists: filters, pages, and how many there are more."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable
+
+import pytest
+
+from payments_async.sandbox import Sandbox
+from payments_async.sandbox.inspector.lists import ListFilter, cut, filtered
+from tests.sandbox.inspector.test_pages import page, text_of
+from tests.sandbox.raw_requests import TRIED, Api
+
+HOOK = {"webhook_url": "http://127.0.0.1:9/hook"}
+
+
+# --- pages and filters as such --------------------------------------------------------------------
+
+
+def test_a_page_begins_below_a_name_and_says_how_many_are_left() -> None:
+    names = [str(number) for number in range(7)]
+    first = cut(names, 3, str)
+    assert (first.shown, first.more, first.last) == (["0", "1", "2"], 4, "2")
+    second = cut(["new", *names], 3, str, first.last)
+    assert (second.shown, second.more, second.last) == (["3", "4", "5"], 1, "5")
+    assert cut(names, 3, str, "5") == cut(["6"], 3, str)
+    assert cut(names, 3, str, "3").last == ""
+    with pytest.raises(LookupError, match="'gone' is not in this list any more"):
+        cut(names, 3, str, "gone")
+
+
+def test_filters_choose_by_value_and_by_text_and_offer_what_there_is() -> None:
+    filters = (
+        ListFilter[str]("kind", "Kind", lambda one: one[0]),
+        ListFilter[str]("text", "Text", str, is_text=True),
+    )
+    every = ["a1", "b1", "a2", "b2"]
+    all_of_them = filtered(every, filters, {}, str)
+    assert (all_of_them.found, all_of_them.is_filtered) == (every, False)
+    assert [field.choices for field in all_of_them.fields] == [["a", "b"], None]
+    some = filtered(every, filters, {"kind": "a", "text": "*2", "before": "a1"}, str)
+    assert (some.found, some.left, some.is_filtered) == (["a2"], ["a2"], True)
+    some = filtered(every, filters, {"kind": "b", "before": "b1"}, str)
+    assert (some.found, some.left) == (["b1", "b2"], ["b2"])
+    unknown = filtered(every, filters, {"kind": "c"}, str)
+    assert (unknown.found, unknown.fields[0].choices) == ([], ["a", "b", "c"]), "what was asked for is shown"
+
+
+# --- as pages -------------------------------------------------------------------------------------
+
+
+def follow(sandbox: Sandbox, path: str, within: str = "") -> list[str]:
+    """The pages from `path` on, each linked from the one before it; each says how many there are more."""
+    pages, left = [], None
+    while True:
+        shown = page(sandbox, path)
+        pages.append(shown)
+        part = shown.partition(within)[2] if within else shown
+        link = re.search(r'href="/_sandbox/([^"]*)" rel="next">\w+</a><span>([\d,]+) more', part)
+        if link is None:
+            return pages
+        assert left is None or int(link[2]) < left
+        path, left = html.unescape(link[1]), int(link[2])
+
+
+def found(pages: list[str], pattern: str) -> list[list[str]]:
+    return [list(dict.fromkeys(re.findall(pattern, shown))) for shown in pages]
+
+
+def test_payments_are_paged_and_filtered(sandbox: Sandbox, api: Api) -> None:
+    for _ in range(12):
+        api.checkout()
+    api.post("/payment/intents", TRIED)
+    sandbox.advance(5)
+    names = [one.id for one in reversed(sandbox.books.payments())]
+    pages = found(follow(sandbox, "payments"), r'class="card" aria-label="(pi_\w+)"')
+    assert pages == [names[:10], names[10:]]
+    assert found([page(sandbox, "payments?status=completed&channel=api")], r"/payments/(pi_\w+)") == [
+        names[:1]
+    ]
+    assert "None of the 13 payments fits." in text_of(page(sandbox, "payments?status=failed"))
+    assert "<option selected>failed</option>" in page(sandbox, "payments?status=failed")
+    assert "Show all" in page(sandbox, "payments?status=failed")
+    assert "not in this list" in text_of(page(sandbox, "payments?before=pi_gone", 404))
+
+
+def test_each_column_of_payouts_is_paged_and_keeps_its_filters(sandbox: Sandbox, api: Api) -> None:
+    for number in range(45):
+        api.payout(reference=f"june-{number}", metadata={"sandbox_scenario": "manual"})
+        api.payout(reference=f"july-{number}", metadata={"sandbox_scenario": "fail:NO_FUNDS immediate"})
+    board = follow(sandbox, "payouts?ref=june*", within='id="c-pending"')
+    made = [one.id for one in reversed(sandbox.books.payouts()) if one.status == "pending"]
+    assert [name for names in found(board, r"/payouts/(po_\w+)") for name in names] == made
+    assert "45 of 90 payouts by status." in text_of(board[0])
+    assert "35 more pending" in text_of(board[0])
+    assert "5 more pending" in text_of(board[1])
+    assert 'name="ref" value="june*"' in board[2]
+    assert "Back to the first page" in board[2]
+    only = page(sandbox, "payouts?status=failed&currency=GHS&method=mobile_money")
+    assert len(found([only], r"/payouts/(po_\w+)")[0]) in (0, 30)
+    assert "90 payouts by status." in text_of(page(sandbox, "payouts"))
+    api.payout(reference="june-new")
+    assert found([page(sandbox, f"payouts?status=pending&before={made[9]}")], r"/payouts/(po_\w+)") == [
+        made[10:40]
+    ]
+
+
+def test_a_page_stays_though_the_record_it_begins_below_has_another_status(
+    sandbox: Sandbox, api: Api
+) -> None:
+    for number in range(12):
+        api.payout(reference=f"r-{number}", metadata={"sandbox_scenario": "manual"})
+    names = [one.id for one in reversed(sandbox.books.payouts())]
+    sandbox.settle(names[9])
+    assert found([page(sandbox, f"payouts?status=pending&before={names[9]}")], r"/payouts/(po_\w+)") == [
+        names[10:]
+    ]
+
+
+def test_deliveries_are_paged_and_filtered(sandbox: Sandbox, api: Api) -> None:
+    for number in range(28):
+        api.payout(reference=f"r-{number}", **HOOK, metadata={"sandbox_scenario": "manual"})
+    first = sandbox.books.payouts()[0].id
+    sandbox.forge(first)
+    names = [one.id for one in reversed(sandbox.webhooks)]
+    assert found(follow(sandbox, "webhooks"), r'id="(wh_\d+)"') == [names[:25], names[25:]]
+    assert found([page(sandbox, f"webhooks?record={first}")], r'id="(wh_\d+)"') == [[names[0], names[-1]]]
+    assert found([page(sandbox, "webhooks?event=payout.completed&state=waiting")], r'id="(wh_\d+)"') == [
+        names[:1]
+    ]
+    assert "None of the 29 deliveries fits." in text_of(page(sandbox, "webhooks?state=delivered"))
+
+
+def test_messages_rules_windows_and_requests_of_a_key_are_paged(sandbox: Sandbox, api: Api) -> None:
+    for _ in range(14):
+        api.post("/payment/intents", {**TRIED, "metadata": {"sandbox_scenario": "action:approve_on_phone"}})
+    assert [len(one) for one in found(follow(sandbox, "phone"), r"/actions/(\w+)/phone")] == [12, 2]
+    for number in range(40):
+        sandbox.on("payouts.create", reference=f"r-{number}").respond("reset")
+        api.payout(reference="same", idempotency_key="key-00001")
+    rules = found(follow(sandbox, "faults"), r"<code>(rule_\d+)</code>")
+    assert rules == [[f"rule_{n}" for n in range(1, 37)], [f"rule_{n}" for n in range(37, 41)]]
+    same = [one.request_id for one in sandbox.requests if one.idempotency_key][::-1]
+    pages = follow(sandbox, f"requests/{same[5]}", within="Same idempotency key")
+    group = [one.partition("Same idempotency key")[2] for one in pages]
+    assert found(group, r">(req_\w+)</a>") == [same[:30], same[30:]]
+    other = Api(sandbox, sandbox.new_key())
+    other.payout(idempotency_key="key-00001")
+    assert "Same idempotency key" not in page(sandbox, f"requests/{sandbox.requests[-1].request_id}")
+    for _ in range(70):
+        Api(sandbox, sandbox.new_key()).get("/payouts")
+    windows = found(follow(sandbox, "limits"), r'<meter [^>]*aria-label="([^"]*)"')
+    assert [len(one) for one in windows][:-1] == [60] * (len(windows) - 1)
+    assert len({name for one in windows for name in one}) == sum(map(len, windows)) > 70
+
+
+def test_the_cases_of_one_mistake_are_paged(sandbox: Sandbox, api: Api) -> None:
+    for number in range(30):
+        api.payout(reference=f"r-{number}", idempotency_key=f"key-{number:05d}", amount=number + 1)
+        api.payout(reference=f"r-{number}", idempotency_key=f"key-{number:05d}", amount=number + 2)
+    pages = found(follow(sandbox, "advisor"), r"advice/(finding_\d+)/dismiss")
+    assert [len(one) for one in pages] == [6, 20, 4]
+    assert len({name for one in pages for name in one}) == 30
+    assert "Back to the first page" in page(sandbox, "advisor?before=finding_1")
+
+
+def test_no_list_ends_without_saying_how_many_more_there_are(sandbox: Sandbox, api: Api) -> None:
+    say: dict[str, Callable[[], object]] = {
+        "payments": lambda: api.checkout(),
+        "payouts": lambda: api.payout(metadata={"sandbox_scenario": "manual"}),
+        "": lambda: api.get("/payouts"),
+    }
+    for path, happens in say.items():
+        for _ in range(50):
+            happens()
+        assert re.search(r"Older</a><span>\d+ more \w+</span>", page(sandbox, path)), path
