@@ -54,6 +54,8 @@ class RowView:
     """Seconds since 1970 when its first intent was recorded; None before."""
     last_sent: float | None
     """Seconds since 1970 when its last intent was recorded; None before."""
+    base_url: str
+    """The service that its batch is paid at."""
     account: dict[str, dict[str, Any]] = attrs.field(repr=False)
     """Its `instrument` and `customer`, all fields masked that could show whose account it is."""
 
@@ -110,10 +112,13 @@ async def _first(rows: AsyncIterable[LedgerRow], most: int) -> AsyncIterator[Led
 
 async def _views(ledger: Ledger, rows: Sequence[LedgerRow]) -> list[RowView]:
     attempts, times = await ledger.attempts([row.number for row in rows]), await ledger.intent_times(rows)
-    return [_view(row, attempts.get(row.number, NO_ATTEMPTS), times.get(row.number)) for row in rows]
+    base_url = ledger.header.binding.base_url
+    return [
+        _view(row, attempts.get(row.number, NO_ATTEMPTS), times.get(row.number), base_url) for row in rows
+    ]
 
 
-def _view(row: LedgerRow, attempts: RowAttempts, at: IntentTimes | None) -> RowView:
+def _view(row: LedgerRow, attempts: RowAttempts, at: IntentTimes | None, base_url: str) -> RowView:
     facts = record(row, accounts=False)
     known = row.known
     return RowView(
@@ -129,5 +134,6 @@ def _view(row: LedgerRow, attempts: RowAttempts, at: IntentTimes | None) -> RowV
         attempts=attempts,
         first_sent=None if at is None else at.first.wall,
         last_sent=None if at is None else at.last.wall,
+        base_url=base_url,
         account={part: facts[part] for part in ("instrument", "customer")},
     )

@@ -86,6 +86,35 @@ def watch(ledger: LedgerArgument = None, /, *, options: BatchOptions | None = No
 
 
 @command()
+def show(
+    ledger: LedgerArgument = None,
+    row: Annotated[str | None, Parameter(metavar="ROW")] = None,
+    /,
+    *,
+    options: BatchOptions | None = None,
+    json: JsonFlag = False,
+) -> int:
+    """One row of a batch: its state, its attempts with their answers and times, its reference and payout.
+
+    Needs no key. During a run it asks that run. Where PAYMENTS_LEDGER names the ledger, ROW is the only
+    argument.
+
+    Parameters
+    ----------
+    row
+        The row's key, its reference, or its number in the file.
+    """
+    from .row import show_row
+    from .session import perform
+
+    if ledger is None:
+        raise CommandEnded("show: ROW is missing, a row's key, reference or number", Exit.USAGE)
+    given, name = (ledger, row) if row else (None, ledger)
+    address = batch_address(given, options)
+    return perform(lambda context: show_row(address, name, context), about=address.shown, as_json=json)
+
+
+@command()
 def export(
     ledger: LedgerArgument = None,
     out: Path | None = None,

@@ -1,0 +1,130 @@
+"""`payments payouts show`: one row, from its ledger or from the run that holds it. Needs no key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+from rich.box import SIMPLE_HEAD
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from ...bulk.ledger_errors import LedgerLocked
+from ...bulk.protocol.run_figures import RowAttempts
+from ...models._masking import clean
+from .._exit_codes import CommandEnded, Exit
+from .ledger_address import LedgerAddress
+from .session import CommandContext, open_batch
+from .summary import amount_text, duration_text
+
+_STATES: Final = {
+    "NEW": "not started",
+    "IN_FLIGHT": "under way",
+    "IN_DOUBT": "in doubt: what became of it is not known yet",
+    "CREATED": "created",
+    "REJECTED": "refused",
+    "CONFLICT": "in conflict: its reference belongs to another payout",
+    "CANCELLED": "cancelled",
+}
+_BAD: Final = ("REJECTED", "CONFLICT", "IN_DOUBT")
+_HERE: Final = ("127.0.0.1", "localhost", "::1")
+
+
+async def show_row(ledger: LedgerAddress, name: str, context: CommandContext) -> Exit:
+    """Show the row with this key, reference or number. Raises CommandEnded and LedgerError."""
+    facts = await _facts(ledger, name)
+    if facts is None or "error" in facts:
+        problem = f"{ledger.label}: no row has this key, reference or number: {name}"
+        raise CommandEnded(problem, Exit.USAGE)
+    inspector = _inspector_page(facts)
+    if context.as_json:
+        context.show.step("Row", "", **facts, inspector=inspector)
+        return Exit.DONE
+    context.show.heading(ledger.label, f"row {facts['number']}")
+    _show_facts(facts, context)
+    _show_attempts(facts, context)
+    for label, address in (("Page", facts.get("page")), ("Inspector", inspector)):
+        if address:
+            context.show.step(label, str(address), good=None, wrap=False)
+    return Exit.DONE
+
+
+async def _facts(ledger: LedgerAddress, name: str) -> Mapping[str, Any] | None:
+    """The facts of the row: read from the ledger, or as the run tells that holds it."""
+    try:
+        async with open_batch(ledger) as batch:
+            row = await batch.row(name)
+            return None if row is None else row.facts()
+    except LedgerLocked as locked:
+        from ..batch_page.address_file import ask_running
+
+        found = await ask_running(ledger.text, locked.pid, "/api/row", name=name)
+        if found is None:
+            problem = f"{locked}, which does not answer questions about rows (or has just ended)"
+            raise CommandEnded(f"{problem}; ask again", Exit.RESUMABLE) from None
+        return found
+
+
+def _show_facts(facts: Mapping[str, Any], context: CommandContext) -> None:
+    show = context.show.step
+    line = "" if facts["line"] is None else f", line {facts['line']} of the file"
+    show("Row", f"{facts['row_key']}, number {facts['number']}{line}", good=None)
+    show("Reference", str(facts["reference"]), good=None, wrap=False)
+    amount = amount_text(str(facts["currency"]), Decimal(facts["amount"]))
+    show("Amount", f"{amount} by {facts['method']}", good=None)
+    account = ", ".join(f"{key} {value}" for part in facts["account"].values() for key, value in part.items())
+    show("Account", account or "none", good=None)
+    text, good = _state(facts)
+    show("State", text, good=good)
+    if facts["payout_id"]:
+        show("Payout", str(facts["payout_id"]), good=None, wrap=False)
+    if facts["first_sent"] is not None:
+        again = f"; last {_time(facts['last_sent'])}" if facts["last_sent"] != facts["first_sent"] else ""
+        show("Sent", f"first {_time(facts['first_sent'])}{again}", good=None)
+
+
+def _state(facts: Mapping[str, Any]) -> tuple[str, bool | None]:
+    """What is known of the row, and whether that is good."""
+    text = _STATES.get(str(facts["state"]), str(facts["state"]))
+    if facts["state"] == "CREATED":
+        status = f", {facts['status']}" if facts["status"] else ""
+        text += status + ("" if facts["final"] else "; not final yet")
+    reason = f"; {facts['reason']}" if facts["reason"] else ""
+    if facts["state"] in _BAD or (facts["state"] == "CREATED" and facts["failure_code"]):
+        return text + reason, False
+    return text + reason, True if facts["state"] == "CREATED" else None
+
+
+def _show_attempts(facts: Mapping[str, Any], context: CommandContext) -> None:
+    attempts = RowAttempts.read(facts["attempts"])
+    if not attempts.made:
+        at_once = "one, which created it" if facts["state"] == "CREATED" else "none is kept"
+        context.show.step("Attempts", at_once if facts["first_sent"] else "none yet", good=None)
+        return
+    context.show.step("Attempts", str(attempts), good=None, wrap=False)
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for name, justify in (("When", "left"), ("Answer", "left"), ("Took", "right")):
+        table.add_column(name, justify="right" if justify == "right" else "left")
+    for number, attempt in enumerate(attempts):
+        if attempts.omitted and number == len(attempts.first):
+            table.add_row(f"{attempts.omitted:,} more", "…", "", style="dim")
+        answer = clean(attempt.answer) + (", an earlier answer again" if attempt.replayed else "")
+        style = "" if answer.startswith("2") else "yellow"
+        table.add_row(_time(attempt.at), Text(answer, style), duration_text(round(attempt.seconds, 3)))
+    context.show.render(Padding(table, (0, 0, 1, 4), expand=False))
+
+
+def _time(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _inspector_page(facts: Mapping[str, Any]) -> str | None:
+    """The address of the payout's page in the inspector, if it was made by a sandbox of this machine."""
+    parts = urlsplit(str(facts["base_url"]))
+    if parts.hostname not in _HERE or not facts["payout_id"]:
+        return None
+    return f"{parts.scheme}://{parts.netloc}/_sandbox/payouts/{quote(str(facts['reference']), safe='')}"

@@ -1,0 +1,98 @@
+"""`payments payouts show`: one row with its state, attempts and times; during a run too."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from payments_async.bulk import RowAttempt, RowAttempts
+from payments_async.bulk.protocol.run_figures import one_attempt
+from payments_async.cli._exit_codes import Exit
+from payments_async.cli.payouts import row
+from payments_async.sandbox import Sandbox
+from tests.support.payout_command import PHONE, Here, environment_of, payouts_file, started, until
+
+
+def _faults(sandbox: Sandbox) -> None:
+    """The first row needs two requests, the second is refused, the third fails later."""
+    sandbox.on("payouts.create", amount="1.07").respond("http:503", times=1)
+    sandbox.on("payouts.create", amount="2.07").respond("http:422", times=None)
+    sandbox.on("payouts.create", amount="3.07").outcome("fail:RECIPIENT_ERROR immediate")
+
+
+def test_a_row_shows_its_attempts_its_payout_and_where_to_look(here: Here) -> None:
+    payouts_file(here.folder, 5)
+    _faults(here.sandbox)
+    here("run", "june.csv")
+    shown = here("show", "june.csv.ledger", "r1")
+    facts = here("show", "june.csv.ledger", "r1", "--json").step("row")
+    assert (shown.code, PHONE in shown.out) == (Exit.DONE, False)
+    assert "Amount     XOF 1.07 by mtn_bj" in shown.out
+    assert "Attempts   503 201" in shown.out
+    assert "phone_number ***" in shown.out
+    assert facts["reference"] in shown.out
+    assert facts["payout_id"] in shown.out
+    page = f"/_sandbox/payouts/{facts['reference']}"
+    assert facts["inspector"] == here.sandbox.base_url.removesuffix("/v1") + page
+    assert (facts["attempts"]["made"], facts["amount"], facts["state"]) == (2, "1.07", "CREATED")
+    assert here("show", "june.csv.ledger", str(facts["reference"])).out == shown.out
+    assert here("show", "june.csv.ledger", "1").out == shown.out
+    refused = here("show", "june.csv.ledger", "r2").out
+    assert "✗ State      refused; HTTP 422" in refused
+    assert "Inspector" not in refused
+    assert "✗ State      created, failed; RECIPIENT_ERROR" in here("show", "june.csv.ledger", "r3").out
+    assert "Attempts   one, which created it" in here("show", "june.csv.ledger", "r4").out
+
+
+def test_a_row_that_is_not_there_is_named(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    payouts_file(here.folder, 2)
+    here("run", "june.csv", "--max-rows", "1")
+    here("show", "june.csv.ledger", "r9").assert_one_message(Exit.USAGE, "no row has this key", "r9")
+    here("show").assert_one_message(Exit.USAGE, "ROW is missing")
+    monkeypatch.setenv("PAYMENTS_LEDGER", "june.csv.ledger")
+    waiting = here("show", "r2")
+    assert "State      not started" in waiting.out
+    assert "Attempts   none yet" in waiting.out
+    assert "Sent " not in waiting.out
+
+
+def test_many_attempts_are_shortened_in_the_middle(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    payouts_file(here.folder, 1)
+    here("run", "june.csv", "--max-rows", "1")
+    facts = here("show", "june.csv.ledger", "r1", "--json").step("row")
+    attempts = RowAttempts()
+    for number in range(20):
+        attempts += one_attempt(RowAttempt(1.8e9 + number, "503", 0.25))
+    attempts += one_attempt(RowAttempt(1.8e9 + 20, "409", 0.25, replayed=True))
+
+    async def given(*_: object) -> dict[str, Any]:
+        return {**facts, "attempts": attempts.facts(), "state": "CONFLICT", "last_sent": 1.8e9}
+
+    monkeypatch.setattr(row, "_facts", given)
+    printed = here("show", "june.csv.ledger", "r1").out
+    assert "503 503 503 … (13 more) … 503 503 503 503 409" in printed
+    assert "409, an earlier answer again" in printed
+    assert "13 more" in printed.split("When")[1]
+    assert "; last 2027-01-15 08:00:00 UTC" in printed
+    assert "✗ State      in conflict" in printed
+
+
+def test_during_a_run_the_run_itself_is_asked(here: Here, tmp_path: Path) -> None:
+    payouts_file(here.folder, 40)
+    here.sandbox.on("payouts.create").respond("slow:100ms", times=None)
+    with started(environment_of(here.sandbox), "run", "june.csv", "--concurrency", "1", cwd=tmp_path) as run:
+        until(run, 1)
+        shown = here("show", "june.csv.ledger", "r40")
+        missing = here("show", "june.csv.ledger", "r99")
+        facts: dict[str, Any] = json.loads(here("show", "june.csv.ledger", "40", "--json").out)
+        (tmp_path / "june.csv.ledger.page.json").write_text("{}")
+        silent = here("show", "june.csv.ledger", "r40")
+        run.kill()
+        run.communicate(timeout=30)
+    assert "State      not started" in shown.out
+    assert f"/rows/{facts['number']}" in shown.out
+    missing.assert_one_message(Exit.USAGE, "no row has this key")
+    silent.assert_one_message(Exit.RESUMABLE, "does not answer questions about rows")
