@@ -10,6 +10,7 @@ import attrs
 import pytest
 from rich.console import Console
 
+from payments_async.bulk.protocol.run_figures import SpeedFigures
 from payments_async.cli._output import JsonLines
 from payments_async.cli.payouts import messages
 from payments_async.cli.payouts.confirm import Confirmation, difference, flags, parsed
@@ -189,6 +190,33 @@ def test_the_bar_fits_the_terminal_and_shows_what_is_moved(width: int) -> None:
             "XOF 2,985.00 of 15,000.00",
             "Ctrl-C: finishing",
         ]
+
+
+@pytest.mark.parametrize(("width", "seconds"), [(60, 26), (80, 46), (120, 60)])
+def test_the_board_shows_the_rate_against_the_limit_and_what_came_back(width: int, seconds: int) -> None:
+    bar = BarView("Paying")
+    speed = SpeedFigures(1000.0, closed=True, p95=0.18, refused=3, failed=12, minute=(9,) * 59 + (310,))
+    bar.show(figures(new=10_000), 0.0)
+    bar.show(attrs.evolve(figures(new=8_000, created=2_000), speed=speed), 2.0)
+    _, created, pace, chart, answers, _ = [line.strip() for line in drawn(bar, width)]
+    assert created == "2,000 created · 0 in doubt"
+    assert pace.startswith("1,000 a second of 1,000, closed by a 429 · 8")
+    assert chart == "▁" * (seconds - 1) + "█  peak 310 a second"
+    assert answers.startswith("p95 180 ms · 3 refused (429) · 12 failed")
+    if width >= 80:
+        assert answers.endswith("12 failed · 0 without an answer")
+    assert max(map(len, drawn(bar, width))) <= width
+    bar.show(attrs.evolve(figures(new=1, created=2), speed=SpeedFigures(0.5, p95=1.44, minute=(0, 0))), 3.0)
+    _, _, pace, answers, _ = [line.strip() for line in drawn(bar, 80)]
+    assert "a second of 0.5 ·" in pace
+    assert answers == "p95 1.4 s · 0 refused (429) · 0 failed · 0 without an answer"
+
+
+def test_programs_get_the_same_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    speed = SpeedFigures(1000.0, p50=0.1, p95=0.18, refused=3, minute=(1, 2))
+    JsonLinesView(JsonLines()).show(attrs.evolve(figures(created=3), speed=speed), 0.0)
+    answers = json.loads(capsys.readouterr().out)["answers"]
+    assert answers == json.loads(json.dumps(speed.facts()))
 
 
 def test_the_bar_says_which_rows_wait_and_when_the_next_look_is() -> None:

@@ -1,4 +1,4 @@
-"""`payments payouts show`: one row with its state, attempts and times; during a run too."""
+"""`payments payouts show`, one row with its state, attempts and times; and `status --watch` of a run."""
 
 from __future__ import annotations
 
@@ -80,19 +80,24 @@ def test_many_attempts_are_shortened_in_the_middle(here: Here, monkeypatch: pyte
     assert "✗ State      in conflict" in printed
 
 
-def test_during_a_run_the_run_itself_is_asked(here: Here, tmp_path: Path) -> None:
+def test_during_a_run_the_run_itself_is_asked_and_watched_to_its_end(here: Here, tmp_path: Path) -> None:
     payouts_file(here.folder, 40)
     here.sandbox.on("payouts.create").respond("slow:100ms", times=None)
-    with started(environment_of(here.sandbox), "run", "june.csv", "--concurrency", "1", cwd=tmp_path) as run:
+    with started(environment_of(here.sandbox), "run", "june.csv", "--concurrency", "2", cwd=tmp_path) as run:
         until(run, 1)
         shown = here("show", "june.csv.ledger", "r40")
         missing = here("show", "june.csv.ledger", "r99")
         facts: dict[str, Any] = json.loads(here("show", "june.csv.ledger", "40", "--json").out)
         (tmp_path / "june.csv.ledger.page.json").write_text("{}")
         silent = here("show", "june.csv.ledger", "r40")
-        run.kill()
-        run.communicate(timeout=30)
+        watched = here("status", "june.csv.ledger", "--watch")
+        assert run.wait(30) == Exit.DONE
     assert "State      not started" in shown.out
     assert f"/rows/{facts['number']}" in shown.out
     missing.assert_one_message(Exit.USAGE, "no row has this key")
+    progress = [line for line in watched.lines if line["step"] == "progress"]
+    assert progress[0]["rows"] == 40
+    assert progress[-1]["answers"]["limit"] == 1000.0
+    assert sum(progress[-1]["answers"]["minute"]) > 0
+    assert (watched.step("batch")["created"], watched.code) == (40, Exit.DONE)
     silent.assert_one_message(Exit.RESUMABLE, "does not answer questions about rows")

@@ -6,6 +6,7 @@ ledger_address  the ledger, a file or a database, without its password
 run             `run`, from the file to the certificate
 workers         `worker`, and the worker processes of `run`
 inspect         `status`, `check`, `export`, `batches` and `workers`: the ledger alone, no key
+row             `show`, one row; status_watch: `status --watch`
 machines        a database's batches and workers, and the commands that steer them
 database        `ledger init`, `upgrade` and `check`
 reconcile       `reconcile`, `retry-failed` and `recover`: the ledger and the service's list

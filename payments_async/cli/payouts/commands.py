@@ -61,14 +61,26 @@ def batch_address(given: str | None, options: Located | None) -> LedgerAddress:
 
 @command()
 def status(
-    ledger: LedgerArgument = None, /, *, options: BatchOptions | None = None, json: JsonFlag = False
+    ledger: LedgerArgument = None,
+    /,
+    *,
+    watch: Flag = False,
+    options: BatchOptions | None = None,
+    json: JsonFlag = False,
 ) -> int:
-    """Where a batch stands, during a run or after. Needs no key."""
+    """Where a batch stands, during a run or after. Needs no key.
+
+    Parameters
+    ----------
+    watch
+        Show it every second until the run ends, or Ctrl-C; without a terminal as JSON lines.
+    """
     from .inspect import status
     from .session import perform
+    from .status_watch import watch_status
 
-    address = batch_address(ledger, options)
-    return perform(lambda context: status(address, context), about=address.shown, as_json=json)
+    address, show = batch_address(ledger, options), watch_status if watch else status
+    return perform(lambda context: show(address, context), about=address.shown, as_json=json, lines=watch)
 
 
 @command()

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..._runtime import SYSTEM, Timer
+from ...bulk.protocol.run_figures import SpeedFigures
 from ...bulk.sources import Source, SourceItem
 from ...bulk.sources import open_source as open_file
 from ...bulk.sources._base import FileStat
@@ -19,7 +20,15 @@ from ...models._masking import clean
 from ...models.common import grouped
 from .._output import INDENT, Show
 from .messages import counted
-from .summary import BatchFigures, Speed, activity_text, duration_text, rate_text
+from .summary import (
+    BatchFigures,
+    Speed,
+    activity_text,
+    answers_text,
+    duration_text,
+    minute_chart,
+    rate_text,
+)
 
 _EVERY: Final = 1.0
 _LEFT: Final = INDENT + 4
@@ -128,7 +137,8 @@ class BarView:
             return
         yield self._bar(figures, options.max_width)
         pad = " " * _LEFT
-        lines = (self._rows(figures), activity_text(figures.activity), self._pace(figures), *_money(figures))
+        activity, speed = activity_text(figures.activity), _speed_lines(figures, options.max_width - _LEFT)
+        lines = (self._rows(figures), activity, self._pace(figures), *speed, *_money(figures))
         for line in filter(None, lines):
             yield Text(pad + line, "dim", no_wrap=True, overflow="ellipsis")
         if self._note:
@@ -160,10 +170,25 @@ class BarView:
             return ""
         left = self._speed.seconds_left(figures.rows - figures.done)
         minute = self._speed.last_minute
-        parts = [rate_text(speed)]
+        parts = [rate_text(speed) + _limit_text(figures.speed)]
         parts += [f"{minute:,} in the last minute"] if minute is not None else []
         parts += [f"{duration_text(left)} left"] if left else []
         return " · ".join(parts)
+
+
+def _limit_text(speed: SpeedFigures | None) -> str:
+    """` of 1,000, closed by a 429`; "" while the limit is unknown."""
+    if speed is None or speed.limit is None:
+        return ""
+    closed = ", closed by a 429" if speed.closed else ""
+    return f" of {speed.limit:,.0f}{closed}" if speed.limit >= 10 else f" of {speed.limit:,.1f}{closed}"
+
+
+def _speed_lines(figures: BatchFigures, width: int) -> Iterator[str]:
+    """The last minute as a chart, and what came back."""
+    if figures.speed is not None and not _is_followed(figures):
+        yield minute_chart(figures.speed, width)
+        yield answers_text(figures.speed)
 
 
 def _is_followed(figures: BatchFigures) -> bool:

@@ -16,10 +16,11 @@ from rich.text import Text
 from ...bulk.ledger_errors import LedgerLocked
 from ...bulk.protocol.run_figures import RowAttempts
 from ...models._masking import clean
+from ...models.common import amount_text
 from .._exit_codes import CommandEnded, Exit
 from .ledger_address import LedgerAddress
 from .session import CommandContext, open_batch
-from .summary import amount_text, duration_text
+from .summary import took_text
 
 _STATES: Final = {
     "NEW": "not started",
@@ -114,7 +115,7 @@ def _show_attempts(facts: Mapping[str, Any], context: CommandContext) -> None:
             table.add_row(f"{attempts.omitted:,} more", "…", "", style="dim")
         answer = clean(attempt.answer) + (", an earlier answer again" if attempt.replayed else "")
         style = "" if answer.startswith("2") else "yellow"
-        table.add_row(_time(attempt.at), Text(answer, style), duration_text(round(attempt.seconds, 3)))
+        table.add_row(_time(attempt.at), Text(answer, style), took_text(attempt.seconds))
     context.show.render(Padding(table, (0, 0, 1, 4), expand=False))
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from typing import Final
 
 import attrs
 
 from ..._request.auth import read_key
 from ..._runtime import SYSTEM
 from ...bulk import BatchReport, ImportReport, PayoutBatch, Progress
+from ...bulk.protocol.run_figures import SpeedFigures
 from ...bulk.sources import Source
+from ...errors import PaymentsError
 from .._exit_codes import CommandEnded, Exit
 from ..batch_page.serving import open_page, serving
 from . import messages
@@ -33,6 +36,9 @@ from .summary import (
     state_table,
 )
 from .workers import pay_with_workers
+
+_SPEED_EVERY: Final = 1.0
+"""Seconds between two readings of what came back."""
 
 _SHOWN = 20
 
@@ -210,24 +216,34 @@ async def _run(
 ) -> BatchReport:
     with context.progress("Paying") as view:
         view.show(figures_of(batch.status()), SYSTEM.monotonic())
+        async with progress.with_speed(view, batch):
+            return await _paid(batch, order, context, progress, view)
 
-        def show(now: Progress) -> None:
-            progress.update(now, view, batch)
 
-        def drain(reason: str) -> None:
-            seconds = duration_text(order.drain)
-            view.note(f"{reason}: finishing what is under way, {seconds} at most; once more cuts it off")
-            batch.stop(reason)
+async def _paid(
+    batch: PayoutBatch,
+    order: RunOptions,
+    context: CommandContext,
+    progress: RunProgress,
+    view: ProgressView,
+) -> BatchReport:
+    def show(now: Progress) -> None:
+        progress.update(now, view, batch)
 
-        if order.workers != 1:
-            paid = await pay_with_workers(order, context, view, show)
-            await batch.refresh()  # what others have recorded
-            if paid.stopped is not None or (order.workers == 0 and order.wait_final is None):
-                return paid
-        with context.interrupts.draining(drain):
-            if order.workers == 0 and order.wait_final is not None:
-                return await batch.follow(order.wait_final, show)
-            return await batch.run(show, **order.pace)  # also what the workers left, and the closing
+    def drain(reason: str) -> None:
+        seconds = duration_text(order.drain)
+        view.note(f"{reason}: finishing what is under way, {seconds} at most; once more cuts it off")
+        batch.stop(reason)
+
+    if order.workers != 1:
+        paid = await pay_with_workers(order, context, view, show)
+        await batch.refresh()  # what others have recorded
+        if paid.stopped is not None or (order.workers == 0 and order.wait_final is None):
+            return paid
+    with context.interrupts.draining(drain):
+        if order.workers == 0 and order.wait_final is not None:
+            return await batch.follow(order.wait_final, show)
+        return await batch.run(show, **order.pace)  # also what the workers left, and the closing
 
 
 @attrs.define
@@ -237,10 +253,31 @@ class RunProgress:
     wait_final: float | None
     decided: float | None = None
     """Time at which every row was decided, by the monotonic clock; None before that."""
+    _speed: SpeedFigures | None = None
+    _latest: BatchFigures | None = None
+
+    @asynccontextmanager
+    async def with_speed(self, view: ProgressView, batch: PayoutBatch) -> AsyncIterator[None]:
+        """Context in which the view shows what came back, read anew every second."""
+        reading = asyncio.ensure_future(self._read_speed(view, batch))
+        try:
+            yield
+        finally:
+            reading.cancel()
+            await asyncio.wait([reading])
+
+    async def _read_speed(self, view: ProgressView, batch: PayoutBatch) -> None:
+        while True:
+            with suppress(PaymentsError):  # the run itself finds out what is wrong
+                self._speed = SpeedFigures.of(await batch.series(), SYSTEM.now().timestamp())
+            if self._latest is not None and self.decided is None:
+                view.show(attrs.evolve(self._latest, speed=self._speed), SYSTEM.monotonic())
+            await SYSTEM.sleep(_SPEED_EVERY)
 
     def update(self, progress: Progress, view: ProgressView, batch: PayoutBatch) -> None:
         """Show what the latest commit changed."""
-        figures, at = figures_of(progress), SYSTEM.monotonic()
+        figures, at = attrs.evolve(figures_of(progress), speed=self._speed), SYSTEM.monotonic()
+        self._latest = figures
         if figures.done < figures.rows:
             view.show(figures, at)
             return

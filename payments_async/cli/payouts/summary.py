@@ -14,6 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from ...bulk import BatchReport, Progress
+from ...bulk.protocol.run_figures import SpeedFigures
 from ...models.common import amount_text, grouped
 
 Money = Mapping[str, Decimal]
@@ -60,6 +61,8 @@ class BatchFigures:
     """None where it was not counted."""
     activity: Mapping[str, Any] | None = None
     """The run's activity, by the names of `bulk.Activity`; None without a run."""
+    speed: SpeedFigures | None = None
+    """What came back, and how fast; None where it was not read."""
 
     @classmethod
     def of(
@@ -105,7 +108,16 @@ class BatchFigures:
         }
         ended = {} if self.ended is None else attrs.asdict(self.ended)
         activity = self.activity or {}
-        return {"rows": self.rows, "done": self.done, **self.counts, **ended, **activity, "sums": sums}
+        speed = {} if self.speed is None else {"answers": self.speed.facts()}
+        return {
+            "rows": self.rows,
+            "done": self.done,
+            **self.counts,
+            **ended,
+            **activity,
+            **speed,
+            "sums": sums,
+        }
 
 
 @attrs.define
@@ -158,6 +170,31 @@ def activity_text(activity: Mapping[str, Any] | None, since: float = 0.0) -> str
 def rate_text(per_second: float) -> str:
     """`1,135 a second`; below ten with a tenth."""
     return f"{per_second:,.1f} a second" if per_second < 10 else f"{per_second:,.0f} a second"
+
+
+def took_text(seconds: float) -> str:
+    """`4 ms`, `180 ms`, `1.4 s`: how long an answer took."""
+    return f"{max(seconds * 1000, 1):.0f} ms" if seconds < 0.9995 else duration_text(round(seconds, 1))
+
+
+def answers_text(speed: SpeedFigures) -> str:
+    """`p95 180 ms · 3 refused (429) · 12 failed · 1 without an answer`, from the first answer on."""
+    parts = [] if speed.p95 is None else [f"p95 {took_text(speed.p95)}"]
+    parts += [f"{speed.refused:,} refused (429)", f"{speed.failed:,} failed"]
+    return " · ".join([*parts, f"{speed.no_answer:,} without an answer"])
+
+
+_BLOCKS: Final = "▁▂▃▄▅▆▇█"
+
+
+def minute_chart(speed: SpeedFigures, width: int) -> str:
+    """`▁▂▅█▇▇  peak 310 a second`: payouts in each of the last seconds, 60 at most, in so many columns."""
+    peak = max(speed.minute, default=0)
+    text = f"  peak {rate_text(peak)}"
+    if not peak:
+        return ""
+    highest, shown = len(_BLOCKS) - 1, speed.minute[-max(width - len(text), 8) :]
+    return "".join(_BLOCKS[round(each / peak * highest)] if each else " " for each in shown) + text
 
 
 def duration_text(seconds: float) -> str:
