@@ -394,8 +394,8 @@ def test_without_an_extra_every_command_says_what_to_install(
     if is_database:
         monkeypatch.setenv("PAYMENTS_LEDGER", "postgresql://127.0.0.1:9/payroll")
     ledger = [] if is_database else ["x.ledger"]
-    commands = [["run", "x.csv"], ["export", *ledger, "x.out"]]
-    commands += [[name, *ledger] for name in ("status", "check", "reconcile", "retry-failed")]
+    commands = [["run", "x.csv"], ["export", *ledger, "x.out"], ["show", *ledger, "x"]]
+    commands += [[name, *ledger] for name in ("status", "watch", "check", "reconcile", "retry-failed")]
     commands += [[name] for name in ("worker", "batches", "workers", "pause", "resume", "recover")]
     commands += [["cancel-rest"], ["drain", "x"], ["ledger", "check"]]
     code = (
