@@ -263,7 +263,9 @@ def _class_text(low: float, high: float) -> str:
 
 
 def time_text(seconds: float) -> str:
-    """`0.8 ms`, `120 ms`, `1.4 s`, `12 s`."""
+    """`0`, `0.8 ms`, `120 ms`, `1.4 s`, `12 s`."""
+    if not seconds:
+        return "0"
     if seconds < 0.001:
         return f"{seconds * 1000:.1f} ms"
     if seconds < 0.9995:

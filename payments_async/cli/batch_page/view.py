@@ -9,6 +9,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from ...bulk import BatchReport, RowState, RowView
+from ...bulk.protocol.records import HIDDEN
 from ...models._masking import clean
 from ...models.common import amount_text
 from ..payouts import messages
@@ -57,6 +58,7 @@ def batch_context(now: BatchSnapshot) -> Context:
         "rows": figures.rows - figures.counts["cancelled"],
         "pace": _pace(now, rate, left),
         "waits": activity_text(figures.activity),
+        "is_waiting": bool(now.report.activity and now.report.activity.waiting),
         "parts": charts.stacked(_parts(figures)),
         "speed": charts.speed_chart(series, left),
         "times": charts.time_chart(series.times),
@@ -77,6 +79,7 @@ def row_context(now: BatchSnapshot, row: RowView) -> Context:
     return {
         **_common(now),
         "row": row,
+        "key": _key(row),
         "tone": tone,
         "word": word,
         "amount": amount_text(row.currency, row.amount),
@@ -98,7 +101,7 @@ def row_context(now: BatchSnapshot, row: RowView) -> Context:
             for place, each in enumerate(attempts)
         ],
         "inspector": _inspector(now, row),
-        "show": now.ledger.command("show", row.row_key if row.row_key != "***" else str(row.number)),
+        "show": now.ledger.command("show", str(row.number) if row.row_key == HIDDEN else row.row_key),
     }
 
 
@@ -210,7 +213,7 @@ def _line(row: RowView) -> dict[str, object]:
     tone, word = _happened(row)
     return {
         "number": row.number,
-        "key": row.row_key if row.row_key != "***" else f"row {row.number}",
+        "key": _key(row),
         "reference": row.reference,
         "short": shortened(row.reference),
         "amount": amount_text(row.currency, row.amount),
@@ -219,6 +222,11 @@ def _line(row: RowView) -> dict[str, object]:
         "reason": row.failure_message,
         "attempts": str(row.attempts),
     }
+
+
+def _key(row: RowView) -> str:
+    """The row's key; its number where that is masked."""
+    return f"row {row.number}" if row.row_key == HIDDEN else row.row_key
 
 
 def _happened(row: RowView) -> tuple[str, str]:
@@ -283,7 +291,7 @@ def _certificate(found: Mapping[str, Any] | None) -> Context | None:
                 ),
                 amount_text(currency, Decimal(total)),
             )
-            for currency, total in found["totals"].items()
+            for currency, total in sorted(found["totals"].items())
         ],
         "facts": [
             ("Batch", found["batch_id"]),

@@ -27,8 +27,8 @@ _RESUME: Final = "The same `run` command resumes the batch; nothing is paid twic
 _RAISE: Final = "Raise that limit and run the same command again to resume; nothing is paid twice."
 _FIX: Final = "Fix that and run the same command again to resume; nothing is paid twice."
 _CORRECT: Final = (
-    "Correct the rejected rows in the file and run it with --accept-edits; where the service would take them "
-    "as they are now, make them new with"
+    "Correct the rejected rows in the file and run it with `--accept-edits`; where the service would take "
+    "them as they are now, make them new with"
 )
 _EXAMINE: Final = (
     "If a row in conflict names the payout that has its reference, examine that payout before you pay the "

@@ -65,6 +65,8 @@ function listen() {
     await soon();
     stream?.close();
     say("off", "final");
+    // its server is gone: the footer says what opens the page again
+    document.querySelectorAll("a[href^='/']").forEach((one) => one.removeAttribute("href"));
   });
 }
 document.addEventListener("visibilitychange", listen);

@@ -1,0 +1,82 @@
+"""The page of a batch: a real run with faults, watched from its first payouts to its certificate."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from payments_async.cli._exit_codes import Exit
+from payments_async.cli.batch_page.address_file import ask_running
+from payments_async.sandbox import Sandbox, SandboxLimits
+from tests.browser.visitor import Visitor
+from tests.support.payout_command import environment_of, payouts_file, started, until
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+ROWS = 300
+
+
+async def test_a_run_with_faults_is_watched_to_its_certificate(
+    visit: Callable[..., Awaitable[Visitor]], tmp_path: Path
+) -> None:
+    payouts_file(tmp_path, ROWS)
+    with Sandbox(limits=SandboxLimits.off()) as sandbox:
+        sandbox.on("payouts.create", amount="4.07").respond("http:422")
+        sandbox.on("payouts.create", amount="5.07").respond("http:503", times=2)
+        sandbox.on("payouts.create").respond("slow:0.3s", times=ROWS)
+        arguments = ("run", "june.csv", "--concurrency", "4")
+        with started(environment_of(sandbox), *arguments, cwd=tmp_path) as run:
+            await asyncio.to_thread(until, run, 1)
+
+            async def link() -> str:
+                found = await ask_running(str(tmp_path / "june.csv.ledger"), run.pid, "/api/open")
+                assert found is not None
+                return str(found["url"])
+
+            visitor = await visit(width=1280, alone=True)
+            await visitor.open(await link())
+            page = visitor.page
+            await visitor.sees("june.csv")
+            assert "token" not in page.url
+            await page.locator("#live").get_by_text("live").wait_for()
+            await page.get_by_role("img", name="under way").wait_for()
+            await page.get_by_role("img", name="a second on average").wait_for()
+            await page.get_by_role("link", name="r4").wait_for()
+            await page.get_by_text("As a table").click()  # and it stays open when the figures change
+            before = await page.locator(".key").inner_text()
+            await page.wait_for_function(
+                "now => document.querySelector('.key').innerText !== now", arg=before
+            )
+            assert await page.get_by_role("cell", name="no answer").is_visible()
+            for scheme, width in (("dark", 1280), ("light", 390)):
+                await visitor.looks(scheme, width)
+                assert await visitor.violations() == []
+                assert await visitor.measure("document.documentElement.scrollWidth") <= width
+                await visitor.picture(f"batch-paying-{scheme}-{width}")
+
+            plain = await visit(java_script=False, alone=True)
+            await plain.open(await link())
+            await plain.sees("june.csv")
+            assert "anew every 5 seconds" in await plain.page.locator("footer p").first.inner_text()
+
+            await page.get_by_role("link", name="r4").focus()
+            await page.keyboard.press("Enter")
+            await visitor.sees("r4")
+            await page.locator(".timeline").get_by_text("422").wait_for()
+            assert await visitor.violations() == []
+            await page.go_back()
+            sandbox.clear_rules()
+            await page.get_by_role("heading", name="Certified").wait_for(timeout=60_000)
+            assert await page.locator("#state").inner_text() == "complete, 1 row failed"
+            await page.locator("#live").get_by_text("final").wait_for()
+            assert await page.get_by_role("link", name="r4").count() == 0  # its server is gone
+            assert await visitor.violations() == []
+            await page.emulate_media(media="print")
+            assert not await page.locator("footer").is_visible()
+            assert await page.get_by_role("heading", name="Certified").is_visible()
+            await visitor.picture("batch-certificate-print")
+            await asyncio.to_thread(run.communicate, timeout=40)
+        assert run.returncode == Exit.REFUSED
