@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from payments_async.sandbox.checkout import pages
 from tests.browser.sales import Sale, begins
 from tests.browser.visitor import Visitor
 
@@ -20,13 +21,14 @@ Visit = Callable[..., Awaitable[Visitor]]
 
 @pytest.mark.parametrize("java_script", [True, False])
 async def test_on_a_wide_screen_paying_and_approving_is_one_screen(
-    sell: Callable[..., Sale], visit: Visit, java_script: bool
+    sell: Callable[..., Sale], visit: Visit, java_script: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(pages, "RELOAD_AFTER", 1)
     sale, payer = sell(), await visit(width=1280, java_script=java_script)
     await begins(payer, sale, "Mobile money")
     await payer.sees("Approve on your phone")
     approve = payer.page.frame_locator("iframe").get_by_role("button", name="Approve")
-    if java_script:  # else the page looks again every three seconds, in the midst of this
+    if java_script:  # else the page looks again every second, in the midst of this
         await payer.page.get_by_text("Hide the simulated phone").click()
         await approve.wait_for(state="hidden")
         await payer.page.get_by_text("Show the simulated phone").click()

@@ -332,6 +332,9 @@ def test_a_phone_number_is_asked_for_as_the_payers_country_writes_it(
 def test_a_country_without_an_example_gets_none(api: Api) -> None:
     payer = visit(api, restriction={"country_code": "de"})
     assert ">With or without the country code<" in payer.look("?method=sandbox_mobile")
+    refused = payer.pay("sandbox_mobile", phone="1").body.decode()
+    assert refused.count(">Enter a phone number of 7 to 15 digits<") == 1
+    assert refused.count("Enter a phone number of 7 to 15 digits<") == 2
 
 
 @pytest.mark.parametrize("phone", ["0244123456", "+233 244 123 456"])

@@ -177,7 +177,7 @@ const typedCard = ({ target }) => {
 };
 
 const practise = (list) => {
-  for (const row of list.querySelectorAll("li:not(:has(button))")) {
+  for (const row of list.querySelectorAll("li")) {
     const button = document.createElement("button");
     button.type = "button";
     button.append(...row.childNodes);
@@ -208,15 +208,17 @@ const address = () => {
 };
 
 const relocate = async (select) => {
-  const old = document.querySelector("#methods");
+  const asked = select.value;
   const page = await read(address());
-  const fresh = page.querySelector("#methods");
-  if (!fresh || !old.isConnected) return;
-  for (const input of old.querySelectorAll(".field input")) {
-    const twin = fresh.querySelector(`#${input.id}`);
-    if (twin) twin.value = input.value;
-  }
+  await released();
+  const [old, fresh] = [document, page].map((one) => one.querySelector("#methods"));
+  if (!old || !fresh || select.value !== asked) return;
+  const chosen = old.querySelector(":checked");
+  if (chosen) fresh.querySelector(`[value="${chosen.value}"]`).checked = true;
+  for (const input of old.querySelectorAll(".field input")) fresh.querySelector(`#${input.id}`).value = input.value;
+  const focused = old.contains(document.activeElement) && document.activeElement.id;
   old.replaceWith(fresh);
+  if (focused) document.getElementById(focused)?.focus();
   enhanceCards(fresh);
   select.parentElement.querySelector("svg").replaceWith(page.querySelector(".select svg"));
 };
