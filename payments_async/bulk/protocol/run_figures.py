@@ -161,8 +161,17 @@ class RunSeries:
     @property
     def total(self) -> SeriesBucket:
         """All buckets in one, for its counts and its closed seconds; `at` and `seconds` span all of them."""
-        begin, end = self.begin or 0, self.end or 1
-        return sum_of(self.buckets, SeriesBucket(begin, end - begin))
+        begin, end, all_of = self.begin or 0, self.end or 1, self.buckets
+        return SeriesBucket(
+            begin,
+            end - begin,
+            sum(each.created for each in all_of),
+            sum(each.refused for each in all_of),
+            sum(each.failed for each in all_of),
+            sum(each.no_answer for each in all_of),
+            max((each.limit for each in all_of if each.limit is not None), default=None),
+            sum(each.closed for each in all_of),
+        )
 
     @classmethod
     def of(cls, buckets: Iterable[SeriesBucket], times: AnswerTimes, *, most: int = MOST_BUCKETS) -> Self:
@@ -195,13 +204,6 @@ class RunSeries:
         inside = (each for each in self.buckets if each.at + each.seconds > first and each.at < last)
         found = _merged(inside, seconds)
         return tuple(found.get(at, SeriesBucket(at, seconds)) for at in range(first, last, seconds))
-
-
-def sum_of(buckets: Iterable[SeriesBucket], start: SeriesBucket) -> SeriesBucket:
-    """Add buckets to the first one, which gives the place."""
-    for each in buckets:
-        start = start + each
-    return start
 
 
 def _merged(buckets: Iterable[SeriesBucket], seconds: int) -> dict[int, SeriesBucket]:
