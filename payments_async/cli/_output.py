@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Annotated, Protocol
 
+import attrs
 from cyclopts import Parameter
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 from rich.text import Text
 
@@ -35,6 +36,7 @@ JsonProgressFlag = Annotated[
 ]
 """The `--json` flag of a command that shows its progress."""
 
+_ANY_WIDTH = 1_000
 INDENT = 11
 """Columns that a step's name takes."""
 
@@ -126,6 +128,20 @@ class Terminal:
         with Progress(*columns, console=self._console, transient=True) as bar:
             task = bar.add_task(name, total=total)
             yield lambda: bar.advance(task)
+
+
+@attrs.frozen
+class FirstThatFits:
+    """The first of these that is no wider than the terminal, else the last: no figure is cut off."""
+
+    renderables: Sequence[RenderableType]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield it."""
+        *wide, last = self.renderables
+        free = options.update(max_width=_ANY_WIDTH)
+        fits = (each for each in wide if console.measure(each, options=free).maximum <= options.max_width)
+        yield next(fits, last)
 
 
 class JsonLines:

@@ -103,7 +103,7 @@ def test_a_run_is_one_worker_and_certifies(here: Here) -> None:
     )
 
 
-def test_people_get_tables(here: Here) -> None:
+def test_people_get_tables(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     assert here("run", "june.csv", *NAMED, "--detach").code == Exit.DONE
     printed = here("status", *NAMED).out
     assert "· Batch      nothing was sent yet" in printed
@@ -114,6 +114,9 @@ def test_people_get_tables(here: Here) -> None:
     assert table[-2].split() == ["june", "open", "6", "0", "0/3"]
     assert "as it was written" in here("check", *NAMED).out
     assert "0 workers" in here("workers").out
+    for columns, line in (("60", ["june", "open", "6", "0"]), ("30", ["Chunks", "0/3"])):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert here("batches").out.splitlines()[-2].split() == line
 
 
 def test_a_damaged_batch_is_named_and_the_others_are_listed(here: Here, database: str) -> None:
@@ -157,6 +160,15 @@ def test_a_workers_id_is_whole_on_any_terminal_and_one_that_is_gone_has_no_speed
     (gone,) = (line for line in table.splitlines() if line.split()[:1] == ["2e2e2e2e"])
     assert ("56,789" in live, "56,789" in gone, "gone" in gone) == (True, False, True)
     assert ("0.1.0" in live) == has_version
+    monkeypatch.setenv("COLUMNS", "50")
+    narrow = here("workers").out.splitlines()
+    assert narrow[4:8] == [
+        "  1f1f1f1f",
+        f"    Host      {'pay-' * 9}",
+        "    Process   24546",
+        "    Version   0.1.0",
+    ]
+    assert max(map(len, narrow[2:])) <= 50
 
 
 def test_a_worker_that_is_gone_is_drained_only_should_it_come_back(here: Here, database: str) -> None:

@@ -309,6 +309,13 @@ def test_many_currencies_are_shown_below_each_other() -> None:
     printed = drawn(state_table(BatchFigures.of({"CREATED": 5}, sums)), 80)
     assert max(map(len, printed)) <= 80
     assert sum("1,000,000,000,000" in line for line in printed) == 5
+    del sums["KES"], sums["NGN"], sums["XAF"]
+    for width, beside in ((50, False), (80, True)):
+        printed = drawn(state_table(BatchFigures.of({"CREATED": 5}, sums, ArrivedCounts(1, 1, 3))), width)
+        assert max(map(len, printed)) <= width
+        assert sum("1,000,000,000,000" in line for line in printed) == 2
+        assert any("GHS" in line and "XOF" in line for line in printed) is beside
+        assert any("not final yet" in line for line in printed)
 
 
 async def test_lines_come_at_most_once_a_second(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,14 +9,13 @@ from typing import Final
 
 import attrs
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, ConsoleOptions, RenderResult
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from ...models import Checkout
 from ...models.common import amount_text
-from .._output import Show
+from .._output import FirstThatFits, Show
 from .compare import Figures
 from .payout_file import CURRENCY, FAULTS, DemoPayout, total
 
@@ -41,8 +40,6 @@ _GROUPS: Final[tuple[tuple[tuple[str, Callable[[Figures], str]], ...], ...]] = (
     ),
 )
 """The lines of the table, in groups with a rule between them."""
-
-_ANY_WIDTH: Final = 1_000
 
 
 def show_plan(file: Path, rows: Sequence[DemoPayout], show: Show) -> None:
@@ -84,23 +81,10 @@ def show_figures(figures: Figures, show: Show) -> None:
 def show_result(results: Sequence[Figures], show: Show) -> None:
     """Show all figures side by side, and whether the books agree."""
     show.heading("Both", "counted from the clients' events and in the simulated service's own books")
-    show.render(_Comparison(results))
+    show.render(FirstThatFits([_table(results), _lists(results)]))
     agree = not any(figures.problems for figures in results)
     text = "the books agree: nothing lost, nothing paid twice" if agree else "THE BOOKS DO NOT AGREE"
     show.step("Result", text, good=agree, clients=[attrs.asdict(figures) for figures in results])
-
-
-@attrs.frozen
-class _Comparison:
-    """The figures side by side, or one after the other where the table does not fit."""
-
-    results: Sequence[Figures]
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        table = _table(self.results)
-        wanted = console.measure(table, options=options.update(max_width=_ANY_WIDTH)).maximum
-        fits = wanted <= options.max_width
-        yield table if fits else _lists(self.results)
 
 
 def _table(results: Sequence[Figures]) -> Padding:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.box import SIMPLE_HEAD
-from rich.console import JustifyMethod
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -18,6 +17,7 @@ from ...bulk.ledger_errors import LedgerDamaged, LedgerError, LedgerLocked
 from ...bulk.protocol.leases import LEASE, BatchState
 from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit
+from .._output import FirstThatFits
 from . import messages
 from .ledger_address import LedgerAddress
 from .machines import BatchView, no_worker, run_command, view_of, views_in, worker_facts
@@ -41,8 +41,9 @@ if TYPE_CHECKING:
 _SHORT: Final = 8
 """Signs of a worker's id in a table: enough for `drain`."""
 _SHOWN = 20
-_WIDE: Final = 1000
-"""Columns of a terminal that has room for any table."""
+_FOLDED: Final = 12
+"""Signs of a name in a line of a narrow table."""
+_GONE: Final = "gone"
 
 
 async def status(ledger: LedgerAddress, context: CommandContext) -> Exit:
@@ -185,31 +186,53 @@ async def batches(ledger: LedgerAddress, context: CommandContext) -> Exit:
     return Exit.DONE
 
 
-def _batches_table(found: Sequence[BatchView]) -> Padding:
-    names = ("", "State", "Rows", "Done", "In doubt", "Chunks", "A minute", "Left")
-    table = _table(*names, left=2)
+def _batches_table(found: Sequence[BatchView]) -> FirstThatFits:
+    rows = []
     for view in found:
         figures, chunks, left = view.figures, view.chunks, view.seconds_left
-        table.add_row(
-            Text(clean(view.batch_id)),
-            str(view.state),
-            f"{figures.rows:,}",
-            f"{figures.done:,}",
-            f"{figures.counts['in_doubt']:,}" if figures.counts["in_doubt"] else "",
-            f"{chunks['done']:,}/{view.batch.facts.chunks:,}",
-            f"{view.per_minute:,.0f}" if view.workers else "",
-            "" if left is None else duration_text(left),
+        rows.append(
+            {
+                "Batch": clean(view.batch_id),
+                "State": str(view.state),
+                "Rows": f"{figures.rows:,}",
+                "Done": f"{figures.done:,}",
+                "In doubt": f"{figures.counts['in_doubt']:,}" if figures.counts["in_doubt"] else "",
+                "Chunks": f"{chunks['done']:,}/{view.batch.facts.chunks:,}",
+                "A minute": f"{view.per_minute:,.0f}" if view.workers else "",
+                "Left": "" if left is None else duration_text(left),
+            }
         )
+    return _fitting(rows, without=("Chunks", "A minute"))
+
+
+def _fitting(rows: Sequence[Mapping[str, str]], *, without: Sequence[str]) -> FirstThatFits:
+    """A table: if need be without the first of these columns, or all of them and names folded; else a list."""
+    folded = [{name: _folded(cell) for name, cell in row.items()} for row in rows]
+    return FirstThatFits([_table(rows), _table(rows, without[:1]), _table(folded, without), _list(rows)])
+
+
+def _folded(name: str) -> str:
+    return "\n".join(name[start : start + _FOLDED] for start in range(0, len(name), _FOLDED))
+
+
+def _table(rows: Sequence[Mapping[str, str]], without: Collection[str] = ()) -> Padding:
+    """A table whose first two columns are text, and the others figures. What is gone is dim."""
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    names = [name for name in rows[0] if name not in without]
+    for number, name in enumerate(names):
+        table.add_column(name, justify="left" if number < 2 else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(Text(row[name]) for name in names), style="dim" if row.get("Note") == _GONE else "")
     return Padding(table, (1, 0, 1, 2), expand=False)
 
 
-def _table(*names: str, left: int, folded: int = 0) -> Table:
-    """A table whose first columns are text, and the others figures. A narrow terminal folds one column."""
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for number, name in enumerate(names):
-        justify: JustifyMethod = "left" if number < left else "right"
-        table.add_column(name, justify=justify, no_wrap=number != folded, overflow="fold")
-    return table
+def _list(rows: Sequence[Mapping[str, str]]) -> Text:
+    """The same, a line for each figure."""
+    lines = []
+    for row in rows:
+        title, *rest = row.items()
+        lines += ["", f"  {title[1]}", *(f"    {name:<9} {value}" for name, value in rest if value)]
+    return Text("\n".join([*lines, ""]))
 
 
 async def _status_in_database(ledger: LedgerAddress, context: CommandContext) -> Exit:
@@ -290,32 +313,25 @@ async def workers(ledger: LedgerAddress, context: CommandContext) -> Exit:
         for worker in found:
             context.show.step("Worker", "", good=worker.silent < LEASE, **worker_facts(worker))
     elif found:
-        table = _workers_table(found, versions=True)
-        console = context.console
-        if console.measure(table, options=console.options.update(width=_WIDE)).maximum > console.width:
-            table = _workers_table(found, versions=False)
-        context.show.render(table)
+        context.show.render(_workers_table(found))
     return Exit.DONE
 
 
-def _workers_table(found: Sequence[ListedWorker], *, versions: bool) -> Padding:
-    version = ("Version",) if versions else ()
-    names = ("Worker", "Host", "Process", *version, "Chunks", "Rows", "A minute", "Seen", "")
-    table = _table(*names, left=2, folded=1)
-    table.columns[0].min_width = _SHORT
+def _workers_table(found: Sequence[ListedWorker]) -> FirstThatFits:
+    rows = []
     for worker in found:
         is_gone = worker.silent >= LEASE
-        note = "gone" if is_gone else "draining" if worker.is_draining else ""
-        table.add_row(
-            worker.id[:_SHORT],
-            Text(clean(worker.host)),
-            str(worker.pid),
-            *((Text(clean(worker.version)),) if versions else ()),
-            f"{len(worker.leased_chunks)} of {worker.slots}",
-            f"{worker.rows:,}",
-            "" if is_gone else f"{worker.per_minute:,.0f}",
-            f"{duration_text(worker.silent)} ago",
-            note,
-            style="dim" if is_gone else "",
+        rows.append(
+            {
+                "Worker": worker.id[:_SHORT],
+                "Host": clean(worker.host),
+                "Process": str(worker.pid),
+                "Version": clean(worker.version),
+                "Chunks": f"{len(worker.leased_chunks)} of {worker.slots}",
+                "Rows": f"{worker.rows:,}",
+                "A minute": "" if is_gone else f"{worker.per_minute:,.0f}",
+                "Seen": f"{duration_text(worker.silent)} ago",
+                "Note": _GONE if is_gone else "draining" if worker.is_draining else "",
+            }
         )
-    return Padding(table, (1, 0, 1, 2), expand=False)
+    return _fitting(rows, without=("Version", "Process", "Chunks"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from functools import reduce
 from typing import Any, Final
@@ -16,6 +16,7 @@ from rich.table import Table
 from ...bulk import BatchReport, Progress
 from ...bulk.protocol.run_figures import SpeedFigures
 from ...models.common import amount_text, grouped
+from .._output import FirstThatFits
 
 Money = Mapping[str, Decimal]
 """{currency: sum, major units}."""
@@ -219,16 +220,21 @@ _NAMES: Final = {
     "cancelled": "Cancelled",
 }
 _ALWAYS: Final = ("created", "rejected", "in_doubt")
-_MOST: Final = 3
-"""Currencies that fit side by side into 80 columns."""
 
 
-def state_table(figures: BatchFigures) -> Padding:
-    """The table. States without rows are left out, except the most important ones."""
+def state_table(figures: BatchFigures) -> FirstThatFits:
+    """The table. States without rows are left out, except the most important ones.
+
+    Currencies that have no room side by side come below it.
+    """
+    beside, below = _states(figures, [*figures.sums]), _with_list(_states(figures, []), figures)
+    return FirstThatFits([Padding(table, (1, 0, 1, 4), expand=False) for table in (beside, below)])
+
+
+def _states(figures: BatchFigures, beside: Sequence[str]) -> Table:
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("")
     table.add_column("Rows", justify="right", min_width=9)
-    beside = [*figures.sums] if len(figures.sums) <= _MOST else []
     for currency in beside:
         table.add_column(currency, justify="right", min_width=12)
     shown = [state for state in STATES if figures.counts[state] or state in _ALWAYS]
@@ -246,7 +252,7 @@ def state_table(figures: BatchFigures) -> Padding:
             table.add_row(f"  {fate}", f"{number:,}", style=shade, end_section=is_end)
     totals = (grouped(figures.sum_of(currency, *STATES)) for currency in beside)
     table.add_row("All", f"{figures.rows:,}", *totals)
-    return Padding(table if beside else _with_list(table, figures), (1, 0, 1, 4), expand=False)
+    return table
 
 
 def _ended(figures: BatchFigures) -> list[tuple[str, int, str]]:
@@ -269,7 +275,7 @@ def _with_list(table: Table, figures: BatchFigures) -> Table:
     both.add_row("")
     money = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name in ("", "Created", "All"):
-        money.add_column(name, justify="right" if name else "left", min_width=12)
+        money.add_column(name, justify="right" if name else "left", min_width=12 if name else None)
     for currency in figures.sums:
         created, total = figures.sum_of(currency, "created"), figures.sum_of(currency, *STATES)
         money.add_row(currency, grouped(created), grouped(total))
