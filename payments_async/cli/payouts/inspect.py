@@ -206,7 +206,7 @@ def _batches_table(found: Sequence[BatchView]) -> FirstThatFits:
 
 
 def _fitting(rows: Sequence[Mapping[str, str]], *, without: Sequence[str]) -> FirstThatFits:
-    """A table: if need be without the first of these columns, or all of them and names folded; else a list."""
+    """A table: if need be without the first of these columns, or all, with names folded; else a list."""
     folded = [{name: _folded(cell) for name, cell in row.items()} for row in rows]
     return FirstThatFits([_table(rows), _table(rows, without[:1]), _table(folded, without), _list(rows)])
 
