@@ -60,7 +60,7 @@ PHONE = PayerField(
 PAYER_NAME = PayerField(
     "payer_name",
     Text("Name on the account"),
-    Text("As your bank knows it"),
+    Text("As it appears at your bank"),
     Text("Enter the name on the account"),
     "name",
     "text",

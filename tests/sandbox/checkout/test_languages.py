@@ -170,14 +170,3 @@ def test_a_language_alone_in_the_address_chooses_nothing() -> None:
     assert "Comment souhaitez-vous payer" in again
     assert f'href="{path}?country=BJ&amp;lang=ar"' in again
     assert "Saldo guardado" in sandbox.handle("GET", f"{path}?lang=&country=BJ").body.decode()
-
-
-def test_a_country_without_an_example_has_none_in_the_problem_with_a_number() -> None:
-    sandbox = Sandbox(clock=VirtualClock.frozen())
-    made = Api(sandbox, sandbox.api_key).checkout(restriction={"country_code": "DE"}).data["checkout"]
-    path = f"/checkout/{made['id']}?lang=pt"
-    page = sandbox.handle("GET", path).body.decode()
-    assert "Alemanha" in page
-    form = {**Read(page).hidden, "method": "sandbox_mobile", "sandbox_mobile-phone": "12"}
-    answer = sandbox.handle("POST", path, None, urlencode(form).encode()).body.decode()
-    assert "Insira um número de telefone com 7 a 15 dígitos</p>" in answer

@@ -333,7 +333,6 @@ def test_a_country_without_an_example_gets_none(api: Api) -> None:
     payer = visit(api, restriction={"country_code": "de"})
     assert ">With or without the country code<" in payer.look("?method=sandbox_mobile")
     refused = payer.pay("sandbox_mobile", phone="1").body.decode()
-    assert refused.count(">Enter a phone number of 7 to 15 digits<") == 1
     assert refused.count("Enter a phone number of 7 to 15 digits<") == 2
 
 
