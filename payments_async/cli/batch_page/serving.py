@@ -7,11 +7,12 @@ import os
 import sys
 import webbrowser
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 import attrs
 
 from ...bulk import PayoutBatch
+from ...bulk.ledger_errors import LedgerError
 from .._output import Show
 from ..payouts.ledger_address import LedgerAddress
 from ..payouts.progress import ProgressView
@@ -76,7 +77,7 @@ class RunPage:
         try:
             yield
         finally:
-            if not batch._ledger.is_empty:
+            with suppress(LedgerError):  # nothing was imported, or it was discarded
                 self.source.ledger = self.ledger.of_batch(batch.status().batch_id)
             if not self.ledger.is_database:
                 address_file.withdraw(self.ledger.text)
