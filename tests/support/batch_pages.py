@@ -75,7 +75,7 @@ def row(number: int, **changes: Any) -> RowView:
         "attempts": RowAttempts(3, attempts),
         "first_sent": BEGAN + 0.2,
         "last_sent": BEGAN + 5.1,
-        "base_url": "https://api.example.test/v1",
+        "base_url": BINDING.base_url,
         "account": {"instrument": {"type": "phone", "phone_number": "***", "country": "GH"}, "customer": {}},
     }
     return RowView(**{**facts, **changes})

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote, urlsplit
 
 from ...bulk import BatchReport, RowState, RowView
 from ...bulk.protocol.records import HIDDEN
@@ -14,6 +13,7 @@ from ...models._masking import clean
 from ...models.common import amount_text
 from ..payouts import messages
 from ..payouts.messages import counted
+from ..payouts.row import inspector_page
 from ..payouts.summary import BatchFigures, activity_text, duration_text, figures_of, rate_text
 from . import charts
 from .source import BatchSnapshot
@@ -23,7 +23,6 @@ FOLDER: Final = Path(__file__).parent
 _LONG_NAME: Final = 40
 _SHORT: Final = (8, 6)
 """Signs of a long reference that are shown of its beginning and its end."""
-_LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 _WORKING: Final[Mapping[str, tuple[str, str]]] = {
     "waiting": ("wait", "waiting for rows in doubt"),
     "following": ("work", "following the payouts"),
@@ -100,7 +99,7 @@ def row_context(now: BatchSnapshot, row: RowView) -> Context:
             }
             for place, each in enumerate(attempts)
         ],
-        "inspector": _inspector(now, row),
+        "inspector": inspector_page(row.facts()),
         "show": now.ledger.command("show", str(row.number) if row.row_key == HIDDEN else row.row_key),
     }
 
@@ -221,6 +220,7 @@ def _line(row: RowView) -> dict[str, object]:
         "word": word,
         "reason": row.failure_message,
         "attempts": str(row.attempts),
+        "at_once": row.state is RowState.CREATED,
     }
 
 
@@ -259,16 +259,6 @@ def _facts(row: RowView) -> list[tuple[str, str]]:
         ("Last sent", charts.moment(row.last_sent) + " UTC" if row.last_sent else None),
     ]
     return [(name, clean(text)) for name, text in found if text]
-
-
-def _inspector(now: BatchSnapshot, row: RowView) -> str | None:
-    """The payout's page in the sandbox's inspector, if the batch is paid at one on this machine."""
-    if now.header is None or row.payout_id is None or now.header.binding.environment != "sandbox":
-        return None
-    parts = urlsplit(now.header.binding.base_url)
-    if parts.hostname not in _LOOPBACK:
-        return None
-    return f"{parts.scheme}://{parts.netloc}/_sandbox/payouts?id={quote(row.payout_id, safe='')}"
 
 
 def _certificate(found: Mapping[str, Any] | None) -> Context | None:

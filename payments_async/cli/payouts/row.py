@@ -41,7 +41,7 @@ async def show_row(ledger: LedgerAddress, name: str, context: CommandContext) ->
     if facts is None or "error" in facts:
         problem = f"{ledger.label}: no row has this key, reference or number: {name}"
         raise CommandEnded(problem, Exit.USAGE)
-    inspector = _inspector_page(facts)
+    inspector = inspector_page(facts)
     if context.as_json:
         context.show.step("Row", "", **facts, inspector=inspector)
         return Exit.DONE
@@ -123,7 +123,7 @@ def _time(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _inspector_page(facts: Mapping[str, Any]) -> str | None:
+def inspector_page(facts: Mapping[str, Any]) -> str | None:
     """The address of the payout's page in the inspector, if it was made by a sandbox of this machine."""
     parts = urlsplit(str(facts["base_url"]))
     if parts.hostname not in _HERE or not facts["payout_id"]:

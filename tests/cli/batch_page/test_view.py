@@ -13,7 +13,7 @@ from payments_async.cli.batch_page import charts, view
 from payments_async.cli.batch_page.site import FILES
 from payments_async.cli.batch_page.source import BatchSnapshot, LedgerDetails
 from payments_async.cli.payouts.ledger_address import LedgerAddress
-from tests.support.batch_pages import BEGAN, BINDING, row, series, snapshot, states
+from tests.support.batch_pages import BEGAN, row, series, snapshot, states
 
 HEAVIEST = 60_000
 
@@ -129,10 +129,7 @@ def test_a_row_has_its_facts_its_attempts_and_its_place_in_the_inspector() -> No
         "payments payouts show june.csv.ledger emp-00041 prints this in a terminal.",
     ):
         assert text in said
-    assert now.header is not None
-    live = attrs.evolve(now.header, binding=attrs.evolve(BINDING, base_url="https://pay.example/v1"))
-    context = view.row_context(attrs.evolve(now, header=live), row(41))
-    assert context["inspector"] is None
+    assert view.row_context(now, row(41, base_url="https://pay.example/v1"))["inspector"] is None
     once = row(
         7,
         state=RowState.CREATED,
@@ -148,6 +145,8 @@ def test_a_row_has_its_facts_its_attempts_and_its_place_in_the_inspector() -> No
         once, state=RowState.NEW, status=None, first_sent=None, last_sent=None, payout_id=None
     )
     assert "It was not sent yet." in words(unsent)
+    claimed = attrs.evolve(once, state=RowState.IN_FLIGHT, status=None, payout_id=None)
+    assert "No answer is recorded yet." in words(claimed)
     replayed = attrs.evolve(row(1).attempts.first[0], replayed=True)
     assert "replayed" in words(attrs.evolve(once, attempts=RowAttempts(1, (replayed,))))
 
