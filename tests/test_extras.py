@@ -105,6 +105,8 @@ def test_a_folder_of_a_library_s_name_is_no_library(monkeypatch: pytest.MonkeyPa
         ("mcp --write", "cli mcp"),
         ("payouts run june.csv", "cli bulk"),
         ("payouts run june.parquet --ledger=postgresql://h/d", "cli bulk machines parquet"),
+        ("payouts run june.csv --open", "cli bulk sandbox"),
+        ("payouts watch june.ledger", "cli bulk sandbox"),
         ("payouts status POSTGRES://h/d", "cli bulk machines"),
     ],
 )

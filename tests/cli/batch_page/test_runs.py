@@ -30,6 +30,7 @@ from tests.support.payout_command import (
     started,
     until,
 )
+from tests.support.servers import PASSWORD
 
 ROWS = 200
 
@@ -106,16 +107,42 @@ def test_a_run_serves_its_page_and_watch_opens_it_and_serves_that_of_a_killed_on
         kept.rename(file)
         run.kill()
         run.communicate(timeout=20)
-    (here.folder / "opened").unlink()
+    page = watched_at_rest(here, "june.csv.ledger")
+    assert "stopped, can be resumed" in page
+    assert "nothing is paid twice" in page
+
+
+def test_watch_shows_a_batch_in_a_database_at_rest_and_at_its_end(
+    here: Here, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payouts_file(here.folder, 6)
+    monkeypatch.setenv("PAYMENTS_LEDGER", database)
+    monkeypatch.setenv("PAYMENTS_RATE_SHARE", "1")  # the limit stays in this process
+    named = ("--batch-id", "june")
+    here.sandbox.on("payouts.create", amount="4.07").respond("http:422")
+    assert here("run", "june.csv", *named, "--detach").code == Exit.DONE
+    page = watched_at_rest(here, *named)
+    assert "nothing was sent yet" in page
+    assert "<b>6</b> not started" in page
+    assert here("run", "june.csv", *named).code == Exit.REFUSED
+    page = watched_at_rest(here, *named)
+    for text in ("complete, 1 row failed", "Certified", "payments payouts watch --batch-id june", ">422<"):
+        assert text in page
+    for secret in (PASSWORD, PHONE):
+        assert secret not in page
+
+
+def watched_at_rest(here: Here, *arguments: str) -> str:
+    """The page that `watch` serves until Ctrl-C, without a key."""
+    (here.folder / "opened").unlink(missing_ok=True)
     pages: list[str] = []
     visitor = threading.Thread(target=lambda: pages.append(look_and_press_ctrl_c(here)))
     visitor.start()
     with keyless():
-        done = here("watch", "june.csv.ledger")
+        done = here("watch", *arguments)
     visitor.join(30)
     assert (done.code, "until Ctrl-C" in done.out) == (Exit.DONE, True)
-    assert "stopped, can be resumed" in pages[0]
-    assert "nothing is paid twice" in pages[0]
+    return pages[0]
 
 
 def look_and_press_ctrl_c(here: Here) -> str:
