@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+import attrs
 from rich.box import SIMPLE_HEAD
 from rich.padding import Padding
 from rich.table import Table
@@ -15,6 +16,7 @@ from ..._runtime import SYSTEM
 from ...bulk import RowFate, RowState
 from ...bulk.ledger_errors import LedgerDamaged, LedgerError, LedgerLocked
 from ...bulk.protocol.leases import LEASE, BatchState
+from ...bulk.protocol.run_figures import SpeedFigures
 from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit
 from .._output import FirstThatFits
@@ -26,6 +28,7 @@ from .session import CommandContext, open_batch, open_database, read_status
 from .summary import (
     BatchFigures,
     activity_text,
+    answers_text,
     duration_text,
     figures_of,
     money_text,
@@ -82,6 +85,7 @@ def _running(ledger: LedgerAddress, locked: LedgerLocked, context: CommandContex
         problem = f"{ledger.shown} is in use by {holder}, which has not written its figures yet"
         raise CommandEnded(f"{problem}; ask again", Exit.RESUMABLE)
     figures = BatchFigures.of(latest["rows"], latest["amounts"], activity=latest.get("activity"))
+    figures = attrs.evolve(figures, speed=SpeedFigures.read(latest.get("speed")))
     age = max((SYSTEM.now() - datetime.fromtimestamp(latest["at"], UTC)).total_seconds(), 0.0)
     context.show.heading(ledger.shown, title_of(str(latest["batch_id"])))
     text = f"{holder} works on it; figures of {duration_text(age)} ago"
@@ -92,6 +96,8 @@ def _running(ledger: LedgerAddress, locked: LedgerLocked, context: CommandContex
     facts: dict[str, Any] = {"pid": locked.pid, "age": round(age, 1), "before_this_run": is_old}
     facts |= figures.facts()
     context.show.step("Running", text, good=None, batch_id=latest["batch_id"], running=True, **facts)
+    if figures.speed is not None and not context.as_json:
+        context.show.step("Answers", answers_text(figures.speed), good=None)
     context.show.render(state_table(figures))
     return Exit.DONE
 

@@ -137,10 +137,11 @@ class BarView:
             return
         yield self._bar(figures, options.max_width)
         pad = " " * _LEFT
-        activity, speed = activity_text(figures.activity), _speed_lines(figures, options.max_width - _LEFT)
-        lines = (self._rows(figures), activity, self._pace(figures), *speed, *_money(figures))
-        for line in filter(None, lines):
-            yield Text(pad + line, "dim", no_wrap=True, overflow="ellipsis")
+        chart, answers = _speed_lines(figures, options.max_width - _LEFT)
+        lines = (self._rows(figures), activity_text(figures.activity), self._pace(figures), chart, answers)
+        for line in filter(None, (*lines, *_money(figures))):
+            style = "cyan" if line is chart else "dim"
+            yield Text(pad + line, style, no_wrap=True, overflow="ellipsis")
         if self._note:
             yield Text(pad + clean(self._note), "bold yellow")
 
@@ -184,11 +185,11 @@ def _limit_text(speed: SpeedFigures | None) -> str:
     return f" of {speed.limit:,.0f}{closed}" if speed.limit >= 10 else f" of {speed.limit:,.1f}{closed}"
 
 
-def _speed_lines(figures: BatchFigures, width: int) -> Iterator[str]:
-    """The last minute as a chart, and what came back."""
-    if figures.speed is not None and not _is_followed(figures):
-        yield minute_chart(figures.speed, width)
-        yield answers_text(figures.speed)
+def _speed_lines(figures: BatchFigures, width: int) -> tuple[str, str]:
+    """The last minute as a chart, and what came back; "" where it is not known, or no longer of interest."""
+    if figures.speed is None or _is_followed(figures):
+        return "", ""
+    return minute_chart(figures.speed, width), answers_text(figures.speed)
 
 
 def _is_followed(figures: BatchFigures) -> bool:

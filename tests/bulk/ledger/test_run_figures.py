@@ -47,10 +47,13 @@ async def test_figures_are_stored_with_outcomes_and_add_up_over_runs(path: Place
         assert [bucket.at - int(_AT) for bucket in (await ledger.series()).buckets] == [0, 9]
         _worked(ledger.recorder, _AT)  # of a worker whose clock is behind: the same second
         await ledger.save_figures()
+        ledger.recorder.attempt(1, RowAttempt(_AT, "409", 0.1))  # an attempt alone
+        await ledger.save_figures()
         series, attempts = await ledger.series(), await ledger.attempts([1, 2, 3])
     assert series.buckets[0] == SeriesBucket(int(_AT), 1, 2, 0, 2, 2, limit=16.0)
     assert (series.times.answers, series.times.no_answer) == (6, 3)
     assert {number: str(each) for number, each in attempts.items()} == {
+        1: "409",
         2: "503 503 503",
         3: "timeout timeout timeout",
     }

@@ -83,15 +83,13 @@ async def write(transaction: Transaction, batch: int, lane: int, figures: RunFig
         after = {number: before.get(number, NO_ATTEMPTS) + new for number, new in figures.attempts.items()}
         texts = arrays.texts([json.dumps(each.facts()) for each in after.values()])
         transaction.write((_SET_ATTEMPTS, (batch, arrays.int4s(list(after)), texts)))
-    if series.buckets:
-        transaction.write((_ADD_BUCKETS, (batch, lane, *_columns(series))))
-        left, own = int(MOST_BUCKETS * SHORTENED), (batch, lane)
-        transaction.write((_SHORTEN, (*own, MOST_BUCKETS, *own, left, *own, MOST_BUCKETS)))
+    left, own = int(MOST_BUCKETS * SHORTENED), (batch, lane)
+    transaction.write((_ADD_BUCKETS, (*own, *_columns(series))))
+    transaction.write((_SHORTEN, (*own, MOST_BUCKETS, *own, left, *own, MOST_BUCKETS)))
     counts = {_NO_ANSWER: times.no_answer, **dict(enumerate(times.counts))}
     some = {number: count for number, count in counts.items() if count}
-    if some:
-        values = (arrays.int2s(list(some)), arrays.int8s(list(some.values())))
-        transaction.write((_ADD_TIMES, (batch, lane, *values)))
+    values = (arrays.int2s(list(some)), arrays.int8s(list(some.values())))
+    transaction.write((_ADD_TIMES, (*own, *values)))
 
 
 def _columns(series: RunSeries) -> tuple[arrays.PackedArray, ...]:
