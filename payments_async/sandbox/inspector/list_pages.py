@@ -14,8 +14,8 @@ from .lists import FilteredList, ListFilter, cut, filtered
 from .page_request import Context, PageRequest
 
 _PAYMENTS = 10
-_IN_COLUMN = 10
-_IN_ONE_COLUMN = 30
+_IN_COLUMN = 7
+_IN_ONE_COLUMN = 18
 _WEBHOOKS = 25
 _MESSAGES = 12
 _EVENTS = (*PAYMENT_EVENTS, *ATTEMPT_EVENTS, *PAYOUT_EVENTS)
@@ -29,12 +29,12 @@ _OF_PAYOUTS: tuple[ListFilter[PayoutRecord], ...] = (
     ListFilter("status", "Status", _STATUS),
     ListFilter("currency", "Currency", attrgetter("currency")),
     ListFilter("method", "Method", attrgetter("method")),
-    ListFilter("ref", "Reference", lambda payout: payout.reference or "", is_text=True),
+    ListFilter("ref", "Reference", lambda payout: payout.reference or "", "june*"),
 )
 _OF_WEBHOOKS: tuple[ListFilter[Webhook], ...] = (
     ListFilter("event", "Event", attrgetter("event")),
     ListFilter("state", "State", attrgetter("state")),
-    ListFilter("record", "Record", attrgetter("record_id"), is_text=True),
+    ListFilter("record", "Record", attrgetter("record_id"), "po_…"),
 )
 
 

@@ -43,16 +43,16 @@ def below(found: Iterable[T], name: Callable[[T], str], before: str) -> list[T]:
 
 @attrs.frozen
 class ListFilter(Generic[T]):
-    """A field of a list's form: one of the values that there are, or, with `is_text`, any with `*` in it."""
+    """A field of a list's form: a choice of the values that there are, or, with an `example`, a text."""
 
     name: str
     label: str
     value: Callable[[T], str]
-    is_text: bool = False
+    example: str = ""
 
     def fits(self, one: T, wanted: str) -> bool:
         """True if a record has the value."""
-        return glob(wanted)(self.value(one)) if self.is_text else self.value(one) == wanted
+        return glob(wanted)(self.value(one)) if self.example else self.value(one) == wanted
 
 
 @attrs.frozen
@@ -64,6 +64,7 @@ class FilterField:
     value: str
     choices: Sequence[str] | None
     """None for a field to type in."""
+    example: str
 
 
 @attrs.frozen
@@ -98,6 +99,6 @@ def filtered(
     for one in filters:
         value = query.get(one.name, "").strip()
         there_are = {one.value(record) for record in every} | {value}
-        choices = None if one.is_text else sorted(there_are - {""})
-        fields.append(FilterField(one.name, one.label, value, choices))
+        choices = None if one.example else sorted(there_are - {""})
+        fields.append(FilterField(one.name, one.label, value, choices, one.example))
     return FilteredList(found, left, fields)

@@ -26,7 +26,7 @@ from .search import KINDS, TERMS, EntryTest, SearchQuery, read_query
 if TYPE_CHECKING:
     from .._controls import SandboxControls
 
-_ROWS = 40
+_ROWS = 24
 _SAME = 30
 _FAULTS = 8
 _NUMBER = re.compile(r"\d{1,15}", re.ASCII)

@@ -17,7 +17,7 @@ from . import charts
 from .lists import cut
 from .page_request import Context, PageRequest
 
-_RULES = 36
+_RULES = 32
 _GAUGES = 60
 _DRAWN = 12
 """Windows with a chart, at most."""

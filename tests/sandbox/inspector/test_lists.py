@@ -34,7 +34,7 @@ def test_a_page_begins_below_a_name_and_says_how_many_are_left() -> None:
 def test_filters_choose_by_value_and_by_text_and_offer_what_there_is() -> None:
     filters = (
         ListFilter[str]("kind", "Kind", lambda one: one[0]),
-        ListFilter[str]("text", "Text", str, is_text=True),
+        ListFilter[str]("text", "Text", str, "a*"),
     )
     every = ["a1", "b1", "a2", "b2"]
     all_of_them = filtered(every, filters, {}, str)
@@ -94,16 +94,17 @@ def test_each_column_of_payouts_is_paged_and_keeps_its_filters(sandbox: Sandbox,
     made = [one.id for one in reversed(sandbox.books.payouts()) if one.status == "pending"]
     assert [name for names in found(board, r"/payouts/(po_\w+)") for name in names] == made
     assert "45 of 90 payouts by status." in text_of(board[0])
-    assert "35 more pending" in text_of(board[0])
-    assert "5 more pending" in text_of(board[1])
+    assert "38 more pending" in text_of(board[0])
+    assert "20 more pending" in text_of(board[1])
     assert 'name="ref" value="june*"' in board[2]
     assert "Back to the first page" in board[2]
-    only = page(sandbox, "payouts?status=failed&currency=GHS&method=mobile_money")
-    assert len(found([only], r"/payouts/(po_\w+)")[0]) in (0, 30)
+    only = page(sandbox, "payouts?status=failed&currency=XOF&method=mtn_bj")
+    assert len(found([only], r"/payouts/(po_\w+)")[0]) == 18
+    assert "0 of 90 payouts" in text_of(page(sandbox, "payouts?currency=GHS"))
     assert "90 payouts by status." in text_of(page(sandbox, "payouts"))
     api.payout(reference="june-new")
     assert found([page(sandbox, f"payouts?status=pending&before={made[9]}")], r"/payouts/(po_\w+)") == [
-        made[10:40]
+        made[10:28]
     ]
 
 
@@ -141,7 +142,7 @@ def test_messages_rules_windows_and_requests_of_a_key_are_paged(sandbox: Sandbox
         sandbox.on("payouts.create", reference=f"r-{number}").respond("reset")
         api.payout(reference="same", idempotency_key="key-00001")
     rules = found(follow(sandbox, "faults"), r"<code>(rule_\d+)</code>")
-    assert rules == [[f"rule_{n}" for n in range(1, 37)], [f"rule_{n}" for n in range(37, 41)]]
+    assert rules == [[f"rule_{n}" for n in range(1, 33)], [f"rule_{n}" for n in range(33, 41)]]
     same = [one.request_id for one in sandbox.requests if one.idempotency_key][::-1]
     pages = follow(sandbox, f"requests/{same[5]}", within="Same idempotency key")
     group = [one.partition("Same idempotency key")[2] for one in pages]

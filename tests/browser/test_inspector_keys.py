@@ -1,0 +1,86 @@
+"""Keys and suggestions of the inspector: search, choose a term, walk through the rows, open one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from payments_async.sandbox import Sandbox
+from tests.browser.test_inspector import look
+from tests.browser.visitor import Visitor
+from tests.sandbox.raw_requests import Api
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.no_cover,
+    pytest.mark.asyncio(loop_scope="session"),
+]
+
+Visit = Callable[..., Awaitable[Visitor]]
+
+
+async def test_a_search_is_made_and_its_rows_are_walked_by_keys(
+    sandbox: Sandbox, api: Api, visit: Visit
+) -> None:
+    for number in range(3):
+        api.payout(reference=f"june-{number}")
+    api.payout(reference="july", scenario="http:503")
+    visitor = await visit(width=1280)
+    page, keys = visitor.page, visitor.page.keyboard
+    await look(visitor, sandbox)
+    await keys.press("?")
+    await page.get_by_role("dialog", name="Keys").wait_for()
+    assert await visitor.violations() == []
+    await keys.press("Escape")
+    await page.get_by_role("dialog").wait_for(state="hidden")
+
+    # suggestions: all terms at first, then those that begin so; Esc closes them before it leaves the box
+    box = page.get_by_label("Search the log")
+    await keys.press("/")
+    options = page.get_by_role("option")
+    terms = "[...document.querySelectorAll('[role=option]')].map((one) => one.dataset.term)"
+    await options.first.wait_for()
+    assert await options.count() == 10
+    assert await visitor.violations() == []
+    await visitor.picture("inspector-suggestions")
+    await keys.type("-sta")
+    assert await visitor.measure(terms) == ["status:", "status:201", "status:503"]
+    await keys.press("ArrowDown")
+    await keys.press("Enter")
+    assert await box.input_value() == "-status:"
+    assert await visitor.measure(terms) == ["status:201", "status:503"]
+    await keys.press("ArrowUp")
+    assert await box.get_attribute("aria-activedescendant") == "suggestion-1"
+    await keys.press("Enter")
+    assert await box.input_value() == "-status:503 "
+    await keys.type("is:req")
+    await keys.press("Escape")
+    assert await options.count() == 0
+    assert await visitor.measure("document.activeElement.id") == "find"
+    await keys.type("uest jk/?")  # keys that are typed do nothing else
+    assert await box.input_value() == "-status:503 is:request jk/?"
+    for _ in range(4):
+        await keys.press("Backspace")
+    await keys.press("Enter")
+    await page.wait_for_url("**find=-status**")
+    await page.wait_for_selector("#live[data-state=on]")
+    assert await page.locator(".log li.request").count() == 3
+
+    # rows
+    reached = "document.activeElement.closest('li')?.innerText.match(/june-\\d/)?.[0]"
+    for key, expected in (
+        ("j", "june-2"),
+        ("j", "june-1"),
+        ("j", "june-0"),
+        ("j", "june-0"),
+        ("k", "june-1"),
+    ):
+        await keys.press(key)
+        assert await visitor.measure(reached) == expected
+    assert await visitor.measure("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    await keys.press("Escape")
+    assert await visitor.measure("document.activeElement.tagName") == "BODY"
+    await keys.press("j")
+    await keys.press("Enter")
+    await page.wait_for_url("**/requests/*")
