@@ -63,7 +63,7 @@ async def hears(visitor: Visitor, said: str) -> None:
 
 
 async def shows(visitor: Visitor, text: str) -> None:
-    await visitor.page.locator("main").get_by_text(text).first.wait_for()
+    await visitor.page.locator("main").get_by_text(text).filter(visible=True).first.wait_for()
 
 
 # --- how it looks -------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ async def test_the_keyboard_reaches_everything(busy: Sandbox, visit: Visit) -> N
     visitor = await visit(width=1440)
     await look(visitor, busy, "payouts")
     names: list[str] = []
-    for _ in range(20):
+    for _ in range(26):
         await visitor.page.keyboard.press("Tab")
         names.append(await visitor.measure("document.activeElement.textContent.trim()"))
         seen = await visitor.measure("getComputedStyle(document.activeElement).outlineStyle")
@@ -395,17 +395,19 @@ async def test_webhooks_are_sent_again_and_forged(sandbox: Sandbox, api: Api, vi
     await look(visitor, sandbox, "webhooks")
     await visitor.press("Resend")
     await shows(visitor, "resent")
-    await visitor.page.get_by_label("Record").fill(payout)
-    await visitor.page.get_by_label("Event").fill("payout.complete")
+    await visitor.page.locator("form.bar").get_by_label("Record").fill(payout)
+    await visitor.page.locator("form.bar").get_by_label("Event").fill("payout.complete")
     await visitor.page.get_by_role("button", name="Forge").click()
     await shows(visitor, "near: payout.completed")
-    assert await visitor.page.get_by_label("Event").get_attribute("aria-invalid") == "true"
+    assert (
+        await visitor.page.locator("form.bar").get_by_label("Event").get_attribute("aria-invalid") == "true"
+    )
     assert await visitor.page.get_by_role("heading", level=2).all_inner_texts() == [
         "Forge a webhook",
         "Deliveries",
     ]
-    await visitor.page.get_by_label("Record").fill("hooked")
-    await visitor.page.get_by_label("Event").fill("payout.completed")
+    await visitor.page.locator("form.bar").get_by_label("Record").fill("hooked")
+    await visitor.page.locator("form.bar").get_by_label("Event").fill("payout.completed")
     await visitor.page.get_by_role("button", name="Forge").click()
     await shows(visitor, "forged")
     await visitor.page.get_by_role("link", name="payout.completed").first.click()

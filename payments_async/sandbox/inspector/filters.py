@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -20,6 +21,10 @@ _TONES = {
     "pending": "idle",
     "processing": "wait",
 }
+_PAGES = {"po_": "payouts", "wh_": "webhooks", "req": "requests"}
+_ID = re.compile(
+    r"(?<![A-Za-z0-9_])(?:(?:po|pi|cs|pa)_[a-z0-9]{20}|(?:wh|req)_[0-9]{8})(?![A-Za-z0-9_])", re.ASCII
+)
 _WHOLE, _HEAD, _TAIL = 28, 18, 4
 _CLASSES = {0: "bad", 2: "ok", 3: "wait", 4: "wait", 5: "bad"}
 
@@ -89,9 +94,17 @@ def middle(text: str) -> str:
     return text if len(text) <= _WHOLE else f"{text[:_HEAD]}…{text[-_TAIL:]}"
 
 
-def page_of(record: str) -> str:
-    """The address of the page of a payout, or of a payment by the id of any part of it."""
-    return f"{CONSOLE}{'payouts' if record.startswith('po_') else 'payments'}/{record}"
+def page_of(name: str) -> str:
+    """The address of the page of a request, a webhook, a payout, or a payment by the id of any part of it."""
+    return f"{CONSOLE}{_PAGES.get(name[:3], 'payments')}/{name}"
+
+
+def linked(text: str) -> str:
+    """A text as HTML, in which each id is a link to its page."""
+    from markupsafe import Markup, escape  # it comes with jinja2, which a page has imported
+
+    html = _ID.sub(lambda found: f'<a href="{page_of(found[0])}">{found[0]}</a>', escape(text))
+    return Markup(html)  # noqa: S704 - the text is escaped, and ids are letters and digits
 
 
 def tone(status: str) -> str:
@@ -111,6 +124,7 @@ FILTERS: Mapping[str, Callable[..., str]] = {
     "day": day,
     "http_tone": http_tone,
     "lasted": lasted,
+    "linked": linked,
     "middle": middle,
     "moment": moment,
     "page_of": page_of,

@@ -19,7 +19,7 @@ from ..control_api.json_views import REPLAY_HEADER
 from ..records.records import PaymentRecord, PayoutRecord
 from ..records.world import World
 from .activity import LogActivity, activities
-from .filters import http_tone, tone
+from .filters import http_tone, page_of, tone
 
 _FORGED = (("bad", "forged"),)
 _SIGNS = (("%5B", "["), ("%5D", "]"), ("%3A", ":"))
@@ -39,6 +39,8 @@ class LogLine:
     """The colour of the result."""
     named: str | None = None
     """The name of the record."""
+    about: str | None = None
+    """The address of the record's page."""
     marks: Sequence[tuple[str, str]] = ()
     """Colours and texts."""
     parts: Sequence[str] = ()
@@ -57,10 +59,10 @@ class RecordNames:
         self._names: dict[str, str] = {}
 
     def root(self, record_id: str) -> str:
-        """An attempt's payment, else the id itself."""
+        """The payment of an attempt or a checkout, else the id itself."""
         for tenant in self._tenants:
-            if (attempt := tenant.attempts.get(record_id)) is not None:
-                return attempt.payment.id
+            if (part := tenant.attempts.get(record_id) or tenant.sessions.get(record_id)) is not None:
+                return part.payment.id
         return record_id
 
     def name(self, record_id: str) -> str:
@@ -70,6 +72,27 @@ class RecordNames:
             found = self._record(record_id)
             name = self._names[record_id] = (found and found.reference) or self.root(record_id)
         return name
+
+    def page(self, record_id: str) -> str | None:
+        """The address of the page of a record, or of what a part belongs to; None for what is gone."""
+        found = self._record(record_id)
+        return None if found is None else page_of(found.id)
+
+    def of_request(self, exchange: LoggedExchange) -> tuple[str | None, str | None]:
+        """The name of the record that a request is about, the program's own if it has one, and its page."""
+        log, observed = exchange.log, observe(exchange)
+        reference = observed.reference
+        same = (
+            tenant.payouts_by_reference.get(reference)
+            for tenant in self._tenants
+            if reference and tenant.fingerprint == log.key and log.operation == "payouts.create"
+        )
+        answered = observed.shown if log.replayed else ()
+        ids = [*exchange.records, *answered, *(payout.id for payout in same if payout is not None)]
+        found = next((one for one in ids if self._record(one) is not None), None)
+        if found is None:
+            return reference, None
+        return reference or self.name(found), self.page(found)
 
     def amount(self, record_id: str) -> Decimal | None:
         """A payout's or payment's amount; None for what is gone."""
@@ -112,17 +135,20 @@ def lines(entries: Sequence[JournalEntry], names: RecordNames, limits: SandboxLi
 
 def _line(activity: LogActivity, names: RecordNames, limits: SandboxLimits) -> LogLine:
     if activity.exchange is not None:
-        return _request(activity, activity.exchange, limits)
+        return _request(activity, activity.exchange, names, limits)
     if activity.tries:
         return _webhook(activity, names)
     return _record(activity, names) if activity.changes else _untried(activity.deliveries[0], names)
 
 
-def _request(activity: LogActivity, exchange: LoggedExchange, limits: SandboxLimits) -> LogLine:
+def _request(
+    activity: LogActivity, exchange: LoggedExchange, names: RecordNames, limits: SandboxLimits
+) -> LogLine:
     log = exchange.log
     marks = [("bad", log.fault)] if log.fault else []
     marks += [("idle", "replayed")] if log.replayed else []
     marks += [("idle", "sent again")] if REPLAY_HEADER in log.headers else []
+    named, page = names.of_request(exchange)
     return LogLine(
         kind="request",
         at=activity.at,
@@ -131,7 +157,8 @@ def _request(activity: LogActivity, exchange: LoggedExchange, limits: SandboxLim
         href=f"{CONSOLE}requests/{log.request_id}",
         end=str(log.status or "no answer"),
         tone=http_tone(log.status),
-        named=observe(exchange).reference,
+        named=named,
+        about=page,
         marks=marks,
         parts=[*_transitions(activity.changes), *_due(activity.deliveries)],
         reason=reason(exchange, limits),
@@ -157,7 +184,7 @@ def _record(activity: LogActivity, names: RecordNames) -> LogLine:
         at=activity.at,
         verb=kind,
         what=names.name(about),
-        href=f"{CONSOLE}{kind}s/{about}",
+        href=page_of(about),
         end=end,
         tone=tone(end),
         parts=[*_transitions(activity.changes, own=about), *_due(activity.deliveries)],
@@ -175,6 +202,7 @@ def _untried(due: Delivery, names: RecordNames) -> LogLine:
         end="due",
         tone="idle",
         named=names.name(due.record_id),
+        about=names.page(due.record_id),
         marks=_FORGED if due.forged else (),
     )
 
@@ -191,6 +219,7 @@ def _webhook(activity: LogActivity, names: RecordNames) -> LogLine:
         end="not delivered" if last.status is None else str(last.status),
         tone="ok" if last.accepted else "bad",
         named=names.name(last.record_id),
+        about=names.page(last.record_id),
         marks=_FORGED if last.forged else (),
         parts=[f"{count} tries"] if count > 1 else (),
         reason=last.error,

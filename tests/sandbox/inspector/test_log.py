@@ -41,8 +41,9 @@ def why(sandbox: Sandbox) -> str | None:
 def test_a_request_stands_with_what_it_caused(sandbox: Sandbox, api: Api) -> None:
     api.payout(reference="r-1", webhook_url="http://127.0.0.1:9/hook")
     api.post("/payment/intents", TRIED)
+    named = sandbox.books.payments()[0].reference
     assert log(sandbox) == [
-        "POST /v1/payment/intents payment pending attempt processing 201",
+        f"POST /v1/payment/intents {named} payment pending attempt processing 201",
         "POST /v1/payouts r-1 payout pending webhook payout.created due 201",
     ]
 

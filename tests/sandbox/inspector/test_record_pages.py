@@ -19,7 +19,7 @@ import pytest
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_async.sandbox._journal import LoggedExchange, WebhookTried
 from payments_async.sandbox._record_actions import find_payment
-from payments_async.sandbox.inspector.filters import middle, passed
+from payments_async.sandbox.inspector.filters import linked, middle, passed
 from payments_async.sandbox.records.payments import message_payer
 from payments_async.sandbox.webhooks.receiver_answers import ReceiverAnswers, receiver_answer
 from tests.sandbox.raw_requests import ATTEMPT, INTENT, Api
@@ -467,6 +467,62 @@ def test_a_long_timeline_ends_with_how_many_more_there_are(sandbox: Sandbox, api
     assert "more" not in words(rest).partition("Timeline")[2]
     for nonsense in ("x", "-1", "9" * 40):
         assert nodes(page(sandbox, f"payouts/{payout}?after={nonsense}")) == nodes(first)
+
+
+# --- what leads there ---------------------------------------------------------------------------
+
+
+def test_every_id_and_reference_leads_to_its_page(sandbox: Sandbox, api: Api, receiver: Receiver) -> None:
+    reference = "june-salaries-2026-emp-00042-a41f"
+    named = {"reference": reference, "webhook_url": receiver.url}
+    payout = api.payout(**named, idempotency_key="salaries-00042").data["id"]
+    api.payout(**named, idempotency_key="salaries-00042")
+    api.payout(**named)
+    api.sync(payout)
+    made = api.checkout(entity_type="order", entity_id="order-7", webhook_url=receiver.url).data
+    session, payment = made["checkout"]["id"], made["payment"]["id"]
+    sandbox.pay(session, outcome="action:approve_on_phone")
+    api.get(f"/payment/checkouts/{session}")
+    sandbox.on("payouts.sync", payout_id=payout).respond("http:503")
+    sandbox.wait_for_webhooks()
+
+    def leads(path: str, text: str, target: str) -> None:
+        found = re.findall(r'<a [^>]*href="/_sandbox/([^"#]+)[^>]*>([^<]+)<', page(sandbox, path))
+        assert (target, text) in found, (path, text, found)
+
+    short, to_payout, to_payment = "june-salaries-2026…a41f", f"payouts/{payout}", f"payments/{payment}"
+    log = page(sandbox, "")
+    # a creation, its repetition, its refusal, a reading and a webhook
+    assert log.count(f'<a class="named" href="/_sandbox/{to_payout}" title="{reference}">{short}</a>') == 5
+    # a creation, a reading, a webhook
+    assert log.count(f'<a class="named" href="/_sandbox/{to_payment}">') == 3
+    requests = [one.request_id for one in sandbox.requests]
+    leads(f"requests/{requests[0]}", short, to_payout)
+    leads(f"requests/{requests[3]}", payout, to_payout)
+    leads(f"requests/{requests[4]}", session, f"payments/{session}")
+    leads(f"requests/{requests[0]}", "salaries-00042", "?find=key%3A%22salaries-00042%22")
+    leads("payouts", short, to_payout)
+    leads("payments", sandbox.books.payments()[0].reference, to_payment)
+    leads("payments", sandbox.books.payments()[0].attempts[0], to_payment)
+    leads("webhooks", payout, to_payout)
+    leads("webhooks", "wh_00000001", "webhooks/wh_00000001")
+    leads("webhooks/wh_00000001", payout, to_payout)
+    leads("phone", "Payment", to_payment)
+    leads("faults", payout, to_payout)
+    leads("limits", payout, to_payout)
+    assert payout in page(sandbox, "limits")
+    refused = api.payout(reference="refused", amount=0)
+    assert refused.status == 422
+    leads(f"requests/{sandbox.requests[-1].request_id}", "refused", "?find=ref%3A%22refused%22")
+
+
+def test_an_id_in_a_text_is_a_link_and_nothing_else_is() -> None:
+    payout, near = "po_" + "a1b2c" * 4, "po_short xpo_" + "a" * 20 + " po_" + "a" * 21
+    text = f'<b> "{payout}" & {near} wh_00000001'
+    assert linked(text) == (
+        f'&lt;b&gt; &#34;<a href="/_sandbox/payouts/{payout}">{payout}</a>&#34; &amp; {near} '
+        '<a href="/_sandbox/webhooks/wh_00000001">wh_00000001</a>'
+    )
 
 
 # --- how it is written --------------------------------------------------------------------------
