@@ -19,6 +19,11 @@ pytestmark = [
 ]  # heavy under a tracer; what it runs is covered without it
 
 Visit = Callable[..., Awaitable[Visitor]]
+BESIDE_THE_CARD = """() => {
+    const end = document.querySelector('.sheet').getBoundingClientRect().right;
+    const shown = [...document.querySelectorAll('.sheet *')].filter((it) => it.checkVisibility());
+    return shown.filter((it) => it.getBoundingClientRect().right > end).map((it) => it.outerHTML);
+}"""
 
 
 @pytest.mark.parametrize("java_script", [True, False], ids=["script", "plain"])
@@ -118,9 +123,10 @@ async def tab_to(payer: Visitor, wanted: str, most: int = 8) -> None:
 
 @pytest.mark.parametrize("java_script", [True, False])
 async def test_a_keyboard_is_enough(sell: Callable[..., Sale], visit: Visit, java_script: bool) -> None:
-    sale, payer = sell(), await visit(java_script=java_script)
+    sale, payer = sell(), await visit(java_script=java_script, width=320)
     keys = payer.page.keyboard
     await payer.open(sale.url)
+    assert await payer.measure(BESIDE_THE_CARD) == []
     await tab_to(payer, "select")
     await keys.type("Fr")
     await tab_to(payer, "input[type=radio]")
@@ -143,7 +149,13 @@ async def test_a_keyboard_is_enough(sell: Callable[..., Sale], visit: Visit, jav
 
 async def test_nothing_moves_for_who_asks_for_less_motion(sell: Callable[..., Sale], visit: Visit) -> None:
     sale, payer = sell("hang"), await visit()
-    await begins(payer, sale, BALANCE)
+    await payer.open(sale.choosing(BALANCE))
+    opening = "getComputedStyle(document.querySelector('.more')).transitionDuration.split(', ')[0]"
+    assert await payer.measure(opening) == "0.15s"
+    await payer.page.emulate_media(reduced_motion="reduce")
+    assert await payer.measure(opening) == "0s"
+    await payer.page.emulate_media(reduced_motion="no-preference")
+    await payer.press("Pay ")
     await payer.sees("Your payment is on its way")
     moving = "getComputedStyle(document.querySelector('.arc')).animationName"
     assert await payer.measure(moving) == "turn"
