@@ -173,7 +173,7 @@ async def missing_rights(database: Database, role: Role) -> tuple[str, ...]:
     names, *found = await database.read(_NAMES, *(_has(*each) for each in wanted))
     lacking: dict[str, list[str]] = {}
     for (table, right), ((has,),) in zip(wanted, found, strict=True):
-        if not has:
+        if has is False:  # None for a table that is not there, as tables of an older version lack some
             lacking.setdefault(table, []).append(right)
     return tuple(grants(role, names[0][0], lacking=lacking))
 

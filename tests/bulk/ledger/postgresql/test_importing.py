@@ -23,9 +23,11 @@ from payments_async.bulk.ledger_errors import (
     LedgerOfAnotherBatch,
     LedgerRefused,
     LedgerUnavailable,
+    RightsMissing,
 )
 from payments_async.bulk.protocol.records import NewRow
 from payments_async.bulk.protocol.row_state import RowState
+from payments_async.bulk.protocol.run_figures import RowAttempt
 from payments_async.bulk.protocol.transitions import fresh
 from tests.support.databases import (
     batch,
@@ -196,11 +198,16 @@ async def test_rights_on_the_rows_of_a_batch_follow_those_on_chunks(
         table = f"payments.row_states_{ledger.facts.batch.batch:016x}"
         async with connected(database.replace("postgres:", "worker_1:")) as opened:
             chunk, _ = await leased(opened)
+            chunk.recorder.add(opened.clock.now(), "created", 0.1)
+            chunk.recorder.attempt(1, RowAttempt(opened.clock.now(), "503"))
             await chunk.record(map(created, (await chunk.claim(2)).rows))
         async with connected(database.replace("postgres:", "reader_1:")) as opened:
             status = await PostgresLedger.open(opened, "batch-1", clock=Clock())
             assert counts(status) == {"NEW": 1, "CREATED": 2}
             assert (await status.ends()).failed == 0
+            assert (await status.series()).total.created == 1
+            with pytest.raises(RightsMissing):
+                await status.attempts([1])
         can = f"SELECT has_table_privilege('reader_1', '{table}', 'SELECT')"
         assert run(database, can) == [(False,)]
         await ledger.refresh()
