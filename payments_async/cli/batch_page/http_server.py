@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from ...sandbox.common.values import Request, Stream
 from .access import PageAccess
@@ -16,6 +18,15 @@ from .site import answer
 
 _GRACE: Final = 0.01
 """Seconds for requests under way at the end; not 0, which aiohttp reads as for ever."""
+
+
+def _is_own_fault(record: logging.LogRecord) -> bool:
+    """True if an error is our own: an invalid HTTP request is the caller's, and a 400 is enough."""
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+
+
+_log = logging.getLogger(__name__)
+_log.addFilter(_is_own_fault)
 
 
 async def serve(
@@ -32,9 +43,8 @@ async def serve(
         return web.Response(status=answered.status, headers=answered.headers, body=answered.body)
 
     # handler_cancellation: a stream ends when its reader leaves
-    runner = web.ServerRunner(
-        web.Server(handle, access_log=None, handler_cancellation=True), shutdown_timeout=_GRACE
-    )
+    server = web.Server(handle, access_log=None, handler_cancellation=True, logger=_log)
+    runner = web.ServerRunner(server, shutdown_timeout=_GRACE)
     await runner.setup()
     await web.SockSite(runner, listener).start()
     return runner.cleanup

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from types import ModuleType
 
 from ..._loopback import listen
@@ -16,10 +18,15 @@ class BatchPageServer:
 
     def __init__(self, source: PageSource) -> None:
         self.feed: BatchFeed = BatchFeed(source)
-        self._socket = listen(None)
-        self.access: PageAccess = PageAccess(self._socket.getsockname()[1])
+        self._socket = _listen()
+        self.access: PageAccess = PageAccess(self._socket.getsockname()[1] if self._socket else 0)
         self._end: Callable[[], Awaitable[None]] | None = None
         self._starting: asyncio.Task[None] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """True if it can be visited: there was a free port, and it is not closed."""
+        return self._socket is not None
 
     @property
     def is_visited(self) -> bool:
@@ -28,28 +35,37 @@ class BatchPageServer:
 
     def start(self) -> None:
         """Wait for visitors."""
-        asyncio.get_running_loop().add_reader(self._socket, self._on_visitor)
+        if self._socket is not None:
+            asyncio.get_running_loop().add_reader(self._socket, self._on_visitor, self._socket)
 
-    def _on_visitor(self) -> None:
-        asyncio.get_running_loop().remove_reader(self._socket)
-        self._starting = asyncio.ensure_future(self._serve())
+    def _on_visitor(self, listener: socket.socket) -> None:
+        asyncio.get_running_loop().remove_reader(listener)
+        self._starting = asyncio.ensure_future(self._serve(listener))
 
-    async def _serve(self) -> None:
+    async def _serve(self, listener: socket.socket) -> None:
         http_server = await asyncio.to_thread(_imported)  # a run that pays does not wait for it
-        self._end = await http_server.serve(self.feed, self.access, self._socket)
+        self._end = await http_server.serve(self.feed, self.access, listener)
 
     async def close(self) -> None:
         """Let open pages have the last figures, and close the socket. A second call does nothing."""
-        if self._socket.fileno() < 0:
+        listener, self._socket = self._socket, None
+        if listener is None:
             return
         if self._starting is None:
-            asyncio.get_running_loop().remove_reader(self._socket)
+            asyncio.get_running_loop().remove_reader(listener)
         else:
             await asyncio.wait([self._starting])
         await self.feed.end()
         if self._end is not None:
             await self._end()
-        self._socket.close()
+        listener.close()
+
+
+def _listen() -> socket.socket | None:
+    """A free port of this machine. None without one: payouts do not fail because of a page."""
+    with suppress(OSError):
+        return listen(None)
+    return None
 
 
 def _imported() -> ModuleType:

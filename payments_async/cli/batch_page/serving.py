@@ -72,7 +72,7 @@ class RunPage:
     async def of(self, batch: PayoutBatch) -> AsyncIterator[None]:
         """Show this batch, whose ledger is open: commands find the page by the file beside it."""
         self.source.batch = batch
-        if not self.ledger.is_database:
+        if self.server.is_open and not self.ledger.is_database:
             address_file.publish(self.ledger.text, self.server.access)
         try:
             yield
@@ -95,7 +95,7 @@ async def serving(
     try:
         yield page
         page.server.feed.show(LedgerSource(source.ledger))
-        if stays and context.console.is_terminal and context.interrupts.reason is None:
+        if stays and page.server.is_open and context.console.is_terminal and not context.interrupts.reason:
             await until_stopped(page.server, context)
     finally:
         await page.server.close()
@@ -111,6 +111,9 @@ async def until_stopped(server: BatchPageServer, context: CommandContext) -> Non
 
 async def open_page(server: BatchPageServer, show: Show) -> None:
     """Open the page in the person's browser, if there is one, and show its address."""
+    if not server.is_open:
+        show.step("Page", "there is none: no port of 127.0.0.1 is free", good=False, address=None)
+        return
     await open_in_browser(server.access.new_address())
     show.step("Page", server.access.new_address(), good=None, address=server.access.origin)
 

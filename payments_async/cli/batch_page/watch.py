@@ -24,6 +24,8 @@ async def watch(ledger: LedgerAddress, context: CommandContext) -> Exit:
         problem = f"{ledger.shown}: in use by process {locked.pid}, which serves no page, or not yet"
         raise CommandEnded(f"{problem}; ask again", Exit.RESUMABLE) from None
     server = BatchPageServer(source)
+    if not server.is_open:
+        raise CommandEnded("no port of 127.0.0.1 is free for the page", Exit.RESUMABLE)
     server.start()
     try:
         await open_page(server, context.show)

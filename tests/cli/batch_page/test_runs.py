@@ -19,7 +19,7 @@ from contextlib import contextmanager
 import pytest
 
 from payments_async.cli._exit_codes import Exit
-from payments_async.cli.batch_page import address_file
+from payments_async.cli.batch_page import address_file, server
 from tests.support.payout_command import (
     PHONE,
     Here,
@@ -110,6 +110,21 @@ def test_a_run_serves_its_page_and_watch_opens_it_and_serves_that_of_a_killed_on
     page = watched_at_rest(here, "june.csv.ledger")
     assert "stopped, can be resumed" in page
     assert "nothing is paid twice" in page
+
+
+def test_without_a_free_port_the_rows_are_paid_all_the_same(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payouts_file(here.folder, 3)
+
+    def taken(_: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr(server, "listen", taken)
+    done = here("run", "june.csv", "--open")
+    assert (done.code, done.step("page")["address"]) == (Exit.DONE, None)
+    assert_paid_once(here.sandbox, 3)
+    here("watch", "june.csv.ledger").assert_one_message(Exit.RESUMABLE, "no port of 127.0.0.1 is free")
 
 
 def test_watch_shows_a_batch_in_a_database_at_rest_and_at_its_end(

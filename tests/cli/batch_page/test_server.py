@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import ClientResponse, ClientSession, CookieJar
 
-from payments_async.cli.batch_page import feed
+from payments_async.cli.batch_page import feed, server
 from payments_async.cli.batch_page.server import BatchPageServer
 from tests.support.batch_pages import GivenSource, served, states
 
@@ -86,7 +86,7 @@ def test_a_run_that_nobody_watches_loads_none_of_it() -> None:
     program = """
 import asyncio, sys
 from payments_async.cli.payouts import run
-from payments_async.cli.batch_page import feed
+from payments_async.cli.batch_page import feed, server
 from payments_async.cli.batch_page.server import BatchPageServer
 
 async def main():
@@ -100,3 +100,24 @@ print(*sorted({"jinja2", "aiohttp.web", "payments_async.sandbox"} & sys.modules.
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+async def test_what_is_no_http_gets_400_and_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async with served(GivenSource(states()["running"])) as page:
+        reader, writer = await asyncio.open_connection("127.0.0.1", page.access.port)
+        writer.write(b"what?\r\n\r\n")
+        assert b" 400 " in await reader.readline()
+        writer.close()
+    assert caplog.records == []
+
+
+async def test_without_a_free_port_there_is_no_page_and_nothing_else_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def taken(_: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr(server, "listen", taken)
+    async with served(GivenSource(states()["running"])) as page:
+        assert not page.is_open
+    assert not page.is_visited
