@@ -111,7 +111,7 @@ def test_each_day_of_the_log_is_named_once(api: Api, sandbox: Sandbox) -> None:
     sandbox.advance(86_400)
     api.get("/payouts")
     page = sandbox.handle("GET", "/_sandbox/").body.decode()
-    assert re.findall(r'<li class="(day|request)">(?:<time>([^<]+))?', page) == [
+    assert re.findall(r'<li class="(day|request)">(?:<time>(\d+-[^<]+))?', page) == [
         ("day", "2026-01-02"),
         ("request", ""),
         ("day", "2026-01-01"),
