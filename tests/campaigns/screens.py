@@ -58,7 +58,7 @@ def _inspector(stack: ExitStack) -> Mapping[str, str]:
         sandbox = stack.enter_context(Sandbox(clock=VirtualClock.frozen()))
         for path, _ in pages(sandbox, lived(sandbox, times) if times else ["/_sandbox/"]):
             if path.startswith("/_sandbox/"):
-                kind = kind_of(path.removeprefix("/_sandbox/"))
+                kind = kind_of(path.removeprefix("/_sandbox/")).replace("/-", "/one")
                 places.setdefault(f"{name} {kind}".strip(), sandbox.origin + path)
     return places
 
