@@ -83,6 +83,8 @@ COMMAND_LINES = {
     "status": [["status", "june.csv.ledger"], ["status", HOSTILE]],
     "export": [["export", "june.csv.ledger", "out.csv"], ["export", "june.csv.ledger", HOSTILE]],
     "check": [["check", "june.csv.ledger"], ["check", HOSTILE]],
+    "show": [["show", "june.csv.ledger", row] for row in ("1", "2", "3", HOSTILE)] + [["show", HOSTILE, "1"]],
+    "watch": [["watch", HOSTILE]],
     "reconcile": [["reconcile", "june.csv.ledger"], ["reconcile", HOSTILE]],
     "retry-failed": [
         ["retry-failed", "june.csv.ledger", "--dry-run"],
@@ -139,7 +141,7 @@ def test_hostile_cells_and_ids_are_printed_as_escapes(here: Here, name: str) -> 
             assert "Traceback" not in said.err
             assert_harmless(said.out + said.err)
             shown += said.out + said.err
-    assert "owned" in shown or name in ("status", "check")
+    assert "owned" in shown or name in ("status", "check", "watch")
     exported = here.folder / "out.csv"
     if exported.exists():
         assert_harmless(exported.read_bytes().decode().replace("\r\n", "\n"))

@@ -29,6 +29,7 @@ SHARED = {
     "origin",
     "changing",
     "exchanges",
+    "find_webhook",
     "profile",
     "remove_rule",
     "reset",
