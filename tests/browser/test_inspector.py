@@ -141,7 +141,7 @@ async def test_the_overview_is_live_and_can_be_paused(sandbox: Sandbox, api: Api
     await visitor.press("Pause")
     await shows(visitor, "/v1/payment/intents")
     await visitor.press("Reset")
-    await visitor.press("Forget all?")
+    await visitor.press("Reset everything?")
     await shows(visitor, "Nothing has happened yet")
 
 

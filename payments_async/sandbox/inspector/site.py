@@ -62,7 +62,7 @@ def _page(sandbox: SandboxControls, request: Request, path: str) -> Answer:
 
 
 def _missing(asked: PageRequest, text: str) -> Answer:
-    return _html(404, "missing.html", asked.common("", "Not here") | {"text": text})
+    return _html(404, "missing.html", asked.common("", "Page not found") | {"text": text})
 
 
 def _html(status: int, template: str, context: Mapping[str, object]) -> Answer:

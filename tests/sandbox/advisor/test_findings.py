@@ -37,7 +37,7 @@ def test_three_mistakes_are_shown_still_after_many_good_requests(api: Api, sandb
     shown = text_of(page(sandbox, "advisor"))
     assert "Nothing found" not in shown
     assert "sent 3 times without an idempotency key" in shown
-    assert "103 requests read" in shown
+    assert "103 requests checked" in shown
     (found,) = advice(sandbox)
     assert (found["rule"], found["count"], found["requests"]) == (
         "post_without_key",

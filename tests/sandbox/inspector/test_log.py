@@ -194,7 +194,7 @@ def test_the_log_is_searched_by_id_reference_path_status_and_body(api: Api, sand
         assert len(log(sandbox, f"?find={wanted}")) == count, wanted
     assert len(log(sandbox, f"?find={first}+is:request")) == 1
     page = sandbox.handle("GET", "/_sandbox/?find=nowhere").body.decode()
-    assert "Nothing fits." in page
+    assert "Nothing matches." in page
     assert 'value="nowhere"' in page
 
 

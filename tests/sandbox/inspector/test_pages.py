@@ -129,7 +129,7 @@ def test_a_request_that_was_let_go_says_so_and_offers_neither_copy_nor_sending(
     for name in (first, second):
         html = page(sandbox, name)
         shown = text_of(html)
-        assert "Its headers and bodies are no longer kept" in shown
+        assert "Its headers and bodies were deleted" in shown
         assert "No body." not in shown
         assert "Send again" not in shown
         assert "data-copy-url" not in html
@@ -426,7 +426,7 @@ def test_a_payment_of_the_api_has_no_page_for_the_payer(sandbox: Sandbox, api: A
     api.post("/payment/intents", INTENT)
     api.post("/payouts", PAYOUT)
     shown = text_of(page(sandbox, "payments"))
-    assert "No attempt yet" in shown
+    assert "No attempts yet" in shown
     assert "Payer's page" not in shown
 
 

@@ -160,7 +160,7 @@ def test_a_payout_is_found_by_its_reference_in_requests_and_addresses(sandbox: S
 def test_an_open_payout_says_what_is_planned_and_can_be_ended(sandbox: Sandbox, api: Api) -> None:
     payout = api.payout(metadata={"sandbox_scenario": "fail:NO_FUNDS after=9s"}).data["id"]
     said = words(page(sandbox, f"payouts/{payout}"))
-    assert "Will fail:NO_FUNDS after=9s" in said
+    assert "Plan fail:NO_FUNDS after=9s" in said
     assert "Reference none" in said
     assert "Idempotency key none" in said
     assert "nowhere: it has no webhook_url" in said
@@ -412,7 +412,7 @@ def test_what_the_journal_no_longer_holds_is_said_and_the_records_own_times_stan
     sandbox.pay(session, outcome="complete")
     sandbox.journal.clear()
     shown = page(sandbox, f"payouts/{payout}")
-    assert "The journal holds nothing of this payout" in words(shown)
+    assert "The journal has no entry about this payout" in words(shown)
     assert nodes(shown) == [
         "Service 00:00:00.000 payout pending kept by the record",
         "Service 00:00:02.000 +2 s payout processing kept by the record",
@@ -421,7 +421,7 @@ def test_what_the_journal_no_longer_holds_is_said_and_the_records_own_times_stan
     sandbox.advance(4)
     api.sync(payout)
     shown = page(sandbox, f"payouts/{payout}")
-    assert "The journal begins at 2026-01-01 00:00:10 , after this payout was made" in words(shown)
+    assert "The journal begins at 2026-01-01 00:00:10 , after this payout was created" in words(shown)
     assert nodes(shown)[3:] == ["Program 00:00:10.000 +5 s payouts.sync 200"]
     kept = [node.replace(" kept by the record", "") for node in nodes(page(sandbox, f"payments/{session}"))]
     assert kept == [

@@ -39,7 +39,7 @@ def test_the_chart_counts_requests_by_their_outcome_and_leads_to_them(sandbox: S
         "00:00:30: 1 failed, 1 without an answer, 2 answered, 1 refused",
     ]
     shown = text_of(page(sandbox))
-    assert "3 answered 1 refused 1 failed 1 without an answer peak 5 in half a minute" in shown
+    assert "3 answered 1 refused 1 failed 1 without an answer peak 5 in 30 seconds" in shown
     early, late = (log(sandbox, address) for address in found.values())
     assert [line for line in early if "early" in line and line.startswith("POST")]
     assert not [line for line in late if "early" in line]
@@ -96,7 +96,7 @@ async def test_a_request_shows_how_long_its_answer_took() -> None:
         call = asyncio.create_task(session.post(f"{sandbox.base_url}/payouts", json=PAYOUT))
         await until(lambda: bool(sandbox.requests))
         asked = f"requests/{sandbox.requests[0].request_id}"
-        assert "Took under way" in text_of(page(sandbox, asked))
+        assert "Duration under way" in text_of(page(sandbox, asked))
         assert '<span class="took">under way</span>' in page(sandbox)
         sandbox.advance(60)
         async with await call as answer:
