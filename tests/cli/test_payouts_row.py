@@ -1,19 +1,25 @@
-"""`payments payouts show`, one row with its state, attempts and times; and `status --watch` of a run."""
+"""`payments payouts show`: one row with its state, attempts and times; during a run too."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from payments_async.bulk import RowAttempt, RowAttempts
+from payments_async import AsyncPayments
+from payments_async.bulk import PayoutBatch, RowAttempt, RowAttempts
 from payments_async.bulk.protocol.run_figures import one_attempt
-from payments_async.cli._exit_codes import Exit
+from payments_async.cli._exit_codes import CommandEnded, Exit
+from payments_async.cli._output import JsonLines, OutputConsole
+from payments_async.cli.batch_page import address_file
+from payments_async.cli.batch_page.source import RunSource
 from payments_async.cli.payouts import row
+from payments_async.cli.payouts.ledger_address import LedgerAddress
+from payments_async.cli.payouts.session import CommandContext
 from payments_async.sandbox import Sandbox
-from tests.support.payout_command import PHONE, Here, environment_of, payouts_file, started, until
+from tests.support.batch_pages import served
+from tests.support.payout_command import PHONE, Here, payouts_file
 
 
 def _faults(sandbox: Sandbox) -> None:
@@ -80,24 +86,25 @@ def test_many_attempts_are_shortened_in_the_middle(here: Here, monkeypatch: pyte
     assert "✗ State      in conflict" in printed
 
 
-def test_during_a_run_the_run_itself_is_asked_and_watched_to_its_end(here: Here, tmp_path: Path) -> None:
-    payouts_file(here.folder, 40)
-    here.sandbox.on("payouts.create").respond("slow:100ms", times=None)
-    with started(environment_of(here.sandbox), "run", "june.csv", "--concurrency", "2", cwd=tmp_path) as run:
-        until(run, 1)
-        shown = here("show", "june.csv.ledger", "r40")
-        missing = here("show", "june.csv.ledger", "r99")
-        facts: dict[str, Any] = json.loads(here("show", "june.csv.ledger", "40", "--json").out)
-        (tmp_path / "june.csv.ledger.page.json").write_text("{}")
-        silent = here("show", "june.csv.ledger", "r40")
-        watched = here("status", "june.csv.ledger", "--watch")
-        assert run.wait(30) == Exit.DONE
-    assert "State      not started" in shown.out
-    assert f"/rows/{facts['number']}" in shown.out
-    missing.assert_one_message(Exit.USAGE, "no row has this key")
-    progress = [line for line in watched.lines if line["step"] == "progress"]
-    assert progress[0]["rows"] == 40
-    assert progress[-1]["answers"]["limit"] == 1000.0
-    assert sum(progress[-1]["answers"]["minute"]) > 0
-    assert (watched.step("batch")["created"], watched.code) == (40, Exit.DONE)
-    silent.assert_one_message(Exit.RESUMABLE, "does not answer questions about rows")
+async def test_while_a_run_holds_the_ledger_it_is_asked(
+    here: Here, capsys: pytest.CaptureFixture[str]
+) -> None:
+    payouts_file(here.folder, 2)
+    ledger, path = LedgerAddress("june.ledger"), here.folder / "june.ledger"
+    quiet: Any = None
+    context = CommandContext(OutputConsole(), JsonLines(), True, quiet)
+    client = AsyncPayments(here.sandbox.api_key, base_url=here.sandbox.base_url)
+    async with client, PayoutBatch.open(path, client) as batch:
+        await batch.load("june.csv")
+        async with served(RunSource(ledger, "june.csv", batch=batch)) as server:
+            address_file.publish(ledger.text, server.access)
+            assert await row.show_row(ledger, "r2", context) == Exit.DONE
+            facts = json.loads(capsys.readouterr().out)
+            with pytest.raises(CommandEnded, match="no row has this key"):
+                await row.show_row(ledger, "r9", context)
+            address_file.withdraw(ledger.text)
+        with pytest.raises(CommandEnded, match="does not answer questions about rows") as silent:
+            await row.show_row(ledger, "r2", context)
+    assert silent.value.code == Exit.RESUMABLE
+    assert (facts["row_key"], facts["state"], facts["inspector"]) == ("r2", "NEW", None)
+    assert facts["page"] == f"{server.access.origin}/rows/2"

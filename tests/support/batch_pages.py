@@ -24,6 +24,7 @@ from payments_async.bulk import (
 from payments_async.bulk._activity import Activity
 from payments_async.bulk.protocol.records import Binding, Header
 from payments_async.bulk.protocol.run_figures import BOUNDS, time_class
+from payments_async.cli.batch_page.feed import PageSource
 from payments_async.cli.batch_page.server import BatchPageServer
 from payments_async.cli.batch_page.source import BatchSnapshot, LedgerDetails
 from payments_async.cli.payouts.ledger_address import LedgerAddress
@@ -245,7 +246,7 @@ class GivenSource:
 
 
 @asynccontextmanager
-async def served(source: GivenSource) -> AsyncIterator[BatchPageServer]:
+async def served(source: PageSource) -> AsyncIterator[BatchPageServer]:
     """The page's server on the running loop."""
     server = BatchPageServer(source)
     server.start()

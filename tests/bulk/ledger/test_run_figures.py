@@ -84,11 +84,11 @@ async def test_figures_that_could_not_be_stored_stay_for_the_next_commit(path: P
         assert not ledger.recorder.pending().is_empty
 
 
-@pytest.mark.parametrize("name", ["row-2", "reference-2", "2"])
-async def test_a_row_is_found_by_its_key_its_reference_or_its_number(path: Place, name: str) -> None:
+async def test_a_row_is_found_by_its_key_its_reference_or_its_number(path: Place) -> None:
     async with await begun(path, 3) as ledger:
-        found = await ledger.find(name)
-        assert found is not None
-        assert found.number == 2
+        for name in ("row-2", "reference-2", "2"):
+            found = await ledger.find(name)
+            assert found is not None
+            assert found.number == 2
         assert await ledger.find("row-9") is None
         assert await ledger.find("9") is None
