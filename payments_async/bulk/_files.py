@@ -68,7 +68,7 @@ def refuse_ledger_files(target: str | os.PathLike[str], ledger: str) -> None:
 def refuse_existing(target: str | os.PathLike[str], way_out: str = "name another file") -> None:
     """Raise BulkError for an existing file: it may be an earlier result."""
     if os.path.lexists(target):
-        raise BulkError(f"{os.fspath(target)}: is there already; {way_out}")
+        raise BulkError(f"{os.fspath(target)}: exists already; {way_out}")
 
 
 def file_name(batch_id: str) -> str:

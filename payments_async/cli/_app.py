@@ -11,7 +11,7 @@ import attrs
 from cyclopts import App, CycloptsError
 
 from .._version import __version__
-from ..errors import PaymentsError
+from ..errors import ConfigurationError, PaymentsError
 from ._exit_codes import CommandEnded, Exit, exit_of
 from ._output import OutputConsole
 from ._text import print_message, text_width, write_nowhere
@@ -68,6 +68,8 @@ def run(argv: Sequence[str]) -> int:
         return _print_error(hint, Exit.USAGE) if hint else Exit.USAGE
     except CommandEnded as end:
         return _print_error(end.text, end.code)
+    except ConfigurationError as error:  # of an option or a variable, which it names
+        return _print_error(str(error), exit_of(error))
     except PaymentsError as error:
         return _print_error(f"{type(error).__name__}: {error}", exit_of(error))
     except ImportError as missing:

@@ -162,7 +162,7 @@ async def test_a_check_writes_a_line_for_each_chunk_and_its_head_is_their_hash(
             (1, 1, 500, 500),
             (2, 501, 501, 1),
         ]
-        with pytest.raises(BulkError, match="is there already; name another file"):
+        with pytest.raises(BulkError, match="exists already; name another file"):
             await batch.check(chunks=lines)
     async with desk.client(service) as client, desk.open(tmp_path / "june.ledger", client) as batch:
         await batch.load(items(1))

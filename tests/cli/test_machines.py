@@ -71,7 +71,7 @@ def test_a_planned_batch_is_paid_by_a_worker_and_examined_by_its_name(
     assert_paid_once(here.sandbox, ROWS)
     assert here("reconcile", *NAMED).step("certified")["path"] == "june.certificate.json"
     assert json.loads(Path("june.certificate.json").read_text())["clean"]
-    assert "nothing to pay anew" in here("retry-failed", *NAMED).out
+    assert "nothing to pay again" in here("retry-failed", *NAMED).out
 
     without_key(monkeypatch)
     found = here("status", *NAMED, "--json").step("batch")
@@ -400,7 +400,7 @@ def test_a_service_file_names_the_database(
         (["run", "june.csv", "--ledger", "june.ledger", "--workers", "2"], ["a file has one process"]),
         (["run", "june.csv", "--ledger", "june.ledger", "--detach"], ["a file has one process"]),
         (["worker", "--ledger", "june.ledger"], ["june.ledger: is not the address of a database"]),
-        (["worker", "--until-eof"], ["--until-eof: the standard input is no pipe"]),
+        (["worker", "--until-eof"], ["--until-eof: the standard input is not a pipe"]),
     ],
 )
 def test_an_address_that_cannot_be_used_is_refused_and_said(

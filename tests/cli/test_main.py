@@ -81,7 +81,6 @@ def test_a_wrong_command_line_is_shown_on_stderr_and_exits_2(
         (PaymentsError("paid, unreadable", effect="happened"), Exit.REFUSED),
         (PaymentsError("who knows", effect="unknown"), Exit.OUTCOME_UNKNOWN),
         (InvalidRequest({"amount": ["too small"]}), Exit.REFUSED),
-        (ConfigurationError("no key"), Exit.USAGE),
     ],
 )
 def test_an_error_is_one_line_and_its_effect_decides_the_exit_code(
@@ -90,6 +89,15 @@ def test_an_error_is_one_line_and_its_effect_decides_the_exit_code(
     given(monkeypatch, error)
     assert main(["work"]) == code == exit_of(error)
     assert capsys.readouterr().err == f"payments: {type(error).__name__}: {error}\n"
+
+
+def test_what_is_wrong_with_an_option_is_said_without_the_name_of_a_class(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = ConfigurationError("--port: is taken")
+    given(monkeypatch, error)
+    assert main(["work"]) == Exit.USAGE == exit_of(error)
+    assert capsys.readouterr().err == "payments: --port: is taken\n"
 
 
 def test_exit_codes_are_those_the_help_promises() -> None:

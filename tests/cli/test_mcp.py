@@ -194,7 +194,9 @@ def test_what_is_no_sandbox_is_asked_once_and_changed_never() -> None:
     with serving(Receiver(0, lambda body, headers: asked.append(body) or 200)) as other:
         answer = answer_call(find_sandbox(other.url, {}), "pay", {"id": "pi_1"}, may_write=True)
     assert answer.failed
-    assert f"what answers at 127.0.0.1:{other.server_port} is no payments sandbox: start one" in answer.text
+    assert (
+        f"what answers at 127.0.0.1:{other.server_port} is not a payments sandbox: start one" in answer.text
+    )
     assert asked == []
 
 

@@ -131,7 +131,7 @@ def test_without_a_terminal_the_refusal_prints_the_very_options_to_pass(here: He
         (["GHS 9.14", "XOF 12.29"], "XOF 12.29 was confirmed, and the batch comes to XOF 12.28"),
         (["GHS 9.14", "XOF 12.28", "NGN 1"], "NGN was confirmed, and the batch has no NGN"),
         (["GHS 9.14", "GHS 9.14"], "GHS is given twice"),
-        (["GHS 9,14"], "'9,14' is no amount"),
+        (["GHS 9,14"], "'9,14' is not an amount"),
         (["9.14"], "'9.14' is not a currency and an amount"),
         (["GHS 9.14", "XOF 12.28000000000000000001"], "XOF 12.28000000000000000001 was confirmed"),
     ],

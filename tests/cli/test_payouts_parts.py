@@ -55,27 +55,27 @@ def test_durations_are_read_with_their_unit(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "-1", "soon", "1w", "1e9", "٣", "nan", "31d", " 5", "1h30m"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is no duration"):
+    with pytest.raises(ValueError, match="is not a duration"):
         seconds_of(text)
 
 
 @pytest.mark.parametrize("text", ["0", "0.00", "-1", "1e3", "NaN", "Infinity", "1,200", "٣", "", "1."])
 def test_what_is_no_amount_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is no amount"):
+    with pytest.raises(ValueError, match="is not an amount"):
         amount_of(text)
 
 
 def test_shares_are_read_as_fractions_or_percent() -> None:
     assert [share_of(text) for text in ("0", "0.05", "5%", "100%", "1")] == [0, 0.05, 0.05, 1, 1]
     for text in ("2", "101%", "nan", "-0.1", "", "5 %"):
-        with pytest.raises(ValueError, match="is no share"):
+        with pytest.raises(ValueError, match="is not a share"):
             share_of(text)
 
 
 def test_a_delimiter_is_one_sign_or_a_tab_by_its_name() -> None:
     assert [delimiter_of(text) for text in (";", "|", ",", "tab", "\\t", "\t")] == [*";|,", *"\t\t\t"]
     for text in ("", ";;", "a", "1", '"', "'", " ", "\n"):
-        with pytest.raises(ValueError, match="is no delimiter"):
+        with pytest.raises(ValueError, match="is not a delimiter"):
             delimiter_of(text)
 
 

@@ -79,7 +79,7 @@ def test_people_get_tables_of_what_programs_get_as_lines(here: Here) -> None:
         ["Created", "6", "9.14", "12.28"]
     ]
     assert "as it was written" in here("check", "june.csv.ledger").out
-    assert "nothing to pay anew" in here("retry-failed", "june.csv.ledger").out
+    assert "nothing to pay again" in here("retry-failed", "june.csv.ledger").out
     here("run", "june.csv", "--batch-id", "short")  # refused: it is another batch
     assert (
         "6 rows, GHS 9.14, XOF 12.28; account data masked" in here("export", "june.csv.ledger", "out.csv").out
@@ -101,7 +101,7 @@ def test_refused_rows_end_with_1_are_exported_corrected_and_paid(here: Here) -> 
     assert PHONE not in Path("refused.csv").read_text()
     assert stat.S_IMODE(Path("refused.csv").stat().st_mode) == 0o600
     again = here("export", "june.csv.ledger", "refused.csv")
-    again.assert_one_message(Exit.USAGE, "refused.csv: is there already", "--overwrite")
+    again.assert_one_message(Exit.USAGE, "refused.csv: exists already", "--overwrite")
     assert here("export", "june.csv.ledger", "refused.csv", "--overwrite").code == Exit.DONE
     printed = here("export", "june.csv.ledger", "all.jsonl", "--accounts", "--json")
     assert printed.step("exported")["rows"] == 6

@@ -52,7 +52,7 @@ async def export(
     kind, wanted = form_of(target), _any if states is None else chosen(states)
     _refuse_own_files(ledger, target)
     if not overwrite:
-        refuse_existing(target, "name another file, or replace it by --overwrite (overwrite=True)")
+        refuse_existing(target, "name another file, or replace it with --overwrite (overwrite=True)")
     names = set() if kind in NESTED else await _names(ledger, wanted)
     with AtomicFile(target) as whole:
         form = kind(whole.file, _export_rows.columns(names))

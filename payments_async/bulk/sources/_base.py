@@ -125,7 +125,10 @@ class FileSource(Source):
         return seen.st_size, seen.st_mtime_ns
 
     def _unreadable(self, error: OSError) -> SourceUnreadable:
-        return SourceUnreadable(self.name, f"cannot be read ({error.strerror or type(error).__name__})")
+        return SourceUnreadable(
+            self.name,
+            f"cannot be read ({error.strerror or type(error).__name__}); check its path and its rights",
+        )
 
 
 MAX_ROW: Final = 1_048_576

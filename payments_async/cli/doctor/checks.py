@@ -266,7 +266,7 @@ def _limits(client: AsyncPayments, answer: ResponseInfo) -> Check:
     kept = ", ".join(f"{kind.replace('_', ' ')} {limit:,}" for kind, limit in own.items())
     facts = {"limit": answer.rate_limit.limit, "remaining": answer.rate_limit.remaining, "client": own}
     if answer.rate_limit == RateLimit():
-        text = f"this answer had no limit headers (a 429 has); the client keeps to, a minute: {kept}"
+        text = f"the answer had no limit headers (a 429 has them); the client's limits a minute: {kept}"
         return Check("Limits", text, None, facts=facts)
     said = f"{answer.rate_limit.remaining} of {answer.rate_limit.limit} a minute left"
-    return Check("Limits", f"the service says {said}; the client keeps to, a minute: {kept}", facts=facts)
+    return Check("Limits", f"the service says {said}; the client's limits a minute: {kept}", facts=facts)

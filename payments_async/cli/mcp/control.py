@@ -74,7 +74,7 @@ def _check_sandbox(address: ForwardAddress) -> None:
     except ValueError:
         state = None
     if status != 200 or not isinstance(state, dict) or not {"profile", "clock", "journal"} <= state.keys():
-        raise ValueError(f"what answers at {address.place} is no payments sandbox: {_START}")
+        raise ValueError(f"what answers at {address.place} is not a payments sandbox: {_START}")
 
 
 def _ask(address: ForwardAddress, request: ControlRequest) -> tuple[int, str]:

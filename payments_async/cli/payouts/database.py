@@ -27,7 +27,7 @@ async def init(ledger: LedgerAddress, context: CommandContext) -> Exit:
         made = await setup.make_tables(database)
         await setup.require_tables(database, create=False)
     context.show.heading(ledger.shown)
-    context.show.step("Tables", "made" if made else "there already; nothing was changed", made=made)
+    context.show.step("Tables", "made" if made else "already there; nothing was changed", made=made)
     return Exit.DONE
 
 

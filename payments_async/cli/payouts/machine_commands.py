@@ -143,7 +143,7 @@ def drain(
     Parameters
     ----------
     worker
-        Its id, or the first signs of it, as `workers` shows them.
+        Its id, or the first characters of it, as `workers` shows them.
     ledger
         The database (postgresql://…); PAYMENTS_LEDGER unless given.
     """

@@ -80,7 +80,7 @@ def doubtful(rows: int, ledger: LedgerAddress) -> str:
     return (
         f"{counted(rows, 'row')} in doubt: the same `run` command posts them once more and pays none twice; "
         f"`{ledger.command('reconcile')}` only reads. When the service says that a row is paid and does not "
-        "list it, wait 15 minutes from its last request. Pay these rows by no other means."
+        "list it, wait 15 minutes from its last request. Do not pay these rows in any other way."
     )
 
 

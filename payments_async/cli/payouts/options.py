@@ -30,7 +30,7 @@ def seconds_of(text: str) -> float:
     found = _DURATION.fullmatch(text)
     seconds = float(found[1]) * _SECONDS[found[2]] if found else None
     if seconds is None or seconds > _LONGEST:
-        raise ValueError(f"{text!r} is no duration of 30 days at most: give 90, 90s, 15m, 2h or 1d")
+        raise ValueError(f"{text!r} is not a duration of at most 30 days: give 90, 90s, 15m, 2h or 1d")
     return seconds
 
 
@@ -45,7 +45,7 @@ def shortest(seconds: float | None) -> str | None:
 def amount_of(text: str) -> Decimal:
     """An exact amount in major units, over 0. Raises ValueError."""
     if not _AMOUNT.fullmatch(text) or not (amount := Decimal(text)):
-        raise ValueError(f"{text!r} is no amount: give plain digits over 0, such as 1200.50")
+        raise ValueError(f"{text!r} is not an amount: give plain digits over 0, such as 1200.50")
     return amount
 
 
@@ -54,7 +54,7 @@ def share_of(text: str) -> float:
     found = _SHARE.fullmatch(text)
     share = float(found[1]) / (100 if found[2] else 1) if found else 2.0
     if share > 1:
-        raise ValueError(f"{text!r} is no share: give 0 to 1, such as 0.05, or 5%")
+        raise ValueError(f"{text!r} is not a share: give 0 to 1, such as 0.05, or 5%")
     return share
 
 
@@ -62,7 +62,7 @@ def delimiter_of(text: str) -> str:
     """The delimiter of a CSV file: one sign, or `tab`. Raises ValueError."""
     sign = "\t" if text in ("tab", "\\t") else text
     if len(sign) != 1 or sign.isalnum() or sign in "\"'\r\n ":
-        raise ValueError(f"{text!r} is no delimiter: give one sign, such as ';', or tab")
+        raise ValueError(f"{text!r} is not a delimiter: give one character, such as ';', or tab")
     return sign
 
 
@@ -163,7 +163,7 @@ class RunOptions:
     strict_amounts: Flag = False
     """Refuse amounts of more than 15 digits, which otherwise cause a warning."""
     delimiter: Delimiter = None
-    """What separates the cells of a CSV file: one sign, such as ";", or `tab`; a comma unless given."""
+    """What separates the cells of a CSV file: one character, such as ";", or `tab`; a comma unless given."""
     accept_edits: Flag = False
     """The file was edited since: take the corrected rows that were not paid yet."""
     pay_again: Flag = False
@@ -286,7 +286,7 @@ class RetryOptions:
     dry_run: Flag = False
     """Only name the rows."""
     confirm_total: Totals = None
-    """The total to pay anew, such as "XOF 1200.50", for each currency, instead of typing it."""
+    """The total to pay again, such as "XOF 1200.50", for each currency, instead of typing it."""
     base_url: Url = None
     """The service's address; PAYMENTS_BASE_URL unless given."""
     insecure_database: Insecure = False

@@ -179,7 +179,7 @@ def _show_retry(report: RetryReport, wanted: RetryOptions, context: CommandConte
     )
     if not context.as_json:
         anew = [f"row {number}: {reason}" for number, reason in reasons]
-        _show_first("Anew", anew, len(report.rows), context, good=True)
+        _show_first("Again", anew, len(report.rows), context, good=True)
         left = [f"row {left.number}: {left.reason}" for left in report.left]
         _show_first("Left", left, len(left), context, good=False)
     return Exit.REFUSED if report.left else Exit.DONE
@@ -195,12 +195,12 @@ def _show_first(name: str, texts: list[str], total: int, context: CommandContext
 def _retry_text(report: RetryReport, wanted: RetryOptions) -> str:
     rows, money = counted(len(report.rows), "row"), money_text(report.totals)
     if not report.rows and report.left:
-        return "no row can be paid anew; nothing was changed"
+        return "no row can be paid again; nothing was changed"
     if not report.rows:
-        none = "no row is rejected" if wanted.rejected else "no payout has finally failed"
-        return f"{none}: nothing to pay anew"
+        none = "no row is rejected" if wanted.rejected else "no payout has failed for good"
+        return f"{none}: nothing to pay again"
     if report.dry_run:
-        return f"{rows}, {money}, would be paid anew; nothing was changed"
+        return f"{rows}, {money}, would be paid again; nothing was changed"
     return f"{rows}, {money}: the next `payments payouts run` pays them"
 
 

@@ -232,7 +232,7 @@ async def _paid(
 
     def drain(reason: str) -> None:
         seconds = duration_text(order.drain)
-        view.note(f"{reason}: finishing what is under way, {seconds} at most; once more cuts it off")
+        view.note(f"{reason}: finishing what is under way, {seconds} at most; a second signal cuts it off")
         batch.stop(reason)
 
     if order.workers != 1:

@@ -105,7 +105,7 @@ def _until_eof(stop: Callable[[str], object]) -> Iterator[None]:
         stdin = sys.stdin.fileno()
         loop.add_reader(stdin, readable)
     except OSError:
-        problem = "--until-eof: the standard input is no pipe, so it cannot be waited for"
+        problem = "--until-eof: the standard input is not a pipe, so its end cannot be waited for"
         raise CommandEnded(problem, Exit.USAGE) from None
     try:
         yield
@@ -266,7 +266,7 @@ async def pay_with_workers(
     stops, processes = list[str](), WorkerProcesses()
 
     def drain(reason: str) -> None:
-        ours = "workers finish what is under way; once more cuts them off"
+        ours = "workers finish what is under way; a second signal cuts them off"
         view.note(f"{reason}: {ours if order.workers else 'the batch is left to its workers'}")
         stops.append(reason)
 

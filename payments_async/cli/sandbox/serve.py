@@ -82,7 +82,7 @@ def _make(options: ServeOptions, port: int | None) -> Sandbox:
     try:
         read_allowed(options.allow_webhooks_to)
     except ValueError as no_host:
-        raise ConfigurationError(str(no_host)) from no_host
+        raise ConfigurationError(f"--allow-webhooks-to: {no_host}") from no_host
     return Sandbox(
         profile=options.profile,
         seed=int.from_bytes(SYSTEM.token(_SEED_BYTES)) if options.seed is None else options.seed,
@@ -129,7 +129,7 @@ def print_address(
             f"  API key    {api_key}\n"
             f"  Inspector  {inspector}\n"
             f"{kept}\n"
-            f"For the programs of another terminal:\n\n{exports}\n\n"
+            f"For programs in another terminal:\n\n{exports}\n\n"
             "Ctrl-C stops it."
         )
     sys.stdout.write(text + "\n")

@@ -87,7 +87,7 @@ _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 def resend(webhook_id: str, sandbox: str | None, *, as_json: bool) -> Exit:
     """Resend a delivery. ConfigurationError for an unusable sandbox address or delivery name."""
     if _ID.fullmatch(webhook_id) is None:
-        raise ConfigurationError("a delivery is named as the sandbox names it, such as wh_00000001")
+        raise ConfigurationError("a delivery's name is as the sandbox shows it, such as wh_00000001")
     base = sandbox or os.environ.get("PAYMENTS_BASE_URL") or DEFAULT_SANDBOX
     parts = urlsplit(base)
     named = "--sandbox" if sandbox else "PAYMENTS_BASE_URL"
@@ -96,7 +96,10 @@ def resend(webhook_id: str, sandbox: str | None, *, as_json: bool) -> Exit:
     try:
         status, body = send("POST", address, b"{}", {"Content-Type": "application/json"})
     except OSError as failure:
-        problem = f"no sandbox answers at {parts.netloc}: {failure.strerror or failure}"
+        problem = (
+            f"no sandbox answers at {parts.netloc}: {failure.strerror or failure}; start one with "
+            "`payments sandbox`, or pass the address of the one that sent it as --sandbox"
+        )
         raise CommandEnded(problem, Exit.REFUSED) from failure
     answer = _read(body)
     if not 200 <= status < 300:

@@ -194,7 +194,7 @@ async def test_nothing_of_the_batchs_own_is_overwritten(desk: Desk, service: San
                 await batch.export(tmp_path / name)
         for name in ("other.csv", "other.json"):
             (tmp_path / name).write_text("an older one")
-            with pytest.raises(BulkError, match=r"is there already.*--overwrite \(overwrite=True\)"):
+            with pytest.raises(BulkError, match=r"exists already.*--overwrite \(overwrite=True\)"):
                 await batch.export(tmp_path / name)
             assert (tmp_path / name).read_text() == "an older one"
             await batch.export(tmp_path / name, overwrite=True)

@@ -1,4 +1,4 @@
-"""Payouts that have finally failed, paid anew: only those, only once each, and with all else still true."""
+"""Payouts that have finally failed, paid again: only those, only once each, and with all else still true."""
 
 from __future__ import annotations
 
