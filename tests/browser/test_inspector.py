@@ -384,9 +384,9 @@ async def test_the_clock_is_moved_by_buttons_and_words(sandbox: Sandbox, api: Ap
     await visitor.press("Advance")
     await shows(visitor, "not a duration")
     await visitor.press("×60")
-    await shows(visitor, "60 sandbox seconds for each real one")
+    await shows(visitor, "60 sandbox seconds per real second")
     await visitor.press("Freeze")
-    await shows(visitor, "The clock stands still")
+    await shows(visitor, "The clock is frozen")
 
 
 async def test_webhooks_are_sent_again_and_forged(sandbox: Sandbox, api: Api, visit: Visit) -> None:

@@ -231,6 +231,7 @@ class _StubHandler(BaseHTTPRequestHandler):
         self._answer(state if self.path.endswith("/state") else self.server.answer)
 
     def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))  # what is left unread resets the connection
         self.server.released.wait()
         self._answer(self.server.answer)
 
