@@ -261,10 +261,20 @@ class SpeedFigures:
     @classmethod
     def read(cls, facts: object) -> Self | None:
         """Parse what `facts` wrote; None for anything else."""
-        names = attrs.fields_dict(cls).keys()
-        if not isinstance(facts, Mapping) or facts.keys() != names or not isinstance(facts["minute"], list):
+        fields = attrs.fields_dict(cls)
+        if not isinstance(facts, Mapping) or facts.keys() != fields.keys():
             return None
-        return cls(**{**facts, "minute": tuple(facts["minute"])})
+        given = {
+            name: value
+            for name, value in facts.items()
+            if value is not None or fields[name].default is not None
+        }
+        minute = given.pop("minute")
+        if not isinstance(minute, list) or not all(
+            isinstance(each, int | float) for each in (*given.values(), *minute)
+        ):
+            return None
+        return cls(**{**facts, "minute": tuple(minute)})
 
 
 @attrs.frozen

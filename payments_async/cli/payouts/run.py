@@ -27,6 +27,7 @@ from .reconcile import Certified, certify
 from .session import CommandContext, ledger_work, open_batch, open_client, print_next_steps
 from .summary import (
     BatchFigures,
+    answers_text,
     duration_text,
     figures_of,
     money_text,
@@ -205,7 +206,10 @@ async def _pay(batch: PayoutBatch, order: RunOptions, context: CommandContext) -
         report = await batch.refresh() if order.address.is_database else batch.status()
         report = attrs.evolve(report, stopped=f"{context.interrupts.reason}, twice")
         return _show_end(report, None, Exit.RESUMABLE, order, context)
-    _show_speed(before, figures_of(report), (progress.decided or SYSTEM.monotonic()) - began, context)
+    ended = progress.decided or SYSTEM.monotonic()
+    await progress.note_speed(batch)
+    after = attrs.evolve(figures_of(report), speed=progress.speed)
+    _show_speed(before, after, ended - began, context)
     certified = await certify(batch, order.address, context) if report.complete else None
     report = certified.applied_to(report) if certified else report
     return _show_end(report, certified, Exit(report.exit_code), order, context)
@@ -253,7 +257,8 @@ class RunProgress:
     wait_final: float | None
     decided: float | None = None
     """Time at which every row was decided, by the monotonic clock; None before that."""
-    _speed: SpeedFigures | None = None
+    speed: SpeedFigures | None = None
+    """What came back, as read last."""
     _latest: BatchFigures | None = None
 
     @asynccontextmanager
@@ -268,15 +273,19 @@ class RunProgress:
 
     async def _read_speed(self, view: ProgressView, batch: PayoutBatch) -> None:
         while True:
-            with suppress(PaymentsError):  # the run itself finds out what is wrong
-                self._speed = SpeedFigures.of(await batch.series(), SYSTEM.now().timestamp())
+            await self.note_speed(batch)
             if self._latest is not None and self.decided is None:
-                view.show(attrs.evolve(self._latest, speed=self._speed), SYSTEM.monotonic())
+                view.show(attrs.evolve(self._latest, speed=self.speed), SYSTEM.monotonic())
             await SYSTEM.sleep(_SPEED_EVERY)
+
+    async def note_speed(self, batch: PayoutBatch) -> None:
+        """Read what came back."""
+        with suppress(PaymentsError):  # the run itself finds out what is wrong
+            self.speed = SpeedFigures.of(await batch.series(), SYSTEM.now().timestamp())
 
     def update(self, progress: Progress, view: ProgressView, batch: PayoutBatch) -> None:
         """Show what the latest commit changed."""
-        figures, at = attrs.evolve(figures_of(progress), speed=self._speed), SYSTEM.monotonic()
+        figures, at = attrs.evolve(figures_of(progress), speed=self.speed), SYSTEM.monotonic()
         self._latest = figures
         if figures.done < figures.rows:
             view.show(figures, at)
@@ -294,6 +303,8 @@ def _show_speed(before: BatchFigures, after: BatchFigures, seconds: float, conte
     if rows and not context.as_json:
         text = f"{counted(rows, 'row')} in {duration_text(seconds)}"
         context.show.step("Sent", f"{text}, {rate_text(rows / seconds)}" if seconds else text)
+        if after.speed is not None:
+            context.show.step("Answers", answers_text(after.speed), good=None)
 
 
 def _show_end(

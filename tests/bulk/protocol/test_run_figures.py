@@ -130,7 +130,19 @@ def test_a_batch_in_a_few_figures() -> None:
     assert SpeedFigures.read(json.loads(json.dumps(figures.facts()))) == figures
 
 
-@pytest.mark.parametrize("facts", [None, [], {}, {"limit": 1}, {**SpeedFigures().facts(), "minute": 3}])
+@pytest.mark.parametrize(
+    "facts",
+    [
+        None,
+        [],
+        {},
+        {"limit": 1},
+        {**SpeedFigures().facts(), "minute": 3},
+        {**SpeedFigures().facts(), "minute": ["3"]},
+        {**SpeedFigures().facts(), "minute": [], "limit": "fast"},
+        {**SpeedFigures().facts(), "minute": [], "refused": None},
+    ],
+)
 def test_what_is_no_figures_is_read_as_none(facts: object) -> None:
     assert SpeedFigures.read(facts) is None
 
