@@ -1,8 +1,9 @@
 """How every page looks, and to whom: `python -m tests.campaigns.screens [PART ...]`.
 
 Follows the links of a sandbox where everything has happened and of an empty one, and goes through each state
-of the checkout. One page of each kind is looked at in light and dark, 390 and 1280 wide: axe finds what
-somebody cannot read, and a picture goes to test-output/screens. The exit code is 1 when something was found.
+of the checkout and of a batch's page. One page of each kind is looked at in light and dark, 390 and 1280
+wide: axe finds what somebody cannot read, and a picture goes to test-output/screens. The exit code is 1 when
+something was found.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import asyncio
 import re
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from tests.browser.visitor import FOUND
 from tests.campaigns.page_weights import kind_of, lived, pages
 from tests.sandbox.checkout.test_pages import Payer
 from tests.sandbox.raw_requests import Api
+from tests.support.batch_pages import GivenSource, in_doubt, row, served, states
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Page
@@ -37,8 +39,8 @@ def main() -> int:
 
 async def _look(parts: list[str]) -> int:
     found = 0
-    with ExitStack() as stack:
-        places = {**_inspector(stack), **_checkout(stack)}
+    async with AsyncExitStack() as stack:
+        places = {**_inspector(stack), **_checkout(stack), **await _batch(stack)}
         wanted = {
             name: url for name, url in places.items() if not parts or any(part in name for part in parts)
         }
@@ -51,7 +53,20 @@ async def _look(parts: list[str]) -> int:
     return int(bool(found))
 
 
-def _inspector(stack: ExitStack) -> Mapping[str, str]:
+async def _batch(stack: AsyncExitStack) -> Mapping[str, str]:
+    """Each state of a batch's page, and rows of it."""
+    places = {}
+    for name, state in states().items():
+        server = await stack.enter_async_context(
+            served(GivenSource(state, {"41": row(41), "17": in_doubt(17)}))
+        )
+        places[f"batch {name}"] = server.access.new_address()
+    for number in (41, 17):
+        places[f"batch row {number}"] = server.access.new_address().replace("/?", f"/rows/{number}?")
+    return places
+
+
+def _inspector(stack: AsyncExitStack) -> Mapping[str, str]:
     """A page of each kind where everything has happened twelve times, and those of an empty sandbox."""
     places: dict[str, str] = {}
     for name, times in (("busy", 12), ("empty", 0)):
@@ -63,7 +78,7 @@ def _inspector(stack: ExitStack) -> Mapping[str, str]:
     return places
 
 
-def _checkout(stack: ExitStack) -> Mapping[str, str]:
+def _checkout(stack: AsyncExitStack) -> Mapping[str, str]:
     """Each state of the checkout."""
     places = {}
     for name, state in STATES.items():

@@ -48,7 +48,7 @@ async def answer(feed: BatchFeed, access: PageAccess, request: Request) -> Answe
     query = {name: values[0] for name, values in parse_qs(request.query).items()}
     if request.path.startswith("/api/"):
         return await _command(feed, access, request, query)
-    if request.path == "/" and "token" in query:
+    if "token" in query:
         return _exchange(access, request, query["token"])
     if not access.is_visitor(request.headers):
         return _text(403, _CLOSED)
@@ -80,7 +80,8 @@ def _exchange(access: PageAccess, request: Request, ticket: str) -> Answer:
     cookie = access.cookie_for(ticket)
     if cookie is None and not access.is_visitor(request.headers):
         return _text(403, _CLOSED)
-    headers = {**_HEADERS, "Location": "/"} | ({"Set-Cookie": cookie} if cookie else {})
+    place = request.path if _ROW.fullmatch(request.path) else "/"  # never `//host`
+    headers = {**_HEADERS, "Location": place} | ({"Set-Cookie": cookie} if cookie else {})
     return Answer(303, headers, b"")
 
 

@@ -71,6 +71,9 @@ async def test_a_ticket_opens_the_page_once_and_the_cookie_keeps_it_open(page: B
 
         again, _ = await asked(mine, ticket)  # a second click on the link, in the browser that has the cookie
         assert (again.status, "Set-Cookie" in again.headers) == (303, False)
+        for path, place in (("/rows/41", "/rows/41"), ("//evil.example/", "/"), ("/events", "/")):
+            led, _ = await asked(mine, page.access.origin + ticket.replace("/?", f"{path}?"))
+            assert (led.status, led.headers["Location"]) == (303, place)
         stolen, _ = await asked(other, ticket)
         assert (stolen.status, "Set-Cookie" in stolen.headers) == (403, False)
         for path in PAGES:
