@@ -115,7 +115,7 @@ async def open_page(server: BatchPageServer, show: Show) -> None:
         show.step("Page", "there is none: no port of 127.0.0.1 is free", good=False, address=None)
         return
     await open_in_browser(server.access.new_address())
-    show.step("Page", server.access.new_address(), good=None, address=server.access.origin)
+    show.step("Page", server.access.new_address(), good=None, wrap=False, address=server.access.origin)
 
 
 async def open_in_browser(address: str) -> bool:

@@ -40,5 +40,5 @@ async def _open_running(source: LedgerSource, found: PageElsewhere, context: Com
     await open_in_browser(found.address)
     another = await ask_running(source.ledger.text, found.pid, "/api/open")
     context.show.heading(source.ledger.label, f"process {found.pid} works on it and serves its page")
-    context.show.step("Page", str((another or {}).get("url", found.address)), good=None)
+    context.show.step("Page", str((another or {}).get("url", found.address)), good=None, wrap=False)
     return Exit.DONE

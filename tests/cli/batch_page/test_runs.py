@@ -182,7 +182,7 @@ def keyless() -> Iterator[None]:
 def test_an_opened_run_stays_on_its_terminal_until_ctrl_c_as_the_certificate(here: Here) -> None:
     here.sandbox.on("payouts.create", amount="4.07").respond("http:422")
     variables = environment_of(here.sandbox)
-    with OnTerminal(variables, "run", "june.csv", "--open", cwd=here.folder, columns=160) as terminal:
+    with OnTerminal(variables, "run", "june.csv", "--open", cwd=here.folder) as terminal:
         seen = terminal.until("until Ctrl-C")
         (link,) = opened(here)
         assert link not in seen
