@@ -12,6 +12,7 @@ from .._journal import JournalEntry, LoggedExchange, WebhookTried
 from ..api.rule import Rule
 from ..common.json import JsonObject, decode
 from ..common.masking import HIDDEN, address, mask, mask_text
+from ..common.operations import CONSOLE
 from ..common.scenario_words import Fault, HookWord, Scenario, ScenarioOutcome, Timing
 from ..common.timestamps import stamp, stamp_or_null
 from ..common.values import Change, Delivery, RequestRefused
@@ -57,6 +58,7 @@ def webhook_view(webhook: Webhook) -> JsonObject:
         "state": webhook.state,
         "reason": webhook.reason,
         "next_at": stamp_or_null(webhook.next_at),
+        "page": f"{CONSOLE}webhooks/{webhook.id}",
         "body": body_view(webhook.body, reveal=False),
         "tries": [_try_view(one) for one in webhook.tries],
     }
@@ -118,6 +120,7 @@ def request_view(exchange: LoggedExchange) -> JsonObject:
         "fault": log.fault,
         "seconds": None if exchange.seconds is None else round(exchange.seconds, 6),
         "key": log.key,
+        "page": f"{CONSOLE}requests/{log.request_id}",
         "replay_of": log.headers.get(REPLAY_HEADER),
     }
 
@@ -155,7 +158,9 @@ def body_view(body: bytes | None, *, reveal: bool) -> object:
 def payout_view(payout: PayoutRecord, *, reveal: bool) -> JsonObject:
     """A payout in the interface's form, with the key it belongs to and what is planned for it."""
     form = payout_form(payout)
-    return {**(form if reveal else _masked(form)), "key": payout.key, "plan": plan_words(payout)}
+    shown = form if reveal else _masked(form)
+    page = f"{CONSOLE}payouts/{payout.id}"
+    return {**shown, "key": payout.key, "plan": plan_words(payout), "page": page}
 
 
 def payment_view(payment: PaymentRecord, *, reveal: bool) -> JsonObject:
@@ -168,6 +173,7 @@ def payment_view(payment: PaymentRecord, *, reveal: bool) -> JsonObject:
         "channel": payment.channel,
         "expires_at": stamp(payment.expires_at),
         "key": payment.key,
+        "page": f"{CONSOLE}payments/{payment.id}",
         "session": None if session is None else {"id": session.id, "url": f"/checkout/{session.id}"},
         "attempts": [attempt_view(attempt, reveal=reveal) for attempt in payment.attempts],
         "refunds": [

@@ -516,6 +516,15 @@ def test_every_id_and_reference_leads_to_its_page(sandbox: Sandbox, api: Api, re
     leads(f"requests/{sandbox.requests[-1].request_id}", "refused", "?find=ref%3A%22refused%22")
 
 
+def test_the_control_api_names_the_pages(sandbox: Sandbox, api: Api) -> None:
+    api.payout(webhook_url="http://127.0.0.1:9/hook")
+    api.checkout()
+    for kind in ("requests", "payouts", "payments", "webhooks"):
+        for one in json.loads(page(sandbox, f"api/{kind}"))[kind]:
+            assert one["page"] == f"/_sandbox/{kind}/{one['id']}"
+            assert one["id"] in page(sandbox, f"{kind}/{one['id']}")
+
+
 def test_an_id_in_a_text_is_a_link_and_nothing_else_is() -> None:
     payout, near = "po_" + "a1b2c" * 4, "po_short xpo_" + "a" * 20 + " po_" + "a" * 21
     text = f'<b> "{payout}" & {near} wh_00000001'
