@@ -177,7 +177,7 @@ def test_masked_code_says_first_what_to_press(sandbox: Sandbox, api: Api, kind: 
     whole = json.loads(sandbox.handle("GET", f"{path}&reveal=1").body)
     assert whole["masked"] is False
     assert not whole["code"].startswith("#")
-    assert "in copied code too" in page(sandbox, f"requests/{one.request_id}")
+    assert "also in copied code" in page(sandbox, f"requests/{one.request_id}")
 
 
 @pytest.mark.parametrize("kind", ["async", "sync", "curl"])
