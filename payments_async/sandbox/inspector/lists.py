@@ -8,8 +8,6 @@ from typing import Generic, TypeVar
 
 import attrs
 
-from .search import glob
-
 T = TypeVar("T")
 
 
@@ -102,3 +100,25 @@ def filtered(
         choices = None if one.example else sorted(there_are - {""})
         fields.append(FilterField(one.name, one.label, value, choices, one.example))
     return FilteredList(found, left, fields)
+
+
+def glob(pattern: str) -> Callable[[str], bool]:
+    """Make the test of a text in which `*` stands for any characters; capitals do not count."""
+    first, *others = pattern.lower().split("*")
+    if not others:
+        return lambda text: text.lower() == first
+    *middle, last = others
+
+    def test(text: str) -> bool:
+        low = text.lower()
+        place, end = len(first), len(low) - len(last)
+        if place > end or not (low.startswith(first) and low.endswith(last)):
+            return False
+        for part in middle:
+            place = low.find(part, place, end)
+            if place < 0:
+                return False
+            place += len(part)
+        return True
+
+    return test

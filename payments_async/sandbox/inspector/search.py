@@ -23,6 +23,7 @@ from ..common.scenario_words import FAULTS, UnknownWord, duration, near
 from ..common.values import Change, Delivery, RequestRefused
 from ..records.emit_webhook import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
 from ..records.records import ATTEMPT_STATES, PAYMENT_STATES, PAYOUT_STATES
+from .lists import glob
 
 EVENTS = (*PAYMENT_EVENTS, *ATTEMPT_EVENTS, *PAYOUT_EVENTS)
 STATUSES = tuple(sorted({*PAYOUT_STATES, *PAYMENT_STATES, *ATTEMPT_STATES}))
@@ -48,23 +49,18 @@ class RecordFacts(Protocol):
 
     def root(self, record_id: str) -> str:
         """An attempt's payment, else the id itself."""
-        ...
 
     def name(self, record_id: str) -> str:
         """The reference, or the id of what has none."""
-        ...
 
     def amount(self, record_id: str) -> Decimal | None:
         """The amount, None for an unknown record."""
-        ...
 
     def was_tried(self, record_id: str, event: str) -> bool:
         """True if a webhook of this record and event was tried."""
-        ...
 
     def was_delivered(self, webhook_id: str) -> bool:
         """True if a receiver accepted the webhook at last."""
-        ...
 
 
 EntryTest = Callable[[Item, RecordFacts], bool]
@@ -104,7 +100,9 @@ class SearchQuery:
 
     def tester(self, facts: RecordFacts) -> Callable[[Item], bool] | None:
         """Make the test of an entry; None when every entry fits."""
-        tests = [(term.test, term.excludes) for term in sorted(self.terms, key=_cost)]
+        tests = [
+            (term.test, term.excludes) for term in sorted(self.terms, key=lambda term: term.name in _COSTLY)
+        ]
         if not tests:
             return None
         if len(tests) == 1:
@@ -362,11 +360,7 @@ TERMS: Mapping[str, TermKind] = {
     "is": TermKind("is:failed", "kind of entry: request, record, webhook or failed", _is),
 }
 _COSTLY = ("amount", "ref", "")
-
-
-def _cost(term: SearchTerm) -> int:
-    """What takes long to test comes last."""
-    return _COSTLY.index(term.name) + 1 if term.name in _COSTLY else 0
+"""Terms that take long to test. They come last."""
 
 
 # --- parts --------------------------------------------------------------------------------------
@@ -393,25 +387,3 @@ def _bound(value: str) -> tuple[_Comparison, str]:
     found = _BOUND.fullmatch(value)
     assert found is not None  # a value is never empty
     return _BOUNDS.get(found[1], operator.eq), found[2]
-
-
-def glob(pattern: str) -> Callable[[str], bool]:
-    """Make the test of a text in which `*` stands for any characters; capitals do not count."""
-    first, *others = pattern.lower().split("*")
-    if not others:
-        return lambda text: text.lower() == first
-    *middle, last = others
-
-    def test(text: str) -> bool:
-        low = text.lower()
-        place, end = len(first), len(low) - len(last)
-        if place > end or not (low.startswith(first) and low.endswith(last)):
-            return False
-        for part in middle:
-            place = low.find(part, place, end)
-            if place < 0:
-                return False
-            place += len(part)
-        return True
-
-    return test

@@ -235,6 +235,21 @@ def test_the_terms_are_explained_with_the_values_that_there_are(sandbox: Sandbox
         assert f'find=r-1+{quote_plus(value)}" data-term="{value}"' in shown
 
 
+def test_an_amount_is_looked_for_in_records_and_in_what_was_asked_for(sandbox: Sandbox, api: Api) -> None:
+    api.payout(reference="large", amount=1250)
+    api.payout(reference="small", amount=7)
+    api.payout(reference="refused", amount=1250, currency="X")
+    sandbox.advance(2)
+    found = log(sandbox, "?find=amount:%3E1,000")
+    assert [re.sub(r" payout .*| processing.*|currency.*", "", line) for line in found] == [
+        "payout large pending →",
+        "POST /v1/payouts refused ",
+        "POST /v1/payouts large",
+    ]
+    sandbox.journal.add(WebhookTried(1.0, "wh_1", "po_gone", "payout.created", 204, None))
+    assert len(log(sandbox, "?find=amount:%3E1,000")) == 3
+
+
 # --- older --------------------------------------------------------------------------------------
 
 
