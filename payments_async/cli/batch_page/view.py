@@ -14,7 +14,7 @@ from ...models.common import amount_text
 from ..payouts import messages
 from ..payouts.messages import counted
 from ..payouts.row import inspector_page
-from ..payouts.summary import BatchFigures, activity_text, duration_text, figures_of, rate_text
+from ..payouts.summary import BatchFigures, activity_text, duration_text, figures_of, rate_text, total_of
 from . import charts
 from .source import BatchSnapshot
 
@@ -274,15 +274,7 @@ def _certificate(found: Mapping[str, Any] | None) -> Context | None:
         "clean": found["clean"],
         "findings": [clean(text) for text in found["findings"]],
         "at": charts.moment(found["at"]),
-        "money": [
-            (
-                amount_text(
-                    currency, Decimal(found["sums"][currency].get("CREATED", 0)) or Decimal(total) * 0
-                ),
-                amount_text(currency, Decimal(total)),
-            )
-            for currency, total in sorted(found["totals"].items())
-        ],
+        "money": [_paid(currency, sums) for currency, sums in sorted(found["sums"].items())],
         "facts": [
             ("Batch", found["batch_id"]),
             ("Account", f"{found['environment']} key {found['key_fingerprint']}"),
@@ -298,6 +290,13 @@ def _certificate(found: Mapping[str, Any] | None) -> Context | None:
         ],
         "fields": compared,
     }
+
+
+def _paid(currency: str, sums: Mapping[str, str]) -> tuple[str, str]:
+    """Created and total of a currency, without cancelled rows."""
+    amounts = {state: Decimal(amount) for state, amount in sums.items() if state != RowState.CANCELLED}
+    total = total_of(amounts.values())
+    return amount_text(currency, amounts.get(RowState.CREATED, total * 0)), amount_text(currency, total)
 
 
 def _by_state(counts: Mapping[str, int]) -> str:

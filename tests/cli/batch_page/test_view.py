@@ -50,13 +50,13 @@ SHOWN = {
     "stopped": ("stopped, can be resumed", "The same run command resumes the batch; nothing is paid twice."),
     "doubt": (
         "2 rows in doubt",
-        "Pay these rows by no other means.",
+        "payments payouts reconcile june.csv.ledger",
         "503 timeout 201 … (4 more) … 503 timeout",
     ),
     "failed": (
         "complete, 92 rows failed",
         "Certified",
-        "Created GHS 5,989,340.00 of GHS 6,014,400.00",
+        "Created GHS 5,989,340.00 of GHS 6,010,390.40",
         "12,000: 11,950 created, 40 rejected, 2 conflict, 8 cancelled",
         "50 payouts failed for good",
         "2 in conflict · 40 rejected · 50 failed",
