@@ -134,9 +134,9 @@ def _traffic(sandbox: SandboxControls) -> Context:
 
 def request(page: PageRequest, request_id: str) -> Context:
     """One request, with what it caused and those of its idempotency key; `LookupError`."""
-    entries, exchange = _with_causes(page.sandbox.entries(), request_id)
     reveal = page.query.get("reveal") == "1"
     with page.sandbox.reading() as world:
+        entries, exchange = _with_causes(page.sandbox.journal, request_id)
         line = lines(entries, RecordNames(world), world.limits)
         same = _alike(page.sandbox.journal, exchange.log)
     group = cut(reversed(same), _SAME, attrgetter("request_id"), page.before)
@@ -153,12 +153,14 @@ def request(page: PageRequest, request_id: str) -> Context:
     }
 
 
-def _with_causes(entries: list[JournalEntry], request_id: str) -> tuple[list[JournalEntry], LoggedExchange]:
+def _with_causes(journal: Journal, request_id: str) -> tuple[list[JournalEntry], LoggedExchange]:
     """A request and what it caused; the request is a copy, since the journal may drop its bodies."""
-    for place in range(len(entries) - 1, -1, -1):
-        item = entries[place].item
+    items = journal.items()
+    for place in range(len(items) - 1, -1, -1):
+        item = items[place]
         if isinstance(item, LoggedExchange) and item.log.request_id == request_id:
-            return entries[max(0, place - item.caused) : place + 1], attrs.evolve(item)
+            places = range(max(0, place - item.caused), place + 1)
+            return [JournalEntry(journal.first + one, items[one]) for one in places], attrs.evolve(item)
     raise LookupError(f"no request {request_id!r} in the journal")
 
 
