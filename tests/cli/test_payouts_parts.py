@@ -204,7 +204,7 @@ def test_the_board_shows_the_rate_against_the_limit_and_what_came_back(width: in
     assert chart == "▁" * (seconds - 1) + "█  peak 310 a second"
     assert answers.startswith("p95 180 ms · 3 refused (429) · 12 other")
     if width >= 80:
-        assert answers.endswith("12 other errors · 0 without an answer")
+        assert answers.endswith("12 other errors · 0 unanswered")
     assert max(map(len, drawn(bar, width))) <= width
     bar.show(
         attrs.evolve(figures(new=1, created=2), speed=SpeedFigures(0.5, p95=1.44, failed=1, minute=(0, 0))),
@@ -212,7 +212,7 @@ def test_the_board_shows_the_rate_against_the_limit_and_what_came_back(width: in
     )
     _, _, pace, answers, _ = [line.strip() for line in drawn(bar, 80)]
     assert "a second of 0.5 ·" in pace
-    assert answers == "p95 1.4 s · 0 refused (429) · 1 other error · 0 without an answer"
+    assert answers == "p95 1.4 s · 0 refused (429) · 1 other error · 0 unanswered"
 
 
 def test_programs_get_the_same_figures(capsys: pytest.CaptureFixture[str]) -> None:

@@ -179,13 +179,13 @@ def took_text(seconds: float) -> str:
 
 
 def answers_text(speed: SpeedFigures) -> str:
-    """`p95 180 ms · 3 refused (429) · 12 other errors · 1 without an answer`, from the first answer on."""
+    """`p95 180 ms · 3 refused (429) · 12 other errors · 1 unanswered`, from the first answer on."""
     parts = [] if speed.p95 is None else [f"p95 {took_text(speed.p95)}"]
     parts += [
         f"{speed.refused:,} refused (429)",
         f"{speed.failed:,} other error{'' if speed.failed == 1 else 's'}",
     ]
-    return " · ".join([*parts, f"{speed.no_answer:,} without an answer"])
+    return " · ".join([*parts, f"{speed.no_answer:,} unanswered"])
 
 
 _BLOCKS: Final = "▁▂▃▄▅▆▇█"
