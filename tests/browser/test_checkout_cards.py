@@ -29,6 +29,9 @@ async def test_a_card_that_may_be_real_never_leaves_the_page_and_a_test_card_dec
     await number.press_sequentially("4000 0566")
     await payer.page.get_by_role("alert").get_by_text("Never type a real card here").wait_for()
     assert await number.input_value() == ""
+    expiry = payer.page.get_by_label("Expiry date")
+    await expiry.press_sequentially("٥١٠٥105")  # some digits as an Arabic keyboard has them
+    assert await expiry.input_value() == ""
     await payer.choose("Mobile money")
     await payer.page.locator("#sandbox_mobile-phone").fill("+229 90 00 00 42")
     await payer.choose(CARD)

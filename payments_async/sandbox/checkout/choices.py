@@ -26,7 +26,7 @@ from .method_catalogue import (
     PayerField,
     number_in,
 )
-from .practice_cards import without_other_cards
+from .practice_cards import may_be_real, without_other_cards
 from .session_view import SessionView
 
 _RANKS: Mapping[str, int] = {"operational": 0, "available": 0, "degraded": 1, "unavailable": 2}
@@ -173,6 +173,7 @@ def _field_option(
     typed: Mapping[str, str],
 ) -> FieldOption:
     input_id, number = method.input_name(field), number_in(country)
+    value = typed.get(input_id, "")
     hint = view.say(field.example, number=number) if field.example and number else view.say(field.hint)
     return FieldOption(
         input_id,
@@ -181,7 +182,7 @@ def _field_option(
         hint,
         field.autocomplete,
         field.kind,
-        typed.get(input_id, ""),
+        "" if may_be_real(value, phone=field is PHONE) else value,
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from .language import Language, Text
-from .practice_cards import find_card
+from .practice_cards import find_card, may_be_real
 
 NO_BREAK = "\u00a0"
 """Stands between the groups of a number."""
@@ -171,6 +171,8 @@ def plain_number(text: str) -> str:
 def _wrong(field: PayerField, value: str, country: str | None, language: Language) -> str:
     if not value:
         return language.say(field.missing)
+    if may_be_real(value, phone=field is PHONE) or (field is NUMBER and not find_card(value)):
+        return language.say(Text("Never type a real card here. Use one of the test numbers"))
     if field is PHONE and not _PHONE.fullmatch(plain_number(value)):
         if number := number_in(country):
             text = Text("Enter a phone number of 7 to 15 digits, as in {number}")
@@ -185,8 +187,6 @@ def _wrong(field: PayerField, value: str, country: str | None, language: Languag
 
 
 def _wrong_of_card(field: PayerField, value: str, language: Language) -> str:
-    if field is NUMBER and not find_card(value):
-        return language.say(Text("Never type a real card here. Use one of the test numbers"))
     if field is EXPIRY and not _EXPIRY.fullmatch(value):
         return language.say(Text("Enter month and year, as in 12/34"))
     if field is CVC and not _CVC.fullmatch(value):

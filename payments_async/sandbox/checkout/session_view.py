@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from hmac import compare_digest
+from unicodedata import decimal
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import attrs
@@ -76,9 +77,15 @@ def was_rerouted(payment: PaymentRecord) -> bool:
 
 PAGES = "/checkout/"
 
+_CHOICES = frozenset({"country", "method"})
+
 _WEB_ADDRESS = re.compile("https?://[^/?#]", re.IGNORECASE)
 _KEPT = "%!#$&'()*+,/:;=?@[]~"
 """Characters kept in an address; others are percent-encoded, so that no text can break a header."""
+
+
+def _plain_digits(text: str) -> str:
+    return "".join(str(decimal(each)) if each.isdecimal() else each for each in text)
 
 
 @attrs.frozen(eq=False)
@@ -115,10 +122,8 @@ class SessionView:
 
     @property
     def query(self) -> dict[str, str]:
-        """The values in the address, without the language."""
-        given = self._query
-        given.pop("lang", None)
-        return given
+        """What is chosen in the address: nothing else of it is read, nor kept in a link."""
+        return {name: value for name, value in self._query.items() if name in _CHOICES}
 
     @property
     def _query(self) -> dict[str, str]:
@@ -136,8 +141,9 @@ class SessionView:
 
     @property
     def form(self) -> dict[str, str]:
-        """The values of the submitted form."""
-        return dict(parse_qsl(self.request.body.decode("latin-1"), keep_blank_values=True))
+        """The values of the submitted form, with the digits of every script as 0 to 9."""
+        given = parse_qsl(self.request.body.decode("latin-1"), keep_blank_values=True)
+        return {name: _plain_digits(value) for name, value in given}
 
     @property
     def appearance(self) -> PageAppearance:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from payments_async.sandbox import Answer, Sandbox, VirtualClock
-from payments_async.sandbox.checkout.practice_cards import CARDS
+from payments_async.sandbox.checkout.practice_cards import CARDS, may_be_real
 from tests.sandbox.checkout.test_attempt_pages import Payer as Returning
 from tests.sandbox.checkout.test_pages import CARD_PAID, Payer, Read, ask, named, title, visit
 from tests.sandbox.raw_requests import Api
@@ -17,6 +17,7 @@ CARD = "sandbox_card"
 REAL = "5105 1051 0510 5100"
 """As good as real: it is not on the page."""
 
+ARABIC = {ord("0") + digit: 0x660 + digit for digit in range(10)}
 NEVER = "Never type a real card here"
 SAID = {
     "Paid": "Payment complete",
@@ -104,6 +105,85 @@ def test_a_number_that_may_be_real_is_in_no_page_journal_log_or_file(
     kept += [file.read_bytes().decode("latin-1") for file in tmp_path.iterdir()]
     for text in [*kept, *map(_whole, answers)]:
         assert not any(part in text for part in (REAL, plain, "11/29", ">987<", '"987"'))
+
+
+@pytest.mark.parametrize(
+    ("typed", "card"),
+    [
+        ("5105105105105100", True),
+        ("5105-1051 0510.5100", True),
+        ("Ama Mensah 5105 1051 0510 5100 11/29 987", True),
+        ("378282246310005", True),
+        ("30569309025904", True),
+        ("+5105105105105100", True),
+        ("5105105105105101", False),  # its check digit is wrong
+        ("1105105105105103", False),  # no card begins so
+        (CARDS[1].number, False),
+        ("12/34", False),
+        ("Ama Mensah", False),
+        ("", False),
+    ],
+)
+def test_a_card_is_known_by_length_beginning_and_check_digit(typed: str, card: bool) -> None:
+    assert may_be_real(typed) is card
+
+
+@pytest.mark.parametrize(
+    ("typed", "card"),
+    [("378282246310005", True), ("+378282246310005", False), ("30569309025904", False), (REAL, True)],
+)
+def test_a_phone_number_is_no_card(typed: str, card: bool) -> None:
+    assert may_be_real(typed, phone=True) is card
+
+
+@pytest.mark.parametrize(
+    ("method", "field", "typed", "said"),
+    [
+        (CARD, "expiry", REAL, NEVER),
+        (CARD, "cvc", REAL, NEVER),
+        (CARD, "cvc", "5105 1051 0", "Enter the 3 digits"),
+        ("sandbox_mobile", "phone", REAL, NEVER),
+        ("sandbox_mobile", "phone", "3782 822463 10005", NEVER),
+        ("sandbox_mobile_code", "phone", REAL.translate(ARABIC), NEVER),
+        ("sandbox_bank_transfer", "payer_name", f"Ama {REAL}", NEVER),
+    ],
+)
+def test_a_card_in_any_other_field_is_refused_and_not_shown_again(
+    api: Api, method: str, field: str, typed: str, said: str
+) -> None:
+    payer = visit(api)
+    others = CARD_PAID if method == CARD else {}
+    form = {**payer.form_for(method), **named(method, {**others, field: typed})}
+    page = payer.send(**form).body.decode()
+    assert said in page.partition("<fieldset")[0]
+    pages = [page, payer.send(**{**form, "do": "choose"}).body.decode()]
+    if method == CARD:
+        waiting = ask(api, "complete_with_sdk")
+        given = {**waiting.form("/provider"), **named(method, {**others, field: typed})}
+        pages.append(waiting.send("/provider", **given, answer="approve").body.decode())
+        assert said in pages[-1].partition("<dl")[2]
+        assert waiting.payment["status"] == "pending"
+    for shown in pages:
+        assert Read(shown).filled[f"{method}-{field}"] == ""
+    assert payer.attempts == (1 if method == CARD else 0)
+
+
+def test_digits_of_an_arabic_keyboard_are_digits(api: Api) -> None:
+    payer = visit(api)
+    payer.pay(CARD, **{name: value.translate(ARABIC) for name, value in CARD_PAID.items()})
+    assert payer.collected == 50
+    payer = visit(api)
+    payer.pay("sandbox_mobile_code", phone="٠٢٠٢٣٤٥٦٧٨")
+    assert "ending in 78" in payer.look("/payment")
+    payer.send(**{**payer.form("/payment"), "do": "code", "code": payer.code.translate(ARABIC)})
+    assert "Payment complete" in payer.look("/payment")
+
+
+def test_a_value_of_the_address_that_no_page_asks_for_is_in_no_link(api: Api) -> None:
+    payer = visit(api)
+    page = payer.look(f"?method={CARD}&country=BJ&{CARD}-number=5105105105105100")
+    assert "5105" not in page
+    assert f"?method={CARD}&amp;country=BJ&amp;lang=fr" in page
 
 
 def _pages(payer: Payer, waiting: Payer) -> list[str]:

@@ -128,7 +128,7 @@ const tick = () => {
 // A code is sent with its last digit; what is offered for later comes later.
 const entered = ({ target }) => {
   const wanted = Number(target.dataset?.digits);
-  if (wanted && target.value.replace(/\D/g, "").length === wanted) target.form.requestSubmit();
+  if (wanted && digits(target.value).length === wanted) target.form.requestSubmit();
 };
 
 const later = (form) => {
@@ -155,15 +155,17 @@ const copyable = (list) => {
 };
 
 // --- cards to practise with ----------------------------------------------------------------------
-// A number that is not on the page's list could be a real card: it is taken out again, and never sent.
-const digits = (text) => text.replace(/\D/g, "");
+// A number that is not on the page's list could be a real card: it is taken out again, and never sent. Nor has an
+// expiry date or a CVC more than 6 digits. Arabic keyboards have digits of their own.
+const digits = (text) => text.replace(/[٠-٩۰-۹]/g, (digit) => digit.charCodeAt() % 16).replace(/\D/g, "");
 
 const refused = (form) => {
   const list = form.querySelector(".practice");
   const inputs = [...form.querySelectorAll("[data-card]")];
   const typed = digits(inputs[0]?.value ?? "");
   const known = [...form.querySelectorAll("[data-number]")].some((row) => digits(row.dataset.number).startsWith(typed));
-  if (!list || known) return false;
+  const short = inputs.slice(1).every((input) => digits(input.value).length <= 6);
+  if (!list || (known && short)) return false;
   for (const input of inputs) input.value = "";
   list.querySelector(".never").hidden = false;
   inputs[0].focus();
