@@ -462,11 +462,11 @@ class PayoutBatch:
         """
         return await self._ledger.series()
 
-    async def row(self, name: str) -> RowView | None:
+    async def row(self, name: str | int) -> RowView | None:
         """Read one row: its states, attempts and times, account data masked. None when there is none.
 
         Args:
-            name: the row's key, its reference, or its number in the input.
+            name: the row's key, its reference, or its number in the input; an int is the number alone.
         """
         from .export.row_view import row_view
 

@@ -454,11 +454,11 @@ class PayoutBatch:
         """
         return self._bridge.call(self._async.series)
 
-    def row(self, name: str) -> RowView | None:
+    def row(self, name: str | int) -> RowView | None:
         """Read one row: its states, attempts and times, account data masked. None when there is none.
 
         Args:
-            name: the row's key, its reference, or its number in the input.
+            name: the row's key, its reference, or its number in the input; an int is the number alone.
         """
         return self._bridge.call(self._async.row, name)
 

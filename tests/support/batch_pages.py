@@ -239,10 +239,10 @@ class GivenSource:
             raise self.error
         return self.now
 
-    async def row(self, name: str) -> RowView | None:
+    async def row(self, name: str | int) -> RowView | None:
         if self.error:
             raise self.error
-        return self.rows.get(name)
+        return self.rows.get(str(name))
 
 
 @asynccontextmanager

@@ -81,7 +81,7 @@ class RowsToLookAt:
     """How many there are."""
 
 
-async def row_view(ledger: Ledger, name: str) -> RowView | None:
+async def row_view(ledger: Ledger, name: str | int) -> RowView | None:
     """Show the row with this key, reference or number; None when there is none. Raises LedgerError."""
     row = await ledger.find(name)
     return None if row is None else (await _views(ledger, [row]))[0]

@@ -52,6 +52,8 @@ from ..protocol.stop_rules import StopRules
 from .run_recorder import RunRecorder
 
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
+_UNSTORABLE: Final = re.compile("[\0\ud800-\udfff]")
+"""What no key and no reference has: neither a file nor a database can hold it."""
 _MISMATCHES: Final[tuple[tuple[str, type[LedgerMismatch]], ...]] = (
     ("environment", LedgerOfAnotherEnvironment),
     ("base_url", LedgerOfAnotherAddress),
@@ -263,8 +265,12 @@ class Ledger(ABC):
     async def by_keys(self, keys: Collection[str]) -> list[LedgerRow]:
         """Read the rows with one of these keys, at most a thousand keys."""
 
-    async def find(self, name: str) -> LedgerRow | None:
-        """Read the row with this key; else the one with this reference, or with this number."""
+    async def find(self, name: str | int) -> LedgerRow | None:
+        """Read the row with this key; else with this reference, or number. An int is a number alone."""
+        if isinstance(name, int):
+            return (await self.numbered([name])).get(name)
+        if _UNSTORABLE.search(name):
+            return None
         composed = normalize("NFC", name)
         found = await self.by_keys([composed]) or await self.by_references([composed])
         if not found and _NUMBER.fullmatch(name):

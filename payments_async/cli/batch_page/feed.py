@@ -31,7 +31,7 @@ class PageSource(Protocol):
     async def snapshot(self) -> BatchSnapshot:
         """Everything that the page shows. Raises LedgerError."""
 
-    async def row(self, name: str) -> RowView | None:
+    async def row(self, name: str | int) -> RowView | None:
         """One row by its key, reference or number. Raises LedgerError."""
 
 
@@ -82,7 +82,7 @@ class BatchFeed:
         is_news = self._source.is_polled or self._version != self._read_version
         return is_news and SYSTEM.monotonic() - self._read_at >= _EVERY
 
-    async def row(self, name: str) -> RowView | None:
+    async def row(self, name: str | int) -> RowView | None:
         """One row by its key, reference or number. Raises LedgerError."""
         return await self._source.row(name)
 

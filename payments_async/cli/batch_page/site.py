@@ -31,7 +31,7 @@ _HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_ROW: Final = re.compile(r"/rows/([0-9]{1,12})", re.ASCII)
+_ROW: Final = re.compile(r"/rows/([0-9]{1,9})", re.ASCII)
 _CLOSED: Final = (
     "This page opens with the link that the command printed, once.\n"
     "`payments payouts watch LEDGER` opens it again.\n"
@@ -91,7 +91,7 @@ async def _page(feed: BatchFeed, request: Request) -> Answer | Stream:
     if request.path == "/":
         return _html(200, "batch.html", view.batch_context(await feed.snapshot()))
     found = _ROW.fullmatch(request.path)
-    row = await feed.row(found[1]) if found else None
+    row = await feed.row(int(found[1])) if found else None
     if row is None:
         return _html(404, "missing.html", view.missing_context())
     return _html(200, "row.html", view.row_context(await feed.snapshot(), row))

@@ -103,7 +103,7 @@ class RunSource:
             self._details = reading.result()
         return self._details
 
-    async def row(self, name: str) -> RowView | None:
+    async def row(self, name: str | int) -> RowView | None:
         """One row; none before the import."""
         return None if self.batch is None or self.batch._ledger.is_empty else await self.batch.row(name)
 
@@ -141,7 +141,7 @@ class LedgerSource:
         self._kept = ([_stamp(self.ledger.text + suffix) for suffix in _FILES], found)
         return found
 
-    async def row(self, name: str) -> RowView | None:
+    async def row(self, name: str | int) -> RowView | None:
         """One row. Raises LedgerError, PageElsewhere."""
         async with self._opened() as batch:
             return await batch.row(name)

@@ -100,7 +100,7 @@ def row_context(now: BatchSnapshot, row: RowView) -> Context:
             for place, each in enumerate(attempts)
         ],
         "inspector": inspector_page(row.facts()),
-        "show": now.ledger.command("show", str(row.number) if row.row_key == HIDDEN else row.row_key),
+        "show": now.ledger.command("show", row.reference if row.row_key == HIDDEN else row.row_key),
     }
 
 

@@ -92,3 +92,5 @@ async def test_a_row_is_found_by_its_key_its_reference_or_its_number(path: Place
             assert found.number == 2
         assert await ledger.find("row-9") is None
         assert await ledger.find("9") is None
+        for unstorable in ("row-\udcff", "row-\0"):
+            assert await ledger.find(unstorable) is None

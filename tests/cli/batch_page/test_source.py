@@ -88,6 +88,27 @@ async def test_a_run_shows_its_batch_from_the_first_row_read_to_the_certificate(
         await LedgerSource(LedgerAddress(str(tmp_path / "none.ledger"))).snapshot()
 
 
+async def test_a_page_by_number_shows_that_row_though_another_has_the_number_as_its_key(
+    client: AsyncPayments, payouts: list[PayoutRequest], tmp_path: Path
+) -> None:
+    address = LedgerAddress(str(tmp_path / "june.ledger"))
+    async with PayoutBatch.open(address.text, client) as batch:
+        await batch.load(list(zip("321", payouts, strict=True)))
+        assert await batch.row(4) is None
+        async with served(RunSource(address, "june.csv", batch=batch)) as server:
+            cookies = CookieJar(unsafe=True)
+            async with ClientSession(server.access.origin, cookie_jar=cookies) as session:
+                await session.get(server.access.new_address())
+                async with session.get("/rows/1") as answer:
+                    page = await answer.text()
+    by_number, by_key = await LedgerSource(address).row(1), await LedgerSource(address).row("1")
+    assert by_number is not None
+    assert by_key is not None
+    assert (by_number.number, by_key.number) == (1, 3)
+    assert by_number.reference in page
+    assert by_key.reference not in page
+
+
 async def test_a_ledger_that_is_busy_shows_its_figures_and_older_details(
     client: AsyncPayments, payouts: list[PayoutRequest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

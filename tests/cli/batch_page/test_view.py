@@ -130,6 +130,8 @@ def test_a_row_has_its_facts_its_attempts_and_its_place_in_the_inspector() -> No
     ):
         assert text in said
     assert view.row_context(now, row(41, base_url="https://pay.example/v1"))["inspector"] is None
+    masked = row(41, row_key="***")
+    assert str(view.row_context(now, masked)["show"]).endswith(f" {masked.reference}"), "a key may be 41"
     once = row(
         7,
         state=RowState.CREATED,
