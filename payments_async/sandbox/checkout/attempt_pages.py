@@ -19,21 +19,27 @@ from ..records.records import AttemptRecord, CheckoutRecord
 from ..records.tenants import Tenant
 from ..records.world import World
 from .language import Text
+from .messages import EXPIRED_IN_DOUBT, UNKNOWN, Message
 from .next_action import one_time_code
 from .pages import message_page
 from .responses import FILES, page, qr_image, redirect
 from .session_view import SessionView
 
-_AFTER: Mapping[str, tuple[Text, Text]] = {
-    "completed": (Text("Payment complete"), Text("Your payment went through.")),
-    "failed": (
+_AFTER: Mapping[str, Message] = {
+    "completed": Message(Text("Payment complete"), "good", (Text("Your payment went through."),)),
+    "failed": Message(
         Text("Payment failed"),
-        Text("The payment was declined or failed. You have not been charged."),
+        "bad",
+        (Text("The payment was declined or failed. You have not been charged."),),
     ),
-    "expired": (Text("Payment expired"), Text("The time to pay has run out. You have not been charged.")),
-    "action_required": (Text("Not confirmed yet"), Text("The payment is still waiting for you.")),
+    "expired": attrs.evolve(EXPIRED_IN_DOUBT, heading=Text("Payment expired")),
+    "action_required": Message(
+        Text("Not confirmed yet"), "calm", (Text("The payment is still waiting for you."),)
+    ),
 }
-_UNDER_WAY = (Text("Payment in progress"), Text("Your payment is being processed."))
+"""By the status of the attempt."""
+
+_UNDER_WAY = Message(Text("Payment in progress"), "busy", (Text("Your payment is being processed."),))
 
 
 def attempt_view(world: World, tenant: Tenant, attempt: AttemptRecord, request: Request) -> SessionView:
@@ -50,13 +56,13 @@ def outcome(view: SessionView) -> Answer:
     if view.payment.session is not None:
         return redirect(attrs.evolve(view, page=None).address("payment"))
     status = view.attempt.status
-    heading, text = _AFTER.get(status, _UNDER_WAY)
+    message = _AFTER.get(status, UNKNOWN if view.state == "unknown" else _UNDER_WAY)
     context = {
         "view": view,
         "language": view.language,
-        "heading": view.say(heading),
-        "text": view.say(text),
-        "onward": status in ("completed", "failed", "expired"),
+        "heading": view.say(message.heading),
+        "lines": message.said_to(view),
+        "onward": status in ("completed", "failed"),
     }
     return page("after.html", context, view.appearance)
 

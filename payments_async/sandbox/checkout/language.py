@@ -98,7 +98,7 @@ LANGUAGES: Final[Mapping[str, Language]] = {
     for language in (
         ENGLISH,
         Language("fr", "Français", "fr", texts=_texts("fr")),
-        Language("pt", "Português", "pt", texts=_texts("pt")),
+        Language("pt", "Português", "pt_PT", texts=_texts("pt")),
         Language("ar", "العربية", "ar", "rtl", _texts("ar")),
     )
 }

@@ -37,22 +37,21 @@ class Message:
         return [view.say(line, **values) for line in self.lines]
 
 
+UNKNOWN = Message(
+    Text("We do not know the outcome yet"),
+    "calm",
+    (
+        Text("The payment is taking longer than usual and may still go through. Please do not pay again."),
+        Text("We will tell {brand} as soon as we know."),
+    ),
+)
 _MESSAGES: Mapping[str, Message] = {
     "waiting": Message(
         Text("Your payment is on its way"),
         "busy",
         (Text("This usually takes a few seconds. You do not need to do anything."),),
     ),
-    "unknown": Message(
-        Text("We do not know the outcome yet"),
-        "calm",
-        (
-            Text(
-                "The payment is taking longer than usual and may still go through. Please do not pay again."
-            ),
-            Text("We will tell {brand} as soon as we know."),
-        ),
-    ),
+    "unknown": UNKNOWN,
     "failed": Message(
         Text("The payment did not go through"),
         "bad",

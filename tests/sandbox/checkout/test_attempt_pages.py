@@ -159,3 +159,20 @@ async def test_over_http_a_redirect_action_is_a_page_that_takes_the_answer() -> 
             after = await browser.post(address, data={**form, "answer": "approve"})
             assert "Payment complete" in await after.text()
         assert sandbox.books.collected("XOF") == 50
+
+
+def test_an_attempt_that_was_under_way_is_never_said_to_have_charged_nothing(api: Api) -> None:
+    """Nobody knows the outcome of a payment that takes long, nor of one that ran out of time."""
+    attempt = api.intent(scenario="expire", return_url=SHOP).data["active_attempt"]
+    said = []
+    for seconds in (0, 61, 90_000):
+        api.sandbox.advance(seconds)
+        said.append(api.sandbox.handle("GET", f"/actions/{attempt['id']}/").body.decode())
+    soon, late, expired = said
+    assert "Your payment is being processed." in soon
+    assert "We do not know the outcome yet" in late
+    assert "Please do not pay again." in late
+    assert "Payment expired" in expired
+    assert "If you approved the payment just before it expired, ask" in expired
+    assert "data-onward" not in expired  # which would lead the payer back to pay again
+    assert not any("have not been charged" in page for page in said)

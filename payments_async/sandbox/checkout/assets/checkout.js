@@ -81,7 +81,7 @@ const follow = () => {
 // --- numbers and times as the payer writes them --------------------------------------------------
 // The browser's own variant of the page's language: a payer in Britain reads 15:05, one in America 3:05 PM.
 const { lang } = document.documentElement;
-const locale = new Intl.Locale(navigator.languages.find((own) => own.split("-")[0] === lang) ?? lang, { numberingSystem: "latn" });
+const locale = new Intl.Locale(navigator.languages.find((own) => own.split("-")[0] === lang) ?? (lang === "pt" ? "pt-PT" : lang), { numberingSystem: "latn" });
 const moment = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short", year: "numeric", hour: "numeric", minute: "2-digit" });
 const countdown = new Intl.NumberFormat(locale, { style: "unit", unit: "second", unitDisplay: "long" });
 const ahead = new Intl.RelativeTimeFormat(locale);
