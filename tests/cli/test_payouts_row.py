@@ -41,7 +41,7 @@ def test_a_row_shows_its_attempts_its_payout_and_where_to_look(here: Here) -> No
     assert "phone_number ***" in shown.out
     assert facts["reference"] in shown.out
     assert facts["payout_id"] in shown.out
-    page = f"/_sandbox/payouts/{facts['reference']}"
+    page = f"/_sandbox/payouts/{facts['payout_id']}"
     assert facts["inspector"] == here.sandbox.base_url.removesuffix("/v1") + page
     assert (facts["attempts"]["made"], facts["amount"], facts["state"]) == (2, "1.07", "CREATED")
     assert here("show", "june.csv.ledger", str(facts["reference"])).out == shown.out

@@ -128,4 +128,4 @@ def inspector_page(facts: Mapping[str, Any]) -> str | None:
     parts = urlsplit(str(facts["base_url"]))
     if parts.hostname not in _HERE or not facts["payout_id"]:
         return None
-    return f"{parts.scheme}://{parts.netloc}/_sandbox/payouts/{quote(str(facts['reference']), safe='')}"
+    return f"{parts.scheme}://{parts.netloc}/_sandbox/payouts/{quote(str(facts['payout_id']), safe='')}"

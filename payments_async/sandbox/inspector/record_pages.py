@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from urllib.parse import unquote
+from urllib.parse import unquote, urlencode
 
 from ..checkout import PAGES as CHECKOUT
 from ..common.masking import address
@@ -46,10 +46,12 @@ def payment(page: PageRequest, name: str) -> Context | str:
 
 
 def payout(page: PageRequest, name: str) -> Context | str:
-    """The page of a payout; its address for its reference. `LookupError`."""
+    """The page of a payout; its address for its reference, or that of the list of several. `LookupError`."""
     with page.sandbox.reading() as world:
-        found = _payout(world, unquote(name))
+        found, *others = _payouts(world, unquote(name))
         subject, card = payout_subject(found), cards.payout_card(found)
+    if others:
+        return f"{CONSOLE}payouts?{urlencode({'ref': found.reference})}"
     if found.id != name:
         return f"{CONSOLE}payouts/{found.id}"
     title = f"Payout {middle(found.reference or found.id)}"
@@ -101,10 +103,11 @@ def _payment(world: World, name: str) -> PaymentRecord:
     raise LookupError(f"no payment {name!r}")
 
 
-def _payout(world: World, name: str) -> PayoutRecord:
-    """The payout of this id, or of this reference; `LookupError`."""
-    for tenant in world.tenants.values():
-        found = tenant.payouts_by_id.get(name) or tenant.payouts_by_reference.get(name)
-        if found is not None:
-            return found
-    raise LookupError(f"no payout {name!r}")
+def _payouts(world: World, name: str) -> list[PayoutRecord]:
+    """The payout of this id, else those of this reference, one of each key at most; `LookupError`."""
+    tenants = world.tenants.values()
+    by_id = [payout for tenant in tenants if (payout := tenant.payouts_by_id.get(name))]
+    by_reference = [payout for tenant in tenants if (payout := tenant.payouts_by_reference.get(name))]
+    if not (by_id or by_reference):
+        raise LookupError(f"no payout {name!r}")
+    return by_id or by_reference

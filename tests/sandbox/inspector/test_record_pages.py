@@ -145,7 +145,6 @@ def test_a_payout_is_found_by_its_reference_in_requests_and_addresses(sandbox: S
     payout = api.payout(reference=reference).data["id"]
     api.payout(reference=reference, amount=7)
     api.get(f"/payouts?reference={quote(reference)}&status=failed")
-    Api(sandbox, sandbox.new_key()).payout(reference=reference)
     api.payout()
     assert [node.split()[2:4] for node in nodes(page(sandbox, f"payouts/{quote(reference, safe='')}"))] == [
         ["payouts.create", "201"],
@@ -155,6 +154,11 @@ def test_a_payout_is_found_by_its_reference_in_requests_and_addresses(sandbox: S
     ]
     assert page(sandbox, f"payouts/{quote(reference, safe='')}") == page(sandbox, f"payouts/{payout}")
     assert "no payout 'po_1'" in words(page(sandbox, "payouts/po_1", 404))
+    other = Api(sandbox, sandbox.new_key()).payout(reference=reference).data["id"]
+    both = page(sandbox, f"payouts/{quote(reference, safe='')}")
+    assert "2 of 3 payouts" in words(both)
+    assert f'href="/_sandbox/payouts/{payout}"' in both
+    assert f'href="/_sandbox/payouts/{other}"' in both
 
 
 def test_an_open_payout_says_what_is_planned_and_can_be_ended(sandbox: Sandbox, api: Api) -> None:
