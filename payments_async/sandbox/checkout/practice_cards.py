@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from ..common.card_numbers import has_card_number
 from ..common.scenario_words import ScenarioOutcome
 from .language import Text
 
@@ -44,37 +45,18 @@ def find_card(typed: str) -> PracticeCard | None:
     return next((card for card in CARDS if _DIGITS.sub("", card.number) == plain), None)
 
 
-_LENGTHS = range(12, 20)
 _LONGEST_PHONE = 14
 """Digits of the longest phone number without `+`: one of 15 would be very rare, and a card often has 15."""
-_BEGINNING = re.compile("3[04-9]|[4-6]|2[2-7]")
 _MOST_DIGITS = 6
 """Digits of the longest expiry date or CVC, `12/2034`. More could be a part of a card number."""
 
 
 def may_be_real(typed: str, *, phone: bool = False) -> bool:
-    """True if a text has the number of a card that is not among these; in a `phone` field, if not a phone's.
-
-    The digits may be spaced in any way, and other words and numbers may stand around them.
-    """
-    groups = re.findall("[0-9]+", typed)
-    count = sum(map(len, groups))
-    if count < _LENGTHS.start or find_card(typed):
+    """True if a text has the number of a card that is not among these; as a `phone`, if not a phone's."""
+    count = len(_DIGITS.sub("", typed))
+    if phone and count <= _LONGEST_PHONE + typed.strip().startswith("+"):
         return False
-    if phone and count <= (_LONGEST_PHONE + typed.strip().startswith("+")):
-        return False
-    ends = range(1, _LENGTHS.stop)
-    return any(
-        _is_card_number("".join(groups[start : start + end])) for start in range(len(groups)) for end in ends
-    )
-
-
-def _is_card_number(digits: str) -> bool:
-    """True if length, beginning and check digit (Luhn's) are a card's."""
-    if len(digits) not in _LENGTHS or not _BEGINNING.match(digits):
-        return False
-    doubled = (sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2])
-    return (sum(map(int, digits[-1::-2])) + sum(doubled)) % 10 == 0
+    return find_card(typed) is None and has_card_number(typed)
 
 
 def without_other_cards(form: Mapping[str, str], prefix: str) -> dict[str, str]:

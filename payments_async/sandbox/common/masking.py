@@ -1,4 +1,4 @@
-"""Masks account data in texts for people: phones, account numbers, names and addresses become dots.
+"""Masks account data in texts for people: phones, account and card numbers, names and addresses become dots.
 
 Also masks secrets in a `webhook_url`: a token in its path, and its query string.
 """
@@ -8,9 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from .card_numbers import has_card_number
+
 HIDDEN = "•••"
 
-_PERSONAL = frozenset(
+_CARD = frozenset({"card_number", "pan", "cvc", "cvv"})
+_PERSONAL = _CARD | frozenset(
     {
         "phone_number",
         "number",
@@ -33,6 +36,9 @@ _EMAIL = re.compile(r"(?<![^\s@])[^\s@]+@[^\s@]+\.[^\s@]+", re.ASCII)
 _PHONE = re.compile(r"\+\d[\d ]{6,}\d", re.ASCII)
 """An international phone number."""
 
+_DIGITS = re.compile(r"(?<![\w-])[0-9][0-9 -]{10,60}[0-9](?!\w)")
+"""What may be a card number, with the numbers beside it."""
+
 _QUOTED = re.compile(rf'("(?:{"|".join(sorted({*_PERSONAL, "webhook_url"}))})"\s*:\s*")((?:[^"\\]|\\.)*)')
 """Account data in a JSON text."""
 
@@ -49,19 +55,30 @@ def mask(value: object, name: str = "") -> object:
         return {key: mask(item, str(key)) for key, item in value.items()}
     if isinstance(value, list):
         return [mask(item, name) for item in value]
+    if isinstance(value, int) and (name in _CARD or has_card_number(str(value))):
+        return hide(str(value))
     if not isinstance(value, str) or not value:
         return value
     if name in _PERSONAL:
         return hide(value)
     if name == "webhook_url":
         return address(value)
-    return _PHONE.sub(_hidden, _EMAIL.sub(_hidden, value))
+    return _masked(value)
 
 
 def mask_text(text: str) -> str:
     """Mask account data in a text that may be JSON, or a part of one."""
     named = _QUOTED.sub(lambda found: found[1] + (found[2] and hide(found[2])), text)
-    return _PHONE.sub(_hidden, _EMAIL.sub(_hidden, named))
+    return _masked(named)
+
+
+def _masked(text: str) -> str:
+    """A text without the account data that is known by its form alone."""
+    return _DIGITS.sub(_card_hidden, _PHONE.sub(_hidden, _EMAIL.sub(_hidden, text)))
+
+
+def _card_hidden(found: re.Match[str]) -> str:
+    return hide(found[0]) if has_card_number(found[0]) else found[0]
 
 
 def _hidden(found: re.Match[str]) -> str:

@@ -5,6 +5,7 @@ Account data is masked unless it is asked for; a whole API key is in none of the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
@@ -23,7 +24,7 @@ from ..records.tenants import Tenant
 from ..webhooks import Webhook, WebhookTry
 from ..webhooks.receiver_answers import ReceiverAnswer
 
-_SECRET_HEADERS = frozenset({"set-cookie", "authorization", "www-authenticate", "proxy-authenticate"})
+_SECRET_HEADER = re.compile("auth|cookie|key|secret|signature|token")
 REPLAY_HEADER = "x-sandbox-replay-of"
 """Marks a request that the inspector sent again, with the id of the first one."""
 
@@ -91,7 +92,7 @@ def _answer_view(answer: ReceiverAnswer | None) -> JsonObject | None:
 
 def _header(name: str, value: str) -> str:
     """A header's value; secrets are hidden."""
-    return HIDDEN if name.lower() in _SECRET_HEADERS else mask_text(value)
+    return HIDDEN if _SECRET_HEADER.search(name.lower()) else mask_text(value)
 
 
 def _answer_body(body: bytes, *, is_whole: bool) -> object:

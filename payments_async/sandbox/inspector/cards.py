@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..checkout import PAGES as CHECKOUT
 from ..checkout.attempt_pages import attempt_view
@@ -12,7 +12,6 @@ from ..common.masking import hide
 from ..common.timestamps import stamp
 from ..common.values import Request
 from ..control_api.json_views import plan_words
-from ..control_api.records import newest_payments
 from ..records.payment_json import ACTIONS, attempt_form
 from ..records.records import AttemptRecord, PaymentRecord, PayoutRecord
 from ..records.world import World
@@ -92,9 +91,9 @@ def payout_card(payout: PayoutRecord) -> Card:
     }
 
 
-def waiting_attempts(world: World) -> Iterator[AttemptRecord]:
-    """The attempts that wait for an answer on the payer's phone, newest first."""
-    for payment in newest_payments(world):
+def waiting_attempts(payments: Iterable[PaymentRecord]) -> Iterator[AttemptRecord]:
+    """The attempts among the payments' that wait for an answer on the payer's phone."""
+    for payment in payments:
         attempt = payment.active_attempt if payment.is_open else None
         if attempt is None or attempt.status != "action_required":
             continue

@@ -10,6 +10,7 @@ import msgspec
 from ..common.json import encode
 from ..common.operations import CONSOLE
 from ..common.timestamps import stamp
+from .search import key_search
 
 _TONES = {
     "completed": "ok",
@@ -123,6 +124,7 @@ FILTERS: Mapping[str, Callable[..., str]] = {
     "clock_short": clock_short,
     "day": day,
     "http_tone": http_tone,
+    "key_search": key_search,
     "lasted": lasted,
     "linked": linked,
     "middle": middle,

@@ -10,7 +10,7 @@ from ..records.emit_webhook import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
 from ..records.records import PAYOUT_STATES, PaymentRecord, PayoutRecord
 from ..webhooks import Webhook
 from . import cards
-from .lists import FilteredList, ListFilter, cut, filtered
+from .lists import FilteredList, ListFilter, below, cut, filtered
 from .page_request import Context, PageRequest
 
 _PAYMENTS = 10
@@ -84,6 +84,11 @@ def webhooks(page: PageRequest) -> Context:
 def phone(page: PageRequest) -> Context:
     """What payers' phones show."""
     with page.sandbox.reading() as world:
-        shown = cut(cards.waiting_attempts(world), _MESSAGES, _ID, page.before)
+        above = next(
+            (t.attempts[page.before] for t in world.tenants.values() if page.before in t.attempts), None
+        )
+        # by its payment, because the attempt itself may have been answered since
+        left = below(newest_payments(world), _ID, above.payment.id if above else page.before)
+        shown = cut(cards.waiting_attempts(left), _MESSAGES, _ID)
         messages = [cards.phone_message(world, attempt) for attempt in shown.shown]
         return {"messages": messages, "list": shown}

@@ -32,8 +32,12 @@ STATUSES = tuple(sorted({*PAYOUT_STATES, *PAYMENT_STATES, *ATTEMPT_STATES}))
 LONGEST = 400
 """Characters of a search, at most."""
 
+MOST = 12
+"""Terms of a search, at most: each is tested with every entry."""
+
 _TOKEN = re.compile(r'(-?)(?:([a-z_]+):)?("[^"]*"?|\S*)', re.IGNORECASE | re.ASCII)
 _STATUS = re.compile(r"[1-5](?:\d\d|xx)", re.ASCII)
+_AMOUNT = re.compile(r"(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]+)?")
 _BOUND = re.compile(r"(>=|<=|>|<)?(.+)", re.DOTALL)
 _Comparison = Callable[[Any, Any], bool]
 _BOUNDS: Mapping[str, _Comparison] = {
@@ -111,6 +115,12 @@ class SearchQuery:
         return lambda item: all(test(item, facts) is not excludes for test, excludes in tests)
 
 
+def key_search(key: str) -> str:
+    """The search for an idempotency key; a quotation mark, which ends a value, is any character in it."""
+    value = key.replace('"', "*")
+    return f'key:"{value}"'
+
+
 def read_query(text: str) -> SearchQuery:
     """Read a search."""
     if len(text) > LONGEST:
@@ -124,6 +134,8 @@ def read_query(text: str) -> SearchQuery:
             terms.append(_term(found[0], bool(found[1]), (found[2] or "").lower(), found[3]))
         except UnknownWord as unknown:
             faults.append(f"{found[0]}: {unknown}.")
+    if len(terms) > MOST:
+        faults.append(f"A search has at most {MOST} terms, not {len(terms)}.")
     return SearchQuery(tuple(terms), tuple(faults))
 
 
@@ -207,12 +219,9 @@ def _reference(value: str) -> EntryTest:
 
 def _amount(value: str) -> EntryTest:
     compare, bound = _bound(value)
-    try:
-        wanted = Decimal(bound.replace(",", ""))
-    except InvalidOperation:
-        raise UnknownWord("not an amount; as in amount:>1000 or amount:25.50") from None
-    if not wanted.is_finite():
+    if not _AMOUNT.fullmatch(bound):
         raise UnknownWord("not an amount; as in amount:>1000 or amount:25.50")
+    wanted = Decimal(bound.replace(",", ""))
 
     def test(item: Item, facts: RecordFacts) -> bool:
         found = _amounts(item, facts)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from payments_async import AsyncPayments
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox.common.masking import address, mask
+from payments_async.sandbox.common.masking import address, mask, mask_text
 from payments_async.webhooks import WebhookReceiver
 from tests.sandbox.raw_requests import Api
 
@@ -48,11 +48,16 @@ def test_of_an_address_only_plain_words_are_shown(url: str, shown: str) -> None:
         ("a@b@c.example", "a@•••le"),
         ("call +229 90 11 22 33 now", "call •••33 now"),
         ("+229 90112233ada@shop.example", "+229 •••le"),
+        ("5105105105105100", "•••00"),
+        ("5105 1051 0510 5100 11/29", "•••11/29"),
+        ("order 5105105105105101", "order 5105105105105101"),  # its check digit is wrong
+        ("po_5105105105105100, a-5105105105105100", "po_5105105105105100, a-5105105105105100"),
         ("ada@shop, @ada, 1+1", "ada@shop, @ada, 1+1"),
     ],
 )
 def test_an_address_or_a_phone_number_is_hidden_anywhere_in_a_text(text: str, shown: str) -> None:
     assert mask({"description": text}) == {"description": shown}
+    assert mask_text(text) == shown
 
 
 @settings(deadline=None)

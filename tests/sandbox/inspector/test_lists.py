@@ -137,7 +137,12 @@ def test_deliveries_are_paged_and_filtered(sandbox: Sandbox, api: Api) -> None:
 def test_messages_rules_windows_and_requests_of_a_key_are_paged(sandbox: Sandbox, api: Api) -> None:
     for _ in range(14):
         api.post("/payment/intents", {**TRIED, "metadata": {"sandbox_scenario": "action:approve_on_phone"}})
-    assert [len(one) for one in found(follow(sandbox, "phone"), r"/actions/(\w+)/phone")] == [12, 2]
+    shown = found(follow(sandbox, "phone"), r"/actions/(\w+)/phone")
+    assert [len(one) for one in shown] == [12, 2]
+    last = shown[0][-1]
+    sandbox.settle(last)  # which the second page begins after
+    assert found([page(sandbox, f"phone?before={last}")], r"/actions/(\w+)/phone") == shown[1:]
+    assert "not in this list" in text_of(page(sandbox, "phone?before=pa_gone", 404))
     for number in range(40):
         sandbox.on("payouts.create", reference=f"r-{number}").respond("reset")
         api.payout(reference="same", idempotency_key="key-00001")

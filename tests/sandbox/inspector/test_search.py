@@ -12,7 +12,7 @@ import pytest
 
 from payments_async.sandbox import Answer, Change, Delivery, LoggedRequest, Sandbox
 from payments_async.sandbox._journal import Item, LoggedExchange, WebhookTried
-from payments_async.sandbox.inspector.search import TERMS, read_query
+from payments_async.sandbox.inspector.search import MOST, TERMS, key_search, read_query
 from tests.sandbox.inspector.test_log import log
 from tests.sandbox.raw_requests import TRIED, Api
 
@@ -299,3 +299,25 @@ def test_a_request_on_the_edge_of_a_page_keeps_what_it_caused(sandbox: Sandbox, 
     assert (len(first), len(second)) == (24, 1)
     for line in (*first, *second):
         assert line.endswith("payout pending webhook payout.created due 201")
+
+
+@pytest.mark.parametrize("amount", ["٣", "1_0", "1,0,0", "1e3", "-1", "."])
+def test_an_amount_is_read_by_the_rules_of_ascii(amount: str) -> None:
+    assert read_query(f"amount:{amount}").faults == (
+        f"amount:{amount}: not an amount; as in amount:>1000 or amount:25.50.",
+    )
+
+
+def test_a_search_of_too_many_terms_is_not_carried_out() -> None:
+    assert read_query("a " * MOST).faults == ()
+    assert read_query("a " * 50).faults == (f"A search has at most {MOST} terms, not 50.",)
+
+
+@pytest.mark.parametrize("key", ["Order-7", 'ab"cd*ef gh<1', "a\\", "a:b c", '"a" "b"'])
+def test_a_key_of_any_signs_is_found_by_its_link(key: str) -> None:
+    query = read_query(key_search(key))
+    assert query.faults == ()
+    test = query.tester(Known())
+    assert test is not None
+    assert test(request("req_1", idempotency_key=key))
+    assert not test(request("req_1", idempotency_key="other"))
