@@ -47,7 +47,7 @@ from ..protocol.records import (
 )
 from ..protocol.recovery import LossState
 from ..protocol.row_state import RowState
-from ..protocol.run_figures import RowAttempts, RunSeries
+from ..protocol.run_figures import RowAttempts, RunFigures, RunSeries
 from ..protocol.stop_rules import StopRules
 from .run_recorder import RunRecorder
 
@@ -312,11 +312,20 @@ class Ledger(ABC):
     # How runs went: figures that decide nothing
 
     recorder: RunRecorder
-    """The figures of this run. They are stored with outcomes, about once a second."""
+    """The figures of this run. They are stored after outcomes, about once a second."""
+
+    async def save_figures(self) -> None:
+        """Store the figures of this run that are not stored yet; without those that cannot be stored."""
+        await self._store(self.recorder.take())
+
+    async def _store(self, figures: RunFigures | None) -> None:
+        if figures is not None:
+            with self.recorder.storing(figures):
+                await self._store_figures(figures)
 
     @abstractmethod
-    async def save_figures(self) -> None:
-        """Store the figures of this run that are not stored yet."""
+    async def _store_figures(self, figures: RunFigures) -> None:
+        """Store figures in a transaction of their own."""
 
     @abstractmethod
     async def series(self) -> RunSeries:

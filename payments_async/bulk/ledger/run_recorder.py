@@ -1,11 +1,14 @@
-"""Counts what comes back during a run, in memory, until the ledger stores it with a commit. Pure."""
+"""Counts what comes back during a run, in memory, until the ledger stores it after a commit."""
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
+from ..ledger_errors import LedgerDamaged, LedgerError
 from ..protocol.run_figures import (
     BOUNDS,
     NO_ATTEMPTS,
@@ -20,6 +23,7 @@ from ..protocol.run_figures import (
     time_class,
 )
 
+_log = logging.getLogger("payments_async")
 _EVERY: Final = 1.0
 """Seconds between two commits that store figures."""
 
@@ -36,6 +40,7 @@ class RunRecorder:
         self._limit: float | None = None
         self._closed_until = 0.0
         self._taken_at = 0.0
+        self._is_stored, self._is_noted = True, False
 
     def add(self, at: float, ending: Ending, seconds: float) -> bool:
         """Count a request that ended now, after so many seconds. True if it is the first of its second."""
@@ -77,22 +82,46 @@ class RunRecorder:
 
     def due(self, at: float) -> RunFigures | None:
         """Take the figures to store with a commit now; None when the last ones were stored just before."""
-        if abs(at - self._taken_at) < _EVERY:
+        if not self._is_stored or abs(at - self._taken_at) < _EVERY:
             return None
         self._taken_at = at
         return self.take()
 
     def take(self) -> RunFigures | None:
-        """Take the figures to store now; None when there are none."""
+        """Take the figures to store now; None when there are none, or storing them has failed."""
+        if not self._is_stored:
+            return None
         taken = self.pending()
         self._series, self._attempts = RunSeries(), {}
         return None if taken.is_empty else taken
 
-    def put_back(self, figures: RunFigures | None) -> None:
-        """Keep figures that could not be stored, for the next commit."""
-        if figures is not None:
+    @contextmanager
+    def storing(self, figures: RunFigures) -> Iterator[None]:
+        """Where figures cannot be stored, keep this run's in memory from now on; nothing fails."""
+        try:
+            yield
+        except Exception as error:
+            self._note(error)
             both = figures + self.pending()
-            self._series, self._attempts = both.series, dict(both.attempts)
+            self._series, self._attempts, self._is_stored = both.series, dict(both.attempts), False
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Where stored figures cannot be read, go on without them. Raises LedgerError when all is away."""
+        try:
+            yield
+        except Exception as error:
+            if isinstance(error, LedgerError) and not isinstance(error, LedgerDamaged):
+                raise
+            self._note(error)
+
+    def _note(self, error: Exception) -> None:
+        if not self._is_noted:
+            self._is_noted = True
+            kind = type(error).__name__
+            _log.warning(
+                "the figures of this run cannot be stored or read (%s); nothing depends on them", kind
+            )
 
     def _keep(self) -> None:
         """Add the bucket of this second to the series."""

@@ -7,8 +7,9 @@ too many; of a row's attempts the first and the last are kept.
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Final, Literal, Self
 
@@ -64,6 +65,16 @@ class SeriesBucket:
     """Payouts a second that the limit in force allowed; None if unknown."""
     closed: float = 0.0
     """Seconds of it in which a 429 kept the limit closed."""
+
+    @classmethod
+    def read(cls, values: Sequence[Any]) -> Self:
+        """Make a bucket of what was stored. Raises TypeError, ValueError."""
+        at, seconds, created, refused, failed, no_answer = map(int, values[:6])
+        limit, closed = None if values[6] is None else float(values[6]), float(values[7])
+        bucket = cls(at, seconds, created, refused, failed, no_answer, limit, closed)
+        if bucket.seconds < 1:
+            raise ValueError("no width")
+        return bucket
 
     @property
     def requests(self) -> int:
@@ -290,6 +301,11 @@ class RowAttempt:
     replayed: bool = False
     """True if the service gave the answer to an earlier request again."""
 
+    @classmethod
+    def read(cls, facts: Mapping[str, Any]) -> Self:
+        """Parse the JSON values of one; other values are left out. Raises KeyError, TypeError, ValueError."""
+        return cls(float(facts["at"]), str(facts["answer"]), float(facts["seconds"]), bool(facts["replayed"]))
+
 
 @attrs.frozen
 class RowAttempts:
@@ -328,9 +344,17 @@ class RowAttempts:
 
     @classmethod
     def read(cls, facts: Mapping[str, Any]) -> Self:
-        """Parse what `facts` wrote. Raises KeyError, TypeError."""
-        first, last = (tuple(RowAttempt(**each) for each in facts[part]) for part in ("first", "last"))
-        return cls(facts["made"], first, last)
+        """Parse what `facts` wrote. Raises KeyError, TypeError, ValueError."""
+        first, last = (tuple(map(RowAttempt.read, facts[part])) for part in ("first", "last"))
+        return cls(int(facts["made"]), first, last)
+
+    @classmethod
+    def of_text(cls, text: str) -> Self:
+        """Parse what a ledger has stored; no attempts where that cannot be read."""
+        try:
+            return cls.read(json.loads(text))
+        except (TypeError, ValueError, ArithmeticError, LookupError, RecursionError):
+            return cls()
 
 
 NO_ATTEMPTS: Final = RowAttempts()

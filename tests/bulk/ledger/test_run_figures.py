@@ -9,7 +9,7 @@ from payments_async.bulk.ledger.postgresql import run_figures as in_database
 from payments_async.bulk.ledger.run_recorder import RunRecorder
 from payments_async.bulk.ledger.sqlite import run_figures as in_file
 from payments_async.bulk.ledger_errors import LedgerError
-from payments_async.bulk.protocol.run_figures import MOST_BUCKETS, RowAttempt, SeriesBucket
+from payments_async.bulk.protocol.run_figures import MOST_BUCKETS, RowAttempt, RunSeries, SeriesBucket
 from tests.support.ledgers import Clock, created
 from tests.support.places import BOTH, Place, begun, opened
 
@@ -75,13 +75,29 @@ async def test_a_long_run_takes_bounded_room(path: Place, monkeypatch: pytest.Mo
     assert series.seconds == 4
 
 
-async def test_figures_that_could_not_be_stored_stay_for_the_next_commit(path: Place) -> None:
+async def test_figures_stay_for_the_next_commit_when_outcomes_are_refused(path: Place) -> None:
     async with await begun(path, 1) as ledger:
         (row,) = (await ledger.claim(1)).rows
         _worked(ledger.recorder, _AT)
         with pytest.raises(LedgerError):
             await ledger.record([created(attrs.evolve(row, number=99))])
         assert not ledger.recorder.pending().is_empty
+
+
+async def test_figures_that_cannot_be_stored_or_read_end_nothing(
+    path: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with await begun(path, 2) as ledger:
+        rows = (await ledger.claim(2)).rows
+        _worked(ledger.recorder, 2.0**70)  # a moment that neither kind of ledger can hold
+        for row in rows:
+            assert await ledger.record([created(row)])
+        await ledger.save_figures()
+        assert (await ledger.series()).total.created == 1
+        assert str((await ledger.attempts([2]))[2]) == "503"
+    assert caplog.text.count("the figures of this run") == 1
+    async with await opened(path) as ledger:
+        assert (await ledger.series(), await ledger.attempts([2])) == (RunSeries(), {})
 
 
 async def test_a_row_is_found_by_its_key_its_reference_or_its_number(path: Place) -> None:

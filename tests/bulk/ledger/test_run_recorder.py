@@ -43,7 +43,7 @@ def test_a_closed_limit_shows_in_each_of_its_seconds_once() -> None:
     assert closed == {100: 0.5, 101: 1.0, 102: 1.0, 103: 0.25}
 
 
-def test_figures_are_taken_about_once_a_second_and_come_back_when_they_were_not_stored() -> None:
+def test_figures_are_taken_about_once_a_second_until_storing_them_fails() -> None:
     recorder = RunRecorder()
     assert recorder.due(100.0) is None
     recorder.add(101.0, "failed", 0.1)
@@ -51,13 +51,13 @@ def test_figures_are_taken_about_once_a_second_and_come_back_when_they_were_not_
     taken = recorder.due(101.0)
     assert taken is not None
     assert recorder.take() is None
-    recorder.put_back(taken)
-    recorder.put_back(None)
     assert recorder.due(101.5) is None, "the last ones were taken half a second before"
     recorder.add(101.6, "created", 0.2)
     recorder.attempt(7, _201)
-    again = recorder.due(102.0)
-    assert again is not None
+    with recorder.storing(taken):
+        raise TypeError
+    assert (recorder.due(102.0), recorder.take()) == (None, None)
+    again = recorder.pending()
     assert again.series.buckets == (SeriesBucket(101, created=1, failed=1),)
     assert str(again.attempts[7]) == "503 201"
     assert RunFigures().is_empty

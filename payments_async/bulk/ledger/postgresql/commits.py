@@ -111,11 +111,8 @@ class Committer:
 
         return await self._commit(work)
 
-    async def record(self, outcomes: Iterable[RowOutcome], figures: RunFigures | None = None) -> Commit:
-        """Add outcomes to what is known of rows. One of another generation or body adds nothing.
-
-        `figures`: to be stored with them.
-        """
+    async def record(self, outcomes: Iterable[RowOutcome]) -> Commit:
+        """Add outcomes to what is known of rows. One of another generation or body adds nothing."""
         learned: dict[int, list[RowOutcome]] = {}
         for outcome in outcomes:
             learned.setdefault(outcome.number, []).append(outcome)
@@ -126,20 +123,16 @@ class Committer:
         async def work(transaction: Transaction) -> Commit:
             locked, found = await self._wanted(transaction, learned)
             moves = [(each, move(locked, each.row.number)) for each in found]
-            done = self._entered(transaction, locked, "record", moves, {})
-            if figures is not None:
-                await self._write_figures(transaction, figures)
-            return done
+            return self._entered(transaction, locked, "record", moves, {})
 
         return await self._commit(work)
 
     async def save(self, figures: RunFigures) -> None:
         """Store figures alone."""
-        await self.database.commit(lambda transaction: self._write_figures(transaction, figures))
-
-    async def _write_figures(self, transaction: Transaction, figures: RunFigures) -> None:
         lane = run_figures.lane_of(self.clock().session)
-        await run_figures.write(transaction, self.batch.batch, lane, figures)
+        await self.database.commit(
+            lambda transaction: run_figures.write(transaction, self.batch.batch, lane, figures)
+        )
 
     async def replace(
         self,

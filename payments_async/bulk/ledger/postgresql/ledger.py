@@ -10,7 +10,6 @@ from ...ledger_errors import (
     InputPaidElsewhere,
     LeaseLost,
     LedgerClosed,
-    LedgerError,
     LedgerMissing,
     LedgerOfAnotherBatch,
     LedgerRefused,
@@ -33,7 +32,7 @@ from ...protocol.records import (
 )
 from ...protocol.recovery import LossState, Standbys
 from ...protocol.row_state import UNFINISHED, RowState
-from ...protocol.run_figures import RowAttempts, RunSeries
+from ...protocol.run_figures import RowAttempts, RunFigures, RunSeries
 from ...protocol.stop_rules import StopRules
 from ..ledger import Edits, SharedLedger
 from ..run_recorder import RunRecorder
@@ -368,17 +367,12 @@ class PostgresLedger(SharedLedger):
 
     async def record(self, outcomes: Iterable[RowOutcome]) -> tuple[LedgerRow, ...]:
         """Record outcomes, all in one commit, whoever holds their rows. Returns the changed rows."""
-        figures = self.recorder.due(self.now())
-        try:
-            return self._took(await self._committer.record(outcomes, figures))
-        except LedgerError:
-            self.recorder.put_back(figures)
-            raise
+        changed = self._took(await self._committer.record(outcomes))
+        await self._store(self.recorder.due(self.now()))
+        return changed
 
-    async def save_figures(self) -> None:
-        """Store the figures of this run that are not stored yet."""
-        if (figures := self.recorder.take()) is not None:
-            await self._committer.save(figures)
+    async def _store_figures(self, figures: RunFigures) -> None:
+        await self._committer.save(figures)
 
     async def correct(self, replacements: Iterable[NewRow]) -> tuple[LedgerRow, ...]:
         """Give rejected rows (or new ones) another body: same reference, new key; they are NEW again."""
@@ -422,8 +416,7 @@ class PostgresLedger(SharedLedger):
 
     async def attempts(self, numbers: Collection[int]) -> Mapping[int, RowAttempts]:
         """{row number: its attempts}, at most a thousand, without rows that were created at once."""
-        with undamaged(self.path):
-            stored = await run_figures.attempts(self.database, self.facts.batch.batch, numbers)
+        stored = await run_figures.attempts(self.database, self.facts.batch.batch, numbers)
         return self.recorder.added_to(stored, numbers)
 
     async def rows(self, state: RowState | None = None) -> AsyncIterator[LedgerRow]:

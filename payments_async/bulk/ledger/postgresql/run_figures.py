@@ -114,7 +114,7 @@ async def series(database: Database, batch: int) -> RunSeries:
 
 
 async def attempts(database: Database, batch: int, numbers: Collection[int]) -> Mapping[int, RowAttempts]:
-    """Read the attempts of rows. Raises LedgerError, UnreadableRecord."""
+    """Read the attempts of rows. Raises LedgerError."""
     (found,) = await database.read(_reading_attempts(batch, numbers))
     return _attempts(found)
 
@@ -124,5 +124,4 @@ def _reading_attempts(batch: int, numbers: Collection[int]) -> Statement:
 
 
 def _attempts(found: Rows) -> dict[int, RowAttempts]:
-    with readable("the attempts of a row"):
-        return {number: RowAttempts.read(json.loads(text)) for number, text in found}
+    return {number: RowAttempts.of_text(text) for number, text in found}

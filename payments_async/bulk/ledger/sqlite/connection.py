@@ -77,7 +77,7 @@ class Purpose(Enum):
     IMPORT = auto()
     """All or nothing: rolled back when the caller is cancelled."""
     FIGURES = auto()
-    """What may be lost: nothing is freed for it on a full disk."""
+    """What may be lost: nothing is freed for it on a full disk, and no other work ends with it."""
     OUTCOME = auto()
     """Something has already happened: the disk reserve is freed for it when needed."""
 
@@ -160,7 +160,7 @@ class LedgerConnection:
             if isinstance(done, TransactionFailure) and self._makes_room(done, purpose):
                 done = await self._attempt(work)
             if isinstance(done, TransactionFailure):
-                self._give_up(done)
+                self._give_up(done, purpose)
             return done
 
     def _refuse_unusable(self, purpose: Purpose) -> None:
@@ -168,7 +168,7 @@ class LedgerConnection:
             raise LedgerClosed(self.path, "is closed")
         if self._failure is not None:
             self._give_up(self._failure)
-        if self._is_to_be_removed and purpose is not Purpose.READ:
+        if self._is_to_be_removed and purpose not in (Purpose.READ, Purpose.FIGURES):
             raise LedgerClosed(self.path, "was discarded, and is removed when the batch is left")
         if purpose in (Purpose.INTENT, Purpose.IMPORT):
             if gone := self.gone:
@@ -184,7 +184,9 @@ class LedgerConnection:
         done = await self._guarded(self._transaction(work))
         if isinstance(done, TransactionFailure):
             undone = await self._guarded(driver.roll_back(self._connection))
-            return TransactionFailure(driver.BROKEN) if isinstance(undone, TransactionFailure) else done
+            if isinstance(undone, TransactionFailure):
+                self._failure = done = TransactionFailure(driver.BROKEN)
+            return done
         if self.after is not None:
             self.after()
         return done
@@ -206,8 +208,8 @@ class LedgerConnection:
             )  # the loop ends, so it is unknown if this was committed
             raise
 
-    def _give_up(self, failure: TransactionFailure) -> NoReturn:
-        if failure.kind in (driver.DAMAGED, driver.BROKEN):
+    def _give_up(self, failure: TransactionFailure, purpose: Purpose = Purpose.OUTCOME) -> NoReturn:
+        if failure.kind in (driver.DAMAGED, driver.BROKEN) and purpose is not Purpose.FIGURES:
             self._failure = failure
         raise error_of(self.path, failure)
 

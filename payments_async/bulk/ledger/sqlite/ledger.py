@@ -18,7 +18,7 @@ from sqlalchemy import or_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from .... import __version__
-from ...ledger_errors import BatchExists, LedgerError, LedgerRefused
+from ...ledger_errors import BatchExists, LedgerRefused
 from ...protocol import transitions
 from ...protocol.clocks import Timestamps
 from ...protocol.records import Binding, Claim, Header, LedgerRow, NewRow, Resend, RowOutcome
@@ -137,21 +137,18 @@ class SqliteLedger(LedgerReader):
             pairs = [(each, after[each.row.number]) for each in found]
             return [(each, row) for each, row in pairs if row is not each.row]
 
-        figures = self.recorder.due(self._clock().wall)
-        try:
-            return await self._commit("record", plan, Purpose.OUTCOME, figures=figures)
-        except LedgerError:
-            self.recorder.put_back(figures)
-            raise
+        changed = await self._commit("record", plan, Purpose.OUTCOME)
+        await self._store(self.recorder.due(self._clock().wall))
+        return changed
 
-    async def save_figures(self) -> None:
-        """Store the figures of this run that are not stored yet."""
-        if (figures := self.recorder.take()) is not None:
+    async def _store_figures(self, figures: RunFigures) -> None:
+        async def work(db: AsyncConnection) -> None:
+            await run_figures.save(db, figures)
+            series = self._series
+            stored = await run_figures.series(db) if series is None else series + figures.series
+            self._after_commit(self._current, stored)
 
-            async def work(db: AsyncConnection) -> None:
-                self._after_commit(self._current, await self._with_figures(db, figures))
-
-            await self._handle.transact(work, Purpose.FIGURES)
+        await self._handle.transact(work, Purpose.FIGURES)
 
     async def correct(self, replacements: Iterable[NewRow]) -> tuple[LedgerRow, ...]:
         """Give rejected rows (or new ones) another body: same reference, new key; they are NEW again.
@@ -180,24 +177,15 @@ class SqliteLedger(LedgerReader):
         plan: Plan,
         purpose: Purpose,
         at: Timestamps | None = None,
-        *,
-        figures: RunFigures | None = None,
     ) -> tuple[LedgerRow, ...]:
         moment = at or self._clock()
 
         async def work(db: AsyncConnection) -> tuple[LedgerRow, ...]:
             state, rows = await journal.commit(db, self._current, kind, moment, plan)
-            self._after_commit(state, await self._with_figures(db, figures))
+            self._after_commit(state)
             return rows
 
         return await self._handle.transact(work, purpose)
-
-    async def _with_figures(self, db: AsyncConnection, figures: RunFigures | None) -> RunSeries | None:
-        """Store figures, if there are any. Returns the series as stored then, as far as it is known."""
-        if figures is None:
-            return self._series
-        await run_figures.save(db, figures)
-        return await run_figures.series(db) if self._series is None else self._series + figures.series
 
     def _after_commit(self, state: LedgerState, series: RunSeries | None = None) -> None:
         self._handle.after = partial(self._set_state, state, series)

@@ -29,7 +29,7 @@ from ..run_recorder import RunRecorder
 from . import check as _check
 from . import driver, journal, run_figures, status_file
 from . import rows as _store
-from .connection import LedgerConnection, open_handle
+from .connection import LedgerConnection, Purpose, open_handle
 from .journal import LedgerState
 from .lock import HighWater
 from .rows import StoredRow
@@ -228,12 +228,19 @@ class LedgerReader(Ledger):
     async def series(self) -> RunSeries:
         """The answers of all runs so far, second by second."""
         if self._series is None:
-            self._series = await self._handle.transact(run_figures.series)
+            stored = RunSeries()
+            with self.recorder.reading():
+                stored = await self._handle.transact(run_figures.series, Purpose.FIGURES)
+            self._series = stored
         return self._series + self.recorder.pending().series
 
     async def attempts(self, numbers: Collection[int]) -> Mapping[int, RowAttempts]:
         """{row number: its attempts}, at most a thousand, without rows that were created at once."""
-        stored = await self._handle.transact(lambda db: run_figures.attempts(db, numbers))
+        stored: Mapping[int, RowAttempts] = {}
+        with self.recorder.reading():
+            stored = await self._handle.transact(
+                lambda db: run_figures.attempts(db, numbers), Purpose.FIGURES
+            )
         return self.recorder.added_to(stored, numbers)
 
     async def _first(self, statement: Executable) -> Sequence[Any]:

@@ -65,7 +65,7 @@ async def save(db: AsyncConnection, figures: RunFigures) -> None:
     """Add the figures of a part of a run."""
     if not await _are_there(db):
         for table in FIGURES:
-            await db.execute(CreateTable(table))
+            await db.execute(CreateTable(table, if_not_exists=True))
     series, times = figures.series, figures.series.times
     counts = [(number, count) for number, count in enumerate(times.counts) if count]
     counts += [(_NO_ANSWER, times.no_answer)] if times.no_answer else []
@@ -84,7 +84,8 @@ async def save(db: AsyncConnection, figures: RunFigures) -> None:
 
 async def _are_there(db: AsyncConnection) -> bool:
     """True if the tables were made, with the first figures."""
-    return await db.run_sync(lambda sync: inspect(sync).has_table(ATTEMPTS.name))
+    names = {table.name for table in FIGURES}
+    return await db.run_sync(lambda sync: names <= set(inspect(sync).get_table_names()))
 
 
 async def _shorten(db: AsyncConnection) -> None:
@@ -96,7 +97,7 @@ async def _shorten(db: AsyncConnection) -> None:
 
 
 async def _buckets(db: AsyncConnection) -> list[SeriesBucket]:
-    return [SeriesBucket(*values) for values in await db.execute(select(SERIES))]
+    return [SeriesBucket.read(values) for values in await db.execute(select(SERIES))]
 
 
 def _values(buckets: Iterable[SeriesBucket]) -> list[tuple[Any, ...]]:
@@ -108,15 +109,14 @@ async def series(db: AsyncConnection) -> RunSeries:
     if not await _are_there(db):
         return RunSeries()
     with readable("the figures of a run"):
-        counts: dict[int, int] = dict(iter(await db.execute(select(ANSWER_TIMES))))
+        counts = {number: int(count) for number, count in await db.execute(select(ANSWER_TIMES))}
         times = tuple(counts.get(number, 0) for number in range(len(BOUNDS) + 1))
         return RunSeries.of(await _buckets(db), AnswerTimes(times, counts.get(_NO_ANSWER, 0)))
 
 
 async def attempts(db: AsyncConnection, numbers: Collection[int]) -> Mapping[int, RowAttempts]:
-    """Read the attempts of rows, at most a thousand. Raises Unreadable."""
+    """Read the attempts of rows, at most a thousand."""
     if not (numbers and await _are_there(db)):
         return {}
-    with readable("the attempts of a row"):
-        found = await db.execute(_OF_ROWS, {"numbers": sorted(numbers)})
-        return {number: RowAttempts.read(json.loads(text)) for number, text in found}
+    found = await db.execute(_OF_ROWS, {"numbers": sorted(numbers)})
+    return {number: RowAttempts.of_text(text) for number, text in found}
