@@ -9,23 +9,30 @@ from contextlib import suppress
 from types import ModuleType
 
 from ..._loopback import listen
+from ...models._masking import clean
 from .access import PageAccess
 from .feed import BatchFeed, PageSource
 
 
 class BatchPageServer:
-    """Serves the page of a batch on the running event loop, from `start` to `close`."""
+    """Serves the page of a batch on the running event loop, from `start` to `close`.
 
-    def __init__(self, source: PageSource) -> None:
+    `on_failure` is called with the reason when a visitor has come and the page cannot be served.
+    """
+
+    def __init__(self, source: PageSource, on_failure: Callable[[str], object] = bool) -> None:
         self.feed: BatchFeed = BatchFeed(source)
         self._socket = _listen()
         self.access: PageAccess = PageAccess(self._socket.getsockname()[1] if self._socket else 0)
+        self.over: asyncio.Event = asyncio.Event()
+        """Set when nobody needs to wait for visitors any longer."""
+        self._on_failure = on_failure
         self._end: Callable[[], Awaitable[None]] | None = None
         self._starting: asyncio.Task[None] | None = None
 
     @property
     def is_open(self) -> bool:
-        """True if it can be visited: there was a free port, and it is not closed."""
+        """True if it can be visited: there was a free port, it has not failed, and it is not closed."""
         return self._socket is not None
 
     @property
@@ -43,8 +50,14 @@ class BatchPageServer:
         self._starting = asyncio.ensure_future(self._serve(listener))
 
     async def _serve(self, listener: socket.socket) -> None:
-        http_server = await asyncio.to_thread(_imported)  # a run that pays does not wait for it
-        self._end = await http_server.serve(self.feed, self.access, listener)
+        try:
+            http_server = await asyncio.to_thread(_imported)  # a run that pays does not wait for it
+            self._end = await http_server.serve(self.feed, self.access, listener)
+        except Exception as error:  # such as a package that was replaced meanwhile: the payouts go on
+            self._socket = None
+            self._on_failure(f"it cannot be served ({type(error).__name__}: {clean(str(error))})")
+            self.over.set()
+            listener.close()
 
     async def close(self) -> None:
         """Let open pages have the last figures, and close the socket. A second call does nothing."""
@@ -69,7 +82,7 @@ def _listen() -> socket.socket | None:
 
 
 def _imported() -> ModuleType:
-    """The part that needs aiohttp's server, and for pages the sandbox's templates."""
+    """The part that needs aiohttp's server and the templates."""
     from . import http_server
 
     return http_server

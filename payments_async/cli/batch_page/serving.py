@@ -79,9 +79,13 @@ class RunPage:
         finally:
             with suppress(LedgerError):  # nothing was imported, or it was discarded
                 self.source.ledger = self.ledger.of_batch(batch.status().batch_id)
-            if not self.ledger.is_database:
-                address_file.withdraw(self.ledger.text)
+            self.withdraw()
             await self.source.end()
+
+    def withdraw(self) -> None:
+        """Remove the file beside the ledger, if this run holds that."""
+        if self.source.batch is not None and not self.ledger.is_database:
+            address_file.withdraw(self.ledger.text)
 
 
 @asynccontextmanager
@@ -89,8 +93,14 @@ async def serving(
     ledger: LedgerAddress, name: str, context: CommandContext, *, stays: bool
 ) -> AsyncIterator[RunPage]:
     """Serve the page of a run on this machine. `stays`: at the end until Ctrl-C, on a terminal."""
+
+    def on_failure(why: str) -> None:
+        page.withdraw()
+        text = f"{why}; the run goes on. With that put right, `{ledger.command('watch')}` shows the batch"
+        context.show.step("Page", text, good=False, address=None, message=text)
+
     source = RunSource(ledger, os.path.basename(name))
-    page = RunPage(BatchPageServer(source), source, ledger)
+    page = RunPage(BatchPageServer(source, on_failure), source, ledger)
     page.server.start()
     try:
         yield page
@@ -102,11 +112,10 @@ async def serving(
 
 
 async def until_stopped(server: BatchPageServer, context: CommandContext) -> None:
-    """Serve until Ctrl-C."""
-    stopped = asyncio.Event()
+    """Serve until Ctrl-C, or until the page fails."""
     context.show.step("Page", f"stays at {server.access.origin} until Ctrl-C", good=None)
-    with context.interrupts.draining(lambda _: stopped.set()):
-        await stopped.wait()
+    with context.interrupts.draining(lambda _: server.over.set()):
+        await server.over.wait()
 
 
 async def open_page(server: BatchPageServer, show: Show) -> None:

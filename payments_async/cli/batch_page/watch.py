@@ -23,7 +23,8 @@ async def watch(ledger: LedgerAddress, context: CommandContext) -> Exit:
     except LedgerLocked as locked:
         problem = f"{ledger.shown}: in use by process {locked.pid}, which serves no page, or not yet"
         raise CommandEnded(f"{problem}; ask again", Exit.RESUMABLE) from None
-    server = BatchPageServer(source)
+    failures: list[str] = []
+    server = BatchPageServer(source, failures.append)
     if not server.is_open:
         raise CommandEnded("no port of 127.0.0.1 is free for the page", Exit.RESUMABLE)
     server.start()
@@ -32,6 +33,10 @@ async def watch(ledger: LedgerAddress, context: CommandContext) -> Exit:
         await until_stopped(server, context)
     finally:
         await server.close()
+    if failures:
+        raise CommandEnded(
+            f"the page: {failures[0]}; put that right, or install the package again", Exit.REFUSED
+        )
     return Exit.DONE
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import socket
 import stat
 import sys
 import threading
@@ -14,7 +15,8 @@ import urllib.error
 import urllib.request
 import webbrowser
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -125,6 +127,64 @@ def test_without_a_free_port_the_rows_are_paid_all_the_same(
     assert (done.code, done.step("page")["address"]) == (Exit.DONE, None)
     assert_paid_once(here.sandbox, 3)
     here("watch", "june.csv.ledger").assert_one_message(Exit.RESUMABLE, "no port of 127.0.0.1 is free")
+
+
+def test_without_the_sandbox_extra_a_run_tells_of_its_rows_and_its_page_says_what_to_install(
+    here: Here,
+) -> None:
+    hidden = "import sys\nsys.modules.update(dict.fromkeys(('babel', 'jinja2', 'segno')))\n"
+    (here.folder / "sitecustomize.py").write_text(hidden)
+    here.sandbox.on("payouts.create").respond("slow:0.2s", times=ROWS)
+    variables = {**environment_of(here.sandbox), "PYTHONPATH": str(here.folder)}
+    with started(variables, "run", "june.csv", "--concurrency", "2", cwd=here.folder) as run:
+        until(run, created=1)
+        shown = here("show", "june.csv.ledger", "1", "--json")
+        assert (shown.code, shown.step("row")["number"]) == (Exit.DONE, 1)
+        assert here("watch", "june.csv.ledger").code == Exit.DONE
+        with pytest.raises(urllib.error.HTTPError, match="503") as refused:
+            visit(opened(here)[0])
+        with refused.value as answer:
+            needed = 'the page of a batch needs babel, jinja2, segno: pip install "payments-sdk[sandbox]"\n'
+            assert answer.read().decode() == needed
+        until(run, created=8)  # it goes on
+        run.send_signal(signal.SIGINT)
+        _, said = run.communicate(timeout=60)
+    assert run.returncode == Exit.RESUMABLE
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("is_run", [True, False])
+def test_a_page_that_cannot_be_served_says_so_once_and_leaves_no_visitor_waiting(
+    here: Here, monkeypatch: pytest.MonkeyPatch, is_run: bool
+) -> None:
+    payouts_file(here.folder, 3)
+    if not is_run:
+        assert here("run", "june.csv").code == Exit.DONE
+    file, left = here.folder / "june.csv.ledger.page.json", []
+
+    def broken() -> None:
+        raise ImportError("cannot import name 'web'")
+
+    def visit_once(address: str) -> bool:
+        assert file.exists() is is_run
+        visitor = socket.create_connection(("127.0.0.1", urlsplit(address).port or 0), 30)
+        with visitor, suppress(ConnectionError):
+            assert visitor.recv(1) == b""
+        left.append(file.exists())
+        return True
+
+    monkeypatch.setattr(server, "_imported", broken)
+    monkeypatch.setattr(webbrowser, "open", visit_once)
+    why = "it cannot be served (ImportError: cannot import name 'web')"
+    if is_run:
+        done = here("run", "june.csv", "--open", "--json")
+        assert done.code == Exit.DONE
+        assert done.out.count(why) == 1
+        assert "`payments payouts watch june.csv.ledger`" in done.out
+    else:
+        here("watch", "june.csv.ledger").assert_one_message(Exit.REFUSED, why, "install the package again")
+    assert left == [False]
+    assert_paid_once(here.sandbox, 3)
 
 
 def test_watch_shows_a_batch_in_a_database_at_rest_and_at_its_end(

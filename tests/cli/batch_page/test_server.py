@@ -82,7 +82,7 @@ async def test_figures_that_change_without_a_word_are_read_again_while_somebody_
         assert await event(stream) == "change"
 
 
-def test_a_run_that_nobody_watches_loads_none_of_it() -> None:
+def test_a_run_that_nobody_watches_loads_none_of_it_and_no_visit_brings_the_simulated_service() -> None:
     program = """
 import asyncio, sys
 from payments_async.cli.payouts import run
@@ -97,6 +97,8 @@ async def main():
 
 asyncio.run(main())
 print(*sorted({"jinja2", "aiohttp.web", "payments_async.sandbox"} & sys.modules.keys()))
+from payments_async.cli.batch_page import http_server  # the first visitor
+print(*sorted({"jinja2", "babel", "payments_async.sandbox._sandbox"} & sys.modules.keys()))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
