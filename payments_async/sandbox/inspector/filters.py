@@ -66,16 +66,19 @@ def lasted(seconds: float | None) -> str:
     """A duration: `under way`, `340 µs`, `12 ms`, `1.25 s`."""
     if seconds is None:
         return "under way"
-    if seconds < 0.001:
-        return f"{seconds * 1e6:.0f} µs"
-    return f"{seconds * 1e3:.0f} ms" if seconds < 1 else f"{seconds:,.2f} s"
+    for unit, size in (("µs", 1e6), ("ms", 1e3)):
+        if round(seconds * size) < 1_000:
+            return f"{seconds * size:.0f} {unit}"
+    return f"{seconds:,.2f} s"
 
 
 def passed(seconds: float) -> str:
     """Time between two events: `340 ms`, `5 s`, `2 min`, `1 h 30 min`, `3 days`."""
-    if seconds < 60:
-        return f"{seconds * 1e3:.0f} ms" if seconds < 1 else f"{seconds:.3g} s"
-    if seconds >= 48 * 3_600:
+    if round(seconds * 1e3) < 1_000:
+        return f"{seconds * 1e3:.0f} ms"
+    if float(short := f"{seconds:.3g}") < 60:
+        return f"{short} s"
+    if round(seconds) >= 48 * 3_600:
         return f"{seconds / 86_400:,.0f} days"
     minutes, rest = divmod(round(seconds), 60)
     parts = [(minutes // 60, "h"), (minutes % 60, "min"), (rest, "s")]
@@ -85,7 +88,7 @@ def passed(seconds: float) -> str:
 def ago(seconds: float) -> str:
     """How long ago: `now`, `40 s ago`, `12 min ago`, `5 h ago`, `3 days ago`."""
     for unit, size, most in (("s", 1, 60), ("min", 60, 60), ("h", 3_600, 48)):
-        if seconds < size * most:
+        if round(seconds / size) < most:
             return f"{seconds / size:.0f} {unit} ago" if seconds >= 1 else "now"
     return f"{seconds / 86_400:,.0f} days ago"
 

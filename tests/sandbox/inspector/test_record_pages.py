@@ -19,7 +19,7 @@ import pytest
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_async.sandbox._journal import LoggedExchange, WebhookTried
 from payments_async.sandbox._record_actions import find_payment
-from payments_async.sandbox.inspector.filters import linked, middle, passed
+from payments_async.sandbox.inspector.filters import ago, linked, middle, passed
 from payments_async.sandbox.records.payments import message_payer
 from payments_async.sandbox.webhooks.receiver_answers import ReceiverAnswers, receiver_answer
 from tests.sandbox.raw_requests import ATTEMPT, INTENT, Api
@@ -389,7 +389,7 @@ def test_an_answer_on_the_page_is_text_and_says_when_it_is_no_longer_kept(
     sandbox._outbox.answers.clear()
     assert tries(page(sandbox, f"webhooks/{again.id}"))[0].endswith("200 The answer is no longer kept.")
     api.payout(webhook_url=receiver.url, scenario="delay:1h")
-    assert "Not tried so far." in words(page(sandbox, f"webhooks/{sandbox.webhooks[-1].id}"))
+    assert "Not sent yet." in words(page(sandbox, f"webhooks/{sandbox.webhooks[-1].id}"))
     sandbox.forge(sandbox.books.payouts()[0].id, url="http://127.0.0.1:9/x")
     sandbox.wait_for_webhooks()
     (untaken,) = tries(page(sandbox, f"webhooks/{sandbox.webhooks[-1].id}"))
@@ -456,10 +456,10 @@ def test_requests_whose_bodies_were_deleted_are_said_to_be_missing(sandbox: Sand
     sandbox.advance(1)
     new = api.payout(reference="new").data["id"]
     shown = page(sandbox, f"payouts/{old}")
-    assert "Bodies of requests until 2026-01-01 00:00:01 are deleted" in words(shown)
+    assert "Request bodies up to 2026-01-01 00:00:01 have been deleted" in words(shown)
     assert nodes(shown)[0] == "Program 00:00:00.000 payouts.create 201"
     assert not any("payouts.list" in node for node in nodes(shown))
-    assert "are deleted" not in page(sandbox, f"payouts/{new}")
+    assert "been deleted" not in page(sandbox, f"payouts/{new}")
 
 
 def test_a_long_timeline_ends_with_how_many_more_there_are(sandbox: Sandbox, api: Api) -> None:
@@ -468,7 +468,7 @@ def test_a_long_timeline_ends_with_how_many_more_there_are(sandbox: Sandbox, api
         api.get(f"/payouts/{payout}/{('sync', 'inspect')[number % 2]}")
         sandbox.advance(20)
     first = page(sandbox, f"payouts/{payout}")
-    assert "and 11 more: later" in words(first)
+    assert "11 more events: show later ones" in words(first)
     assert 'href="?after=32"' in first
     rest = page(sandbox, f"payouts/{payout}?after=32")
     assert (len(nodes(first)), len(nodes(rest))) == (32, 11)
@@ -550,7 +550,9 @@ def test_an_id_in_a_text_is_a_link_and_nothing_else_is() -> None:
     ("seconds", "text"),
     [
         (0.34, "340 ms"),
+        (0.9996, "1 s"),
         (5.0, "5 s"),
+        (59.99, "1 min"),
         (120, "2 min"),
         (5_400, "1 h 30 min"),
         (86_400, "24 h"),
@@ -576,3 +578,17 @@ def test_a_card_number_is_hidden_in_a_request(sandbox: Sandbox, api: Api) -> Non
         shown = answer.read().decode()
     assert "please" in shown
     assert not re.search("5105[- ]?1051|4242|987", re.sub("<[^>]*>", "", shown))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.4, "now"),
+        (40, "40 s ago"),
+        (59.7, "1 min ago"),
+        (3_599, "1 h ago"),
+        (172_799, "2 days ago"),
+    ],
+)
+def test_how_long_ago_it_was_is_rounded_before_the_unit_is_chosen(seconds: float, text: str) -> None:
+    assert ago(seconds) == text

@@ -123,7 +123,15 @@ async def test_a_caller_who_leaves_ends_the_duration() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(None, "under way"), (0.00034, "340 µs"), (0.012, "12 ms"), (1.25, "1.25 s"), (3600, "3,600.00 s")],
+    [
+        (None, "under way"),
+        (0.00034, "340 µs"),
+        (0.0009996, "1 ms"),
+        (0.9996, "1.00 s"),
+        (0.012, "12 ms"),
+        (1.25, "1.25 s"),
+        (3600, "3,600.00 s"),
+    ],
 )
 def test_durations_are_short_texts(seconds: float | None, text: str) -> None:
     assert lasted(seconds) == text

@@ -88,7 +88,9 @@ const ahead = new Intl.RelativeTimeFormat(locale);
 
 const inWords = (seconds) => {
   const minutes = Math.max(1, Math.round(seconds / 60));
-  return minutes < 120 ? ahead.format(minutes, "minute") : ahead.format(Math.round(minutes / 60), "hour");
+  const hours = Math.round(minutes / 60);
+  if (minutes < 120) return ahead.format(minutes, "minute");
+  return hours < 48 ? ahead.format(hours, "hour") : ahead.format(Math.round(hours / 24), "day");
 };
 
 const localise = () => {
