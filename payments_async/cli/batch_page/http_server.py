@@ -18,11 +18,12 @@ from .site import answer
 
 _GRACE: Final = 0.01
 """Seconds for requests under way at the end; not 0, which aiohttp reads as for ever."""
+_CALLERS_FAULTS: Final = (HttpProcessingError, web.RequestPayloadError)
 
 
 def _is_own_fault(record: logging.LogRecord) -> bool:
     """True if an error is our own: an invalid HTTP request is the caller's, and a 400 is enough."""
-    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+    return not (record.exc_info and isinstance(record.exc_info[1], _CALLERS_FAULTS))
 
 
 _log = logging.getLogger(__name__)

@@ -104,11 +104,23 @@ print(*sorted({"jinja2", "babel", "payments_async.sandbox._sandbox"} & sys.modul
     assert done.stdout.split() == []
 
 
-async def test_what_is_no_http_gets_400_and_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    ("request_text", "status"),
+    [
+        ("what?\r\n\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: localhost\r\nOrigin: http://[\r\n\r\n", 403),
+        ("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nContent-Encoding: gzip\r\n\r\nnone", 405),
+    ],
+)
+async def test_what_is_wrong_with_a_request_is_answered_and_not_logged(
+    caplog: pytest.LogCaptureFixture, request_text: str, status: int
+) -> None:
     async with served(GivenSource(states()["running"])) as page:
         reader, writer = await asyncio.open_connection("127.0.0.1", page.access.port)
-        writer.write(b"what?\r\n\r\n")
-        assert b" 400 " in await reader.readline()
+        writer.write(request_text.encode())
+        assert f" {status} ".encode() in await reader.readline()
+        writer.write_eof()
+        await reader.read()  # until the server has closed it
         writer.close()
     assert caplog.records == []
 
