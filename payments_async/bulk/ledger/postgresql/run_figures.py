@@ -31,11 +31,14 @@ _LANES: Final = 16
 _NO_ANSWER: Final = -1
 _COUNTS: Final = ("created", "refused", "failed", "no_answer")
 _SUMS: Final = ", ".join(f"{name} = s.{name} + excluded.{name}" for name in _COUNTS)
+_ADDING: Final = (
+    f"ON CONFLICT (batch, lane, at, seconds) DO UPDATE SET {_SUMS}, "
+    "allowed = greatest(s.allowed, excluded.allowed), closed = least(s.closed + excluded.closed, s.seconds)"
+)
 _ADD_BUCKETS: Final = (
     "INSERT INTO payments.series AS s (batch, lane, at, seconds, created, refused, failed, no_answer, "
     "allowed, closed) SELECT %s, %s, * FROM unnest(%s, %s, %s, %s, %s, %s, %s, %s) AS u(at) ORDER BY at "
-    f"ON CONFLICT (batch, lane, at, seconds) DO UPDATE SET {_SUMS}, "
-    "allowed = greatest(s.allowed, excluded.allowed), closed = least(s.closed + excluded.closed, s.seconds)"
+    f"{_ADDING}"
 )
 _ADD_TIMES: Final = (
     "INSERT INTO payments.answer_times AS t (batch, lane, class, answers) "
@@ -54,9 +57,9 @@ _SHORTEN: Final = (
     f"WHEN (SELECT count(DISTINCT s.at / h.wide) {_OWN}) > %s THEN 2 ELSE 1 END AS wide FROM held h), "
     "gone AS (DELETE FROM payments.series s USING merged m WHERE s.batch = %s AND s.lane = %s "
     "AND m.buckets > %s RETURNING s.*) "
-    "INSERT INTO payments.series SELECT g.batch, g.lane, g.at - g.at %% m.wide, m.wide, sum(g.created), "
+    "INSERT INTO payments.series AS s SELECT g.batch, g.lane, g.at - g.at %% m.wide, m.wide, sum(g.created), "
     "sum(g.refused), sum(g.failed), sum(g.no_answer), max(g.allowed), least(sum(g.closed), m.wide) "
-    "FROM gone g, merged m GROUP BY 1, 2, 3, 4"
+    f"FROM gone g, merged m GROUP BY 1, 2, 3, 4 {_ADDING}"
 )
 _READ_BUCKETS: Final = (
     "SELECT at, seconds, sum(created)::int8, sum(refused)::int8, sum(failed)::int8, sum(no_answer)::int8, "

@@ -1,0 +1,46 @@
+"""Processes that add figures to one lane at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+
+import psycopg
+import pytest
+
+from payments_async.bulk.ledger.postgresql import run_figures
+from payments_async.bulk.ledger.postgresql.driver.database import Transaction
+from payments_async.bulk.protocol.run_figures import RunFigures, RunSeries, SeriesBucket
+from tests.support.databases import batch, connected, waits_for_lock
+
+
+def _figures(begin: int, end: int) -> RunFigures:
+    """A payout in each of these seconds."""
+    return RunFigures(RunSeries(tuple(SeriesBucket(at, created=1) for at in range(begin, end))))
+
+
+async def test_two_processes_of_a_lane_shorten_it_at_the_same_time(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_figures, "MOST_BUCKETS", 8)
+    async with batch(database) as ledger, connected(database) as one, connected(database) as two:
+        number, waits = ledger.facts.batch.batch, asyncio.Event()
+        await one.commit(lambda work: run_figures.write(work, number, 3, _figures(100, 108)))
+        written = asyncio.Event()
+
+        async def slow(work: Transaction) -> None:
+            await run_figures.write(work, number, 3, _figures(108, 109))
+            await work.read()
+            written.set()
+            await waits.wait()
+
+        first = asyncio.ensure_future(one.commit(slow))
+        await written.wait()
+        second = asyncio.ensure_future(
+            two.commit(lambda work: run_figures.write(work, number, 3, _figures(109, 110)))
+        )
+        with psycopg.connect(database, autocommit=True) as observer:
+            await waits_for_lock(observer)
+        waits.set()
+        await asyncio.gather(first, second)
+        series = await run_figures.series(one, number)
+    assert series.total.created == 10
