@@ -79,6 +79,14 @@ async def test_a_search_is_made_and_its_rows_are_walked_by_keys(
         await keys.press(key)
         assert await visitor.measure(reached) == expected
     assert await visitor.measure("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    # newer rows push it off the page: the next key goes on at its place, not at the top
+    for number in range(30):
+        api.payout(reference=f"newer-{number}")
+    await page.locator("#main:focus").wait_for()
+    await page.locator(".log li.request").first.filter(has_text="newer-29").wait_for()
+    await keys.press("j")
+    row = "[...document.querySelectorAll('.log li:not(.day)')].indexOf(document.activeElement.closest('li'))"
+    assert await visitor.measure(row) == 1
     await keys.press("Escape")
     assert await visitor.measure("document.activeElement.tagName") == "BODY"
     await keys.press("j")

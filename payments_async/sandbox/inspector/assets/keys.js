@@ -2,11 +2,13 @@
 const ROW = "main :is(.log li:not(.day), .card)";
 const help = document.getElementById("keys");
 
+let place = 0; // of the row that was reached last: newer rows may push it off the page
 function move(step) {
   const links = [...document.querySelectorAll(ROW)].map((row) => row.querySelector("a")).filter(Boolean);
   const here = document.activeElement.closest(ROW);
   const at = links.findIndex((link) => link.closest(ROW) === here);
-  const next = links[at < 0 ? 0 : Math.min(links.length - 1, Math.max(0, at + step))];
+  place = Math.min(links.length - 1, Math.max(0, at < 0 ? place : at + step));
+  const next = links[place];
   next?.focus();
   next?.scrollIntoView({ block: "nearest" });
 }
