@@ -6,7 +6,7 @@ from pathlib import Path
 
 from payments_async.bulk import RowState
 from payments_async.sandbox import Sandbox
-from tests.support.batches import in_process, items, open_at
+from tests.support.batches import in_process, item, items, open_at
 from tests.support.places import EITHER
 
 pytestmark = EITHER
@@ -67,3 +67,12 @@ async def test_only_so_many_rows_to_look_at_are_shown(service: Sandbox, place: P
     assert ([row.number for row in some.rows], some.total) == ([1, 2], 4)
     assert [(row.number, row.state.value) for row in all_rows.rows][-1] == (5, "CREATED")
     assert (all_rows.rows[-1].failure_code, all_rows.rows[-1].final) == ("RECIPIENT_ERROR", True)
+
+
+async def test_a_name_or_an_account_is_masked_as_a_reference_too(service: Sandbox, place: Path | str) -> None:
+    own = ("june-2026-11-22/emp-7", "0240000001", "+233 24 000 0001", "Ama Mensah", "20261122-00017")
+    rows = [item(n + 1, reference=reference) for n, reference in enumerate(own)]
+    async with in_process(service) as client, open_at(place, client) as batch:
+        await batch.load(rows)
+        shown = [await batch.row(f"row-{n + 1}") for n in range(len(own))]
+    assert [row and row.reference for row in shown] == [own[0], "***", "***", "***", own[4]]

@@ -10,7 +10,7 @@ from typing import Any, Final
 import attrs
 
 from ..ledger.ledger import Ledger
-from ..loading.differences import shown_key
+from ..loading.differences import shown_key, shown_reference
 from ..protocol.records import IntentTimes, LedgerRow
 from ..protocol.row_state import RowState
 from ..protocol.run_figures import NO_ATTEMPTS, RowAttempts
@@ -31,7 +31,7 @@ class RowView:
     row_key: str
     """The operator's name of the row; `***` where it could be a person's name or number."""
     reference: str
-    """The payout's reference."""
+    """The payout's reference; `***` where it could be a person's name or number."""
     amount: Decimal
     """Major units."""
     currency: str
@@ -122,7 +122,9 @@ def _view(row: LedgerRow, attempts: RowAttempts, at: IntentTimes | None, base_ur
     facts = record(row, accounts=False)
     known = row.known
     return RowView(
-        *(row.number, row.line, shown_key(row.row_key, row.number), row.reference, row.amount, row.currency),
+        *(row.number, row.line, shown_key(row.row_key, row.number), shown_reference(row.reference)),
+        amount=row.amount,
+        currency=row.currency,
         method=row.method,
         state=known.state,
         status=row.service_status,

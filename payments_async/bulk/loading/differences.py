@@ -16,6 +16,8 @@ from ..sources._requests import canonical
 
 _PARTS: Final = ("instrument", "customer", "metadata")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z_.-]{0,40}", re.ASCII)
+_PLAIN_REFERENCE: Final = re.compile(r"(?!.{0,190}[0-9]{9})[A-Za-z0-9_./#:~-]{1,191}", re.ASCII)
+"""Without spaces, and without nine digits in a row, which a date has not and an account may have."""
 
 
 def added(row: Row, state: RowState | None) -> InputDifference:
@@ -37,6 +39,11 @@ def changed(row: Row, fields: tuple[str, ...], state: RowState) -> InputDifferen
 def shown_key(row_key: str, number: int) -> str:
     """Format a row key for a message: an identifier stays, a possible name or account is masked."""
     return row_key if is_identifier(row_key) or row_key == str(number) else HIDDEN
+
+
+def shown_reference(reference: str) -> str:
+    """Format a reference for a page: a possible name or account is masked."""
+    return reference if _PLAIN_REFERENCE.fullmatch(reference) else HIDDEN
 
 
 def differing_fields(stored: LedgerRow, new: NewRow) -> tuple[str, ...]:
