@@ -102,7 +102,7 @@ class Engine:
                 self._cutting.cancel()
             await self._recorder.close()
         with suppress(LedgerError):  # figures decide nothing
-            await self._ledger.save_figures()
+            await self._ledger.save_figures(self._service.now())
 
     async def check_access(self) -> None:
         try:

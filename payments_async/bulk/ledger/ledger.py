@@ -314,9 +314,9 @@ class Ledger(ABC):
     recorder: RunRecorder
     """The figures of this run. They are stored after outcomes, about once a second."""
 
-    async def save_figures(self) -> None:
-        """Store the figures of this run that are not stored yet; without those that cannot be stored."""
-        await self._store(self.recorder.take())
+    async def save_figures(self, at: float = 0.0) -> None:
+        """Store the figures of this run until now that are not stored yet, those that can be stored."""
+        await self._store(self.recorder.take(at))
 
     async def _store(self, figures: RunFigures | None) -> None:
         if figures is not None:

@@ -38,7 +38,7 @@ class RunRecorder:
         self._second = 0
         self._times = [0] * (len(BOUNDS) + 1)
         self._limit: float | None = None
-        self._closed_until = 0.0
+        self._closed = 0.0, 0.0  # from and until when, without what is in the series
         self._taken_at = 0.0
         self._is_stored, self._is_noted = True, False
 
@@ -48,6 +48,7 @@ class RunRecorder:
         is_first = second != self._second
         if is_first:
             self._keep()
+            self._note_closed(at)
             bucket, self._second = self._bucket, second
         bucket[ending] = bucket.get(ending, 0) + 1
         if ending != "no_answer":
@@ -61,16 +62,14 @@ class RunRecorder:
     def limit(self, at: float, per_second: float, closed_for: float) -> None:
         """Note the limit in force, and for how many seconds it is closed."""
         self._limit = per_second
-        begin, end = max(at, self._closed_until), at + closed_for
-        if closed_for and end > begin:
-            self._closed_until = end
-            places = range(int(begin), math.ceil(end))
-            closed = [SeriesBucket(at, closed=min(at + 1.0, end) - max(at, begin)) for at in places]
-            self._series += RunSeries.of(closed, AnswerTimes())
+        self._note_closed(at)
+        begin, end = self._closed
+        self._closed = max(begin, at), max(end, at + closed_for)
 
-    def pending(self) -> RunFigures:
-        """The figures that are not stored yet."""
+    def pending(self, at: float = 0.0) -> RunFigures:
+        """The figures that are not stored yet; of a closed limit, the part that has passed by then."""
         self._keep()
+        self._note_closed(at)
         return RunFigures(self._series, dict(self._attempts))
 
     def added_to(
@@ -85,13 +84,13 @@ class RunRecorder:
         if not self._is_stored or abs(at - self._taken_at) < _EVERY:
             return None
         self._taken_at = at
-        return self.take()
+        return self.take(at)
 
-    def take(self) -> RunFigures | None:
+    def take(self, at: float = 0.0) -> RunFigures | None:
         """Take the figures to store now; None when there are none, or storing them has failed."""
         if not self._is_stored:
             return None
-        taken = self.pending()
+        taken = self.pending(at)
         self._series, self._attempts = RunSeries(), {}
         return None if taken.is_empty else taken
 
@@ -130,3 +129,13 @@ class RunRecorder:
             bucket = SeriesBucket(self._second, limit=self._limit, **self._bucket)
             self._series += RunSeries((bucket,), AnswerTimes(tuple(self._times), no_answer))
             self._bucket, self._times = {}, [0] * len(self._times)
+
+    def _note_closed(self, at: float) -> None:
+        """Add what has passed of a closed limit to the series: the rest may never pass in a run."""
+        begin, until = self._closed
+        end = min(until, at)
+        if end > begin:
+            self._closed = end, until
+            places = range(int(begin), math.ceil(end))
+            closed = [SeriesBucket(at, closed=min(at + 1.0, end) - max(at, begin)) for at in places]
+            self._series += RunSeries.of(closed, AnswerTimes())

@@ -66,7 +66,7 @@ async def test_a_long_run_takes_bounded_room(path: Place, monkeypatch: pytest.Mo
         for second in range(20):
             ledger.recorder.add(_AT + second, "created", 0.1)
             ledger.recorder.limit(_AT + second, 4.0, 0.5)
-            await ledger.save_figures()
+            await ledger.save_figures(_AT + second + 0.5)
     async with await opened(path, Clock("second")) as ledger:
         series = await ledger.series()
     assert len(series.buckets) <= 8 < MOST_BUCKETS

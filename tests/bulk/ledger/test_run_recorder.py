@@ -39,8 +39,20 @@ def test_a_closed_limit_shows_in_each_of_its_seconds_once() -> None:
     recorder.limit(100.5, 16.0, 2.0)
     recorder.limit(101.0, 16.0, 1.0)  # within the first
     recorder.limit(102.0, 16.0, 1.25)  # half a second longer, and then more
-    closed = {bucket.at: bucket.closed for bucket in recorder.pending().series.buckets}
+    closed = {bucket.at: bucket.closed for bucket in recorder.pending(200.0).series.buckets}
     assert closed == {100: 0.5, 101: 1.0, 102: 1.0, 103: 0.25}
+
+
+def test_of_a_closed_limit_only_what_has_passed_is_noted() -> None:
+    recorder = RunRecorder()
+    recorder.add(100.5, "refused", 0.1)
+    recorder.limit(100.5, 16.0, 3600.0)
+    assert recorder.pending(100.5).series.end == 101
+    recorder.add(101.5, "created", 0.1)  # sent before the answer 429
+    assert [bucket.closed for bucket in recorder.pending().series.buckets] == [0.5, 0.5]
+    taken = recorder.take(102.25)  # the run is stopped
+    assert taken is not None
+    assert [bucket.closed for bucket in taken.series.buckets] == [0.5, 1.0, 0.25]
 
 
 def test_figures_are_taken_about_once_a_second_until_storing_them_fails() -> None:

@@ -412,7 +412,7 @@ class PostgresLedger(SharedLedger):
         """The answers of all runs so far, second by second: of this one until now, of others as stored."""
         with undamaged(self.path):
             stored = await run_figures.series(self.database, self.facts.batch.batch)
-        return stored + self.recorder.pending().series
+        return stored + self.recorder.pending(self.now()).series
 
     async def attempts(self, numbers: Collection[int]) -> Mapping[int, RowAttempts]:
         """{row number: its attempts}, at most a thousand, without rows that were created at once."""

@@ -141,7 +141,7 @@ class LedgerReader(Ledger):
         """Rewrite the status file beside the ledger."""
         at, binding, speed = self._clock().wall, self.header.binding, None
         if self._series is not None:
-            speed = SpeedFigures.of(self._series + self.recorder.pending().series, at).facts()
+            speed = SpeedFigures.of(self._series + self.recorder.pending(at).series, at).facts()
         state: dict[str, Any] = {"pid": os.getpid(), "at": at, "running": running}
         facts = status_file.report(self.totals, binding, **state, activity=activity, speed=speed)
         StatusFile.of(self.path).write(facts)
@@ -232,7 +232,7 @@ class LedgerReader(Ledger):
             with self.recorder.reading():
                 stored = await self._handle.transact(run_figures.series, Purpose.FIGURES)
             self._series = stored
-        return self._series + self.recorder.pending().series
+        return self._series + self.recorder.pending(self._clock().wall).series
 
     async def attempts(self, numbers: Collection[int]) -> Mapping[int, RowAttempts]:
         """{row number: its attempts}, at most a thousand, without rows that were created at once."""
