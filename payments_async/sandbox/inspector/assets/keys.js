@@ -1,14 +1,13 @@
 // Keys: / searches, j and k move through the rows, ? shows them all. Never while something is typed.
-const ROW = "main :is(.log li:not(.day), .card)";
+const ROW = "main :is(.log li:not(.day), .card):has(a)";
 const help = document.getElementById("keys");
 
-let place = 0; // of the row that was reached last: newer rows may push it off the page
+let place = 0; // newer rows may push the reached one off the page
 function move(step) {
-  const links = [...document.querySelectorAll(ROW)].map((row) => row.querySelector("a")).filter(Boolean);
-  const here = document.activeElement.closest(ROW);
-  const at = links.findIndex((link) => link.closest(ROW) === here);
-  place = Math.min(links.length - 1, Math.max(0, at < 0 ? place : at + step));
-  const next = links[place];
+  const rows = [...document.querySelectorAll(ROW)];
+  const at = rows.indexOf(document.activeElement.closest(ROW));
+  place = Math.max(0, Math.min(rows.length - 1, at < 0 ? place : at + step));
+  const next = rows[place]?.querySelector("a");
   next?.focus();
   next?.scrollIntoView({ block: "nearest" });
 }
