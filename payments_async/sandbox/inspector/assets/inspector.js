@@ -13,7 +13,7 @@ function say(text, bad = false) {
   hush = setTimeout(() => { said.textContent = ""; }, bad ? 12000 : 4000);
 }
 
-// --- asking -------------------------------------------------------------------------------------
+// --- asking ---
 async function ask(call, body) {
   const [method, path] = call.split(" ");
   const options = { method, headers: { "Content-Type": "application/json" } };
@@ -142,7 +142,7 @@ async function putCode(path) {
   return masked ? "Copied with account data masked, so it does not run: press “Show account data” first." : "Copied.";
 }
 
-// --- staying fresh ------------------------------------------------------------------------------
+// --- staying fresh ---
 // The server renders; a fresh copy of each region takes the place of the old one when it differs.
 async function refresh() {
   const answer = await fetch(location.href, { cache: "no-store" });
@@ -220,7 +220,7 @@ pause?.addEventListener("click", () => {
   soon();
 });
 
-// --- the chart ----------------------------------------------------------------------------------
+// --- the chart ---
 // A click follows the link of a bar; dragging over several of them chooses their time.
 let dragged = null;
 const drawn = () => document.querySelector(".chart svg");
@@ -251,7 +251,7 @@ addEventListener("pointerup", (event) => {
   location.assign(address);
 });
 
-// --- clocks -------------------------------------------------------------------------------------
+// --- clocks ---
 // The sandbox's clock runs on between two refreshes; each refresh corrects it.
 const since = new WeakMap();
 function tick() {
