@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Final, Literal, Self
@@ -153,6 +154,13 @@ class RunSeries:
 
     buckets: tuple[SeriesBucket, ...] = ()
     times: AnswerTimes = AnswerTimes()
+    _counts: tuple[int, ...] = attrs.field(init=False, eq=False, repr=False)
+    """Requests by ending, which an addition need not count again."""
+
+    @_counts.default
+    def _counted(self) -> tuple[int, ...]:
+        counts = [(each.created, each.refused, each.failed, each.no_answer) for each in self.buckets]
+        return tuple(map(sum, zip(*counts, strict=True))) or (0, 0, 0, 0)
 
     @property
     def seconds(self) -> int:
@@ -173,16 +181,10 @@ class RunSeries:
     def total(self) -> SeriesBucket:
         """All buckets in one, for its counts and its closed seconds; `at` and `seconds` span all of them."""
         begin, end, all_of = self.begin or 0, self.end or 1, self.buckets
-        return SeriesBucket(
-            begin,
-            end - begin,
-            sum(each.created for each in all_of),
-            sum(each.refused for each in all_of),
-            sum(each.failed for each in all_of),
-            sum(each.no_answer for each in all_of),
-            max((each.limit for each in all_of if each.limit is not None), default=None),
-            sum(each.closed for each in all_of),
-        )
+        limit = max((each.limit for each in all_of if each.limit is not None), default=None)
+        created, refused, failed, no_answer = self._counts
+        closed = sum(each.closed for each in all_of)
+        return SeriesBucket(begin, end - begin, created, refused, failed, no_answer, limit, closed)
 
     @classmethod
     def of(cls, buckets: Iterable[SeriesBucket], times: AnswerTimes, *, most: int = MOST_BUCKETS) -> Self:
@@ -199,11 +201,18 @@ class RunSeries:
         """Add up two series, of two workers or of two runs; its buckets are the wider ones, or wider."""
         times, mine, others = self.times + other.times, self.buckets, other.buckets
         if not others:
-            return RunSeries(mine, times)
+            return self._extended(mine, times, other)
         is_later = bool(mine) and other.seconds <= self.seconds and mine[-1].at <= others[0].at
         if is_later and len(mine) + len(others) <= MOST_BUCKETS:  # the usual case: most stay as they are
-            return RunSeries((*mine[:-1], *_merged((mine[-1], *others), self.seconds).values()), times)
+            later = _merged((mine[-1], *others), self.seconds).values()
+            return self._extended((*mine[:-1], *later), times, other)
         return RunSeries.of((*mine, *others), times)
+
+    def _extended(self, buckets: tuple[SeriesBucket, ...], times: AnswerTimes, other: RunSeries) -> RunSeries:
+        sums = RunSeries((), times)
+        object.__setattr__(sums, "_counts", tuple(map(int.__add__, self._counts, other._counts)))
+        object.__setattr__(sums, "buckets", buckets)  # after the counts, which are not made anew
+        return sums
 
     def between(self, begin: float, end: float, most: int) -> tuple[SeriesBucket, ...]:
         """Buckets without a gap for a chart, of one width, at most `most` (and one more at an end)."""
@@ -212,9 +221,17 @@ class RunSeries:
             seconds *= 2
         first = int(begin // seconds) * seconds
         last = max(math.ceil(end), first + 1)
-        inside = (each for each in self.buckets if each.at + each.seconds > first and each.at < last)
-        found = _merged(inside, seconds)
+        found = _merged(self._within(first, last), seconds)
         return tuple(found.get(at, SeriesBucket(at, seconds)) for at in range(first, last, seconds))
+
+    def _within(self, begin: int, end: int) -> Sequence[SeriesBucket]:
+        """The buckets that have a part of this time."""
+        first = bisect_right(self.buckets, begin - self.seconds, key=_begin_of)
+        return self.buckets[first : bisect_left(self.buckets, end, key=_begin_of)]
+
+
+def _begin_of(bucket: SeriesBucket) -> int:
+    return bucket.at
 
 
 def _merged(buckets: Iterable[SeriesBucket], seconds: int) -> dict[int, SeriesBucket]:
@@ -249,19 +266,17 @@ class SpeedFigures:
     @classmethod
     def of(cls, series: RunSeries, now: float) -> Self:
         """Make the figures of this moment, seconds since 1970."""
-        total, second = series.total, int(now)
+        second, (_, refused, failed, no_answer) = int(now), series._counts
         begin = max(second - 59, min(series.begin or second, second))
-        recent = [each for each in series.buckets if each.at <= second < each.at + each.seconds]
-        limits = [each.limit for each in series.buckets if each.limit is not None]
         return cls(
-            limit=limits[-1] if limits else None,
-            closed=any(each.closed for each in recent),
+            limit=next((each.limit for each in reversed(series.buckets) if each.limit is not None), None),
+            closed=any(each.closed for each in series._within(second, second + 1)),
             p50=series.times.percentile(50),
             p95=series.times.percentile(95),
             p99=series.times.percentile(99),
-            refused=total.refused,
-            failed=total.failed,
-            no_answer=total.no_answer,
+            refused=refused,
+            failed=failed,
+            no_answer=no_answer,
             minute=tuple(each.created // each.seconds for each in series.between(begin, second + 1, 60)),
         )
 

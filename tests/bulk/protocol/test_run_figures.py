@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Final
 
 import pytest
@@ -111,6 +112,22 @@ def test_attempts_that_two_runs_kept_become_one_list() -> None:
     assert str(both) == "timeout 503 409 201"
     assert [each.at for each in both] == [1.0, 2.0, 3.0, 4.0]
     assert both.omitted == 0
+
+
+class _Unwalked(tuple[SeriesBucket, ...]):
+    """Buckets that nothing may walk over."""
+
+    def __iter__(self) -> Iterator[SeriesBucket]:
+        raise AssertionError
+
+
+def test_figures_of_a_moment_need_no_walk_over_a_long_series() -> None:
+    buckets = [SeriesBucket(at, created=2, refused=1, limit=9.0) for at in range(100, 3700)]
+    long = RunSeries(tuple(buckets[:-1]), AnswerTimes()) + RunSeries(tuple(buckets[-1:]), AnswerTimes())
+    assert (long.total.created, long.total.refused) == (7200, 3600)
+    object.__setattr__(long, "buckets", _Unwalked(buckets))
+    figures = SpeedFigures.of(long, 3699.5)
+    assert (figures.refused, figures.limit, figures.minute) == (3600, 9.0, (2,) * 60)
 
 
 def test_a_batch_in_a_few_figures() -> None:

@@ -73,6 +73,7 @@ class PostgresLedger(SharedLedger):
         self._discarded = False
         self._heads = Heads()
         self.recorder: RunRecorder = RunRecorder()
+        self._series = run_figures.StoredSeries()
 
     @classmethod
     async def open(
@@ -411,7 +412,7 @@ class PostgresLedger(SharedLedger):
     async def series(self) -> RunSeries:
         """The answers of all runs so far, second by second: of this one until now, of others as stored."""
         with undamaged(self.path):
-            stored = await run_figures.series(self.database, self.facts.batch.batch)
+            stored = await self._series.read(self.database, self.facts.batch.batch, self.now())
         return stored + self.recorder.pending(self.now()).series
 
     async def attempts(self, numbers: Collection[int]) -> Mapping[int, RowAttempts]:

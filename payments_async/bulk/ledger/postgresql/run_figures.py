@@ -29,6 +29,8 @@ from .rows import readable
 
 _LANES: Final = 16
 _NO_ANSWER: Final = -1
+_WHOLE_EVERY: Final = 60.0
+"""Seconds between two readings of a whole series, and before one of them of what is read each time."""
 _COUNTS: Final = ("created", "refused", "failed", "no_answer")
 _SUMS: Final = ", ".join(f"{name} = s.{name} + excluded.{name}" for name in _COUNTS)
 _ADDING: Final = (
@@ -64,7 +66,7 @@ _SHORTEN: Final = (
 _READ_BUCKETS: Final = (
     "SELECT at, seconds, sum(created)::int8, sum(refused)::int8, sum(failed)::int8, sum(no_answer)::int8, "
     "max(allowed), least(sum(closed), seconds)::float8 FROM payments.series WHERE batch = %s "
-    "GROUP BY at, seconds"
+    "AND at >= %s GROUP BY at, seconds"
 )
 _READ_TIMES: Final = (
     "SELECT class, sum(answers)::int8 FROM payments.answer_times WHERE batch = %s GROUP BY class"
@@ -106,9 +108,30 @@ def _columns(series: RunSeries) -> tuple[arrays.PackedArray, ...]:
     )
 
 
-async def series(database: Database, batch: int) -> RunSeries:
-    """Read the series of a batch, over all processes. Raises LedgerError, UnreadableRecord."""
-    buckets, times = await database.read((_READ_BUCKETS, (batch,)), (_READ_TIMES, (batch,)))
+class StoredSeries:
+    """The series of a batch, over all processes: read whole once a minute, else only its end."""
+
+    def __init__(self) -> None:
+        self._head = RunSeries()  # without answer times
+        self._since = 0
+        self._read_at: float | None = None
+
+    async def read(self, database: Database, batch: int, now: float) -> RunSeries:
+        """Read it. Raises LedgerError, UnreadableRecord."""
+        if self._read_at is not None and now - self._read_at < _WHOLE_EVERY:
+            latest = await series(database, batch, self._since)
+            if latest.seconds <= self._head.seconds:
+                return self._head + latest
+        whole = await series(database, batch)
+        self._since, self._read_at = int(now - _WHOLE_EVERY) // whole.seconds * whole.seconds, now
+        before = tuple(each for each in whole.buckets if each.at < self._since)
+        self._head = RunSeries(before, AnswerTimes())
+        return whole
+
+
+async def series(database: Database, batch: int, since: int = 0) -> RunSeries:
+    """Read the buckets from a second on, and all answer times. Raises LedgerError, UnreadableRecord."""
+    buckets, times = await database.read((_READ_BUCKETS, (batch, since)), (_READ_TIMES, (batch,)))
     with readable("the figures of a run"):
         counts: dict[int, int] = dict(times)
         classes = tuple(counts.get(number, 0) for number in range(len(BOUNDS) + 1))

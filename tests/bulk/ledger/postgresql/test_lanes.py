@@ -44,3 +44,23 @@ async def test_two_processes_of_a_lane_shorten_it_at_the_same_time(
         await asyncio.gather(first, second)
         series = await run_figures.series(one, number)
     assert series.total.created == 10
+
+
+async def test_between_two_readings_of_a_whole_series_only_its_end_is_read(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with batch(database) as ledger, connected(database) as other:
+        number, now = ledger.facts.batch.batch, int(ledger.now())
+
+        async def added(figures: RunFigures) -> int:
+            await other.commit(lambda work: run_figures.write(work, number, 3, figures))
+            return (await ledger.series()).total.created
+
+        assert await added(_figures(now - 200, now - 190)) == 10
+        assert await added(_figures(now - 5, now)) == 15
+        assert await added(_figures(now - 150, now - 149)) == 15, "so old a part is not read again"
+        wide = SeriesBucket(now - now % 64, 64, created=1)
+        assert await added(RunFigures(RunSeries((wide,)))) == 17, "it was merged meanwhile"
+        await added(_figures(now - 150, now - 149))
+        monkeypatch.setattr(run_figures, "_WHOLE_EVERY", 0.0)
+        assert (await ledger.series()).total.created == 18
