@@ -75,13 +75,19 @@ class RunSource:
     batch: PayoutBatch | None = None
     _details: LedgerDetails = _NOTHING_READ
     _reading: asyncio.Task[LedgerDetails] | None = None
+    _last: BatchSnapshot | None = None
     is_polled: bool = False
 
     async def snapshot(self) -> BatchSnapshot:
-        """The figures; those that need a ledger that is busy are older."""
+        """The figures; those that need a ledger that is busy are older. After the end the last ones."""
+        batch = self.batch
+        if batch is not None and not batch._ledger.is_empty:
+            await self._latest(batch)
+        return self._last or self._of(batch)
+
+    def _of(self, batch: PayoutBatch | None) -> BatchSnapshot:
         facts: dict[str, Any] = {"ledger": self.ledger, "name": self.name, "rows_read": self.rows_read}
         facts |= {"at": SYSTEM.now().timestamp(), "phase": self.phase, "pid": os.getpid()}
-        batch = self.batch
         if batch is None or batch._ledger.is_empty:
             return BatchSnapshot(**facts)
         report = attrs.evolve(batch.status(), activity=batch._session.activity())
@@ -90,18 +96,17 @@ class RunSource:
             **facts,
             header=batch._ledger.header,
             report=report,
-            details=await self._latest(batch),
+            details=self._details,
             certificate=certificate_of(facts["ledger"], report),
         )
 
-    async def _latest(self, batch: PayoutBatch) -> LedgerDetails:
+    async def _latest(self, batch: PayoutBatch) -> None:
         reading = self._reading
         if reading is None or reading.done():
             self._reading = reading = asyncio.ensure_future(_details(batch))
         await asyncio.wait([reading], timeout=_PATIENCE)
         if reading.done():
             self._details = reading.result()
-        return self._details
 
     async def row(self, name: str | int) -> RowView | None:
         """One row; none before the import."""
@@ -109,7 +114,7 @@ class RunSource:
 
     async def end(self) -> None:
         """Let go of the batch: its ledger is about to be closed."""
-        self.batch = None
+        self._last, self.batch = self._of(self.batch), None
         if self._reading is not None:
             await asyncio.wait([self._reading])
 
@@ -138,7 +143,8 @@ class LedgerSource:
             return self._kept[1]
         async with self._opened() as batch:
             found = await read_batch(self.ledger, batch)
-        self._kept = ([_stamp(self.ledger.text + suffix) for suffix in _FILES], found)
+            stamp = [_stamp(self.ledger.text + suffix) for suffix in _FILES]  # while nobody else can write
+        self._kept = stamp, found
         return found
 
     async def row(self, name: str | int) -> RowView | None:
@@ -196,4 +202,4 @@ def _stamp(path: str) -> tuple[int, int] | None:
         facts = os.stat(path)
     except OSError:
         return None
-    return facts.st_mtime_ns, facts.st_size
+    return (facts.st_mtime_ns, facts.st_size) if facts.st_size else None  # as the -wal of an open ledger

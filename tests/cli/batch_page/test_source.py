@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from payments_async.bulk.ledger_errors import LedgerLocked, LedgerMissing
 from payments_async.cli.batch_page import address_file, source
 from payments_async.cli.batch_page.source import LedgerSource, PageElsewhere, RunSource
 from payments_async.cli.payouts.ledger_address import LedgerAddress
+from payments_async.cli.payouts.session import open_batch
 from payments_async.sandbox import Sandbox
 from tests.support.batch_pages import GivenSource, served, states
 
@@ -74,6 +76,7 @@ async def test_a_run_shows_its_batch_from_the_first_row_read_to_the_certificate(
         assert row.account["instrument"]["phone_number"] == "***"
         await shown.end()
     assert shown.batch is None
+    assert (await shown.snapshot()).report == last.report, "while the run closes its ledger, and after"
     resting = LedgerSource(address)
     rest = await resting.snapshot()
     assert rest is await resting.snapshot()  # the files are as they were
@@ -107,6 +110,30 @@ async def test_a_page_by_number_shows_that_row_though_another_has_the_number_as_
     assert (by_number.number, by_key.number) == (1, 3)
     assert by_number.reference in page
     assert by_key.reference not in page
+
+
+async def test_what_another_writes_as_soon_as_the_ledger_is_free_is_news(
+    client: AsyncPayments, payouts: list[PayoutRequest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = LedgerAddress(str(tmp_path / "june.ledger"))
+    async with PayoutBatch.open(address.text, client) as batch:
+        await batch.load(payouts)
+
+    @asynccontextmanager
+    async def overtaken(ledger: LedgerAddress) -> AsyncIterator[PayoutBatch]:
+        async with open_batch(ledger) as batch:
+            yield batch
+        async with PayoutBatch.open(ledger.text, client) as batch:
+            await batch.run()
+
+    resting = LedgerSource(address)
+    with monkeypatch.context() as patch:
+        patch.setattr(source, "open_batch", overtaken)
+        before = (await resting.snapshot()).report
+    after = (await resting.snapshot()).report
+    assert before is not None
+    assert after is not None
+    assert (before.complete, after.complete) == (False, True)
 
 
 async def test_a_ledger_that_is_busy_shows_its_figures_and_older_details(
