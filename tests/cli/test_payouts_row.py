@@ -58,6 +58,7 @@ def test_a_row_that_is_not_there_is_named(here: Here, monkeypatch: pytest.Monkey
     here("run", "june.csv", "--max-rows", "1")
     here("show", "june.csv.ledger", "r9").assert_one_message(Exit.USAGE, "no row has this key", "r9")
     here("show").assert_one_message(Exit.USAGE, "ROW is missing")
+    here("show", "june.csv.ledger").assert_one_message(Exit.USAGE, "ROW is missing")
     monkeypatch.setenv("PAYMENTS_LEDGER", "june.csv.ledger")
     waiting = here("show", "r2")
     assert "State      not started" in waiting.out

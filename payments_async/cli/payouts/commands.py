@@ -119,7 +119,7 @@ def show(
     from .row import show_row
     from .session import perform
 
-    if ledger is None:
+    if ledger is None or (row is None and not os.environ.get(VARIABLE)):
         raise CommandEnded("show: ROW is missing, a row's key, reference or number", Exit.USAGE)
     given, name = (ledger, row) if row else (None, ledger)
     address = batch_address(given, options)
