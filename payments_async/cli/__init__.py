@@ -32,11 +32,14 @@ from ._text import print_message
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command in `argv` (`sys.argv` when None) and return its exit code (`_exit_codes.Exit`)."""
     words = sys.argv[1:] if argv is None else list(argv)
-    extras = required_extras(words, os.environ)
-    if missing_libraries(extras):
-        return _print_what_is_missing(words, extras)
-    from ._app import run
-
+    try:
+        extras = required_extras(words, os.environ)
+        if missing_libraries(extras):
+            return _print_what_is_missing(words, extras)
+        from ._app import run
+    except KeyboardInterrupt:  # its libraries take most of a second to load
+        print_message("stopped")
+        return Exit.INTERRUPTED
     return run(words)
 
 

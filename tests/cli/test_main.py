@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import payments_async
-from payments_async import ConfigurationError, InvalidRequest, PaymentsError
+from payments_async import ConfigurationError, InvalidRequest, PaymentsError, cli
 from payments_async.cli import _app, main
 from payments_async.cli._exit_codes import Exit, exit_of
 
@@ -108,6 +108,17 @@ def test_ctrl_c_exits_as_shells_expect(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given(monkeypatch, KeyboardInterrupt())
+    assert main(["work"]) == Exit.INTERRUPTED
+    assert capsys.readouterr().err == "payments: stopped\n"
+
+
+def test_ctrl_c_while_the_command_loads_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_: object) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "missing_libraries", interrupted)
     assert main(["work"]) == Exit.INTERRUPTED
     assert capsys.readouterr().err == "payments: stopped\n"
 
