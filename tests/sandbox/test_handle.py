@@ -16,6 +16,12 @@ from tests.sandbox.raw_requests import Api
 SOURCES = sorted(Path(payments_async.sandbox.__file__).parent.glob("*.py"))
 
 
+def test_the_package_has_the_names_that_it_lists_and_no_other() -> None:
+    assert set(payments_async.sandbox.__all__) <= set(dir(payments_async.sandbox))
+    with pytest.raises(AttributeError, match="no attribute 'Sandbocks'"):
+        payments_async.sandbox.Sandbocks  # noqa: B018  # reading it is the test
+
+
 def test_the_log_has_requests_and_their_outcomes(api: Api) -> None:
     api.payout(idempotency_key="key-00001")
     api.payout(idempotency_key="key-00001", scenario="lost_response")

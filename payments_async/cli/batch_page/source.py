@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -14,7 +14,7 @@ import attrs
 
 from ..._runtime import SYSTEM
 from ...bulk import BatchReport, PayoutBatch, RowsToLookAt, RowView, RunSeries
-from ...bulk.ledger_errors import LedgerLocked, LedgerMissing
+from ...bulk.ledger_errors import LedgerError, LedgerLocked, LedgerMissing
 from ...bulk.protocol.records import Header
 from ..payouts.session import open_batch
 from .address_file import ask_running
@@ -114,7 +114,9 @@ class RunSource:
 
     async def end(self) -> None:
         """Let go of the batch: its ledger is about to be closed."""
-        self._last, self.batch = self._of(self.batch), None
+        with suppress(LedgerError):  # it was discarded: there is nothing to show
+            self._last = self._of(self.batch)
+        self.batch = None
         if self._reading is not None:
             await asyncio.wait([self._reading])
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from payments_async.bulk.ledger.run_recorder import RunRecorder
+from payments_async.bulk.ledger_errors import LedgerUnavailable
 from payments_async.bulk.protocol.attempts import AttemptReply
 from payments_async.bulk.protocol.run_figures import (
     NO_ATTEMPTS,
@@ -90,3 +93,9 @@ def test_a_reply_ends_a_request_in_one_of_four_ways() -> None:
     assert ending_of(AttemptReply(429, "not_executed")) == "refused"
     assert ending_of(AttemptReply(503)) == "failed"
     assert ending_of(AttemptReply(None)) == "no_answer"
+
+
+def test_a_ledger_that_is_away_is_no_matter_of_its_figures() -> None:
+    away = LedgerUnavailable("june", "cannot be reached")
+    with pytest.raises(LedgerUnavailable), RunRecorder().reading():
+        raise away
