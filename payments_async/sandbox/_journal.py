@@ -16,7 +16,7 @@ from itertools import islice
 import attrs
 
 from ._journal_index import JournalIndex
-from ._traffic import Traffic
+from ._traffic import Traffic, outcome_of
 from .common.values import Answer, Change, Delivery, LoggedRequest
 from .webhooks.address_guard import NotSent
 from .webhooks.webhook import Webhook, WebhookTry
@@ -184,7 +184,7 @@ class Journal:
             oldest, freed = self._bodies.popleft()
             oldest.drop_bytes()
             self._room += freed
-        self.traffic.add_request(log.at, log.status)
+        self.traffic.add_request(log.at, outcome_of(log.status, log.fault))
         self.add(exchange)
         return exchange
 

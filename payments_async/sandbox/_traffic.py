@@ -12,7 +12,12 @@ from typing import Final, Literal
 import attrs
 
 Outcome = Literal["ok", "refused", "failed", "unanswered"]
-"""Of a request: 1xx to 3xx, 4xx, 5xx, no answer."""
+"""What a request's caller got: 2xx, 3xx or 4xx, 5xx or what cannot be read, no (whole) answer."""
+
+_LOST: Final = frozenset({"hang", "reset", "lost_request", "lost_response", "cut_body"})
+"""Faults that keep an answer, or a part of it, from its caller."""
+_UNREADABLE: Final = frozenset({"bad_json", "wrong_type", "empty"})
+"""Faults that spoil an answer."""
 
 SECONDS: Final = 900.0
 STEP: Final = 30.0
@@ -44,9 +49,9 @@ class Traffic:
         self._steps: dict[int, TrafficStep] = {}
         self._took: deque[tuple[float, float]] = deque(maxlen=_KEPT)
 
-    def add_request(self, at: float, status: int) -> None:
-        """Count a request by the status of its answer, 0 for none."""
-        requests, outcome = self._step(at).requests, outcome_of(status)
+    def add_request(self, at: float, outcome: Outcome) -> None:
+        """Count a request."""
+        requests = self._step(at).requests
         requests[outcome] = requests.get(outcome, 0) + 1
 
     def add_duration(self, at: float, seconds: float) -> None:
@@ -86,10 +91,11 @@ class Traffic:
         return step
 
 
-def outcome_of(status: int) -> Outcome:
-    """What became of a request, by the status of its answer, 0 for none."""
-    if status >= 500:
+def outcome_of(status: int, fault: str | None) -> Outcome:
+    """What became of a request for its caller, by the service's status, 0 for none, and the fault it met."""
+    kind = fault.partition(":")[0] if fault else ""
+    if status == 0 or kind in _LOST:
+        return "unanswered"
+    if status >= 500 or (status < 300 and kind in _UNREADABLE):
         return "failed"
-    if status >= 400:
-        return "refused"
-    return "ok" if status else "unanswered"
+    return "refused" if status >= 300 else "ok"

@@ -37,7 +37,7 @@ class PageFiles:
         folder: Path,
         address: str,
         functions: Mapping[str, object],
-        filters: Mapping[str, Callable[..., str]],
+        filters: Mapping[str, Callable[..., object]],
     ) -> None:
         self._templates = _read(folder / "templates")
         self.assets: Mapping[str, bytes] = _read(folder / "assets")

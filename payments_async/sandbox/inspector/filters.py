@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from .._traffic import Outcome, outcome_of
 from ..common.json import encode
 from ..common.operations import CONSOLE
 from ..common.timestamps import stamp
@@ -27,6 +28,7 @@ _ID = re.compile(
     r"(?<![A-Za-z0-9_])(?:(?:po|pi|cs|pa)_[a-z0-9]{20}|(?:wh|req)_[0-9]{8})(?![A-Za-z0-9_])", re.ASCII
 )
 _WHOLE, _HEAD, _TAIL = 28, 18, 4
+_OUTCOMES: Mapping[Outcome, str] = {"ok": "ok", "refused": "wait", "failed": "bad", "unanswered": "bad"}
 _CLASSES = {0: "bad", 2: "ok", 3: "wait", 4: "wait", 5: "bad"}
 
 
@@ -121,11 +123,18 @@ def http_tone(status: int) -> str:
     return _CLASSES.get(status // 100, "idle")
 
 
-FILTERS: Mapping[str, Callable[..., str]] = {
+def got(status: int, fault: str | None) -> tuple[str, str]:
+    """What a request's caller got, the status or `no answer`, and its colour."""
+    outcome = outcome_of(status, fault)
+    return "no answer" if outcome == "unanswered" else str(status), _OUTCOMES[outcome]
+
+
+FILTERS: Mapping[str, Callable[..., object]] = {
     "ago": ago,
     "clock": clock,
     "clock_short": clock_short,
     "day": day,
+    "got": got,
     "http_tone": http_tone,
     "key_search": key_search,
     "lasted": lasted,

@@ -19,7 +19,7 @@ from ..control_api.json_views import REPLAY_HEADER
 from ..records.records import PaymentRecord, PayoutRecord
 from ..records.world import World
 from .activity import LogActivity, activities
-from .filters import http_tone, page_of, tone
+from .filters import got, page_of, tone
 
 _FORGED = (("bad", "forged"),)
 _SIGNS = (("%5B", "["), ("%5D", "]"), ("%3A", ":"))
@@ -149,14 +149,15 @@ def _request(
     marks += [("idle", "replayed")] if log.replayed else []
     marks += [("idle", "sent again")] if REPLAY_HEADER in log.headers else []
     named, page = names.of_request(exchange)
+    end, colour = got(log.status, log.fault)
     return LogLine(
         kind="request",
         at=activity.at,
         verb=log.method,
         what=_readable(str(mask(log.path))),
         href=f"{CONSOLE}requests/{log.request_id}",
-        end=str(log.status or "no answer"),
-        tone=http_tone(log.status),
+        end=end,
+        tone=colour,
         named=named,
         about=page,
         marks=marks,

@@ -18,6 +18,7 @@ from ..control_api.clock import gauges as gauges_of
 from ..control_api.json_views import body_view, exchange_view
 from . import charts
 from .activity import LogMatches, moment_of
+from .filters import got
 from .lists import cut
 from .log_lines import RecordNames, lines
 from .page_request import Context, PageRequest
@@ -101,8 +102,9 @@ def _fits(test: EntryTest, names: RecordNames, item: Item) -> bool:
 def _seen(items: Sequence[Item]) -> Mapping[str, Sequence[str]]:
     """The values of some terms that the journal has now."""
     logs = {(log.operation, log.status, log.fault) for log in _logs(items)}
+    ends = {got(status, fault)[0] for _, status, fault in logs}
     return {
-        "status": sorted({str(status) if status else "none" for _, status, _ in logs}),
+        "status": sorted("none" if end == "no answer" else end for end in ends),
         "op": sorted({operation for operation, _, _ in logs if operation}),
         "fault": sorted({fault for _, _, fault in logs if fault})[:_FAULTS],
         "is": tuple(KINDS),

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import attrs
 
 from .._journal import Item, LoggedExchange, WebhookTried
+from .._traffic import outcome_of
 from ..common.json import decode
 from ..common.operations import NAMES
 from ..common.scenario_words import FAULTS, UnknownWord, duration, near
@@ -179,9 +180,9 @@ def _status(value: str) -> EntryTest:
 
 
 def _http(item: Item) -> int:
-    """The status of an HTTP answer, 0 for none; -1 for what is no HTTP."""
+    """The status of an HTTP answer that its caller got, 0 for none; -1 for what is no HTTP."""
     if isinstance(item, LoggedExchange):
-        return item.log.status
+        return 0 if outcome_of(item.log.status, item.log.fault) == "unanswered" else item.log.status
     return item.status or 0 if isinstance(item, WebhookTried) else -1
 
 
@@ -257,12 +258,13 @@ def _fault(value: str) -> EntryTest:
     low = value.lower()
     if low == "any":
         return lambda item, _: isinstance(item, LoggedExchange) and item.log.fault is not None
-    if low.partition(":")[0] not in FAULTS:
+    kind, fits = re.split(r":|(?<=\*)", low)[0], glob(low)
+    if not any(map(glob(kind), FAULTS)):
         raise UnknownWord(f"no such fault ({near(low, ('any', *FAULTS))})")
 
     def test(item: Item, _: RecordFacts) -> bool:
         fault = item.log.fault if isinstance(item, LoggedExchange) else None
-        return fault is not None and (fault == low or fault.partition(":")[0] == low)
+        return fault is not None and (fits(fault) or fits(fault.partition(":")[0]))
 
     return test
 
@@ -303,7 +305,7 @@ def _is(value: str) -> EntryTest:
 
 def _failed(item: Item, facts: RecordFacts) -> bool:
     if isinstance(item, LoggedExchange):
-        return item.log.status == 0 or item.log.status >= 400 or item.log.fault is not None
+        return outcome_of(item.log.status, item.log.fault) != "ok"
     if isinstance(item, Change):
         return item.after == "failed"
     return isinstance(item, WebhookTried) and not item.accepted and not facts.was_delivered(item.webhook_id)
@@ -335,7 +337,7 @@ def _word(value: str) -> EntryTest:
             said = (
                 f"{log.method} {log.path} {log.request_id} {log.idempotency_key} {log.operation} {log.fault}"
             )
-            if low in said.lower() or low == str(log.status):
+            if low in said.lower() or low == str(_http(item)):
                 return True
             bodies = ((item.body or b"").lower(), answer.body.lower() if answer else b"")
             return any(one in body for one in raw for body in bodies)

@@ -14,6 +14,7 @@ from urllib.parse import quote, quote_plus
 import attrs
 
 from .._journal import Item, JournalEntry, LoggedExchange, WebhookTried
+from .._traffic import outcome_of
 from ..advisor.evidence import observe
 from ..checkout.session_view import CANCELLED_CODE
 from ..common.masking import mask
@@ -22,7 +23,7 @@ from ..common.values import Change, Delivery
 from ..control_api.json_views import REPLAY_HEADER
 from ..records.records import AttemptRecord, PaymentRecord, PayoutRecord
 from ..webhooks import Webhook
-from .filters import http_tone, tone
+from .filters import got, tone
 
 Lane = Literal["program", "service", "receiver", "payer"]
 Reason = Callable[[LoggedExchange], str | None]
@@ -32,8 +33,6 @@ _RECORD_STATES: Final = ("completed", "failed", "expired")
 _ATTEMPT_STATES: Final = ("action_required", *_RECORD_STATES)
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
 """A reference that JSON writes in one way only."""
-_LOST: Final = frozenset({"lost_response", "cut_body"})
-"""Faults that keep an answer, or a part of it, from its caller."""
 _DONE: Final[Mapping[str | None, str]] = {
     "approve_on_phone": "Approves on the phone",
     "collect_otp": "Enters the code",
@@ -276,17 +275,17 @@ def _request(exchange: LoggedExchange, why: Reason) -> TimelineNode:
     marks = [("bad", log.fault)] if log.fault else []
     marks += [("idle", "replayed")] if log.replayed else []
     marks += [("idle", "sent again")] if REPLAY_HEADER in log.headers else []
-    reason = why(exchange)
+    reason, (result, colour) = why(exchange), got(log.status, log.fault)
     return TimelineNode(
         lane="program",
         at=log.at,
         title=log.operation or str(mask(f"{log.method} {log.path}"))[:80],
         href=f"{CONSOLE}requests/{log.request_id}",
-        result=str(log.status or "no answer"),
-        tone=http_tone(log.status),
+        result=result,
+        tone=colour,
         marks=marks,
         details=[reason] if reason else [],
-        is_lost=log.status == 0 or (log.fault or "").partition(":")[0] in _LOST,
+        is_lost=outcome_of(log.status, log.fault) == "unanswered",
         seconds=exchange.seconds,
     )
 

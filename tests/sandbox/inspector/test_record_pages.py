@@ -117,7 +117,8 @@ def test_the_timeline_of_a_payout_has_each_thing_in_its_lane(
     advance(sandbox, 28.2)
     shown = page(sandbox, f"payouts/{payout}")
     assert nodes(shown) == [
-        "Program 00:00:00.000 payouts.create 201 lost_response the connection was closed before the answer",
+        "Program 00:00:00.000 payouts.create no answer lost_response the connection was closed before"
+        " the answer",
         "Service 00:00:00.000 payout pending",
         "Receiver 00:00:00.000 payout.created 500",
         "Program 00:00:01.500 +1.5 s payouts.create 201 replayed",
@@ -132,7 +133,7 @@ def test_the_timeline_of_a_payout_has_each_thing_in_its_lane(
     first, last = sandbox.requests[0].request_id, sandbox.webhooks[0].id
     assert f'href="/_sandbox/requests/{first}"' in shown
     assert f'href="/_sandbox/webhooks/{last}"' in shown
-    assert 'class="node program ok lost"' in shown
+    assert 'class="node program bad lost"' in shown
     assert "nothing of this" not in shown
     assert f'title="{reference}">june-salaries-2026…a41f<' in shown
     said = words(shown)

@@ -12,9 +12,12 @@ import pytest
 
 from payments_async.sandbox import Answer, Change, Delivery, LoggedRequest, Sandbox
 from payments_async.sandbox._journal import Item, LoggedExchange, WebhookTried
+from payments_async.sandbox.inspector.filters import got
 from payments_async.sandbox.inspector.search import MOST, TERMS, key_search, read_query
 from tests.sandbox.inspector.test_log import log
 from tests.sandbox.raw_requests import TRIED, Api
+
+FAULTED = {"slow": "slow:0.8", "lost": "lost_response", "none": None}
 
 
 @attrs.frozen
@@ -128,8 +131,78 @@ def test_what_each_term_finds(text: str, names: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("status", "fault", "end", "colour", "failed"),
+    [
+        (201, None, "201", "ok", False),
+        (201, "slow:0.8", "201", "ok", False),
+        (422, "slow:0.8", "422", "wait", True),
+        (302, "http:302", "302", "wait", True),
+        (503, "http:503", "503", "bad", True),
+        (201, "empty", "201", "bad", True),
+        (422, "wrong_type", "422", "wait", True),
+        (201, "lost_response", "no answer", "bad", True),
+        (201, "cut_body", "no answer", "bad", True),
+        (0, "hang", "no answer", "bad", True),
+        (0, None, "no answer", "bad", True),
+    ],
+)
+def test_a_request_is_what_its_caller_got(
+    status: int, fault: str | None, end: str, colour: str, *, failed: bool
+) -> None:
+    item = request("req_1", status=status, fault=fault)
+
+    def fits(text: str) -> bool:
+        test = read_query(text).tester(Known())
+        assert test is not None
+        return test(item)
+
+    assert got(status, fault) == (end, colour)
+    assert fits("is:failed") is failed
+    assert fits("status:none") is (end == "no answer")
+    assert (fits("201"), fits('"201"')) == (end == "201", end == "201")
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("fault:slow*", ["slow"]),
+        ("fault:slow:0.*", ["slow"]),
+        ("fault:l*", ["lost"]),
+        ("fault:*8", ["slow"]),
+        ("fault:*", ["slow", "lost"]),
+        ("fault:http*", []),
+    ],
+)
+def test_a_fault_is_found_by_a_pattern(text: str, names: list[str]) -> None:
+    items = {name: request("req_1", fault=fault) for name, fault in FAULTED.items()}
+    query = read_query(text)
+    assert query.faults == ()
+    test = query.tester(Known())
+    assert test is not None
+    assert [name for name, item in items.items() if test(item)] == names
+
+
+def test_a_lost_answer_is_none_on_every_page(sandbox: Sandbox, api: Api) -> None:
+    named = {"reference": "r-1", "idempotency_key": "order-00007"}
+    api.payout(**named, scenario="lost_response")
+    api.payout(**named)
+    lost, again = (f"requests/{one.request_id}" for one in sandbox.requests)
+    (line,) = log(sandbox, "?find=status:none")
+    assert line.endswith("the connection was closed before the answer no answer")
+    shown = html.unescape(page(sandbox))
+    assert 'data-term="status:none"' in shown
+    first, second = (sandbox.handle("GET", f"/_sandbox/{one}").body.decode() for one in (lost, again))
+    assert "closed before the answer; the service had answered 201</p>" in first
+    assert "had answered" not in second
+    for at in (first, second):
+        assert '<span class="pill bad">no answer</span></span>' in at
+        assert '<span class="pill ok">201</span></span>' in at
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
+        ("fault:slw*", "no such fault (near: slow"),
         ("stat:5xx", "stat:5xx: no such term (near: status); to find this text, put it in quotes."),
         ("http://shop", "http://shop: no such term"),
         ("status:complete", "status:complete: no such status (near: completed)."),

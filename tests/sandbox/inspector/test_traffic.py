@@ -30,20 +30,24 @@ def test_the_chart_counts_requests_by_their_outcome_and_leads_to_them(sandbox: S
     sandbox.advance(45)
     sandbox.on("payouts.create").respond("http:503", times=1)
     sandbox.on("payouts.create", reference="lost").respond("lost_request", times=1)
-    for reference in ("failed", "lost", "late-1", "late-2"):
+    sandbox.on("payouts.create", reference="late-1").respond("slow:1s", times=1)
+    sandbox.on("payouts.create", reference="unheard").respond("lost_response", times=1)
+    for reference in ("failed", "lost", "late-1", "late-2", "unheard"):
         api.payout(reference=reference)
     api.payout(amount=-1)
     found = bars(sandbox)
     assert list(found) == [
         "00:00:00: 1 answered",
-        "00:00:30: 1 failed, 1 without an answer, 2 answered, 1 refused",
+        "00:00:30: 1 failed, 2 without an answer, 2 answered, 1 refused",
     ]
     shown = text_of(page(sandbox))
-    assert "3 answered 1 refused 1 failed 1 without an answer peak 5 in 30 seconds" in shown
+    assert "3 answered 1 refused 1 failed 2 without an answer peak 6 in 30 seconds" in shown
     early, late = (log(sandbox, address) for address in found.values())
     assert [line for line in early if "early" in line and line.startswith("POST")]
     assert not [line for line in late if "early" in line]
-    assert len([line for line in late if line.startswith("POST")]) == 5
+    assert len([line for line in late if line.startswith("POST")]) == 6
+    assert len(log(sandbox, "?find=is:failed+is:request")) == len(log(sandbox, "?find=is:failed")) == 4
+    assert len(log(sandbox, "?find=status:none")) == 2
 
 
 def test_a_choice_of_time_stays_with_the_search_and_is_taken_back(sandbox: Sandbox, api: Api) -> None:
