@@ -16,7 +16,7 @@ from payments_async import AsyncPayments, OutcomeUnknown, RateLimits, events
 from payments_async.sandbox import Sandbox
 from tests.conftest import BASE_URL, KEY
 from tests.support.motion import PAYOUT, Played, payout_answer, play, refusal
-from tests.support.patience import timeout_once_asked
+from tests.support.patience import timeout_once_asked, until
 from tests.support.rawserver import RawServer, Step
 from tests.support.scripted import lost
 
@@ -60,11 +60,6 @@ async def end(task: asyncio.Task[Any]) -> asyncio.CancelledError:
     with pytest.raises(asyncio.CancelledError) as caught:
         await task
     return caught.value
-
-
-async def until(condition: Callable[[], object]) -> None:
-    while not condition():  # noqa: ASYNC110 - what is waited for happens on other threads and has no event
-        await asyncio.sleep(0)
 
 
 def outcome(stopped: BaseException) -> OutcomeUnknown | None:

@@ -23,6 +23,7 @@ from tests.conftest import BASE_URL, KEY
 from tests.support.canary import NEEDLE, shown_by, told_by
 from tests.support.jumping import JumpingRuntime
 from tests.support.limit_stores import ADDRESS
+from tests.support.patience import until
 from tests.support.servers import CutProxy, PostgresServer, ValkeyServer
 from tests.support.surfaces import make_client
 from tests.sync.scenes import payout, run_with_service
@@ -44,12 +45,6 @@ def make(surface: str, **options: Any) -> Any:
 def borrowers() -> list[threading.Thread]:
     """The threads that borrow permits."""
     return [thread for thread in threading.enumerate() if thread.name == "payments-limits"]
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for what another thread does."""
-    while not condition():  # noqa: ASYNC110 - nothing tells
-        await asyncio.sleep(0.005)
 
 
 # --- Options ---

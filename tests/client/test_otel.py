@@ -30,8 +30,8 @@ from payments_async import (
 from payments_async.otel import OpenTelemetry
 from tests.conftest import BASE_URL
 from tests.support.canary import CANARY_ACCOUNT, CANARY_KEY, NEEDLE, echoed
-from tests.support.hooks import until
 from tests.support.motion import PAYOUT, REPLAYED, payout_answer, play, refusal
+from tests.support.patience import until
 from tests.support.scripted import answer, lost, unsent
 
 Connect = Callable[..., Any]

@@ -116,12 +116,6 @@ class Fleet:
         )
 
 
-async def until(condition: Callable[[], Any]) -> None:
-    """Wait until something is so, of this process or another one."""
-    while not condition():  # noqa: ASYNC110 - the condition may be of another process
-        await asyncio.sleep(0.01)
-
-
 async def ended(task: asyncio.Task[Any]) -> None:
     """Cut a worker off."""
     task.cancel()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,12 +19,6 @@ BODY = b'{"event": "payout.completed", "payout": {"id": "po_1"}}'
 def listed(status: str = "pending", reference: str | None = "r-1", **changes: Any) -> HTTPResponse:
     """A page with one payout."""
     return answer(200, {"data": [{"id": "po_1", "status": status, "reference": reference, **changes}]})
-
-
-async def until(true: Callable[[], bool]) -> None:
-    """Give way until something has come about."""
-    while not true():  # noqa: ASYNC110 - what it waits for is another thread's doing
-        await asyncio.sleep(0.001)
 
 
 class Hook:

@@ -1,16 +1,22 @@
-"""Deadlines that have to pass after something was sent, however busy the machine is."""
+"""Waits for a condition, and deadlines that pass after something was sent, however busy the machine is."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Any, Final
 
 from tests.support.rawserver import RawServer
 
 PATIENCE: Final = (0.05, 0.2, 0.8, 3.2, 12.8)
 """Seconds to try with, one after the other: the next only where nothing was sent within the last."""
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    """Give way until something is so."""
+    while not condition():  # noqa: ASYNC110 - another thread or process brings it about, and no event tells
+        await asyncio.sleep(0.001)
 
 
 @asynccontextmanager

@@ -11,9 +11,10 @@ import pytest
 
 from payments_async.webhooks import WebhookResponse
 from payments_async.webhooks._lookup import PER_PAGE, Lookup
-from tests.support.hooks import EMPTY, Hook, listed, until
+from tests.support.hooks import EMPTY, Hook, listed
 from tests.support.jumping import JumpingRuntime
 from tests.support.motion import play, refusal
+from tests.support.patience import until
 from tests.support.receivers import Handler, make_receiver
 from tests.support.scripted import answer, lost
 

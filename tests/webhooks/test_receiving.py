@@ -11,7 +11,8 @@ import pytest
 from payments_async.webhooks import WebhookResponse
 from payments_async.webhooks._coalescing import HandOver, WaitingDelivery
 from payments_async.webhooks._payload import LARGEST
-from tests.support.hooks import Hook, listed, until
+from tests.support.hooks import Hook, listed
+from tests.support.patience import until
 from tests.support.receivers import HOOKS, Handler, make_receiver
 
 Connect = Callable[..., Any]

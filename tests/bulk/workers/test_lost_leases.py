@@ -20,7 +20,8 @@ from payments_async.bulk.protocol import leases
 from payments_async.testing import InProcessTransport
 from tests.support.batches import item
 from tests.support.databases import expire_leases
-from tests.support.fleet import Fleet, books, posts, until
+from tests.support.fleet import Fleet, books, posts
+from tests.support.patience import until
 from tests.support.servers import CutProxy, PostgresServer
 
 pytestmark = pytest.mark.usefixtures("brief_leases")

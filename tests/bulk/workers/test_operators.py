@@ -16,7 +16,8 @@ from payments_async.bulk.ledger.postgresql.driver.database import Database
 from payments_async.bulk.ledger.postgresql.leasing import workers
 from payments_async.bulk.ledger_errors import LedgerRefused
 from payments_async.bulk.workers import RunEnd, WorkerReport, run_chunk
-from tests.support.fleet import Fleet, books, posts, until
+from tests.support.fleet import Fleet, books, posts
+from tests.support.patience import until
 
 
 @pytest_asyncio.fixture

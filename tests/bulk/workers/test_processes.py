@@ -13,7 +13,8 @@ import pytest_asyncio
 
 from payments_async.bulk import RowState
 from payments_async.sandbox import Sandbox, SandboxLimits
-from tests.support.fleet import Fleet, books, until
+from tests.support.fleet import Fleet, books
+from tests.support.patience import until
 from tests.support.servers import PostgresServer
 from tests.support.worker_processes import WorkerProcess, worker_process
 

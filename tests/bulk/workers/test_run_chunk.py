@@ -10,7 +10,8 @@ import pytest
 from payments_async.bulk import BulkError, RowState
 from payments_async.bulk.ledger_errors import LedgerMissing
 from payments_async.bulk.workers import RunEnd, run_chunk
-from tests.support.fleet import Fleet, books, posts, until
+from tests.support.fleet import Fleet, books, posts
+from tests.support.patience import until
 
 
 async def test_each_chunk_is_paid_once_however_often_it_is_run(fleet: Fleet) -> None:

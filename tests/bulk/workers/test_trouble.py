@@ -31,7 +31,8 @@ from payments_async.bulk.ledger_errors import (
 from payments_async.bulk.workers import ChunkReport, PayoutWorker, WorkerProgress, key_proof, run_chunk, work
 from payments_async.bulk.workers.chunk_run import ChunkRun
 from payments_async.bulk.workers.closing import BatchClosing
-from tests.support.fleet import Fleet, books, posts, until
+from tests.support.fleet import Fleet, books, posts
+from tests.support.patience import until
 from tests.support.servers import CutProxy, PostgresServer
 
 

@@ -13,7 +13,7 @@ import pytest
 from payments_async.sandbox import Change, Sandbox, VirtualClock
 from payments_async.sandbox.control_api import events as _stream
 from tests.sandbox.raw_requests import PAYOUT, Api
-from tests.support.hooks import until
+from tests.support.patience import until
 
 
 def change(number: int) -> Change:

@@ -16,7 +16,7 @@ from payments_async.sandbox.inspector.filters import lasted
 from tests.sandbox.inspector.test_log import log
 from tests.sandbox.inspector.test_pages import page, text_of
 from tests.sandbox.raw_requests import PAYOUT, Api
-from tests.support.hooks import until
+from tests.support.patience import until
 
 
 def bars(sandbox: Sandbox) -> dict[str, str]:
