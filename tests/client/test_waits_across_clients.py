@@ -13,11 +13,13 @@ from payments_async import AsyncPayments, AuthenticationError
 from payments_async import client as _opening
 from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import HTTPRequest, HTTPResponse, TransportError
+from payments_async._polling.readings import ListReadings
 from payments_async._rate_limit.registry import LimiterRegistry
 from payments_async._runtime import SYSTEM
 from payments_async.sandbox import Sandbox
 from tests.support.jumping import JumpingRuntime
 from tests.support.motion import INTENT, PAYOUT
+from tests.support.patience import until
 from tests.support.waits import Watched, gaps
 
 Connect = Callable[..., Any]
@@ -50,6 +52,7 @@ class OneProcess(Watched):
         self.runtime = JumpingRuntime(on_jump=self._pass)
         monkeypatch.setattr(_opening, "SYSTEM", self.runtime)
         monkeypatch.setattr(_opening, "PROCESS", LimiterRegistry(self.runtime.monotonic))
+        self._patch = monkeypatch
 
     def client(self, **options: Any) -> Any:
         transport = self.runtime.wrap(AiohttpTransport(runtime=SYSTEM))
@@ -58,6 +61,20 @@ class OneProcess(Watched):
     def hanging_client(self) -> Any:
         """A client whose own way to the service (a proxy, say) swallows every request."""
         return self.connect(self.sandbox, runtime=self.runtime, transport=Hanging(self.runtime))
+
+    async def together(self, *waits: Any) -> list[Any]:
+        """What waits for a list give that all begin at one time: each that comes later is a reading more."""
+        begun, join = [], ListReadings.join
+
+        def joined(*args: Any, **options: Any) -> None:
+            join(*args, **options)
+            begun.append(args)
+
+        self._patch.setattr(ListReadings, "join", joined)
+        with self.runtime.standing():
+            ends = asyncio.gather(*waits)
+            await until(lambda: len(begun) == len(waits))
+        return await ends
 
     def read_at(self, name: str) -> list[float]:
         """When an operation was called."""
@@ -74,7 +91,7 @@ async def test_two_clients_that_wait_for_one_payout_share_its_readings(world: On
     world.sandbox.on("payouts.create").outcome("complete after=120s")
     one, other = world.client(), world.client()
     payout = await one.payouts.create(**PAYOUT)
-    ends = await asyncio.gather(*(client.payouts.wait(payout) for client in (one, other, one, other)))
+    ends = await world.together(*(client.payouts.wait(payout) for client in (one, other, one, other)))
     assert all(end.is_successful for end in ends)
     reads = world.read_at("payouts.list")
     assert min(gaps(reads)) >= 5.0
@@ -85,7 +102,7 @@ async def test_clients_that_wait_for_different_payouts_share_the_readings(world:
     world.sandbox.on("payouts.create").outcome("complete after=120s")
     clients = [world.client() for _ in range(5)]
     made = [await c.payouts.create(**{**PAYOUT, "reference": f"r-{n}"}) for n, c in enumerate(clients)]
-    ends = await asyncio.gather(*(c.payouts.wait(p.id) for c, p in zip(clients, made, strict=True)))
+    ends = await world.together(*(c.payouts.wait(p.id) for c, p in zip(clients, made, strict=True)))
     assert {end.id for end in ends} == {payout.id for payout in made}
     reads = world.read_at("payouts.list")
     assert min(gaps(reads)) >= 5.0

@@ -11,7 +11,8 @@ import heapq
 import itertools
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -73,6 +74,16 @@ class JumpingRuntime:
     def step(self, seconds: float) -> None:
         """Set the wall clock, forward or back; no time passes."""
         self._start += timedelta(seconds=seconds)
+
+    @contextmanager
+    def standing(self) -> Iterator[None]:
+        """The clock stands still meanwhile."""
+        self.busy += 1
+        try:
+            yield
+        finally:
+            self.busy -= 1
+            self.moves += 1
 
     async def sleep(self, seconds: float) -> None:
         done = asyncio.get_running_loop().create_future()
@@ -145,12 +156,8 @@ class _Counting:
         self._transport = transport
 
     async def send(self, request: HTTPRequest) -> HTTPResponse:
-        self._runtime.busy += 1
-        try:
+        with self._runtime.standing():
             return await self._transport.send(request)
-        finally:
-            self._runtime.busy -= 1
-            self._runtime.moves += 1
 
     async def aclose(self) -> None:
         await self._transport.aclose()
