@@ -27,6 +27,8 @@ from .responses import distort, json_answer, limited, refusal, reused_key
 from .rule import Rule, ScenarioSource
 from .scenario_lookup import find_sources, pick_fault
 
+_IN_FLIGHT = "The request with this idempotency key is still being worked on."
+
 
 @attrs.define
 class _Note:
@@ -85,7 +87,7 @@ class Core:
             return self._once(call, sources, note)
         if fault.kind == "429":
             raise self._limited(0, fault.seconds)
-        return before(fault) or after(fault, self._delayed(fault, call, sources, note))
+        return before(fault) or after(fault, self._once(call, sources, note, late=fault.seconds))
 
     def _route(self, request: Request, note: _Note) -> ServiceCall:
         found = find_operation(request.method, request.path)
@@ -115,32 +117,31 @@ class Core:
             if request.body or call.operation.creates:
                 call.body = decode_object(request.body)
 
-    def _once(self, call: ServiceCall, sources: list[ScenarioSource], note: _Note) -> Answer:
-        """Carry the operation out, unless its idempotency key has an answer already."""
-        key, now = call.idempotency_key, self.world.now
+    def _once(
+        self, call: ServiceCall, sources: list[ScenarioSource], note: _Note, late: float = 0.0
+    ) -> Answer:
+        """Carry the operation out, unless its idempotency key has an answer already.
+
+        For `late` seconds, in which a fault holds the answer back, the key is in flight.
+        """
+        key, now, profile = call.idempotency_key, self.world.now, self.world.profile
         if key is None:
             return self._run(call, sources)
         stored = call.tenant.replies.find(key, now)
         if stored is not None:
-            if stored.request != call.fingerprint and (refused := reused_key(self.world.profile)):
-                raise refused
-            if now < stored.ready_at and self.world.profile.in_flight == "conflict":
-                raise RequestRefused(409, "The request with this idempotency key is still being worked on.")
+            # the answer of the service, also to a refused repeat: a fault of the line comes after it
+            if stored.request != call.fingerprint and (refused := reused_key(profile)):
+                return refusal(refused, profile)
+            if now < stored.ready_at and profile.in_flight == "conflict":
+                return refusal(RequestRefused(409, _IN_FLIGHT), profile)
             note.replayed = True
             headers = {**stored.answer.headers, "X-Idempotent-Replayed": "true"}
             return attrs.evolve(stored.answer, headers=headers)
         answer = self._run(call, sources)
         # Gap S: 400, 401, 403, 428, 429 and faults never come this far; a repeat after them is a new request
-        if answer.status < 400 or self.world.profile.keeps_refusals:
-            call.tenant.replies.keep(key, call.fingerprint, answer, now)
+        if answer.status < 400 or profile.keeps_refusals:
+            call.tenant.replies.keep(key, call.fingerprint, answer, now, now + late)
         return answer
-
-    def _delayed(self, fault: Fault, call: ServiceCall, sources: list[ScenarioSource], note: _Note) -> Answer:
-        """`_once` under a fault; one that delays the answer keeps the idempotency key in flight."""
-        made = self._once(call, sources, note)
-        if fault.kind == "slow" and call.idempotency_key and not note.replayed:
-            call.tenant.replies.hold(call.idempotency_key, self.world.now + fault.seconds)
-        return made
 
     def _run(self, call: ServiceCall, sources: list[ScenarioSource]) -> Answer:
         try:

@@ -34,9 +34,9 @@ def reason(exchange: LoggedExchange, limits: SandboxLimits) -> str | None:
         return f"{line}; {carried}"
     if answer is None:
         return None
-    if answer.fault is not None:
-        return LINES[type(answer.fault).__name__.lower()]
-    return _error_text(answer.body) if answer.status >= 400 else None
+    disturbed = LINES[type(answer.fault).__name__.lower()] if answer.fault else None
+    refused = _error_text(answer.body) if answer.status >= 400 else None
+    return "; ".join(filter(None, (disturbed, refused))) or None
 
 
 def _error_text(body: bytes) -> str | None:

@@ -53,14 +53,9 @@ class IdempotencyStore:
         stored = self._stored.get(key)
         return stored if stored is not None and now < stored.until else None
 
-    def keep(self, key: str, request: bytes, answer: Answer, now: float) -> None:
+    def keep(self, key: str, request: bytes, answer: Answer, now: float, ready_at: float) -> None:
         """Store a first answer, and drop those that are too old (entries are in order of age)."""
         self._stored.pop(key, None)
-        self._stored[key] = StoredAnswer(request, answer, now + LIFETIME)
+        self._stored[key] = StoredAnswer(request, answer, now + LIFETIME, ready_at)
         while self._stored[oldest := next(iter(self._stored))].until <= now:
             del self._stored[oldest]
-
-    def hold(self, key: str, ready_at: float) -> None:
-        """Mark the answer stored under `key` as being sent until `ready_at`."""
-        if key in self._stored:
-            self._stored[key] = attrs.evolve(self._stored[key], ready_at=ready_at)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from payments_async.sandbox import Sandbox, VirtualClock
+from payments_async.sandbox.common.values import Drop, LineFault, Slow
 from tests.sandbox.raw_requests import INTENT, PAYOUT, TRIED, Api, Got
 
 DAY = 86_400.0
@@ -69,6 +70,16 @@ def test_what_was_never_carried_out_is_not_replayed(api: Api, fault: str) -> Non
     api.payout(idempotency_key=KEY)
     again = api.payout(idempotency_key=KEY)
     assert (again.status, again.replayed) == (201, False)
+
+
+@pytest.mark.parametrize(("words", "line"), [("lost_response", Drop()), ("slow:2s", Slow(2))])
+def test_a_fault_meets_a_refused_repeat_as_any_other_answer(api: Api, words: str, line: LineFault) -> None:
+    """The log had the fault, and the caller an answer without it."""
+    api.payout(idempotency_key=KEY)
+    refused = api.payout(idempotency_key=KEY, amount=51, scenario=words)
+    assert (refused.status, refused.answer.fault) == (409, line)
+    assert str(api.sandbox.requests[-1].fault).startswith(words.partition(":")[0])
+    assert api.payout(idempotency_key=KEY).replayed
 
 
 def test_unreadable_json_leaves_the_key_free(api: Api) -> None:

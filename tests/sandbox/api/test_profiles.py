@@ -275,6 +275,7 @@ def test_strict_answers_409_while_the_first_request_is_under_way() -> None:
     fields = {"idempotency_key": "key-00001", "reference": "r-1"}
     assert api.payout(**fields, scenario="slow:30s").status == 201
     assert api.payout(**fields).status == 409
+    assert api.payout(**fields, scenario="slow:60s").status == 409, "which holds the key no longer"
     api.sandbox.advance(30)
     assert (api.payout(**fields).status, api.payout(**fields).replayed) == (201, True)
     assert len(api.sandbox.books.payouts()) == 1

@@ -312,6 +312,12 @@ def test_a_fault_says_what_it_did(api: Api, sandbox: Sandbox, words: str, said: 
     assert why(sandbox) == said
 
 
+def test_a_refusal_that_comes_late_says_both(api: Api, sandbox: Sandbox) -> None:
+    api.payout(reference="r-1")
+    api.payout(reference="r-1", scenario="slow:2s")
+    assert str(why(sandbox)).startswith("the answer came late; A payout with this reference already exists")
+
+
 def test_what_was_let_go_or_cannot_be_read_is_said_so(api: Api, sandbox: Sandbox) -> None:
     api.payout(amount=0)
     exchange = requested(sandbox)
