@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from urllib.parse import urlencode
 
 import msgspec
 
@@ -11,7 +12,8 @@ from .._traffic import Outcome, outcome_of
 from ..common.json import encode
 from ..common.operations import CONSOLE
 from ..common.timestamps import stamp
-from .search import key_search
+from .patterns import escaped
+from .search import LONGEST
 
 _TONES = {
     "completed": "ok",
@@ -105,6 +107,12 @@ def page_of(name: str) -> str:
     return f"{CONSOLE}{_PAGES.get(name[:3], 'payments')}/{name}"
 
 
+def search_for(text: str, term: str) -> str:
+    """The address of the search for a key or reference; empty for one that is too long for a search."""
+    find = f'{term}:"{escaped(text)}"'
+    return f"{CONSOLE}?{urlencode({'find': find})}" if len(find) <= LONGEST else ""
+
+
 def linked(text: str) -> str:
     """A text as HTML, in which each id is a link to its page."""
     from markupsafe import Markup, escape  # it comes with jinja2, which a page has imported
@@ -136,7 +144,6 @@ FILTERS: Mapping[str, Callable[..., object]] = {
     "day": day,
     "got": got,
     "http_tone": http_tone,
-    "key_search": key_search,
     "lasted": lasted,
     "linked": linked,
     "middle": middle,
@@ -145,5 +152,6 @@ FILTERS: Mapping[str, Callable[..., object]] = {
     "passed": passed,
     "plain": plain,
     "pretty": pretty,
+    "search_for": search_for,
     "tone": tone,
 }

@@ -8,6 +8,8 @@ from typing import Generic, TypeVar
 
 import attrs
 
+from .patterns import glob
+
 T = TypeVar("T")
 
 
@@ -48,9 +50,10 @@ class ListFilter(Generic[T]):
     value: Callable[[T], str]
     example: str = ""
 
-    def fits(self, one: T, wanted: str) -> bool:
-        """True if a record has the value."""
-        return glob(wanted)(self.value(one)) if self.example else self.value(one) == wanted
+    def test(self, wanted: str) -> Callable[[T], bool]:
+        """Make the test of a record for a value."""
+        fits = glob(wanted) if self.example else wanted.__eq__
+        return lambda one: fits(self.value(one))
 
 
 @attrs.frozen
@@ -87,38 +90,16 @@ def filtered(
     name: Callable[[T], str],
 ) -> FilteredList[T]:
     """Filter the records by the fields in a query. `LookupError` for a `before` that is none of them."""
-    wanted = [(one, query[one.name].strip()) for one in filters if query.get(one.name, "").strip()]
+    texts = {one.name: query.get(one.name, "").strip() for one in filters}
+    tests = [one.test(texts[one.name]) for one in filters if texts[one.name]]
     left = below(every, name, query.get("before", ""))
-    fits = [all(one.fits(record, text) for one, text in wanted) for record in every] if wanted else ()
-    found = list(compress(every, fits)) if wanted else every
-    if wanted:
+    fits = [all(test(record) for test in tests) for record in every] if tests else ()
+    found = list(compress(every, fits)) if tests else every
+    if tests:
         left = list(compress(left, fits[len(every) - len(left) :]))
     fields = []
     for one in filters:
-        value = query.get(one.name, "").strip()
-        there_are = {one.value(record) for record in every} | {value}
-        choices = None if one.example else sorted(there_are - {""})
+        value = texts[one.name]
+        choices = None if one.example else sorted({value, *map(one.value, every)} - {""})
         fields.append(FilterField(one.name, one.label, value, choices, one.example))
     return FilteredList(found, left, fields)
-
-
-def glob(pattern: str) -> Callable[[str], bool]:
-    """Make the test of a text in which `*` stands for any characters; capitals do not count."""
-    first, *others = pattern.lower().split("*")
-    if not others:
-        return lambda text: text.lower() == first
-    *middle, last = others
-
-    def test(text: str) -> bool:
-        low = text.lower()
-        place, end = len(first), len(low) - len(last)
-        if place > end or not (low.startswith(first) and low.endswith(last)):
-            return False
-        for part in middle:
-            place = low.find(part, place, end)
-            if place < 0:
-                return False
-            place += len(part)
-        return True
-
-    return test

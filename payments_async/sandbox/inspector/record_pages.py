@@ -17,6 +17,7 @@ from . import cards
 from .activity import moment_of
 from .filters import middle
 from .page_request import Context, PageRequest
+from .patterns import escaped
 from .timeline import (
     TimelineSubject,
     bodies_from,
@@ -51,7 +52,7 @@ def payout(page: PageRequest, name: str) -> Context | str:
         found, *others = _payouts(world, unquote(name))
         subject, card = payout_subject(found), cards.payout_card(found)
     if others:
-        return f"{CONSOLE}payouts?{urlencode({'ref': found.reference})}"
+        return f"{CONSOLE}payouts?{urlencode({'ref': escaped(unquote(name))})}"
     if found.id != name:
         return f"{CONSOLE}payouts/{found.id}"
     title = f"Payout {middle(found.reference or found.id)}"

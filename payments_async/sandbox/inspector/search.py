@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from typing import Any, Protocol
+from functools import lru_cache
+from typing import Protocol
 
 import attrs
 
@@ -24,7 +25,7 @@ from ..common.scenario_words import FAULTS, UnknownWord, duration, near
 from ..common.values import Change, Delivery, RequestRefused
 from ..records.emit_webhook import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
 from ..records.records import ATTEMPT_STATES, PAYMENT_STATES, PAYOUT_STATES
-from .lists import glob
+from .patterns import glob, glob_parts, read_bound, unescaped
 
 EVENTS = (*PAYMENT_EVENTS, *ATTEMPT_EVENTS, *PAYOUT_EVENTS)
 STATUSES = tuple(sorted({*PAYOUT_STATES, *PAYMENT_STATES, *ATTEMPT_STATES}))
@@ -36,17 +37,9 @@ LONGEST = 400
 MOST = 12
 """Terms of a search, at most: each is tested with every entry."""
 
-_TOKEN = re.compile(r'(-?)(?:([a-z_]+):)?("[^"]*"?|\S*)', re.IGNORECASE | re.ASCII)
+_TOKEN = re.compile(r'(-?)(?:([a-z_]+):)?("(?:\\.|[^"\\])*"?|\S*)', re.IGNORECASE | re.ASCII | re.DOTALL)
 _STATUS = re.compile(r"[1-5](?:\d\d|xx)", re.ASCII)
 _AMOUNT = re.compile(r"(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]+)?")
-_BOUND = re.compile(r"(>=|<=|>|<)?(.+)", re.DOTALL)
-_Comparison = Callable[[Any, Any], bool]
-_BOUNDS: Mapping[str, _Comparison] = {
-    ">": operator.gt,
-    ">=": operator.ge,
-    "<": operator.lt,
-    "<=": operator.le,
-}
 
 
 class RecordFacts(Protocol):
@@ -116,23 +109,18 @@ class SearchQuery:
         return lambda item: all(test(item, facts) is not excludes for test, excludes in tests)
 
 
-def key_search(key: str) -> str:
-    """The search for an idempotency key; a quotation mark, which ends a value, is any character in it."""
-    value = key.replace('"', "*")
-    return f'key:"{value}"'
-
-
 def read_query(text: str) -> SearchQuery:
     """Read a search."""
     if len(text) > LONGEST:
         return SearchQuery(faults=(f"A search has at most {LONGEST} characters, not {len(text):,}.",))
     terms: list[SearchTerm] = []
     faults: list[str] = []
+    text_of = lru_cache(1)(_text)  # which all words of a search ask for, entry by entry
     for found in _TOKEN.finditer(text):
         if not found[0]:
             continue
         try:
-            terms.append(_term(found[0], bool(found[1]), (found[2] or "").lower(), found[3]))
+            terms.append(_term(found[0], bool(found[1]), (found[2] or "").lower(), found[3], text_of))
         except UnknownWord as unknown:
             faults.append(f"{found[0]}: {unknown}.")
     if len(terms) > MOST:
@@ -140,11 +128,11 @@ def read_query(text: str) -> SearchQuery:
     return SearchQuery(tuple(terms), tuple(faults))
 
 
-def _term(text: str, excludes: bool, name: str, said: str) -> SearchTerm:
+def _term(text: str, excludes: bool, name: str, said: str, text_of: Callable[..., str]) -> SearchTerm:
     quoted = said.startswith('"')
     if quoted and (len(said) < 2 or not said.endswith('"')):
         raise UnknownWord("the quotation mark is not closed")
-    value = said.strip('"') if quoted else said
+    value = said[1:-1] if quoted else said
     if name and name not in TERMS:
         raise UnknownWord(f"no such term ({near(name, tuple(TERMS))}); to find this text, put it in quotes")
     if not value:
@@ -152,7 +140,13 @@ def _term(text: str, excludes: bool, name: str, said: str) -> SearchTerm:
         raise UnknownWord(f"the value is missing{example}")
     if not name and not quoted and _is_status(value):
         name = "status"
-    return SearchTerm(name, value, text, excludes, TERMS[name].read(value) if name else _word(value))
+    if not name:
+        test = _word(unescaped(value) if quoted else value, text_of)
+    elif name == "key" and quoted:
+        test = _key(value, str)  # the key itself, in which capitals count
+    else:
+        test = TERMS[name].read(value)
+    return SearchTerm(name, value, text, excludes, test)
 
 
 def _is_kind(term: SearchTerm) -> bool:
@@ -194,14 +188,19 @@ def _state(item: Item) -> str:
 
 
 def _operation(value: str) -> EntryTest:
-    names = {name for name in NAMES if glob(value)(name)}
-    if not names:
-        raise UnknownWord(f"no such operation ({near(value.lower(), NAMES)})")
+    names = _names(value, NAMES, "operation")
     return lambda item, _: isinstance(item, LoggedExchange) and item.log.operation in names
 
 
+def _names(value: str, known: Sequence[str], kind: str) -> set[str]:
+    found = set(filter(glob(value), known))
+    if not found:
+        raise UnknownWord(f"no such {kind} ({near(value.lower(), known)})")
+    return found
+
+
 def _reference(value: str) -> EntryTest:
-    fits, literal = glob(value), max(value.split("*"), key=len)
+    fits, literal = glob(value), max(glob_parts(value), key=len).lower()
 
     def test(item: Item, facts: RecordFacts) -> bool:
         if not isinstance(item, LoggedExchange):
@@ -209,7 +208,7 @@ def _reference(value: str) -> EntryTest:
         if any(fits(facts.name(record)) for record in item.records):
             return True
         body = item.body or b""
-        if literal.lower().encode() not in body.lower() and b"\\" not in body:
+        if literal not in _small(body) and b"\\" not in body:
             return False  # saves most of the time: reading the JSON takes ten times as long
         sent = _sent(item, body)
         name = sent.get("reference") or sent.get("entity_id")
@@ -219,7 +218,7 @@ def _reference(value: str) -> EntryTest:
 
 
 def _amount(value: str) -> EntryTest:
-    compare, bound = _bound(value)
+    compare, bound = read_bound(value)
     if not _AMOUNT.fullmatch(bound):
         raise UnknownWord("not an amount; as in amount:>1000 or amount:25.50")
     wanted = Decimal(bound.replace(",", ""))
@@ -245,7 +244,7 @@ def _amounts(item: Item, facts: RecordFacts) -> list[Decimal | None]:
 
 
 def _took(value: str) -> EntryTest:
-    compare, bound = _bound(value)
+    compare, bound = read_bound(value)
     if compare is operator.eq:
         raise UnknownWord("say longer or shorter than what; as in took:>1s or took:<20ms")
     wanted = duration(bound)
@@ -269,8 +268,8 @@ def _fault(value: str) -> EntryTest:
     return test
 
 
-def _key(value: str) -> EntryTest:
-    fits = glob(value)
+def _key(value: str, fold: Callable[[str], str] = str.lower) -> EntryTest:
+    fits = glob(value, fold)
     return lambda item, _: (
         isinstance(item, LoggedExchange)
         and (fits(item.log.idempotency_key or "") or fits(item.log.key or ""))
@@ -291,9 +290,7 @@ def _id(value: str) -> EntryTest:
 
 
 def _event(value: str) -> EntryTest:
-    events = {name for name in EVENTS if glob(value)(name)}
-    if not events:
-        raise UnknownWord(f"no such event ({near(value.lower(), EVENTS)})")
+    events = _names(value, EVENTS, "event")
     return lambda item, _: getattr(item, "event", None) in events
 
 
@@ -326,25 +323,32 @@ KINDS: Mapping[str, EntryTest] = {
 }
 
 
-def _word(value: str) -> EntryTest:
-    """The test for a text: in an address, id, key, event, status, body, or a record's name."""
+def _text(item: Item, facts: RecordFacts) -> str:
+    """What is looked through for a word, in small letters: address, ids, event, bodies, the record's name."""
+    if isinstance(item, LoggedExchange):
+        log, answer = item.log, item.answer
+        said = (log.method, log.path, log.request_id, log.idempotency_key, log.operation, log.fault)
+        bodies = _small(item.body or b""), _small(answer.body if answer else b"")
+        return "\n".join([" ".join(filter(None, said)).lower(), *bodies])
+    record = _record(item)
+    state = item.after if isinstance(item, Change) else item.event
+    own = item.webhook_id if isinstance(item, WebhookTried) else ""
+    return f"{own} {record} {state} {facts.root(record)} {facts.name(record)}".lower()
+
+
+def _small(body: bytes) -> str:
+    return body.decode("utf-8", "replace").lower()
+
+
+def _word(value: str, text_of: Callable[..., str]) -> EntryTest:
+    """The test for a text, as it is and as JSON writes it."""
     low = value.lower()
-    raw = {low.encode(), json.dumps(low)[1:-1].encode()}
+    ways = {low, *(json.dumps(text)[1:-1].lower() for text in (value, low))}
 
     def test(item: Item, facts: RecordFacts) -> bool:
-        if isinstance(item, LoggedExchange):
-            log, answer = item.log, item.answer
-            said = (
-                f"{log.method} {log.path} {log.request_id} {log.idempotency_key} {log.operation} {log.fault}"
-            )
-            if low in said.lower() or low == str(_http(item)):
-                return True
-            bodies = ((item.body or b"").lower(), answer.body.lower() if answer else b"")
-            return any(one in body for one in raw for body in bodies)
-        record = _record(item)
-        said = item.after if isinstance(item, Change) else item.event
-        own = item.webhook_id if isinstance(item, WebhookTried) else ""
-        return low in f"{own} {record} {said} {facts.root(record)} {facts.name(record)}".lower()
+        text = text_of(item, facts)
+        is_status = isinstance(item, LoggedExchange) and low == str(_http(item))
+        return is_status or any(one in text for one in ways)
 
     return test
 
@@ -392,9 +396,3 @@ def _sent(item: LoggedExchange, body: bytes) -> Mapping[str, object]:
     except RequestRefused:
         return {}
     return value if isinstance(value, dict) else {}
-
-
-def _bound(value: str) -> tuple[_Comparison, str]:
-    found = _BOUND.fullmatch(value)
-    assert found is not None  # a value is never empty
-    return _BOUNDS.get(found[1], operator.eq), found[2]

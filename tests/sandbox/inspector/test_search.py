@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from decimal import Decimal
-from urllib.parse import quote_plus
+from urllib.parse import parse_qs, quote_plus, urlsplit
 
 import attrs
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from payments_async.sandbox import Answer, Change, Delivery, LoggedRequest, Sandbox
 from payments_async.sandbox._journal import Item, LoggedExchange, WebhookTried
-from payments_async.sandbox.inspector.filters import got
-from payments_async.sandbox.inspector.search import MOST, TERMS, key_search, read_query
+from payments_async.sandbox.inspector.filters import got, search_for
+from payments_async.sandbox.inspector.search import MOST, TERMS, read_query
 from tests.sandbox.inspector.test_log import log
-from tests.sandbox.raw_requests import TRIED, Api
+from tests.sandbox.raw_requests import PAYOUT, TRIED, Api
 
 FAULTED = {"slow": "slow:0.8", "lost": "lost_response", "none": None}
 
@@ -386,11 +389,53 @@ def test_a_search_of_too_many_terms_is_not_carried_out() -> None:
     assert read_query("a " * 50).faults == (f"A search has at most {MOST} terms, not 50.",)
 
 
-@pytest.mark.parametrize("key", ["Order-7", 'ab"cd*ef gh<1', "a\\", "a:b c", '"a" "b"'])
-def test_a_key_of_any_signs_is_found_by_its_link(key: str) -> None:
-    query = read_query(key_search(key))
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=128))
+@example('ab"cd*ef gh<1')
+@example("a\\")
+@example('\\*"a" "b\\"')
+def test_the_link_of_a_key_finds_it_and_no_other(key: str) -> None:
+    asked = parse_qs(urlsplit(search_for(key, "key")).query)
+    query = read_query(asked["find"][0].strip())
     assert query.faults == ()
     test = query.tester(Known())
     assert test is not None
     assert test(request("req_1", idempotency_key=key))
-    assert not test(request("req_1", idempotency_key="other"))
+    others = {f"{key}x", f"x{key}", key.replace("*", "x"), key.replace("\\", ""), key.swapcase()} - {key}
+    assert not any(test(request("req_1", idempotency_key=other)) for other in others)
+
+
+def test_what_is_too_long_for_a_search_has_no_link(sandbox: Sandbox, api: Api) -> None:
+    api.payout(idempotency_key="k" * 500, reference="r" * 500)
+    name = sandbox.requests[-1].request_id
+    shown = sandbox.handle("GET", f"/_sandbox/requests/{name}").body.decode()
+    assert f'<span class="mono" title="{"k" * 500}">' in shown
+    assert f'<span class="mono" title="{"r" * 500}">' in shown
+    assert "?find=" not in shown
+
+
+def test_a_star_is_looked_for_with_a_stroke_before_it(sandbox: Sandbox, api: Api) -> None:
+    for reference in ("a*b", "axb", 'a"b', "a\\b"):
+        api.payout(reference=reference)
+    for find, count in (
+        (r"ref:a\*b", 1),
+        ("ref:a*b", 4),
+        (r'ref:"a\"b"', 1),
+        (r"ref:a\b", 1),
+        (r'"a\"b"', 1),
+    ):
+        assert len(log(sandbox, f"?find={quote_plus(find)}")) == count, find
+    star = sandbox.handle("GET", "/_sandbox/payouts?ref=a%5C*b").body.decode()
+    assert "1 of 4 payouts" in star
+
+
+def test_a_word_is_found_in_capitals_of_any_script_and_only_where_it_stands(
+    sandbox: Sandbox, api: Api
+) -> None:
+    api.payout(description="École Ünal", reference="r-1")
+    body = json.dumps(PAYOUT | {"description": "École"}, ensure_ascii=False).encode()
+    api.post("/payouts", body)
+    api.post("/payouts", json.dumps(PAYOUT | {"reference": "Été", "amount": 0}, ensure_ascii=False).encode())
+    assert len(log(sandbox, "?find=%C3%89cole")) == 2
+    assert len(log(sandbox, "?find=%C3%A9cole")) == 2
+    assert len(log(sandbox, "?find=ref:%C3%A9t%C3%A9")) == 1
+    assert log(sandbox, "?find=none") == [], "a key or fault that a request does not have is no text"
