@@ -311,6 +311,10 @@ class Ledger(ABC):
 
     # How runs went: figures that decide nothing
 
+    async def run_began(self) -> float | None:
+        """When the last run that sent a row began, seconds since 1970; None where it is not known."""
+        return None
+
     recorder: RunRecorder
     """The figures of this run. They are stored after outcomes, about once a second."""
 

@@ -22,7 +22,7 @@ HEIGHT: Final = 140
 _BUCKETS: Final = 120
 _BARS: Final = 14
 _PAUSE: Final = 600
-"""Seconds without an answer after which another run began."""
+"""Seconds without an answer after which another run began, where its begin is not known."""
 _NEAR: Final = 4
 """A limit is drawn when it is at most this many times the peak; else it would flatten the chart."""
 _LEAST_SHARE: Final = 0.8
@@ -80,13 +80,12 @@ class SpeedChart:
     """The chart in words."""
 
 
-def speed_chart(series: RunSeries, left: float | None) -> SpeedChart | None:
-    """Draw the last run; `left`: seconds that it still needs. None without figures."""
-    last = last_run(series)
-    if not last:
+def speed_chart(run: RunSeries, left: float | None) -> SpeedChart | None:
+    """Draw a run; `left`: seconds that it still needs. None without figures."""
+    begin, end = run.begin, run.end
+    if begin is None or end is None:
         return None
-    begin, end = last[0].at, last[-1].at + last[-1].seconds
-    shown = series.between(begin, end, _BUCKETS)
+    shown = run.between(begin, end, _BUCKETS)
     begin = shown[0].at
     until = max(end, min(end + (left or 0.0), end + 2.0 * (end - begin)))
     rates, limit = [each.per_second for each in shown], _limit_of(shown)
@@ -111,20 +110,30 @@ def speed_chart(series: RunSeries, left: float | None) -> SpeedChart | None:
     )
 
 
-def last_run(series: RunSeries) -> Sequence[SeriesBucket]:
-    """The buckets since the last long pause."""
+def last_run(series: RunSeries, began: float | None) -> RunSeries:
+    """What came back since the last run began, without answer times; or since the last long pause.
+
+    The pause decides where the begin is not known, or nothing has come back since.
+    """
     buckets = series.buckets
+    if mine := _since(series, began or math.inf):
+        return RunSeries(mine)
     for place in range(len(buckets) - 1, 0, -1):
         before = buckets[place - 1]
         if buckets[place].at - before.at - before.seconds > _PAUSE:
-            return buckets[place:]
-    return buckets
+            return RunSeries(buckets[place:])
+    return RunSeries(buckets)
 
 
-def recent_rate(series: RunSeries, now: float) -> float:
-    """Payouts created a second within the last fifteen seconds."""
-    recent = [each for each in last_run(series) if each.at + each.seconds > now - _RECENT]
+def recent_rate(series: RunSeries, now: float, began: float | None) -> float:
+    """Payouts that the run created a second within the last fifteen seconds."""
+    recent = _since(series, max(now - _RECENT, began or 0.0))
     return sum(each.created for each in recent) / max(now - recent[0].at, 1.0) if recent else 0.0
+
+
+def _since(series: RunSeries, begin: float) -> tuple[SeriesBucket, ...]:
+    """The buckets that end after this moment."""
+    return tuple(each for each in series.buckets if each.at + each.seconds > begin)
 
 
 def _limit_of(shown: Iterable[SeriesBucket]) -> float | None:

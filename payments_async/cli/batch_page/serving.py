@@ -71,7 +71,7 @@ class RunPage:
     @asynccontextmanager
     async def of(self, batch: PayoutBatch) -> AsyncIterator[None]:
         """Show this batch, whose ledger is open: commands find the page by the file beside it."""
-        self.source.batch = batch
+        self.source.batch, self.source.began = batch, batch._session.moment().wall
         if self.server.is_open and not self.ledger.is_database:
             address_file.publish(self.ledger.text, self.server.access)
         try:
@@ -104,7 +104,7 @@ async def serving(
     page.server.start()
     try:
         yield page
-        page.server.feed.show(LedgerSource(source.ledger))
+        page.server.feed.show(LedgerSource(source.ledger, source.began))
         if stays and page.server.is_open and context.console.is_terminal and not context.interrupts.reason:
             await until_stopped(page.server, context)
     finally:

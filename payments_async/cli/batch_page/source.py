@@ -52,6 +52,8 @@ class BatchSnapshot:
     """`ended`: nobody works on it here."""
     name: str
     """The file's name, or the ledger's."""
+    began: float | None = None
+    """When the last run began, seconds since 1970; None where it is not known."""
     rows_read: int = 0
     """Rows of the input that were read so far."""
     header: Header | None = None
@@ -73,6 +75,8 @@ class RunSource:
     phase: Phase = "reading"
     rows_read: int = 0
     batch: PayoutBatch | None = None
+    began: float | None = None
+    """When the run began, on the clock of its ledger."""
     _details: LedgerDetails = _NOTHING_READ
     _reading: asyncio.Task[LedgerDetails] | None = None
     _last: BatchSnapshot | None = None
@@ -90,6 +94,7 @@ class RunSource:
         facts |= {"at": SYSTEM.now().timestamp(), "phase": self.phase, "pid": os.getpid()}
         if batch is None or batch._ledger.is_empty:
             return BatchSnapshot(**facts)
+        facts |= {"at": batch._session.moment().wall, "began": self.began}
         report = attrs.evolve(batch.status(), activity=batch._session.activity())
         facts["ledger"] = self.ledger.of_batch(report.batch_id)
         return BatchSnapshot(
@@ -135,6 +140,8 @@ class LedgerSource:
     """The figures of a ledger that nobody works on, which is opened for each reading, and free in between."""
 
     ledger: LedgerAddress
+    began: float | None = None
+    """When the last run began, if that was the run that serves the page."""
     is_polled: bool = True
     _kept: tuple[object, BatchSnapshot] | None = None
 
@@ -144,7 +151,7 @@ class LedgerSource:
         if self._kept is not None and self._kept[0] == stamp and not self.ledger.is_database:
             return self._kept[1]
         async with self._opened() as batch:
-            found = await read_batch(self.ledger, batch)
+            found = await read_batch(self.ledger, batch, self.began)
             stamp = [_stamp(self.ledger.text + suffix) for suffix in _FILES]  # while nobody else can write
         self._kept = stamp, found
         return found
@@ -166,7 +173,7 @@ class LedgerSource:
             raise PageElsewhere(locked.pid, found["url"]) from None
 
 
-async def read_batch(ledger: LedgerAddress, batch: PayoutBatch) -> BatchSnapshot:
+async def read_batch(ledger: LedgerAddress, batch: PayoutBatch, began: float | None) -> BatchSnapshot:
     """Everything of an open batch that nobody works on here. Raises LedgerMissing without any rows."""
     if batch._ledger.is_empty:
         raise LedgerMissing(ledger.shown, "holds no batch")
@@ -176,6 +183,7 @@ async def read_batch(ledger: LedgerAddress, batch: PayoutBatch) -> BatchSnapshot
         ledger=ledger,
         phase="ended",
         name=os.path.basename(ledger.shown),
+        began=await batch._ledger.run_began() or began,
         header=batch._ledger.header,
         report=report,
         details=await _details(batch),

@@ -7,7 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
-from ...bulk import BatchReport, RowState, RowView
+from ...bulk import BatchReport, RowState, RowView, RunSeries
 from ...bulk.protocol.records import HIDDEN
 from ...models._masking import clean
 from ...models.common import amount_text
@@ -46,7 +46,8 @@ def batch_context(now: BatchSnapshot) -> Context:
     if now.report is None:
         return {**common, "report": None, "rows_read": now.rows_read}
     figures, series = figures_of(now.report), now.details.series
-    rate = charts.recent_rate(series, now.at) if now.phase == "working" else 0.0
+    run = charts.last_run(series, now.began)
+    rate = charts.recent_rate(series, now.at, now.began) if now.phase == "working" else 0.0
     open_rows = figures.counts["new"] + figures.counts["in_flight"]
     left = open_rows / rate if rate and open_rows else None
     return {
@@ -55,12 +56,13 @@ def batch_context(now: BatchSnapshot) -> Context:
         "money": _money(figures),
         "decided": figures.done - figures.counts["cancelled"],
         "rows": figures.rows - figures.counts["cancelled"],
-        "pace": _pace(now, rate, left),
+        "pace": _pace(now, run, rate, left),
         "waits": activity_text(figures.activity),
         "is_waiting": bool(now.report.activity and now.report.activity.waiting),
         "parts": charts.stacked(_parts(figures)),
-        "speed": charts.speed_chart(series, left),
+        "speed": charts.speed_chart(run, left),
         "times": charts.time_chart(series.times),
+        "times_of": ", all runs" if len(run.buckets) < len(series.buckets) else "",
         "look": [_line(row) for row in now.details.look.rows],
         "look_total": now.details.look.total,
         "look_note": _look_note(figures),
@@ -176,20 +178,14 @@ def _money(figures: BatchFigures) -> list[tuple[str, str]]:
     ]
 
 
-def _pace(now: BatchSnapshot, rate: float, left: float | None) -> tuple[str, str] | None:
+def _pace(now: BatchSnapshot, run: RunSeries, rate: float, left: float | None) -> tuple[str, str] | None:
     """The large figure at the right, and what it says."""
     if now.phase != "ended":
-        return (
-            None
-            if left is None
-            else (duration_text(float(max(1, round(left)))), f"left at {rate_text(rate)}")
-        )
-    run = charts.last_run(now.details.series)
-    created = sum(each.created for each in run)
-    if not created:
+        return None if left is None else (duration_text(max(1.0, round(left))), f"left at {rate_text(rate)}")
+    total = run.total
+    if not total.created:
         return None
-    seconds = run[-1].at + run[-1].seconds - run[0].at
-    return duration_text(float(seconds)), f"the last run, {rate_text(created / seconds)}"
+    return duration_text(total.seconds), f"the last run, {rate_text(total.per_second)}"
 
 
 def _parts(figures: BatchFigures) -> list[tuple[str, str, int]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import attrs
 import pytest
 
@@ -9,6 +11,7 @@ from payments_async.bulk.ledger.postgresql import run_figures as in_database
 from payments_async.bulk.ledger.run_recorder import RunRecorder
 from payments_async.bulk.ledger.sqlite import run_figures as in_file
 from payments_async.bulk.ledger_errors import LedgerError
+from payments_async.bulk.protocol.row_state import RowState
 from payments_async.bulk.protocol.run_figures import MOST_BUCKETS, RowAttempt, RunSeries, SeriesBucket
 from tests.support.ledgers import Clock, created
 from tests.support.places import BOTH, Place, begun, opened
@@ -57,6 +60,22 @@ async def test_figures_are_stored_with_outcomes_and_add_up_over_runs(path: Place
         2: "503 503 503",
         3: "timeout timeout timeout",
     }
+
+
+async def test_a_ledger_in_a_file_knows_when_the_last_run_began_that_sent_a_row(path: Place) -> None:
+    is_file, later = isinstance(path, Path), Clock("second", _AT)
+    async with await begun(path, 3) as ledger:
+        assert await ledger.run_began() is None
+        await ledger.claim(1)
+    async with await opened(path, later) as ledger:
+        began = later.wall + 1
+        rows = (await ledger.claim(1)).rows
+        await ledger.record([created(row) for row in rows])
+        await ledger.claim(1)
+        assert await ledger.run_began() == (began if is_file else None), "a database has many processes"
+    async with await opened(path, Clock("reconciles", _AT + 50)) as ledger:
+        await ledger.record([created(each) async for each in ledger.rows(RowState.IN_FLIGHT)])
+        assert await ledger.run_began() == (began if is_file else None)
 
 
 async def test_a_long_run_takes_bounded_room(path: Place, monkeypatch: pytest.MonkeyPatch) -> None:

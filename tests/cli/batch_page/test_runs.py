@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.cookiejar
 import json
 import os
@@ -16,12 +17,17 @@ import urllib.request
 import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 
 import pytest
 
 from payments_async.cli._exit_codes import Exit
-from payments_async.cli.batch_page import address_file, server
+from payments_async.cli.batch_page import address_file, server, view
+from payments_async.cli.batch_page.address_file import ask_running
+from payments_async.cli.batch_page.site import FILES
+from payments_async.cli.batch_page.source import LedgerSource
+from payments_async.cli.payouts.ledger_address import LedgerAddress
 from tests.support.payout_command import (
     PHONE,
     Here,
@@ -76,7 +82,7 @@ def text_of(browser: urllib.request.OpenerDirector, address: str) -> str:
 
 
 def test_a_run_serves_its_page_and_watch_opens_it_and_serves_that_of_a_killed_one(here: Here) -> None:
-    here.sandbox.on("payouts.create").respond("slow:0.2s", times=ROWS)
+    here.sandbox.on("payouts.create").respond("slow:0.2s", times=2 * ROWS)
     file = here.folder / "june.csv.ledger.page.json"
     variables = environment_of(here.sandbox)
     with started(variables, "run", "june.csv", "--concurrency", "4", cwd=here.folder) as run:
@@ -109,9 +115,41 @@ def test_a_run_serves_its_page_and_watch_opens_it_and_serves_that_of_a_killed_on
         kept.rename(file)
         run.kill()
         run.communicate(timeout=20)
+    killed = datetime.now(UTC)
     page = watched_at_rest(here, "june.csv.ledger")
     assert "stopped, can be resumed" in page
     assert "nothing is paid twice" in page
+    while datetime.now(UTC) < killed + timedelta(seconds=1.1):  # the charts have whole seconds
+        threading.Event().wait(0.02)
+    assert_counts_neither_the_killed_run_nor_the_pause(here)
+
+
+def assert_counts_neither_the_killed_run_nor_the_pause(here: Here) -> None:
+    """The page of the run that resumes a killed one, and of the ledger after it, show that run alone."""
+    ledger, before = "june.csv.ledger", here("status", "june.csv.ledger", "--json").step("batch")["created"]
+    arguments = ("run", "june.csv", "--concurrency", "24")
+    with started(environment_of(here.sandbox), *arguments, cwd=here.folder) as run:
+        said = until(run, created=before + 1)
+        found = asyncio.run(ask_running(ledger, run.pid, "/api/open"))
+        assert found is not None
+        begin, created, heading = speed_of(text_of(visit(found["url"]), found["url"].partition("?")[0]))
+        assert said["created"] - before <= created <= ROWS - before
+        assert heading == "Answer time, all runs"
+        run.communicate(timeout=60)
+        assert run.returncode == Exit.DONE
+    now = asyncio.run(LedgerSource(LedgerAddress(ledger)).snapshot())
+    page = FILES.render("batch.html", view.batch_context(now))
+    assert speed_of(page) == (begin, ROWS - before, "Answer time, all runs")
+    assert_paid_once(here.sandbox, ROWS)
+
+
+def speed_of(page: str) -> tuple[str, int, str]:
+    """When the chart of a page begins, how many payouts it has, and the heading of the answer times."""
+    found = re.search(r"<p>From (\S+) to \S+ UTC ([\d,]+) payouts were created", page)
+    heading = re.search(r'<h2 id="times-name">(.*?)</h2>', page)
+    assert found is not None
+    assert heading is not None
+    return found[1], int(found[2].replace(",", "")), heading[1]
 
 
 def test_without_a_free_port_the_rows_are_paid_all_the_same(

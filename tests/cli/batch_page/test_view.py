@@ -175,7 +175,7 @@ def test_the_speed_chart_has_the_last_run_its_limit_and_the_time_that_is_left() 
     assert charts.speed_chart(RunSeries(), None) is None
     yesterday = SeriesBucket(BEGAN - 86_400, 1, 9_999)
     whole = attrs.evolve(series(), buckets=(yesterday, *series().buckets))
-    chart = charts.speed_chart(whole, 22.0)
+    chart = charts.speed_chart(charts.last_run(whole, None), 22.0)
     assert chart is not None
     assert (chart.begin, chart.end) == ("21:19:26", "≈ 21:20:10")
     assert "9,999" not in chart.sentence
@@ -191,8 +191,22 @@ def test_the_speed_chart_has_the_last_run_its_limit_and_the_time_that_is_left() 
     unlimited = charts.speed_chart(RunSeries((SeriesBucket(BEGAN, 1, 3),), AnswerTimes()), None)
     assert unlimited is not None
     assert (unlimited.limit, unlimited.note, "limit" in unlimited.sentence) == (None, "", False)
-    assert charts.recent_rate(RunSeries(), BEGAN) == 0
-    assert charts.recent_rate(series(), BEGAN + 1000.0) == 0
+    assert charts.recent_rate(RunSeries(), BEGAN, None) == 0
+    assert charts.recent_rate(series(), BEGAN + 1000.0, None) == 0
+
+
+def test_a_resumed_run_begins_where_it_was_begun() -> None:
+    killed = tuple(SeriesBucket(BEGAN - 30 + n, 1, 50) for n in range(20))
+    whole = attrs.evolve(series(), buckets=(*killed, *series().buckets))
+    both = charts.last_run(whole, None)  # without a long pause they look like one
+    assert (both.begin, both.total.created) == (BEGAN - 30, 5_932)
+    resumed = charts.last_run(whole, BEGAN - 2.5)
+    assert (resumed.begin, resumed.total.created) == (BEGAN, 4_932)
+    just_begun = charts.last_run(whole, BEGAN + 60.0)  # nothing came back yet: the chart of what did
+    assert just_begun == both
+    early = attrs.evolve(whole, buckets=whole.buckets[:21])
+    assert charts.recent_rate(early, BEGAN + 1.0, BEGAN - 2.5) == 80.0
+    assert charts.recent_rate(early, BEGAN + 1.0, BEGAN + 1.0) == 0
 
 
 def test_the_answer_times_are_a_histogram_of_few_bars_with_a_table() -> None:

@@ -225,6 +225,13 @@ class LedgerReader(Ledger):
         (found,) = await self._first(select(func.max(ROWS.c.generation)).where(RETRIED))
         return found or 0
 
+    async def run_began(self) -> float | None:
+        """When the last run that sent a row began, seconds since 1970; None before the first."""
+        sent = select(ENTRIES.c.session).where(ENTRIES.c.kind.in_(("claim", "resend")))
+        last = sent.order_by(ENTRIES.c.number.desc()).limit(1).scalar_subquery()
+        (at,) = await self._first(select(func.min(ENTRIES.c.wall)).where(ENTRIES.c.session == last))
+        return None if at is None else float(at)
+
     async def series(self) -> RunSeries:
         """The answers of all runs so far, second by second."""
         if self._series is None:
