@@ -78,8 +78,7 @@ class Borrower:
     def stop(self) -> None:
         """End the thread, at the end of the process: the calls that still wait start no other."""
         self._is_stopped = True
-        if self._task is not None:
-            self._tell(self._task.cancel)
+        self._tell(self._cancel)
         if self._thread is not None:
             self._thread.join(FAREWELL)
 
@@ -95,6 +94,10 @@ class Borrower:
         if (loop := self._loop) is not None:
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(call)
+
+    def _cancel(self) -> None:
+        if self._task is not None:  # else it closes its connection already
+            self._task.cancel()
 
     def start_thread(self) -> None:
         """Start the thread. Its loop waits by a selector, as psycopg needs on every platform."""

@@ -399,10 +399,12 @@ for name in ("one", "other"):
     pid = os.fork()
     if pid == 0:
         assert worker() != mine
-        print(blocking.limits_snapshot()["write"].used)
+        before = blocking.limits_snapshot()["write"].used
         asyncio.run(calls(name))
         blocking.payouts.create(**payout(name))
-        print(blocking.limits_snapshot()["write"].used, flush=True)
+        after = blocking.limits_snapshot()["write"].used
+        sys.stdout.write(f"{{before}} {{after}}\\n")  # at once: the other child writes too
+        sys.stdout.flush()
         sys.exit(0)
     children.append(pid)
     blocking.payouts.create(**payout(f"parent-{{name}}"))

@@ -616,3 +616,14 @@ async def test_the_last_connection_may_fail_to_close() -> None:
         await world.clients[0].aclose()
         await world.runtime.sleep(1.0)
         await create(world.clients[0])
+
+
+@simulated
+async def test_a_process_that_ends_while_the_connection_is_closed_lets_it_close() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        async with fleet() as world:
+            await create(world.clients[0])
+            patch.setattr(StoreSession, "dismiss", lambda session: session._borrower.stop())  # then it closes
+            await world.clients[0].aclose()
+            await world.runtime.sleep(1.0)
+            assert world.server.open == 0

@@ -80,6 +80,7 @@ class MemoryStore:
 
     async def aclose(self) -> None:
         """Close the connection."""
+        await self._server.runtime.sleep(self._server.delay)
         self._server.open -= self._is_open
         self._is_open = False
         if self._server.fails_to_close:
