@@ -333,6 +333,16 @@ async def test_a_payments_timeline_is_live_and_leads_on(sandbox: Sandbox, api: A
     assert "#pa_" in visitor.page.url
     await timeline.get_by_role("link", name="checkouts.create").click()
     await visitor.sees("Request")
+    # a page whose subject is gone says so, and asks no more
+    await visitor.page.wait_for_selector("#live[data-state=on]")
+    sandbox.reset()
+    await visitor.sees("Page not found")
+    await hears(visitor, "no request 'req_00000001' in the journal")
+    assert await visitor.page.locator("#live").inner_text() == "paused"
+    assert ["404" in error for error in visitor.errors] == [True]
+    visitor.errors.clear()
+    await visitor.press("Go to the overview")
+    await shows(visitor, "Nothing has happened yet")
 
 
 async def test_a_fault_is_added_by_words_and_removed(sandbox: Sandbox, api: Api, visit: Visit) -> None:

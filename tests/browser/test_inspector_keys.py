@@ -35,6 +35,19 @@ async def test_a_search_is_made_and_its_rows_are_walked_by_keys(
     await keys.press("Escape")
     await page.get_by_role("dialog").wait_for(state="hidden")
 
+    # they can be turned off, on the next page too, and on again
+    switch, is_idle = page.get_by_label("single-character"), "!document.querySelector('dialog').open"
+    await page.get_by_role("button", name="Keys").click()
+    await switch.uncheck()
+    await page.get_by_role("button", name="Close").click()
+    await look(visitor, sandbox)
+    for key in "j/?":
+        await keys.press(key)
+    assert await visitor.measure(f"{is_idle} && document.activeElement.tagName") == "BODY"
+    await page.get_by_role("button", name="Keys").click()
+    await switch.check()
+    await keys.press("Escape")
+
     # suggestions: all terms at first, then those that begin so; Esc closes them before it leaves the box
     box = page.get_by_label("Search the log")
     await keys.press("/")

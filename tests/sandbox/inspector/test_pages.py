@@ -141,6 +141,19 @@ def test_a_request_that_was_let_go_says_so_and_offers_neither_copy_nor_sending(
             assert "no longer kept" in json.loads(refused.body)["message"]
 
 
+def test_a_long_payload_is_shown_from_its_beginning_and_says_how_long_it_is(
+    sandbox: Sandbox, api: Api
+) -> None:
+    metadata = {f"name-{number}": "v" * 480 for number in range(10)}
+    api.payout(reference="long", metadata=metadata, webhook_url="http://127.0.0.1:9/hook")
+    api.payout(reference="short", webhook_url="http://127.0.0.1:9/hook")
+    long, short = (page(sandbox, f"webhooks/wh_0000000{number}") for number in (1, 2))
+    assert re.search(r"The first 4,000 of [56],\d{3} characters. All of it, as JSON", text_of(long))
+    assert "name-9" not in long
+    assert "name-9" in sandbox.handle("GET", "/_sandbox/api/webhooks/wh_00000001").body.decode()
+    assert "The first 4,000" not in short
+
+
 def test_a_request_without_account_data_offers_nothing_to_show(sandbox: Sandbox, api: Api) -> None:
     api.get("/utils/status/payment/method/m/BJ")
     assert "account data" not in page(sandbox, f"requests/{sandbox.requests[0].request_id}")

@@ -146,12 +146,25 @@ async function putCode(path) {
 // The server renders; a fresh copy of each region takes the place of the old one when it differs.
 async function refresh() {
   const answer = await fetch(location.href, { cache: "no-store" });
-  if (!answer.ok) return;
+  if (!answer.ok && answer.status !== 404) return;
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+  if (!answer.ok) return leave(fresh);
   for (const region of document.querySelectorAll("[data-live]")) {
     const next = fresh.getElementById(region.id);
     if (next && next.innerHTML !== shown.get(region)) swap(region, next);
   }
+}
+
+// What the page was about is gone, as after a reset: the answer, which says so, takes its place.
+function leave(fresh) {
+  const main = document.getElementById("main"), next = fresh.getElementById("main");
+  const held = main.contains(document.activeElement);
+  main.replaceWith(next);
+  if (held) next.focus();
+  document.title = fresh.title;
+  paused = true;
+  show("paused", "paused");
+  say(next.innerText, true);
 }
 
 const shown = new WeakMap();

@@ -1,6 +1,10 @@
 // Keys: / searches, j and k move through the rows, ? shows them all. Never while something is typed.
 const ROW = "main :is(.log li:not(.day), .card):has(a)";
 const help = document.getElementById("keys");
+const on = help.querySelector("input");
+on.checked = localStorage.keys !== "off";
+on.addEventListener("change", () => { localStorage.keys = on.checked ? "on" : "off"; });
+document.getElementById("help").addEventListener("click", () => help.showModal());
 
 let place = 0; // newer rows may push the reached one off the page
 function move(step) {
@@ -29,7 +33,7 @@ addEventListener("keydown", (event) => {
   const { key, target } = event;
   if (target.closest?.("input, select, textarea")) {
     if (key === "Escape") target.blur();
-  } else if (Object.hasOwn(acts, key)) {
+  } else if (Object.hasOwn(acts, key) && (on.checked || key === "Escape")) {
     event.preventDefault();
     acts[key]();
   }
