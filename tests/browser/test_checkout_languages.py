@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-import pytest
-
 from tests.browser.sales import Sale
-from tests.browser.visitor import Visitor
+from tests.browser.visitor import BROWSER, Visitor
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.no_cover,
-    pytest.mark.asyncio(loop_scope="session"),
-]  # heavy under a tracer; what it runs is covered without it
+pytestmark = BROWSER
 
 Visit = Callable[..., Awaitable[Visitor]]
 

@@ -14,14 +14,10 @@ import pytest
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_async.sandbox.checkout import pages
 from tests.browser.sales import BALANCE, Sale, begins
-from tests.browser.visitor import ASKED, SHOP, Visitor
+from tests.browser.visitor import ASKED, BROWSER, SHOP, Visitor
 from tests.sandbox.raw_requests import Api
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.no_cover,
-    pytest.mark.asyncio(loop_scope="session"),
-]  # heavy under a tracer; what it runs is covered without it
+pytestmark = BROWSER
 
 Visit = Callable[..., Awaitable[Visitor]]
 

@@ -10,13 +10,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tests.browser.sales import ACTIONS, BALANCE, BANK, CARD, Sale, begins
-from tests.browser.visitor import SHOP, Visitor
+from tests.browser.visitor import BROWSER, SHOP, Visitor
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.no_cover,
-    pytest.mark.asyncio(loop_scope="session"),
-]  # heavy under a tracer; what it runs is covered without it
+pytestmark = BROWSER
 
 Visit = Callable[..., Awaitable[Visitor]]
 BESIDE_THE_CARD = """() => {

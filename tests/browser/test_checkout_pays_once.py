@@ -10,13 +10,9 @@ from typing import Any
 import pytest
 
 from tests.browser.sales import BALANCE, PAID, Sale, begins
-from tests.browser.visitor import ASKED, Visitor
+from tests.browser.visitor import ASKED, BROWSER, Visitor
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.no_cover,
-    pytest.mark.asyncio(loop_scope="session"),
-]  # heavy under a tracer; what it runs is covered without it
+pytestmark = BROWSER
 
 Visit = Callable[..., Awaitable[Visitor]]
 

@@ -14,16 +14,12 @@ import pytest
 
 from payments_async.sandbox import Sandbox
 from payments_async.sandbox.checkout.language import Text, language_of
-from tests.browser.visitor import ASKED, SHOP, Visitor
+from tests.browser.visitor import ASKED, BROWSER, SHOP, Visitor
 from tests.sandbox.checkout.test_attempt_pages import Payer as Returning
 from tests.sandbox.checkout.test_pages import BALANCE, METHODS, Payer
 from tests.sandbox.raw_requests import Api
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.no_cover,
-    pytest.mark.asyncio(loop_scope="session"),
-]  # heavy under a tracer; what it runs is covered without it
+pytestmark = BROWSER
 
 ADA: dict[str, Any] = {
     "amount": 24_500,

@@ -8,13 +8,9 @@ import pytest
 
 from payments_async.sandbox.checkout import pages
 from tests.browser.sales import Sale, begins
-from tests.browser.visitor import Visitor
+from tests.browser.visitor import BROWSER, Visitor
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.no_cover,
-    pytest.mark.asyncio(loop_scope="session"),
-]  # heavy under a tracer; what it runs is covered without it
+pytestmark = BROWSER
 
 Visit = Callable[..., Awaitable[Visitor]]
 

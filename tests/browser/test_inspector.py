@@ -12,14 +12,10 @@ import pytest
 
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_async.sandbox.inspector.page_request import NAV
-from tests.browser.visitor import Visitor
+from tests.browser.visitor import BROWSER, Visitor
 from tests.sandbox.raw_requests import INTENT, TRIED, Api
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.no_cover,
-    pytest.mark.asyncio(loop_scope="session"),
-]  # heavy under a tracer; what it runs is covered without it
+pytestmark = BROWSER
 
 Visit = Callable[..., Awaitable[Visitor]]
 

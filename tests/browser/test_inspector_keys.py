@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-import pytest
-
 from payments_async.sandbox import Sandbox
 from tests.browser.test_inspector import look
-from tests.browser.visitor import Visitor
+from tests.browser.visitor import BROWSER, Visitor
 from tests.sandbox.raw_requests import Api
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.no_cover,
-    pytest.mark.asyncio(loop_scope="session"),
-]
+pytestmark = BROWSER
 
 Visit = Callable[..., Awaitable[Visitor]]
 

@@ -11,14 +11,10 @@ from aiohttp import web
 
 from payments_async._loopback import listen
 from payments_async.sandbox import Sandbox
-from tests.browser.visitor import SHOP, Visitor
+from tests.browser.visitor import BROWSER, SHOP, Visitor
 from tests.sandbox.raw_requests import Api
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.no_cover,
-    pytest.mark.asyncio(loop_scope="session"),
-]  # heavy under a tracer; what it runs is covered without it
+pytestmark = BROWSER
 
 Visit = Callable[..., Awaitable[Visitor]]
 

@@ -12,14 +12,10 @@ import pytest_asyncio
 
 from payments_async._runtime import SystemRuntime, Timer
 from payments_async.sandbox import Sandbox, VirtualClock
-from tests.browser.visitor import Visitor
+from tests.browser.visitor import BROWSER, Visitor
 from tests.support.shop import shop_beside
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.no_cover,
-    pytest.mark.asyncio(loop_scope="session"),
-]  # heavy under a tracer; what it runs is covered without it
+pytestmark = BROWSER
 
 Served = tuple[Any, str]
 VisitBy = Callable[..., Awaitable[Visitor]]
