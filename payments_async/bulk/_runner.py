@@ -233,26 +233,21 @@ class BatchRunner:
 
     @contextmanager
     def _reported(self, doing: Callable[[], Doing], on_progress: OnProgress | None) -> Iterator[None]:
-        """Report the present activity every five seconds."""
+        """Show the present activity in the status at once, and report it every five seconds."""
         session, before = self._session, self._session.activity
-        listed, reports = session.service.listed, 0
+        listed = session.service.listed
 
         def activity() -> Activity:
             return self._activity(doing(), session.service.listed - listed)
 
-        def report() -> None:
-            nonlocal reports
-            reports += 1
-            session.report(on_progress)
-
         session.activity = activity
         try:
-            with repeated(session.service.runtime, report):
+            session.write_status(running=True)
+            with repeated(session.service.runtime, lambda: session.report(on_progress)):
                 yield
         finally:
             session.activity = before
-            if reports and not self.under_way:
-                session.write_status(running=False)
+            session.write_status(running=self.under_way)
 
     def _activity(self, doing: Doing, listed: int) -> Activity:
         engine, until = self._engine, None if self._stopping is None else self._stopping.rests_until

@@ -11,6 +11,7 @@ import attrs
 import pytest
 
 from payments_async.bulk import Activity, Progress, RowState
+from payments_async.events import Event, RequestSent
 from payments_async.sandbox import Sandbox
 from tests.support.batches import items, runtime_of
 from tests.support.desks import Desk
@@ -123,6 +124,29 @@ async def test_progress_says_how_much_of_the_list_was_read(
     assert len(activities) == len(listener.told) >= 8
     assert {0, 100} <= {activity.listed for activity in activities}
     assert all(activity.waiting == 0 for activity in activities)
+
+
+async def test_the_status_says_that_a_batch_is_certified_before_the_list_is_read(
+    desk: Desk, service: Sandbox, tmp_path: Path
+) -> None:
+    said: list[tuple[bool, str]] = []
+
+    def note(event: Event) -> None:
+        if isinstance(event, RequestSent) and event.operation == "payouts.list":
+            status = json.loads((tmp_path / "l.status.json").read_text())
+            said.append((status["running"], status["activity"]["doing"]))
+
+    async with (
+        desk.client(service, on_event=note) as client,
+        desk.open(tmp_path / "l", client) as batch,
+    ):
+        await batch.load(items(2))
+        await batch.run()
+        said.clear()
+        await batch.certify()
+        assert set(said) == {(True, "certifying")}
+        status = json.loads((tmp_path / "l.status.json").read_text())
+        assert (status["running"], status["activity"]) == (False, None)
 
 
 async def test_progress_of_follow_says_when_the_list_is_read_next(

@@ -269,6 +269,21 @@ def test_the_bar_of_what_is_followed_shows_how_payouts_end() -> None:
     ]
 
 
+@pytest.mark.parametrize("doing", ["following", "reconciling", "certifying"])
+def test_a_bar_has_no_pace_once_all_is_sent(doing: str) -> None:
+    bar, activity = BarView("Paying"), {"waiting": 0, "why": None, "next_look": None, "listed": 0}
+    speed = SpeedFigures(1000.0, p95=0.18, minute=(9, 9))
+    bar.show(figures(new=2_000), 0.0)
+    paying = attrs.evolve(figures(created=2_000), speed=speed, activity={**activity, "doing": "paying"})
+    bar.show(paying, 2.0)
+    assert "a second of 1,000" in " ".join(drawn(bar, 80))
+    bar.show(attrs.evolve(paying, activity={**activity, "doing": doing}), 3.0)
+    assert [line.strip() for line in drawn(bar, 80)][1:] == [
+        "2,000 created · 0 in doubt",
+        "XOF 3,000.00 of 3,000.00",
+    ]
+
+
 def test_the_table_shows_under_created_what_arrived_and_failed() -> None:
     sums = {"XOF": {"CREATED": Decimal(3)}}
     printed = drawn(state_table(BatchFigures.of({"CREATED": 3}, sums, ArrivedCounts(1, 1, 1))), 80)

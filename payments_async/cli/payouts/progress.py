@@ -34,6 +34,8 @@ _EVERY: Final = 1.0
 _LEFT: Final = INDENT + 4
 _NAMES: Final = {"waiting": "Waiting", "following": "Following", "certifying": "Certifying"}
 """Activities that have a name of their own."""
+_AFTER: Final = ("following", "reconciling", "certifying")
+"""Activities that send no rows."""
 
 
 class ProgressView(Protocol):
@@ -167,7 +169,7 @@ class BarView:
 
     def _pace(self, figures: BatchFigures) -> str:
         speed = self._speed.per_second
-        if not speed or _is_followed(figures) or (figures.activity or {}).get("waiting"):
+        if not speed or _is_all_sent(figures) or (figures.activity or {}).get("waiting"):
             return ""
         left = self._speed.seconds_left(figures.rows - figures.done)
         minute = self._speed.last_minute
@@ -187,7 +189,7 @@ def _limit_text(speed: SpeedFigures | None) -> str:
 
 def _speed_lines(figures: BatchFigures, width: int) -> tuple[str, str]:
     """The last minute as a chart, and what came back; "" where it is not known, or no longer of interest."""
-    if figures.speed is None or _is_followed(figures):
+    if figures.speed is None or _is_all_sent(figures):
         return "", ""
     return minute_chart(figures.speed, width), answers_text(figures.speed)
 
@@ -195,6 +197,11 @@ def _speed_lines(figures: BatchFigures, width: int) -> tuple[str, str]:
 def _is_followed(figures: BatchFigures) -> bool:
     """Return whether every row is decided, and the run waits for payouts to be final."""
     return figures.ended is not None and figures.done == figures.rows
+
+
+def _is_all_sent(figures: BatchFigures) -> bool:
+    """Return whether a pace is of no interest any longer."""
+    return _is_followed(figures) or (figures.activity or {}).get("doing") in _AFTER
 
 
 def _done_and_total(figures: BatchFigures) -> tuple[int, int]:
