@@ -41,7 +41,7 @@ WATCH_BATCH = """() => {
   window.shown = [];
   const look = () => {
     const said = [...document.querySelectorAll('.key li')].map((it) => it.textContent);
-    const sum = said.filter((it) => /created|arrived|failed/.test(it))
+    const sum = said.filter((it) => /arrived|not final|failed/.test(it))
       .reduce((all, it) => all + Number(it.replace(/[^0-9]/g, '')), 0);
     const last = window.shown[window.shown.length - 1];
     if (said.length && (!last || last[1] !== sum)) window.shown.push([Date.now(), sum]);

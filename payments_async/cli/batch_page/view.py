@@ -194,7 +194,7 @@ def _parts(figures: BatchFigures) -> list[tuple[str, str, int]]:
     arrived, failed = (ended.arrived, ended.failed) if ended else (0, 0)
     parts = [
         ("ok", "arrived", arrived),
-        ("work", "created", counts["created"] - arrived - failed),
+        ("work", "not final yet", counts["created"] - arrived - failed),
         ("way", "under way", counts["in_flight"]),
         ("wait", "in doubt", counts["in_doubt"]),
         ("bad", "failed", failed + counts["rejected"] + counts["conflict"]),

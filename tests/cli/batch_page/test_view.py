@@ -36,7 +36,7 @@ SHOWN = {
     "running": (
         "GHS 2,797,197.20 created of GHS 6,014,400.00 5,581 of 12,000 rows decided",
         "24 s left at 265 a second",
-        "5,120 arrived 402 created 96 under way 0 in doubt 59 failed 6,323 not started",
+        "5,120 arrived 402 not final yet 96 under way 0 in doubt 59 failed 6,323 not started",
         "limit 1,000 a second · 1 × 429 · closed for 1.5 s",
         "p50 140 ms · p95 296 ms · p99 479 ms",
         "37 no answer",
@@ -46,7 +46,11 @@ SHOWN = {
     ),
     "currencies": ("XOF", "2 more currencies"),
     "waiting": ("waiting for rows in doubt", "2 rows wait, next check in 12 s: 2 had no clear answer"),
-    "certifying": ("june-2026 certifying", "all of it created 12,000 rows, each one decided"),
+    "certifying": (
+        "june-2026 certifying",
+        "all of it created 12,000 rows, each one decided",
+        "12,000 arrived 0 not final yet 0 under way",
+    ),
     "stopped": ("stopped, can be resumed", "The same run command resumes the batch; nothing is paid twice."),
     "doubt": (
         "2 rows in doubt",
