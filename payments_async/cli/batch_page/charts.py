@@ -21,6 +21,8 @@ TOP: Final = 22
 HEIGHT: Final = 140
 _BUCKETS: Final = 120
 _BARS: Final = 14
+_FEWEST: Final = 8
+"""Classes of answer times that are drawn at least: they have a round time among them."""
 _PAUSE: Final = 600
 """Seconds without an answer after which another run began, where its begin is not known."""
 _NEAR: Final = 4
@@ -29,8 +31,12 @@ _LEAST_SHARE: Final = 0.8
 """Percent that a part of a bar takes at least, so that it is seen."""
 _ROOM: Final = 84.0
 """Percent of the histogram for answers; what is left is for those that never came."""
-_LABELS: Final = 70.0
-"""Percent up to which a label has room before that of requests without an answer."""
+_LABELS: Final = 72.0
+"""Percent up to which a time has room before the words for requests without an answer."""
+_APART: Final = 14.0
+"""Percent between two times at least, so that they have room on a phone."""
+_HALF: Final = 6.0
+"""Percent that half a time takes. Nearer to the edge than that it begins at its mark."""
 _RECENT: Final = 15
 _WORD: Final = 14
 """Pixels that a line of words takes."""
@@ -198,7 +204,6 @@ class TimeBar:
     y: float
     height: float
     words: str
-    label: str
 
 
 @attrs.frozen
@@ -206,6 +211,8 @@ class TimeChart:
     """Answer times as a histogram."""
 
     bars: Sequence[TimeBar]
+    ticks: Sequence[tuple[float, str, str]]
+    """Marks below: where in percent, the time, and how that is anchored there."""
     no_answer: int
     missing_y: float
     missing_height: float
@@ -227,7 +234,6 @@ def time_chart(times: AnswerTimes) -> TimeChart | None:
     groups = _groups(times.counts)
     top = max([times.no_answer, *(count for _, _, count in groups)])
     wide = _ROOM / max(len(groups), 1)
-    every = max(1, math.ceil(len(groups) / 4))
     bars = [
         TimeBar(
             x=round(place * wide, 2),
@@ -235,13 +241,13 @@ def time_chart(times: AnswerTimes) -> TimeChart | None:
             y=_height(count, top),
             height=round(HEIGHT * count / top, 1),
             words=f"{_class_text(low, high)}: {count:,}",
-            label=time_text(low) if place % every == 0 and place * wide < _LABELS else "",
         )
         for place, (low, high, count) in enumerate(groups)
     ]
     found = [(name, times.percentile(percent)) for name, percent in (("p50", 50), ("p95", 95), ("p99", 99))]
     return TimeChart(
         bars,
+        _time_ticks(groups, wide),
         times.no_answer,
         _height(times.no_answer, top),
         round(HEIGHT * times.no_answer / top, 1),
@@ -251,11 +257,13 @@ def time_chart(times: AnswerTimes) -> TimeChart | None:
 
 
 def _groups(counts: Sequence[int]) -> list[tuple[float, float, int]]:
-    """Classes from the first with answers to the last, joined until there are few: from, to, answers."""
+    """Classes from about the first with answers to the last, joined until they are few: from, to, answers."""
     used = [place for place, count in enumerate(counts) if count]
     if not used:
         return []
-    first, last, size = used[0], used[-1], 1
+    beside = max(_FEWEST - 1 - (used[-1] - used[0]), 0) // 2
+    first = max(min(used[0] - beside, len(counts) - _FEWEST), 0)
+    last, size = max(used[-1], first + _FEWEST - 1), 1
     while (last - first) // size + 1 > _BARS:
         size *= 2
     edges = [0.0, *BOUNDS, math.inf]
@@ -265,6 +273,28 @@ def _groups(counts: Sequence[int]) -> list[tuple[float, float, int]]:
     ]
 
 
+def _time_ticks(groups: Sequence[tuple[float, float, int]], wide: float) -> list[tuple[float, str, str]]:
+    """Round times along the axis, as many as have room, decades first."""
+    if not groups:
+        return []
+    low, high, _ = groups[0]
+    first, size = _place_of(low), _place_of(high) - _place_of(low)
+    found: dict[float, float] = {}
+    centres: list[float] = []
+    for time in (0.0, *(digit * 10.0**power for digit in (1, 5, 2) for power in range(-3, 3))):
+        x = (_place_of(time) - first) / size * wide
+        centre = x + _HALF if time and x < _HALF else x
+        if x >= 0 and centre <= _LABELS and all(abs(centre - other) >= _APART for other in centres):
+            found[time] = round(x, 2)
+            centres.append(centre)
+    return [(x, time_text(time), "start" if x < _HALF else "middle") for time, x in sorted(found.items())]
+
+
+def _place_of(seconds: float) -> float:
+    """Where a time lies on the scale of the classes, which is logarithmic."""
+    return math.log(seconds / BOUNDS[0], BOUNDS[1] / BOUNDS[0]) + 1 if seconds else 0.0
+
+
 def _class_text(low: float, high: float) -> str:
     if high == math.inf:
         return f"over {time_text(low)}"
@@ -272,11 +302,11 @@ def _class_text(low: float, high: float) -> str:
 
 
 def time_text(seconds: float) -> str:
-    """`0`, `0.8 ms`, `120 ms`, `1.4 s`, `12 s`."""
+    """`0`, `1.7 ms`, `120 ms`, `1.4 s`, `12 s`."""
     if not seconds:
         return "0"
-    if seconds < 0.001:
-        return f"{seconds * 1000:.1f} ms"
+    if seconds < 0.00995:
+        return f"{seconds * 1000:.1f} ms".replace(".0 ms", " ms")
     if seconds < 0.9995:
         return f"{seconds * 1000:.0f} ms"
     return f"{seconds:.1f} s".replace(".0 s", " s") if seconds < 10 else f"{seconds:.0f} s"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from itertools import pairwise
 
 import attrs
 import pytest
 
 from payments_async.bulk import AnswerTimes, RowAttempts, RowState, RowsToLookAt, RunSeries, SeriesBucket
+from payments_async.bulk.protocol.run_figures import time_class
 from payments_async.cli.batch_page import charts, view
 from payments_async.cli.batch_page.site import FILES
 from payments_async.cli.batch_page.source import BatchSnapshot, LedgerDetails
@@ -217,7 +219,8 @@ def test_the_answer_times_are_a_histogram_of_few_bars_with_a_table() -> None:
     assert charts.time_chart(AnswerTimes()) is None
     silent = charts.time_chart(AnswerTimes(no_answer=3))
     assert silent is not None
-    assert (silent.bars, silent.percentiles, silent.missing_height) == ([], [], charts.HEIGHT)
+    assert (silent.bars, silent.ticks, silent.percentiles) == ([], [], [])
+    assert silent.missing_height == charts.HEIGHT
     counts = [0] * len(AnswerTimes().counts)
     counts[0], counts[40], counts[-1] = 5, 3, 2
     chart = charts.time_chart(AnswerTimes(tuple(counts), 1))
@@ -230,8 +233,41 @@ def test_the_answer_times_are_a_histogram_of_few_bars_with_a_table() -> None:
 
 
 @pytest.mark.parametrize(
+    ("fastest", "slowest", "texts"),
+    [
+        (0.0004, 140.0, "0 10 ms 100 ms 1 s 10 s"),
+        (0.045, 1.4, "50 ms 100 ms 200 ms 500 ms"),
+        (0.06, 0.06, "50 ms 100 ms"),
+        (0.0004, 0.0004, "0 2 ms"),
+        (140.0, 140.0, "50 s 100 s"),
+    ],
+)
+def test_the_axis_of_answer_times_has_round_times_at_their_place(
+    fastest: float, slowest: float, texts: str
+) -> None:
+    counts = [0] * len(AnswerTimes().counts)
+    counts[time_class(fastest)], counts[time_class(slowest)] = 3, 4
+    chart = charts.time_chart(AnswerTimes(tuple(counts)))
+    assert chart is not None
+    assert " ".join(text for _, text, _ in chart.ticks) == texts
+    assert len(chart.bars) >= 8, "one class alone is no wall"
+    places = [x for x, _, _ in chart.ticks]
+    assert all(later - earlier >= 14 for earlier, later in pairwise(places))
+    for bar in chart.bars:  # a bar that begins at a round time has its mark there
+        assert all(text != bar.words.split(" to ")[0] or x == bar.x for x, text, _ in chart.ticks)
+
+
+@pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.0004, "0.4 ms"), (0.12, "120 ms"), (0.9999, "1 s"), (1.44, "1.4 s"), (63.0, "63 s")],
+    [
+        (0.0004, "0.4 ms"),
+        (0.00168, "1.7 ms"),
+        (0.00996, "10 ms"),
+        (0.12, "120 ms"),
+        (0.9999, "1 s"),
+        (1.44, "1.4 s"),
+        (63.0, "63 s"),
+    ],
 )
 def test_times_are_short(seconds: float, text: str) -> None:
     assert charts.time_text(seconds) == text
