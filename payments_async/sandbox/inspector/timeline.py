@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal
-from urllib.parse import quote, quote_plus
+from urllib.parse import parse_qsl
 
 import attrs
 
@@ -17,7 +17,7 @@ from .._journal import Item, JournalEntry, LoggedExchange, WebhookTried
 from .._traffic import outcome_of
 from ..advisor.evidence import observe
 from ..checkout.session_view import CANCELLED_CODE
-from ..common.masking import mask
+from ..common.masking import mask_path
 from ..common.operations import CONSOLE
 from ..common.values import Change, Delivery
 from ..control_api.json_views import REPLAY_HEADER
@@ -219,7 +219,6 @@ class _Search:
         self._subject = subject
         self._ids = [name.encode() for name in subject.names]
         reference = subject.reference or ""
-        self._queries = {f"reference={quoted(reference)}" for quoted in (quote, quote_plus)}
         self._plain = reference.encode() if _PLAIN.fullmatch(reference) else b""
 
     def is_ours(self, item: Item) -> bool:
@@ -238,7 +237,8 @@ class _Search:
         log, reference = exchange.log, self._subject.reference
         if reference is None or log.key != self._subject.key:
             return False
-        if any(query in log.path for query in self._queries):
+        query = log.path.partition("?")[2]
+        if "reference" in query and ("reference", reference) in parse_qsl(query):
             return True
         may_have_it = log.operation == "payouts.create" and self._plain in body
         return may_have_it and observe(exchange).reference == reference
@@ -279,7 +279,7 @@ def _request(exchange: LoggedExchange, why: Reason) -> TimelineNode:
     return TimelineNode(
         lane="program",
         at=log.at,
-        title=log.operation or str(mask(f"{log.method} {log.path}"))[:80],
+        title=log.operation or f"{log.method} {mask_path(log.path)}"[:80],
         href=f"{CONSOLE}requests/{log.request_id}",
         result=result,
         tone=colour,

@@ -162,6 +162,15 @@ def test_a_payout_is_found_by_its_reference_in_requests_and_addresses(sandbox: S
     assert f'href="/_sandbox/payouts/{other}"' in both
 
 
+def test_a_list_of_a_longer_reference_is_about_another_payout(sandbox: Sandbox, api: Api) -> None:
+    payout = api.payout(reference="june-1").data["id"]
+    api.get("/payouts?status=failed&reference=june-10")
+    api.get("/payouts?status=failed&my_reference=june-1")
+    before = len(nodes(page(sandbox, f"payouts/{payout}")))
+    api.get("/payouts?status=failed&reference=june-1&n=1")
+    assert (before, len(nodes(page(sandbox, f"payouts/{payout}")))) == (2, 3)
+
+
 def test_an_open_payout_says_what_is_planned_and_can_be_ended(sandbox: Sandbox, api: Api) -> None:
     payout = api.payout(metadata={"sandbox_scenario": "fail:NO_FUNDS after=9s"}).data["id"]
     said = words(page(sandbox, f"payouts/{payout}"))
