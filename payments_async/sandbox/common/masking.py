@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from urllib.parse import unquote_plus
 
 from .card_numbers import has_card_number
 
@@ -35,6 +36,9 @@ _PERSONAL = _CARD | frozenset(
 _EMAIL = re.compile(r"(?<![^\s@])[^\s@]+@[^\s@]+\.[^\s@]+", re.ASCII)
 _PHONE = re.compile(r"\+\d[\d ]{6,}\d", re.ASCII)
 """An international phone number."""
+
+_KEY = re.compile(r"\bsk_(?:live|sandbox)_[\w-]+", re.ASCII)
+"""A secret key."""
 
 _DIGITS = re.compile(r"(?<![\w-])[0-9][0-9 -]{10,60}[0-9](?!\w)")
 """What may be a card number, with the numbers beside it."""
@@ -74,7 +78,24 @@ def mask_text(text: str) -> str:
 
 def _masked(text: str) -> str:
     """A text without the account data that is known by its form alone."""
-    return _DIGITS.sub(_card_hidden, _PHONE.sub(_hidden, _EMAIL.sub(_hidden, text)))
+    for kind in (_KEY, _EMAIL, _PHONE):
+        text = kind.sub(_hidden, text)
+    return _DIGITS.sub(_card_hidden, text)
+
+
+def mask_path(path: str) -> str:
+    """Mask account data in a path and its query, also where signs of it are escaped."""
+    head, mark, query = path.partition("?")
+    masked = "/".join(_part(part) for part in head.split("/"))
+    return masked + mark + "&".join(_part(part) for part in query.split("&"))
+
+
+def _part(part: str) -> str:
+    """A segment of a path or a pair of a query, masked; without account data it stays as it was written."""
+    name, sign, value = part.rpartition("=")
+    plain = unquote_plus(value)
+    masked = mask(plain, unquote_plus(name))
+    return str(mask(part)) if masked == plain else f"{name}{sign}{masked}"
 
 
 def _card_hidden(found: re.Match[str]) -> str:

@@ -17,7 +17,7 @@ import attrs
 from .._journal import LoggedExchange
 from ..api.rule_fields import BODIES, QUERIES
 from ..common.json import JsonObject, decode, encode
-from ..common.masking import HIDDEN, mask
+from ..common.masking import HIDDEN, mask, mask_path
 from ..common.operations import PREFIX, find_operation
 from ..common.values import RequestRefused
 
@@ -65,7 +65,7 @@ def written(
 
 def _masked(exchange: LoggedExchange) -> LoggedExchange:
     """The same request with account data masked; byte for byte when it has none."""
-    path = str(mask(exchange.log.path))
+    path = mask_path(exchange.log.path)
     return attrs.evolve(exchange, log=attrs.evolve(exchange.log, path=path), body=_masked_body(exchange.body))
 
 

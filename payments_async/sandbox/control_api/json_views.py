@@ -6,13 +6,13 @@ Account data is masked unless it is asked for; a whole API key is in none of the
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from .._journal import JournalEntry, LoggedExchange, WebhookTried
 from ..api.rule import Rule
 from ..common.json import JsonObject, decode
-from ..common.masking import HIDDEN, address, mask, mask_text
+from ..common.masking import HIDDEN, address, mask, mask_path, mask_text
 from ..common.operations import CONSOLE
 from ..common.scenario_words import Fault, HookWord, Scenario, ScenarioOutcome, Timing
 from ..common.timestamps import stamp, stamp_or_null
@@ -83,16 +83,21 @@ def _answer_view(answer: ReceiverAnswer | None) -> JsonObject | None:
         return None
     is_whole = answer.length == len(answer.body)
     return {
-        "headers": {name: _header(name, value) for name, value in answer.headers},
+        "headers": _headers(answer.headers),
         "body": _answer_body(answer.body, is_whole=is_whole),
         "length": answer.length,
         "is_whole": is_whole,
     }
 
 
-def _header(name: str, value: str) -> str:
-    """A header's value; secrets are hidden."""
-    return HIDDEN if _SECRET_HEADER.search(name.lower()) else mask_text(value)
+def _headers(headers: Iterable[tuple[str, str]]) -> JsonObject:
+    """Headers; secrets are hidden, which an idempotency key is not."""
+    return {
+        name: HIDDEN
+        if _SECRET_HEADER.search(name.lower()) and name.lower() != "x-idempotency-key"
+        else mask_text(value)
+        for name, value in headers
+    }
 
 
 def _answer_body(body: bytes, *, is_whole: bool) -> object:
@@ -113,7 +118,7 @@ def request_view(exchange: LoggedExchange) -> JsonObject:
         "id": log.request_id,
         "at": stamp(log.at),
         "method": log.method,
-        "path": mask(log.path),
+        "path": mask_path(log.path),
         "operation": log.operation,
         "status": log.status,
         "idempotency_key": log.idempotency_key,
@@ -132,13 +137,13 @@ def exchange_view(exchange: LoggedExchange, *, reveal: bool) -> JsonObject:
     return {
         **request_view(exchange),
         "let_go": not exchange.is_whole,
-        "headers": dict(exchange.log.headers),
+        "headers": _headers(exchange.log.headers.items()),
         "body": body_view(exchange.body, reveal=reveal),
         "answer": None
         if answer is None
         else {
             "status": answer.status,
-            "headers": dict(answer.headers),
+            "headers": _headers(answer.headers.items()),
             "body": body_view(answer.body, reveal=reveal),
             "line": type(answer.fault).__name__.lower() if answer.fault else None,
         },

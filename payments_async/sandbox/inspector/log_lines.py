@@ -10,7 +10,7 @@ import attrs
 
 from .._journal import Item, JournalEntry, LoggedExchange, WebhookTried
 from ..advisor.evidence import observe
-from ..common.masking import mask
+from ..common.masking import mask_path
 from ..common.operations import CONSOLE
 from ..common.rate_limits import SandboxLimits
 from ..common.values import Change, Delivery
@@ -154,7 +154,7 @@ def _request(
         kind="request",
         at=activity.at,
         verb=log.method,
-        what=_readable(str(mask(log.path))),
+        what=_readable(mask_path(log.path)),
         href=f"{CONSOLE}requests/{log.request_id}",
         end=end,
         tone=colour,

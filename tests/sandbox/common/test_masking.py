@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from payments_async import AsyncPayments
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox.common.masking import address, mask, mask_text
+from payments_async.sandbox.common.masking import address, mask, mask_path, mask_text
 from payments_async.webhooks import WebhookReceiver
 from tests.sandbox.raw_requests import Api
 
@@ -52,12 +52,30 @@ def test_of_an_address_only_plain_words_are_shown(url: str, shown: str) -> None:
         ("5105 1051 0510 5100 11/29", "•••11/29"),
         ("order 5105105105105101", "order 5105105105105101"),  # its check digit is wrong
         ("po_5105105105105100, a-5105105105105100", "po_5105105105105100, a-5105105105105100"),
+        ("the key sk_live_5ecret-KEY_7.", "the key •••_7."),
+        ("ask_sandbox, sk_live", "ask_sandbox, sk_live"),
         ("ada@shop, @ada, 1+1", "ada@shop, @ada, 1+1"),
     ],
 )
 def test_an_address_or_a_phone_number_is_hidden_anywhere_in_a_text(text: str, shown: str) -> None:
     assert mask({"description": text}) == {"description": shown}
     assert mask_text(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("/v1/payouts?q=ada%40shop.example&n=%5B1%5D", "/v1/payouts?q=•••le&n=%5B1%5D"),
+        ("/v1/payers/%2B22990112233?phone=0611223344", "/v1/payers/•••33?phone=•••44"),
+        ("/v1/x?a=+22990112233&b=+22990112233", "/v1/x?a=•••33&b=•••33"),
+        ("/v1/x?api_key=sk_live_5ecretKEY&empty=&flag", "/v1/x?api_key=•••EY&empty=&flag"),
+        ("/v1/payouts?created_at%5Bgte%5D=2026-01-01T00%3A00%3A00Z&a=b=c",) * 2,
+    ],
+)
+def test_account_data_in_an_address_of_the_api_is_hidden_as_escaped_as_it_may_be(
+    path: str, shown: str
+) -> None:
+    assert mask_path(path) == shown
 
 
 @settings(deadline=None)

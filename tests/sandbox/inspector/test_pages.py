@@ -112,6 +112,25 @@ def test_a_request_shows_both_sides_masked_until_account_data_is_asked_for(
     assert "ada@example.test" in revealed
 
 
+def test_no_page_shows_a_secret_that_a_program_sent_in_the_wrong_place(sandbox: Sandbox, api: Api) -> None:
+    headers = {
+        "Authorization": f"Bearer {api.key}",
+        "X-Api-Key": "s3cret",
+        "Cookie": "session=s3cret",
+        "From": "ada@example.test",
+        "X-Idempotency-Key": "key-00001",
+    }
+    body = json.dumps({**PAYOUT, "description": api.key}).encode()
+    sandbox.handle("POST", f"/v1/payouts?api_key={api.key}&mail=ada%40example.test", headers, body)
+    request = sandbox.requests[0].request_id
+    for path in ("", f"requests/{request}", f"api/requests/{request}", "api/journal"):
+        shown = page(sandbox, path)
+        for secret in (api.key, "s3cret", "ada@", "ada%40"):
+            assert secret not in shown, path
+    assert "key-00001" in page(sandbox, f"requests/{request}")
+    assert "s3cret" not in page(sandbox, f"requests/{request}?reveal=1")
+
+
 def test_a_request_that_was_let_go_says_so_and_offers_neither_copy_nor_sending(
     sandbox: Sandbox, api: Api
 ) -> None:
