@@ -170,7 +170,7 @@ class PayoutBatch:
                 (`Progress.activity`), on the event loop's thread; it cannot break the run.
             max_amount: take no row that would bring a currency over this, in major units.
             max_rows: take no more rows than this, those of earlier runs included.
-            max_failure_rate: 0 to 1; take no more rows once more than this share has failed.
+            max_failure_rate: 0 to 1; take no more rows once more than this share is rejected or in conflict.
             concurrency: rows sent at a time. It bounds the speed: for R payouts a second (Limits) and
                 answers that take S seconds, R x S are under way: 192 are enough for 1,000 a second at 0.19 s.
                 Keep it below the client's `max_connections` (256), so that other calls find one too.
@@ -216,7 +216,7 @@ class PayoutBatch:
         Args:
             max_amount: take no row that would bring a currency over this, in major units.
             max_rows: take no more rows than this, those of earlier runs included.
-            max_failure_rate: 0 to 1; take no more rows once more than this share has failed.
+            max_failure_rate: 0 to 1; take no more rows once more than this share is rejected or in conflict.
             lossy_standby: accept, once for the batch, a standby that may lose the last commits (`recover`).
 
         Raises:

@@ -70,7 +70,7 @@ async def test_a_run_with_faults_is_watched_to_its_certificate(
             await page.go_back()
             sandbox.clear_rules()
             await page.get_by_role("heading", name="Certified").wait_for(timeout=60_000)
-            assert await page.locator("#state").inner_text() == "complete, 1 row failed"
+            assert await page.locator("#state").inner_text() == "complete, 1 rejected"
             await page.locator("#live").get_by_text("final").wait_for()
             assert await page.get_by_role("link", name="r4").count() == 0  # its server is gone
             assert await visitor.violations() == []

@@ -23,7 +23,7 @@ from tests.support.payout_command import PHONE, Here, payouts_file
 
 
 def _faults(sandbox: Sandbox) -> None:
-    """The first row needs two requests, the second is refused, the third fails later."""
+    """The first row needs two requests, the second is rejected, the third fails later."""
     sandbox.on("payouts.create", amount="1.07").respond("http:503", times=1)
     sandbox.on("payouts.create", amount="2.07").respond("http:422", times=None)
     sandbox.on("payouts.create", amount="3.07").outcome("fail:RECIPIENT_ERROR immediate")
@@ -37,7 +37,7 @@ def test_a_row_shows_its_attempts_its_payout_and_where_to_look(here: Here) -> No
     facts = here("show", "june.csv.ledger", "r1", "--json").step("row")
     assert (shown.code, PHONE in shown.out) == (Exit.DONE, False)
     assert "Amount     XOF 1.07 by mtn_bj" in shown.out
-    assert "Attempts   503 201" in shown.out
+    assert "Answers    503 201" in shown.out
     assert "phone_number ***" in shown.out
     assert facts["reference"] in shown.out
     assert facts["payout_id"] in shown.out
@@ -46,9 +46,10 @@ def test_a_row_shows_its_attempts_its_payout_and_where_to_look(here: Here) -> No
     assert (facts["attempts"]["made"], facts["amount"], facts["state"]) == (2, "1.07", "CREATED")
     assert here("show", "june.csv.ledger", str(facts["reference"])).out == shown.out
     assert here("show", "june.csv.ledger", "1").out == shown.out
-    refused = here("show", "june.csv.ledger", "r2").out
-    assert "✗ State      refused; HTTP 422" in refused
-    assert "Inspector" not in refused
+    assert "Page       payments payouts watch june.csv.ledger" in shown.out
+    rejected = here("show", "june.csv.ledger", "r2").out
+    assert "✗ State      rejected; HTTP 422" in rejected
+    assert "Inspector" not in rejected
     assert "✗ State      created, failed; RECIPIENT_ERROR" in here("show", "june.csv.ledger", "r3").out
     assert "Attempts   one, which created it" in here("show", "june.csv.ledger", "r4").out
 
@@ -81,7 +82,7 @@ def test_many_attempts_are_shortened_in_the_middle(here: Here, monkeypatch: pyte
     monkeypatch.setattr(row, "_facts", given)
     printed = here("show", "june.csv.ledger", "r1").out
     assert "503 503 503 … (13 more) … 503 503 503 503 409" in printed
-    assert "409, an earlier answer again" in printed
+    assert "409 replayed" in printed
     assert "13 more" in printed.split("When")[1]
     assert "; last 2027-01-15 08:00:00 UTC" in printed
     assert "✗ State      in conflict" in printed

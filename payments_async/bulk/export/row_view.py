@@ -61,7 +61,7 @@ class RowView:
 
     @property
     def reason(self) -> str | None:
-        """Why it was refused, has failed or is in doubt, in the service's words; None without one."""
+        """Why it was rejected, has failed or is in doubt, in the service's words; None without one."""
         return ": ".join(filter(None, (self.failure_code, self.failure_message))) or None
 
     def facts(self) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class RowView:
 
 @attrs.frozen
 class RowsToLookAt:
-    """The rows that need a person: in doubt, in conflict, refused, or with a payout that failed."""
+    """The rows that need a person: in doubt, in conflict, rejected, or with a payout that failed."""
 
     rows: tuple[RowView, ...]
     """The first of them."""

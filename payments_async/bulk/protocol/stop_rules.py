@@ -157,7 +157,7 @@ def stop_reason(rules: StopRules, tally: Totals, *, amount: Decimal, currency: s
     decided = failed + tally.count(_S.CREATED)
     rate = rules.max_failure_rate
     if rate is not None and decided >= _ENOUGH and failed > decided * rate:
-        return f"{failed} of {decided} rows failed, more than --max-failure-rate allows"
+        return f"{failed} of {decided} rows rejected or in conflict, more than --max-failure-rate allows"
     return None
 
 

@@ -23,6 +23,8 @@ FOLDER: Final = Path(__file__).parent
 _LONG_NAME: Final = 40
 _SHORT: Final = (8, 6)
 """Signs of a long reference that are shown of its beginning and its end."""
+_SELDOM: Final = ("in conflict", "cancelled")
+"""Parts of the bar that are named only when there are such rows."""
 _WORKING: Final[Mapping[str, tuple[str, str]]] = {
     "waiting": ("wait", "waiting for rows in doubt"),
     "following": ("work", "following the payouts"),
@@ -34,7 +36,7 @@ _STATES: Final[Mapping[RowState, tuple[str, str]]] = {
     RowState.IN_FLIGHT: ("work", "under way"),
     RowState.CREATED: ("ok", "created"),
     RowState.REJECTED: ("bad", "rejected"),
-    RowState.CONFLICT: ("bad", "conflict"),
+    RowState.CONFLICT: ("bad", "in conflict"),
     RowState.IN_DOUBT: ("wait", "in doubt"),
     RowState.CANCELLED: ("idle", "cancelled"),
 }
@@ -152,10 +154,11 @@ def _state(now: BatchSnapshot) -> tuple[str, str]:
 
 def _ended(report: BatchReport, certificate: Mapping[str, Any] | None) -> tuple[str, str]:
     counts = report.counts
-    bad = report.failed + counts[RowState.REJECTED] + counts[RowState.CONFLICT]
     if report.complete:
-        if bad:
-            return "bad", f"complete, {counted(bad, 'row')} failed"
+        bad = [(report.failed, "failed"), (counts[RowState.REJECTED], "rejected")]
+        bad += [(counts[RowState.CONFLICT], "in conflict")]
+        if found := [f"{count:,} {word}" for count, word in bad if count]:
+            return "bad", f"complete, {', '.join(found)}"
         if certificate is not None:
             clean_one = bool(certificate["clean"])
             return ("ok", "complete and certified") if clean_one else ("bad", "complete, not confirmed")
@@ -197,10 +200,13 @@ def _parts(figures: BatchFigures) -> list[tuple[str, str, int]]:
         ("work", "not final yet", counts["created"] - arrived - failed),
         ("way", "under way", counts["in_flight"]),
         ("wait", "in doubt", counts["in_doubt"]),
-        ("bad", "failed", failed + counts["rejected"] + counts["conflict"]),
+        ("bad", "failed", failed),
+        ("bad", "rejected", counts["rejected"]),
+        ("bad", "in conflict", counts["conflict"]),
         ("idle", "not started", counts["new"]),
+        ("none", "cancelled", counts["cancelled"]),
     ]
-    return parts + ([("none", "cancelled", counts["cancelled"])] if counts["cancelled"] else [])
+    return [part for part in parts if part[2] or part[1] not in _SELDOM]
 
 
 def _line(row: RowView) -> dict[str, object]:

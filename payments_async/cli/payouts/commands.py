@@ -241,7 +241,7 @@ def retry_failed(
     """Make rows new again whose payouts failed for good; the next `run` pays them. Sends no payout.
 
     Each payout is read from the service first: only one that has ended without arriving is made new. With
-    --rejected it is the rows that the service refused, as they are: for when it would take them now. A live
+    --rejected it is the rejected rows, as they are: for when it would take them now. A live
     key asks for the total of these rows to be typed back.
     """
     from .reconcile import retry_failed
@@ -264,7 +264,7 @@ def run(
     Each row is paid at most once, whatever dies and whenever: stop it, kill it, run it again. The API key
     comes from PAYMENTS_API_KEY. A live key asks for the total to be typed back before the first payout.
 
-    Exit codes: 0 every row created and certified, 1 complete with rows refused, payouts that failed or a
+    Exit codes: 0 every row created and certified, 1 complete with rows rejected, payouts that failed or a
     list that does not confirm the ledger, 2 nothing can be sent until you fix what the message names, 3 rows
     in doubt, 75 stopped and the same command resumes, 130 Ctrl-C instead of the total.
 

@@ -175,7 +175,7 @@ class RunOptions:
     max_rows: Rows = None
     """Take no more rows than this, earlier runs included."""
     max_failure_rate: Share = None
-    """Take no more rows once more than this share failed: 0.05, or 5%."""
+    """Take no more rows once more than this share is rejected or in conflict: 0.05, or 5%."""
     concurrency: Concurrency = 256
     """Rows under way at a time, and connections. It bounds the speed: payouts a second x seconds until the
     service answers. 256 pay 1,000 a second at up to a quarter of a second each."""

@@ -27,7 +27,7 @@ _STATES: Final = {
     "IN_FLIGHT": "under way",
     "IN_DOUBT": "in doubt: what became of it is not known yet",
     "CREATED": "created",
-    "REJECTED": "refused",
+    "REJECTED": "rejected",
     "CONFLICT": "in conflict: its reference belongs to another payout",
     "CANCELLED": "cancelled",
 }
@@ -48,9 +48,9 @@ async def show_row(ledger: LedgerAddress, name: str, context: CommandContext) ->
     context.show.heading(ledger.label, f"row {facts['number']}")
     _show_facts(facts, context)
     _show_attempts(facts, context)
-    for label, address in (("Page", facts.get("page")), ("Inspector", inspector)):
-        if address:
-            context.show.step(label, str(address), good=None, wrap=False)
+    context.show.step("Page", ledger.command("watch"), good=None, wrap=False)
+    if inspector:
+        context.show.step("Inspector", inspector, good=None, wrap=False)
     return Exit.DONE
 
 
@@ -106,14 +106,14 @@ def _show_attempts(facts: Mapping[str, Any], context: CommandContext) -> None:
         at_once = "one, which created it" if facts["state"] == "CREATED" else "none is kept"
         context.show.step("Attempts", at_once if facts["first_sent"] else "none yet", good=None)
         return
-    context.show.step("Attempts", str(attempts), good=None, wrap=False)
+    context.show.step("Answers", str(attempts), good=None, wrap=False)
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name, justify in (("When", "left"), ("Answer", "left"), ("Took", "right")):
         table.add_column(name, justify="right" if justify == "right" else "left")
     for number, attempt in enumerate(attempts):
         if attempts.omitted and number == len(attempts.first):
             table.add_row(f"{attempts.omitted:,} more", "…", "", style="dim")
-        answer = clean(attempt.answer) + (", an earlier answer again" if attempt.replayed else "")
+        answer = clean(attempt.answer) + (" replayed" if attempt.replayed else "")
         style = "" if answer.startswith("2") else "yellow"
         table.add_row(_time(attempt.at), Text(answer, style), took_text(attempt.seconds))
     context.show.render(Padding(table, (0, 0, 1, 4), expand=False))

@@ -186,7 +186,7 @@ def test_failures_stop_a_run_once_there_are_enough_rows_to_tell() -> None:
     assert reason(rules, tally(REJECTED=19)) is None
     assert reason(rules, tally(REJECTED=1, CONFLICT=1, CREATED=18, NEW=80)) is None
     assert reason(rules, tally(REJECTED=2, CONFLICT=1, CREATED=17)) == (
-        "3 of 20 rows failed, more than --max-failure-rate allows"
+        "3 of 20 rows rejected or in conflict, more than --max-failure-rate allows"
     )
 
 

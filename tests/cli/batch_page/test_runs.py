@@ -239,7 +239,7 @@ def test_watch_shows_a_batch_in_a_database_at_rest_and_at_its_end(
     assert "<b>6</b> not started" in page
     assert here("run", "june.csv", *named).code == Exit.REFUSED
     page = watched_at_rest(here, *named)
-    for text in ("complete, 1 row failed", "Certified", "payments payouts watch --batch-id june", ">422<"):
+    for text in ("complete, 1 rejected", "Certified", "payments payouts watch --batch-id june", ">422<"):
         assert text in page
     for secret in (PASSWORD, PHONE):
         assert secret not in page
@@ -287,7 +287,7 @@ def test_an_opened_run_stays_on_its_terminal_until_ctrl_c_as_the_certificate(her
         (printed,) = re.findall(r"http\S+token=\w+", seen)
         browser, address = visit(link), printed.partition("?")[0]
         page = text_of(browser, address)
-        assert "complete, 1 row failed" in page
+        assert "complete, 1 rejected" in page
         assert "Certified" in page
         row = re.search(r'href="(/rows/4)"', page)
         assert row is not None

@@ -38,7 +38,7 @@ SHOWN = {
     "running": (
         "GHS 2,797,197.20 created of GHS 6,014,400.00 5,581 of 12,000 rows decided",
         "24 s left at 265 a second",
-        "5,120 arrived 402 not final yet 96 under way 0 in doubt 59 failed 6,323 not started",
+        "5,120 arrived 402 not final yet 96 under way 0 in doubt 59 failed 0 rejected 6,323 not started",
         "limit 1,000 a second · 1 × 429 · closed for 1.5 s",
         "p50 140 ms · p95 296 ms · p99 479 ms",
         "37 no answer",
@@ -60,10 +60,11 @@ SHOWN = {
         "503 timeout 201 … (4 more) … 503 timeout",
     ),
     "failed": (
-        "complete, 92 rows failed",
+        "complete, 50 failed, 40 rejected, 2 in conflict",
         "Certified",
         "Created GHS 5,989,340.00 of GHS 6,010,390.40",
-        "12,000: 11,950 created, 40 rejected, 2 conflict, 8 cancelled",
+        "12,000: 11,950 created, 40 rejected, 2 in conflict, 8 cancelled",
+        "50 failed 40 rejected 2 in conflict 0 not started 8 cancelled",
         "50 payouts failed for good",
         "2 in conflict · 40 rejected · 50 failed",
     ),

@@ -157,7 +157,7 @@ async def test_too_many_failures_stop_a_batch_at_the_next_renewal(database: str)
         await chunks.record([rejected(row) for row in rows[26:]])
         await ledger.record([rejected(row) for row in rows[27:]])
         await chunks.record([rejected(row) for row in (await chunks.claim(2)).rows])
-        reason = "5 of 32 rows failed, more than --max-failure-rate allows"
+        reason = "5 of 32 rows rejected or in conflict, more than --max-failure-rate allows"
         number = ledger.facts.batch.batch
         assert (await renew(ledger.database, worker(), leases)).stopped == {number: reason}
         assert (await chunks.claim(5)).rows == ()
