@@ -13,24 +13,13 @@ from ...bulk.ledger_errors import LedgerError
 from ...models._masking import clean
 from ...sandbox.common.host_check import own_hosts, refuse_foreign
 from ...sandbox.common.values import Answer, Request, Stream
-from ...sandbox.http.templates import PageFiles
+from ...sandbox.http.templates import PageFiles, console_headers
 from . import view
 from .access import PageAccess
 from .feed import BatchFeed
 from .source import PageElsewhere
 
-_POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-    "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
-)
-_HEADERS: Final = {
-    "Content-Security-Policy": _POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
+_HEADERS: Final = console_headers("'none'")
 _ROW: Final = re.compile(r"/rows/([0-9]{1,9})", re.ASCII)
 _CLOSED: Final = (
     "This page opens with the link that the command printed, once.\n"

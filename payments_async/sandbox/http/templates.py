@@ -25,6 +25,24 @@ _ASSET_HEADERS = {
 }
 
 
+def console_headers(forms: str) -> dict[str, str]:
+    """Headers of pages that load only what is their own and stand in no other site's.
+
+    `forms` is where forms may be sent, as a source of the Content-Security-Policy.
+    """
+    return {
+        "Content-Security-Policy": (
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+            f"form-action {forms}; base-uri 'none'; frame-ancestors 'none'"
+        ),
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "no-referrer",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "Cache-Control": "no-store",
+    }
+
+
 class PageFiles:
     """The folders `templates` and `assets` beside a module, read once and at once.
 

@@ -11,7 +11,7 @@ import attrs
 
 from ..common.operations import CONSOLE
 from ..common.values import Answer, Request
-from ..http.templates import PageFiles
+from ..http.templates import PageFiles, console_headers
 from .filters import FILTERS
 from .page_request import PageRequest
 from .pages import PAGES
@@ -19,18 +19,7 @@ from .pages import PAGES
 if TYPE_CHECKING:
     from .._controls import SandboxControls
 
-_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
-_HEADERS = {
-    "Content-Security-Policy": _POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
+_HEADERS = console_headers("'self'")
 _ASSETS = "assets/"
 FILES = PageFiles(Path(__file__).parent, CONSOLE + _ASSETS, {}, FILTERS)
 
