@@ -11,7 +11,7 @@ import pytest
 
 from payments_async.cli import _text, main
 from payments_async.cli._output import OutputConsole
-from payments_async.cli._text import print_message, text_width, wrapped
+from payments_async.cli._text import print_message, text_width, took_text, wrapped
 from payments_async.cli.sandbox import serve
 from payments_async.sandbox import Sandbox, SandboxLimits
 from tests.support.payout_command import environment_of, payouts_file
@@ -166,3 +166,20 @@ def plain(text: str) -> list[str]:
     for pattern, instead in ((r"[─│╭╮╰╯]", " "), (r"\b[0-9a-f]{32,}\b", "0"), (r"[0-9][0-9.,]*", "0")):
         text = re.sub(pattern, instead, text)
     return text.split()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0"),
+        (0.0004, "0.4 ms"),
+        (0.00168, "1.7 ms"),
+        (0.00996, "10 ms"),
+        (0.12, "120 ms"),
+        (0.9999, "1 s"),
+        (1.44, "1.4 s"),
+        (63.0, "63 s"),
+    ],
+)
+def test_times_are_short(seconds: float, text: str) -> None:
+    assert took_text(seconds) == text

@@ -14,6 +14,7 @@ from typing import Final
 import attrs
 
 from ...bulk.protocol.run_figures import BOUNDS, AnswerTimes, RunSeries, SeriesBucket
+from .._text import took_text
 from ..payouts.messages import counted
 from ..payouts.summary import duration_text
 
@@ -251,7 +252,7 @@ def time_chart(times: AnswerTimes) -> TimeChart | None:
         times.no_answer,
         _height(times.no_answer, top),
         round(HEIGHT * times.no_answer / top, 1),
-        [(name, time_text(seconds)) for name, seconds in found if seconds is not None],
+        [(name, took_text(seconds)) for name, seconds in found if seconds is not None],
         [(_class_text(low, high), count) for low, high, count in groups if count],
     )
 
@@ -287,7 +288,7 @@ def _time_ticks(groups: Sequence[tuple[float, float, int]], wide: float) -> list
         if x >= 0 and centre <= _LABELS and all(abs(centre - other) >= _APART for other in centres):
             found[time] = round(x, 2)
             centres.append(centre)
-    return [(x, time_text(time), "start" if x < _HALF else "middle") for time, x in sorted(found.items())]
+    return [(x, took_text(time), "start" if x < _HALF else "middle") for time, x in sorted(found.items())]
 
 
 def _place_of(seconds: float) -> float:
@@ -297,19 +298,8 @@ def _place_of(seconds: float) -> float:
 
 def _class_text(low: float, high: float) -> str:
     if high == math.inf:
-        return f"over {time_text(low)}"
-    return f"{time_text(low)} to {time_text(high)}" if low else f"up to {time_text(high)}"
-
-
-def time_text(seconds: float) -> str:
-    """`0`, `1.7 ms`, `120 ms`, `1.4 s`, `12 s`."""
-    if not seconds:
-        return "0"
-    if seconds < 0.00995:
-        return f"{seconds * 1000:.1f} ms".replace(".0 ms", " ms")
-    if seconds < 0.9995:
-        return f"{seconds * 1000:.0f} ms"
-    return f"{seconds:.1f} s".replace(".0 s", " s") if seconds < 10 else f"{seconds:.0f} s"
+        return f"over {took_text(low)}"
+    return f"{took_text(low)} to {took_text(high)}" if low else f"up to {took_text(high)}"
 
 
 def clock(at: float) -> str:

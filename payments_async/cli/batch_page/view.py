@@ -11,6 +11,7 @@ from ...bulk import BatchReport, RowState, RowView, RunSeries
 from ...bulk.protocol.records import HIDDEN
 from ...models._masking import clean
 from ...models.common import amount_text
+from .._text import took_text
 from ..payouts import messages
 from ..payouts.messages import counted
 from ..payouts.row import inspector_page
@@ -96,7 +97,7 @@ def row_context(now: BatchSnapshot, row: RowView) -> Context:
                 "day": charts.moment(each.at),
                 "answer": each.answer,
                 "tone": charts.attempt_tone(each.answer),
-                "seconds": charts.time_text(each.seconds),
+                "seconds": took_text(each.seconds),
                 "width": round(max(each.seconds / longest * 100, 1), 1),
                 "replayed": each.replayed,
                 "gap": row.attempts.omitted if place == len(row.attempts.first) - 1 else 0,

@@ -18,9 +18,9 @@ from ...bulk.protocol.run_figures import RowAttempts
 from ...models._masking import clean
 from ...models.common import amount_text
 from .._exit_codes import CommandEnded, Exit
+from .._text import took_text
 from .ledger_address import LedgerAddress
 from .session import CommandContext, open_batch
-from .summary import took_text
 
 _STATES: Final = {
     "NEW": "not started",

@@ -17,6 +17,7 @@ from ...bulk import BatchReport, Progress
 from ...bulk.protocol.run_figures import SpeedFigures
 from ...models.common import amount_text, grouped
 from .._output import FirstThatFits
+from .._text import took_text
 
 Money = Mapping[str, Decimal]
 """{currency: sum, major units}."""
@@ -171,11 +172,6 @@ def activity_text(activity: Mapping[str, Any] | None, since: float = 0.0) -> str
 def rate_text(per_second: float) -> str:
     """`1,135 a second`; below ten with a tenth."""
     return f"{per_second:,.1f} a second" if per_second < 10 else f"{per_second:,.0f} a second"
-
-
-def took_text(seconds: float) -> str:
-    """`4 ms`, `180 ms`, `1.4 s`: how long an answer took."""
-    return f"{max(seconds * 1000, 1):.0f} ms" if seconds < 0.9995 else duration_text(round(seconds, 1))
 
 
 def answers_text(speed: SpeedFigures) -> str:

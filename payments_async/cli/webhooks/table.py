@@ -11,7 +11,7 @@ from rich.cells import set_cell_size
 from rich.text import Text
 
 from ..._runtime import SYSTEM
-from .._text import text_width, wrapped
+from .._text import text_width, took_text, wrapped
 from .payload import ShownDelivery, quoted
 
 _ORDER: Final = ("Time", "Event", "Record", "Amount", "Status", "Reference", "Delivery", "Result", "Took")
@@ -81,13 +81,6 @@ def row(delivery: ShownDelivery, name: str, result: DeliveryResult, widths: Mapp
     start = _MARK + widths["Time"] + _GAP
     why = wrapped(f"{'':{start}}{result.problem}", text_width(), hang=start)
     return Text(f"  ✗ {line}\n{why}", "red")
-
-
-def took_text(seconds: float) -> str:
-    """`12 ms`, `1.2 s`."""
-    if seconds >= 1:
-        return f"{seconds:.1f} s"
-    return f"{seconds * 1000:.0f} ms" if seconds >= 0.001 else "<1 ms"
 
 
 def answer_text(place: str, status: int) -> str:

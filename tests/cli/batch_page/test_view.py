@@ -259,22 +259,6 @@ def test_the_axis_of_answer_times_has_round_times_at_their_place(
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.0004, "0.4 ms"),
-        (0.00168, "1.7 ms"),
-        (0.00996, "10 ms"),
-        (0.12, "120 ms"),
-        (0.9999, "1 s"),
-        (1.44, "1.4 s"),
-        (63.0, "63 s"),
-    ],
-)
-def test_times_are_short(seconds: float, text: str) -> None:
-    assert charts.time_text(seconds) == text
-
-
-@pytest.mark.parametrize(
     ("answer", "tone"),
     [("201", "ok"), ("422", "bad"), ("429", "wait"), ("503", "wait"), ("302", "idle"), ("timeout", "bad")],
 )
