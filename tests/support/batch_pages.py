@@ -232,6 +232,7 @@ class GivenSource:
     is_polled: bool = False
     error: Exception | None = None
     readings: int = 0
+    ledger: LedgerAddress = LEDGER
 
     async def snapshot(self) -> BatchSnapshot:
         self.readings += 1

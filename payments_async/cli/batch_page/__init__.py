@@ -7,6 +7,7 @@ feed          what pages are made of, read at most once a second; news
 http_server   pages and event streams over HTTP; imported with the first visitor, as all below
 site          which address shows what, and to whom
 access        one-time tickets, the cookie and the token
+browser       the person's browser
 address_file  `LEDGER.page.json`, and asking the run that wrote it
 source        the figures: of the run that holds the ledger, or read from one that nobody works on
 view, charts  what the templates show. Pure.

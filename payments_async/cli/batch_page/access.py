@@ -10,10 +10,12 @@ from typing import Final
 import attrs
 
 from ..._loopback import HOST
-from ..._runtime import SYSTEM
+from ..._runtime import SYSTEM, Runtime
 
 _MOST: Final = 32
 """Tickets that are kept until they are used; of more, the oldest are void."""
+_VALID: Final = 600.0
+"""Seconds in which a ticket can be used."""
 
 
 def _secret() -> str:
@@ -28,7 +30,9 @@ class PageAccess:
     token: str = attrs.field(factory=_secret, repr=False)
     """Commands of the same user read it from the file beside the ledger."""
     _session: str = attrs.field(factory=_secret, repr=False)
-    _tickets: list[str] = attrs.field(factory=list, repr=False)
+    _tickets: dict[str, float] = attrs.field(factory=dict, repr=False)
+    """{ticket: until when it can be used}, the oldest first."""
+    _runtime: Runtime = attrs.field(default=SYSTEM, repr=False)
 
     @property
     def origin(self) -> str:
@@ -38,15 +42,17 @@ class PageAccess:
     def new_address(self) -> str:
         """An address that opens the page once: it may stay in a history, or be seen among the processes."""
         ticket = _secret()
-        self._tickets = [*self._tickets, ticket][-_MOST:]
+        tickets = [*self._tickets.items(), (ticket, self._runtime.monotonic() + _VALID)]
+        self._tickets = dict(tickets[-_MOST:])
         return f"{self.origin}/?token={ticket}"
 
     def cookie_for(self, ticket: str) -> str | None:
         """The `Set-Cookie` for an unused ticket, which is used by this; None for any other."""
-        kept = [each for each in self._tickets if not _same(each, ticket)]
-        if len(kept) == len(self._tickets):
+        now = self._runtime.monotonic()
+        valid = {each: until for each, until in self._tickets.items() if until > now}
+        self._tickets = {each: until for each, until in valid.items() if not _same(each, ticket)}
+        if len(self._tickets) == len(valid):
             return None
-        self._tickets = kept
         return f"{self._cookie_name}={self._session}; HttpOnly; SameSite=Strict; Path=/"
 
     def is_visitor(self, headers: Mapping[str, str]) -> bool:

@@ -13,6 +13,7 @@ from .source import BatchSnapshot, PageElsewhere
 
 if TYPE_CHECKING:
     from ...bulk import RowView
+    from ..payouts.ledger_address import LedgerAddress
 
 _EVERY: Final = 1.0
 """Seconds between two readings, and between two pieces of news of a stream, at least."""
@@ -23,6 +24,10 @@ _LAST_LOOK: Final = 3.0
 
 class PageSource(Protocol):
     """Gives the figures of a batch."""
+
+    @property
+    def ledger(self) -> LedgerAddress:
+        """The ledger's address, with the batch's name where that is known."""
 
     @property
     def is_polled(self) -> bool:
@@ -45,6 +50,11 @@ class BatchFeed:
         self._over = asyncio.Event()
         self._reading: asyncio.Task[BatchSnapshot] | None = None
         self._read_at, self._read_version = 0.0, -1
+
+    @property
+    def ledger(self) -> LedgerAddress:
+        """The ledger whose figures are shown."""
+        return self._source.ledger
 
     def show(self, source: PageSource) -> None:
         """Show another source's figures from now on."""

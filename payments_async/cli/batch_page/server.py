@@ -35,11 +35,6 @@ class BatchPageServer:
         """True if it can be visited: there was a free port, it has not failed, and it is not closed."""
         return self._socket is not None
 
-    @property
-    def is_visited(self) -> bool:
-        """True if somebody has come."""
-        return self._starting is not None
-
     def start(self) -> None:
         """Wait for visitors."""
         if self._socket is not None:

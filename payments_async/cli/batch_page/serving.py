@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import sys
-import webbrowser
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 
 import attrs
 
 from ...bulk import PayoutBatch
-from ...bulk.ledger_errors import LedgerError
 from .._output import Show
 from ..payouts.ledger_address import LedgerAddress
 from ..payouts.progress import ProgressView
 from ..payouts.session import CommandContext
 from ..payouts.summary import BatchFigures
 from . import address_file
+from .browser import find_browser, open_in
 from .server import BatchPageServer
 from .source import LedgerSource, Phase, RunSource
 
@@ -77,8 +74,6 @@ class RunPage:
         try:
             yield
         finally:
-            with suppress(LedgerError):  # nothing was imported, or it was discarded
-                self.source.ledger = self.ledger.of_batch(batch.status().batch_id)
             self.withdraw()
             await self.source.end()
 
@@ -100,15 +95,17 @@ async def serving(
         context.show.step("Page", text, good=False, address=None, message=text)
 
     source = RunSource(ledger, os.path.basename(name))
-    page = RunPage(BatchPageServer(source, on_failure), source, ledger)
+    page, resting = RunPage(BatchPageServer(source, on_failure), source, ledger), LedgerSource(ledger)
     page.server.start()
     try:
         yield page
-        page.server.feed.show(LedgerSource(source.ledger, source.began))
+        resting.ledger, resting.began = source.ledger, source.began
+        page.server.feed.show(resting)
         if stays and page.server.is_open and context.console.is_terminal and not context.interrupts.reason:
             await until_stopped(page.server, context)
     finally:
         await page.server.close()
+        await resting.close()
 
 
 async def until_stopped(server: BatchPageServer, context: CommandContext) -> None:
@@ -119,17 +116,16 @@ async def until_stopped(server: BatchPageServer, context: CommandContext) -> Non
 
 
 async def open_page(server: BatchPageServer, show: Show) -> None:
-    """Open the page in the person's browser, if there is one, and show its address."""
+    """Open the page in the person's browser, if there is one, and show a link for another."""
     if not server.is_open:
         show.step("Page", "there is none: no port of 127.0.0.1 is free", good=False, address=None)
         return
-    await open_in_browser(server.access.new_address())
-    show.step("Page", server.access.new_address(), good=None, wrap=False, address=server.access.origin)
+    browser, access = await find_browser(), server.access
+    is_open = browser is not None and await open_in(browser, access.new_address())
+    show_link(show, access.new_address(), is_open=is_open, address=access.origin)
 
 
-async def open_in_browser(address: str) -> bool:
-    """Open an address in the person's browser. False where there is none that has a window."""
-    has_window = sys.platform in ("win32", "darwin") or bool(
-        {"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"} & os.environ.keys()
-    )
-    return has_window and await asyncio.to_thread(webbrowser.open, address)
+def show_link(show: Show, link: str, *, is_open: bool, **facts: object) -> None:
+    """Show a link, which opens the page once. `is_open`: a browser shows the page already."""
+    text = link if is_open else f"open this link in a browser, it works once: {link}"
+    show.step("Page", text, good=None, wrap=False, **facts)

@@ -21,11 +21,7 @@ from .source import PageElsewhere
 
 _HEADERS: Final = console_headers("'none'")
 _ROW: Final = re.compile(r"/rows/([0-9]{1,9})", re.ASCII)
-_CLOSED: Final = (
-    "This page opens with the link that the command printed, once.\n"
-    "`payments payouts watch LEDGER` opens it again.\n"
-)
-FILES: Final = PageFiles(view.FOLDER, "/assets/", {}, view.FILTERS)
+FILES: Final = PageFiles(view.FOLDER, "/assets/", {}, {})
 
 
 async def answer(feed: BatchFeed, access: PageAccess, request: Request) -> Answer | Stream:
@@ -38,9 +34,9 @@ async def answer(feed: BatchFeed, access: PageAccess, request: Request) -> Answe
     if request.path.startswith("/api/"):
         return await _command(feed, access, request, query)
     if "token" in query:
-        return _exchange(access, request, query["token"])
+        return _exchange(feed, access, request, query["token"])
     if not access.is_visitor(request.headers):
-        return _text(403, _CLOSED)
+        return _closed(feed)
     try:
         return await _page(feed, request)
     except PageElsewhere as found:
@@ -64,11 +60,17 @@ def _refusal(access: PageAccess, request: Request) -> Answer | None:
     return None
 
 
-def _exchange(access: PageAccess, request: Request, ticket: str) -> Answer:
+def _closed(feed: BatchFeed) -> Answer:
+    """For a browser without the cookie: what opens the page."""
+    again = f"`{clean(feed.ledger.command('watch'))}`"
+    return _text(403, f"A link to this page opens it once, within ten minutes.\n{again} makes another.\n")
+
+
+def _exchange(feed: BatchFeed, access: PageAccess, request: Request, ticket: str) -> Answer:
     """The cookie for a one-time ticket; a browser that has it already just goes on."""
     cookie = access.cookie_for(ticket)
     if cookie is None and not access.is_visitor(request.headers):
-        return _text(403, _CLOSED)
+        return _closed(feed)
     place = request.path if _ROW.fullmatch(request.path) else "/"  # never `//host`
     headers = {**_HEADERS, "Location": place} | ({"Set-Cookie": cookie} if cookie else {})
     return Answer(303, headers, b"")

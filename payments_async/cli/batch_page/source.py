@@ -14,8 +14,10 @@ import attrs
 
 from ..._runtime import SYSTEM
 from ...bulk import BatchReport, PayoutBatch, RowsToLookAt, RowView, RunSeries
+from ...bulk.ledger.ledger import SharedLedger
 from ...bulk.ledger_errors import LedgerError, LedgerLocked, LedgerMissing
 from ...bulk.protocol.records import Header
+from ..payouts.machines import views_in
 from ..payouts.session import open_batch
 from .address_file import ask_running
 
@@ -49,7 +51,7 @@ class BatchSnapshot:
     """Seconds since 1970."""
     ledger: LedgerAddress
     phase: Phase
-    """`ended`: nobody works on it here."""
+    """`ended`: nobody works on it."""
     name: str
     """The file's name, or the ledger's."""
     began: float | None = None
@@ -96,7 +98,7 @@ class RunSource:
             return BatchSnapshot(**facts)
         facts |= {"at": batch._session.moment().wall, "began": self.began}
         report = attrs.evolve(batch.status(), activity=batch._session.activity())
-        facts["ledger"] = self.ledger.of_batch(report.batch_id)
+        facts["ledger"] = self.ledger = self.ledger.of_batch(report.batch_id)
         return BatchSnapshot(
             **facts,
             header=batch._ledger.header,
@@ -137,13 +139,18 @@ class PageElsewhere(Exception):
 
 @attrs.define(eq=False)
 class LedgerSource:
-    """The figures of a ledger that nobody works on, which is opened for each reading, and free in between."""
+    """The figures of a ledger that this process does not work on.
+
+    A file is opened for each reading, and free in between; a database stays connected until `close`.
+    """
 
     ledger: LedgerAddress
     began: float | None = None
     """When the last run began, if that was the run that serves the page."""
     is_polled: bool = True
     _kept: tuple[object, BatchSnapshot] | None = None
+    _connected: PayoutBatch | None = None
+    _turn: asyncio.Lock = attrs.field(factory=asyncio.Lock)
 
     async def snapshot(self) -> BatchSnapshot:
         """The figures, read anew when the ledger's files have changed. Raises LedgerError, PageElsewhere."""
@@ -163,6 +170,10 @@ class LedgerSource:
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[PayoutBatch]:
+        if self.ledger.is_database:
+            async with self._turn, self._in_database() as batch:
+                yield batch
+            return
         try:
             async with open_batch(self.ledger) as batch:
                 yield batch
@@ -172,23 +183,54 @@ class LedgerSource:
                 raise
             raise PageElsewhere(locked.pid, found["url"]) from None
 
+    @asynccontextmanager
+    async def _in_database(self) -> AsyncIterator[PayoutBatch]:
+        """The batch as it is now. After a failure the next reading connects anew."""
+        try:
+            if self._connected is None:
+                self._connected = await open_batch(self.ledger).__aenter__()
+            else:
+                await self._connected.refresh()
+            yield self._connected
+        except LedgerError:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Disconnect from a database."""
+        batch, self._connected = self._connected, None
+        if batch is not None:
+            await batch.__aexit__()
+
 
 async def read_batch(ledger: LedgerAddress, batch: PayoutBatch, began: float | None) -> BatchSnapshot:
-    """Everything of an open batch that nobody works on here. Raises LedgerMissing without any rows."""
-    if batch._ledger.is_empty:
+    """Everything of an open batch that this process does not work on. Raises LedgerMissing without rows."""
+    stored, at = batch._ledger, SYSTEM.now().timestamp()
+    if stored.is_empty:
         raise LedgerMissing(ledger.shown, "holds no batch")
-    report = batch.status()
+    report, is_paid = batch.status(), False
+    if isinstance(stored, SharedLedger):
+        at, is_paid = stored.now(), not report.complete and await _has_workers(stored)
     return BatchSnapshot(
-        at=SYSTEM.now().timestamp(),
+        at=at,
         ledger=ledger,
-        phase="ended",
+        phase="working" if is_paid else "ended",
         name=os.path.basename(ledger.shown),
-        began=await batch._ledger.run_began() or began,
-        header=batch._ledger.header,
+        began=await stored.run_began() or began,
+        header=stored.header,
         report=report,
         details=await _details(batch),
         certificate=certificate_of(ledger, report),
     )
+
+
+async def _has_workers(ledger: SharedLedger) -> bool:
+    """True if a process, here or on another machine, holds rows of a batch in a database."""
+    from ...bulk.ledger.postgresql.ledger import PostgresLedger
+
+    assert isinstance(ledger, PostgresLedger)
+    views = await views_in(ledger.database, ledger.header.binding.batch_id)
+    return any(view.workers for view in views)
 
 
 async def _details(batch: PayoutBatch) -> LedgerDetails:

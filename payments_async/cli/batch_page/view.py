@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
@@ -322,6 +322,3 @@ def shortened(text: str) -> str:
     """A long reference without its middle: `nccuq4qo…aukiqa`."""
     begin, end = _SHORT
     return text if len(text) <= begin + end + 3 else f"{text[:begin]}…{text[-end:]}"
-
-
-FILTERS: Final[Mapping[str, Callable[..., str]]] = {}

@@ -7,8 +7,9 @@ from .._exit_codes import CommandEnded, Exit
 from ..payouts.ledger_address import LedgerAddress
 from ..payouts.session import CommandContext
 from .address_file import ask_running
+from .browser import find_browser, open_in
 from .server import BatchPageServer
-from .serving import open_in_browser, open_page, until_stopped
+from .serving import open_page, show_link, until_stopped
 from .source import LedgerSource, PageElsewhere
 
 
@@ -33,6 +34,7 @@ async def watch(ledger: LedgerAddress, context: CommandContext) -> Exit:
         await until_stopped(server, context)
     finally:
         await server.close()
+        await source.close()
     if failures:
         raise CommandEnded(
             f"the page: {failures[0]}; put that right, or install the package again", Exit.REFUSED
@@ -42,8 +44,10 @@ async def watch(ledger: LedgerAddress, context: CommandContext) -> Exit:
 
 async def _open_running(source: LedgerSource, found: PageElsewhere, context: CommandContext) -> Exit:
     """Open the page that the run of another process serves, and show a link for another browser."""
-    await open_in_browser(found.address)
-    another = await ask_running(source.ledger.text, found.pid, "/api/open")
+    browser, link = await find_browser(), found.address
+    is_open = browser is not None and await open_in(browser, link)
+    if is_open:
+        link = (await ask_running(source.ledger.text, found.pid, "/api/open") or {}).get("url", link)
     context.show.heading(source.ledger.label, f"process {found.pid} works on it and serves its page")
-    context.show.step("Page", str((another or {}).get("url", found.address)), good=None, wrap=False)
+    show_link(context.show, link, is_open=is_open)
     return Exit.DONE

@@ -17,6 +17,7 @@ from payments_async.cli.batch_page import site
 from payments_async.cli.batch_page.access import PageAccess
 from payments_async.cli.batch_page.server import BatchPageServer
 from tests.support.batch_pages import GivenSource, row, served, states
+from tests.support.jumping import JumpingRuntime
 
 PAGES = ("/", "/rows/41", "/events")
 
@@ -54,7 +55,7 @@ async def test_a_ticket_opens_the_page_once_and_the_cookie_keeps_it_open(page: B
     ticket = page.access.new_address().removeprefix(page.access.origin)
     async with browser(page) as mine, browser(page) as other:
         refused, text = await asked(mine, "/")
-        assert (refused.status, "payments payouts watch" in text) == (403, True)
+        assert (refused.status, "`payments payouts watch june.csv.ledger`" in text) == (403, True)
 
         opened, _ = await asked(mine, ticket)
         assert (opened.status, opened.headers["Location"]) == (303, "/")
@@ -155,6 +156,16 @@ async def test_without_jinja_the_page_says_what_to_install(
         answer, text = await asked(session, "/")
     assert answer.status == 503
     assert 'pip install "payments-sdk[sandbox]"' in text
+
+
+def test_a_ticket_is_valid_for_ten_minutes() -> None:
+    runtime = JumpingRuntime()
+    access = PageAccess(20_001, runtime=runtime)
+    early, late = (access.new_address().partition("token=")[2] for _ in range(2))
+    runtime.advance(599.0)
+    assert access.cookie_for(early) is not None
+    runtime.advance(2.0)
+    assert access.cookie_for(late) is None
 
 
 def test_no_secret_is_shown_and_old_tickets_are_void() -> None:

@@ -15,9 +15,10 @@ import threading
 import urllib.error
 import urllib.request
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
@@ -56,8 +57,13 @@ def here(here: Here, monkeypatch: pytest.MonkeyPatch) -> Here:
             file.write(f"{address}\n")
         return True
 
-    monkeypatch.setattr(webbrowser, "open", open_here)
+    set_browser(monkeypatch, open_here)
     return here
+
+
+def set_browser(monkeypatch: pytest.MonkeyPatch, opening: Callable[[str], bool]) -> None:
+    """Let this be what a browser does."""
+    monkeypatch.setattr(webbrowser, "get", lambda: SimpleNamespace(open=opening))
 
 
 def opened(here: Here) -> list[str]:
@@ -81,7 +87,9 @@ def text_of(browser: urllib.request.OpenerDirector, address: str) -> str:
         return str(answer.read().decode())
 
 
-def test_a_run_serves_its_page_and_watch_opens_it_and_serves_that_of_a_killed_one(here: Here) -> None:
+def test_a_run_serves_its_page_and_watch_opens_it_and_serves_that_of_a_killed_one(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
     here.sandbox.on("payouts.create").respond("slow:0.2s", times=2 * ROWS)
     file = here.folder / "june.csv.ledger.page.json"
     variables = environment_of(here.sandbox)
@@ -104,8 +112,15 @@ def test_a_run_serves_its_page_and_watch_opens_it_and_serves_that_of_a_killed_on
         assert found.token not in page
         with pytest.raises(urllib.error.HTTPError, match="403"):
             visit(link)
+        assert "in a browser" not in watched.out
         (printed,) = re.findall(r"http\S+token=\w+", watched.out)  # another, for another browser
         assert "created" in text_of(visit(printed), f"{found.address}/rows/1")
+
+        monkeypatch.delenv("BROWSER")
+        without = here("watch", "june.csv.ledger")
+        assert "open this link in a browser, it works once: http" in without.out
+        (printed,) = re.findall(r"http\S+token=\w+", without.out)
+        assert (len(opened(here)), "paying" in text_of(visit(printed), found.address)) == (1, True)
 
         kept = file.rename(here.folder / "kept")
         here("watch", "june.csv.ledger").assert_one_message(
@@ -113,6 +128,7 @@ def test_a_run_serves_its_page_and_watch_opens_it_and_serves_that_of_a_killed_on
         )
         here("watch", "nothing.ledger").assert_one_message(Exit.USAGE, "nothing.ledger", "is not there")
         kept.rename(file)
+        monkeypatch.setenv("BROWSER", "any")
         run.kill()
         run.communicate(timeout=20)
     killed = datetime.now(UTC)
@@ -212,7 +228,7 @@ def test_a_page_that_cannot_be_served_says_so_once_and_leaves_no_visitor_waiting
         return True
 
     monkeypatch.setattr(server, "_imported", broken)
-    monkeypatch.setattr(webbrowser, "open", visit_once)
+    set_browser(monkeypatch, visit_once)
     why = "it cannot be served (ImportError: cannot import name 'web')"
     if is_run:
         done = here("run", "june.csv", "--open", "--json")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from aiohttp import ClientSession, CookieJar
 from payments_async import AsyncPayments, Instrument, PayoutRequest
 from payments_async.bulk import PayoutBatch, RowState, RowsToLookAt
 from payments_async.bulk.ledger_errors import LedgerLocked, LedgerMissing
-from payments_async.cli.batch_page import address_file, source
+from payments_async.cli.batch_page import address_file, source, view
 from payments_async.cli.batch_page.source import LedgerSource, PageElsewhere, RunSource
 from payments_async.cli.payouts.ledger_address import LedgerAddress
 from payments_async.cli.payouts.session import open_batch
@@ -23,12 +23,18 @@ from payments_async.sandbox import Sandbox
 from tests.support.batch_pages import GivenSource, served, states
 
 
-@pytest_asyncio.fixture
-async def client() -> AsyncIterator[AsyncPayments]:
-    """At a sandbox."""
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    """A service."""
     with Sandbox() as sandbox:
-        async with AsyncPayments(sandbox.api_key, base_url=sandbox.base_url) as client:
-            yield client
+        yield sandbox
+
+
+@pytest_asyncio.fixture
+async def client(sandbox: Sandbox) -> AsyncIterator[AsyncPayments]:
+    """At the service."""
+    async with AsyncPayments(sandbox.api_key, base_url=sandbox.base_url) as client:
+        yield client
 
 
 @pytest.fixture
@@ -134,6 +140,37 @@ async def test_what_another_writes_as_soon_as_the_ledger_is_free_is_news(
     assert before is not None
     assert after is not None
     assert (before.complete, after.complete) == (False, True)
+
+
+async def test_a_page_of_a_batch_in_a_database_connects_once_and_sees_whether_it_is_paid(
+    client: AsyncPayments, payouts: list[PayoutRequest], database: str, sandbox: Sandbox
+) -> None:
+    address = LedgerAddress(database, "june")
+    watched = LedgerSource(address)
+    with pytest.raises(LedgerMissing):
+        await watched.snapshot()
+    sandbox.on("payouts.create").respond("hang", times=1)
+    async with PayoutBatch.open(database, client, batch_id="june") as batch:
+        await batch.load(payouts)
+        before = await watched.snapshot()
+        paying = asyncio.ensure_future(batch.run())
+        while (now := await watched.snapshot()).phase != "working":
+            assert not paying.done()
+        assert (before.phase, view.batch_context(now)["state"]) == ("ended", ("work", "paying"))
+        while now.report is None or now.report.counts[RowState.CREATED] < 2:
+            now = await watched.snapshot()
+        row = await watched.row(1)
+        batch.stop("enough")
+        paying.cancel()
+        await asyncio.wait([paying])
+        while (await watched.snapshot()).phase != "ended":
+            pass
+    assert row is not None
+    connected = watched._connected
+    assert connected is not None
+    assert connected._ledger.database.connections == 1  # type: ignore[attr-defined] # it is in a database
+    await watched.close()
+    await watched.close()
 
 
 async def test_a_ledger_that_is_busy_shows_its_figures_and_older_details(
