@@ -6,19 +6,18 @@ from operator import attrgetter
 
 from ..control_api.json_views import webhook_view
 from ..control_api.records import newest_payments, newest_payouts
-from ..records.emit_webhook import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
 from ..records.records import PAYOUT_STATES, PaymentRecord, PayoutRecord
 from ..webhooks import Webhook
 from . import cards
 from .lists import FilteredList, ListFilter, below, cut, filtered
 from .page_request import Context, PageRequest
+from .search import EVENTS
 
 _PAYMENTS = 10
 _IN_COLUMN = 7
 _IN_ONE_COLUMN = 18
 _WEBHOOKS = 25
 _MESSAGES = 12
-_EVENTS = (*PAYMENT_EVENTS, *ATTEMPT_EVENTS, *PAYOUT_EVENTS)
 _ID = attrgetter("id")
 _STATUS = attrgetter("status")
 _OF_PAYMENTS: tuple[ListFilter[PaymentRecord], ...] = (
@@ -78,7 +77,7 @@ def webhooks(page: PageRequest) -> Context:
     listed = filtered(every, _OF_WEBHOOKS, page.query, _ID)
     shown = cut(listed.left, _WEBHOOKS, _ID)
     views = [webhook_view(webhook) for webhook in shown.shown]
-    return {"webhooks": views, "list": shown, "form": listed, "total": len(every), "events": _EVENTS}
+    return {"webhooks": views, "list": shown, "form": listed, "total": len(every), "events": EVENTS}
 
 
 def phone(page: PageRequest) -> Context:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Protocol
@@ -115,12 +115,12 @@ def read_query(text: str) -> SearchQuery:
         return SearchQuery(faults=(f"A search has at most {LONGEST} characters, not {len(text):,}.",))
     terms: list[SearchTerm] = []
     faults: list[str] = []
-    text_of = lru_cache(1)(_text)  # which all words of a search ask for, entry by entry
-    for found in _TOKEN.finditer(text):
-        if not found[0]:
-            continue
+    tokens = [found for found in _TOKEN.finditer(text) if found[0]]
+    # several words look through one entry after the other, a single one as far as it has to
+    texts_of = _texts if len(tokens) == 1 else lru_cache(1)(lambda *of: tuple(_texts(*of)))
+    for found in tokens:
         try:
-            terms.append(_term(found[0], bool(found[1]), (found[2] or "").lower(), found[3], text_of))
+            terms.append(_term(found[0], bool(found[1]), (found[2] or "").lower(), found[3], texts_of))
         except UnknownWord as unknown:
             faults.append(f"{found[0]}: {unknown}.")
     if len(terms) > MOST:
@@ -128,7 +128,9 @@ def read_query(text: str) -> SearchQuery:
     return SearchQuery(tuple(terms), tuple(faults))
 
 
-def _term(text: str, excludes: bool, name: str, said: str, text_of: Callable[..., str]) -> SearchTerm:
+def _term(
+    text: str, excludes: bool, name: str, said: str, texts_of: Callable[..., Iterable[str]]
+) -> SearchTerm:
     quoted = said.startswith('"')
     if quoted and (len(said) < 2 or not said.endswith('"')):
         raise UnknownWord("the quotation mark is not closed")
@@ -141,7 +143,7 @@ def _term(text: str, excludes: bool, name: str, said: str, text_of: Callable[...
     if not name and not quoted and _is_status(value):
         name = "status"
     if not name:
-        test = _word(unescaped(value) if quoted else value, text_of)
+        test = _word(unescaped(value) if quoted else value, texts_of)
     elif name == "key" and quoted:
         test = _key(value, str)  # the key itself, in which capitals count
     else:
@@ -323,32 +325,33 @@ KINDS: Mapping[str, EntryTest] = {
 }
 
 
-def _text(item: Item, facts: RecordFacts) -> str:
-    """What is looked through for a word, in small letters: address, ids, event, bodies, the record's name."""
+def _texts(item: Item, facts: RecordFacts) -> Iterator[str]:
+    """What is looked through for a word, in small letters: address, ids, event, the record's name, bodies."""
     if isinstance(item, LoggedExchange):
         log, answer = item.log, item.answer
         said = (log.method, log.path, log.request_id, log.idempotency_key, log.operation, log.fault)
-        bodies = _small(item.body or b""), _small(answer.body if answer else b"")
-        return "\n".join([" ".join(filter(None, said)).lower(), *bodies])
-    record = _record(item)
-    state = item.after if isinstance(item, Change) else item.event
-    own = item.webhook_id if isinstance(item, WebhookTried) else ""
-    return f"{own} {record} {state} {facts.root(record)} {facts.name(record)}".lower()
+        yield " ".join(filter(None, said)).lower()
+        yield _small(item.body or b"")
+        yield _small(answer.body if answer else b"")
+    else:
+        record = _record(item)
+        state = item.after if isinstance(item, Change) else item.event
+        own = item.webhook_id if isinstance(item, WebhookTried) else ""
+        yield f"{own} {record} {state} {facts.root(record)} {facts.name(record)}".lower()
 
 
 def _small(body: bytes) -> str:
     return body.decode("utf-8", "replace").lower()
 
 
-def _word(value: str, text_of: Callable[..., str]) -> EntryTest:
+def _word(value: str, texts_of: Callable[..., Iterable[str]]) -> EntryTest:
     """The test for a text, as it is and as JSON writes it."""
     low = value.lower()
     ways = {low, *(json.dumps(text)[1:-1].lower() for text in (value, low))}
 
     def test(item: Item, facts: RecordFacts) -> bool:
-        text = text_of(item, facts)
         is_status = isinstance(item, LoggedExchange) and low == str(_http(item))
-        return is_status or any(one in text for one in ways)
+        return is_status or any(one in text for text in texts_of(item, facts) for one in ways)
 
     return test
 
@@ -376,9 +379,6 @@ TERMS: Mapping[str, TermKind] = {
 }
 _COSTLY = ("amount", "ref", "")
 """Terms that take long to test. They come last."""
-
-
-# --- parts --------------------------------------------------------------------------------------
 
 
 def _record(item: Item) -> str:
