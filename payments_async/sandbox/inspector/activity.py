@@ -7,7 +7,7 @@ record and moment. A webhook is one activity, however often it was tried.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import attrs
 
@@ -37,14 +37,17 @@ def activities(entries: Sequence[JournalEntry], root: Root) -> list[LogActivity]
     caused = _caused(entries)
     found: list[LogActivity] = []
     webhooks: dict[str, LogActivity] = {}
+    before: LogActivity | None = None
     for entry in entries:
         item = entry.item
         if isinstance(item, LoggedExchange):
-            found.append(_request(entry.seq, item, caused))
+            before = _request(entry.seq, item, caused)
+            found.append(before)
         elif isinstance(item, WebhookTried):
-            _try(entry.seq, item, webhooks, found)
-        elif isinstance(item, (Change, Delivery)) and entry.seq not in caused.taken:
-            _add(_open(found, entry.seq, item, root), item)
+            before = _try(entry.seq, item, webhooks, found)
+        elif entry.seq not in caused.taken:
+            before = _open(found, before, entry.seq, item, root)
+            _add(before, item)
     return sorted(found, key=lambda one: one.seq, reverse=True)
 
 
@@ -91,26 +94,30 @@ def _add(activity: LogActivity, item: Item) -> None:
         activity.deliveries.append(item)
 
 
-def _open(found: list[LogActivity], seq: int, item: Change | Delivery, root: Root) -> LogActivity:
-    """The newest activity if `item` belongs to it, else a new one."""
+def _open(
+    found: list[LogActivity], before: LogActivity | None, seq: int, item: Change | Delivery, root: Root
+) -> LogActivity:
+    """The activity of the entry before if `item` belongs to it, else a new one."""
     about = root(item.id if isinstance(item, Change) else item.record_id)
-    newest = found[-1] if found else None
     # a request's and a webhook's activity is closed: only a record's own has changes and no exchange
-    joins = newest is not None and newest.changes and not newest.exchange
-    if newest is None or not joins or (newest.root, newest.at) != (about, item.at):
-        newest = LogActivity(seq, item.at, about)
-        found.append(newest)
-    newest.seq = seq
-    return newest
+    joins = before is not None and before.changes and not before.exchange
+    if before is None or not joins or (before.root, before.at) != (about, item.at):
+        before = LogActivity(seq, item.at, about)
+        found.append(before)
+    before.seq = seq
+    return before
 
 
-def _try(seq: int, tried: WebhookTried, webhooks: dict[str, LogActivity], found: list[LogActivity]) -> None:
+def _try(
+    seq: int, tried: WebhookTried, webhooks: dict[str, LogActivity], found: list[LogActivity]
+) -> LogActivity:
     webhook = webhooks.get(tried.webhook_id)
     if webhook is None:
         webhook = webhooks[tried.webhook_id] = LogActivity(seq, tried.at, tried.record_id)
         found.append(webhook)
     webhook.seq, webhook.at = seq, tried.at
     webhook.tries.append(tried)
+    return webhook
 
 
 @attrs.frozen(eq=False)
@@ -144,8 +151,12 @@ class LogMatches:
 
     def count(self) -> int:
         """How many lines they are."""
-        walk = _Walk(self._root)
-        return sum(walk.begins_a_line(self._items[place]) for place in reversed(self._places))
+        walk, caused, lines = _Walk(self._root), set[int](), 0
+        for place in reversed(self._places):
+            if place not in caused:
+                lines += walk.lines(self._items[place])
+            caused.update(self._caused(place))
+        return lines + walk.end()
 
     def page(self, before: int, lines: int) -> LogPage:
         """So many lines below the number `before`, with what each request caused and all tries of a webhook.
@@ -160,15 +171,21 @@ class LogMatches:
         for place in reversed(self._places[:end]):
             item = items[place]
             if place not in chosen and _webhook(item) not in on_newer_pages:
-                lines -= walk.begins_a_line(item)
+                lines -= walk.lines(item)
                 if lines < 0:
                     break
                 chosen.add(place)
-            if isinstance(item, LoggedExchange):
-                right_before = range(max(0, place - item.caused), place)
-                chosen.update(one for one in right_before if _was_caused(items[one], item))
+            chosen.update(self._caused(place))
             end -= 1
         return self._cut(chosen, end, on_newer_pages)
+
+    def _caused(self, place: int) -> Iterable[int]:
+        """The places of what the request at this place caused; none for anything else."""
+        item = self._items[place]
+        if not isinstance(item, LoggedExchange):
+            return ()
+        right_before = range(max(0, place - item.caused), place)
+        return (one for one in right_before if _was_caused(self._items[one], item))
 
     def _cut(self, chosen: set[int], end: int, on_newer_pages: frozenset[str]) -> LogPage:
         items = self._items
@@ -182,27 +199,42 @@ class LogMatches:
 
 @attrs.define(eq=False)
 class _Walk:
-    """Counts lines from the newest entry to the oldest."""
+    """Counts lines from the newest entry to the oldest, as `activities` makes them."""
 
     root: Root
     webhooks: set[str] = attrs.field(factory=set)
     """Those whose line has begun."""
-    last: tuple[str, float] | None = None
+    _about: tuple[str, float] | None = None
     """The record and moment of the line that may go on."""
+    _has_change: bool = False
+    _due: int = 0
+    """Deliveries below the oldest change so far: they join an older change, else stand alone."""
 
-    def begins_a_line(self, item: Item) -> bool:
-        """True unless the entry belongs to a line that has begun."""
-        about = None
+    def lines(self, item: Item) -> int:
+        """How many more lines there are with this entry."""
+        about, more = None, 1
         if isinstance(item, WebhookTried):
-            begins = item.webhook_id not in self.webhooks
+            more = int(item.webhook_id not in self.webhooks)
             self.webhooks.add(item.webhook_id)
-        elif isinstance(item, LoggedExchange):
-            begins = True
-        else:
+        elif not isinstance(item, LoggedExchange):
             about = (self.root(item.id if isinstance(item, Change) else item.record_id), item.at)
-            begins = about != self.last
-        self.last = about
-        return begins
+        ended = 0 if about is not None and about == self._about else self.end()
+        self._about = about
+        return ended + (more if about is None else self._of_record(item))
+
+    def _of_record(self, item: Item) -> int:
+        if isinstance(item, Change):
+            more = 0 if self._has_change else 1 - self._due
+            self._has_change, self._due = True, 0
+            return more
+        self._due += 1
+        return 0 if self._has_change else 1
+
+    def end(self) -> int:
+        """How many lines there are besides, once the line that may go on has ended."""
+        alone = self._due if self._has_change else 0
+        self._about, self._has_change, self._due = None, False, 0
+        return alone
 
 
 def _webhook(item: Item) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from urllib.parse import parse_qs, quote_plus, urlsplit
 
@@ -14,7 +15,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from payments_async.sandbox import Answer, Change, Delivery, LoggedRequest, Sandbox
-from payments_async.sandbox._journal import Item, LoggedExchange, WebhookTried
+from payments_async.sandbox._journal import Item, JournalEntry, LoggedExchange, WebhookTried
+from payments_async.sandbox.inspector.activity import LogMatches, activities
 from payments_async.sandbox.inspector.filters import got, search_for
 from payments_async.sandbox.inspector.search import MOST, TERMS, read_query
 from tests.sandbox.inspector.test_log import log
@@ -45,11 +47,11 @@ class Known:
 
 def request(name: str, body: bytes = b"", answer: bytes = b"", **facts: object) -> LoggedExchange:
     usual: dict[str, object] = {"operation": "payouts.create", "status": 201, "idempotency_key": "Order-7"}
-    seconds, records = facts.pop("seconds", None), facts.pop("records", ())
+    seconds, records, caused = facts.pop("seconds", None), facts.pop("records", ()), facts.pop("caused", 0)
     usual |= {"replayed": False, "fault": None, "key": "f1a2", "method": "POST", "path": "/v1/payouts"}
     line = LoggedRequest(at=0.0, request_id=name, headers={}, **(usual | facts))  # type: ignore[arg-type]
     made = LoggedExchange(line, 0.0, body, Answer(line.status, {}, answer))
-    made.seconds, made.records = seconds, records  # type: ignore[assignment]
+    made.seconds, made.records, made.caused = seconds, records, caused  # type: ignore[assignment]
     return made
 
 
@@ -299,6 +301,53 @@ def test_tabs_are_terms_and_say_how_many_lines_they_have(sandbox: Sandbox, api: 
     assert 'find=r-1">All' in shown
     assert log(sandbox, "?find=is:request+is:failed") == log(sandbox, "?find=is:failed")
     assert log(sandbox, "?find=is:record+is:failed") == []
+
+
+def test_a_tab_counts_what_it_shows(sandbox: Sandbox, api: Api) -> None:
+    """Deliveries of one moment were counted as one line, a failure apart from the request that caused it."""
+    hook = {"webhook_url": "http://127.0.0.1:9/hook"}
+    payout = api.payout(**hook).data["id"]
+    for _ in range(3):
+        sandbox.forge(payout)
+    sandbox.settle(payout)
+    sandbox.forge(payout)
+    api.post("/payment/intents", {**TRIED, **hook, "metadata": {"sandbox_scenario": "complete after=1s"}})
+    sandbox.advance(1)
+    api.payout(scenario="lost_response", metadata={"sandbox_scenario": "fail:NO_FUNDS immediate"})
+    shown = page(sandbox)
+    for term, label in (("request", "Requests"), ("record", "Records"), ("webhook", "Webhooks")):
+        assert len(log(sandbox, f"?find=is:{term}")) == int(tabs(shown)[label]), label
+    assert len(log(sandbox, "?find=is:failed")) == int(tabs(shown)["Failed"]) == 1
+    for _ in range(100):
+        sandbox.forge(payout)
+    assert len(log(sandbox, "?find=is:webhook")) == len(log(sandbox)) == 24, "however many are due at once"
+    assert sum(map(len, walk(sandbox, "is:webhook"))) == int(tabs(page(sandbox))["Webhooks"])
+
+
+_KINDS: dict[str, Callable[[str, float], Item]] = {
+    "change": lambda name, at: Change(at, "payout", name, "pending", "processing"),
+    "due": lambda name, at: Delivery(at, "payout.created", name, "http://127.0.0.1:9/", b"{}"),
+    "tried": lambda name, at: WebhookTried(at, f"wh_{name}", name, "payout.created", 204, None),
+    "request": lambda name, at: request(name),
+    "cause": lambda name, at: request(name, caused=1),
+}
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(sorted(_KINDS)), st.sampled_from("ab"), st.sampled_from([0.0, 1.0])))
+)
+def test_lines_are_counted_as_they_are_made(kinds: list[tuple[str, str, float]]) -> None:
+    items = [_KINDS[kind](name, at) for kind, name, at in kinds]  # a request causes the entry before it
+    entries = [JournalEntry(seq, item) for seq, item in enumerate(items, 1)]
+    matches = LogMatches(items, 1, str, range(len(items)))
+    assert matches.count() == len(activities(entries, str))
+    pages, before = 0, len(items) + 1
+    seen: list[int] = []
+    while before and pages <= len(items):
+        found = matches.page(before, 2)
+        seen += [entry.seq for entry in found.entries]
+        pages, before = pages + 1, found.before
+    assert sorted(seen) == [entry.seq for entry in entries]
 
 
 def test_the_terms_are_explained_with_the_values_that_there_are(sandbox: Sandbox, api: Api) -> None:
