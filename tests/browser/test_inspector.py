@@ -131,8 +131,10 @@ async def test_the_overview_is_live_and_can_be_paused(sandbox: Sandbox, api: Api
     await shows(visitor, "/v1/payouts")
     await visitor.press("Pause")
     assert await visitor.page.locator("#live").inner_text() == "paused"
+    other = await visit(width=1440)
+    await look(other, sandbox)
     api.get("/payment/intents")
-    await visitor.page.wait_for_timeout(700)
+    await shows(other, "/v1/payment/intents")
     assert await visitor.page.get_by_text("/v1/payment/intents").count() == 0
     await visitor.press("Pause")
     await shows(visitor, "/v1/payment/intents")

@@ -22,6 +22,7 @@ from payments_async.sandbox._record_actions import find_payment
 from payments_async.sandbox.inspector.filters import ago, linked, middle, passed
 from payments_async.sandbox.records.payments import message_payer
 from payments_async.sandbox.webhooks.receiver_answers import ReceiverAnswers, receiver_answer
+from tests.sandbox.inspector.test_log import log
 from tests.sandbox.raw_requests import ATTEMPT, INTENT, Api
 
 DECLINED = "fail:CUSTOMER_DECLINED"
@@ -293,6 +294,8 @@ def test_a_payer_who_asks_for_another_message_is_seen(sandbox: Sandbox, api: Api
         "Service 00:00:00.000 attempt action_required",
         "Payer 00:00:20.000 +20 s Asks for another message",
     ]
+    (line, *_) = log(sandbox, "?find=is:record")
+    assert line == f"payment {payment.reference} attempt: payer asks for another message action_required"
 
 
 def test_a_strangers_request_with_the_same_idempotency_key_is_another(sandbox: Sandbox, api: Api) -> None:
