@@ -28,6 +28,11 @@ async def test_a_card_that_may_be_real_never_leaves_the_page_and_a_test_card_dec
     expiry = payer.page.get_by_label("Expiry date")
     await expiry.press_sequentially("٥١٠٥105")  # some digits as an Arabic keyboard has them
     assert await expiry.input_value() == ""
+    await expiry.press_sequentially("1229")
+    assert await expiry.input_value() == "12/29"
+    for key in ("Backspace", "Backspace", "Backspace", "3", "0"):
+        await expiry.press(key)
+    assert await expiry.input_value() == "12/30"
     await payer.choose("Mobile money")
     await payer.page.locator("#sandbox_mobile-phone").fill("+229 90 00 00 42")
     await payer.choose(CARD)

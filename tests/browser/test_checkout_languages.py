@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 
 from tests.browser.sales import Sale
@@ -20,9 +21,16 @@ async def test_a_payer_turns_to_arabic_on_a_phone_and_pays(sell: Callable[..., S
     await payer.open(sale.choosing("Mobile money"))
     assert "UTC" not in await payer.page.locator("footer time").inner_text()
     await payer.page.locator("[value=sandbox_mobile_code]").check()
+    typed = payer.page.locator("#sandbox_mobile_code-phone")
+    await typed.fill("0244 12")
     await payer.press("العربية")
     await payer.sees("كيف تود الدفع؟")
     assert await payer.page.locator("[value=sandbox_mobile_code]").is_checked(), "what was chosen stays"
+    assert await typed.input_value() == "0244 12", "and what was typed"
+    assert re.fullmatch(r".*\b\d\d:\d\d", await payer.page.locator("footer time").inner_text())
+    await payer.page.reload()
+    assert await payer.page.locator("[value=sandbox_mobile_code]").is_checked()
+    assert await typed.input_value() == "", "no form is sent again"
     circle, words = [await payer.page.evaluate(ENDS, f".option {part}") for part in ("input", ".words")]
     assert circle[0] > words[1], "the circles stand on the right"
     assert await payer.page.locator("footer .ahead").inner_text() == "خلال 60 دقيقة"

@@ -80,7 +80,7 @@ def settle_card(view: SessionView, attempt: AttemptRecord) -> None:
 
 
 def _choose(view: SessionView) -> Answer:
-    """Show the page anew for another country, where no script does it; what was typed stays."""
+    """Show the page anew for another country or in another language; what was typed stays."""
     if view.state not in PAYABLE:
         return show_state(view)
     return choosing(view, read_choice(view.session, view.form), view.form, [])

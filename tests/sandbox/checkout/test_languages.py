@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_async.sandbox.checkout.language import LANGUAGES, Text, language_of
-from tests.sandbox.checkout.test_pages import Read
+from tests.sandbox.checkout.test_pages import Read, visit
 from tests.sandbox.raw_requests import Api
 
 LTR = "en", "fr", "pt"
@@ -151,6 +151,28 @@ def test_a_payer_pays_in_arabic_without_javascript_and_reads_on_in_french() -> N
         assert sandbox.books.collected("XOF") == 1250
 
 
+def test_what_was_typed_stays_in_another_language_but_for_a_card_that_may_be_real() -> None:
+    sandbox = Sandbox(clock=VirtualClock.frozen())
+    payer = visit(Api(sandbox, sandbox.api_key), "complete")
+    page = payer.look("?country=BJ&method=sandbox_card")
+    (target,) = re.findall('formaction="[^"?]*([^"]+)" lang="fr"', page)
+    typed = {
+        "country": "GH",
+        "method": "sandbox_mobile",
+        "sandbox_mobile-phone": "0244 12",
+        "sandbox_bank_transfer-payer_name": "Ama Mensah",
+        "sandbox_card-number": "4242 4242 4242 4242",
+        "sandbox_card-expiry": "1229",
+    }
+    real = {"sandbox_card-cvc": "5105105105105100"}
+    answer = payer.send(html.unescape(target), **{**Read(page).filled, **typed, **real, "do": "choose"})
+    shown = answer.body.decode()
+    assert (answer.status, payer.attempts) == (200, 0)
+    assert '<html lang="fr"' in shown
+    assert {**Read(shown).filled, **typed, "sandbox_card-cvc": ""} == Read(shown).filled
+    assert "5105" not in shown
+
+
 def test_a_language_alone_in_the_address_chooses_nothing() -> None:
     sandbox = Sandbox(clock=VirtualClock.frozen())
     api = Api(sandbox, sandbox.api_key)
@@ -168,5 +190,5 @@ def test_a_language_alone_in_the_address_chooses_nothing() -> None:
         assert heading in sandbox.handle("GET", path + query).body.decode()
     again = sandbox.handle("GET", f"{path}?lang=fr&country=BJ").body.decode()
     assert "Comment souhaitez-vous payer" in again
-    assert f'href="{path}?country=BJ&amp;lang=ar"' in again
+    assert f'formaction="{path}?country=BJ&amp;lang=ar"' in again
     assert "Saldo guardado" in sandbox.handle("GET", f"{path}?lang=&country=BJ").body.decode()

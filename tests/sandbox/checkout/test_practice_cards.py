@@ -61,6 +61,8 @@ def test_the_number_decides_what_becomes_of_the_payment(api: Api, at: str, card:
         ({"number": "4242"}, NEVER),
         ({"number": ""}, "Enter a test number"),
         ({"expiry": "13/34"}, "Enter month and year, as in 12/34"),
+        ({"expiry": "1334"}, "Enter month and year, as in 12/34"),
+        ({"expiry": "129"}, "Enter month and year, as in 12/34"),
         ({"expiry": ""}, "Enter the expiry date"),
         ({"cvc": "12"}, "Enter the 3 digits on the back of the card"),
         ({"cvc": ""}, "Enter the CVC"),
@@ -81,6 +83,13 @@ def test_only_a_whole_test_card_is_taken(api: Api, given: dict[str, str], said: 
         assert {name: shown[name] for name in typed} == kept
     assert title(pages[0].body.decode()).startswith("Error: ")
     assert (payer.attempts, waiting.payment["status"]) == (1, "pending")
+
+
+@pytest.mark.parametrize("expiry", ["1229", "12 29", "12/29", "12/2029", "122029", "1 / 29", " 0129 "])
+def test_an_expiry_date_needs_no_slash(api: Api, expiry: str) -> None:
+    payer = visit(api)
+    payer.pay(CARD, **{**CARD_PAID, "expiry": expiry})
+    assert payer.collected == 50
 
 
 def test_a_number_that_may_be_real_is_in_no_page_journal_log_or_file(

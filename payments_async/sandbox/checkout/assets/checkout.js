@@ -14,7 +14,8 @@ const guard = (event) => {
     event.preventDefault();
     return;
   }
-  for (const input of form.querySelectorAll(".option > input:not(:checked) ~ .more input")) input.disabled = true;
+  const others = event.submitter?.value === "choose" ? [] : form.querySelectorAll(".option > input:not(:checked) ~ .more input");
+  for (const input of others) input.disabled = true;
   form.dataset.sent = "yes";
   event.submitter?.setAttribute("aria-disabled", "true");
 };
@@ -79,31 +80,23 @@ const follow = () => {
 };
 
 // --- numbers and times as the payer writes them --------------------------------------------------
-// The browser's own variant of the page's language: a payer in Britain reads 15:05, one in America 3:05 PM.
+// The browser's own variant of the page's language: a payer in Britain reads 15:05, one in America 3:05 PM. In the
+// other languages times have two digits and 24 hours, as the server writes them.
 const { lang } = document.documentElement;
 const locale = new Intl.Locale(navigator.languages.find((own) => own.split("-")[0] === lang) ?? (lang === "pt" ? "pt-PT" : lang), { numberingSystem: "latn" });
-const moment = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short", year: "numeric", hour: "numeric", minute: "2-digit" });
+const hour = lang === "en" ? { hour: "numeric" } : { hour: "2-digit", hourCycle: "h23" };
+const moment = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short", year: "numeric", ...hour, minute: "2-digit" });
 const countdown = new Intl.NumberFormat(locale, { style: "unit", unit: "second", unitDisplay: "long" });
 const ahead = new Intl.RelativeTimeFormat(locale);
 
 const inWords = (seconds) => {
-  const minutes = Math.max(1, Math.round(seconds / 60));
-  const hours = Math.round(minutes / 60);
-  if (minutes < 120) return ahead.format(minutes, "minute");
-  return hours < 48 ? ahead.format(hours, "hour") : ahead.format(Math.round(hours / 24), "day");
+  if (seconds < 7200) return ahead.format(Math.max(1, Math.round(seconds / 60)), "minute");
+  const hours = Math.round(seconds / 3600);
+  return seconds < 172800 ? ahead.format(hours, "hour") : ahead.format(Math.round(hours / 24), "day");
 };
 
 const localise = () => {
   for (const time of document.querySelectorAll("time")) time.textContent = moment.format(new Date(time.dateTime));
-};
-
-// Another language keeps what is chosen, which the script wrote into the address.
-const translate = ({ target }) => {
-  const link = target.closest(".languages a");
-  if (!link) return;
-  const here = new URL(location.href);
-  here.searchParams.set("lang", link.lang);
-  link.href = here.href;
 };
 
 // --- the time left -------------------------------------------------------------------------------
@@ -174,10 +167,12 @@ const refused = (form) => {
   return true;
 };
 
-const typedCard = ({ target }) => {
-  if ("card" in target.dataset && !refused(target.form) && target.value) {
-    target.form.querySelector(".never").hidden = true;
-  }
+const typedCard = ({ target, inputType }) => {
+  if (!("card" in target.dataset) || refused(target.form) || !target.value) return;
+  target.form.querySelector(".never").hidden = true;
+  const last = target.selectionStart === target.value.length;
+  if (!target.id.endsWith("-expiry") || !last || inputType?.startsWith("delete")) return;
+  target.value = target.value.replace(/^(0[1-9]|1[0-2])[ /]*/, "$1/"); // the slash comes by itself
 };
 
 const practise = (list) => {
@@ -282,6 +277,8 @@ const enhance = () => {
   localise();
   tick();
   enhanceCards(document);
+  // the answer to a form, as after a change of language: reloading it, or coming back to it, asks for the page alone
+  if (document.querySelector("#pay[data-posted]")) history.replaceState(null, "", address());
   for (const form of document.querySelectorAll("form[data-later]")) later(form);
   for (const list of document.querySelectorAll("[data-copy]")) copyable(list);
   for (const container of document.querySelectorAll("[data-mount]")) mount(container);
@@ -292,7 +289,6 @@ document.addEventListener("submit", guard);
 document.addEventListener("change", chose);
 document.addEventListener("input", typed);
 document.addEventListener("input", entered);
-document.addEventListener("click", translate);
 document.addEventListener("input", typedCard);
 setInterval(tick, 1000);
 document.addEventListener("visibilitychange", follow);
