@@ -275,6 +275,27 @@ def test_an_amount_is_shown_in_our_form_and_given_to_programs_as_it_came(
         assert read_delivery(json.dumps({"payout": {"amount": amount}}).encode()).money == money
 
 
+@pytest.mark.parametrize("columns", [80, 120, 200])
+def test_the_longest_event_is_whole_beside_an_aligned_result(
+    columns: int, meanwhile: Meanwhile, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    event = "payment.attempt.action_required"
+    record = "po_" + "1" * 21
+
+    def look(url: str) -> None:
+        for name in (event, "payout.failed"):
+            assert send(url, json.dumps({"event": name, "payout": {"id": record}}).encode()) == 200
+
+    monkeypatch.setenv("COLUMNS", str(columns))
+    meanwhile(look)
+    assert main(["webhooks", "listen"]) == Exit.DONE
+    head, long, short = capsys.readouterr().out.splitlines()[-3:]
+    assert f"  {event}  po_" in long
+    assert f"  {record}  " in short
+    assert head.index("Result") == long.index("received") == short.index("received")
+    assert len(long) <= columns
+
+
 def test_a_word_that_is_none_stands_in_quotes_and_in_its_column(
     meanwhile: Meanwhile, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

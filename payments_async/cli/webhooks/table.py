@@ -16,7 +16,9 @@ from .payload import ShownDelivery, quoted
 
 _ORDER: Final = ("Time", "Event", "Record", "Amount", "Status", "Reference", "Delivery", "Result", "Took")
 _ALWAYS: Final = {"Time": 8, "Event": 17, "Result": 8}
-_LONGEST_EVENT: Final = 26
+_LONGEST_EVENT: Final = 31
+_SHORT_RECORD: Final = 10
+"""What a long name of an event leaves to the record beside it."""
 _MORE: Final = (
     ("Took", 7, 7),
     ("Record", 12, 24),
@@ -75,12 +77,20 @@ def row(delivery: ShownDelivery, name: str, result: DeliveryResult, widths: Mapp
         "Result": answer,
         "Took": took_text(result.seconds),
     }
-    line = _line(cells, widths)
+    line = _line(cells, _with_whole_event(cells["Event"], widths))
     if not result.problem:
         return Text.assemble("  ", ("✓ ", "green"), line)
     start = _MARK + widths["Time"] + _GAP
     why = wrapped(f"{'':{start}}{result.problem}", text_width(), hang=start)
     return Text(f"  ✗ {line}\n{why}", "red")
+
+
+def _with_whole_event(event: str, widths: Mapping[str, int]) -> Mapping[str, int]:
+    """The widths of a line: a long name of an event takes room of the record, unless it is no name."""
+    over = min(len(event) - widths["Event"], widths.get("Record", 0) - _SHORT_RECORD)
+    if over <= 0 or event.startswith('"'):
+        return widths
+    return {**widths, "Event": widths["Event"] + over, "Record": widths["Record"] - over}
 
 
 def answer_text(place: str, status: int) -> str:
