@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from .ledger_errors import InputPaidElsewhere as InputPaidElsewhere
     from .ledger_errors import LedgerError as LedgerError
     from .ledger_errors import LedgerOfAnotherInput as LedgerOfAnotherInput
+    from .protocol.attempts import RowAttempt as RowAttempt
+    from .protocol.attempts import RowAttempts as RowAttempts
     from .protocol.payout_status import RowFate as RowFate
     from .protocol.records import CheckReport as CheckReport
     from .protocol.records import InputDifference as InputDifference
     from .protocol.recovery import OperatorCommand as OperatorCommand
     from .protocol.row_state import RowState as RowState
     from .protocol.run_figures import AnswerTimes as AnswerTimes
-    from .protocol.run_figures import RowAttempt as RowAttempt
-    from .protocol.run_figures import RowAttempts as RowAttempts
     from .protocol.run_figures import RunSeries as RunSeries
     from .protocol.run_figures import SeriesBucket as SeriesBucket
     from .reconcile.certificate import Audit as Audit
@@ -67,7 +67,8 @@ _HOMES = {
     "reconcile.recover": ("RecoveryReport",),
     "reconcile.retry_failed": ("LeftRow", "RetryReport"),
     "protocol.row_state": ("RowState",),
-    "protocol.run_figures": ("AnswerTimes", "RowAttempt", "RowAttempts", "RunSeries", "SeriesBucket"),
+    "protocol.attempts": ("RowAttempt", "RowAttempts"),
+    "protocol.run_figures": ("AnswerTimes", "RunSeries", "SeriesBucket"),
     "batch": ("PayoutBatch",),
     "errors": ("BatchIdRequired", "BulkError", "SourceErrors", "SourceUnreadable"),
     "ledger_errors": ("InputPaidElsewhere", "LedgerError", "LedgerOfAnotherInput"),

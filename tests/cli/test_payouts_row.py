@@ -9,7 +9,7 @@ import pytest
 
 from payments_async import AsyncPayments
 from payments_async.bulk import PayoutBatch, RowAttempt, RowAttempts
-from payments_async.bulk.protocol.run_figures import one_attempt
+from payments_async.bulk.protocol.attempts import one_attempt
 from payments_async.cli._exit_codes import CommandEnded, Exit
 from payments_async.cli._output import JsonLines, OutputConsole
 from payments_async.cli.batch_page import address_file

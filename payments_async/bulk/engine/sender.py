@@ -12,6 +12,7 @@ from ..protocol import row_state
 from ..protocol.attempts import (
     STEPS,
     Kind,
+    RowAttempt,
     SendBlock,
     Step,
     after_attempt,
@@ -24,7 +25,7 @@ from ..protocol.identifiers import body_hash
 from ..protocol.records import LedgerRow, Resend, RowOutcome
 from ..protocol.responses import Posted, why_of
 from ..protocol.rows_in_doubt import Action, at_start
-from ..protocol.run_figures import RowAttempt, ending_of
+from ..protocol.run_figures import ending_of
 from ..protocol.stop_rules import Stop
 from .doubt_queue import BackOff, UnresolvedRow
 from .recorder import Recorder

@@ -11,9 +11,9 @@ import attrs
 
 from ..ledger.ledger import Ledger
 from ..loading.differences import shown_key, shown_reference
+from ..protocol.attempts import NO_ATTEMPTS, RowAttempts
 from ..protocol.records import IntentTimes, LedgerRow
 from ..protocol.row_state import RowState
-from ..protocol.run_figures import NO_ATTEMPTS, RowAttempts
 from .rows import record
 
 _LOOKED_AT: Final = (RowState.IN_DOUBT, RowState.CONFLICT, RowState.REJECTED)

@@ -31,6 +31,7 @@ from ..ledger_errors import (
     LedgerOfAnotherInput,
     LedgerOfAnotherKey,
 )
+from ..protocol.attempts import RowAttempts
 from ..protocol.records import (
     Awaited,
     Binding,
@@ -47,7 +48,7 @@ from ..protocol.records import (
 )
 from ..protocol.recovery import LossState
 from ..protocol.row_state import RowState
-from ..protocol.run_figures import RowAttempts, RunFigures, RunSeries
+from ..protocol.run_figures import RunFigures, RunSeries
 from ..protocol.stop_rules import StopRules
 from .run_recorder import RunRecorder
 

@@ -9,17 +9,14 @@ from contextlib import contextmanager
 from typing import Final
 
 from ..ledger_errors import LedgerDamaged, LedgerError
+from ..protocol.attempts import NO_ATTEMPTS, RowAttempt, RowAttempts, one_attempt
 from ..protocol.run_figures import (
     BOUNDS,
-    NO_ATTEMPTS,
     AnswerTimes,
     Ending,
-    RowAttempt,
-    RowAttempts,
     RunFigures,
     RunSeries,
     SeriesBucket,
-    one_attempt,
     time_class,
 )
 

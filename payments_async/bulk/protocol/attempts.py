@@ -1,14 +1,15 @@
-"""Decides if a row may be sent, and the step after an attempt. Pure (Errors; Limits; gaps Q, R, S).
+"""Decides if a row may be sent, and the step after an attempt; attempts as readers see them. Pure.
 
-The client reports what the attempt proves (`Attempt.verdict`). That is not the row's verdict: a refusal after
-an attempt in doubt says nothing of that one.
+Rules: Errors; Limits; gaps Q, R, S. The client reports what the attempt proves (`Attempt.verdict`). That is
+not the row's verdict: a refusal after an attempt in doubt says nothing of that one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import Final, Literal
+from typing import Any, Final, Literal, Self
 
 import attrs
 
@@ -171,3 +172,87 @@ def after_attempt(reply: AttemptReply, *, doubt: bool, tries_left: int) -> Step:
 def _after_tries(reply: AttemptReply) -> Step:
     """Decide the step when no tries are left. A replayed answer stays for 24 hours; others may change."""
     return Step.RESOLVE if reply.replayed else Step.LATER
+
+
+# What a ledger keeps of them for readers: it decides nothing
+
+KEPT_FIRST: Final = 3
+KEPT_LAST: Final = 5
+"""Attempts of a row that are kept: so many of the first, and so many of the last."""
+
+
+@attrs.frozen
+class RowAttempt:
+    """One request that was sent for a row."""
+
+    at: float
+    """Seconds since 1970 when it ended."""
+    answer: str
+    """The status, or what happened in a word: `201`, `503`, `timeout`."""
+    seconds: float = 0.0
+    """Seconds from sending to the answer, or to the failure."""
+    replayed: bool = False
+    """True if the service gave the answer to an earlier request again."""
+
+    @classmethod
+    def read(cls, facts: Mapping[str, Any]) -> Self:
+        """Parse the JSON values of one; other values are left out. Raises KeyError, TypeError, ValueError."""
+        return cls(float(facts["at"]), str(facts["answer"]), float(facts["seconds"]), bool(facts["replayed"]))
+
+
+@attrs.frozen
+class RowAttempts:
+    """The attempts of a row: the first and the last ones. None are kept of a row that was created at once."""
+
+    made: int = 0
+    """How many there were."""
+    first: tuple[RowAttempt, ...] = ()
+    last: tuple[RowAttempt, ...] = ()
+    """The last ones that are not among the first."""
+
+    @property
+    def omitted(self) -> int:
+        """How many between the first and the last are not kept."""
+        return self.made - len(self.first) - len(self.last)
+
+    def __add__(self, later: RowAttempts) -> RowAttempts:
+        """Add later attempts."""
+        room = KEPT_FIRST - len(self.first)
+        first = (*self.first, *later.first[:room])
+        last = (*self.last, *later.first[room:], *later.last)
+        return RowAttempts(self.made + later.made, first, last[-KEPT_LAST:])
+
+    def __iter__(self) -> Iterator[RowAttempt]:
+        yield from self.first
+        yield from self.last
+
+    def __str__(self) -> str:
+        """`503 503 201`; with `… (12 more) …` where some are not kept."""
+        gap = [f"… ({self.omitted:,} more) …"] if self.omitted else []
+        return " ".join([*(each.answer for each in self.first), *gap, *(each.answer for each in self.last)])
+
+    def facts(self) -> dict[str, Any]:
+        """The same as JSON values."""
+        return attrs.asdict(self)
+
+    @classmethod
+    def read(cls, facts: Mapping[str, Any]) -> Self:
+        """Parse what `facts` wrote. Raises KeyError, TypeError, ValueError."""
+        first, last = (tuple(map(RowAttempt.read, facts[part])) for part in ("first", "last"))
+        return cls(int(facts["made"]), first, last)
+
+    @classmethod
+    def of_text(cls, text: str) -> Self:
+        """Parse what a ledger has stored; no attempts where that cannot be read."""
+        try:
+            return cls.read(json.loads(text))
+        except (TypeError, ValueError, ArithmeticError, LookupError, RecursionError):
+            return cls()
+
+
+NO_ATTEMPTS: Final = RowAttempts()
+
+
+def one_attempt(attempt: RowAttempt) -> RowAttempts:
+    """Make the attempts of a row that had one."""
+    return RowAttempts(1, (attempt,))

@@ -1,22 +1,21 @@
-"""The figures of a run: answers second by second, a histogram of answer times, the attempts of a row. Pure.
+"""The figures of a run: answers second by second, a histogram of answer times. Pure.
 
 They show how a run went and decide nothing: what is known of a row, and so of money, is in the row. All are
 bounded. A series has one bucket for each second in which something happened, and wider ones once there are
-too many; of a row's attempts the first and the last are kept.
+too many.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Final, Literal, Self
 
 import attrs
 
-from .attempts import AttemptReply
+from .attempts import NO_ATTEMPTS, AttemptReply, RowAttempts
 
 MOST_BUCKETS: Final = 3600
 """Buckets of a series: an hour in seconds, two in buckets of two seconds, and so on."""
@@ -28,9 +27,6 @@ BOUNDS: Final[tuple[float, ...]] = tuple(
     _LEAST * 2.0 ** (number / _OCTAVE) for number in range(17 * _OCTAVE + 1)
 )
 """Upper bounds of the classes of answer times in seconds, from 1 ms to 131 s: four for each doubling."""
-KEPT_FIRST: Final = 3
-KEPT_LAST: Final = 5
-"""Attempts of a row that are kept: so many of the first, and so many of the last."""
 
 
 Ending = Literal["created", "refused", "failed", "no_answer"]
@@ -304,78 +300,6 @@ class SpeedFigures:
 
 
 @attrs.frozen
-class RowAttempt:
-    """One request that was sent for a row."""
-
-    at: float
-    """Seconds since 1970 when it ended."""
-    answer: str
-    """The status, or what happened in a word: `201`, `503`, `timeout`."""
-    seconds: float = 0.0
-    """Seconds from sending to the answer, or to the failure."""
-    replayed: bool = False
-    """True if the service gave the answer to an earlier request again."""
-
-    @classmethod
-    def read(cls, facts: Mapping[str, Any]) -> Self:
-        """Parse the JSON values of one; other values are left out. Raises KeyError, TypeError, ValueError."""
-        return cls(float(facts["at"]), str(facts["answer"]), float(facts["seconds"]), bool(facts["replayed"]))
-
-
-@attrs.frozen
-class RowAttempts:
-    """The attempts of a row: the first and the last ones. None are kept of a row that was created at once."""
-
-    made: int = 0
-    """How many there were."""
-    first: tuple[RowAttempt, ...] = ()
-    last: tuple[RowAttempt, ...] = ()
-    """The last ones that are not among the first."""
-
-    @property
-    def omitted(self) -> int:
-        """How many between the first and the last are not kept."""
-        return self.made - len(self.first) - len(self.last)
-
-    def __add__(self, later: RowAttempts) -> RowAttempts:
-        """Add later attempts."""
-        room = KEPT_FIRST - len(self.first)
-        first = (*self.first, *later.first[:room])
-        last = (*self.last, *later.first[room:], *later.last)
-        return RowAttempts(self.made + later.made, first, last[-KEPT_LAST:])
-
-    def __iter__(self) -> Iterator[RowAttempt]:
-        yield from self.first
-        yield from self.last
-
-    def __str__(self) -> str:
-        """`503 503 201`; with `… (12 more) …` where some are not kept."""
-        gap = [f"… ({self.omitted:,} more) …"] if self.omitted else []
-        return " ".join([*(each.answer for each in self.first), *gap, *(each.answer for each in self.last)])
-
-    def facts(self) -> dict[str, Any]:
-        """The same as JSON values."""
-        return attrs.asdict(self)
-
-    @classmethod
-    def read(cls, facts: Mapping[str, Any]) -> Self:
-        """Parse what `facts` wrote. Raises KeyError, TypeError, ValueError."""
-        first, last = (tuple(map(RowAttempt.read, facts[part])) for part in ("first", "last"))
-        return cls(int(facts["made"]), first, last)
-
-    @classmethod
-    def of_text(cls, text: str) -> Self:
-        """Parse what a ledger has stored; no attempts where that cannot be read."""
-        try:
-            return cls.read(json.loads(text))
-        except (TypeError, ValueError, ArithmeticError, LookupError, RecursionError):
-            return cls()
-
-
-NO_ATTEMPTS: Final = RowAttempts()
-
-
-@attrs.frozen
 class RunFigures:
     """What a ledger stores of a run, or of a part of one."""
 
@@ -394,8 +318,3 @@ class RunFigures:
             number: self.attempts.get(number, NO_ATTEMPTS) + added for number, added in later.attempts.items()
         }
         return RunFigures(self.series + later.series, {**self.attempts, **attempts})
-
-
-def one_attempt(attempt: RowAttempt) -> RowAttempts:
-    """Make the attempts of a row that had one."""
-    return RowAttempts(1, (attempt,))

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...bulk.ledger_errors import LedgerLocked
-from ...bulk.protocol.run_figures import RowAttempts
+from ...bulk.protocol.attempts import RowAttempts
 from ...models._masking import clean
 from ...models.common import amount_text
 from .._exit_codes import CommandEnded, Exit

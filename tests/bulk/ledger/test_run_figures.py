@@ -11,8 +11,9 @@ from payments_async.bulk.ledger.postgresql import run_figures as in_database
 from payments_async.bulk.ledger.run_recorder import RunRecorder
 from payments_async.bulk.ledger.sqlite import run_figures as in_file
 from payments_async.bulk.ledger_errors import LedgerError
+from payments_async.bulk.protocol.attempts import RowAttempt
 from payments_async.bulk.protocol.row_state import RowState
-from payments_async.bulk.protocol.run_figures import MOST_BUCKETS, RowAttempt, RunSeries, SeriesBucket
+from payments_async.bulk.protocol.run_figures import MOST_BUCKETS, RunSeries, SeriesBucket
 from tests.support.ledgers import Clock, created
 from tests.support.places import BOTH, Place, begun, opened
 

@@ -6,15 +6,8 @@ import pytest
 
 from payments_async.bulk.ledger.run_recorder import RunRecorder
 from payments_async.bulk.ledger_errors import LedgerUnavailable
-from payments_async.bulk.protocol.attempts import AttemptReply
-from payments_async.bulk.protocol.run_figures import (
-    NO_ATTEMPTS,
-    RowAttempt,
-    RunFigures,
-    SeriesBucket,
-    ending_of,
-    one_attempt,
-)
+from payments_async.bulk.protocol.attempts import NO_ATTEMPTS, AttemptReply, RowAttempt, one_attempt
+from payments_async.bulk.protocol.run_figures import RunFigures, SeriesBucket, ending_of
 
 _503 = RowAttempt(100.2, "503", 0.1)
 _201 = RowAttempt(101.2, "201", 0.2)

@@ -8,15 +8,13 @@ from typing import Final
 
 import pytest
 
+from payments_async.bulk.protocol.attempts import RowAttempt, RowAttempts, one_attempt
 from payments_async.bulk.protocol.run_figures import (
     BOUNDS,
     AnswerTimes,
-    RowAttempt,
-    RowAttempts,
     RunSeries,
     SeriesBucket,
     SpeedFigures,
-    one_attempt,
     time_class,
 )
 

@@ -15,6 +15,7 @@ from ...ledger_errors import (
     LedgerRefused,
 )
 from ...protocol import transitions
+from ...protocol.attempts import RowAttempts
 from ...protocol.clocks import Timestamps
 from ...protocol.records import (
     Awaited,
@@ -32,7 +33,7 @@ from ...protocol.records import (
 )
 from ...protocol.recovery import LossState, Standbys
 from ...protocol.row_state import UNFINISHED, RowState
-from ...protocol.run_figures import RowAttempts, RunFigures, RunSeries
+from ...protocol.run_figures import RunFigures, RunSeries
 from ...protocol.stop_rules import StopRules
 from ..ledger import Edits, SharedLedger
 from ..run_recorder import RunRecorder

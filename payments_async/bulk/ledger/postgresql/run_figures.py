@@ -11,13 +11,12 @@ from collections.abc import Collection, Mapping
 from typing import Final
 from zlib import crc32
 
+from ...protocol.attempts import NO_ATTEMPTS, RowAttempts
 from ...protocol.run_figures import (
     BOUNDS,
     MOST_BUCKETS,
-    NO_ATTEMPTS,
     SHORTENED,
     AnswerTimes,
-    RowAttempts,
     RunFigures,
     RunSeries,
     SeriesBucket,

@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.schema import CreateTable
 
 from ...ledger_errors import InputPaidElsewhere, LedgerDamaged, LedgerMissing, LedgerNewer
+from ...protocol.attempts import RowAttempts
 from ...protocol.clocks import Timestamps
 from ...protocol.records import (
     Awaited,
@@ -23,7 +24,7 @@ from ...protocol.records import (
     StateTotals,
 )
 from ...protocol.row_state import UNFINISHED, RowState
-from ...protocol.run_figures import RowAttempts, RunSeries, SpeedFigures
+from ...protocol.run_figures import RunSeries, SpeedFigures
 from ..ledger import Ledger
 from ..run_recorder import RunRecorder
 from . import check as _check

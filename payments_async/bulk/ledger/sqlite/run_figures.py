@@ -11,13 +11,12 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.schema import CreateTable
 
+from ...protocol.attempts import NO_ATTEMPTS, RowAttempts
 from ...protocol.run_figures import (
     BOUNDS,
     MOST_BUCKETS,
-    NO_ATTEMPTS,
     SHORTENED,
     AnswerTimes,
-    RowAttempts,
     RunFigures,
     RunSeries,
     SeriesBucket,

@@ -25,9 +25,9 @@ from payments_async.bulk.ledger_errors import (
     LedgerUnavailable,
     RightsMissing,
 )
+from payments_async.bulk.protocol.attempts import RowAttempt
 from payments_async.bulk.protocol.records import NewRow
 from payments_async.bulk.protocol.row_state import RowState
-from payments_async.bulk.protocol.run_figures import RowAttempt
 from payments_async.bulk.protocol.transitions import fresh
 from tests.support.databases import (
     batch,

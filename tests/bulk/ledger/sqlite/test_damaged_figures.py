@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
-from payments_async.bulk.protocol.run_figures import RowAttempt, RunSeries
+from payments_async.bulk.protocol.attempts import RowAttempt
+from payments_async.bulk.protocol.run_figures import RunSeries
 from tests.support.ledgers import Clock, begun, created
 
 _AT = 1_800_000_100.0
