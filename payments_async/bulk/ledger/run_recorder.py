@@ -74,7 +74,7 @@ class RunRecorder:
     ) -> Mapping[int, RowAttempts]:
         """Add the attempts of these rows that are not stored yet to the stored ones."""
         pending = {number: self._attempts[number] for number in numbers if number in self._attempts}
-        return {**stored, **{n: stored.get(n, NO_ATTEMPTS) + added for n, added in pending.items()}}
+        return {**stored, **RunFigures(attempts=pending).attempts_after(stored)}
 
     def due(self, at: float) -> RunFigures | None:
         """Take the figures to store with a commit now; None when the last ones were stored just before."""

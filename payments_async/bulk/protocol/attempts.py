@@ -241,6 +241,11 @@ class RowAttempts:
         first, last = (tuple(map(RowAttempt.read, facts[part])) for part in ("first", "last"))
         return cls(int(facts["made"]), first, last)
 
+    @property
+    def text(self) -> str:
+        """The same as JSON text, for a ledger to store."""
+        return json.dumps(self.facts())
+
     @classmethod
     def of_text(cls, text: str) -> Self:
         """Parse what a ledger has stored; no attempts where that cannot be read."""

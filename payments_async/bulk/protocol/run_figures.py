@@ -11,7 +11,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self, get_args
 
 import attrs
 
@@ -31,6 +31,9 @@ BOUNDS: Final[tuple[float, ...]] = tuple(
 
 Ending = Literal["created", "refused", "failed", "no_answer"]
 """How a request ended: as the fields of a `SeriesBucket`."""
+ENDINGS: Final[tuple[Ending, ...]] = get_args(Ending)
+_NO_ANSWER: Final = -1
+"""The class, in what a ledger stores, of requests without an answer."""
 
 
 def ending_of(reply: AttemptReply) -> Ending:
@@ -115,6 +118,17 @@ class AnswerTimes:
     """Answers in each class: up to `BOUNDS[i]` seconds; the last one has all that took longer."""
     no_answer: int = 0
     """Requests that ended without an answer."""
+
+    @classmethod
+    def of_classes(cls, answers: Mapping[int, int]) -> Self:
+        """Make a histogram of what was stored, as `by_class` gives it. Raises TypeError, ValueError."""
+        counts = tuple(int(answers.get(number, 0)) for number in range(len(BOUNDS) + 1))
+        return cls(counts, int(answers.get(_NO_ANSWER, 0)))
+
+    def by_class(self) -> dict[int, int]:
+        """{class: answers} for a ledger to store, where there are any; class -1 is without an answer."""
+        found = {_NO_ANSWER: self.no_answer, **dict(enumerate(self.counts))}
+        return {number: count for number, count in found.items() if count}
 
     @property
     def answers(self) -> int:
@@ -314,7 +328,9 @@ class RunFigures:
 
     def __add__(self, later: RunFigures) -> RunFigures:
         """Add later figures."""
-        attempts = {
-            number: self.attempts.get(number, NO_ATTEMPTS) + added for number, added in later.attempts.items()
-        }
+        attempts = later.attempts_after(self.attempts)
         return RunFigures(self.series + later.series, {**self.attempts, **attempts})
+
+    def attempts_after(self, before: Mapping[int, RowAttempts]) -> dict[int, RowAttempts]:
+        """{row number: all its attempts}, of the rows that have some here, with those before."""
+        return {number: before.get(number, NO_ATTEMPTS) + added for number, added in self.attempts.items()}

@@ -6,14 +6,13 @@ the batch, in rising order, so that no two commits can wait for one another.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from typing import Final
 from zlib import crc32
 
-from ...protocol.attempts import NO_ATTEMPTS, RowAttempts
+from ...protocol.attempts import RowAttempts
 from ...protocol.run_figures import (
-    BOUNDS,
+    ENDINGS,
     MOST_BUCKETS,
     SHORTENED,
     AnswerTimes,
@@ -27,11 +26,9 @@ from .driver.session import Rows, Statement
 from .rows import readable
 
 _LANES: Final = 16
-_NO_ANSWER: Final = -1
 _WHOLE_EVERY: Final = 60.0
 """Seconds between two readings of a whole series, and before one of them of what is read each time."""
-_COUNTS: Final = ("created", "refused", "failed", "no_answer")
-_SUMS: Final = ", ".join(f"{name} = s.{name} + excluded.{name}" for name in _COUNTS)
+_SUMS: Final = ", ".join(f"{name} = s.{name} + excluded.{name}" for name in ENDINGS)
 _ADDING: Final = (
     f"ON CONFLICT (batch, lane, at, seconds) DO UPDATE SET {_SUMS}, "
     "allowed = greatest(s.allowed, excluded.allowed), closed = least(s.closed + excluded.closed, s.seconds)"
@@ -79,20 +76,17 @@ def lane_of(session: str) -> int:
 
 
 async def write(transaction: Transaction, batch: int, lane: int, figures: RunFigures) -> None:
-    """Add the figures of a part of a run, with the commit."""
-    series, times = figures.series, figures.series.times
+    """Add the figures of a part of a run."""
     if figures.attempts:
         (found,) = await transaction.read(_reading_attempts(batch, figures.attempts))
-        before = _attempts(found)
-        after = {number: before.get(number, NO_ATTEMPTS) + new for number, new in figures.attempts.items()}
-        texts = arrays.texts([json.dumps(each.facts()) for each in after.values()])
+        after = figures.attempts_after(_attempts(found))
+        texts = arrays.texts([each.text for each in after.values()])
         transaction.write((_SET_ATTEMPTS, (batch, arrays.int4s(list(after)), texts)))
     left, own = int(MOST_BUCKETS * SHORTENED), (batch, lane)
-    transaction.write((_ADD_BUCKETS, (*own, *_columns(series))))
+    transaction.write((_ADD_BUCKETS, (*own, *_columns(figures.series))))
     transaction.write((_SHORTEN, (*own, MOST_BUCKETS, *own, left, *own, MOST_BUCKETS)))
-    counts = {_NO_ANSWER: times.no_answer, **dict(enumerate(times.counts))}
-    some = {number: count for number, count in counts.items() if count}
-    values = (arrays.int2s(list(some)), arrays.int8s(list(some.values())))
+    times = figures.series.times.by_class()
+    values = (arrays.int2s(list(times)), arrays.int8s(list(times.values())))
     transaction.write((_ADD_TIMES, (*own, *values)))
 
 
@@ -101,7 +95,7 @@ def _columns(series: RunSeries) -> tuple[arrays.PackedArray, ...]:
     return (
         arrays.int8s([bucket.at for bucket in buckets]),
         arrays.int4s([bucket.seconds for bucket in buckets]),
-        *(arrays.int4s([getattr(bucket, name) for bucket in buckets]) for name in _COUNTS),
+        *(arrays.int4s([getattr(bucket, name) for bucket in buckets]) for name in ENDINGS),
         arrays.float8s([bucket.limit for bucket in buckets]),
         arrays.float8s([bucket.closed for bucket in buckets]),
     )
@@ -132,9 +126,7 @@ async def series(database: Database, batch: int, since: int = 0) -> RunSeries:
     """Read the buckets from a second on, and all answer times. Raises LedgerError, UnreadableRecord."""
     buckets, times = await database.read((_READ_BUCKETS, (batch, since)), (_READ_TIMES, (batch,)))
     with readable("the figures of a run"):
-        counts: dict[int, int] = dict(times)
-        classes = tuple(counts.get(number, 0) for number in range(len(BOUNDS) + 1))
-        answer_times = AnswerTimes(classes, counts.get(_NO_ANSWER, 0))
+        answer_times = AnswerTimes.of_classes(dict(times))
         return RunSeries.of((SeriesBucket(*values) for values in buckets), answer_times)
 
 

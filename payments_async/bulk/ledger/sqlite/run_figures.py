@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
@@ -11,9 +10,9 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.schema import CreateTable
 
-from ...protocol.attempts import NO_ATTEMPTS, RowAttempts
+from ...protocol.attempts import RowAttempts
 from ...protocol.run_figures import (
-    BOUNDS,
+    ENDINGS,
     MOST_BUCKETS,
     SHORTENED,
     AnswerTimes,
@@ -25,14 +24,11 @@ from .driver import ManyStatements, execute_many
 from .rows import readable
 from .schema import ANSWER_TIMES, ATTEMPTS, FIGURES, SERIES
 
-_NO_ANSWER: Final = -1
-_COUNTS: Final = ("created", "refused", "failed", "no_answer")
-
 
 def _adding_buckets() -> Insert:
     adding = upsert(SERIES)
     new, old = adding.excluded, SERIES.c
-    sums: dict[str, Any] = {name: old[name] + new[name] for name in _COUNTS}
+    sums: dict[str, Any] = {name: old[name] + new[name] for name in ENDINGS}
     sums["limit"] = func.coalesce(func.max(old["limit"], new["limit"]), old["limit"], new["limit"])
     sums["closed"] = func.min(old.closed + new.closed, old.seconds)
     return adding.on_conflict_do_update(index_elements=["at", "seconds"], set_=sums)
@@ -65,15 +61,11 @@ async def save(db: AsyncConnection, figures: RunFigures) -> None:
     if not await _are_there(db):
         for table in FIGURES:
             await db.execute(CreateTable(table, if_not_exists=True))
-    series, times = figures.series, figures.series.times
-    counts = [(number, count) for number, count in enumerate(times.counts) if count]
-    counts += [(_NO_ANSWER, times.no_answer)] if times.no_answer else []
-    before = await attempts(db, figures.attempts)
-    after = {number: before.get(number, NO_ATTEMPTS) + new for number, new in figures.attempts.items()}
-    texts = [(number, json.dumps(each.facts())) for number, each in after.items()]
+    after = figures.attempts_after(await attempts(db, figures.attempts))
+    texts = [(number, each.text) for number, each in after.items()]
     for statement, rows in (
-        (_ADD_BUCKETS, _values(series.buckets)),
-        (_ADD_TIMES, counts),
+        (_ADD_BUCKETS, _values(figures.series.buckets)),
+        (_ADD_TIMES, [*figures.series.times.by_class().items()]),
         (_SET_ATTEMPTS, texts),
     ):
         if rows:
@@ -108,9 +100,9 @@ async def series(db: AsyncConnection) -> RunSeries:
     if not await _are_there(db):
         return RunSeries()
     with readable("the figures of a run"):
-        counts = {number: int(count) for number, count in await db.execute(select(ANSWER_TIMES))}
-        times = tuple(counts.get(number, 0) for number in range(len(BOUNDS) + 1))
-        return RunSeries.of(await _buckets(db), AnswerTimes(times, counts.get(_NO_ANSWER, 0)))
+        found = await db.execute(select(ANSWER_TIMES))
+        times = AnswerTimes.of_classes(dict(map(tuple, found)))
+        return RunSeries.of(await _buckets(db), times)
 
 
 async def attempts(db: AsyncConnection, numbers: Collection[int]) -> Mapping[int, RowAttempts]:
