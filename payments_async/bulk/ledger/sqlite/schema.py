@@ -34,10 +34,15 @@ def _columns(kind: Any, *names: str, nullable: bool = False) -> list[Column[Any]
     return [Column(name, kind, nullable=nullable) for name in names]
 
 
+def _number_key(name: str) -> Column[int]:
+    """A whole number that the program gives, in the primary key."""
+    return Column(name, Integer, primary_key=True, autoincrement=False)
+
+
 HEADER: Final = Table(
     "header",
     METADATA,
-    Column("id", Integer, primary_key=True, autoincrement=False),
+    _number_key("id"),
     *_columns(Integer, "schema"),
     *_columns(Text, "batch_id", "environment", "base_url", "key_fingerprint", "input_hash", "input_stat"),
     *_columns(Double, "created_at"),
@@ -53,7 +58,7 @@ HEADER: Final = Table(
 ROWS: Final = Table(
     "rows",
     METADATA,
-    Column("number", Integer, primary_key=True, autoincrement=False),
+    _number_key("number"),
     *_columns(Integer, "line", nullable=True),
     *_columns(Text, "row_key", "reference", "amount", "currency", "method"),
     *_columns(LargeBinary, "body"),
@@ -83,7 +88,7 @@ TOTALS: Final = Table(
 ENTRIES: Final = Table(
     "entries",
     METADATA,
-    Column("number", Integer, primary_key=True, autoincrement=False),
+    _number_key("number"),
     *_columns(Double, "wall", "monotonic"),
     *_columns(Text, "session"),
     *_columns(Double, "server", nullable=True),
@@ -95,8 +100,8 @@ ENTRIES: Final = Table(
 SERIES: Final = Table(
     "series",
     METADATA,
-    Column("at", Integer, primary_key=True, autoincrement=False),
-    Column("seconds", Integer, primary_key=True, autoincrement=False),
+    _number_key("at"),
+    _number_key("seconds"),
     *_columns(Integer, "created", "refused", "failed", "no_answer"),
     *_columns(Double, "limit", nullable=True),
     *_columns(Double, "closed"),
@@ -107,7 +112,7 @@ SERIES: Final = Table(
 ANSWER_TIMES: Final = Table(
     "answer_times",
     METADATA,
-    Column("class", Integer, primary_key=True, autoincrement=False),
+    _number_key("class"),
     *_columns(Integer, "answers"),
 )
 """Its histogram; class -1 counts requests without an answer."""
@@ -115,7 +120,7 @@ ANSWER_TIMES: Final = Table(
 ATTEMPTS: Final = Table(
     "attempts",
     METADATA,
-    Column("number", Integer, primary_key=True, autoincrement=False),
+    _number_key("number"),
     *_columns(Text, "attempts"),
 )
 """Attempts of rows that were not created at once: `RowAttempts` as JSON text."""
