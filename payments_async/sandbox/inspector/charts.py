@@ -105,7 +105,8 @@ def sparkline(values: Sequence[float], width: int = 100, height: int = 24) -> st
 
 
 def _label(step: TrafficStep) -> str:
-    parts = [f"{count:,} {_TONES[outcome][1]}" for outcome, count in step.requests.items()]
+    counts = ((word, step.requests.get(outcome, 0)) for outcome, (_, word) in _TONES.items())
+    parts = [f"{count:,} {word}" for word, count in counts if count]
     return f"{stamp(step.at)[11:19]}: {', '.join(parts)}"
 
 

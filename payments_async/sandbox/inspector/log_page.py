@@ -92,6 +92,7 @@ def _log(
         ],
         "since": page.query.get("from", "") if since > -math.inf else "",
         "until": page.query.get("to", "") if until < math.inf else "",
+        "span": (since, until),
     }
 
 

@@ -64,13 +64,15 @@ def advisor(page: PageRequest) -> Context:
 
 
 def _groups(findings: Sequence[KeptFinding], before: str) -> list[Context]:
-    """The findings by rule and reason; with `before` only those like this one that come after it."""
+    """The findings by rule and reason; with `before` only those after this one like it. `LookupError`."""
     groups: dict[tuple[str, str], list[KeptFinding]] = {}
     for kept in findings:
         groups.setdefault((kept.finding.rule, kept.finding.why), []).append(kept)
     every = list(groups.values())
     if before:
         every = [alike for alike in every if any(kept.id == before for kept in alike)]
+        if not every:
+            raise LookupError(f"{before!r} is not in this list any more")
     return [
         {
             "heading": HEADINGS[alike[0].finding.rule],

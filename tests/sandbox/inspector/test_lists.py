@@ -170,6 +170,7 @@ def test_the_cases_of_one_mistake_are_paged(sandbox: Sandbox, api: Api) -> None:
     assert [len(one) for one in pages] == [6, 20, 4]
     assert len({name for one in pages for name in one}) == 30
     assert "Back to the first page" in page(sandbox, "advisor?before=finding_1")
+    assert "not in this list any more" in text_of(page(sandbox, "advisor?before=finding_99", 404))
 
 
 def test_no_list_ends_without_saying_how_many_more_there_are(sandbox: Sandbox, api: Api) -> None:

@@ -38,7 +38,7 @@ def test_the_chart_counts_requests_by_their_outcome_and_leads_to_them(sandbox: S
     found = bars(sandbox)
     assert list(found) == [
         "00:00:00: 1 answered",
-        "00:00:30: 1 failed, 2 without an answer, 2 answered, 1 refused",
+        "00:00:30: 2 answered, 1 refused, 1 failed, 2 without an answer",
     ]
     shown = text_of(page(sandbox))
     assert "3 answered 1 refused 1 failed 2 without an answer peak 6 in 30 seconds" in shown
@@ -59,6 +59,8 @@ def test_a_choice_of_time_stays_with_the_search_and_is_taken_back(sandbox: Sandb
     shown = page(sandbox, chosen)
     assert "From 2026-01-01 00:00:30 to now UTC." in text_of(shown)
     assert '<input type="hidden" name="from" value="2026-01-01T00:00:30Z">' in shown
+    elsewhere = text_of(page(sandbox, "?from=2026-01-01T02:00:30%2B02:00"))
+    assert "From 2026-01-01 00:00:30 to now UTC." in elsewhere, "whatever its time zone"
     assert '<a href="/_sandbox/?find=is%3Arequest+payouts">Show all times</a>' in shown
     assert "the beginning to 2026-01-01 00:00:30" in text_of(page(sandbox, "?to=2026-01-01T00:00:30Z"))
     assert len(log(sandbox, "?from=yesterday&find=is:request")) == 2, "what is no time chooses nothing"
