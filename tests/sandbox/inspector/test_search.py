@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable
 from decimal import Decimal
+from typing import Any
 from urllib.parse import parse_qs, quote_plus, urlsplit
 
 import attrs
@@ -45,14 +46,12 @@ class Known:
         return webhook_id == "wh_1"
 
 
-def request(name: str, body: bytes = b"", answer: bytes = b"", **facts: object) -> LoggedExchange:
-    usual: dict[str, object] = {"operation": "payouts.create", "status": 201, "idempotency_key": "Order-7"}
-    seconds, records, caused = facts.pop("seconds", None), facts.pop("records", ()), facts.pop("caused", 0)
+def request(name: str, body: bytes = b"", answer: bytes = b"", **facts: Any) -> LoggedExchange:
+    usual: dict[str, Any] = {"operation": "payouts.create", "status": 201, "idempotency_key": "Order-7"}
+    own = {given: facts.pop(given) for given in ("seconds", "records", "caused") if given in facts}
     usual |= {"replayed": False, "fault": None, "key": "f1a2", "method": "POST", "path": "/v1/payouts"}
-    line = LoggedRequest(at=0.0, request_id=name, headers={}, **(usual | facts))  # type: ignore[arg-type]
-    made = LoggedExchange(line, 0.0, body, Answer(line.status, {}, answer))
-    made.seconds, made.records, made.caused = seconds, records, caused  # type: ignore[assignment]
-    return made
+    line = LoggedRequest(at=0.0, request_id=name, headers={}, **(usual | facts))
+    return LoggedExchange(line, 0.0, body, Answer(line.status, {}, answer), **own)
 
 
 ITEMS: dict[str, Item] = {
