@@ -18,7 +18,7 @@ WORTH: Final = {"nothing": "Proves nothing", "hint": "Only a hint"}
 
 
 def split_view(order: Order) -> str:
-    """Both sides."""
+    """The HTML of both sides."""
     return f"""<div class="split">
 <section class="side" id="shop-side" data-live>
 <h2>What the shop knows</h2>

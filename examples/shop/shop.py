@@ -131,7 +131,7 @@ class Shop:
         return await handler(request)
 
     async def on_payment(self, delivery: TrustedDelivery[PaymentIntent]) -> None:
-        """A payment has a new state; its record was read through the API. May be told twice."""
+        """A payment has a new state; its record was read through the API. May be called twice."""
         order = self.orders.get(delivery.reference)
         if order is not None:
             order.settle(self._clock(), delivery.record)
@@ -156,7 +156,7 @@ class Shop:
 
 
 if __name__ == "__main__":
-    # A secret of the day: in earnest it is kept, so that yesterday's addresses are good today.
+    # Without one the shop makes its own at each start. Keep yours, so that yesterday's addresses still work.
     secret = os.environ.get("WEBHOOK_SECRET") or secrets.token_urlsafe(32)
     shop = Shop(AsyncPayments(), address="http://127.0.0.1:8080", secret=secret)
     web.run_app(shop.app(), host="127.0.0.1", port=8080)
