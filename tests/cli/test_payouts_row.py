@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -65,6 +67,21 @@ def test_a_row_that_is_not_there_is_named(here: Here, monkeypatch: pytest.Monkey
     assert "State      not started" in waiting.out
     assert "Attempts   none yet" in waiting.out
     assert "Sent " not in waiting.out
+
+
+def test_check_names_figures_that_cannot_be_read_and_the_ledger_is_sound(here: Here) -> None:
+    payouts_file(here.folder, 3)
+    _faults(here.sandbox)
+    here("run", "june.csv")
+    with closing(sqlite3.connect("june.csv.ledger", isolation_level=None)) as file:
+        file.execute("UPDATE attempts SET attempts = '{'")
+    shown = here("check", "june.csv.ledger")
+    assert shown.code == Exit.DONE
+    assert "as it was written" in shown.out
+    assert "Figures    the attempts of row 1 and 1 more cannot be read" in shown.out
+    named = here("check", "june.csv.ledger", "--json").step("check")
+    assert (named["findings"], named["unreadable"]) == ([], ["the attempts of row 1 and 1 more"])
+    assert "none is kept" in here("show", "june.csv.ledger", "r2").out
 
 
 def test_many_attempts_are_shortened_in_the_middle(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -250,6 +250,8 @@ class CheckReport:
     """The hash of the last entry, hexadecimal; it covers all that was ever recorded of rows."""
     findings: tuple[str, ...]
     """What is wrong; empty when all is well."""
+    unreadable: tuple[str, ...] = ()
+    """Figures of runs that cannot be read. Nothing depends on them, so the ledger is sound without them."""
 
     def with_finding(self, finding: str | None) -> CheckReport:
         """Add one finding, unless it is None or there already."""

@@ -313,6 +313,15 @@ class SpeedFigures:
         return cls(**{**facts, "minute": tuple(minute)})
 
 
+def unreadable_figures(has_series: bool, has_attempts: bool, rows: Sequence[int]) -> tuple[str, ...]:
+    """Name the figures of runs that a check could not read. `rows`: numbers of rows whose attempts it is."""
+    names = () if has_series else ("payouts a second and answer times",)
+    if rows:
+        more = f" and {len(rows) - 1:,} more" if len(rows) > 1 else ""
+        return (*names, f"the attempts of row {rows[0]}{more}")
+    return names if has_attempts else (*names, "the attempts of rows")
+
+
 @attrs.frozen
 class RunFigures:
     """What a ledger stores of a run, or of a part of one."""

@@ -120,8 +120,11 @@ async def check(ledger: LedgerAddress, chunks: str | None, context: CommandConte
         rows=report.rows,
         entries=report.entries,
         head=report.head,
+        unreadable=list(report.unreadable),
     )
     if not context.as_json:
+        for figures in report.unreadable:
+            context.show.step("Figures", f"{figures} cannot be read; nothing depends on them", good=None)
         for finding in report.findings[:_SHOWN]:
             context.show.step("Finding", finding, good=False)
         if good:

@@ -14,7 +14,7 @@ from ...protocol.records import CheckReport, LedgerRow
 from ...protocol.row_state import rank
 from .. import hash_chain
 from ..hash_chain import GENESIS, ChainEntry
-from . import batches
+from . import batches, run_figures
 from . import chunks as _chunks
 from . import rows as _rows
 from .batches import BatchFacts, facts_text
@@ -54,6 +54,7 @@ async def checked(database: Database, batch_id: str, on_line: Callable[[str], ob
     Raises LedgerError when the database cannot be read. Takes the memory of one page of rows.
     """
     found, root, counted, entries = _FirstFindings(), Root(), list[RowFigures](), 0
+    figures: tuple[str, ...] = ()
     first = await database.snapshot(lambda transaction: _whole(transaction, batch_id))
     found.add(*first.findings)
     if first.facts is not None:
@@ -67,8 +68,9 @@ async def checked(database: Database, batch_id: str, on_line: Callable[[str], ob
                 root.add(result.chunk)
                 on_line(result.chunk.line)
         found.add(*_sums(first.facts, counted))
+        figures = await run_figures.unreadable(database, batch.batch)
     rows = sum(_count(figures) for figures in counted)
-    return CheckReport(rows, entries, root.hex, tuple(dict.fromkeys(found)))
+    return CheckReport(rows, entries, root.hex, tuple(dict.fromkeys(found)), figures)
 
 
 def _sums(facts: BatchFacts, counted: list[RowFigures]) -> Iterator[str]:

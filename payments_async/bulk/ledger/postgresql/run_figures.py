@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 from zlib import crc32
 
+from ...ledger_errors import LedgerDamaged
 from ...protocol.attempts import RowAttempts
 from ...protocol.run_figures import (
     ENDINGS,
@@ -19,11 +20,12 @@ from ...protocol.run_figures import (
     RunFigures,
     RunSeries,
     SeriesBucket,
+    unreadable_figures,
 )
 from .driver import arrays
 from .driver.database import Database, Transaction
 from .driver.session import Rows, Statement
-from .rows import readable
+from .rows import UnreadableRecord, readable
 
 _LANES: Final = 16
 _WHOLE_EVERY: Final = 60.0
@@ -67,7 +69,9 @@ _READ_BUCKETS: Final = (
 _READ_TIMES: Final = (
     "SELECT class, sum(answers)::int8 FROM payments.answer_times WHERE batch = %s GROUP BY class"
 )
-_READ_ATTEMPTS: Final = "SELECT number, attempts FROM payments.attempts WHERE batch = %s AND number = ANY(%s)"
+_OF_BATCH: Final = "SELECT number, attempts FROM payments.attempts WHERE batch = %s"
+_PAGE: Final = f"{_OF_BATCH} AND number > %s ORDER BY number LIMIT 500"
+_READ_ATTEMPTS: Final = f"{_OF_BATCH} AND number = ANY(%s)"
 
 
 def lane_of(session: str) -> int:
@@ -128,6 +132,24 @@ async def series(database: Database, batch: int, since: int = 0) -> RunSeries:
     with readable("the figures of a run"):
         answer_times = AnswerTimes.of_classes(dict(times))
         return RunSeries.of((SeriesBucket(*values) for values in buckets), answer_times)
+
+
+async def unreadable(database: Database, batch: int) -> tuple[str, ...]:
+    """Name the figures that cannot be read, for a check. Raises LedgerError when all is away."""
+    has_series = has_attempts = True
+    damaged: list[int] = []
+    try:
+        await series(database, batch)
+    except (UnreadableRecord, LedgerDamaged):
+        has_series = False
+    try:
+        last = -1
+        while page := (await database.read((_PAGE, (batch, last))))[0]:
+            damaged += [number for number, text in page if not RowAttempts.of_text(text).made]
+            last = page[-1][0]
+    except LedgerDamaged:
+        has_attempts = False
+    return unreadable_figures(has_series, has_attempts, damaged)
 
 
 async def attempts(database: Database, batch: int, numbers: Collection[int]) -> Mapping[int, RowAttempts]:

@@ -16,7 +16,7 @@ from ...protocol.row_state import rank
 from ...protocol.totals import Sums
 from .. import hash_chain
 from ..hash_chain import ChainEntry
-from . import driver, journal
+from . import driver, journal, run_figures
 from . import rows as _store
 from .journal import LedgerState
 from .lock import HighWater
@@ -137,7 +137,8 @@ async def everything(db: AsyncConnection, expected: LedgerState) -> CheckReport:
     if rows != header.rows:
         found.add(f"{header.rows} rows were imported, {rows} are there")
     found.add(*_totals.disagreements(expected.totals, sums.totals))
-    return CheckReport(rows, entries, last.hash.hex(), tuple(dict.fromkeys(found)))
+    figures = await run_figures.unreadable(db)
+    return CheckReport(rows, entries, last.hash.hex(), tuple(dict.fromkeys(found)), figures)
 
 
 async def _whole_chain(db: AsyncConnection, batch_id: str, found: _Findings) -> int:

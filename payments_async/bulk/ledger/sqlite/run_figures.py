@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import Insert, bindparam, delete, func, insert, inspect, select
 from sqlalchemy.dialects.sqlite import insert as upsert
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.schema import CreateTable
 
@@ -19,9 +20,10 @@ from ...protocol.run_figures import (
     RunFigures,
     RunSeries,
     SeriesBucket,
+    unreadable_figures,
 )
 from .driver import ManyStatements, execute_many
-from .rows import readable
+from .rows import UnreadableRow, readable
 from .schema import ANSWER_TIMES, ATTEMPTS, FIGURES, SERIES
 
 
@@ -53,6 +55,8 @@ _INSERT_BUCKETS: Final = ManyStatements(insert(SERIES), _BUCKETS)
 _ADD_TIMES: Final = ManyStatements(_adding_times(), tuple(ANSWER_TIMES.c.keys()))
 _SET_ATTEMPTS: Final = ManyStatements(_replacing_attempts(), tuple(ATTEMPTS.c.keys()))
 _COUNT: Final = select(func.count()).select_from(SERIES)
+_LATER: Final = select(ATTEMPTS).where(ATTEMPTS.c.number > bindparam("last"))
+_PAGE: Final = _LATER.order_by(ATTEMPTS.c.number).limit(500)
 _OF_ROWS: Final = select(ATTEMPTS).where(ATTEMPTS.c.number.in_(bindparam("numbers", expanding=True)))
 
 
@@ -103,6 +107,24 @@ async def series(db: AsyncConnection) -> RunSeries:
         found = await db.execute(select(ANSWER_TIMES))
         times = AnswerTimes.of_classes(dict(map(tuple, found)))
         return RunSeries.of(await _buckets(db), times)
+
+
+async def unreadable(db: AsyncConnection) -> tuple[str, ...]:
+    """Name the figures that cannot be read, for a check. Reads all of them, a page of rows at a time."""
+    has_series = has_attempts = True
+    damaged: list[int] = []
+    try:
+        await series(db)
+    except (UnreadableRow, DBAPIError):
+        has_series = False
+    try:
+        last = -1
+        while await _are_there(db) and (page := (await db.execute(_PAGE, {"last": last})).all()):
+            damaged += [number for number, text in page if not RowAttempts.of_text(text).made]
+            last = page[-1][0]
+    except DBAPIError:
+        has_attempts = False
+    return unreadable_figures(has_series, has_attempts, damaged)
 
 
 async def attempts(db: AsyncConnection, numbers: Collection[int]) -> Mapping[int, RowAttempts]:

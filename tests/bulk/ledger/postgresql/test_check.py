@@ -6,6 +6,7 @@ import pytest
 
 from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk.ledger_errors import LedgerDamaged
+from payments_async.bulk.protocol.attempts import RowAttempt
 from payments_async.bulk.protocol.row_state import RowState
 from tests.support.databases import batch, leased, run, spread
 from tests.support.ledgers import created, rejected
@@ -68,6 +69,21 @@ async def test_a_change_by_another_hand_is_found(database: str, statement: str, 
         run(database, statement.format(**names))
         report = await ledger.check()
         assert any(finding in found for found in report.findings), report.findings
+
+
+async def test_figures_that_cannot_be_read_are_named_and_are_no_damage(database: str) -> None:
+    async with batch(database, 3) as ledger:
+        for number in (2, 3):
+            ledger.recorder.attempt(number, RowAttempt(ledger.now(), "503", 0.2))
+        await ledger.save_figures()
+        assert (await ledger.check()).unreadable == ()
+        run(database, "UPDATE payments.attempts SET attempts = '{' WHERE number = 3")
+        assert (await ledger.check()).unreadable == ("the attempts of row 3",)
+        run(database, "ALTER TABLE payments.attempts RENAME COLUMN number TO row")
+        run(database, "ALTER TABLE payments.series RENAME COLUMN refused TO others")
+        checked = await ledger.check()
+        assert checked.findings == ()
+        assert checked.unreadable == ("payouts a second and answer times", "the attempts of rows")
 
 
 async def test_a_report_has_a_root_that_any_change_moves(database: str) -> None:

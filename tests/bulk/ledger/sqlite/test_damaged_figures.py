@@ -15,31 +15,38 @@ from payments_async.bulk.protocol.run_figures import RunSeries
 from tests.support.ledgers import Clock, begun, created
 
 _AT = 1_800_000_100.0
+_SERIES = ("payouts a second and answer times",)
 
 
 @pytest.mark.parametrize(
-    "damage",
+    ("damage", "named"),
     [
-        "UPDATE series SET created = 'many'",
-        "UPDATE series SET seconds = 0",
-        "UPDATE series SET created = CAST(x'ff' AS TEXT)",
-        "UPDATE answer_times SET answers = 'many'",
-        "ALTER TABLE series RENAME COLUMN created TO made",
-        "DROP TABLE series",
-        "DROP TABLE attempts",
-        "UPDATE attempts SET attempts = '{'",
+        ("UPDATE series SET created = 'many'", _SERIES),
+        ("UPDATE series SET seconds = 0", _SERIES),
+        ("UPDATE series SET created = CAST(x'ff' AS TEXT)", _SERIES),
+        ("UPDATE answer_times SET answers = 'many'", _SERIES),
+        ("ALTER TABLE series RENAME COLUMN created TO made", _SERIES),
+        ("DROP TABLE series", ()),
+        ("DROP TABLE attempts", ()),
+        ("ALTER TABLE attempts RENAME COLUMN attempts TO tries", ("the attempts of rows",)),
+        ("UPDATE attempts SET attempts = '{'", ("the attempts of row 2 and 1 more",)),
+        ("UPDATE attempts SET attempts = '{' WHERE number = 3", ("the attempts of row 3",)),
     ],
 )
 async def test_a_run_goes_on_without_figures_that_cannot_be_read(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str, named: tuple[str, ...]
 ) -> None:
     path = tmp_path / "june.ledger"
     async with await begun(path, 3) as ledger:
         ledger.recorder.add(_AT, "created", 0.1)
         ledger.recorder.attempt(2, RowAttempt(_AT, "503", 0.2))
+        ledger.recorder.attempt(3, RowAttempt(_AT, "503", 0.2))
         await ledger.save_figures()
     with closing(sqlite3.connect(path, isolation_level=None)) as file:
         file.execute(damage)
+    async with await SqliteLedger.open(path, clock=Clock("second", _AT + 40)) as ledger:
+        checked = await ledger.check()
+        assert (checked.findings, checked.unreadable) == ((), named)
     for begins_with_reading in (True, False):
         async with await SqliteLedger.open(path, clock=Clock("second", _AT + 50)) as ledger:
             if begins_with_reading:
