@@ -1,4 +1,4 @@
-"""A payer reads from right to left, on a phone."""
+"""A payer turns to a language that is read from right to left, on a phone, and pays."""
 
 from __future__ import annotations
 

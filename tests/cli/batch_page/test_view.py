@@ -9,7 +9,15 @@ from itertools import pairwise
 import attrs
 import pytest
 
-from payments_async.bulk import AnswerTimes, RowAttempts, RowState, RowsToLookAt, RunSeries, SeriesBucket
+from payments_async.bulk import (
+    AnswerTimes,
+    RowAttempts,
+    RowState,
+    RowsToLookAt,
+    RowView,
+    RunSeries,
+    SeriesBucket,
+)
 from payments_async.bulk.protocol.run_figures import time_class
 from payments_async.cli.batch_page import charts, view
 from payments_async.cli.batch_page.site import FILES
@@ -121,8 +129,8 @@ def test_a_batch_without_a_name_is_called_after_its_file_and_one_in_a_database_h
 def test_a_row_has_its_facts_its_attempts_and_its_place_in_the_inspector() -> None:
     now = states()["running"]
 
-    def words(one: object) -> str:
-        return words_of(FILES.render("row.html", view.row_context(now, one)))  # type: ignore[arg-type]
+    def words(one: RowView) -> str:
+        return words_of(FILES.render("row.html", view.row_context(now, one)))
 
     failed = FILES.render("row.html", view.row_context(now, row(41)))
     assert "http://127.0.0.1:20999/_sandbox/payouts" in failed

@@ -9,7 +9,7 @@ import pytest
 
 from payments_async.sandbox import Answer, Sandbox, VirtualClock
 from payments_async.sandbox._journal import LoggedExchange
-from payments_async.sandbox.checkout.practice_cards import CARDS, may_be_real
+from payments_async.sandbox.checkout.practice_cards import CARDS, PracticeCard, may_be_real
 from tests.sandbox.checkout.test_attempt_pages import Payer as Returning
 from tests.sandbox.checkout.test_pages import CARD_PAID, Payer, Read, ask, named, title, visit
 from tests.sandbox.raw_requests import Api
@@ -30,8 +30,8 @@ SAID = {
 
 @pytest.mark.parametrize("at", ["checkout", "provider", "merchant"])
 @pytest.mark.parametrize("card", CARDS, ids=lambda card: card.label)
-def test_the_number_decides_what_becomes_of_the_payment(api: Api, at: str, card: object) -> None:
-    number, label = card.number, card.label  # type: ignore[attr-defined]
+def test_the_number_decides_what_becomes_of_the_payment(api: Api, at: str, card: PracticeCard) -> None:
+    number, label = card.number, card.label
     typed = named(CARD, {**CARD_PAID, "number": number.replace(" ", "-")})
     if at == "checkout":
         payer = visit(api)
