@@ -39,7 +39,7 @@ MUTANTS = (
         "a lost answer is not kept",
         "api.core",
         "Core._serve",
-        "self._delayed(fault, call, sources, note)",
+        "self._once(call, sources, note, late=fault.seconds)",
         "self._run(call, sources)",
         "a_lost_answer_is_kept",
     ),
