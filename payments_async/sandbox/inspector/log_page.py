@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 _ROWS = 24
 _SAME = 30
-_FAULTS = 8
+_SEEN = 12
+"""Values of a term that are offered, at most."""
 _NUMBER = re.compile(r"\d{1,15}", re.ASCII)
 _TABS = {"": "All", "request": "Requests", "record": "Records", "webhook": "Webhooks", "failed": "Failed"}
 """The kinds of entries that have a tab, by their term `is:`."""
@@ -105,9 +106,9 @@ def _seen(items: Sequence[Item]) -> Mapping[str, Sequence[str]]:
     logs = {(log.operation, log.status, log.fault) for log in _logs(items)}
     ends = {got(status, fault)[0] for _, status, fault in logs}
     return {
-        "status": sorted("none" if end == "no answer" else end for end in ends),
+        "status": sorted("none" if end == "no answer" else end for end in ends)[:_SEEN],
         "op": sorted({operation for operation, _, _ in logs if operation}),
-        "fault": sorted({fault for _, _, fault in logs if fault})[:_FAULTS],
+        "fault": sorted({fault for _, _, fault in logs if fault})[:_SEEN],
         "is": tuple(KINDS),
     }
 

@@ -359,6 +359,13 @@ def test_the_terms_are_explained_with_the_values_that_there_are(sandbox: Sandbox
         assert f'find=r-1+{quote_plus(value)}" data-term="{value}"' in shown
 
 
+def test_of_very_many_values_some_are_offered(sandbox: Sandbox, api: Api) -> None:
+    for status in range(500, 530):
+        api.payout(scenario=f"http:{status}")
+    offered = re.findall(r'data-term="(status|fault):[^"]+"', page(sandbox))
+    assert (offered.count("status"), offered.count("fault")) == (12, 12)
+
+
 def test_an_amount_is_looked_for_in_records_and_in_what_was_asked_for(sandbox: Sandbox, api: Api) -> None:
     api.payout(reference="large", amount=1250)
     api.payout(reference="small", amount=7)
