@@ -65,7 +65,7 @@ class LedgerError(BulkError):
 class LedgerMissing(LedgerError):
     """There is no ledger at this path."""
 
-    remedy = "give the path of an existing ledger, or start a new batch there"
+    remedy = "give the path of an existing ledger, or start the run first: it makes its ledger"
     database_remedy = "`payments payouts batches` lists those there are, and the first `run` makes one"
 
 

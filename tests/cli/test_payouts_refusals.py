@@ -164,7 +164,9 @@ def test_without_a_key_or_an_address_it_says_what_to_set(here: Here, monkeypatch
 def test_a_ledger_that_is_not_there_is_made_by_run_alone(here: Here) -> None:
     for argv in (["status"], ["check"], ["reconcile"], ["retry-failed"], ["export"]):
         rest = ["out.csv"] if argv == ["export"] else []
-        here(*argv, "june.csv.ledger", *rest).assert_one_message(Exit.USAGE, "june.csv.ledger: is not there")
+        here(*argv, "june.csv.ledger", *rest).assert_one_message(
+            Exit.USAGE, "june.csv.ledger: is not there", "start the run first"
+        )
     assert os.listdir(here.folder) == ["june.csv"]
 
 

@@ -126,7 +126,9 @@ def test_a_run_serves_its_page_and_watch_opens_it_and_serves_that_of_a_killed_on
         here("watch", "june.csv.ledger").assert_one_message(
             Exit.RESUMABLE, f"process {run.pid}", "serves no page"
         )
-        here("watch", "nothing.ledger").assert_one_message(Exit.USAGE, "nothing.ledger", "is not there")
+        here("watch", "nothing.ledger").assert_one_message(
+            Exit.USAGE, "nothing.ledger", "is not there", "start the run first"
+        )
         kept.rename(file)
         monkeypatch.setenv("BROWSER", "any")
         run.kill()
