@@ -17,6 +17,7 @@ from urllib.parse import urlencode, urlsplit
 
 import attrs
 
+from ..._loopback import HOST
 from ...bulk._files import PAGE_SUFFIX, write_text
 from .access import PageAccess
 
@@ -52,7 +53,9 @@ def read(ledger: str) -> PageAddress | None:
     try:
         facts = json.loads(Path(ledger + PAGE_SUFFIX).read_text(encoding="utf-8"))
         found = PageAddress(facts["pid"], facts["address"], facts["token"])
-        known = facts["version"] == _VERSION and urlsplit(found.address).port is not None
+        parts = urlsplit(found.address)
+        is_here = (parts.scheme, parts.hostname) == ("http", HOST) and parts.port is not None
+        known = facts["version"] == _VERSION and is_here
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
     return found if known else None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from ..._runtime import SYSTEM
 from ...bulk.ledger_errors import LedgerError
-from .source import BatchSnapshot, PageElsewhere
+from .source import BatchSnapshot, PageElsewhere, begun
 
 if TYPE_CHECKING:
     from ...bulk import RowView
@@ -81,7 +81,7 @@ class BatchFeed:
             reading = self._reading
             if reading is None or (reading.done() and self._is_old(reading)):
                 self._read_at, self._read_version = SYSTEM.monotonic(), self._version
-                self._reading = reading = asyncio.ensure_future(self._source.snapshot())
+                self._reading = reading = begun(self._source.snapshot())
             await asyncio.wait([reading])
             if reading is self._reading:
                 return reading.result()

@@ -82,9 +82,10 @@ async def _page(feed: BatchFeed, request: Request) -> Answer | Stream:
     if request.path == "/":
         return _html(200, "batch.html", view.batch_context(await feed.snapshot()))
     found = _ROW.fullmatch(request.path)
-    row = await feed.row(int(found[1])) if found else None
+    number = int(found[1]) if found else None
+    row = None if number is None else await feed.row(number)
     if row is None:
-        return _html(404, "missing.html", view.missing_context())
+        return _html(404, "missing.html", view.missing_context(number))
     return _html(200, "row.html", view.row_context(await feed.snapshot(), row))
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import attrs
 
@@ -24,6 +24,7 @@ from .address_file import ask_running
 if TYPE_CHECKING:
     from ..payouts.ledger_address import LedgerAddress
 
+T = TypeVar("T")
 Phase = Literal["reading", "working", "certifying", "ended"]
 _SHOWN: Final = 50
 """Rows to look at, at most."""
@@ -68,6 +69,13 @@ class BatchSnapshot:
     """The process that works on the batch."""
 
 
+def begun(reading: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """Begin a reading, whose failure is not logged when the visitor who asked has left."""
+    task = asyncio.ensure_future(reading)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return task
+
+
 @attrs.define(eq=False)
 class RunSource:
     """The figures of the run that serves the page."""
@@ -110,7 +118,7 @@ class RunSource:
     async def _latest(self, batch: PayoutBatch) -> None:
         reading = self._reading
         if reading is None or reading.done():
-            self._reading = reading = asyncio.ensure_future(_details(batch))
+            self._reading = reading = begun(_details(batch))
         await asyncio.wait([reading], timeout=_PATIENCE)
         if reading.done():
             self._details = reading.result()

@@ -109,9 +109,10 @@ def row_context(now: BatchSnapshot, row: RowView) -> Context:
     }
 
 
-def missing_context() -> Context:
-    """The page of a row that is not there."""
-    return {"title": "There is no such row", "live": False, "refresh": 0}
+def missing_context(number: int | None) -> Context:
+    """The page of a row that is not there, or of an address that shows nothing."""
+    title = "Page not found" if number is None else "Row not found"
+    return {"title": title, "number": number, "live": False, "refresh": 0}
 
 
 def _common(now: BatchSnapshot) -> Context:
@@ -146,6 +147,8 @@ def _state(now: BatchSnapshot) -> tuple[str, str]:
     """Colour and words of the batch's state."""
     if now.report is None:
         return "work", "reading the file"
+    if now.phase == "reading":  # the same file again, or the confirmation is still awaited
+        return "idle", "not paying yet"
     if now.phase != "ended":
         activity = now.report.activity
         doing = "certifying" if now.phase == "certifying" else activity.doing if activity else "paying"
@@ -179,6 +182,7 @@ def _money(figures: BatchFigures) -> list[tuple[str, str]]:
             amount_text(currency, total),
         )
         for currency, total in figures.payable().items()
+        if total
     ]
 
 

@@ -51,6 +51,8 @@ async def test_a_command_asks_the_run_that_holds_the_ledger(tmp_path: Path) -> N
         json.dumps({"version": 1, "pid": 1, "address": "http://127.0.0.1", "token": "t"}),
         json.dumps({"version": 1, "pid": 1, "address": "http://127.0.0.1:x", "token": "t"}),
         json.dumps({"version": 1, "pid": 1, "address": 7, "token": "t"}),
+        json.dumps({"version": 1, "pid": 1, "address": "http://evil.example:20001", "token": "t"}),
+        json.dumps({"version": 1, "pid": 1, "address": "ftp://127.0.0.1:20001", "token": "t"}),
         json.dumps({"version": 1, "pid": 1}),
     ],
 )

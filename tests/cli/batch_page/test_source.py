@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -14,8 +15,9 @@ from aiohttp import ClientSession, CookieJar
 
 from payments_async import AsyncPayments, Instrument, PayoutRequest
 from payments_async.bulk import PayoutBatch, RowState, RowsToLookAt
-from payments_async.bulk.ledger_errors import LedgerLocked, LedgerMissing
+from payments_async.bulk.ledger_errors import LedgerGone, LedgerLocked, LedgerMissing
 from payments_async.cli.batch_page import address_file, source, view
+from payments_async.cli.batch_page.feed import BatchFeed
 from payments_async.cli.batch_page.source import LedgerSource, PageElsewhere, RunSource
 from payments_async.cli.payouts.ledger_address import LedgerAddress
 from payments_async.cli.payouts.session import open_batch
@@ -192,6 +194,35 @@ async def test_a_ledger_that_is_busy_shows_its_figures_and_older_details(
         while (await shown.snapshot()).details.look.total != 7:
             pass
         await shown.end()
+
+
+async def test_a_reading_that_fails_when_its_page_is_gone_is_not_logged(
+    client: AsyncPayments, payouts: list[PayoutRequest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address, free, logged = LedgerAddress(str(tmp_path / "june.ledger")), asyncio.Event(), []
+    monkeypatch.setattr(source, "_PATIENCE", 0.01)
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: logged.append(context["message"]))
+
+    async def lost(most: int) -> RowsToLookAt:
+        await free.wait()
+        raise LedgerGone(address.text, "was deleted")
+
+    async with PayoutBatch.open(address.text, client) as batch:
+        await batch.load(payouts)
+        monkeypatch.setattr(batch, "rows_to_look_at", lost)
+        shown = RunSource(address, "june.csv", batch=batch)
+        feed = BatchFeed(shown)
+        assert (await feed.snapshot()).report is not None
+        free.set()
+        await shown.end()
+    feed.show(LedgerSource(LedgerAddress("nothing.ledger")))
+    visitor = asyncio.ensure_future(feed.snapshot())
+    await asyncio.sleep(0)
+    visitor.cancel()
+    await asyncio.wait({*asyncio.all_tasks()} - {asyncio.current_task()})
+    del shown, feed, visitor
+    gc.collect()
+    assert logged == []
 
 
 async def test_a_page_of_a_ledger_that_a_run_takes_leads_to_the_page_of_the_run(

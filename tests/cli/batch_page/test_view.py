@@ -23,7 +23,7 @@ from payments_async.cli.batch_page import charts, view
 from payments_async.cli.batch_page.site import FILES
 from payments_async.cli.batch_page.source import BatchSnapshot, LedgerDetails
 from payments_async.cli.payouts.ledger_address import LedgerAddress
-from tests.support.batch_pages import BEGAN, row, series, snapshot, states
+from tests.support.batch_pages import BEGAN, report, row, series, snapshot, states
 
 HEAVIEST = 60_000
 
@@ -124,6 +124,17 @@ def test_a_batch_without_a_name_is_called_after_its_file_and_one_in_a_database_h
         states()["starting"], phase="ended", details=LedgerDetails(RunSeries(), RowsToLookAt((), 0))
     )
     assert "nothing was sent yet" in words_of(html_of(untouched))
+
+
+def test_a_batch_that_waits_for_its_confirmation_is_not_said_to_be_paid() -> None:
+    asked = attrs.evolve(states()["starting"], phase="reading")
+    assert "june-2026 not paying yet" in words_of(html_of(asked))
+
+
+def test_a_batch_whose_rows_are_all_cancelled_has_created_nothing() -> None:
+    words = words_of(html_of(snapshot(phase="ended", report=report({RowState.CANCELLED: 8}))))
+    assert "all of it created" not in words
+    assert "8 cancelled" in words
 
 
 def test_a_row_has_its_facts_its_attempts_and_its_place_in_the_inspector() -> None:
