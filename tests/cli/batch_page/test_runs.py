@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from payments_async.cli._exit_codes import Exit
-from payments_async.cli.batch_page import address_file, server, view
+from payments_async.cli.batch_page import address_file, browser, server, view
 from payments_async.cli.batch_page.address_file import ask_running
 from payments_async.cli.batch_page.site import FILES
 from payments_async.cli.batch_page.source import LedgerSource
@@ -58,6 +58,7 @@ def here(here: Here, monkeypatch: pytest.MonkeyPatch) -> Here:
         return True
 
     set_browser(monkeypatch, open_here)
+    monkeypatch.setattr(browser, "_PATIENCE", 30.0)  # until it has written it down
     return here
 
 
@@ -223,8 +224,8 @@ def test_a_page_that_cannot_be_served_says_so_once_and_leaves_no_visitor_waiting
 
     def visit_once(address: str) -> bool:
         assert file.exists() is is_run
-        visitor = socket.create_connection(("127.0.0.1", urlsplit(address).port or 0), 30)
-        with visitor, suppress(ConnectionError):
+        place = ("127.0.0.1", urlsplit(address).port or 0)
+        with suppress(ConnectionError), socket.create_connection(place, 30) as visitor:
             assert visitor.recv(1) == b""
         left.append(file.exists())
         return True
@@ -276,13 +277,18 @@ def watched_at_rest(here: Here, *arguments: str) -> str:
     return pages[0]
 
 
-def look_and_press_ctrl_c(here: Here) -> str:
-    """The page that the browser was to open; the command here ends by a signal."""
+def until_opened(here: Here) -> str:
+    """What the browser was to open, once it was."""
     while not opened(here):
         threading.Event().wait(0.02)
+    return opened(here)[0]
+
+
+def look_and_press_ctrl_c(here: Here) -> str:
+    """The page that the browser was to open; the command here ends by a signal."""
     try:
-        browser = visit(opened(here)[0])
-        return text_of(browser, opened(here)[0].partition("?")[0])
+        link = until_opened(here)
+        return text_of(visit(link), link.partition("?")[0])
     finally:
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -299,17 +305,16 @@ def test_an_opened_run_stays_on_its_terminal_until_ctrl_c_as_the_certificate(her
     here.sandbox.on("payouts.create", amount="4.07").respond("http:422")
     variables = environment_of(here.sandbox)
     with OnTerminal(variables, "run", "june.csv", "--open", cwd=here.folder) as terminal:
-        seen = terminal.until("until Ctrl-C")
-        (link,) = opened(here)
+        seen, link = terminal.until("until Ctrl-C"), until_opened(here)
         assert link not in seen
         (printed,) = re.findall(r"http\S+token=\w+", seen)
-        browser, address = visit(link), printed.partition("?")[0]
-        page = text_of(browser, address)
+        visitor, address = visit(link), printed.partition("?")[0]
+        page = text_of(visitor, address)
         assert "complete, 1 rejected" in page
         assert "Certified" in page
         row = re.search(r'href="(/rows/4)"', page)
         assert row is not None
-        assert "rejected" in text_of(browser, address + row[1][1:])
+        assert "rejected" in text_of(visitor, address + row[1][1:])
         assert here("status", "june.csv.ledger").code == Exit.DONE  # the ledger is free meanwhile
         terminal.type("\x03")
         assert terminal.end() == Exit.REFUSED
