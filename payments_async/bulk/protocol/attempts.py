@@ -179,6 +179,13 @@ def _after_tries(reply: AttemptReply) -> Step:
 KEPT_FIRST: Final = 3
 KEPT_LAST: Final = 5
 """Attempts of a row that are kept: so many of the first, and so many of the last."""
+_LATEST: Final = 253_402_300_800.0
+"""The year 10,000, which no date reaches."""
+
+
+def is_time(seconds: float) -> bool:
+    """True if these seconds since 1970, or of a duration, can be shown: a damaged figure may be anything."""
+    return 0 <= seconds < _LATEST
 
 
 @attrs.frozen
@@ -197,7 +204,10 @@ class RowAttempt:
     @classmethod
     def read(cls, facts: Mapping[str, Any]) -> Self:
         """Parse the JSON values of one; other values are left out. Raises KeyError, TypeError, ValueError."""
-        return cls(float(facts["at"]), str(facts["answer"]), float(facts["seconds"]), bool(facts["replayed"]))
+        at, seconds = float(facts["at"]), float(facts["seconds"])
+        if not (is_time(at) and is_time(seconds)):
+            raise ValueError("no time")
+        return cls(at, str(facts["answer"]), seconds, bool(facts["replayed"]))
 
 
 @attrs.frozen

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, Self, get_args
 
 import attrs
 
-from .attempts import NO_ATTEMPTS, AttemptReply, RowAttempts
+from .attempts import NO_ATTEMPTS, AttemptReply, RowAttempts, is_time
 
 MOST_BUCKETS: Final = 3600
 """Buckets of a series: an hour in seconds, two in buckets of two seconds, and so on."""
@@ -71,10 +71,11 @@ class SeriesBucket:
         """Make a bucket of what was stored. Raises TypeError, ValueError."""
         at, seconds, created, refused, failed, no_answer = map(int, values[:6])
         limit, closed = None if values[6] is None else float(values[6]), float(values[7])
-        bucket = cls(at, seconds, created, refused, failed, no_answer, limit, closed)
-        if bucket.seconds < 1:
-            raise ValueError("no width")
-        return bucket
+        if seconds < 1 or min(created, refused, failed, no_answer) < 0 or not is_time(at + seconds):
+            raise ValueError("no bucket")
+        if not (math.isfinite(limit or 0.0) and math.isfinite(closed)):
+            raise ValueError("no figures")
+        return cls(at, seconds, created, refused, failed, no_answer, limit, closed)
 
     @property
     def requests(self) -> int:
@@ -123,7 +124,10 @@ class AnswerTimes:
     def of_classes(cls, answers: Mapping[int, int]) -> Self:
         """Make a histogram of what was stored, as `by_class` gives it. Raises TypeError, ValueError."""
         counts = tuple(int(answers.get(number, 0)) for number in range(len(BOUNDS) + 1))
-        return cls(counts, int(answers.get(_NO_ANSWER, 0)))
+        no_answer = int(answers.get(_NO_ANSWER, 0))
+        if min(*counts, no_answer) < 0:
+            raise ValueError("no histogram")
+        return cls(counts, no_answer)
 
     def by_class(self) -> dict[int, int]:
         """{class: answers} for a ledger to store, where there are any; class -1 is without an answer."""

@@ -131,7 +131,7 @@ async def series(database: Database, batch: int, since: int = 0) -> RunSeries:
     buckets, times = await database.read((_READ_BUCKETS, (batch, since)), (_READ_TIMES, (batch,)))
     with readable("the figures of a run"):
         answer_times = AnswerTimes.of_classes(dict(times))
-        return RunSeries.of((SeriesBucket(*values) for values in buckets), answer_times)
+        return RunSeries.of(map(SeriesBucket.read, buckets), answer_times)
 
 
 async def unreadable(database: Database, batch: int) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from payments_async.bulk.protocol.run_figures import RunSeries
 from tests.support.ledgers import Clock, begun, created
 
 _AT = 1_800_000_100.0
+_OF_ROW_3 = ("the attempts of row 3",)
 _SERIES = ("payouts a second and answer times",)
 
 
@@ -24,13 +25,26 @@ _SERIES = ("payouts a second and answer times",)
         ("UPDATE series SET created = 'many'", _SERIES),
         ("UPDATE series SET seconds = 0", _SERIES),
         ("UPDATE series SET created = CAST(x'ff' AS TEXT)", _SERIES),
+        ("UPDATE series SET created = -1", _SERIES),
+        ("UPDATE series SET closed = 9e999", _SERIES),
+        ("UPDATE series SET at = 99999999999999", _SERIES),
         ("UPDATE answer_times SET answers = 'many'", _SERIES),
+        ("UPDATE answer_times SET answers = -5", _SERIES),
         ("ALTER TABLE series RENAME COLUMN created TO made", _SERIES),
         ("DROP TABLE series", ()),
         ("DROP TABLE attempts", ()),
         ("ALTER TABLE attempts RENAME COLUMN attempts TO tries", ("the attempts of rows",)),
         ("UPDATE attempts SET attempts = '{'", ("the attempts of row 2 and 1 more",)),
-        ("UPDATE attempts SET attempts = '{' WHERE number = 3", ("the attempts of row 3",)),
+        ("UPDATE attempts SET attempts = '{' WHERE number = 3", _OF_ROW_3),
+        ("UPDATE attempts SET attempts = replace(attempts, '0.2', 'NaN') WHERE number = 3", _OF_ROW_3),
+        (
+            "UPDATE attempts SET attempts = replace(attempts, '1800000100.0', '1e30') WHERE number = 3",
+            _OF_ROW_3,
+        ),
+        (
+            "UPDATE attempts SET attempts = replace(attempts, '\"made\": 1', '\"made\": 0') WHERE number = 3",
+            _OF_ROW_3,
+        ),
     ],
 )
 async def test_a_run_goes_on_without_figures_that_cannot_be_read(
