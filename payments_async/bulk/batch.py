@@ -473,7 +473,7 @@ class PayoutBatch:
         return await row_view(self._ledger, name)
 
     async def rows_to_look_at(self, most: int = 50) -> RowsToLookAt:
-        """Read the rows that need a person: in doubt, in conflict, refused, or with a payout that failed.
+        """Read the rows that need a person: in doubt, in conflict, rejected, or with a payout that failed.
 
         Args:
             most: show so many of them; `.total` counts all.
