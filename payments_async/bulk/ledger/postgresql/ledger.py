@@ -412,13 +412,16 @@ class PostgresLedger(SharedLedger):
 
     async def series(self) -> RunSeries:
         """The answers of all runs so far, second by second: of this one until now, of others as stored."""
-        with undamaged(self.path):
+        stored = RunSeries()
+        with self.recorder.reading(), undamaged(self.path):
             stored = await self._series.read(self.database, self.facts.batch.batch, self.now())
         return stored + self.recorder.pending(self.now()).series
 
     async def attempts(self, numbers: Collection[int]) -> Mapping[int, RowAttempts]:
         """{row number: its attempts}, at most a thousand, without rows that were created at once."""
-        stored = await run_figures.attempts(self.database, self.facts.batch.batch, numbers)
+        stored: Mapping[int, RowAttempts] = {}
+        with self.recorder.reading():
+            stored = await run_figures.attempts(self.database, self.facts.batch.batch, numbers)
         return self.recorder.added_to(stored, numbers)
 
     async def rows(self, state: RowState | None = None) -> AsyncIterator[LedgerRow]:

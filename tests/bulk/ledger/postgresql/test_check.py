@@ -8,6 +8,7 @@ from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk.ledger_errors import LedgerDamaged
 from payments_async.bulk.protocol.attempts import RowAttempt
 from payments_async.bulk.protocol.row_state import RowState
+from payments_async.bulk.protocol.run_figures import RunSeries
 from tests.support.databases import batch, leased, run, spread
 from tests.support.ledgers import created, rejected
 
@@ -84,6 +85,7 @@ async def test_figures_that_cannot_be_read_are_named_and_are_no_damage(database:
         checked = await ledger.check()
         assert checked.findings == ()
         assert checked.unreadable == ("payouts a second and answer times", "the attempts of rows")
+        assert (await ledger.series(), await ledger.attempts([2])) == (RunSeries(), {})
 
 
 async def test_a_report_has_a_root_that_any_change_moves(database: str) -> None:
