@@ -33,6 +33,8 @@ async def test_a_card_that_may_be_real_never_leaves_the_page_and_a_test_card_dec
     for key in ("Backspace", "Backspace", "Backspace", "3", "0"):
         await expiry.press(key)
     assert await expiry.input_value() == "12/30"
+    await expiry.fill("12-29")
+    assert await expiry.input_value() == "12/29"
     await payer.choose("Mobile money")
     await payer.page.locator("#sandbox_mobile-phone").fill("+229 90 00 00 42")
     await payer.choose(CARD)

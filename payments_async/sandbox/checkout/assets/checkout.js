@@ -172,7 +172,7 @@ const typedCard = ({ target, inputType }) => {
   target.form.querySelector(".never").hidden = true;
   const last = target.selectionStart === target.value.length;
   if (!target.id.endsWith("-expiry") || !last || inputType?.startsWith("delete")) return;
-  target.value = target.value.replace(/^(0[1-9]|1[0-2])[ /]*/, "$1/"); // the slash comes by itself
+  target.value = target.value.replace(/^(0[1-9]|1[0-2])[\s/.-]*/, "$1/"); // the slash comes by itself
 };
 
 const practise = (list) => {
