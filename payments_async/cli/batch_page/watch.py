@@ -27,6 +27,7 @@ async def watch(ledger: LedgerAddress, context: CommandContext) -> Exit:
     failures: list[str] = []
     server = BatchPageServer(source, failures.append)
     if not server.is_open:
+        await source.close()
         raise CommandEnded("no port of 127.0.0.1 is free for the page", Exit.RESUMABLE)
     server.start()
     try:
