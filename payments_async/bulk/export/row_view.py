@@ -10,8 +10,8 @@ from typing import Any, Final
 import attrs
 
 from ..ledger.ledger import Ledger
-from ..loading.differences import shown_key, shown_reference
 from ..protocol.attempts import NO_ATTEMPTS, RowAttempts
+from ..protocol.identifiers import shown_key, shown_reference
 from ..protocol.records import IntentTimes, LedgerRow
 from ..protocol.row_state import RowState
 from .rows import record

@@ -7,17 +7,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ..._codec import decode
-from ..._validation.rules import is_identifier
-from ..protocol.identifiers import PROOF_KEY
-from ..protocol.records import HIDDEN, InputDifference, LedgerRow, NewRow
+from ..protocol.identifiers import PROOF_KEY, shown_key
+from ..protocol.records import InputDifference, LedgerRow, NewRow
 from ..protocol.row_state import RowState
 from ..sources import Row
 from ..sources._requests import canonical
 
 _PARTS: Final = ("instrument", "customer", "metadata")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z_.-]{0,40}", re.ASCII)
-_PLAIN_REFERENCE: Final = re.compile(r"(?!.{0,190}[0-9]{9})[A-Za-z0-9_./#:~-]{1,191}", re.ASCII)
-"""Without spaces, and without nine digits in a row, which a date has not and an account may have."""
 
 
 def added(row: Row, state: RowState | None) -> InputDifference:
@@ -34,16 +31,6 @@ def removed(stored: LedgerRow) -> InputDifference:
 def changed(row: Row, fields: tuple[str, ...], state: RowState) -> InputDifference:
     """The difference for a row whose content is not the ledger's."""
     return InputDifference(row.number, row.line, shown_key(row.row_key, row.number), "changed", fields, state)
-
-
-def shown_key(row_key: str, number: int) -> str:
-    """Format a row key for a message: an identifier stays, a possible name or account is masked."""
-    return row_key if is_identifier(row_key) or row_key == str(number) else HIDDEN
-
-
-def shown_reference(reference: str) -> str:
-    """Format a reference for a page: a possible name or account is masked."""
-    return reference if _PLAIN_REFERENCE.fullmatch(reference) else HIDDEN
 
 
 def differing_fields(stored: LedgerRow, new: NewRow) -> tuple[str, ...]:

@@ -15,10 +15,12 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterable
+from typing import Final
 
 import attrs
 
-from ..._validation.rules import name_problem
+from ..._validation.rules import is_identifier, name_problem
+from .records import HIDDEN
 
 REFERENCE_LIMIT = 191
 """The longest reference, in characters (Endpoints, POST /payouts)."""
@@ -30,6 +32,8 @@ _PROOF_PART = 20
 _PROOF_BYTES = -(-_PROOF_PART * 5 // 8)
 _PROOF = re.compile(r"1\.([a-z2-7]{20})\.([a-z2-7]{20})\.([a-z2-7]{20})\.(0|[1-9][0-9]{0,8})", re.ASCII)
 _GENERATION = re.compile(r"~g[0-9]+\Z", re.ASCII)
+_PLAIN_REFERENCE: Final = re.compile(r"(?!.{0,190}[0-9]{9})[A-Za-z0-9_./#:~-]{1,191}", re.ASCII)
+"""Without spaces, and without nine digits in a row, which a date has not and an account may have."""
 
 
 def _written(part: str | bytes | int | None) -> bytes:
@@ -156,3 +160,13 @@ class Proof:
         """True if both name the same payout of the same row, whatever its body."""
         mine, theirs = (self.batch, self.row, self.generation), (other.batch, other.row, other.generation)
         return mine == theirs
+
+
+def shown_key(row_key: str, number: int) -> str:
+    """Format a row key for a message: an identifier stays, a possible name or account is masked."""
+    return row_key if is_identifier(row_key) or row_key == str(number) else HIDDEN
+
+
+def shown_reference(reference: str) -> str:
+    """Format a reference for a page: a possible name or account is masked."""
+    return reference if _PLAIN_REFERENCE.fullmatch(reference) else HIDDEN

@@ -16,8 +16,9 @@ from ..engine.service import Service
 from ..errors import BulkError
 from ..ledger.ledger import Ledger
 from ..protocol.generations import next_generation, same_again
+from ..protocol.identifiers import shown_key
 from ..protocol.payout_status import has_failed, retry_block
-from ..protocol.records import LedgerRow, NewRow, RowSet
+from ..protocol.records import HIDDEN, LedgerRow, NewRow, RowSet
 from ..protocol.row_state import RowState
 from ..protocol.totals import EXACT, brief
 
@@ -65,7 +66,8 @@ class _Retried:
         self.rows.append(row.number)
         self.totals[row.currency] = EXACT.add(self.totals.get(row.currency, Decimal(0)), row.amount)
         if len(self.reasons) < _REASONS:
-            key = f"{row.row_key}, " if row.row_key else ""
+            name = shown_key(row.row_key, row.number)
+            key = "" if name in ("", HIDDEN) else f"{name}, "
             why = row.failure_code or "no failure code"
             self.reasons[row.number] = f"{key}{amount_text(row.currency, row.amount)}: {why}"
 

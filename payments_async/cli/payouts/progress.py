@@ -34,6 +34,7 @@ _EVERY: Final = 1.0
 _LEFT: Final = INDENT + 4
 _NAMES: Final = {"waiting": "Waiting", "following": "Following", "certifying": "Certifying"}
 """Activities that have a name of their own."""
+_NOT_TAKEN: Final = (("rejected", "rejected"), ("conflict", "in conflict"))
 _AFTER: Final = ("following", "reconciling", "certifying")
 """Activities that send no rows."""
 
@@ -164,7 +165,7 @@ class BarView:
         if (ended := figures.ended) is not None and _is_followed(figures):
             parts = [f"{ended.arrived:,} arrived", f"{ended.failed:,} failed"]
             parts += [f"{ended.awaited:,} not final yet"]
-        parts += [f"{figures.counts[s]:,} {s}" for s in ("rejected", "conflict") if figures.counts[s]]
+        parts += [f"{figures.counts[state]:,} {word}" for state, word in _NOT_TAKEN if figures.counts[state]]
         return " · ".join(parts)
 
     def _pace(self, figures: BatchFigures) -> str:

@@ -17,7 +17,7 @@ from payments_async.bulk import LedgerOfAnotherInput, RowState, SourceErrors, So
 from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk.ledger_errors import InputPaidElsewhere, LedgerBroken
 from payments_async.bulk.loading import load
-from payments_async.bulk.loading.differences import shown_key
+from payments_async.bulk.protocol.identifiers import shown_key
 from payments_async.bulk.protocol.records import InputDifference
 from payments_async.bulk.protocol.stop_rules import Account
 from payments_async.bulk.sources import CsvSource, IterableSource

@@ -34,6 +34,17 @@ def pay_out(service: Sandbox, place: int, status: str = "completed") -> None:
 
 
 @EITHER
+async def test_a_reason_has_no_key_that_could_be_an_account(service: Sandbox, place: Place) -> None:
+    fails(service, 1, 2)
+    rows = [("+22990000001", item(1)[1]), ("emp-2", item(2)[1])]
+    async with over_socket(service) as client, open_at(place, client) as batch:
+        await batch.load(rows)
+        await batch.run(wait_final=60.0)
+        found = await batch.retry_failed(dry_run=True)
+    assert found.reasons == {1: "XOF 1.01: RECIPIENT_ERROR", 2: "emp-2, XOF 2.01: RECIPIENT_ERROR"}
+
+
+@EITHER
 async def test_a_failed_payout_is_paid_anew_twice_and_everything_stays_true(
     service: Sandbox, place: Place
 ) -> None:
