@@ -99,3 +99,12 @@ async def test_a_search_is_made_and_its_rows_are_walked_by_keys(
     await keys.press("j")
     await keys.press("Enter")
     await page.wait_for_url("**/requests/*")
+
+
+async def test_keys_work_in_a_browser_that_keeps_nothing(sandbox: Sandbox, visit: Visit) -> None:
+    visitor = await visit(alone=True)
+    forbid = "{ get() { throw new DOMException('denied', 'SecurityError'); } }"
+    await visitor.page.add_init_script(f"Object.defineProperty(window, 'localStorage', {forbid})")
+    await look(visitor, sandbox)
+    await visitor.page.get_by_role("button", name="Keys").click()
+    await visitor.page.get_by_role("dialog", name="Keys").wait_for()

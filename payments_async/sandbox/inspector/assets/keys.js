@@ -2,8 +2,10 @@
 const ROW = "main :is(.log li:not(.day), .card):has(a)";
 const help = document.getElementById("keys");
 const on = help.querySelector("input");
-on.checked = localStorage.keys !== "off";
-on.addEventListener("change", () => { localStorage.keys = on.checked ? "on" : "off"; });
+let kept = {};
+try { kept = localStorage; } catch { /* the browser forbids it: for this page only */ }
+on.checked = kept.keys !== "off";
+on.addEventListener("change", () => { kept.keys = on.checked ? "on" : "off"; });
 document.getElementById("help").addEventListener("click", () => help.showModal());
 
 let place = 0; // newer rows may push the reached one off the page
