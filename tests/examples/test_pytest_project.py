@@ -28,7 +28,8 @@ def pytest_in(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 def test_its_tests_pass_with_the_plugin_as_it_is_installed(tmp_path: Path) -> None:
     copy = shutil.copytree(PROJECT, tmp_path / "project", ignore=shutil.ignore_patterns("__pycache__"))
-    done = pytest_in(copy, "-p", "no:schemathesis")  # which takes a second to load
+    # anyio's is not ours, and its oldest release does not know the newest pytest; the other takes a second
+    done = pytest_in(copy, "-p", "no:anyio", "-p", "no:schemathesis")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "11 passed" in done.stdout
 
