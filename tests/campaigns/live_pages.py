@@ -2,9 +2,9 @@
 
     python -m tests.campaigns.live_pages [ROWS]
 
-Says how long it takes from an event to the screen, what the pages hold in memory at the begin and at the end,
-when each painted first, and the speed of the run beside the same run without a browser. Exits 1 when a payout
-is missing or a page has shown a wrong number at the end.
+Says how long it takes from an event to the screen, what the pages hold in memory at the end, when each
+painted first, and the speed of the run beside the same run without a browser. Exits 1 when a payout is
+missing or a page has shown a wrong number at the end.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ WATCH_BATCH = """() => {
   window.shown = [];
   const look = () => {
     const said = [...document.querySelectorAll('.key li')].map((it) => it.textContent);
-    const sum = said.filter((it) => /arrived|not final|failed/.test(it))
+    const sum = said.filter((it) => /arrived|not final|failed|rejected|conflict/.test(it))
       .reduce((all, it) => all + Number(it.replace(/[^0-9]/g, '')), 0);
     const last = window.shown[window.shown.length - 1];
     if (said.length && (!last || last[1] !== sum)) window.shown.push([Date.now(), sum]);

@@ -91,18 +91,18 @@ def test_refused_rows_end_with_1_are_exported_corrected_and_paid(here: Here) -> 
     here.sandbox.on("payouts.create", amount="4.07").respond("http:422")
     done = here("run", "june.csv")
     assert (done.code, done.step("finished")["rejected"]) == (Exit.REFUSED, 1)
-    assert "export june.csv.ledger refused.csv --state rejected" in done.err
+    assert "export june.csv.ledger to-check.csv --state rejected" in done.err
     assert "--accept-edits" in done.err
     assert PHONE not in done.out + done.err
 
-    assert here("export", "june.csv.ledger", "refused.csv", "--state", "rejected").code == Exit.DONE
-    (row,) = csv.DictReader(Path("refused.csv").read_text().splitlines())
+    assert here("export", "june.csv.ledger", "to-check.csv", "--state", "rejected").code == Exit.DONE
+    (row,) = csv.DictReader(Path("to-check.csv").read_text().splitlines())
     assert (row["row_key"], row["amount"], row["state"]) == ("r4", "4.07", "REJECTED")
-    assert PHONE not in Path("refused.csv").read_text()
-    assert stat.S_IMODE(Path("refused.csv").stat().st_mode) == 0o600
-    again = here("export", "june.csv.ledger", "refused.csv")
-    again.assert_one_message(Exit.USAGE, "refused.csv: exists already", "--overwrite")
-    assert here("export", "june.csv.ledger", "refused.csv", "--overwrite").code == Exit.DONE
+    assert PHONE not in Path("to-check.csv").read_text()
+    assert stat.S_IMODE(Path("to-check.csv").stat().st_mode) == 0o600
+    again = here("export", "june.csv.ledger", "to-check.csv")
+    again.assert_one_message(Exit.USAGE, "to-check.csv: exists already", "--overwrite")
+    assert here("export", "june.csv.ledger", "to-check.csv", "--overwrite").code == Exit.DONE
     printed = here("export", "june.csv.ledger", "all.jsonl", "--accounts", "--json")
     assert printed.step("exported")["rows"] == 6
     assert Path("all.jsonl").read_text().count(PHONE) == 6

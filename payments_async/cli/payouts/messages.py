@@ -97,7 +97,7 @@ def refused(counts: Mapping[str, int], ledger: LedgerAddress) -> str:
     states = " ".join(f"--state {state}" for state in ("rejected", "conflict") if counts[state])
     examine = f" {_EXAMINE}" if counts["conflict"] else ""
     correct = f" {_CORRECT} `{ledger.command('retry-failed')} --rejected`." if counts["rejected"] else ""
-    why = f"see why with `{ledger.command('export', 'refused.csv')} {states}`"
+    why = f"see why with `{ledger.command('export', 'to-check.csv')} {states}`"
     return f"{' and '.join(parts)}: {why}.{examine}{correct}"
 
 
