@@ -13,7 +13,7 @@ from payments_async import AsyncPayments, AuthenticationError
 from payments_async import client as _opening
 from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import HTTPRequest, HTTPResponse, TransportError
-from payments_async._polling.readings import ListReadings
+from payments_async._polling.readings import ListReadings, RecordReadings
 from payments_async._rate_limit.registry import LimiterRegistry
 from payments_async._runtime import SYSTEM
 from payments_async.sandbox import Sandbox
@@ -52,7 +52,17 @@ class OneProcess(Watched):
         self.runtime = JumpingRuntime(on_jump=self._pass)
         monkeypatch.setattr(_opening, "SYSTEM", self.runtime)
         monkeypatch.setattr(_opening, "PROCESS", LimiterRegistry(self.runtime.monotonic))
-        self._patch = monkeypatch
+        self._begun: set[Any] = set()
+        for cls, name in ((ListReadings, "join"), (RecordReadings, "find")):
+            monkeypatch.setattr(cls, name, self._noting(getattr(cls, name)))
+
+    def _noting(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def noting(*args: Any, **options: Any) -> Any:
+            found = call(*args, **options)
+            self._begun.add(asyncio.current_task())
+            return found
+
+        return noting
 
     def client(self, **options: Any) -> Any:
         transport = self.runtime.wrap(AiohttpTransport(runtime=SYSTEM))
@@ -62,19 +72,16 @@ class OneProcess(Watched):
         """A client whose own way to the service (a proxy, say) swallows every request."""
         return self.connect(self.sandbox, runtime=self.runtime, transport=Hanging(self.runtime))
 
-    async def together(self, *waits: Any) -> list[Any]:
-        """What waits for a list give that all begin at one time: each that comes later is a reading more."""
-        begun, join = [], ListReadings.join
-
-        def joined(*args: Any, **options: Any) -> None:
-            join(*args, **options)
-            begun.append(args)
-
-        self._patch.setattr(ListReadings, "join", joined)
+    async def together(self, *waits: Any, **options: Any) -> list[Any]:
+        """What `asyncio.gather` gives of waits that begin at one time: a later one would read once more."""
         with self.runtime.standing():
-            ends = asyncio.gather(*waits)
-            await until(lambda: len(begun) == len(waits))
+            ends = asyncio.gather(*waits, **options)
+            await self.until_begun(len(waits))
         return await ends
+
+    async def until_begun(self, number: int) -> None:
+        """Give way until so many waits have looked at what others have read."""
+        await until(lambda: len(self._begun) >= number)
 
     def read_at(self, name: str) -> list[float]:
         """When an operation was called."""
@@ -124,7 +131,7 @@ async def test_two_clients_that_wait_for_one_checkout_share_its_readings(world: 
     checkout = await one.checkouts.create(**INTENT)
     world.after(60.0, lambda: world.sandbox.pay(checkout.id))
     wanted = checkout if by == "record" else checkout.id
-    ends = await asyncio.gather(*(client.checkouts.wait(wanted) for client in (one, other)))
+    ends = await world.together(*(client.checkouts.wait(wanted) for client in (one, other)))
     assert all(end.payment.is_successful for end in ends)
     assert min(gaps(world.read_at("payment_intents.list"))) >= 5.0
     assert len(world.read_at("checkouts.retrieve")) == (1 if by == "record" else 2), "at the ends"
@@ -135,7 +142,7 @@ async def test_two_clients_that_wait_for_one_attempt_share_its_readings(world: O
     one, other = world.client(), world.client()
     intent = await one.payment_intents.create(**INTENT, attempt=ATTEMPT)
     attempt = intent.active_attempt.id
-    ends = await asyncio.gather(*(c.payment_intents.wait_attempt(intent.id, attempt) for c in (one, other)))
+    ends = await world.together(*(c.payment_intents.wait_attempt(intent.id, attempt) for c in (one, other)))
     assert all(end.is_successful for end in ends)
     assert len(world.read_at("payment_intents.retrieve_attempt")) == 2
     assert min(gaps([at for at, _ in world.reads()])[:-1]) >= 5.0
@@ -158,7 +165,7 @@ async def test_clients_of_another_key_read_for_themselves(world: OneProcess) -> 
     world.sandbox.on("payouts.create").outcome("complete after=30s")
     clients = [world.client(), world.client(api_key=world.sandbox.new_key())]
     made = [await client.payouts.create(**PAYOUT) for client in clients]
-    await asyncio.gather(*(c.payouts.wait(p) for c, p in zip(clients, made, strict=True)))
+    await world.together(*(c.payouts.wait(p) for c, p in zip(clients, made, strict=True)))
     assert min(gaps(world.read_at("payouts.list"))) < 5.0, "the floor is that of each key"
 
 
@@ -167,7 +174,7 @@ async def test_one_clients_failure_ends_its_own_waits_and_the_others_go_on(world
     one, other = world.client(), world.client()
     payout = await one.payouts.create(**PAYOUT)
     world.sandbox.on("payouts.list").respond("http:401", times=1)
-    ends = await asyncio.gather(one.payouts.wait(payout), other.payouts.wait(payout), return_exceptions=True)
+    ends = await world.together(one.payouts.wait(payout), other.payouts.wait(payout), return_exceptions=True)
     assert sorted(type(end).__name__ for end in ends) == [AuthenticationError.__name__, "Payout"]
 
 
@@ -175,7 +182,7 @@ async def test_a_client_whose_requests_hang_does_not_keep_the_others_waiting(wor
     world.sandbox.on("payouts.create").outcome("complete after=20s")
     other, hanging = world.client(), world.hanging_client()
     payout = await other.payouts.create(**PAYOUT)
-    ends = await asyncio.gather(*(c.payouts.wait(payout.id, deadline=60.0) for c in (hanging, other)))
+    ends = await world.together(*(c.payouts.wait(payout.id, deadline=60.0) for c in (hanging, other)))
     assert all(end.is_successful for end in ends), "by what the other one read"
 
 
@@ -184,7 +191,7 @@ async def test_a_client_whose_own_wait_is_over_leaves_the_reading_to_the_next(wo
     one, other = world.client(), world.client()
     payout = await one.payouts.create(**PAYOUT)
     short = one.payouts.wait(payout, deadline=20.0)
-    ends = await asyncio.gather(short, other.payouts.wait(payout), return_exceptions=True)
+    ends = await world.together(short, other.payouts.wait(payout), return_exceptions=True)
     assert [type(end).__name__ for end in ends] == ["WaitTimeout", "Payout"]
     assert min(gaps(world.read_at("payouts.list"))) >= 5.0
 
@@ -204,10 +211,13 @@ async def test_waits_on_event_loops_of_their_own_share_the_readings(world: OnePr
             ends.append(await client.payouts.wait(payout.id))
 
     threads = [threading.Thread(target=lambda: asyncio.run(wait())) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    await asyncio.to_thread(ready.wait)
-    ends.append(await maker.payouts.wait(payout))
+    with world.runtime.standing():
+        for thread in threads:
+            thread.start()
+        await asyncio.to_thread(ready.wait)
+        mine = asyncio.ensure_future(maker.payouts.wait(payout))
+        await world.until_begun(3)
+    ends.append(await mine)
     for thread in threads:
         await asyncio.to_thread(thread.join)
     assert [end.is_successful for end in ends] == [True] * 3
