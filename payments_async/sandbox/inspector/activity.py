@@ -182,7 +182,7 @@ class LogMatches:
     def _caused(self, place: int) -> Iterable[int]:
         """The places of what the request at this place caused; none for anything else."""
         item = self._items[place]
-        if not isinstance(item, LoggedExchange):
+        if not isinstance(item, LoggedExchange) or not item.caused:
             return ()
         right_before = range(max(0, place - item.caused), place)
         return (one for one in right_before if _was_caused(self._items[one], item))

@@ -347,11 +347,17 @@ def _small(body: bytes) -> str:
 def _word(value: str, texts_of: Callable[..., Iterable[str]]) -> EntryTest:
     """The test for a text, as it is and as JSON writes it."""
     low = value.lower()
-    ways = {low, *(json.dumps(text)[1:-1].lower() for text in (value, low))}
+    ways = tuple({low, *(json.dumps(text)[1:-1].lower() for text in (value, low))})
+    is_number = low.isdecimal()
 
     def test(item: Item, facts: RecordFacts) -> bool:
-        is_status = isinstance(item, LoggedExchange) and low == str(_http(item))
-        return is_status or any(one in text for text in texts_of(item, facts) for one in ways)
+        if is_number and isinstance(item, LoggedExchange) and low == str(_http(item)):
+            return True
+        for text in texts_of(item, facts):  # no generator: it costs a third of a search
+            for one in ways:
+                if one in text:
+                    return True
+        return False
 
     return test
 
