@@ -68,6 +68,11 @@ def test_an_address_or_a_phone_number_is_hidden_anywhere_in_a_text(text: str, sh
         ("/v1/payouts?q=ada%40shop.example&n=%5B1%5D", "/v1/payouts?q=•••le&n=%5B1%5D"),
         ("/v1/payers/%2B22990112233?phone=0611223344", "/v1/payers/•••33?phone=•••44"),
         ("/v1/x?a=+22990112233&b=+22990112233", "/v1/x?a=•••33&b=•••33"),
+        ("/v1/x?q=+233200000001%20a%40b.co", "/v1/x?q=•••01%20•••co"),
+        (
+            "/v1/x?metadata%5Bphone%5D=0244123456&phone[]=0244123456",
+            "/v1/x?metadata%5Bphone%5D=•••56&phone[]=•••56",
+        ),
         ("/v1/x?api_key=sk_live_5ecretKEY&empty=&flag", "/v1/x?api_key=•••EY&empty=&flag"),
         ("/v1/payouts?created_at%5Bgte%5D=2026-01-01T00%3A00%3A00Z&a=b=c",) * 2,
     ],
