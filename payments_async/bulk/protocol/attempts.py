@@ -249,7 +249,10 @@ class RowAttempts:
     def read(cls, facts: Mapping[str, Any]) -> Self:
         """Parse what `facts` wrote. Raises KeyError, TypeError, ValueError."""
         first, last = (tuple(map(RowAttempt.read, facts[part])) for part in ("first", "last"))
-        return cls(int(facts["made"]), first, last)
+        made = int(facts["made"])
+        if made < len(first) + len(last):
+            raise ValueError("more attempts than were made")
+        return cls(made, first, last)
 
     @property
     def text(self) -> str:

@@ -121,7 +121,8 @@ def _words(cause: BaseException | None) -> str | None:
     if not isinstance(cause, APIStatusError):
         return None
     fields = [f"{name}: {' '.join(texts)}" for name, texts in cause.errors.items()]
-    return "; ".join(part for part in (cause.message, *fields) if part)[:_LONGEST] or None
+    message = cause.message.rstrip(".") if cause.message and fields else cause.message
+    return "; ".join(part for part in (message, *fields) if part)[:_LONGEST] or None
 
 
 FATAL: Final = (AuthenticationError, PermissionDeniedError, NotFoundError, ConfigurationError)

@@ -73,7 +73,7 @@ class SeriesBucket:
         limit, closed = None if values[6] is None else float(values[6]), float(values[7])
         if seconds < 1 or min(created, refused, failed, no_answer) < 0 or not is_time(at + seconds):
             raise ValueError("no bucket")
-        if not (math.isfinite(limit or 0.0) and math.isfinite(closed)):
+        if not (0.0 <= (limit or 0.0) < math.inf and 0.0 <= closed < math.inf):
             raise ValueError("no figures")
         return cls(at, seconds, created, refused, failed, no_answer, limit, closed)
 

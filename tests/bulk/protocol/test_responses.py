@@ -143,6 +143,21 @@ def test_what_another_caller_of_the_same_request_has_left_in_doubt_is_in_doubt(v
     assert posted.reply.verdict == "in_doubt"
 
 
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"message": "Not valid.", "errors": {"amount": ["Too small."]}}, "Not valid; amount: Too small."),
+        ({"message": "Not valid."}, "Not valid."),
+        ({"errors": {"amount": ["Too small."]}}, "amount: Too small."),
+        ({}, None),
+    ],
+)
+def test_the_words_of_a_refusal_are_its_message_and_its_fields(body: Any, words: str | None) -> None:
+    error = status_error(PAYOUT, answer(422, body), NOW)
+    error.attempts = (Attempt(1, "not_executed", "422", 422),)
+    assert failed(error, "r-1").message == words
+
+
 def answered_with(kind: type[APIStatusError], status: int) -> APIStatusError:
     return kind("text", status=status, service_message=None, errors={}, headers={}, body=b"")
 

@@ -27,6 +27,8 @@ _SERIES = ("payouts a second and answer times",)
         ("UPDATE series SET created = CAST(x'ff' AS TEXT)", _SERIES),
         ("UPDATE series SET created = -1", _SERIES),
         ("UPDATE series SET closed = 9e999", _SERIES),
+        ("UPDATE series SET closed = -9", _SERIES),
+        ('UPDATE series SET "limit" = -5', _SERIES),
         ("UPDATE series SET at = 99999999999999", _SERIES),
         ("UPDATE answer_times SET answers = 'many'", _SERIES),
         ("UPDATE answer_times SET answers = -5", _SERIES),
@@ -39,6 +41,10 @@ _SERIES = ("payouts a second and answer times",)
         ("UPDATE attempts SET attempts = replace(attempts, '0.2', 'NaN') WHERE number = 3", _OF_ROW_3),
         (
             "UPDATE attempts SET attempts = replace(attempts, '1800000100.0', '1e30') WHERE number = 3",
+            _OF_ROW_3,
+        ),
+        (
+            'UPDATE attempts SET attempts = \'{"made": -3, "first": [], "last": []}\' WHERE number = 3',
             _OF_ROW_3,
         ),
         (
