@@ -12,6 +12,7 @@ from payments_async.cli._exit_codes import Exit
 from payments_async.cli.batch_page.address_file import ask_running
 from payments_async.sandbox import Sandbox, SandboxLimits
 from tests.browser.visitor import Visitor
+from tests.support.batch_pages import GivenSource, served, states
 from tests.support.payout_command import environment_of, payouts_file, started, until
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -80,3 +81,19 @@ async def test_a_run_with_faults_is_watched_to_its_certificate(
             await visitor.picture("batch-certificate-print")
             await asyncio.to_thread(run.communicate, timeout=40)
         assert run.returncode == Exit.REFUSED
+
+
+async def test_a_page_whose_run_is_gone_says_so_and_no_longer_that_it_pays(
+    visit: Callable[..., Awaitable[Visitor]],
+) -> None:
+    visitor = await visit(width=390, alone=True)
+    page = visitor.page
+    await page.route("**/events", lambda route: route.abort())
+    async with served(GivenSource(states()["running"])) as server:
+        await visitor.open(server.access.new_address())
+        await page.locator("#live").get_by_text("no connection: the run may have ended").wait_for()
+        assert not await page.locator("#state").is_visible()
+        assert not await page.locator(".pace").is_visible()
+        assert await visitor.measure("document.documentElement.scrollWidth") <= 390
+        assert await visitor.violations() == []
+    visitor.errors.clear()  # of the connection that the test cut

@@ -64,7 +64,7 @@ def test_payouts_that_are_known_to_have_failed_end_every_later_run_with_1(here: 
     assert "1 payout failed for good" in again.err
     assert here("status", "june.csv.ledger", "--json").step("batch")["exit_code"] == 1
     printed = here("status", "june.csv.ledger").out
-    assert "✗ Batch      complete, 1 payout failed; no run is under way" in printed
+    assert "✗ Batch      complete, 1 failed; no run is under way" in printed
     rows = [line.split() for line in printed.splitlines()]
     assert ["arrived", "2"] in rows
     assert ["failed", "1"] in rows

@@ -94,6 +94,7 @@ def test_refused_rows_end_with_1_are_exported_corrected_and_paid(here: Here) -> 
     assert "export june.csv.ledger to-check.csv --state rejected" in done.err
     assert "--accept-edits" in done.err
     assert PHONE not in done.out + done.err
+    assert "✗ Batch      complete, 1 rejected; no run is under way" in here("status", "june.csv.ledger").out
 
     assert here("export", "june.csv.ledger", "to-check.csv", "--state", "rejected").code == Exit.DONE
     (row,) = csv.DictReader(Path("to-check.csv").read_text().splitlines())

@@ -15,7 +15,15 @@ from .._text import took_text
 from ..payouts import messages
 from ..payouts.messages import counted
 from ..payouts.row import inspector_page
-from ..payouts.summary import BatchFigures, activity_text, duration_text, figures_of, rate_text, total_of
+from ..payouts.summary import (
+    BatchFigures,
+    activity_text,
+    duration_text,
+    failures_text,
+    figures_of,
+    rate_text,
+    total_of,
+)
 from . import charts
 from .source import BatchSnapshot
 
@@ -159,10 +167,8 @@ def _state(now: BatchSnapshot) -> tuple[str, str]:
 def _ended(report: BatchReport, certificate: Mapping[str, Any] | None) -> tuple[str, str]:
     counts = report.counts
     if report.complete:
-        bad = [(report.failed, "failed"), (counts[RowState.REJECTED], "rejected")]
-        bad += [(counts[RowState.CONFLICT], "in conflict")]
-        if found := [f"{count:,} {word}" for count, word in bad if count]:
-            return "bad", f"complete, {', '.join(found)}"
+        if failures := failures_text(report):
+            return "bad", f"complete, {failures}"
         if certificate is not None:
             clean_one = bool(certificate["clean"])
             return ("ok", "complete and certified") if clean_one else ("bad", "complete, not confirmed")

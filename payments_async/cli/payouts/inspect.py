@@ -30,6 +30,7 @@ from .summary import (
     activity_text,
     answers_text,
     duration_text,
+    failures_text,
     figures_of,
     money_text,
     plain_sums,
@@ -62,13 +63,13 @@ async def status(ledger: LedgerAddress, context: CommandContext) -> Exit:
     state = (
         "complete" if report.complete else "nothing was sent yet" if figures.is_untouched else "not complete"
     )
-    failed = f", {counted(report.failed, 'payout')} failed" if report.failed else ""
+    failures = failures_text(report)
     steps = messages.after_run(figures, report.exit_code, None, ledger, failed=report.failed)
     context.show.heading(ledger.shown, title_of(report.batch_id))
     context.show.step(
         "Batch",
-        f"{state}{failed}; no run is under way",
-        good=False if report.failed else True if report.complete else None,
+        f"{state}{failures and ', '}{failures}; no run is under way",
+        good=False if failures else True if report.complete else None,
         running=False,
         **result(report, report.exit_code, steps),
     )
@@ -251,7 +252,7 @@ async def _status_in_database(ledger: LedgerAddress, context: CommandContext) ->
     steps = _next_steps(view, ledger)
     context.show.heading(ledger.shown, title_of(view.batch_id))
     facts = {**result(report, report.exit_code, steps), **view.facts, "running": bool(view.workers)}
-    good = False if report.failed else True if report.complete else None
+    good = False if failures_text(report) else True if report.complete else None
     context.show.step("Batch", _state_text(view), good=good, **facts)
     if not context.as_json:
         chunks = view.chunks
@@ -268,7 +269,7 @@ async def _status_in_database(ledger: LedgerAddress, context: CommandContext) ->
 
 def _state_text(view: BatchView) -> str:
     report, reason = view.report, view.batch.facts.reason
-    failed = f", {counted(report.failed, 'payout')} failed" if report.failed else ""
+    failures = failures_text(report)
     state = (
         "complete"
         if report.complete
@@ -285,7 +286,7 @@ def _state_text(view: BatchView) -> str:
     elif view.batch.facts.stopped and not report.complete:
         state += f"; stopped: {view.batch.facts.stopped}"
     recovery = "; a recovery is under way" if view.batch.facts.is_unproven else ""
-    return f"{state}{recovery}{failed}"
+    return f"{state}{recovery}{failures and ', '}{failures}"
 
 
 def _next_steps(view: BatchView, ledger: LedgerAddress) -> list[str]:

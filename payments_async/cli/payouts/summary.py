@@ -13,7 +13,7 @@ from rich.box import SIMPLE_HEAD
 from rich.padding import Padding
 from rich.table import Table
 
-from ...bulk import BatchReport, Progress
+from ...bulk import BatchReport, Progress, RowState
 from ...bulk.protocol.run_figures import SpeedFigures
 from ...models.common import amount_text, grouped
 from .._output import FirstThatFits
@@ -288,6 +288,13 @@ def _style(state: str, figures: BatchFigures) -> str:
     return {"created": "green", "rejected": "red", "conflict": "red", "in_doubt": "bold yellow"}.get(
         state, ""
     )
+
+
+def failures_text(report: BatchReport) -> str:
+    """`15 failed, 1 rejected, 2 in conflict`: the rows that did not end as they should; empty without any."""
+    states = {RowState.REJECTED: "rejected", RowState.CONFLICT: "in conflict"}
+    found = [(report.failed, "failed"), *((report.counts[state], word) for state, word in states.items())]
+    return ", ".join(f"{count:,} {word}" for count, word in found if count)
 
 
 def figures_of(progress: Progress) -> BatchFigures:

@@ -36,6 +36,7 @@ function swap(region, next) {
 function say(state, text) {
   live.hidden = false;
   live.dataset.state = state;
+  root.classList.toggle("stale", state === "lost");
   live.lastElementChild.textContent = text;
 }
 
@@ -58,7 +59,7 @@ function listen() {
   if (document.hidden || over) return;
   stream = new EventSource("/events");
   stream.onopen = () => { if (isLive) say("on", "live"); else live.hidden = true; };
-  stream.onerror = () => say("lost", "no connection");
+  stream.onerror = () => say("lost", "no connection: the run may have ended");
   stream.addEventListener("change", soon);
   stream.addEventListener("over", async () => {
     over = true;
