@@ -237,7 +237,7 @@ def _transitions(changes: Iterable[Change], own: str = "") -> list[str]:
 
 def _states(changes: Sequence[Change], *, named: bool) -> str:
     first, after = changes[0], [one.after for one in changes]
-    if all(one.before == one.after for one in changes):
+    if first.kind == "attempt" and all(one.before == one.after for one in changes):
         return f"{first.kind}: payer asks for another message"
     if named and first.before is None:
         return f"{first.kind} {' → '.join(after)}"

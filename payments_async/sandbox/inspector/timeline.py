@@ -306,7 +306,7 @@ def _changes(subject: TimelineSubject, about: Sequence[JournalEntry]) -> Iterato
         is_asked = seq in requested or (seq < 0 and not subject.has_checkout)
         if attempt is not None and (step := _payer_step(attempt, change, is_asked=is_asked)):
             yield change.at, seq - 0.25, TimelineNode("payer", change.at, step)
-        if change.before != change.after:
+        if change.before != change.after or attempt is None:  # a second refund of a part
             yield change.at, seq, _state(change, attempt, is_own=seq < 0)
 
 

@@ -285,6 +285,18 @@ def test_a_programs_attempt_is_no_step_of_a_payer_but_its_approval_is(sandbox: S
     assert nodes(page(sandbox, f"payments/{sandbox.books.payments()[3].id}"))[-1].endswith("payment expired")
 
 
+def test_a_second_refund_of_a_part_is_seen_as_one(sandbox: Sandbox, api: Api) -> None:
+    payment = sandbox.pay(api.checkout().data["checkout"]["id"])
+    for seconds in (10, 20):
+        sandbox.advance(10)
+        sandbox.refund(payment.id, "10")
+        last = nodes(page(sandbox, f"payments/{payment.id}"))[-1]
+        assert last == f"Service 00:00:{seconds}.000 +10 s payment partially_refunded"
+        (line, *_) = log(sandbox, "?find=is:record")
+        assert "payer asks" not in line
+        assert "partially_refunded" in line
+
+
 def test_a_payer_who_asks_for_another_message_is_seen(sandbox: Sandbox, api: Api) -> None:
     payment = sandbox.pay(api.checkout().data["checkout"]["id"], outcome="action:collect_otp")
     sandbox.advance(20)
