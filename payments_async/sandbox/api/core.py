@@ -166,17 +166,10 @@ class Core:
             status=answer.status,
             idempotency_key=headers.get("x-idempotency-key"),
             replayed=note.replayed,
-            fault=_fault_words(note.fault),
+            fault=note.fault.word if note.fault else None,
             key=note.tenant.fingerprint if note.tenant else None,
             headers=headers,
         )
-
-
-def _fault_words(fault: Fault | None) -> str | None:
-    if fault is None:
-        return None
-    argument = {"http": str(fault.status), "429": f"{fault.seconds:g}", "slow": f"{fault.seconds:g}"}
-    return f"{fault.kind}:{argument[fault.kind]}" if fault.kind in argument else fault.kind
 
 
 def _limits_under(profile: Profile, limits: SandboxLimits) -> SandboxLimits:

@@ -86,6 +86,12 @@ class Fault:
     after: int = 0
 
     @property
+    def word(self) -> str:
+        """Its word with the argument: `http:503`, `slow:0.5s`."""
+        argument = {"http": str(self.status), "429": f"{self.seconds:g}s", "slow": f"{self.seconds:g}s"}
+        return f"{self.kind}:{argument[self.kind]}" if self.kind in argument else self.kind
+
+    @property
     def end(self) -> int | None:
         """The number of requests after which the fault is used up; None when never."""
         return None if self.times is None else self.after + self.times

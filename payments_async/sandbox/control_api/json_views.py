@@ -243,10 +243,8 @@ def _hook_words(hook: HookWord) -> str:
 
 
 def _fault_words(fault: Fault) -> str:
-    argument = {"http": str(fault.status), "429": f"{fault.seconds:g}s", "slow": f"{fault.seconds:g}s"}
-    word = f"{fault.kind}:{argument[fault.kind]}" if fault.kind in argument else fault.kind
     often = f"*{fault.times}" if fault.times is not None else " (every time)"
-    return f"{word}{often}" + (f" after {fault.after}" if fault.after else "")
+    return f"{fault.word}{often}" + (f" after {fault.after}" if fault.after else "")
 
 
 def key_view(key: str, tenant: Tenant) -> JsonObject:

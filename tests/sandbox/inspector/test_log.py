@@ -299,7 +299,7 @@ def test_a_429_without_headers_names_all_that_it_may_be() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("429:3", "simulated by a scenario; no limit was reached; Retry-After 3 s"),
+        ("429:3s", "simulated by a scenario; no limit was reached; Retry-After 3 s"),
         ("lost_request", "the connection was closed before the answer; it was not carried out"),
         ("lost_response", "the connection was closed before the answer"),
         ("cut_body", "only the first half of the answer arrived"),
@@ -310,6 +310,7 @@ def test_a_429_without_headers_names_all_that_it_may_be() -> None:
 def test_a_fault_says_what_it_did(api: Api, sandbox: Sandbox, words: str, said: str) -> None:
     api.payout(scenario=words)
     assert why(sandbox) == said
+    assert requested(sandbox).log.fault == words
 
 
 def test_a_refusal_that_comes_late_says_both(api: Api, sandbox: Sandbox) -> None:

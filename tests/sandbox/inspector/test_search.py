@@ -23,7 +23,7 @@ from payments_async.sandbox.inspector.search import MOST, TERMS, read_query
 from tests.sandbox.inspector.test_log import log
 from tests.sandbox.raw_requests import PAYOUT, TRIED, Api
 
-FAULTED = {"slow": "slow:0.8", "lost": "lost_response", "none": None}
+FAULTED = {"slow": "slow:0.8s", "lost": "lost_response", "none": None}
 
 
 @attrs.frozen
@@ -138,8 +138,8 @@ def test_what_each_term_finds(text: str, names: list[str]) -> None:
     ("status", "fault", "end", "colour", "failed"),
     [
         (201, None, "201", "ok", False),
-        (201, "slow:0.8", "201", "ok", False),
-        (422, "slow:0.8", "422", "wait", True),
+        (201, "slow:0.8s", "201", "ok", False),
+        (422, "slow:0.8s", "422", "wait", True),
         (302, "http:302", "302", "wait", True),
         (503, "http:503", "503", "bad", True),
         (201, "empty", "201", "bad", True),
@@ -172,7 +172,8 @@ def test_a_request_is_what_its_caller_got(
         ("fault:slow*", ["slow"]),
         ("fault:slow:0.*", ["slow"]),
         ("fault:l*", ["lost"]),
-        ("fault:*8", ["slow"]),
+        ("fault:slow:0.8s", ["slow"]),  # as the rule that was set says
+        ("fault:*8s", ["slow"]),
         ("fault:*", ["slow", "lost"]),
         ("fault:http*", []),
     ],
@@ -225,6 +226,7 @@ def test_a_lost_answer_is_none_on_every_page(sandbox: Sandbox, api: Api) -> None
         ('""', "the value is missing"),
         ('ref:"june', "the quotation mark is not closed."),
         ('"', "the quotation mark is not closed"),
+        (r'"june\"', "the quotation mark is not closed"),
         ("x" * 401, "A search has at most 400 characters, not 401."),
     ],
 )
