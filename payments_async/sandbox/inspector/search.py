@@ -38,6 +38,7 @@ MOST = 12
 """Terms of a search, at most: each is tested with every entry."""
 
 _TOKEN = re.compile(r'(-?)(?:([a-z_]+):)?("(?:\\.|[^"\\])*"?|\S*)', re.IGNORECASE | re.ASCII | re.DOTALL)
+_CLOSED = re.compile(r'"(?:\\.|[^"\\])*"', re.DOTALL)
 _STATUS = re.compile(r"[1-5](?:\d\d|xx)", re.ASCII)
 _AMOUNT = re.compile(r"(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]+)?")
 
@@ -132,7 +133,7 @@ def _term(
     text: str, excludes: bool, name: str, said: str, texts_of: Callable[..., Iterable[str]]
 ) -> SearchTerm:
     quoted = said.startswith('"')
-    if quoted and (len(said) < 2 or not said.endswith('"')):
+    if quoted and not _CLOSED.fullmatch(said):
         raise UnknownWord("the quotation mark is not closed")
     value = said[1:-1] if quoted else said
     if name and name not in TERMS:
