@@ -93,10 +93,13 @@ def mask_path(path: str) -> str:
 def _part(part: str) -> str:
     """A segment of a path or a pair of a query, masked; without account data it stays as it was written."""
     part = _masked(part)  # as it is written: what is decoded has no `+` before a number any more
-    name, sign, value = part.rpartition("=")
-    plain = unquote_plus(value)
-    masked = str(mask(plain, unquote_plus(name).rstrip("[]").rpartition("[")[2]))  # `metadata[phone]`
-    return part if masked == plain else f"{name}{sign}{masked}".replace(" ", "%20")
+    written, sign, value = part.rpartition("=")
+    name, plain = unquote_plus(written), unquote_plus(value)
+    masked = str(mask(plain, name.rstrip("[]").rpartition("[")[2]))  # `metadata[phone]`
+    known = _masked(name)
+    if (known, masked) == (name, plain):
+        return part
+    return f"{written if known == name else known}{sign}{masked}".replace(" ", "%20")
 
 
 def _card_hidden(found: re.Match[str]) -> str:

@@ -74,6 +74,7 @@ def test_an_address_or_a_phone_number_is_hidden_anywhere_in_a_text(text: str, sh
             "/v1/x?metadata%5Bphone%5D=•••56&phone[]=•••56",
         ),
         ("/v1/x?api_key=sk_live_5ecretKEY&empty=&flag", "/v1/x?api_key=•••EY&empty=&flag"),
+        ("/v1/x?%73k_live_5ecretKEY=1&a%40b.co&%2B22990112233=", "/v1/x?•••EY=1&•••co&•••33="),
         ("/v1/payouts?created_at%5Bgte%5D=2026-01-01T00%3A00%3A00Z&a=b=c",) * 2,
     ],
 )
