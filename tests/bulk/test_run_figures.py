@@ -52,6 +52,9 @@ async def test_a_run_with_faults_shows_what_came_back(service: Sandbox, place: P
     assert "***" in refused.account["instrument"].values()
     assert "22990112233" not in repr(refused)
     assert refused.first_sent is not None
+    times = {name: (row.first_sent or 0.0, row.last_sent or 0.0) for name, row in rows.items() if row}
+    assert times["4"][1] - times["4"][0] >= 3.0, "sent again after the pause"
+    assert times["row-1"][1] == times["row-1"][0] > 0.0
 
 
 async def test_only_so_many_rows_to_look_at_are_shown(service: Sandbox, place: Path | str) -> None:

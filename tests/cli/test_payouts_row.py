@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from contextlib import closing
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -94,14 +96,21 @@ def test_many_attempts_are_shortened_in_the_middle(here: Here, monkeypatch: pyte
     attempts += one_attempt(RowAttempt(1.8e9 + 20, "409", 0.25, replayed=True))
 
     async def given(*_: object) -> dict[str, Any]:
-        return {**facts, "attempts": attempts.facts(), "state": "CONFLICT", "last_sent": 1.8e9}
+        return {
+            **facts,
+            "attempts": attempts.facts(),
+            "state": "CONFLICT",
+            "last_sent": facts["first_sent"] + 60,
+        }
 
     monkeypatch.setattr(row, "_facts", given)
     printed = here("show", "june.csv.ledger", "r1").out
     assert "503 503 503 … (13 more) … 503 503 503 503 409" in printed
     assert "409 replayed" in printed
     assert "13 more" in printed.split("When")[1]
-    assert "; last 2027-01-15 08:00:00 UTC" in printed
+    sent = re.search(r"Sent +first (.{19}) UTC;\s+last (.{19}) UTC", printed)
+    assert sent
+    assert datetime.fromisoformat(sent[2]) - datetime.fromisoformat(sent[1]) == timedelta(seconds=60)
     assert "✗ State      in conflict" in printed
 
 

@@ -53,7 +53,7 @@ class RowView:
     first_sent: float | None
     """Seconds since 1970 when its first intent was recorded; None before."""
     last_sent: float | None
-    """Seconds since 1970 when its last intent was recorded; None before."""
+    """Seconds since 1970 when its last attempt began, or its last intent was recorded; None before."""
     base_url: str
     """The service that its batch is paid at."""
     account: dict[str, dict[str, Any]] = attrs.field(repr=False)
@@ -121,6 +121,7 @@ async def _views(ledger: Ledger, rows: Sequence[LedgerRow]) -> list[RowView]:
 def _view(row: LedgerRow, attempts: RowAttempts, at: IntentTimes | None, base_url: str) -> RowView:
     facts = record(row, accounts=False)
     known = row.known
+    begun = (each.at - each.seconds for each in attempts)
     return RowView(
         *(row.number, row.line, shown_key(row.row_key, row.number), shown_reference(row.reference)),
         amount=row.amount,
@@ -135,7 +136,7 @@ def _view(row: LedgerRow, attempts: RowAttempts, at: IntentTimes | None, base_ur
         failure_message=row.failure_message,
         attempts=attempts,
         first_sent=None if at is None else at.first.wall,
-        last_sent=None if at is None else at.last.wall,
+        last_sent=None if at is None else max([at.last.wall, *begun]),
         base_url=base_url,
         account={part: facts[part] for part in ("instrument", "customer")},
     )

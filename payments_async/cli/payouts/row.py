@@ -84,8 +84,8 @@ def _show_facts(facts: Mapping[str, Any], context: CommandContext) -> None:
     if facts["payout_id"]:
         show("Payout", str(facts["payout_id"]), good=None, wrap=False)
     if facts["first_sent"] is not None:
-        again = f"; last {_time(facts['last_sent'])}" if facts["last_sent"] != facts["first_sent"] else ""
-        show("Sent", f"first {_time(facts['first_sent'])}{again}", good=None)
+        first, last = _time(facts["first_sent"]), _time(facts["last_sent"])
+        show("Sent", f"first {first}" + (f"; last {last}" if last != first else ""), good=None)
 
 
 def _state(facts: Mapping[str, Any]) -> tuple[str, bool | None]:
