@@ -38,7 +38,7 @@ async def open_in(browser: webbrowser.BaseBrowser, address: str) -> bool:
 
     def work() -> None:
         is_open = False
-        with suppress(OSError, webbrowser.Error):
+        with suppress(Exception):  # BROWSER may hold anything: a run of payouts does not end by that
             is_open = browser.open(address)
         with suppress(RuntimeError):  # the command has ended
             loop.call_soon_threadsafe(answer.set_result, is_open)

@@ -59,10 +59,13 @@ async def test_a_browser_that_stays_in_front_is_not_waited_for(monkeypatch: pyte
 async def test_a_browser_that_does_not_open_is_said_to(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(browser, "_PATIENCE", 30.0)
 
-    def broken() -> bool:
+    def missing() -> bool:
         raise OSError
 
-    for opening in (lambda: False, broken):
+    def misset() -> bool:
+        raise ValueError("BROWSER is no command")
+
+    for opening in (lambda: False, missing, misset):
         assert not await open_in(Given(opening=opening), ADDRESS)
     assert await open_in(Given(opening=lambda: True), ADDRESS)
 
