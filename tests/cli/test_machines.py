@@ -226,8 +226,6 @@ def test_what_is_not_paused_is_resumed_by_the_command_that_is_printed(here: Here
     done = here("resume", *NAMED, "--json").step("resume")
     assert (done["resumed"], done["command"]) == (False, "payments payouts run FILE --batch-id june")
     assert "it is not paused" in here("resume", *NAMED).out
-    done = here("resume", "june.ledger", "--json").step("resume")
-    assert done["command"] == "payments payouts run FILE --ledger june.ledger"
     here("pause", "june.ledger").assert_one_message(
         Exit.USAGE, "june.ledger: is not the address of a database"
     )

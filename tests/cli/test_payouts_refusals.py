@@ -17,6 +17,7 @@ from payments_async.bulk.ledger.sqlite import file as _ledger_file
 from payments_async.bulk.ledger.sqlite import reader
 from payments_async.bulk.ledger.sqlite.connection import LedgerConnection, Purpose
 from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
+from payments_async.bulk.ledger.sqlite.lock import LedgerLock
 from payments_async.bulk.ledger_errors import LedgerBroken, LedgerError, LedgerFull
 from payments_async.bulk.reconcile import same_account
 from payments_async.cli._exit_codes import Exit
@@ -113,6 +114,13 @@ def test_programs_get_what_was_refused_and_where(here: Here) -> None:
     assert (edited["kind"], len(edited["differences"]), edited["faults"]) == ("LedgerOfAnotherInput", 1, [])
 
 
+def test_rows_that_were_read_are_counted_not_their_faults(here: Here) -> None:
+    Path("x.jsonl").write_text('{"a":1}\n{bad')
+    done = here("run", "x.jsonl", "--json")
+    assert (done.code, done.step("refused")["total"]) == (Exit.USAGE, 6)
+    assert [line["rows"] for line in done.lines if line["step"] == "reading"] == [2]
+
+
 def test_twenty_faults_are_shown_and_a_dry_run_writes_them_all(here: Here) -> None:
     file = payouts_file(here.folder, 30)
     file.write_text(file.read_text().replace(".07", ".x"))
@@ -162,12 +170,28 @@ def test_without_a_key_or_an_address_it_says_what_to_set(here: Here, monkeypatch
 
 
 def test_a_ledger_that_is_not_there_is_made_by_run_alone(here: Here) -> None:
-    for argv in (["status"], ["check"], ["reconcile"], ["retry-failed"], ["export"]):
+    for argv in (["status"], ["check"], ["reconcile"], ["retry-failed"], ["export"], ["resume"]):
         rest = ["out.csv"] if argv == ["export"] else []
         here(*argv, "june.csv.ledger", *rest).assert_one_message(
             Exit.USAGE, "june.csv.ledger: is not there", "start the run first"
         )
     assert os.listdir(here.folder) == ["june.csv"]
+
+
+def test_a_ledger_in_a_file_is_resumed_by_the_run_command_unless_it_is_complete_or_in_use(here: Here) -> None:
+    here("run", "june.csv", "--max-rows", "1")
+    done = here("resume", "june.csv.ledger", "--json")
+    printed = done.step("resume")
+    assert (done.code, printed["resumed"]) == (Exit.DONE, False)
+    assert printed["command"] == "payments payouts run FILE --ledger june.csv.ledger"
+    lock = LedgerLock.acquire("june.csv.ledger", pid=os.getpid(), since=1.8e9)
+    assert f"a run is under way: in use by process {os.getpid()}" in " ".join(
+        here("resume", "june.csv.ledger").out.split()
+    )
+    lock.release()
+    assert here("run", "june.csv").code == Exit.DONE
+    assert "it is complete" in here("resume", "june.csv.ledger").out
+    here("resume", "june.csv").assert_one_message(Exit.USAGE, "june.csv: ")
 
 
 def test_a_ledger_goes_with_its_batch_input_environment_address_and_key(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from ...bulk import BatchReport
 from ...bulk._options import composed
 from ...bulk._report import report_of
-from ...bulk.ledger_errors import LedgerError
+from ...bulk.ledger_errors import LedgerError, LedgerLocked
 from ...bulk.protocol.leases import LEASE, BatchState
 from ...bulk.protocol.records import Ends
 from ...bulk.protocol.stop_rules import Stop
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ...bulk.ledger.postgresql.batches import ListedBatch
     from ...bulk.ledger.postgresql.driver.database import Database
     from ...bulk.ledger.postgresql.leasing.workers import ListedWorker
+
+_COMPLETE: Final = "it is complete"
 
 
 @attrs.frozen
@@ -219,7 +221,7 @@ async def resume(ledger: LedgerAddress, context: CommandContext) -> Exit:
     """End a pause; of a batch that is not paused, show what resumes it."""
     view = await view_of(ledger) if ledger.is_database else None
     if view is None or view.state is not BatchState.PAUSED:
-        text, command = _resuming(view, ledger)
+        text, command = await _resuming_file(ledger) if view is None else _resuming(view, ledger)
         context.show.heading(ledger.shown)
         context.show.step("Resume", text, good=None, resumed=False, command=command)
         if command and not context.as_json:
@@ -231,12 +233,21 @@ async def resume(ledger: LedgerAddress, context: CommandContext) -> Exit:
     return await _show_change(ledger, context, "Resumed", text)
 
 
-def _resuming(view: BatchView | None, ledger: LedgerAddress) -> tuple[str, str]:
+async def _resuming_file(ledger: LedgerAddress) -> tuple[str, str]:
+    """The same as `_resuming`, of a ledger in a file. Raises LedgerError when the file is none."""
+    try:
+        async with open_batch(ledger) as batch:
+            if batch.status().complete:
+                return _COMPLETE, ""
+    except LedgerLocked as locked:
+        return f"a ledger in a file is never paused, and a run is under way: {locked.problem}", ""
+    return "a ledger in a file is never paused: the same `run` command resumes it", run_command(ledger)
+
+
+def _resuming(view: BatchView, ledger: LedgerAddress) -> tuple[str, str]:
     """Why there is nothing to resume, and the command that does more."""
-    if view is None:
-        return "a ledger in a file is never paused: the same `run` command resumes it", run_command(ledger)
     if view.report.complete:
-        return "it is complete", ""
+        return _COMPLETE, ""
     if view.state is BatchState.SUSPECT:
         return "it is suspect, not paused: commits may be lost", ledger.command("recover")
     if view.state is BatchState.IMPORTED:
