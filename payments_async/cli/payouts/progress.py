@@ -239,14 +239,16 @@ class CountedSource(Source):
 
     async def rows(self) -> AsyncIterator[SourceItem]:
         """The source's rows. Raises what it raises."""
-        number, self._passes = 0, self._passes + 1
+        items, rows, latest, self._passes = 0, 0, None, self._passes + 1
         async for item in self._source.rows():
-            number += 1
-            if number % _EACH == 0:
-                self._on_read(number, self._passes)
+            items += 1
+            if item.number not in (None, latest):  # the faults of one row follow each other
+                rows, latest = rows + 1, item.number
+            if items % _EACH == 0:
+                self._on_read(rows, self._passes)
                 await SYSTEM.sleep(0)  # a file is read without waiting: signals are handled here
             yield item
-        self._on_read(number, self._passes)
+        self._on_read(rows, self._passes)
 
     def stat(self) -> FileStat | None:
         """The size and time by which a change of the source is seen."""
