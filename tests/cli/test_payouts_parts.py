@@ -147,6 +147,10 @@ def test_each_exit_code_says_what_to_do_next() -> None:
     assert "names the payout" not in printed(1, rejected=1)
     assert "3 rows cancelled; every other row was created." in printed(1, cancelled=3)
     assert "`payments payouts reconcile 'a b.ledger'` only reads" in printed(3, in_doubt=3)
+    both = printed(3, in_doubt=4, rejected=5, cancelled=2, failed=3)
+    for said in ("4 rows in doubt: ", "5 rows rejected: ", "3 payouts failed for good: "):
+        assert said in both
+    assert "cancelled" not in printed(3, in_doubt=4, cancelled=2)
     assert "1 payout failed for good" in printed(75, "the time was over", failed=1, created=2)
     assert printed(75, "SIGTERM", new=3).startswith("Stopped: SIGTERM. The same `run` command")
     assert "Raise that limit" in printed(75, "as many as --max-rows allows", new=3)
@@ -168,6 +172,8 @@ def test_created_payouts_are_said_not_to_have_arrived(awaited: int, printed: str
         assert sentence.startswith(f"{printed} created, and not final yet: each may still fail.")
         assert "`--wait-final 2h`" in sentence
         assert "`payments payouts reconcile june.csv.ledger`" in sentence
+        for code in (1, 3):
+            assert sentence in messages.after_run(some, code, None, LedgerAddress("june.csv.ledger"))
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

@@ -56,9 +56,10 @@ def after_run(
         ended = f"{_stopped(stopped)} {_unsure(figures.counts['in_flight'])}{again}"
         parts = [ended, _failed(failed, ledger)]
     elif code == 3:
-        parts = [doubtful(figures.counts["in_doubt"], ledger), _failed(failed, ledger)]
+        doubt = doubtful(figures.counts["in_doubt"], ledger)
+        parts = [doubt, not_taken(figures.counts, ledger), _failed(failed, ledger), _open(figures, ledger)]
     elif code == 1:
-        parts = [refused(figures.counts, ledger), _failed(failed, ledger)]
+        parts = [refused(figures.counts, ledger), _failed(failed, ledger), _open(figures, ledger)]
         parts += [recovering(ledger) if unproven else _disagreeing(clean, ledger)]
     else:
         parts = [_failed(failed, ledger), _open(figures, ledger)]
@@ -85,6 +86,13 @@ def doubtful(rows: int, ledger: LedgerAddress) -> str:
 
 
 def refused(counts: Mapping[str, int], ledger: LedgerAddress) -> str:
+    """Rows that were not paid: the service did not take them, or they were cancelled."""
+    gone = counts["cancelled"]
+    cancelled = f"{counted(gone, 'row')} cancelled; every other row was created." if gone else ""
+    return not_taken(counts, ledger) or cancelled
+
+
+def not_taken(counts: Mapping[str, int], ledger: LedgerAddress) -> str:
     """Rows that the service did not take."""
     parts = []
     if counts["rejected"]:
@@ -92,8 +100,7 @@ def refused(counts: Mapping[str, int], ledger: LedgerAddress) -> str:
     if counts["conflict"]:
         parts.append(f"{counted(counts['conflict'], 'row')} in conflict with payouts that exist already")
     if not parts:
-        gone = counts["cancelled"]
-        return f"{counted(gone, 'row')} cancelled; every other row was created." if gone else ""
+        return ""
     states = " ".join(f"--state {state}" for state in ("rejected", "conflict") if counts[state])
     examine = f" {_EXAMINE}" if counts["conflict"] else ""
     correct = f" {_CORRECT} `{ledger.command('retry-failed')} --rejected`." if counts["rejected"] else ""
