@@ -17,11 +17,16 @@ from ..engine.service import Service
 from ..ledger.ledger import Ledger
 from ..protocol.matching import MONEY, Match, compared, expected, judge, shown
 from ..protocol.records import CheckReport, LedgerRow, RowSet
-from ..protocol.row_state import OPEN, RowState
+from ..protocol.row_state import RowState
 from ..protocol.totals import as_text
 
 _MOST_FINDINGS: Final = 100
 _NAMED: Final = 5
+_OPEN: Final = (
+    (RowState.NEW, "not started"),
+    (RowState.IN_FLIGHT, "under way"),
+    (RowState.IN_DOUBT, "in doubt"),
+)
 _PLACE: Final = ("environment", "base_url", "key_fingerprint", "input_hash", "at")
 _LATER: Final = (
     "the list shows {}, a later payout of it that this ledger does not know of; "
@@ -213,8 +218,8 @@ class Certificate:
 def shortcomings(report: BatchReport) -> Iterator[str]:
     """Find what a batch lacks, by its own counts and sums."""
     if not report.complete:
-        left = ", ".join(f"{state} {report.counts[state]}" for state in sorted(OPEN) if report.counts[state])
-        yield f"the batch is not complete: {left} of {report.rows} rows"
+        left = ", ".join(f"{rows:,} {words}" for state, words in _OPEN if (rows := report.counts[state]))
+        yield f"the batch is not complete: of {report.rows:,} rows, {left}"
     if not report.balanced:
         yield "the batch does not add up: its rows or amounts by state are not those that were imported"
 

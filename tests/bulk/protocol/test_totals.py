@@ -41,7 +41,7 @@ async def test_a_certificate_that_is_not_clean_always_says_why(service: Sandbox,
         await batch.run(max_rows=2)
         half = await batch.certify()
         assert not half.is_clean
-        assert half.findings == ("the batch is not complete: NEW 1 of 3 rows",)
+        assert half.findings == ("the batch is not complete: of 3 rows, 1 not started",)
         await batch.run()
         whole = await batch.certify()
     assert (whole.is_clean, whole.findings) == (True, ())
