@@ -152,6 +152,8 @@ def certificate(report: BatchReport, *findings: str) -> dict[str, Any]:
             currency: {state: f"{amount:f}" for state, amount in parts.items()}
             for currency, parts in report.sums.items()
         },
+        "finals": dict(report.finals),
+        "failed": report.failed,
         "ledger": {"rows": report.rows, "entries": 412, "head": "5e" * 32, "findings": []},
         "list": {
             "seen": created,

@@ -30,6 +30,8 @@ from .source import BatchSnapshot
 Context = dict[str, object]
 FOLDER: Final = Path(__file__).parent
 _LONG_NAME: Final = 40
+_SHORT_RUN: Final = 3.0
+"""Seconds below which a run has no speed: it is counted in whole seconds."""
 _SHORT: Final = (8, 6)
 """Signs of a long reference that are shown of its beginning and its end."""
 _SELDOM: Final = ("in conflict", "cancelled")
@@ -88,6 +90,7 @@ def row_context(now: BatchSnapshot, row: RowView) -> Context:
     tone, word = _happened(row)
     attempts = list(row.attempts)
     longest = max((each.seconds for each in attempts), default=0.0) or 1.0
+    names = (row.row_key, row.reference, str(row.number))
     return {
         **_common(now),
         "row": row,
@@ -113,7 +116,7 @@ def row_context(now: BatchSnapshot, row: RowView) -> Context:
             for place, each in enumerate(attempts)
         ],
         "inspector": inspector_page(row.facts()),
-        "show": now.ledger.command("show", row.reference if row.row_key == HIDDEN else row.row_key),
+        "show": now.ledger.command("show", next(name for name in names if name != HIDDEN)),
     }
 
 
@@ -197,7 +200,7 @@ def _pace(now: BatchSnapshot, run: RunSeries, rate: float, left: float | None) -
     if now.phase != "ended":
         return None if left is None else (duration_text(max(1.0, round(left))), f"left at {rate_text(rate)}")
     total = run.total
-    if not total.created:
+    if not total.created or total.seconds < _SHORT_RUN:
         return None
     return duration_text(total.seconds), f"the last run, {rate_text(total.per_second)}"
 
@@ -293,6 +296,7 @@ def _certificate(found: Mapping[str, Any] | None) -> Context | None:
             ("Account", f"{found['environment']} key {found['key_fingerprint']}"),
             ("Service", found["base_url"]),
             ("Rows", f"{found['rows']:,}: {_by_state(found['counts'])}"),
+            ("Ended", _ended_as(found)),
             (
                 "On the service's list",
                 f"{audit['seen']:,} as asked for, {audit['missing']:,} missing, "
@@ -303,6 +307,14 @@ def _certificate(found: Mapping[str, Any] | None) -> Context | None:
         ],
         "fields": compared,
     }
+
+
+def _ended_as(found: Mapping[str, Any]) -> str:
+    """`3 arrived, 1 failed, 2 not final yet`, of those that were created."""
+    arrived, failed = found["finals"].get("completed", 0), found["failed"]
+    awaited = found["counts"].get(RowState.CREATED, 0) - sum(found["finals"].values())
+    parts = [(arrived, "arrived"), (failed, "failed"), (awaited, "not final yet")]
+    return ", ".join(f"{rows:,} {word}" for rows, word in parts if rows) or "none"
 
 
 def _paid(currency: str, sums: Mapping[str, str]) -> tuple[str, str]:

@@ -72,6 +72,7 @@ SHOWN = {
         "Certified",
         "Created GHS 5,989,340.00 of GHS 6,010,390.40",
         "12,000: 11,950 created, 40 rejected, 2 in conflict, 8 cancelled",
+        "Ended 11,900 arrived, 50 failed",
         "50 failed 40 rejected 2 in conflict 0 not started 8 cancelled",
         "50 payouts failed for good",
         "2 in conflict · 40 rejected · 50 failed",
@@ -109,6 +110,15 @@ def test_every_page_with_its_assets_is_light() -> None:
     page = FILES.render("row.html", view.row_context(now, row(41)))
     for html in (html_of(full), page):
         assert len(html.encode()) + assets <= HEAVIEST, (len(html), assets)
+
+
+def test_a_short_run_has_no_speed_as_it_is_counted_in_whole_seconds() -> None:
+    now = states()["complete"]
+    short = RunSeries((SeriesBucket(BEGAN, 1, 7),), series().times)
+    assert "the last run" in words_of(html_of(now))
+    assert "the last run" not in words_of(
+        html_of(attrs.evolve(now, details=LedgerDetails(short, RowsToLookAt((), 0))))
+    )
 
 
 def test_a_batch_without_a_name_is_called_after_its_file_and_one_in_a_database_has_its_commands() -> None:
@@ -158,6 +168,8 @@ def test_a_row_has_its_facts_its_attempts_and_its_place_in_the_inspector() -> No
     assert view.row_context(now, row(41, base_url="https://pay.example/v1"))["inspector"] is None
     masked = row(41, row_key="***")
     assert str(view.row_context(now, masked)["show"]).endswith(f" {masked.reference}"), "a key may be 41"
+    nameless = attrs.evolve(masked, reference="***")
+    assert str(view.row_context(now, nameless)["show"]).endswith(" june.csv.ledger 41")
     once = row(
         7,
         state=RowState.CREATED,
