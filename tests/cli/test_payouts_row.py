@@ -48,6 +48,7 @@ def test_a_row_shows_its_attempts_its_payout_and_where_to_look(here: Here) -> No
     page = f"/_sandbox/payouts/{facts['payout_id']}"
     assert facts["inspector"] == here.sandbox.base_url.removesuffix("/v1") + page
     assert (facts["attempts"]["made"], facts["amount"], facts["state"]) == (2, "1.07", "CREATED")
+    assert facts["page"] is None, "no run serves it"
     assert here("show", "june.csv.ledger", str(facts["reference"])).out == shown.out
     assert here("show", "june.csv.ledger", "1").out == shown.out
     assert "Page       payments payouts watch june.csv.ledger" in shown.out

@@ -215,7 +215,7 @@ class RowAttempts:
     """The attempts of a row: the first and the last ones. None are kept of a row that was created at once."""
 
     made: int = 0
-    """How many there were."""
+    """How many were recorded. The answer to the last one before a run was killed is not."""
     first: tuple[RowAttempt, ...] = ()
     last: tuple[RowAttempt, ...] = ()
     """The last ones that are not among the first."""

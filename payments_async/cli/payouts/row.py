@@ -43,7 +43,7 @@ async def show_row(ledger: LedgerAddress, name: str, context: CommandContext) ->
         raise CommandEnded(problem, Exit.USAGE)
     inspector = inspector_page(facts)
     if context.as_json:
-        context.show.step("Row", "", **facts, inspector=inspector)
+        context.show.step("Row", "", **{"page": None, **facts}, inspector=inspector)
         return Exit.DONE
     context.show.heading(ledger.label, f"row {facts['number']}")
     _show_facts(facts, context)
