@@ -237,6 +237,25 @@ def test_rows_with_faults_are_left_out_on_purpose_and_written_down(here: Here) -
 
 
 @pytest.mark.parametrize("options", [["--dry-run"], []])
+def test_people_and_programs_get_the_name_of_the_rejects_that_were_written(
+    here: Here, options: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = payouts_file(here.folder, 3)
+    asked, name = ["run", "june.csv", "--skip-invalid", "--rejects", "rejects.csv"], "loaded"
+    assert here(*asked, "--dry-run").step("checked")["rejects"] is None  # no row is at fault
+    if options:
+        asked, name = [*asked, *options], "checked"
+    file.write_text(file.read_text().replace("2.07", "NaN"))
+    assert here(*asked).step(name)["rejects"] == "rejects.csv"
+    Path("june.csv.ledger").unlink(missing_ok=True)
+    Path("june.csv.ledger.lock").unlink(missing_ok=True)
+    wide = partial(OutputConsole, force_terminal=True, color_system=None, width=300)
+    monkeypatch.setattr(session, "OutputConsole", wide)
+    printed = here(*asked).out
+    assert "1 row with faults left out\n  ✓ Written    rejects.csv\n" in printed
+
+
+@pytest.mark.parametrize("options", [["--dry-run"], []])
 def test_rejects_that_cannot_be_written_are_named_before_anything_is_sent(
     here: Here, options: list[str]
 ) -> None:

@@ -138,8 +138,10 @@ def _show_import(name: str, report: ImportReport, order: RunOptions, context: Co
     facts = attrs.asdict(report, recurse=False)
     facts |= {total: plain_sums(facts[total]) for total in ("totals", "payable", "input_totals")}
     facts["differences"] = [str(difference) for difference in report.differences]
-    facts["warnings"] = list(report.warnings)
+    facts |= {"warnings": list(report.warnings), "rejects": order.rejects if report.skipped else None}
     context.show.step(name, _import_text(report), ledger=order.address.shown, **facts)
+    if facts["rejects"] and not context.as_json:
+        context.show.step("Written", facts["rejects"], wrap=False)
     for warning in () if context.as_json else report.warnings:
         context.show.step("Warning", warning, good=False)
 
