@@ -191,7 +191,14 @@ def test_a_ledger_in_a_file_is_resumed_by_the_run_command_unless_it_is_complete_
     lock.release()
     assert here("run", "june.csv").code == Exit.DONE
     assert "it is complete" in here("resume", "june.csv.ledger").out
-    here("resume", "june.csv").assert_one_message(Exit.USAGE, "june.csv: ")
+
+
+def test_an_input_given_as_the_ledger_is_no_ledger_whatever_its_mode(here: Here) -> None:
+    os.chmod("june.csv", 0o644)
+    for name in ("status", "check", "reconcile", "resume"):
+        refused = here(name, "june.csv")
+        refused.assert_one_message(Exit.USAGE, "june.csv: is no ledger of this package")
+        assert "chmod" not in refused.err
 
 
 def test_a_ledger_goes_with_its_batch_input_environment_address_and_key(

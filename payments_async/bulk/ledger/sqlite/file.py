@@ -111,8 +111,6 @@ def _refuse_odd(path: str, found: os.stat_result) -> None:
         raise LedgerForeign(path, "is no regular file")
     if found.st_nlink > 1:
         raise LedgerForeign(path, "has a second name (a hard link), and a ledger must have one")
-    if found.st_mode & 0o077:
-        raise LedgerExposed(path, f"others than its owner may use it (mode {found.st_mode & 0o777:03o})")
     try:
         with open(path, "rb") as file:
             start = file.read(_HEADER)
@@ -120,6 +118,8 @@ def _refuse_odd(path: str, found: os.stat_result) -> None:
         raise LedgerReadOnly(path, f"cannot be read ({error.strerror})") from None
     if start and not _is_ours(start):
         raise LedgerForeign(path, "is no ledger of this package")
+    if found.st_mode & 0o077:
+        raise LedgerExposed(path, f"others than its owner may use it (mode {found.st_mode & 0o777:03o})")
 
 
 def _is_ours(start: bytes) -> bool:

@@ -104,14 +104,16 @@ async def test_a_ledger_that_others_may_use_is_refused(path: Path, mode: int) ->
         await SqliteLedger.open(path, clock=Clock())
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o644])
 @pytest.mark.parametrize("content", [b"amount,currency\n1,XOF\n" * 9, b"SQLite format 3\0" + bytes(84)])
-async def test_a_file_that_is_no_ledger_is_not_touched(tmp_path: Path, content: bytes) -> None:
+async def test_a_file_that_is_no_ledger_is_not_touched(tmp_path: Path, content: bytes, mode: int) -> None:
     path = tmp_path / "input.csv"
     path.write_bytes(content)
-    path.chmod(0o600)
+    path.chmod(mode)
     with pytest.raises(LedgerForeign, match="no ledger of this package"):
         await SqliteLedger.open(path, clock=Clock(), create=True)
     assert path.read_bytes() == content
+    assert path.stat().st_mode & 0o777 == mode
     assert os.listdir(tmp_path) == ["input.csv"]
 
 
