@@ -163,9 +163,46 @@ def test_exec_ends_with_what_the_advisor_found(
     command = [sys.executable, "-c", PAY_TWICE, str(own)]
     assert main(["sandbox", "exec", *options, "--", *command]) == code
     _, advice = capfd.readouterr().err.split("/_sandbox/\n")
-    assert advice == (
-        "Advisor: 1 finding, money at risk\n  A POST was sent again without an idempotency key\n"
+    assert re.fullmatch(
+        r"Advisor: 1 finding, money at risk\n  A POST was sent again without an idempotency key\n"
+        r"    payouts\.create sent 2 times without an idempotency key: requests (\S+), (?!\1)\S+\n",
+        advice,
     )
+
+
+PAY_MANY_TWICE = """
+import json, os
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+headers = {"Authorization": "Bearer " + os.environ["PAYMENTS_API_KEY"], "Content-Type": "application/json"}
+address = os.environ["PAYMENTS_BASE_URL"] + "/payouts"
+for n in range(7):
+    body = {"amount": 10.10, "currency": "GHS", "method": "mobile_money", "reference": f"june-{n}",
+            "instrument": {"type": "phone", "phone_number": "+233200000001", "country": "GH"}}
+    for _ in range(4 if n == 0 else 2):
+        try:
+            urlopen(Request(address, json.dumps(body).encode(), headers)).close()
+        except HTTPError as taken:
+            taken.close()
+"""
+
+
+def test_exec_names_the_transactions_and_requests_as_the_inspector_is_gone_by_then(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["sandbox", "exec", "--fail-on-advice", "--", sys.executable, "-c", PAY_MANY_TWICE]) == 1
+    _, advice = capfd.readouterr().err.split("/_sandbox/\n")
+    head, heading, *cases = advice.splitlines()[:7]  # on a fast machine the four tries ran side by side, too
+    assert re.fullmatch(r"Advisor: [78] findings, money at risk", head)
+    assert heading == "  A POST was sent again without an idempotency key (7 times)"
+    assert re.fullmatch(
+        r"    payouts\.create sent 4 times without an idempotency key, of june-0: "
+        r"requests \S+, \S+, \S+ and 1 more",
+        cases[0],
+    )
+    assert [re.findall(r"june-\d", case) for case in cases] == [[f"june-{n}"] for n in range(5)]
+    assert advice.splitlines()[7] == "    and 2 more like these"
+    assert "+233200000001" not in advice
 
 
 BELIEVE_A_WEBHOOK = """
@@ -201,7 +238,11 @@ def test_exec_finds_a_webhook_that_an_ended_program_has_not_read_back(
 ) -> None:
     command = [sys.executable, "-c", BELIEVE_A_WEBHOOK]
     assert main(["sandbox", "exec", "--fail-on-advice", "--", *command]) == 1
-    assert "Advisor: 1 finding, money at risk\n" in capfd.readouterr().err
+    advice = capfd.readouterr().err
+    assert "Advisor: 1 finding, money at risk\n" in advice
+    assert re.search(
+        r"\n    payout\.completed was accepted, and (\w+) never read back: webhook \w+\n\Z", advice
+    )
 
 
 def test_the_first_program_of_the_readme_runs_as_the_readme_says(

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -20,7 +19,8 @@ from ...errors import ConfigurationError
 from ...models._masking import clean
 from ...sandbox import Sandbox, StateError, UnknownWord, VirtualClock
 from ...sandbox.advisor import HEADINGS
-from ...sandbox.advisor.findings import findings_of
+from ...sandbox.advisor.evidence import ids_of
+from ...sandbox.advisor.findings import KeptFinding, findings_of
 from ...sandbox.webhooks.address_guard import read_allowed
 from .._exit_codes import Exit
 from .._text import print_message, text_width, wrapped
@@ -29,6 +29,12 @@ from .options import ServeOptions
 DEFAULT_PORT: Final = 7788
 INSPECTOR: Final = "/_sandbox/"
 _SEED_BYTES: Final = 32
+_CASES: Final = 5
+"""Cases of one mistake that are printed."""
+_IDS: Final = 3
+"""Requests or deliveries that are printed of a case."""
+_SUBJECT: Final = 80
+"""Characters of a case's subject."""
 
 NOT_RUNNABLE: Final = 126
 NOT_FOUND: Final = 127
@@ -146,17 +152,31 @@ def print_advice(sandbox: Sandbox, *, is_over: bool = False) -> bool:
 
     `is_over` says that the program has ended, and reads no webhook's record any more.
     """
-    found = [kept.finding for kept in findings_of(sandbox).update(sandbox, is_over=is_over)]
+    found = findings_of(sandbox).update(sandbox, is_over=is_over)
     if not found:
         return False
-    risk = ", money at risk" if any(finding.severity == "money" for finding in found) else ""
-    counted = Counter(HEADINGS[finding.rule] for finding in found)
+    risk = ", money at risk" if any(kept.finding.severity == "money" for kept in found) else ""
+    groups: dict[str, list[KeptFinding]] = {}
+    for kept in found:
+        groups.setdefault(HEADINGS[kept.finding.rule], []).append(kept)
     lines = [f"Advisor: {len(found)} finding{'s' if len(found) > 1 else ''}{risk}"]
-    lines += [
-        f"  {heading}" + (f" ({count} times)" if count > 1 else "") for heading, count in counted.items()
-    ]
+    for heading, alike in groups.items():
+        lines += [f"  {heading}" + (f" ({len(alike)} times)" if len(alike) > 1 else "")]
+        lines += [f"    {_case(kept)}" for kept in alike[:_CASES]]
+        lines += [f"    and {len(alike) - _CASES:,} more like these"] if len(alike) > _CASES else []
     print_message("\n".join(lines), "")
-    return any(finding.severity != "request" for finding in found)
+    return any(kept.finding.severity != "request" for kept in found)
+
+
+def _case(kept: KeptFinding) -> str:
+    """What a finding is about and what shows it: the inspector has ended before CI's log is read."""
+    finding, ids = kept.finding, ids_of(kept.finding)
+    title, subject = finding.title, finding.subject[:_SUBJECT]
+    if subject not in title and not subject.startswith("/"):  # a path says less than the operation
+        title += f", of {subject}"
+    kind = "request" if finding.requests else "webhook"
+    more = f" and {kept.count - _IDS:,} more" if kept.count > _IDS else ""
+    return clean(f"{title}: {kind}{'s' if kept.count > 1 else ''} {', '.join(ids[:_IDS])}{more}")
 
 
 def execute(command: Sequence[str], options: ServeOptions, *, fail_on_advice: bool) -> int:
