@@ -63,9 +63,16 @@ def test_a_row_that_is_not_there_is_named(here: Here, monkeypatch: pytest.Monkey
     payouts_file(here.folder, 2)
     here("run", "june.csv", "--max-rows", "1")
     here("show", "june.csv.ledger", "r9").assert_one_message(Exit.USAGE, "no row has this key", "r9")
-    here("show").assert_one_message(Exit.USAGE, "ROW is missing")
-    here("show", "june.csv.ledger").assert_one_message(Exit.USAGE, "ROW is missing")
+    here("show").assert_one_message(Exit.USAGE, "ROW is missing", "`payments payouts watch LEDGER`")
+    here("show", "june.csv.ledger").assert_one_message(
+        Exit.USAGE,
+        "ROW is missing",
+        "`payments payouts watch june.csv.ledger`",
+        "`payments payouts export june.csv.ledger to-check.csv --state rejected`",
+    )
+    assert here("export", "june.csv.ledger", "to-check.csv", "--state", "rejected").code == Exit.DONE
     monkeypatch.setenv("PAYMENTS_LEDGER", "june.csv.ledger")
+    here("show").assert_one_message(Exit.USAGE, "ROW is missing", "`payments payouts watch` shows")
     waiting = here("show", "r2")
     assert "State      not started" in waiting.out
     assert "Attempts   none yet" in waiting.out

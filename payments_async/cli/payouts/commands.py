@@ -120,10 +120,19 @@ def show(
     from .session import perform
 
     if ledger is None or (row is None and not os.environ.get(VARIABLE)):
-        raise CommandEnded("show: ROW is missing, a row's key, reference or number", Exit.USAGE)
+        raise _row_missing(address_of(ledger, options, "LEDGER"))
     given, name = (ledger, row) if row else (None, ledger)
     address = batch_address(given, options)
     return perform(lambda context: show_row(address, name, context), about=address.shown, as_json=json)
+
+
+def _row_missing(ledger: LedgerAddress) -> CommandEnded:
+    """The message of `show` without a row: what it is, and how to find those that need a look."""
+    watch, export = ledger.command("watch"), ledger.command("export", "to-check.csv", "--state", "rejected")
+    problem = (
+        f"show: ROW is missing, a row's key, reference or number; `{watch}` shows the rows that need a look"
+    )
+    return CommandEnded(f"{problem}, and `{export}` writes the rejected ones to a file", Exit.USAGE)
 
 
 @command()
