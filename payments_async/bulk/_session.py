@@ -80,7 +80,8 @@ class BatchSession:
             return
         recorded = ledger.header.binding.batch_id
         if composed(recorded) != composed(self.batch_id):
-            raise LedgerOfAnotherBatch(ledger.path, recorded=recorded, given=self.batch_id)
+            only = not self._create
+            raise LedgerOfAnotherBatch(ledger.path, recorded=recorded, given=self.batch_id, only_opened=only)
 
     async def _open(self, *, create: bool = False, must_exist: bool = True, read_only: bool) -> Ledger:
         """Open the ledger. Waits for a process that only reads it, but not for one that works on it."""

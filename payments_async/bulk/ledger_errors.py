@@ -102,7 +102,9 @@ class LedgerLocked(LedgerError):
         self, path: str, *, pid: int | None, since: datetime | None, read_only: bool = False
     ) -> None:
         holder = "another process" if pid is None else f"process {pid}"
-        super().__init__(path, f"in use by {holder}" + (f" since {since.isoformat()}" if since else ""))
+        super().__init__(
+            path, f"in use by {holder}" + (f" since {since:%Y-%m-%d %H:%M:%S} UTC" if since else "")
+        )
         self.pid = pid
         """The id of the process that holds the lock; None when unknown."""
         self.since = since
@@ -178,6 +180,18 @@ class LedgerOfAnotherBatch(LedgerMismatch):
         "give the ledger's batch id, or none, to go on with its batch; only rows that no batch has paid get "
         "a ledger of their own, as under another batch id the same rows are paid again"
     )
+
+    def __init__(self, path: str, *, recorded: str, given: str, only_opened: bool = False) -> None:
+        self.only_opened = only_opened
+        """True if no input was to be loaded: the batch was named to be read, or followed to its end."""
+        if only_opened:
+            self.remedy = "give that batch id, or none"
+        super().__init__(path, recorded=recorded, given=given)
+
+    def _problem(self, recorded: str, given: str) -> str:
+        return (
+            f"holds batch {recorded}, not {given}" if self.only_opened else super()._problem(recorded, given)
+        )
 
 
 class LedgerOfAnotherEnvironment(LedgerMismatch):

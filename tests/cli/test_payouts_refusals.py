@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -208,6 +209,12 @@ def test_a_ledger_goes_with_its_batch_input_environment_address_and_key(
     here("run", "june.csv", "--batch-id", "july").assert_one_message(
         Exit.USAGE, "its batch is june, and this run's is july", "the ledger's batch as --batch-id"
     )
+    for name in ("status", "check", "reconcile"):
+        refused = here(name, "june.csv.ledger", "--batch-id", "july")
+        refused.assert_one_message(
+            Exit.USAGE, "june.csv.ledger: holds batch june, not july; give that batch id, or none"
+        )
+        assert not re.search("run|resume|paid", refused.err)
     here("run", "june.csv", "--batch-id", "july", "--ledger", "july.ledger").assert_one_message(
         Exit.USAGE, "same input as batch june", "could be paid again", "--pay-again", "--batch-id"
     )

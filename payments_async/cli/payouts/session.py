@@ -33,6 +33,7 @@ from ...bulk.ledger_errors import (
     LedgerFull,
     LedgerGone,
     LedgerMissing,
+    LedgerOfAnotherBatch,
     LedgerReadOnly,
     LedgerUnavailable,
 )
@@ -238,6 +239,8 @@ def _stopper(interrupts: Interrupts) -> Callable[[], None]:
 
 def _for_operators(error: CommandEnded | PaymentsError) -> CommandEnded | PaymentsError:
     """Rewrite an error's message for operators, with options instead of arguments."""
+    if isinstance(error, LedgerOfAnotherBatch) and error.only_opened:
+        return CommandEnded(str(error), Exit.USAGE)  # nothing is resumed or paid
     if isinstance(error, BulkError):
         code = Exit.RESUMABLE if isinstance(error, LedgerUnavailable) else Exit.USAGE
         return CommandEnded(message_of(error), code)
