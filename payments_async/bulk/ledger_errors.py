@@ -176,13 +176,13 @@ class LedgerMismatch(LedgerError):
 class LedgerOfAnotherBatch(LedgerMismatch):
     """The ledger holds another batch, or the same rows were given another batch id."""
 
-    remedy = (
+    remedy: str = (
         "give the ledger's batch id, or none, to go on with its batch; only rows that no batch has paid get "
         "a ledger of their own, as under another batch id the same rows are paid again"
     )
 
     def __init__(self, path: str, *, recorded: str, given: str, only_opened: bool = False) -> None:
-        self.only_opened = only_opened
+        self.only_opened: bool = only_opened
         """True if no input was to be loaded: the batch was named to be read, or followed to its end."""
         if only_opened:
             self.remedy = "give that batch id, or none"
