@@ -267,7 +267,7 @@ _LEAST = 5
 
 
 def method_health(tenant: Tenant, now: float, method: str, country: str | None) -> str:
-    """Rate a method by its attempts: `available` (nothing known), `operational`, `degraded` or `unavailable`.
+    """Rate a method by its attempts: `available` (too few), `operational`, `degraded` or `unavailable`.
 
     Only failures of the gateway count: a payer who declines, or has no money, does not make a method worse.
     """
@@ -279,8 +279,8 @@ def method_health(tenant: Tenant, now: float, method: str, country: str | None) 
         if (attempt.method, attempt.country) == (method, country) and attempt.is_final:
             ended += 1
             failed += attempt.failure is not None and attempt.failure.category == GATEWAY_ERROR
-    if not ended:
+    if ended < _LEAST:
         return "available"
-    if ended < _LEAST or failed / ended < _DEGRADED_FROM:
+    if failed / ended < _DEGRADED_FROM:
         return "operational"
     return "degraded" if failed / ended < _UNAVAILABLE_FROM else "unavailable"
