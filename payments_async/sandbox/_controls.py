@@ -134,5 +134,6 @@ class SandboxControls(SandboxService, RuleControls, RecordControls):
             self._keep(effects)
             fired = self._outbox.fired(self._core.world.now)
             self._poke()
+            self.journal.wake()
         changes = [effect for effect in effects if isinstance(effect, Change)]
         return sorted([*changes, *fired], key=lambda change: change.at) if fired else changes

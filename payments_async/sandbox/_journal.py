@@ -166,7 +166,7 @@ class Journal:
         self._index.add(self.last, _names(item))
         self.changes += 1
         if self._wakers:
-            self._wake()
+            self.wake()
 
     def add_exchange(
         self, log: LoggedRequest, real: float, body: bytes, answer: Answer, caused: int = 0
@@ -198,7 +198,7 @@ class Journal:
         exchange.seconds = seconds
         self.traffic.add_duration(exchange.log.at, seconds)
         self.changes += 1
-        self._wake()
+        self.wake()
 
     def mark_read(self) -> None:
         """Mark every entry so far as read by the Advisor."""
@@ -253,7 +253,7 @@ class Journal:
         self._room = self._budget
         self.traffic.clear()
         self.changes += 1
-        self._wake()
+        self.wake()
 
     def _created(self, at: float, caused: int) -> list[str]:
         """Ids of the records that were made at this moment among the latest `caused` entries."""
@@ -268,7 +268,8 @@ class Journal:
         """Remove the wake-up of a `ticket`."""
         self._wakers.pop(ticket, None)
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Wake who waits for an entry: one came, or the time has changed."""
         wakers, self._wakers = self._wakers, {}
         for wake in list(wakers.values()):  # a copy: another thread may be about to wait
             wake()

@@ -71,6 +71,7 @@ def _set_speed(sandbox: SandboxControls, wanted: float) -> JsonObject:
     if not isinstance(sandbox.clock, VirtualClock):
         raise Refusal(409, "This sandbox was given a clock of its own, whose speed cannot be changed.")
     sandbox.clock.set_speed(wanted)
+    sandbox.journal.wake()
     return clock_view(sandbox)
 
 
