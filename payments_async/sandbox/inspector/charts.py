@@ -13,6 +13,8 @@ from ..common.timestamps import stamp
 WIDTH: Final = 900
 HEIGHT: Final = 100
 _GAP: Final = 4
+_LEAST_HEIGHT: Final = 5.0
+"""Of a bar, so that one request in a minute can be seen below a high limit."""
 _TONES: Final[Mapping[Outcome, tuple[str, str]]] = {
     "ok": ("ok", "answered"),
     "refused": ("wait", "refused"),
@@ -88,7 +90,7 @@ def limit_chart(counts: Sequence[int], limit: int) -> LimitChart:
     """Bars of the requests of each minute, the newest last, below the line of the limit."""
     top, wide = max(limit, *counts, 1) * 1.1, WIDTH / len(counts)
     bars = (
-        f"M{place * wide:g} {HEIGHT}v-{count / top * HEIGHT:.4g}h{wide - _GAP:g}V{HEIGHT}"
+        f"M{place * wide:g} {HEIGHT}v-{max(count / top * HEIGHT, _LEAST_HEIGHT):.4g}h{wide - _GAP:g}V{HEIGHT}"
         for place, count in enumerate(counts)
         if count
     )

@@ -172,6 +172,7 @@ def test_a_limit_chart_holds_what_exceeded_the_limit() -> None:
     assert drawn.limit_at > charts.limit_chart([0, 10], 20).limit_at, "the line is lower"
     assert drawn.path.count("M") == 2
     assert charts.limit_chart([1], 0).limit_at == charts.HEIGHT
+    assert "v-5h" in charts.limit_chart([0, 1], 60_000).path, "one request can be seen"
 
 
 def test_a_sparkline_goes_from_edge_to_edge() -> None:
