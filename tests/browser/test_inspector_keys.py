@@ -61,6 +61,7 @@ async def test_a_search_is_made_and_its_rows_are_walked_by_keys(
     assert await box.get_attribute("aria-activedescendant") == "suggestion-1"
     await keys.press("Enter")
     assert await box.input_value() == "-status:503 "
+    assert await options.count() == 0
     await keys.type("is:req")
     await keys.press("Escape")
     assert await options.count() == 0

@@ -58,7 +58,8 @@ function choose(option) {
   const text = value.slice(0, cursor - word.length) + excludes + term + (term.endsWith(":") ? "" : " ");
   box().value = text + value.slice(cursor).trimStart();
   box().setSelectionRange(text.length, text.length);
-  open();
+  if (term.endsWith(":")) open();
+  else close();
 }
 
 addEventListener("keydown", (event) => {
