@@ -10,6 +10,7 @@ import attrs
 import pytest
 from rich.console import Console
 
+from payments_async.bulk.ledger_errors import LedgerLocked
 from payments_async.bulk.protocol.run_figures import SpeedFigures
 from payments_async.cli._output import JsonLines
 from payments_async.cli.payouts import messages
@@ -159,6 +160,12 @@ def test_each_exit_code_says_what_to_do_next() -> None:
     assert refused.endswith("Fix that and run the same command again to resume; nothing is paid twice.")
     unclear = messages.after_run(figures(created=1), 1, None, LedgerAddress("l"), clean=False)
     assert "does not confirm" in " ".join(unclear)
+
+
+def test_a_ledger_that_another_run_holds_is_named_in_the_command() -> None:
+    said = messages.message_of(LedgerLocked("my june.ledger", pid=7, since=None))
+    assert said.startswith("my june.ledger: in use by process 7; wait for it to end, or stop it")
+    assert "`payments payouts status 'my june.ledger'` shows where it is" in said
 
 
 @pytest.mark.parametrize(("awaited", "printed"), [(1, "1 payout is"), (2000, "2,000 payouts are"), (0, None)])

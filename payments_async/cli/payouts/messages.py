@@ -172,9 +172,7 @@ _WAYS_OUT: Final[dict[type[LedgerError], str]] = {
         "give the ledger's batch as --batch-id (or leave it out) to resume it; only rows that no batch "
         "has paid get a ledger of their own, as under another batch id the same rows are paid again"
     ),
-    LedgerLocked: (
-        "wait for it to end, or stop it (it can be resumed); `payments payouts status` shows where it is"
-    ),
+    LedgerLocked: ("wait for it to end, or stop it (it can be resumed); `{status}` shows where it is"),
 }
 """Advice on errors whose own message names arguments instead of options."""
 
@@ -208,7 +206,8 @@ def message_of(error: BulkError) -> str:
     if isinstance(error, LedgerOfAnotherInput):
         return _edited(error)
     if isinstance(error, LedgerError) and type(error) in _WAYS_OUT:
-        return f"{error.path}: {error.problem}; {_WAYS_OUT[type(error)]}"
+        way_out = _WAYS_OUT[type(error)].format(status=LedgerAddress(error.path).command("status"))
+        return f"{error.path}: {error.problem}; {way_out}"
     if isinstance(error, SourceErrors):
         return f"{error}\n{_way_out(error)}"
     return f"{error.problem}. {_NAME}" if isinstance(error, BatchIdRequired) else str(error)
