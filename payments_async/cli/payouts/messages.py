@@ -59,8 +59,9 @@ def after_run(
         doubt = doubtful(figures.counts["in_doubt"], ledger)
         parts = [doubt, not_taken(figures.counts, ledger), _failed(failed, ledger), _open(figures, ledger)]
     elif code == 1:
-        parts = [refused(figures.counts, ledger), _failed(failed, ledger), _open(figures, ledger)]
-        parts += [recovering(ledger) if unproven else _disagreeing(clean, ledger)]
+        parts = [refused(figures.counts, ledger), _failed(failed, ledger)]
+        unconfirmed = recovering(ledger) if unproven else _disagreeing(clean, ledger)
+        parts += [unconfirmed or _open(figures, ledger)]
     else:
         parts = [_failed(failed, ledger), _open(figures, ledger)]
     return [part for part in parts if part]
