@@ -150,7 +150,13 @@ class RawServer:
             if self._unread:
                 await self._stop.wait()
             async for target in self._read_requests(reader):
-                if not await self._play(self.scripts.get(target, (OK,)), target, reader, writer):
+                script = self.scripts.get(target, (OK,))
+                try:
+                    goes_on = await self._play(script, target, reader, writer)
+                except ConnectionError:  # the client left unread what was answered
+                    self.hangups.put(target)
+                    break
+                if not goes_on:
                     break
         except (OSError, asyncio.IncompleteReadError):
             pass
