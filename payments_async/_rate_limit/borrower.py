@@ -132,6 +132,8 @@ class Borrower:
         try:
             while not is_over:
                 self._task, self._loop = asyncio.current_task(), asyncio.get_running_loop()
+                if self._is_stopped:
+                    break  # it was stopped before it could be told
                 self._wake.clear()
                 while self._called:
                     session.limiters.add(self._called.popleft())

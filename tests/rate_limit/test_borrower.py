@@ -627,3 +627,13 @@ async def test_a_process_that_ends_while_the_connection_is_closed_lets_it_close(
             await world.clients[0].aclose()
             await world.runtime.sleep(1.0)
             assert world.server.open == 0
+
+
+@simulated
+async def test_a_thread_that_is_stopped_before_its_loop_runs_ends_at_once() -> None:
+    runtime = SimulatedRuntime()
+    borrower = Borrower(Secret(ADDRESS), runtime)
+    borrower.stop()  # there is no loop yet that could be told
+    began = runtime.monotonic()
+    await borrower.serve()
+    assert runtime.monotonic() == began
