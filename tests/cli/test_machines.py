@@ -440,6 +440,17 @@ def test_a_worker_that_lost_its_database_says_where_outcomes_are_and_exits_with_
     )
 
 
+def test_a_worker_that_ends_when_idle_names_the_batches_that_stay_open(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run(worker: PayoutWorker) -> WorkerReport:
+        return WorkerReport("1f2e", 3, 1, left_open=("june", "july"))
+
+    planned(here)
+    monkeypatch.setattr(PayoutWorker, "run", run)
+    assert here("worker", "--until-idle").step("ended")["left_open"] == ["june", "july"]
+
+
 def test_a_batch_that_is_not_there_is_looked_for_in_the_list(here: Here) -> None:
     planned(here)
     for command in (["worker"], ["export", "out.csv"]):

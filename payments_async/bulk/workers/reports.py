@@ -69,3 +69,6 @@ class WorkerReport:
     75 the database or the service was lost: start it again."""
     unrecorded: tuple[str, ...] = ()
     """Files with outcomes that could not be recorded: the next worker learns them again."""
+    left_open: tuple[str, ...] = ()
+    """Batches that are still open, when nothing was left to do: they have rows in doubt that wait for their
+    next look, rows that the stop rules hold back, or a recovery that is not confirmed."""

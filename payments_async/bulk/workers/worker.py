@@ -60,6 +60,7 @@ class WorkerRun:
         self._is_over = False
         self._rests_until = 0.0
         self._has_failed = False
+        self._left_open: tuple[str, ...] = ()
         folder = None if settings.folder is None else Path(settings.folder)
         self._unrecorded = OutcomesFolder(folder, self._id[:8])
         self._prover = KeyProver(client, session.worker.account)
@@ -128,7 +129,8 @@ class WorkerRun:
         stopping = self._stopping
         code = worker_code(stopping.kind if stopping.draining else None, failed=self._has_failed)
         unrecorded = tuple(self._unrecorded.written)
-        return WorkerReport(self._id, self._rows, self._chunks, stopping.reason, code, unrecorded)
+        place = (self._id, self._rows, self._chunks)
+        return WorkerReport(*place, stopping.reason, code, unrecorded, self._left_open)
 
     # A slot
 
@@ -168,7 +170,11 @@ class WorkerRun:
             return False
         if len(self._idle) <= self._settings.slots or min(self._idle.values()) < _ROUNDS:
             return False
-        return not await open_batches(database, self._session.worker.account, batch, under_way=True)
+        account = self._session.worker.account
+        if await open_batches(database, account, batch, under_way=True):
+            return False
+        self._left_open = tuple(each.batch_id for each, _ in await open_batches(database, account, batch))
+        return True
 
     async def _do(self, holder: LeaseHolder, kind: Work, leases: Sequence[Lease]) -> None:
         """Work under leases, and act on how that ended."""

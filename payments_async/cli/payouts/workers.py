@@ -82,7 +82,8 @@ class _Lines:
 
 def _show_report(report: WorkerReport, context: CommandContext) -> Exit:
     code = Exit(report.exit_code)
-    reason = f"; {report.stopped}" if report.stopped else "; nothing is left to do"
+    left = f" now; still open: {', '.join(report.left_open)}" if report.left_open else ""
+    reason = f"; {report.stopped}" if report.stopped else f"; nothing is left to do{left}"
     text = f"{counted(report.rows, 'row')} in {counted(report.chunks, 'chunk')}{reason}"
     context.show.step("Ended", text, good=code is Exit.DONE, **attrs.asdict(report))
     files = [f"outcomes that could not be recorded are in {path}, as JSON" for path in report.unrecorded]

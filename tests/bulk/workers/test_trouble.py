@@ -82,7 +82,8 @@ async def test_rows_that_stay_in_doubt_are_left_for_later_and_the_worker_ends(fl
     rule = fleet.sandbox.on("payouts.create", description="row 7")
     rule.respond("lost_request", times=1).respond("http:409", times=None, after=1)
     batch = await fleet.planned(20)
-    assert (await fleet.run(patience=0.0)).exit_code == 0
+    worker = await fleet.run(patience=0.0)
+    assert (worker.exit_code, worker.left_open) == (0, ("june",))
     report = await batch.refresh()
     assert (report.counts[RowState.IN_DOUBT], report.exit_code) == (1, 3)
     assert fleet.query("SELECT look_at > clock_timestamp() FROM payments.chunks WHERE chunk = 1") == [(True,)]
@@ -218,6 +219,25 @@ async def test_a_batch_is_not_closed_while_the_list_cannot_be_read(fleet: Fleet)
     fleet.sandbox.remove_rule(good)
     fleet.query("UPDATE payments.chunks SET look_at = NULL")
     assert (await fleet.run()).exit_code == 0
+    assert fleet.query("SELECT state FROM payments.batches") == [("closed",)]
+
+
+async def test_a_complete_batch_that_is_not_closed_yet_is_work(fleet: Fleet) -> None:
+    await fleet.planned(10)
+    assert (await run_chunk(fleet.url, await fleet.client(), "june", 1)).rows == 10
+    fleet.query("UPDATE payments.chunks SET look_at = clock_timestamp() + interval '2 s' WHERE chunk = 0")
+    report = await fleet.run()
+    assert fleet.query("SELECT state FROM payments.batches") == [("closed",)]
+    assert (report.exit_code, report.chunks, report.left_open) == (0, 1, ())
+
+
+async def test_a_worker_beside_a_scheduler_ends_when_the_batch_is_closed(fleet: Fleet) -> None:
+    await fleet.planned(60)
+    fleet.sandbox.on("payouts.create").respond("slow:100ms", times=None)
+    client, worker = await fleet.client(), fleet.started(await fleet.worker())
+    for chunk in (1, 2):
+        await run_chunk(fleet.url, client, "june", chunk)
+    assert (await worker).left_open == ()
     assert fleet.query("SELECT state FROM payments.batches") == [("closed",)]
 
 

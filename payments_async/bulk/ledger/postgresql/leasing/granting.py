@@ -37,12 +37,14 @@ _BUSY: Final = (
     "WHERE k.batch = ANY(%s) AND k.lease IS NOT NULL AND k.expires > clock_timestamp() GROUP BY k.batch) "
 )
 _DUE: Final = "(c.look_at IS NULL OR c.look_at <= clock_timestamp())"
+_COMPLETE: Final = (
+    "b.lost_in IS NULL AND NOT EXISTS (SELECT 1 FROM payments.chunks k "
+    "WHERE k.batch = b.batch AND k.unsent + k.in_flight + k.in_doubt > 0)"
+)
 _CONDITIONS: Final = {
     Work.SEND: f"c.chunk > 0 AND ({_HAS_NEW} OR c.in_flight > 0)",
     Work.LOOK: f"c.chunk > 0 AND c.in_doubt > 0 AND c.in_flight = 0 AND NOT ({_HAS_NEW}) AND {_DUE}",
-    Work.CLOSE: f"c.chunk = 0 AND {_DUE} AND b.lost_in IS NULL "
-    "AND NOT EXISTS (SELECT 1 FROM payments.chunks k "
-    "WHERE k.batch = c.batch AND k.unsent + k.in_flight + k.in_doubt > 0)",
+    Work.CLOSE: f"c.chunk = 0 AND {_DUE} AND {_COMPLETE}",
 }
 _FIND: Final = (
     f"{_BUSY}SELECT c.batch, c.chunk FROM payments.chunks c JOIN payments.batches b ON b.batch = c.batch "
@@ -71,8 +73,9 @@ _OPEN: Final = (
     "AND (%s::bigint IS NULL OR b.batch = %s)"
 )
 _UNDER_WAY: Final = (
-    " AND EXISTS (SELECT 1 FROM payments.chunks c WHERE c.batch = b.batch AND c.chunk > 0 "
-    "AND (c.expires > clock_timestamp() OR c.in_flight > 0 OR c.unsent > 0 AND b.stopped IS NULL))"
+    " AND (EXISTS (SELECT 1 FROM payments.chunks c WHERE c.batch = b.batch AND c.chunk > 0 "
+    "AND (c.expires > clock_timestamp() OR c.in_flight > 0 OR c.unsent > 0 AND b.stopped IS NULL)) "
+    f"OR {_COMPLETE})"  # the batch is closed next
 )
 
 
@@ -86,7 +89,8 @@ async def open_batches(
         account: the account that they are paid from.
         only: the number of the only batch to look at; None for all.
         proven: whether the account's key is proven to be of the batch's project.
-        under_way: find only those whose rows are sent now, or can be. Rows in doubt wait for a look.
+        under_way: find only those whose rows are sent now, or can be, and those that are complete and not
+            closed yet. Rows in doubt wait for a look.
     """
     sql = f"{_OPEN}{_UNDER_WAY if under_way else ''}"
     (found,) = await database.read((sql, (account.environment, account.key, proven, only, only)))
