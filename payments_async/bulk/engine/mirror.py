@@ -15,13 +15,13 @@ import attrs
 from ...models import Payout
 from ...models._masking import clean
 from ..ledger.ledger import Ledger
-from ..protocol.generations import earlier_references, parted
-from ..protocol.payout_status import contradiction, facts_of, mirrored
+from ..protocol.generations import earlier_references, later_references, parted
+from ..protocol.payout_status import contradiction, facts_of, failure_of, mirrored
 from ..protocol.records import LedgerRow, RowOutcome, RowSet
 
 
-class LaterGenerations:
-    """Collects payouts of later generations, page by page."""
+class OtherGenerations:
+    """Finds payouts of other generations than the ledger's, page by page."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -45,6 +45,19 @@ class LaterGenerations:
     def of(self, row: LedgerRow) -> tuple[str, ...]:
         """Describe a row's later payouts found so far."""
         return tuple(map(_described, self.shown.get(row.number, {}).values()))
+
+    async def past(self, page: Iterable[Payout]) -> list[tuple[LedgerRow, Payout]]:
+        """Read a page. Returns its payouts of earlier generations that have not failed, with their rows."""
+        if self._latest is None:
+            self._latest = await self._ledger.latest_generation()
+        alive = [payout for payout in page if payout.reference and failure_of(payout) is None]
+        names = {
+            name: payout
+            for payout in alive
+            for name in later_references(payout.reference or "", self._latest)
+        }
+        rows = await self._ledger.by_references(names) if names else []
+        return [(row, names[row.reference]) for row in rows]
 
     def _note(self, row: LedgerRow, payout: Payout) -> str | None:
         reference = payout.reference or ""
@@ -82,8 +95,9 @@ class Mirror:
     def __init__(self, ledger: Ledger, settle: Settle | None = None) -> None:
         """`settle`: also settle rows that are open. Only while no other task sends them."""
         self._ledger, self._settle = ledger, settle
-        self._contradicted = RowSet()
-        self.later: LaterGenerations = LaterGenerations(ledger)
+        self.contradicted = RowSet()
+        """Rows of which `findings` tells, or would tell, a contradiction."""
+        self.later: OtherGenerations = OtherGenerations(ledger)
         """Payouts of later generations, if rows are settled."""
         self.contradictions: int = 0
         """Rows whose payout was final and is now shown with another status."""
@@ -110,7 +124,7 @@ class Mirror:
 
     def _note_contradiction(self, row: LedgerRow, payout: Payout) -> None:
         finding = contradiction(row, payout)
-        if finding is not None and self._contradicted.add(row.number):
+        if finding is not None and self.contradicted.add(row.number):
             self.note(finding)
 
     def note(self, finding: str) -> None:

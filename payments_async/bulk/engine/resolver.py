@@ -18,7 +18,7 @@ from ..protocol.records import Claim, LedgerRow, Resend, RowOutcome, RowSet
 from ..protocol.row_state import UNFINISHED
 from ..protocol.rows_in_doubt import ListScan, NextStep, Resolution, after_scan
 from .doubt_queue import SCANS, UnresolvedBatch, UnresolvedQueue, UnresolvedRow
-from .mirror import LaterGenerations
+from .mirror import OtherGenerations
 from .payout_list import scan
 from .recorder import Recorder
 from .service import Service, day_of
@@ -140,7 +140,7 @@ class Resolver:
 
     async def _scan_list(self, scope: _Scope) -> _Scanned:
         filters, at, found, left = scope.filters(), self._service.moment(), RowSet(), scope.rows
-        whole, later = False, LaterGenerations(self._ledger)
+        whole, later = False, OtherGenerations(self._ledger)
         async for payouts, is_end in scan(self._service, filters):
             whole = is_end
             await later.take(payouts)  # newest first: later generations come before, or on the same page

@@ -82,9 +82,13 @@ def moved(digest: bytes, removed: Iterable[bytes], added: Iterable[bytes]) -> by
 
 
 def outline(row: LedgerRow) -> list[Any]:
-    """The outline of a row in an entry: number, state, generation, epoch, payout id."""
+    """The outline of a row in an entry: number, state, generation, epoch, payout id, any final status.
+
+    So each final status that the service ever showed is kept with its time, when a later one replaces it.
+    """
     known = row.known
-    return [row.number, known.state, known.generation, known.epoch, known.payout_id]
+    words = [row.service_status] if row.final else []
+    return [row.number, known.state, known.generation, known.epoch, known.payout_id, *words]
 
 
 def outlines(rows: Iterable[LedgerRow]) -> str:

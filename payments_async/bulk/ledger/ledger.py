@@ -248,6 +248,10 @@ class Ledger(ABC):
         and changes nothing, when a row is in another state or its reference is not a new one.
         """
 
+    @abstractmethod
+    async def adopt(self, payouts: Iterable[tuple[NewRow, RowOutcome]]) -> tuple[LedgerRow, ...]:
+        """Make good lost retries: each row's later generation, and its outcome. Raises LedgerRefused."""
+
     # Reading
 
     @abstractmethod
@@ -405,10 +409,6 @@ class SharedLedger(Ledger):
 
         `by_hand`: commits were lost, even though nothing shows it.
         """
-
-    @abstractmethod
-    async def adopt(self, payouts: Iterable[tuple[NewRow, RowOutcome]]) -> tuple[LedgerRow, ...]:
-        """Make good lost retries: each row's next generation, and its outcome. Raises LedgerRefused."""
 
     @abstractmethod
     async def end_recovery(self, state: LossState, *, confirmed: bool, proven: bool) -> None:

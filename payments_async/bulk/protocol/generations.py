@@ -41,9 +41,13 @@ def earlier_references(reference: str, latest: int) -> list[str]:
 
 
 def next_generation(row: LedgerRow, binding: Binding) -> NewRow:
-    """Give a row a new reference, with body and key to match. Raises ValueError if it gets too long."""
+    """Give a row its next reference, with body and key to match. Raises ValueError if it gets too long."""
+    return at_generation(row, binding, row.known.generation + 1)
+
+
+def at_generation(row: LedgerRow, binding: Binding, generation: int) -> NewRow:
+    """Give a row the reference of a generation, with body and key to match. Raises ValueError, too."""
     stem, _ = parted(row.reference) if row.known.generation else (row.reference, 0)
-    generation = row.known.generation + 1
     identity = Identity(binding.environment, binding.batch_id, row.row_key, generation, given=stem)
     reference = identity.reference()
     body = _renamed(row.body, reference, identity)

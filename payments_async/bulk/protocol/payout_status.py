@@ -71,16 +71,25 @@ def has_failed(row: LedgerRow) -> bool:
 def mirrored(row: LedgerRow, payout: Payout) -> RowOutcome | None:
     """Make a created row's outcome from its payout; None if nothing is new, or the payout is another's.
 
-    A final status stays: `contradiction` reports a different one.
+    What the service says last counts, also after a final status; `contradiction` reports such a turn. A
+    payout that contradicts itself changes nothing.
     """
-    if row.state is not RowState.CREATED or payout.id != row.known.payout_id or contradiction(row, payout):
+    if row.state is not RowState.CREATED or payout.id != row.known.payout_id:
+        return None
+    if ending_of(payout) is PayoutEnd.UNCLEAR:
         return None
     status, failure = status_of(payout), failure_of(payout)
     known = row.service_status, row.final, row.failure_code if failure else None
     if status is None or known == (status, is_over(payout), failure):
         return None
     return RowOutcome(
-        row.number, row.known, status, is_over(payout), failure_code=failure, body_hash=row.body_hash
+        row.number,
+        row.known,
+        status,
+        is_over(payout),
+        failure_code=failure,
+        body_hash=row.body_hash,
+        latest=True,
     )
 
 

@@ -127,11 +127,13 @@ class RowOutcome:
     """The row's state and counters with the new facts (`row_state`)."""
     service_status: str | None = None
     final: bool = False
-    """True if `service_status` is final: one that is not final never replaces it."""
+    """True if `service_status` is final: one that is not final replaces it only if it is the `latest`."""
     failure_code: str | None = None
     failure_message: str | None = None
     body_hash: str | None = attrs.field(default=None, repr=False)
     """The body that it is about: it is no outcome of a row that has another; None if that is known to fit."""
+    latest: bool = False
+    """True if the list was just read: what the service says last counts, whatever it said before."""
 
 
 @attrs.frozen

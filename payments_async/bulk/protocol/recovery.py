@@ -6,7 +6,7 @@ false either:
 
 * the store is compared with the one that the batch's last commit went to (`loss_of`);
 * intents that may be lost are counted, none of them cleared (`transitions.doubted`, `perhaps_resent`);
-* what the service's list shows is believed, whatever the ledger says (`settled_after_loss`, `next_payout`);
+* what the service's list shows is believed, whatever the ledger says (`settled_after_loss`, `later_payout`);
 * that the list does not show a payout counts once no lost request can still make it (`proof_due`).
 """
 
@@ -23,9 +23,9 @@ from ..._assumptions import ABANDONED_AFTER, LIST_SETTLES
 from ...models import Payout
 from . import row_state, transitions
 from .clocks import INTENT_LIFETIME, Timestamps, age
-from .generations import next_generation, parted
+from .generations import at_generation
 from .matching import Match, compare
-from .payout_status import has_failed, settled
+from .payout_status import failure_of, settled
 from .records import Binding, LedgerRow, NewRow, RowOutcome
 from .row_state import RowState
 
@@ -159,25 +159,31 @@ def settled_after_loss(row: LedgerRow, payout: Payout, later: Sequence[str] = ()
     return settled(attrs.evolve(row, known=known), payout, later)
 
 
-def next_payout(row: LedgerRow, payout: Payout, binding: Binding) -> tuple[NewRow, RowOutcome] | None:
-    """Make a row's next generation from its payout on the list: the retry that began it was lost.
+def later_payout(
+    row: LedgerRow, later: Sequence[Payout], binding: Binding
+) -> tuple[NewRow, RowOutcome] | None:
+    """Make a row's last generation from its payouts on the list: the retries that began them were lost.
 
-    None unless the row's own payout has finally failed, and this one is its next in every detail.
+    `later`: the row's payouts of later generations, in their order; its own has failed. None unless no
+    generation is missing, all but the last have failed, and the last has all that the row asks for.
     """
-    _, generation = parted(payout.reference or "")
-    if not has_failed(row) or generation != row.known.generation + 1:
+    *before, last = later
+    generation = row.known.generation + len(later)
+    if row.state not in _ADOPTING or any(failure_of(payout) is None for payout in before):
         return None
     try:
-        new = next_generation(row, binding)
-    except ValueError:  # its reference would be too long: it has no next payout
+        new = at_generation(row, binding, generation)
+    except ValueError:  # its reference would be too long: it has no such payout
         return None
-    after = transitions.retried(row, new, row.changed_in)
-    if new.reference != payout.reference or compare(after, payout) is not Match.EQUAL:
+    after = transitions.adopted(row, new, row.changed_in)
+    if new.reference != last.reference or compare(after, last) is not Match.EQUAL:
         return None
-    outcome = settled_after_loss(after, payout)
+    outcome = settled_after_loss(after, last)
     return None if outcome is None else (new, outcome)
 
 
+_ADOPTING: Final = (RowState.CREATED, RowState.CONFLICT)
+"""States of rows that can have a later payout: theirs has failed, or has the content of an earlier file."""
 PROOF_AFTER: Final = INTENT_LIFETIME + ABANDONED_AFTER + LIST_SETTLES
 """Seconds after a loss before a reading of the list can prove that a lost request made no payout."""
 

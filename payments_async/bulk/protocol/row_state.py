@@ -6,6 +6,7 @@
                       │  └─ intend ─┐
                       └─ doubt ──▶ IN_DOUBT ── confirm, contradict
     NEW ── cancel ──▶ CANCELLED     CREATED ── retry ──▶ NEW of the next generation
+                                    CREATED, CONFLICT ── adopt ──▶ NEW of the generation of a later payout
 
 Each time a worker takes a row it first records an *intent* and counts it. Until something proves that all
 requests of an intent made nothing, a later reader must take it that they made a payout: that is the doubt
@@ -45,6 +46,7 @@ class RowChange(StrEnum):
     CANCEL = "cancel"
     CORRECT = "correct"
     RETRY = "retry"
+    ADOPT = "adopt"
 
 
 _S, _C = RowState, RowChange
@@ -67,6 +69,8 @@ TRANSITIONS: Final[Mapping[tuple[RowState, RowChange], RowState]] = {
     (_S.IN_DOUBT, _C.DOUBT): _S.IN_DOUBT,
     (_S.REJECTED, _C.CORRECT): _S.NEW,
     (_S.CREATED, _C.RETRY): _S.NEW,
+    (_S.CREATED, _C.ADOPT): _S.NEW,
+    (_S.CONFLICT, _C.ADOPT): _S.NEW,
 }
 """All allowed transitions. Any other is refused."""
 
@@ -191,6 +195,14 @@ def retry(known: RowKnowledge, *, finally_failed: bool) -> RowKnowledge:
     if not finally_failed:
         raise IllegalTransition(known.state, RowChange.RETRY)
     return RowKnowledge(state, generation=known.generation + 1)
+
+
+def adopt(known: RowKnowledge, generation: int) -> RowKnowledge:
+    """Begin the generation of a later payout that another ledger had requested. Raises IllegalTransition."""
+    state = _changed(known, RowChange.ADOPT)
+    if generation <= known.generation:
+        raise IllegalTransition(known.state, RowChange.ADOPT)
+    return RowKnowledge(state, generation=generation)
 
 
 def rank(known: RowKnowledge) -> int:

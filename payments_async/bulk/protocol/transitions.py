@@ -11,6 +11,7 @@ from typing import Final
 import attrs
 
 from . import row_state
+from .generations import parted
 from .records import LedgerRow, NewRow, Resend, RowOutcome
 from .row_state import OPEN, RowKnowledge, RowState
 
@@ -99,8 +100,8 @@ def _facts_of(row: LedgerRow) -> _Facts:
 def _facts(row: LedgerRow, outcome: RowOutcome) -> _Facts:
     moved = row.state is not outcome.known.state
     # the reason for an old doubt does not describe the payout that was made
-    status, final, code, message = _NONE if moved else _facts_of(row)
-    if outcome.service_status is not None and (moved or outcome.final >= row.final):
+    status, final, code, message = _NONE if moved or outcome.latest else _facts_of(row)
+    if outcome.service_status is not None and (moved or outcome.latest or outcome.final >= row.final):
         status, final = outcome.service_status, outcome.final
     if outcome.failure_code is not None or outcome.failure_message is not None:
         code, message = outcome.failure_code, outcome.failure_message
@@ -141,7 +142,18 @@ def retried(row: LedgerRow, new: NewRow, entry: int) -> LedgerRow:
 
     Raises TransitionRefused, and IllegalTransition when the payout has not finally failed.
     """
-    known = row_state.retry(row.known, finally_failed=row.final)
+    return _begun(row, new, row_state.retry(row.known, finally_failed=row.final), entry)
+
+
+def adopted(row: LedgerRow, new: NewRow, entry: int) -> LedgerRow:
+    """Give a row the generation of a later payout that the list shows, with nothing known of it yet.
+
+    Raises TransitionRefused, and IllegalTransition for a row that has no payout of an earlier generation.
+    """
+    return _begun(row, new, row_state.adopt(row.known, parted(new.reference)[1]), entry)
+
+
+def _begun(row: LedgerRow, new: NewRow, known: RowKnowledge, entry: int) -> LedgerRow:
     if new.reference == row.reference:
         raise TransitionRefused("a new payout needs a reference of its own")
     after = attrs.evolve(_replaced(row, new), known=known, changed_in=entry)

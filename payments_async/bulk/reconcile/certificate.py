@@ -11,11 +11,12 @@ import attrs
 from ...models import Payout
 from ...models._masking import clean
 from .._report import BatchReport, report_of
-from ..engine.mirror import LaterGenerations
+from ..engine.mirror import OtherGenerations
 from ..engine.payout_list import pages
 from ..engine.service import Service
 from ..ledger.ledger import Ledger
 from ..protocol.matching import MONEY, Match, compared, expected, judge, shown
+from ..protocol.payout_status import contradiction, described, facts_of
 from ..protocol.records import CheckReport, LedgerRow, RowSet
 from ..protocol.row_state import RowState
 from ..protocol.totals import as_text
@@ -32,6 +33,7 @@ _LATER: Final = (
     "the list shows {}, a later payout of it that this ledger does not know of; "
     "pay the row by no other means before you have looked at it"
 )
+_PAST: Final = "{} had failed and the row was retried, and the list shows {}"
 
 
 @attrs.frozen
@@ -56,7 +58,7 @@ class Audit:
     missing: int
     """Created rows whose payouts the list does not show."""
     differing: int
-    """Rows whose payouts differ between the list and the ledger."""
+    """Rows whose payouts differ between list and ledger, in content or status, and rows in conflict."""
     uncompared: int
     """Created rows whose payouts the list shows without an amount or currency, but otherwise equal."""
     fields: Mapping[str, FieldCount]
@@ -69,8 +71,9 @@ class Audit:
 class Auditor:
     """Compares the ledger with the list, page by page, with one bit of memory for each row."""
 
-    def __init__(self, ledger: Ledger, service: Service) -> None:
-        self._ledger, self._service = ledger, service
+    def __init__(self, ledger: Ledger, service: Service, known: RowSet) -> None:
+        """`known`: rows whose status is known to differ, and is not to be told again."""
+        self._ledger, self._service, self._known = ledger, service, known
         self._seen = RowSet()
         self._counts = {"seen": 0, "missing": 0, "differing": 0, "uncompared": 0}
         self._fields = dict.fromkeys(MONEY, FieldCount())
@@ -82,10 +85,12 @@ class Auditor:
 
         Raises PaymentsError when the list cannot be read to its end, or not whole.
         """
-        later = LaterGenerations(self._ledger)
+        others = OtherGenerations(self._ledger)
         async for page in pages(self._service):
-            for row, words in await later.take(page):
+            for row, words in await others.take(page):
                 self._note("differing", f"row {row.number}: {_LATER.format(words)}")
+            for row, payout in await others.past(page):
+                self._note("differing", f"row {row.number}: {_PAST.format(payout.id, described(payout))}")
             by_reference: dict[str, list[Payout]] = {}
             for payout in page:
                 if payout.reference is not None:
@@ -96,15 +101,25 @@ class Auditor:
         async for row in self._ledger.rows(RowState.CREATED):
             if row.number not in self._seen:
                 self._note("missing", f"row {row.number}: {row.known.payout_id} is not in the list")
+        async for row in self._ledger.rows(RowState.CONFLICT):
+            if row.number not in self._seen:
+                self._note("differing", f"row {row.number}: in conflict, and its payout is not in the list")
         uncompared = _not_compared(self._counts["uncompared"], self._uncompared)
         return Audit(**self._counts, fields=self._fields, findings=(*uncompared, *self._findings))
 
     def _compare(self, row: LedgerRow, payout: Payout) -> None:
-        if row.state is not RowState.CREATED:
-            if row.state is not RowState.CONFLICT:
-                self._note("differing", f"row {row.number}: {row.state}, and the list shows {payout.id}")
+        if row.state is RowState.CONFLICT:
+            if self._seen.add(row.number):
+                self._note(
+                    "differing", f"row {row.number}: in conflict, and the list shows {facts_of(payout)}"
+                )
+        elif row.state is not RowState.CREATED:
+            self._note("differing", f"row {row.number}: {row.state}, and the list shows {facts_of(payout)}")
         elif self._seen.add(row.number):
             self._count(row, payout)
+            told = contradiction(row, payout)
+            if told is not None and row.number not in self._known:
+                self._note("differing", told)
         elif payout.id != row.known.payout_id:
             finding = f"row {row.number}: {payout.id} has its reference, beside {row.known.payout_id}"
             self._note("differing", finding)
@@ -224,10 +239,14 @@ def shortcomings(report: BatchReport) -> Iterator[str]:
         yield "the batch does not add up: its rows or amounts by state are not those that were imported"
 
 
-async def certify(ledger: Ledger, service: Service) -> Certificate:
-    """Check the ledger and compare the list. Raises PaymentsError when the list cannot be read to its end."""
+async def certify(ledger: Ledger, service: Service, known: RowSet | None = None) -> Certificate:
+    """Check the ledger and compare the list; records nothing.
+
+    `known`: rows whose status is known to have differed. Raises PaymentsError when the list cannot be read to
+    its end.
+    """
     check = await ledger.check()
-    audit = await Auditor(ledger, service).audit()
+    audit = await Auditor(ledger, service, known or RowSet()).audit()
     await ledger.refresh()
     header = ledger.header
     binding = header.binding

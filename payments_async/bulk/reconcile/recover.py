@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import date
-from typing import Final
 
 import attrs
 
-from ...models import Payout
-from ..engine.mirror import Mirror
 from ..engine.payout_list import pages
 from ..engine.service import Service, day_of
 from ..ledger.ledger import SharedLedger
 from ..protocol.clocks import scan_start
-from ..protocol.generations import parted
-from ..protocol.payout_status import facts_of
-from ..protocol.records import NewRow, RowOutcome
-from ..protocol.recovery import LossState, OperatorCommand, next_payout, proof_due, settled_after_loss
-
-_GROUP: Final = 500
+from ..protocol.recovery import LossState, OperatorCommand, proof_due, settled_after_loss
+from .reading import ListReading
 
 
 @attrs.frozen
@@ -69,14 +62,15 @@ async def recover(
     if state is None:
         return RecoveryReport(batch_id, None)
     wait = 0.0 if state.lost is None else proof_due(state.lost, service.moment())
-    reading = _ListReading(ledger)
+    reading = ListReading(ledger, settled_after_loss)
     async for page in pages(service, _filters(state)):
         await reading.take(page)
         on_commit()
-    await reading.adopt()
+    for finding in await reading.adopt():
+        reading.mirror.note(finding)
     is_suspect = state.is_suspect and not commands_complete
     await ledger.end_recovery(state, confirmed=commands_complete, proven=not wait)
-    found = (reading.settled, tuple(reading.retried), tuple(reading.findings))
+    found = (reading.settled, tuple(reading.adopted), tuple(reading.mirror.findings))
     return RecoveryReport(batch_id, state.reason, state.commands, *found, is_suspect, wait)
 
 
@@ -84,57 +78,3 @@ def _filters(state: LossState) -> Mapping[str, str | date]:
     """Make filters for the part of the list that has all payouts of the batch, lost intents included."""
     start = scan_start(state.imported)
     return {} if start is None else {"created_on_or_after": day_of(start)}
-
-
-class _ListReading:
-    """One reading of the list, and what it has taught."""
-
-    def __init__(self, ledger: SharedLedger) -> None:
-        self._ledger = ledger
-        self._mirror = Mirror(ledger, settled_after_loss)
-        self.settled = 0
-        self.retried: list[int] = []
-        self.findings = self._mirror.findings
-
-    async def take(self, page: Sequence[Payout]) -> None:
-        """Record what a page shows of the batch's rows."""
-        shown = await self._mirror.take(page)
-        self.settled += sum(each.row.state is not each.before.state for each in shown)
-
-    async def adopt(self) -> None:
-        """Make good lost retries, generation by generation, from the payouts that followed them."""
-        shown = {number: _by_generation(found) for number, found in self._mirror.later.shown.items()}
-        while shown:
-            stuck = set[int]()
-            for group in _groups(shown):
-                stuck |= await self._adopt_next({number: shown[number].pop(0) for number in group})
-            shown = {number: left for number, left in shown.items() if left and number not in stuck}
-
-    async def _adopt_next(self, payouts: Mapping[int, Payout]) -> set[int]:
-        """Adopt the next payout of each row. Returns the rows that it does not follow from."""
-        binding, made = self._ledger.header.binding, dict[int, tuple[NewRow, RowOutcome]]()
-        for number, row in (await self._ledger.numbered(payouts)).items():
-            found = next_payout(row, payouts[number], binding)
-            if found is None:
-                self._mirror.note(f"row {number}: {_UNEXPLAINED.format(facts_of(payouts[number]))}")
-            else:
-                made[number] = found
-        if made:
-            await self._ledger.adopt(made.values())
-        self.retried += sorted(made)
-        return payouts.keys() - made.keys()
-
-
-_UNEXPLAINED: Final = (
-    "the list shows {}, a later payout of it that does not follow from what the ledger has; "
-    "pay the row by no other means before you have looked at it"
-)
-
-
-def _by_generation(payouts: Mapping[str, Payout]) -> list[Payout]:
-    return [payouts[reference] for reference in sorted(payouts, key=lambda each: parted(each)[1])]
-
-
-def _groups(numbers: Mapping[int, object]) -> Iterator[list[int]]:
-    in_order = sorted(numbers)
-    return (in_order[start : start + _GROUP] for start in range(0, len(in_order), _GROUP))

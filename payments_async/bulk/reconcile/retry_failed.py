@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -10,21 +10,22 @@ import attrs
 
 from ...models import Payout
 from ...models.common import amount_text
-from ..engine.mirror import ListedRow, Mirror
+from ..engine.mirror import ListedRow, Mirror, OtherGenerations
 from ..engine.payout_list import PayoutList
 from ..engine.service import Service
 from ..errors import BulkError
 from ..ledger.ledger import Ledger
 from ..protocol.generations import next_generation, same_again
 from ..protocol.identifiers import shown_key
-from ..protocol.payout_status import has_failed, retry_block
-from ..protocol.records import HIDDEN, LedgerRow, NewRow, RowSet
+from ..protocol.payout_status import facts_of, failure_of, has_failed, retry_block
+from ..protocol.records import HIDDEN, LedgerRow, RowSet, grouped
 from ..protocol.row_state import RowState
 from ..protocol.totals import EXACT, brief
 
 _REASONS: Final = 100
 _GROUP: Final = 500
 _UNSEEN: Final = "the list does not show its payout"
+_ALIVE: Final = "the list shows {}, {} payout of it that has not failed"
 
 
 @attrs.frozen
@@ -90,15 +91,16 @@ async def _require(ledger: Ledger, wanted: Collection[int] | None, state: RowSta
 
 
 class Retrier:
-    """Reads each failed payout from the service again, page by page, and makes its row new at once."""
+    """Reads the whole list, then makes rows new. A row stays of which any payout has not failed."""
 
     def __init__(
         self, ledger: Ledger, service: Service, rows: Collection[int] | None, *, dry_run: bool = False
     ) -> None:
         self._ledger, self._service, self._dry_run = ledger, service, dry_run
         self._wanted = None if rows is None else frozenset(rows)
-        self._mirror = Mirror(ledger)
-        self._judged = RowSet()
+        self._mirror, self._others = Mirror(ledger), OtherGenerations(ledger)
+        self._failed = RowSet()
+        self._blocked: dict[int, str] = {}
         self._retried = _Retried()
         self._left: list[LeftRow] = []
 
@@ -110,47 +112,65 @@ class Retrier:
         while not walk.is_over:
             await self._take(await walk.page())
             on_commit()
-        await self._note_unseen(walk.unread)
+        self._block_later()
+        unseen = _UNSEEN
+        if walk.unread:
+            unseen += f", which may be one of the {walk.unread} that could not be read"
+        async for group in grouped(self._candidates(), _GROUP):
+            await self._replace(group, unseen)
+            on_commit()
+        self._left += [LeftRow(number, reason) for number, reason in self._blocked.items()]
         return self._retried.report(self._ledger, self._left, dry_run=self._dry_run)
 
     async def _take(self, page: Sequence[Payout]) -> None:
-        replaced = []
         for shown in await self._mirror.take(page):
-            if self._is_candidate(shown) and self._judged.add(shown.row.number):
-                new = self._judged_row(shown)
-                if new is not None:
-                    replaced.append((shown.row, new))
-        if replaced and not self._dry_run:
-            await self._ledger.next_generation(new for _, new in replaced)
-        for row, _ in replaced:
-            self._retried.add(row)
+            reason = retry_block(shown.before, shown.payout)
+            if reason is None:
+                self._failed.add(shown.row.number)
+            elif self._is_candidate(shown):
+                self._blocked[shown.row.number] = reason
+        for row, payout in await self._others.past(page):
+            if self._wanted is None or row.number in self._wanted:
+                self._blocked.setdefault(row.number, _ALIVE.format(facts_of(payout), "an earlier"))
+        await self._others.take(page)
+
+    def _block_later(self) -> None:
+        for number, payouts in self._others.shown.items():
+            alive = [payout for payout in payouts.values() if failure_of(payout) is None]
+            if alive and (self._wanted is None or number in self._wanted):
+                self._blocked.setdefault(number, _ALIVE.format(facts_of(alive[0]), "a later"))
 
     def _is_candidate(self, shown: ListedRow) -> bool:
         if self._wanted is not None:
             return shown.row.number in self._wanted
         return has_failed(shown.before) or has_failed(shown.row)
 
-    def _judged_row(self, shown: ListedRow) -> NewRow | None:
-        """Make the replacement of a row whose payout the list shows; None when it stays unchanged."""
-        reason = retry_block(shown.row, shown.payout)
-        if reason is None:
-            try:
-                return next_generation(shown.row, self._ledger.header.binding)
-            except ValueError as error:
-                reason = str(error)
-        self._left.append(LeftRow(shown.row.number, reason))
-        return None
-
-    async def _note_unseen(self, unread: int) -> None:
-        """Report the rows that the list does not show as unchanged: their payouts could not be read."""
-        reason = _UNSEEN + (f", which may be one of the {unread} that could not be read" if unread else "")
-        if self._wanted is not None:
-            missing = [number for number in self._wanted if number not in self._judged]
-            self._left.extend(LeftRow(number, reason) for number in missing)
+    async def _candidates(self) -> AsyncIterator[LedgerRow]:
+        """Read the rows that are asked for, else all whose payouts have failed."""
+        if self._wanted is None:
+            async for row in self._ledger.failed():
+                yield row
             return
-        async for row in self._ledger.failed():
-            if row.number not in self._judged:
-                self._left.append(LeftRow(row.number, reason))
+        for row in (await self._ledger.numbered(self._wanted)).values():
+            yield row
+
+    async def _replace(self, rows: Sequence[LedgerRow], unseen: str) -> None:
+        """Make rows new, but for those that are blocked or that the list does not show."""
+        replaced = []
+        for row in rows:
+            if row.number in self._blocked:
+                continue
+            if row.number not in self._failed:
+                self._blocked[row.number] = unseen
+                continue
+            try:
+                replaced.append((row, next_generation(row, self._ledger.header.binding)))
+            except ValueError as error:
+                self._blocked[row.number] = str(error)
+        if replaced and not self._dry_run:
+            await self._ledger.next_generation(new for _, new in replaced)
+        for row, _ in replaced:
+            self._retried.add(row)
 
 
 async def retry_rejected(
@@ -162,19 +182,17 @@ async def retry_rejected(
     """
     wanted = None if rows is None else frozenset(rows)
     await _require(ledger, wanted, RowState.REJECTED, "only a rejected row can be sent as it is once more")
-    retried, group = _Retried(), list[LedgerRow]()
+    retried = _Retried()
 
-    async def correct() -> None:
-        if group and not dry_run:
+    async def chosen() -> AsyncIterator[LedgerRow]:
+        async for row in ledger.rows(RowState.REJECTED):
+            if wanted is None or row.number in wanted:
+                yield row
+
+    async for group in grouped(chosen(), _GROUP):
+        for row in group:
+            retried.add(row)
+        if not dry_run:
             await ledger.correct([same_again(row, ledger.header.binding) for row in group])
             on_commit()
-        group.clear()
-
-    async for row in ledger.rows(RowState.REJECTED):
-        if wanted is None or row.number in wanted:
-            retried.add(row)
-            group.append(row)
-            if len(group) == _GROUP:
-                await correct()
-    await correct()
     return retried.report(ledger, dry_run=dry_run)

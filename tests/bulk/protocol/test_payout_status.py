@@ -158,14 +158,16 @@ def test_a_failure_that_was_recorded_without_its_reason_gets_it() -> None:
     assert outcome.failure_code == "bounced"
 
 
-def test_what_has_ended_is_contradicted_by_any_other_end() -> None:
+def test_another_end_is_told_and_counts_from_then_on() -> None:
     ended = row(service_status="completed", final=True)
     assert contradiction(ended, payout(status="completed")) is None
     assert contradiction(row(), payout(status="completed")) is None
     assert contradiction(ended, Payout(id="po_2", status="failed")) is None
     for status in ("pending", "reversed", "failed"):
         assert f"the list shows {status}" in str(contradiction(ended, payout(status=status)))
-        assert mirrored(ended, payout(status=status)) is None
+        turned = mirrored(ended, payout(status=status))
+        assert turned is not None
+        assert (turned.service_status, turned.latest) == (status, True)
 
 
 def test_failed_is_what_is_over_and_did_not_arrive() -> None:

@@ -23,8 +23,8 @@ from payments_async.bulk.protocol.recovery import (
     OwnCommits,
     Standbys,
     Store,
+    later_payout,
     loss_of,
-    next_payout,
     proof_due,
     settled_after_loss,
 )
@@ -225,7 +225,7 @@ def test_a_lost_retry_is_made_good_from_the_payout_that_it_led_to() -> None:
     row = failed_row()
     new = next_generation(row, BINDING)
     shown = payout(new, status="completed")
-    found = next_payout(row, shown, BINDING)
+    found = later_payout(row, [shown], BINDING)
     assert found is not None
     assert found[0] == new
     retried = transitions.retried(row, found[0], 8)
@@ -241,13 +241,13 @@ def test_only_the_next_payout_of_a_row_that_failed_replaces_it() -> None:
     other = Identity("sandbox", "july", "seven", 1).proof("content").text
     later = attrs.evolve(new, reference=f"{row.reference}~g2")
     too_long = attrs.evolve(row, reference="r" * 190)
-    assert next_payout(attrs.evolve(row, final=False), payout(new), BINDING) is None
-    assert next_payout(row, payout(later), BINDING) is None
-    assert next_payout(row, payout(row), BINDING) is None
-    assert next_payout(row, payout(new, metadata={"payments_sdk": other}), BINDING) is None
-    assert next_payout(row, payout(new, reference=f"{row.reference}x~g1"), BINDING) is None
-    assert next_payout(too_long, payout(new, reference="r" * 190 + "~g1"), BINDING) is None
-    assert next_payout(row, payout(new, id=None), BINDING) is None
+    assert later_payout(attrs.evolve(row, known=RowKnowledge()), [payout(new)], BINDING) is None
+    assert later_payout(row, [payout(later)], BINDING) is None
+    assert later_payout(row, [payout(row)], BINDING) is None
+    assert later_payout(row, [payout(new, metadata={"payments_sdk": other})], BINDING) is None
+    assert later_payout(row, [payout(new, reference=f"{row.reference}x~g1")], BINDING) is None
+    assert later_payout(too_long, [payout(new, reference="r" * 190 + "~g1")], BINDING) is None
+    assert later_payout(row, [payout(new, id=None)], BINDING) is None
 
 
 # Time

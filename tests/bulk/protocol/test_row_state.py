@@ -33,6 +33,7 @@ CHANGES: dict[RowChange, Callable[[RowKnowledge], RowKnowledge]] = {
     RowChange.CANCEL: row_state.cancel,
     RowChange.CORRECT: row_state.correct,
     RowChange.RETRY: lambda known: row_state.retry(known, finally_failed=True),
+    RowChange.ADOPT: lambda known: row_state.adopt(known, known.generation + 2),
 }
 SMALL = st.integers(0, 3)
 ACCOUNTS = st.builds(
@@ -76,6 +77,8 @@ def test_what_the_diagram_of_the_protocol_says() -> None:
         "IN_DOUBT doubt IN_DOUBT",
         "REJECTED correct NEW",
         "CREATED retry NEW",
+        "CREATED adopt NEW",
+        "CONFLICT adopt NEW",
     }
 
 
@@ -106,6 +109,12 @@ def test_a_retried_row_is_new_in_the_next_generation() -> None:
 def test_a_created_row_is_not_retried_before_its_payout_has_finally_failed() -> None:
     with pytest.raises(IllegalTransition):
         row_state.retry(RowKnowledge(S.CREATED), finally_failed=False)
+
+
+@pytest.mark.parametrize("generation", [1, 2])
+def test_only_a_later_generation_is_adopted(generation: int) -> None:
+    with pytest.raises(IllegalTransition):
+        row_state.adopt(RowKnowledge(S.CREATED, generation=2), generation)
 
 
 @given(ACCOUNTS, ACCOUNTS)

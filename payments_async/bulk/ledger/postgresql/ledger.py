@@ -340,11 +340,11 @@ class PostgresLedger(SharedLedger):
             return await recovery.begin(by_hand=by_hand)
 
     async def adopt(self, payouts: Iterable[tuple[NewRow, RowOutcome]]) -> tuple[LedgerRow, ...]:
-        """Make good lost retries: each row's next generation, and its outcome. Raises LedgerRefused."""
+        """Make good lost retries: each row's later generation, and its outcome. Raises LedgerRefused."""
         found = list(payouts)
         self._took(
             await self._committer.replace(
-                "recover", [new for new, _ in found], transitions.retried, recovers=True
+                "recover", [new for new, _ in found], transitions.adopted, recovers=True
             )
         )
         return await self.record(outcome for _, outcome in found)

@@ -165,6 +165,12 @@ class SqliteLedger(LedgerReader):
         """
         return await self._replace("retry", replacements, transitions.retried)
 
+    async def adopt(self, payouts: Iterable[tuple[NewRow, RowOutcome]]) -> tuple[LedgerRow, ...]:
+        """Make good lost retries: each row's later generation, and its outcome. Raises LedgerRefused."""
+        found = list(payouts)
+        await self._replace("recover", [new for new, _ in found], transitions.adopted)
+        return await self.record(outcome for _, outcome in found)
+
     async def _replace(
         self, kind: str, replacements: Iterable[NewRow], move: Callable[[LedgerRow, NewRow, int], LedgerRow]
     ) -> tuple[LedgerRow, ...]:

@@ -1,0 +1,164 @@
+"""The list says otherwise than the ledger: turned statuses, late first payouts, rows in conflict."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from payments_async.bulk import PayoutBatch, RowState
+from payments_async.sandbox import Sandbox
+from tests.support.batches import item, items, ledger_rows, open_at, over_socket
+from tests.support.places import EITHER, Place
+
+TURNS = {
+    "reversed": ("reversed", True, False),
+    "failed": ("failed", False, True),
+    "cancelled": ("cancelled", False, False),
+    "pending": ("pending", False, False),
+    "completed with failed_at": ("completed", True, True),
+}
+"""{turn: the status, whether it has completed_at, whether it has failed_at}."""
+
+
+def turn(service: Sandbox, place: int, status: str, completed: bool, failed: bool) -> None:
+    """The service shows a payout, counted from the oldest, with another status than before."""
+    payout = service._core.world.tenants[service.api_key].payouts[place]
+    payout.status = status
+    payout.completed_at = payout.created_at if completed else None
+    payout.failed_at = payout.created_at if failed else None
+
+
+@EITHER
+@pytest.mark.parametrize("turned", TURNS)
+async def test_a_status_that_turned_makes_no_clean_certificate_until_it_is_recorded(
+    service: Sandbox, place: Place, turned: str
+) -> None:
+    async with over_socket(service) as client, open_at(place, client) as batch:
+        await batch.load(items(3))
+        assert (await batch.run(wait_final=60.0)).finals == {"completed": 3}
+        assert (await batch.certify()).is_clean
+        turn(service, 1, *TURNS[turned])
+        for certificate in (await batch.certify(), await batch.certify(), await batch.reconcile()):
+            (finding,) = certificate.findings
+            assert not certificate.is_clean
+            assert certificate.audit.differing == 1
+            assert finding.startswith("row 2: po")
+            assert TURNS[turned][0] in finding
+        again, clear = await batch.reconcile(), turned != "completed with failed_at"
+        assert again.is_clean is clear  # a payout that contradicts itself is never recorded
+        report = batch.status()
+        assert report.failed == (turned in ("reversed", "failed", "cancelled"))
+        assert report.exit_code == (1 if report.failed else 0)
+        assert report.awaited == (turned == "pending")
+
+
+@EITHER
+async def test_what_the_service_says_last_of_a_payout_counts(service: Sandbox, place: Place) -> None:
+    """One page called it failed, all later ones say that it arrived."""
+    async with over_socket(service) as client, open_at(place, client) as batch:
+        await batch.load(items(2))
+        await batch.run()
+        service.advance(60.0)
+        turn(service, 0, "failed", completed=False, failed=True)
+        await batch.reconcile()
+        assert (batch.status().failed, batch.status().exit_code) == (1, 1)
+        turn(service, 0, "completed", completed=True, failed=False)
+        assert (await batch.retry_failed()).left[0].reason == "its payout is completed"
+        assert (await batch.reconcile()).is_clean
+        assert (batch.status().finals, batch.status().exit_code) == ({"completed": 2}, 0)
+        row, _ = await ledger_rows(batch)
+        assert (row.service_status, row.failure_code, row.failure_message) == ("completed", None, None)
+
+
+@EITHER
+async def test_a_first_payout_that_arrives_after_its_successor_is_in_no_clean_certificate(
+    service: Sandbox, place: Place
+) -> None:
+    service.on("payouts.create", description="row 1").outcome("fail:RECIPIENT_ERROR", times=2)
+    async with over_socket(service) as client, open_at(place, client) as batch:
+        await batch.load(items(2))
+        for _ in range(2):
+            await batch.run(wait_final=60.0)
+            assert (await batch.retry_failed()).rows == (1,)
+        await batch.run(wait_final=60.0)
+        assert (await batch.certify()).is_clean
+        first = next(entry for entry in service.books.payouts() if entry.status == "failed")
+        place_of_first = [entry.id for entry in service.books.payouts()].index(first.id)
+        turn(service, place_of_first, "completed", completed=True, failed=False)
+        for certificate in (await batch.certify(), await batch.reconcile(), await batch.certify()):
+            (finding,) = certificate.findings
+            assert finding == (
+                f"row 1: {first.id} had failed and the row was retried, and the list shows completed"
+            )
+
+
+@EITHER
+async def test_a_row_is_not_retried_while_an_earlier_payout_of_it_has_not_failed(
+    service: Sandbox, place: Place
+) -> None:
+    service.on("payouts.create", description="row 1").outcome("fail:RECIPIENT_ERROR", times=2)
+    async with over_socket(service) as client, open_at(place, client) as batch:
+        await batch.load(items(2))
+        await batch.run(wait_final=60.0)
+        first = next(entry for entry in service.books.payouts() if entry.status == "failed")
+        await batch.retry_failed()
+        await batch.run(wait_final=60.0)
+        place_of_first = [entry.id for entry in service.books.payouts()].index(first.id)
+        turn(service, place_of_first, "processing", completed=False, failed=False)
+        for rows in (None, [1]):
+            report = await batch.retry_failed(rows=rows)
+            assert report.rows == ()
+            (left,) = report.left
+            said = f"the list shows {first.id}, XOF 1.01, processing, an earlier payout of it"
+            assert left.reason == f"{said} that has not failed"
+        turn(service, place_of_first, "failed", completed=False, failed=True)
+        assert (await batch.retry_failed()).rows == (1,)
+
+
+@EITHER
+@pytest.mark.parametrize("status", ["completed", "failed"])
+async def test_a_row_in_conflict_is_named_with_its_payout(
+    service: Sandbox, place: Place, status: str
+) -> None:
+    """A service that rounds."""
+    async with over_socket(service) as client, open_at(place, client) as batch:
+        await batch.load([item(1, amount=Decimal("10.25")), item(2)])
+        lost = service.on("payouts.create", description="row 1")
+        lost.respond("lost_response").respond("http:409", times=None, after=1)
+        service.on("payouts.list").respond("http:503", times=None, after=1)
+        assert (await batch.run(patience=1.0)).counts[RowState.IN_DOUBT] == 1
+        payouts = service._core.world.tenants[service.api_key].payouts
+        (wrong,) = (each for each in payouts if each.amount == Decimal("10.25"))
+        wrong.amount = Decimal("10.3")
+        service.clear_rules()
+        service.on("payouts.create", description="row 1").respond("http:409", times=None)
+        report = await batch.run(wait_final=60.0)
+        assert (report.counts[RowState.CONFLICT], report.exit_code) == (1, 1)
+        turn(
+            service, payouts.index(wrong), status, completed=status == "completed", failed=status == "failed"
+        )
+        for certificate in (await batch.certify(), await batch.reconcile()):
+            (finding,) = certificate.findings
+            assert finding == f"row 1: in conflict, and the list shows {wrong.id}, XOF 10.3, {status}"
+
+
+async def test_a_row_in_conflict_whose_payout_is_not_listed_is_named(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    service.on("payouts.create", description="row 1").respond("http:409", times=None)
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(2))
+        other = (await client.payouts.create(**_stranger())).id
+        payout = service._core.world.tenants[service.api_key].payouts_by_id[other]
+        payout.reference = (await ledger_rows(batch))[0].reference
+        report = await batch.run(wait_final=60.0)
+        assert report.counts[RowState.CONFLICT] == 1
+        payout.reference = None
+        assert (await batch.certify()).findings == ("row 1: in conflict, and its payout is not in the list",)
+
+
+def _stranger() -> dict[str, object]:
+    request = item(9)[1]
+    return {"amount": 1, "currency": "XOF", "method": request.method, "instrument": request.instrument}
