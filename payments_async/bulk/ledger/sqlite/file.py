@@ -8,6 +8,7 @@ its log may hold what the file lacks.
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import stat
@@ -28,6 +29,7 @@ _PAGE: Final = 4096  # SQLite's default, and ours
 _BLOCK: Final = 1 << 20
 CHECKED_WHOLE: Final = 32 << 20
 """Bytes: SQLite checks the structure of a file of this size in less than 0.1 s."""
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _MOUNTS: Final = "/proc/self/mountinfo"
 _ESCAPES: Final = (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\"))
 
@@ -188,15 +190,24 @@ class DiskReserve:
     """Bytes."""
 
     def ready(self) -> bool:
-        """Create the reserve if it is missing. Returns False when there is no room for it."""
+        """Create the reserve if it is missing. Returns False when there is no room for it.
+
+        Raises LedgerForeign for a link, and LedgerReadOnly for a file that cannot be written.
+        """
         with contextlib.suppress(OSError):
-            if os.stat(self.path).st_size == self.size:
+            found = os.lstat(self.path)
+            if stat.S_ISLNK(found.st_mode):
+                problem = "is a link, which keeps no room on the disk (remove it to use this ledger)"
+                raise LedgerForeign(self.path, problem)
+            if found.st_size == self.size:
                 return True
         try:
             self._fill()
-        except OSError:
+        except OSError as error:
             self.drop()
-            return False
+            if error.errno in _NO_ROOM:
+                return False
+            raise LedgerReadOnly(self.path, f"cannot be written ({error.strerror})") from None
         return True
 
     def drop(self) -> bool:

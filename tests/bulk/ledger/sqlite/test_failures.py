@@ -19,6 +19,7 @@ from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk.ledger_errors import (
     LedgerBroken,
     LedgerDamaged,
+    LedgerForeign,
     LedgerFull,
     LedgerGone,
     LedgerReadOnly,
@@ -322,7 +323,21 @@ def test_a_ballast_takes_real_room_and_is_dropped_once(tmp_path: Path) -> None:
     assert os.path.getsize(ballast.path) == 100_000
     assert ballast.drop()
     assert not ballast.drop()
-    assert not DiskReserve(str(tmp_path / "nowhere" / "ballast"), 1).ready()
+    with pytest.raises(LedgerReadOnly, match=r"cannot be written \(No such file"):
+        DiskReserve(str(tmp_path / "nowhere" / "ballast"), 1).ready()
+
+
+async def test_a_ballast_that_is_a_link_is_no_full_disk(tmp_path: Path, path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_bytes(bytes(RESERVE_SIZE))
+    async with await begun(path) as ledger:
+        for target in (other, tmp_path / "nowhere"):
+            (tmp_path / "ledger.ballast").unlink()
+            (tmp_path / "ledger.ballast").symlink_to(target)
+            with pytest.raises(LedgerForeign, match=r"ledger\.ballast: is a link.*remove it"):
+                await ledger.claim(1)
+        assert counts(ledger) == {"NEW": 5}
+    assert other.stat().st_size == RESERVE_SIZE
 
 
 def test_a_watch_learns_of_files_as_they_appear(tmp_path: Path) -> None:
