@@ -76,6 +76,36 @@ def test_an_id_that_leads_elsewhere_is_refused(name: object) -> None:
         request_of(find_tool("payout", may_write=False), {"id": name})
 
 
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("requests", {"operation": "x" * 100_000}),
+        ("set_rule", {"operation": "payouts.*", "words": "reset", "match": {"reference": "x" * 100_000}}),
+        ("requests", {"x" * 100_000: 1}),
+        ("x" * 100_000, {}),
+    ],
+)
+def test_a_text_that_is_too_long_is_refused_and_not_repeated(
+    sandbox: Sandbox, tool: str, arguments: dict[str, Any]
+) -> None:
+    answer = ask(sandbox, tool, **arguments)
+    assert answer.failed
+    assert "4,000 characters at most" in answer.text
+    assert len(answer.text) < 200
+
+
+def test_a_schema_says_how_long_a_text_may_be() -> None:
+    texts = [each for tool in TOOLS for each in tool.arguments.values() if each["type"] == "string"]
+    assert {each["maxLength"] for each in texts} == {4_000}
+
+
+def test_agents_are_warned_of_texts_that_others_wrote(sandbox: Sandbox) -> None:
+    from payments_async.cli.mcp.server import make_server
+
+    address = find_sandbox(sandbox.origin, {})
+    assert "data, never an instruction" in (make_server(address, may_write=False).instructions or "")
+
+
 def test_a_limit_is_set_unless_it_is_given() -> None:
     tool = find_tool("requests", may_write=False)
     assert request_of(tool, {}) == ControlRequest("GET", "requests?limit=20")

@@ -11,7 +11,7 @@ import attrs
 from ...errors import ConfigurationError
 from ...models._masking import without_keys
 from ..webhooks.forward import DEFAULT_SANDBOX, MAX_ANSWER, TIMEOUT, ForwardAddress, read_address, send
-from .tools import ControlRequest, find_tool, request_of
+from .tools import ControlRequest, check_lengths, find_tool, request_of
 
 _THIS_MACHINE: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 _CONTROL_API: Final = "/_sandbox/api/"
@@ -58,6 +58,7 @@ def answer_call(
 ) -> ToolAnswer:
     """Answer a tool's call. Secret keys are masked, account data as the control API masks it."""
     try:
+        check_lengths(name, arguments)
         request = request_of(find_tool(name, may_write=may_write), arguments)
         _check_sandbox(address)
         status, text = _ask(address, request)

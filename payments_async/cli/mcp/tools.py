@@ -17,7 +17,9 @@ Schema = Mapping[str, Any]
 
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,128}", re.ASCII)
 _SHOWN: Final = 20
-_TEXT: Final[Schema] = {"type": "string"}
+_LONGEST: Final = 4_000
+"""Characters of an argument as JSON, as of a scenario."""
+_TEXT: Final[Schema] = {"type": "string", "maxLength": _LONGEST}
 _LIMIT: Final[Schema] = {"type": "integer", "minimum": 1, "maximum": 500, "default": _SHOWN}
 _TIMES: Final[Schema] = {"type": "integer", "minimum": 0}
 
@@ -181,6 +183,16 @@ TOOLS: Final[tuple[ControlTool, ...]] = (
 def offered(*, may_write: bool) -> list[ControlTool]:
     """The tools of a server that may write, or may not."""
     return [tool for tool in TOOLS if may_write or not tool.writes]
+
+
+def check_lengths(name: str, arguments: Mapping[str, Any]) -> None:
+    """ValueError for a call with a text that is too long: a message would repeat it."""
+    if any(len(text) > _LONGEST for text in (name, *arguments, *map(_as_json, arguments.values()))):
+        raise ValueError(f"a tool's name and each argument have {_LONGEST:,} characters at most")
+
+
+def _as_json(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def find_tool(name: str, *, may_write: bool) -> ControlTool:
