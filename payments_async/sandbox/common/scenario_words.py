@@ -37,9 +37,12 @@ ACTION_TYPES = (
 )
 """Gap K, without `none`, which is no action."""
 
-_MOST = 1_000_000
 _LONGEST = 4_000
 """Characters of a scenario at most, as any request may carry one."""
+MOST_TIMES = 1_000_000
+"""The most requests or records that one rule counts."""
+LONGEST_DURATION = 10 * 366 * 86_400.0
+"""Seconds, which are ten years."""
 MOST_COPIES = 20
 """The most copies of a delivery that `duplicate` sends."""
 MOST_FAILOVERS = 20
@@ -123,11 +126,14 @@ NOTHING = Scenario()
 
 
 def duration(text: str) -> float:
-    """Parse a duration such as `500ms` to seconds; `UnknownWord` for any other text."""
+    """Parse a duration such as `500ms` to seconds; `UnknownWord` for any other text, and beyond ten years."""
     found = _DURATION.fullmatch(text)
     if found is None:
         raise UnknownWord(f"{text!r} is not a duration (5, 5s, 500ms, 2m, 1h)")
-    return float(found[1]) * _SECONDS[found[2]]
+    seconds = float(found[1]) * _SECONDS[found[2]]
+    if seconds > LONGEST_DURATION:
+        raise UnknownWord(f"{text!r} is longer than ten years")
+    return seconds
 
 
 def _whole(text: str) -> int:
@@ -255,5 +261,5 @@ def _scheduled(fault: Fault, before: Sequence[Fault], times: str | None, after: 
     return attrs.evolve(
         fault,
         times=1 if times is None else int(times),
-        after=int(after) if after is not None else _MOST if start is None else start,
+        after=int(after) if after is not None else MOST_TIMES if start is None else start,
     )

@@ -13,7 +13,7 @@ import attrs
 
 from ..common.host_check import own_hosts
 from ..common.json import JsonObject, decode_object
-from ..common.scenario_words import near
+from ..common.scenario_words import MOST_TIMES, near
 from ..common.values import Request, RequestRefused
 
 LARGEST = 65_536
@@ -103,6 +103,8 @@ class ControlCall:
         value = self.body.get(name, default)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
             raise invalid(name, "must be a whole number or null")
+        if value is not None and value > MOST_TIMES:
+            raise invalid(name, f"{MOST_TIMES:,} at most")
         return value
 
     def flag(self, name: str) -> bool:

@@ -8,7 +8,7 @@ import attrs
 
 from ..common.clock import VirtualClock
 from ..common.json import JsonObject
-from ..common.scenario_words import duration
+from ..common.scenario_words import LONGEST_DURATION, duration
 from ..common.timestamps import stamp
 from .arguments import ControlCall, Refusal, invalid
 from .json_views import key_view
@@ -16,7 +16,6 @@ from .json_views import key_view
 if TYPE_CHECKING:
     from .._controls import SandboxControls
 
-_LONGEST = 10 * 366 * 86_400.0
 _FASTEST = 1_000_000
 _SHOWN = 500
 
@@ -39,7 +38,7 @@ def advance(sandbox: SandboxControls, call: ControlCall) -> object:
     call.only("by")
     by = call.body.get("by")
     seconds = duration(by.strip()) if isinstance(by, str) else float(call.number("by"))
-    if seconds > _LONGEST:
+    if seconds > LONGEST_DURATION:
         raise invalid("by", "ten years at most")
     changes = sandbox.advance(seconds)
     return {

@@ -63,7 +63,13 @@ class StateFile:
             raise
 
     def _refuse_exposed(self) -> None:
-        mode = os.stat(self.path).st_mode
+        found = os.stat(self.path)
+        mode = found.st_mode
+        if os.name == "posix" and found.st_uid != os.geteuid():
+            raise StateError(
+                f"{self.path} belongs to another user (uid {found.st_uid}), who can read what is kept in it:"
+                " name another file"
+            )
         if os.name == "posix" and mode & 0o077:
             raise StateError(
                 f"{self.path} may be used by others than its owner (mode {mode & 0o777:03o}), and a state"

@@ -95,6 +95,7 @@ def test_hang_is_what_the_place_of_the_text_makes_it() -> None:
         ("reads=", "whole number"),
         ("after=soon", "not a duration"),
         ("slow", "not a duration"),
+        ("slow:999999h", "longer than ten years"),
         ("http:200", "300 to 599"),
         ("http:", "300 to 599"),
         ("complete*2", "belong to faults"),

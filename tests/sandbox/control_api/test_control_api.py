@@ -140,6 +140,8 @@ REFUSED: list[tuple[str, dict[str, object], str | None]] = [
     ("rules", {"operation": "*", "words": 7}, "words"),
     ("rules", {"operation": "*", "words": "reset", "times": -1}, "times"),
     ("rules", {"operation": "*", "words": "reset", "times": True}, "times"),
+    ("rules", {"operation": "*", "words": "reset", "times": 10**40}, "times"),
+    ("rules", {"operation": "*", "words": "reset", "after": 1_000_001}, "after"),
     ("rules", {"operation": "*", "words": "reset", "match": [1]}, "match"),
     ("rules", {"operation": "*", "words": "reset", "match": {"api_key": "x"}}, "match"),
     ("rules", {"operation": "*", "words": "reset", "match": {"refrence": "x"}}, "match.refrence"),
@@ -161,7 +163,7 @@ REFUSED: list[tuple[str, dict[str, object], str | None]] = [
     ("clock/advance", {"by": -1}, "by"),
     ("clock/advance", {"by": True}, "by"),
     ("clock/advance", {"by": 1e12}, "by"),
-    ("clock/advance", {"by": "9999999h"}, "by"),
+    ("clock/advance", {"by": "9999999h"}, None),
 ]
 """Path, body, and the field that is named: with 422, or with 400 and no field for words that are unknown."""
 

@@ -473,6 +473,15 @@ def test_a_state_that_others_may_use_is_refused(file: Path, mode: int) -> None:
     opened(file).stop()
 
 
+@pytest.mark.skipif(os.name != "posix", reason="POSIX permissions")
+def test_a_state_of_another_owner_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened(file).stop()
+    owner = os.stat(file).st_uid
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    with pytest.raises(StateError, match=rf"belongs to another user \(uid {owner}\).*name another file"):
+        opened(file)
+
+
 def test_amounts_and_numbers_come_back_digit_for_digit(file: Path) -> None:
     body = b"""{"amount": 10.10, "currency": "GHS", "method": "mobile_money",
         "instrument": {"type": "phone", "phone_number": "+233200000001", "country": "GH"},
