@@ -337,10 +337,12 @@ class APIConnectionError(PaymentsError):
     effects: ClassVar[tuple[Effect, ...]] = ("none",)
     remedy = "try again later"
 
-    def __init__(self, message: str, *, kind: str, **facts: Any) -> None:
+    def __init__(self, message: str, *, kind: str, detail: str = "", **facts: Any) -> None:
         super().__init__(message, **facts)
         self.kind = kind
         """`dns`, `connect`, `tls`, `pool`, `reset`, `protocol`, `closed` or `timeout`."""
+        self.detail = detail
+        """What went wrong, in words: for a refused certificate its reason and its dates."""
 
 
 class APITimeoutError(APIConnectionError):

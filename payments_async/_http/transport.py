@@ -28,9 +28,16 @@ from functools import partial
 from typing import Final
 from weakref import WeakSet, finalize
 
-from aiohttp import ClientSession, ClientTimeout, TCPConnector, ThreadedResolver
+from aiohttp import (
+    ClientConnectorCertificateError,
+    ClientSession,
+    ClientTimeout,
+    TCPConnector,
+    ThreadedResolver,
+)
 from yarl import URL
 
+from payments_async._http import certificates
 from payments_async._http.connections import LONGEST, REST, IdleConnections
 from payments_async._http.deadlines import Deadlines, Verdict
 from payments_async._http.direct import DirectSender, is_supported
@@ -127,6 +134,7 @@ class AiohttpTransport:
         if proxy is not None:
             check_proxy(proxy)
         self._sessions = SessionSender(proxy)
+        self._is_proxied = proxy is not None
         self._is_direct = proxy is None and is_supported()
         self._timeout = ClientTimeout(total=None, sock_connect=connect_timeout)
         self._max_connections = max_connections
@@ -161,6 +169,9 @@ class AiohttpTransport:
             try:
                 deadline.kind = "timeout"
                 outcome = await opened.exchange(url, request, self._max_body)
+            except ClientConnectorCertificateError as exc:
+                where = None if self._is_proxied else url
+                outcome = await certificates.refusal(exc, where, self._runtime.now)
             finally:
                 opened.slots.release()
         except BaseException as exc:

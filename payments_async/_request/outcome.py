@@ -63,6 +63,7 @@ def read_failure(call: Call, failure: TransportError, *, sent: bool, url: str = 
     error = cls(
         f"{call.operation.name}: no answer{source} ({failure.kind}: {failure.detail})",
         kind=failure.kind,
+        detail=failure.detail,
         operation=call.operation.name,
     )
     return AttemptResult(verdict, failure.kind, error=error, again=failure.kind not in _FINAL)

@@ -160,6 +160,7 @@ def test_a_workers_id_is_whole_on_any_terminal_and_one_that_is_gone_has_no_speed
     (gone,) = (line for line in table.splitlines() if line.split()[:1] == ["2e2e2e2e"])
     assert ("56,789" in live, "56,789" in gone, "gone" in gone) == (True, False, True)
     assert ("0.1.0" in live) == has_version
+    assert "rests" not in table
     monkeypatch.setenv("COLUMNS", "50")
     narrow = here("workers").out.splitlines()
     assert narrow[4:8] == [
@@ -438,6 +439,25 @@ def test_a_worker_that_lost_its_database_says_where_outcomes_are_and_exits_with_
         "the database is lost; "
         "outcomes that could not be recorded are in june-1f2e-1.unrecorded.json, as JSON",
     )
+
+
+def test_a_worker_that_rests_is_told_with_its_reason(here: Here, database: str) -> None:
+    here("ledger", "init")
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(
+            "INSERT INTO payments.workers (id, host, pid, version, slots, started, last_seen, rows, trouble) "
+            "SELECT decode(repeat(id, 16), 'hex'), 'pay', 24546, '0.1.0', 2, now(), now() - silent, 5, "
+            "'something else than the service answered ' || id "
+            "FROM (VALUES ('1f', interval '0 s'), ('2e', interval '1 hour')) AS of (id, silent)"
+        )
+    shown = " ".join(here("workers").out.split())
+    assert "✗ Rests 1f1f1f1f: something else than the service answered 1f" in shown
+    assert "answered 2e" not in shown  # it is gone
+    lines = here("workers", "--json").lines
+    assert [(line["ok"], line["trouble"][-2:]) for line in lines if line["step"] == "worker"] == [
+        (False, "1f"),
+        (False, "2e"),
+    ]
 
 
 def test_a_worker_that_ends_when_idle_names_the_batches_that_stay_open(

@@ -11,7 +11,7 @@ from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import TransportError
 from tests.http.conftest import BOTH, MakeTransport
 from tests.http.requests import KEY, cut_short, get, make_request
-from tests.support.rawserver import OK, RawServer, Step, client_tls
+from tests.support.rawserver import EXPIRED, OK, RawServer, Step, client_tls
 
 pytestmark = BOTH
 
@@ -37,8 +37,25 @@ async def test_an_untrusted_certificate_is_a_tls_failure_with_nothing_sent(
     with pytest.raises(TransportError) as caught:
         await transport.send(request)
     assert (caught.value.kind, request.sent) == ("tls", False)
-    assert "Certificate" in caught.value.detail
+    assert caught.value.detail.startswith("the server's certificate was refused: self-signed certificate; ")
+    assert caught.value.detail.endswith("; it is valid from 2026-11-20 22:38 UTC to 2126-10-27 22:38 UTC")
     assert tls_server.requests == []
+
+
+async def test_an_expired_certificate_is_told_with_its_dates_and_the_clock(
+    make_transport: MakeTransport,
+) -> None:
+    with RawServer(tls=EXPIRED) as server, pytest.raises(TransportError) as caught:
+        await make_transport(ssl_context=client_tls(EXPIRED)).send(
+            make_request(server.url("/", scheme="https"))
+        )
+    reason, _, clock = caught.value.detail.rpartition(", and this machine's clock says ")
+    assert reason == (
+        "the server's certificate was refused: certificate has expired; "
+        "it is valid from 2020-01-01 00:00 UTC to 2020-02-01 00:00 UTC"
+    )
+    assert clock.endswith(" UTC: is the clock right?")
+    assert server.requests == []
 
 
 async def test_a_deadline_holds_under_tls(tls_server: RawServer, make_transport: MakeTransport) -> None:

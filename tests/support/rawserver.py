@@ -18,6 +18,7 @@ from typing import Self
 import attrs
 
 CERTIFICATE = Path(__file__).parent / "loopback.pem"
+EXPIRED = CERTIFICATE.with_name("expired.pem")
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
 
 
@@ -41,16 +42,16 @@ class Drip:
 Script = Sequence[bytes | Step | Drip]
 
 
-def server_tls() -> ssl.SSLContext:
-    """A server's side of TLS with the loopback certificate."""
+def server_tls(certificate: Path = CERTIFICATE) -> ssl.SSLContext:
+    """A server's side of TLS with a certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(CERTIFICATE)
+    context.load_cert_chain(certificate)
     return context
 
 
-def client_tls() -> ssl.SSLContext:
-    """A client's side that trusts the loopback certificate alone."""
-    return ssl.create_default_context(cafile=str(CERTIFICATE))
+def client_tls(certificate: Path = CERTIFICATE) -> ssl.SSLContext:
+    """A client's side that trusts one certificate alone."""
+    return ssl.create_default_context(cafile=str(certificate))
 
 
 class RawServer:
@@ -60,7 +61,7 @@ class RawServer:
     waited on: a request was read, a connection was ended by the client (both carry the target).
     """
 
-    def __init__(self, *, tls: bool = False, unread: bool = False) -> None:
+    def __init__(self, *, tls: bool | Path = False, unread: bool = False) -> None:
         self.scripts: dict[str, Script] = {}
         self.requests: list[bytes] = []
         self.connections = 0
@@ -113,7 +114,8 @@ class RawServer:
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        context = server_tls() if self._tls else None
+        certificate = self._tls if isinstance(self._tls, Path) else CERTIFICATE
+        context = server_tls(certificate) if self._tls else None
         listener = socket.create_server(("127.0.0.1", 0))
         self.port = listener.getsockname()[1]
         self._loop.set_exception_handler(lambda loop, context: None)  # broken connections are the point

@@ -15,8 +15,8 @@ from .._activity import Doing, Waits
 from ..ledger.ledger import Ledger
 from ..ledger_errors import NO_INTENT, LedgerError
 from ..protocol.records import Claim
-from ..protocol.responses import FATAL, refuses_access, why
-from ..protocol.stop_rules import Stop, StopRules
+from ..protocol.responses import FATAL, stop_of, why
+from ..protocol.stop_rules import StopRules
 from .claims import RowClaims
 from .doubt_queue import BackOff
 from .recorder import Recorder
@@ -108,10 +108,7 @@ class Engine:
         try:
             await self._service.greet()
         except PaymentsError as error:
-            if refuses_access(error):
-                self._stopping.halt(why(error), Stop.NO_ACCESS)
-            else:
-                self._stopping.halt(str(error))
+            self._stopping.halt(why(error), stop_of(error))
 
     def _begin_drain(self) -> None:
         self._cutting = self._service.runtime.call_later(self._pace.drain, self._cut)
@@ -167,7 +164,7 @@ class Engine:
         try:
             looked = await self._resolver.look()
         except FATAL as error:
-            self._stopping.halt(why(error), Stop.NO_ACCESS)
+            self._stopping.halt(why(error), stop_of(error))
             return
         except NO_INTENT as error:
             self._stopping.drain(str(error))

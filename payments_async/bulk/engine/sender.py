@@ -184,7 +184,8 @@ class Sender:
         elif step is Step.HALT_LEASE:
             self._stopping.halt(LEASE_LOST)
         else:
-            self._stopping.halt(why_of(posted.code), Stop.NO_ACCESS)
+            stop = Stop.NO_ACCESS if step is Step.HALT_CREDENTIALS else Stop.NOT_THE_SERVICE
+            self._stopping.halt(why_of(posted.code, posted.message), stop)
 
     async def _give_up(self, row: LedgerRow, doubt: UnresolvedRow, posted: Posted | None = None) -> None:
         """Leave the row to the back-off or the list."""

@@ -27,6 +27,7 @@ from ...models import Payout
 from ...models._response import is_replayed
 from .attempts import AttemptReply, Record
 from .payout_status import failure_of, is_over, status_of
+from .stop_rules import Stop
 
 _LONGEST: Final = 500
 
@@ -118,6 +119,8 @@ def _shown_reference(error: DecodeError) -> object:
 
 
 def _words(cause: BaseException | None) -> str | None:
+    if isinstance(cause, APIConnectionError) and cause.kind == "tls":
+        return cause.detail or None
     if not isinstance(cause, APIStatusError):
         return None
     fields = [f"{name}: {' '.join(texts)}" for name, texts in cause.errors.items()]
@@ -137,21 +140,31 @@ _KEY: Final = {
 }
 
 
+def stop_of(error: PaymentsError) -> Stop:
+    """What has to change after an error of a reading before the service can be used."""
+    status = error.status if isinstance(error, APIStatusError) else None
+    if isinstance(error, NotFoundError) or (status is not None and 300 <= status < 400):
+        return Stop.NOT_THE_SERVICE
+    if isinstance(error, APIConnectionError):
+        return Stop.NOT_THE_SERVICE if error.kind == "tls" else Stop.TEMPORARY
+    return Stop.NO_ACCESS if isinstance(error, FATAL) else Stop.TEMPORARY
+
+
 def refuses_access(error: PaymentsError) -> bool:
     """True if the key was refused, or this is not the service: a name that TLS does not prove, a redirect."""
-    if isinstance(error, APIConnectionError):
-        return error.kind == "tls"
-    status = error.status if isinstance(error, APIStatusError) else None
-    return isinstance(error, FATAL) or (status is not None and 300 <= status < 400)
+    return stop_of(error) is not Stop.TEMPORARY
 
 
 def why(error: PaymentsError) -> str:
-    """Explain why the service refuses a run, and what to do about it."""
+    """Explain why the service refuses a run, and what to do about it; other errors in their own words."""
+    if not refuses_access(error):
+        return str(error)
     if isinstance(error, APIStatusError):
         return why_of(f"HTTP {error.status}")
-    return why_of(error.kind) if isinstance(error, APIConnectionError) else str(error)
+    return why_of(error.kind, error.detail) if isinstance(error, APIConnectionError) else str(error)
 
 
-def why_of(code: str | None) -> str:
-    """Explain the same by an attempt's code: `HTTP 401`, or why there was no answer."""
-    return _KEY.get(code or "") or f"something else than the service answered ({code}): check the base URL"
+def why_of(code: str | None, detail: str | None = None) -> str:
+    """Explain the same by an attempt's code: `HTTP 401`, or why there was no answer (`detail` of `tls`)."""
+    facts = f"tls: {detail}" if code == "tls" and detail else code
+    return _KEY.get(code or "") or f"something else than the service answered ({facts}): check the base URL"

@@ -27,7 +27,9 @@ class Stop(StrEnum):
     RULE = "rule"
     """The operator's own rule ended the run, and would again."""
     NO_ACCESS = "no access"
-    """The service refused the key, or is not at this address: every run would end like this one."""
+    """The service refused the key: every run would end like this one."""
+    NOT_THE_SERVICE = "not the service"
+    """Something else answered at its address: TLS does not prove its name, or a redirect or 404 came."""
 
 
 @attrs.frozen
@@ -80,7 +82,7 @@ def is_complete(tally: Totals) -> bool:
 def exit_code(tally: Totals, *, stop: Stop | None = None) -> int:
     """The exit code: 0 every row created, 1 complete otherwise, 3 rows in doubt, 75 stopped, resumable.
 
-    2 when the service cannot be used with this key or address (`Stop.NO_ACCESS`).
+    2 when the service cannot be used with this key or address (`Stop.NO_ACCESS`, `Stop.NOT_THE_SERVICE`).
     """
     if is_complete(tally):
         return ALL_CREATED if tally.count(*set(_S) - {_S.CREATED}) == 0 else SOME_REFUSED
@@ -89,7 +91,7 @@ def exit_code(tally: Totals, *, stop: Stop | None = None) -> int:
 
 def stopped_code(stop: Stop | None) -> int:
     """The exit code of work that ended early."""
-    return NO_ACCESS if stop is Stop.NO_ACCESS else STOPPED
+    return NO_ACCESS if stop in (Stop.NO_ACCESS, Stop.NOT_THE_SERVICE) else STOPPED
 
 
 def resumable(stop: Stop | None) -> str:

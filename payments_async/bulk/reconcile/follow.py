@@ -16,9 +16,8 @@ from ..engine.stopping import Stopping
 from ..ledger.ledger import Ledger
 from ..protocol.clocks import Timestamps, scan_start
 from ..protocol.records import Awaited, LedgerRow, RowSet
-from ..protocol.responses import FATAL, why
+from ..protocol.responses import FATAL, stop_of, why
 from ..protocol.row_state import RowState
-from ..protocol.stop_rules import Stop
 
 _TRIES: Final = 5
 """Consecutive failures of one page after which the scan is restarted."""
@@ -69,7 +68,7 @@ class Follower:
             try:
                 page = await walk.page(seconds)
             except FATAL as error:
-                self._stopping.halt(why(error), Stop.NO_ACCESS)
+                self._stopping.halt(why(error), stop_of(error))
             except PASSING as error:
                 self._trouble, failures = f"; the latest reading failed ({error})", failures + 1
                 rest = min(interval(failures, 0, runtime.random()), seconds)

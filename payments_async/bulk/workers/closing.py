@@ -13,8 +13,7 @@ from ..ledger.postgresql import batches
 from ..ledger.postgresql.leasing.leases import Lease
 from ..ledger.postgresql.ledger import PostgresLedger
 from ..ledger_errors import LedgerError
-from ..protocol.responses import refuses_access
-from ..protocol.stop_rules import Stop
+from ..protocol.responses import stop_of, why
 from ..reconcile.certificate import Certificate, certify
 from .chunk_run import LeaseHolder
 from .planning import end_of
@@ -65,7 +64,7 @@ class BatchClosing:
             return
         error = closing.exception()
         if isinstance(error, PaymentsError) and not isinstance(error, LedgerError):
-            self.stopping.halt(str(error), Stop.NO_ACCESS if refuses_access(error) else Stop.TEMPORARY)
+            self.stopping.halt(why(error), stop_of(error))
         else:
             closing.result()
 

@@ -52,8 +52,10 @@ def end_of(stopped: str | None, halt: Halt | None, leases: Sequence[Lease]) -> R
     return RunEnd.DONE if stopped is None else RunEnd.STOPPED
 
 
-def rest_after(failures: int) -> float:
-    """Seconds to rest after so many failures in a row to reach the service."""
+def rest_after(failures: int, stop: Stop) -> float:
+    """Seconds to rest after so many failures in a row to reach the service; long where another answers."""
+    if stop is Stop.NOT_THE_SERVICE:
+        return _LONGEST
     return min(_LONGEST, POLL * 2.0 ** min(failures - 1, 10))
 
 

@@ -50,6 +50,8 @@ class WorkerProgress:
     """Rows that it has decided: created, rejected or in conflict."""
     leased_chunks: tuple[tuple[str, int], ...]
     """(batch, chunk) of each lease that it holds; chunk 0 is a batch that is being closed."""
+    trouble: str | None = None
+    """Why it cannot use the service now, and rests; None when it can."""
 
 
 @attrs.frozen
@@ -65,7 +67,7 @@ class WorkerReport:
     stopped: str | None = None
     """Why it ended; None when nothing was left to do."""
     exit_code: int = 0
-    """0 stopped in order, or nothing left to do · 2 the service refuses the key, or is not at this address ·
+    """0 stopped in order, or nothing left to do · 2 the service refuses the key, or rights are missing ·
     75 the database or the service was lost: start it again."""
     unrecorded: tuple[str, ...] = ()
     """Files with outcomes that could not be recorded: the next worker learns them again."""

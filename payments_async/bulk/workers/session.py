@@ -51,6 +51,8 @@ class WorkerSession:
         """Who asks for leases."""
         self.rows: Callable[[], int] = lambda: 0
         """Counts the rows that this worker has decided."""
+        self.trouble: str | None = None
+        """Why it cannot use the service now, for the list of workers; None when it can."""
         self._keeper: LeaseKeeper | None = None
 
     @asynccontextmanager
@@ -105,7 +107,7 @@ class WorkerSession:
             await database.close()
 
     async def _renew(self, database: Database, leases: Sequence[Lease]) -> Renewal:
-        return await renewing.renew(database, self.worker, leases, rows=self.rows())
+        return await renewing.renew(database, self.worker, leases, rows=self.rows(), trouble=self.trouble)
 
     async def _leave(self, database: Database) -> None:
         if self._keeper is not None and self._keeper.is_answered:

@@ -120,7 +120,7 @@ class WorkerRun:
             self._stopping.drain("drained by an operator")
         chunks = tuple(each for run in self._active for each in run.leased_chunks)
         with suppress(Exception):  # a callback cannot break the work
-            self._settings.on_progress(WorkerProgress(self._id, self.rows, chunks))
+            self._settings.on_progress(WorkerProgress(self._id, self.rows, chunks, self._session.trouble))
 
     def _renewals_ended(self) -> None:
         self._stopping.drain("its leases can no longer be renewed")
@@ -182,6 +182,7 @@ class WorkerRun:
         if self._stopping.draining:
             run.stopping.drain(str(self._stopping.reason))
         self._active.append(run)
+        self._session.trouble = None  # it tries again
         try:
             report = await run.run()
         except OutcomesUnrecorded as error:
@@ -217,10 +218,11 @@ class WorkerRun:
         elif report.stop is Stop.NO_ACCESS:
             self._stopping.drain(reason, Stop.NO_ACCESS)
         elif self._settings.until_idle:
-            self._fail(reason)
+            self._fail(reason, report.stop)
         else:
-            self._failures += 1
-            self._rests_until = holder.database.runtime.monotonic() + rest_after(self._failures)
+            self._failures, self._session.trouble = self._failures + 1, reason
+            rest = rest_after(self._failures, report.stop)
+            self._rests_until = holder.database.runtime.monotonic() + rest
 
     async def _pause(self, holder: LeaseHolder, lease: Lease, reason: str) -> None:
         """Pause a batch that cannot be worked on, for an operator to see to; other batches go on."""
@@ -228,10 +230,10 @@ class WorkerRun:
         with suppress(LedgerMissing):  # discarded meanwhile
             await batches.pause(holder.database, lease.batch, clock, reason)
 
-    def _fail(self, reason: str) -> None:
+    def _fail(self, reason: str, kind: Stop = Stop.TEMPORARY) -> None:
         """End because the database or the service is lost."""
         self._has_failed = True
-        self._stopping.drain(reason)
+        self._stopping.drain(reason, kind)
 
 
 async def _all(slots: Sequence[Coroutine[Any, Any, None]]) -> None:

@@ -321,10 +321,20 @@ async def workers(ledger: LedgerAddress, context: CommandContext) -> Exit:
     context.show.heading(ledger.shown, counted(len(found), "worker"))
     if context.as_json:
         for worker in found:
-            context.show.step("Worker", "", good=worker.silent < LEASE, **worker_facts(worker))
+            context.show.step(
+                "Worker", "", good=worker.silent < LEASE and not worker.trouble, **worker_facts(worker)
+            )
     elif found:
         context.show.render(_workers_table(found))
+        for worker in (each for each in found if each.trouble and each.silent < LEASE):
+            context.show.step("Rests", f"{worker.id[:_SHORT]}: {worker.trouble}", good=False)
     return Exit.DONE
+
+
+def _note(worker: ListedWorker) -> str:
+    if worker.trouble:
+        return "rests: see below"
+    return "draining" if worker.is_draining else ""
 
 
 def _workers_table(found: Sequence[ListedWorker]) -> FirstThatFits:
@@ -341,7 +351,7 @@ def _workers_table(found: Sequence[ListedWorker]) -> FirstThatFits:
                 "Rows": f"{worker.rows:,}",
                 "A minute": "" if is_gone else f"{worker.per_minute:,.0f}",
                 "Seen": f"{duration_text(worker.silent)} ago",
-                "Note": _GONE if is_gone else "draining" if worker.is_draining else "",
+                "Note": _GONE if is_gone else _note(worker),
             }
         )
     return _fitting(rows, without=("Version", "Process", "Chunks"))

@@ -71,13 +71,15 @@ class _Lines:
             f"{batch} chunk {chunk}" if chunk else f"{batch} closing"
             for batch, chunk in progress.leased_chunks
         )
-        text = f"{counted(progress.rows, 'row')}; {places or 'no chunk to work on'}"
+        doing = f"it rests: {progress.trouble}" if progress.trouble else places or "no chunk to work on"
+        text = f"{counted(progress.rows, 'row')}; {doing}"
         facts: dict[str, Any] = {
             "worker": progress.worker,
             "rows": progress.rows,
             "leased_chunks": chunk_facts(progress.leased_chunks),
+            "trouble": progress.trouble,
         }
-        self._context.show.step("Working", text, good=None, **facts)
+        self._context.show.step("Working", text, good=False if progress.trouble else None, **facts)
 
 
 def _show_report(report: WorkerReport, context: CommandContext) -> Exit:

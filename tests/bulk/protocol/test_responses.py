@@ -13,7 +13,8 @@ from payments_async._request.history import CallHistory
 from payments_async._request.outcome import AttemptResult, read_answer
 from payments_async.bulk.protocol.attempts import AttemptReply, Step, after_attempt
 from payments_async.bulk.protocol.clocks import Timestamps
-from payments_async.bulk.protocol.responses import Posted, failed, refuses_access, succeeded, why
+from payments_async.bulk.protocol.responses import Posted, failed, refuses_access, stop_of, succeeded, why
+from payments_async.bulk.protocol.stop_rules import Stop
 from payments_async.errors import (
     APIConnectionError,
     APIStatusError,
@@ -163,22 +164,23 @@ def answered_with(kind: type[APIStatusError], status: int) -> APIStatusError:
 
 
 @pytest.mark.parametrize(
-    ("error", "refused"),
+    ("error", "stop"),
     [
-        (answered_with(AuthenticationError, 401), True),
-        (answered_with(PermissionDeniedError, 403), True),
-        (answered_with(NotFoundError, 404), True),
-        (answered_with(APIStatusError, 302), True),
-        (APIConnectionError("told", kind="tls"), True),
-        (ConfigurationError("told"), True),
-        (answered_with(RateLimitedError, 429), False),
-        (answered_with(ServerError, 503), False),
-        (APIConnectionError("told", kind="connect"), False),
-        (PaymentsError("told"), False),
+        (answered_with(AuthenticationError, 401), Stop.NO_ACCESS),
+        (answered_with(PermissionDeniedError, 403), Stop.NO_ACCESS),
+        (answered_with(NotFoundError, 404), Stop.NOT_THE_SERVICE),
+        (answered_with(APIStatusError, 302), Stop.NOT_THE_SERVICE),
+        (APIConnectionError("told", kind="tls"), Stop.NOT_THE_SERVICE),
+        (ConfigurationError("told"), Stop.NO_ACCESS),
+        (answered_with(RateLimitedError, 429), Stop.TEMPORARY),
+        (answered_with(ServerError, 503), Stop.TEMPORARY),
+        (APIConnectionError("told", kind="connect"), Stop.TEMPORARY),
+        (PaymentsError("told"), Stop.TEMPORARY),
     ],
 )
-def test_a_refused_key_and_a_wrong_address_refuse_access(error: PaymentsError, refused: bool) -> None:
-    assert refuses_access(error) is refused
+def test_a_refused_key_and_a_wrong_address_refuse_access(error: PaymentsError, stop: Stop) -> None:
+    assert stop_of(error) is stop
+    assert refuses_access(error) is (stop is not Stop.TEMPORARY)
 
 
 @pytest.mark.parametrize(
@@ -198,6 +200,10 @@ def test_a_refused_key_and_a_wrong_address_refuse_access(error: PaymentsError, r
             "something else than the service answered (HTTP 302): check",
         ),
         (APIConnectionError("told", kind="tls"), "something else than the service answered (tls): check the"),
+        (
+            APIConnectionError("told", kind="tls", detail="certificate has expired"),
+            "answered (tls: certificate has expired): check the base URL",
+        ),
         (ConfigurationError("the key was replaced"), "the key was replaced"),
     ],
 )

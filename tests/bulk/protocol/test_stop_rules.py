@@ -118,6 +118,7 @@ def test_how_a_run_ends(counts: dict[str, int], code: int) -> None:
         (Stop.TEMPORARY, 75, "now"),
         (Stop.RULE, 75, "after_change"),
         (Stop.NO_ACCESS, 2, "after_change"),
+        (Stop.NOT_THE_SERVICE, 2, "after_change"),
     ],
 )
 def test_what_stopped_a_run_says_when_it_can_go_on(stop: Stop | None, code: int, when: str) -> None:

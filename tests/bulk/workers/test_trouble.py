@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from payments_async import RateLimits
-from payments_async.bulk import BulkError, OutcomesUnrecorded, RowState
+from payments_async._http.types import HTTPRequest, HTTPResponse, TransportError
+from payments_async.bulk import BulkError, OutcomesUnrecorded, PayoutBatch, RowState
 from payments_async.bulk.engine import sender
 from payments_async.bulk.ledger.postgresql import batches
 from payments_async.bulk.ledger.postgresql.driver import database as driver
@@ -28,9 +29,19 @@ from payments_async.bulk.ledger_errors import (
     LedgerUnavailable,
     RightsMissing,
 )
-from payments_async.bulk.workers import ChunkReport, PayoutWorker, WorkerProgress, key_proof, run_chunk, work
+from payments_async.bulk.workers import (
+    ChunkReport,
+    PayoutWorker,
+    WorkerProgress,
+    key_proof,
+    planning,
+    run_chunk,
+    work,
+)
 from payments_async.bulk.workers.chunk_run import ChunkRun
 from payments_async.bulk.workers.closing import BatchClosing
+from payments_async.sandbox import Sandbox
+from payments_async.testing import InProcessTransport
 from tests.support.fleet import Fleet, books, posts
 from tests.support.patience import until
 from tests.support.servers import CutProxy, PostgresServer
@@ -64,6 +75,87 @@ async def test_a_refused_key_ends_the_worker_and_harms_no_batch(fleet: Fleet) ->
     assert "refused the API key" in str(report.stopped)
     fleet.sandbox.clear_rules()
     assert (await fleet.run()).rows == len(books(fleet.sandbox)) == 10
+
+
+class NotTheService(InProcessTransport):
+    """Reaches another server than the service at first: its certificate, a redirect, a 404."""
+
+    def __init__(self, sandbox: Sandbox, answer: int | None, *, operations: str, times: int) -> None:
+        """`answer`: its status; None for a refused certificate. `operations`: the method that meets it."""
+        super().__init__(sandbox)
+        self._answer, self._method, self.left = answer, operations, times
+
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
+        """Answer for the other server."""
+        if not self.left or request.method != self._method:
+            return await super().send(request)
+        self.left -= 1
+        if self._answer is None:
+            raise TransportError("tls", "the server's certificate was refused: certificate has expired")
+        request.sent = True
+        return HTTPResponse(self._answer, {"location": "https://login.example"}, b"")
+
+
+ANOTHER = pytest.mark.parametrize(
+    ("answer", "words"), [(None, "(tls: the server's certificate"), (302, "(HTTP 302)"), (404, "(HTTP 404)")]
+)
+
+
+@ANOTHER
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_another_server_at_the_address_ends_one_round_and_shows_among_the_workers(
+    fleet: Fleet, answer: int | None, words: str, method: str
+) -> None:
+    await fleet.planned(10)
+    transport = NotTheService(fleet.sandbox, answer, operations=method, times=1000)
+    seen: list[WorkerProgress] = []
+    worker = await fleet.worker(
+        client=await fleet.client(transport=transport), until_idle=False, on_progress=seen.append
+    )
+    task = fleet.started(worker)
+
+    def trouble() -> list[tuple[Any, ...]]:
+        return fleet.query("SELECT trouble FROM payments.workers WHERE trouble IS NOT NULL")
+
+    await until(lambda: bool(task.done() or trouble()))
+    assert not task.done()
+    assert f"something else than the service answered {words}" in trouble()[0][0]
+    await until(lambda: bool(seen and seen[-1].trouble))
+    left = transport.left
+    await until(lambda: len(seen) > 5)
+    assert (transport.left, fleet.held) == (left, set())  # a long rest, and nothing is held
+    worker.stop()
+    assert (await task).exit_code == 0
+
+
+@ANOTHER
+async def test_a_worker_goes_on_once_the_service_answers_again(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, answer: int | None, words: str
+) -> None:
+    monkeypatch.setattr(planning, "_LONGEST", 0.1)
+    batch = await fleet.planned(10)
+    transport = NotTheService(fleet.sandbox, answer, operations="GET", times=3)
+    client = await fleet.client(transport=transport)
+    fleet.started(await fleet.worker(client=client, until_idle=False))
+    await until(lambda: fleet.query("SELECT state FROM payments.batches") == [("closed",)])
+    assert (await batch.refresh()).counts[RowState.CREATED] == len(books(fleet.sandbox)) == 10
+    await until(lambda: fleet.query("SELECT trouble FROM payments.workers") == [(None,)])
+
+
+@ANOTHER
+async def test_a_worker_that_ends_when_idle_is_to_be_started_again_and_a_run_is_not(
+    fleet: Fleet, answer: int | None, words: str
+) -> None:
+    await fleet.planned(10)
+    options = {"operations": "POST", "times": 1000}
+    client = await fleet.client(transport=NotTheService(fleet.sandbox, answer, **options))
+    report = await fleet.run(client=client)
+    assert (report.exit_code, report.rows) == (75, 0)
+    assert words in str(report.stopped)
+    async with PayoutBatch.open(fleet.url, client, batch_id="june") as batch:
+        run = await batch.run()
+    assert (run.exit_code, run.resumable) == (2, "after_change")
+    assert words in str(run.stopped)
 
 
 async def test_rows_in_doubt_are_looked_at_once_their_chunks_are_done(

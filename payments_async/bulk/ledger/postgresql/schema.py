@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-SCHEMA: Final = 2
+SCHEMA: Final = 3
 """The version of the tables. A database with another one is refused."""
 
 PROTOCOL: Final = 1
@@ -45,7 +45,10 @@ _FIGURES: Final = (
 FIGURES_TABLES: Final = ("series", "answer_times", "attempts")
 """The tables with figures of runs: the first two have nothing of single rows."""
 
-UPGRADES: Final[dict[int, tuple[str, ...]]] = {1: _FIGURES}
+UPGRADES: Final[dict[int, tuple[str, ...]]] = {
+    1: _FIGURES,
+    2: ("ALTER TABLE payments.workers ADD COLUMN trouble text",),
+}
 """{version: statements that bring tables of this version to the next one's form}."""
 
 TABLES: Final = (
@@ -132,7 +135,8 @@ TABLES: Final = (
         last_seen timestamptz NOT NULL,
         rows bigint NOT NULL,
         pace double precision,
-        drain boolean NOT NULL DEFAULT false) WITH (fillfactor = 50)""",
+        drain boolean NOT NULL DEFAULT false,
+        trouble text) WITH (fillfactor = 50)""",
     *_FIGURES,
 )
 

@@ -150,15 +150,17 @@ async def test_a_right_that_is_missing_in_the_middle_is_named_by_its_code(databa
             await status.first()
 
 
-async def test_tables_of_the_first_version_get_those_of_figures(database: str) -> None:
+async def test_tables_of_the_first_version_are_brought_up_to_date(database: str) -> None:
     async with batch(database, 3) as ledger:
         tables = ", ".join(f"payments.{name}" for name in schema.FIGURES_TABLES)
-        run(database, f"DROP TABLE {tables}", "UPDATE payments.meta SET version = 1")
+        column = "ALTER TABLE payments.workers DROP COLUMN trouble"
+        run(database, f"DROP TABLE {tables}", column, "UPDATE payments.meta SET version = 1")
         with pytest.raises(LedgerOlder):
             await setup.require_tables(ledger.database, create=True)
         assert await setup.upgrade(ledger.database) == 1
         await setup.require_tables(ledger.database, create=False)
         assert (await ledger.series()).buckets == ()
+        assert run(database, "SELECT trouble FROM payments.workers") == []
 
 
 async def test_tables_of_another_version_are_refused(database: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,13 +54,20 @@ class Renewal:
     """True if the operator wants this worker to take no new chunk."""
 
 
-async def renew(database: Database, worker: Worker, leases: Sequence[Lease], *, rows: int = 0) -> Renewal:
+async def renew(
+    database: Database,
+    worker: Worker,
+    leases: Sequence[Lease],
+    *,
+    rows: int = 0,
+    trouble: str | None = None,
+) -> Renewal:
     """Renew leases, register the worker, and learn what the operator wants. Moves the leases' `ends`.
 
     A lease that has ended is lost, even if no other worker has the chunk: requests may wait since before.
-    `rows`: how many rows it has sent in all. Raises LedgerError.
+    `rows`: how many rows it has sent in all. `trouble`: why it cannot use the service. Raises LedgerError.
     """
-    renewing = _Renewing(database, worker, leases, rows)
+    renewing = _Renewing(database, worker, leases, rows, trouble)
     while True:
         renewal = await database.commit(renewing.renew)
         for batch in renewing.moved:
@@ -82,6 +89,7 @@ class _Renewing:
     worker: Worker
     leases: Sequence[Lease]
     rows: int
+    trouble: str | None
     asked: float | None = None
     """When the last attempt was begun, on the clock that counts suspension."""
     renewed: set[bytes] = attrs.field(factory=set)
@@ -97,7 +105,7 @@ class _Renewing:
             NOW,
             (_RENEW, (_rules.LEASE, *_places(self.leases, self.asked))),
             (_STATES, (arrays.int8s(numbers),)),
-            self.worker.seen(self.rows),
+            self.worker.seen(self.rows, self.trouble),
         )
         self.database.clock.note(now)
         self.renewed = {lease for (lease,) in renewed}

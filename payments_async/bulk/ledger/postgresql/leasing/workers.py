@@ -15,7 +15,7 @@ from ..driver.session import Statement
 
 _LISTED: Final = (
     "SELECT encode(w.id, 'hex'), w.host, w.pid, w.version, w.slots, w.rows, "
-    "coalesce(w.pace, 0), w.drain, "
+    "coalesce(w.pace, 0), w.drain, w.trouble, "
     "extract(epoch FROM clock_timestamp() - w.started)::float8, "
     "extract(epoch FROM clock_timestamp() - w.last_seen)::float8, "
     "coalesce(h.batches, '{}'), coalesce(h.chunks, '{}') FROM payments.workers w LEFT JOIN "
@@ -33,9 +33,9 @@ _LEAVE: Final = (
 _SINCE: Final = "greatest(extract(epoch FROM clock_timestamp() - w.last_seen)::float8, 1)"
 _RATE: Final = f"(excluded.rows - w.rows) * 60 / {_SINCE}"
 _SEEN: Final = (
-    "INSERT INTO payments.workers AS w (id, host, pid, version, slots, started, last_seen, rows) "
-    "VALUES (%s, %s, %s, %s, %s, clock_timestamp(), clock_timestamp(), %s) "
-    "ON CONFLICT (id) DO UPDATE SET last_seen = clock_timestamp(), rows = excluded.rows, "
+    "INSERT INTO payments.workers AS w (id, host, pid, version, slots, started, last_seen, rows, trouble) "
+    "VALUES (%s, %s, %s, %s, %s, clock_timestamp(), clock_timestamp(), %s, %s) ON CONFLICT (id) DO UPDATE "
+    "SET last_seen = clock_timestamp(), rows = excluded.rows, trouble = excluded.trouble, "
     # rows a minute, of which what is older than 20 s counts little
     f"pace = coalesce(w.pace + (1 - exp(-{_SINCE} / 20)) * ({_RATE} - w.pace), {_RATE}) RETURNING w.drain"
 )
@@ -64,9 +64,9 @@ class Worker:
         """Make the clock of this process, whose time of day is the database's."""
         return lambda: self.moment(database, database.clock.now())
 
-    def seen(self, rows: int) -> Statement:
+    def seen(self, rows: int, trouble: str | None = None) -> Statement:
         """Make the statement that registers the worker, and reads whether it should end."""
-        return _SEEN, (self.id, self.host, self.pid, self.version, self.slots, rows)
+        return _SEEN, (self.id, self.host, self.pid, self.version, self.slots, rows, trouble)
 
 
 @attrs.frozen
@@ -86,6 +86,8 @@ class ListedWorker:
     """Rows a minute lately."""
     is_draining: bool
     """True if an operator wants it to end."""
+    trouble: str | None
+    """Why it cannot use the service now, and rests; None when it can."""
     up: float
     """Seconds since it started."""
     silent: float
@@ -101,7 +103,7 @@ async def listed(database: Database, prefix: str = "") -> list[ListedWorker]:
 
 
 def _worker(values: Sequence[Any]) -> ListedWorker:
-    return ListedWorker(*values[:10], leased_chunks=tuple(zip(values[10], values[11], strict=True)))
+    return ListedWorker(*values[:11], leased_chunks=tuple(zip(values[11], values[12], strict=True)))
 
 
 def _listing(prefix: str) -> Statement:
