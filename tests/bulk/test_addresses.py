@@ -53,12 +53,18 @@ async def test_what_cannot_name_a_batch_does_not_open_one(
     assert [*tmp_path.iterdir()] == []
 
 
+@pytest.mark.parametrize(
+    ("address", "found"),
+    [
+        (f"mysql://ada:{PASSWORD}@db.test/payments", "not mysql://"),
+        (f"host=db.test password={PASSWORD}", "not as name=value"),
+    ],
+)
 async def test_an_address_of_another_kind_is_refused_without_its_password(
-    desk: Desk, service: Sandbox
+    desk: Desk, service: Sandbox, address: Any, found: str
 ) -> None:
-    address: Any = f"mysql://ada:{PASSWORD}@db.test/payments"
     async with desk.client(service) as client:
-        with pytest.raises(BulkError, match=r"postgresql://user@host:port/database, not mysql://") as caught:
+        with pytest.raises(BulkError, match=rf"postgresql://user@host:port/database, {found}") as caught:
             async with desk.open(address, client):
                 pass
     assert PASSWORD not in told_by(caught.value)

@@ -40,6 +40,11 @@ SHOWN = "postgresql://pay:***@db.internal/payroll"
         ("postgresql:///x?p%61ssword=CANARY", "postgresql:///x?p%61ssword=***"),
         ("postgresql:///x?sslpassword=CANARY", "postgresql:///x?sslpassword=***"),
         ("postgresql:///?service=payroll", "postgresql:///?service=payroll"),
+        ("host=db user=pay password=CANARY dbname=x", "host=db user=pay password=*** dbname=x"),
+        ("password = 'CANA RY\\' s' host=db", "password = *** host=db"),
+        ("host=db sslpassword='CANARY", "host=db sslpassword=***"),
+        ("host=db PASSWORD=CAN\\ ARY user=pay", "host=db PASSWORD=*** user=pay"),
+        ("postgresql://host=db password=CANARY", "postgresql://host=db password=***"),
         ("mysql://pay:CANARY@db/payroll", "mysql://pay:***@db/payroll"),
     ],
 )
@@ -49,6 +54,15 @@ def test_a_password_is_shown_nowhere(given: str, shown: str) -> None:
     assert address.has_visible_password == (given != shown)
     assert "CANARY" not in shown or given == shown
     assert given == shown or given not in repr(address) + address.label + address.command("status")
+
+
+@pytest.mark.parametrize("start", ["host=db", " user = pay", "sslmode=require", "service=x"])
+def test_an_address_in_keywords_is_no_path_and_is_refused_without_its_password(start: str) -> None:
+    text = f"{start} password=CANARY"
+    for given, environment in ((text, {}), (None, {"PAYMENTS_LEDGER": text})):
+        with pytest.raises(CommandEnded, match="postgresql://user@host:port/database, not as") as refused:
+            require_address(given, environment)
+        assert str(refused.value).startswith(f"{start} password=***: write")
 
 
 def test_the_address_is_given_or_of_the_environment_or_beside_the_file() -> None:

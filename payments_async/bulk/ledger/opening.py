@@ -23,11 +23,18 @@ if TYPE_CHECKING:
 
 DATABASE: Final = re.compile(r"postgres(?:ql)?://")
 """How the address of a database begins."""
+KEYWORDS: Final = re.compile(
+    r"\s*(?:dbname|host|hostaddr|options|passfile|password|port|service|ssl[a-z_]+|user)\s*=", re.ASCII
+)
+"""How the address of a database begins in libpq's keywords, which may hold a password: it is no path."""
+WRITTEN: Final = "write the database's address as postgresql://user@host:port/database, not as name=value"
 _ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 def is_database(path: str) -> bool:
     """True if a ledger's address is that of a database. Raises BulkError for one of an unknown kind."""
+    if KEYWORDS.match(path):
+        raise BulkError(WRITTEN)
     if DATABASE.match(path):
         return True
     if unknown := _ADDRESS.match(path):

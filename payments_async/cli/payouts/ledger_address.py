@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import attrs
 
 from ...bulk._files import file_name
-from ...bulk.ledger.opening import DATABASE
+from ...bulk.ledger.opening import DATABASE, KEYWORDS, WRITTEN
 from .._exit_codes import CommandEnded, Exit
 
 VARIABLE: Final = "PAYMENTS_LEDGER"
@@ -22,6 +22,9 @@ VARIABLE: Final = "PAYMENTS_LEDGER"
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _USER: Final = re.compile(r"(?s)\A([^:]*://[^:/?#@]*):.*@")
 _PARAMETER: Final = re.compile(r"(?s)([?&])([^=&]*)=([^&]*)")
+_KEYWORD: Final = re.compile(
+    r"(?is)(^|\s)([a-z]*(?:password|secret)[a-z_]*\s*=\s*)(?:'(?:[^'\\]|\\.)*'?|(?:[^\s\\]|\\.)*)"
+)
 _SECRETS: Final = ("password", "secret")
 
 
@@ -88,7 +91,9 @@ class LedgerAddress:
 
 def without_password(text: str) -> str:
     """An address with `***` in place of its password; a path as it is."""
-    return _PARAMETER.sub(_masked, _USER.sub(r"\1:***@", text)) if _SCHEME.match(text) else text
+    if _SCHEME.match(text):
+        text = _PARAMETER.sub(_masked, _USER.sub(r"\1:***@", text))
+    return _KEYWORD.sub(r"\1\2***", text)
 
 
 def visible_password(whose: str, variable: str) -> str:
@@ -109,10 +114,11 @@ def require_address(
     given: str | None, environment: Mapping[str, str], otherwise: str | None = None
 ) -> LedgerAddress:
     """The address that was given, else that of PAYMENTS_LEDGER, else `otherwise`. Raises CommandEnded."""
-    if given:
-        return LedgerAddress(given)
-    if text := environment.get(VARIABLE):
-        return LedgerAddress(text, is_default=True)
+    text = given or environment.get(VARIABLE)
+    if text and KEYWORDS.match(text):
+        raise CommandEnded(f"{without_password(text)}: {WRITTEN}", Exit.USAGE)
+    if text:
+        return LedgerAddress(text, is_default=not given)
     if otherwise is None:
         missing = f"no ledger: give its path or address (postgresql://…), or set {VARIABLE}"
         raise CommandEnded(missing, Exit.USAGE)
