@@ -8,18 +8,32 @@ from types import TracebackType
 from typing import Self
 
 from .._loopback import HOST
+from .._loopback.access import Access
+from .._loopback.peers import can_tell
 from ._controls import SandboxControls
 from .api.core import Core
 from .api.rule import default_scenario
 from .checkout.router import answer_stream
-from .common.clock import Clock, VirtualClock
-from .common.host_check import refuse_foreign
+from .common.clock import Clock, VirtualClock, real_secret
+from .common.json import encode
 from .common.operations import CONSOLE, CONTROL_API, PREFIX
 from .common.profiles import Profile, profile_named
 from .common.rate_limits import SandboxLimits
-from .common.values import Answer, Request, Stream
+from .common.values import Answer, Request, RequestRefused, Stream
 from .http.server import Server, check_port
+from .records.tenants import authenticate
 from .webhooks.sender import SenderCallbacks, WebhookSender
+
+_CLOSED = Answer(
+    403,
+    {"Content-Type": "application/json", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"},
+    encode(
+        {
+            "message": "It is not known which user of this machine asks. Open the inspector at the address"
+            " that `payments sandbox` prints (Python: sandbox.inspector_url), or send the API key."
+        }
+    ),
+)
 
 
 class Sandbox(SandboxControls):
@@ -34,6 +48,10 @@ class Sandbox(SandboxControls):
     `fail:INVALID_RECIPIENT after=10s`; `UnknownWord` for another. `state` is a file in which records, keys,
     idempotency keys, timers and waiting webhooks outlive the sandbox; written by `save`, by `stop`, and every
     two seconds in between while it serves. `StateError` when it cannot be used.
+
+    The user of this process (and root) reaches the server, no other user of the machine; with `shared` all
+    of them do. Where the machine does not say which user a connection is from (it must be Linux), the API
+    answers whoever has the API key, and the inspector is at `inspector_url`, which holds a secret.
 
     HTTP is served, and webhooks leave, inside `with` or `async with`; `handle` needs neither. Every method
     may be called from any thread. A session's `checkout.url` leads to a page where a person pays or declines,
@@ -52,6 +70,7 @@ class Sandbox(SandboxControls):
         allow_webhooks_to: Iterable[str] = (),
         scenario: str | None = None,
         state: str | PathLike[str] | None = None,
+        shared: bool = False,
     ) -> None:
         if limits is not None and not isinstance(limits, SandboxLimits):
             raise TypeError(f"limits must be SandboxLimits, not {type(limits).__name__}")
@@ -60,6 +79,7 @@ class Sandbox(SandboxControls):
         core = Core(chosen, limits or SandboxLimits(), seed)
         super().__init__(core, clock or VirtualClock.real(), chosen, allow_webhooks_to)
         self._port = port
+        self._access = Access(real_secret(), is_shared=shared, shared_by="payments sandbox --shared")
         self._server: Server | None = None
         self._core.default = default_scenario(scenario)
         self.api_key: str = self.new_key() if state is None else self._resume(state) or self.new_key()
@@ -70,6 +90,12 @@ class Sandbox(SandboxControls):
         if self._server is None:
             raise RuntimeError("the sandbox is not serving; enter it: `with Sandbox() as sandbox:`")
         return f"http://{HOST}:{self._server.port}{PREFIX}"
+
+    @property
+    def inspector_url(self) -> str:
+        """The address of the inspector, for a browser of this user; `RuntimeError` when it is not serving."""
+        root = "" if self._access.is_shared or can_tell() else self._access.root
+        return self.base_url.removesuffix(PREFIX) + root + CONSOLE
 
     def handle(
         self,
@@ -103,7 +129,7 @@ class Sandbox(SandboxControls):
         clock = self.clock
         callbacks = SenderCallbacks(self._take, self._report, self._put_back, clock.now, clock.sleep)
         sender = WebhookSender(callbacks, self._allowed)
-        server = Server(self._serve, clock.sleep, self._port, sender)
+        server = Server(self._serve, clock.sleep, self._port, sender, self._access)
         self._core.world.origin = f"http://{HOST}:{server.port}"
         server.start()
         self._server, self._outbox.poke = server, sender.poke
@@ -153,8 +179,6 @@ class Sandbox(SandboxControls):
 
     def _serve(self, request: Request) -> Answer | Stream:
         """Answer a request: by the pages and controls for the console, by the core for the API and payers."""
-        if foreign := refuse_foreign(request, self.origin):
-            return foreign
         if request.path.startswith(CONSOLE):
             return self._answer_console(request)
         answer = answer_stream(self, request) or self._answer(request)
@@ -169,6 +193,8 @@ class Sandbox(SandboxControls):
 
         Imported with their first request: they would make `import payments_async.sandbox` a twelfth dearer.
         """
+        if not (request.is_trusted or self._has_key(request)):
+            return _CLOSED
         if request.path.startswith(CONTROL_API):
             from .control_api import answer_control
 
@@ -176,3 +202,10 @@ class Sandbox(SandboxControls):
         from .inspector import answer_page
 
         return answer_page(self, request)
+
+    def _has_key(self, request: Request) -> bool:
+        try:
+            authenticate(request.headers.get("authorization"), request.address, self._core.world.tenants)
+        except RequestRefused:
+            return False
+        return True

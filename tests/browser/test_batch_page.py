@@ -10,10 +10,12 @@ import pytest
 
 from payments_async.cli._exit_codes import Exit
 from payments_async.cli.batch_page.address_file import ask_running
+from payments_async.cli.batch_page.ticket_form import ticket_form
 from payments_async.sandbox import Sandbox, SandboxLimits
 from tests.browser.visitor import Visitor
-from tests.support.batch_pages import GivenSource, served, states
+from tests.support.batch_pages import GivenSource, row, served, states
 from tests.support.payout_command import environment_of, payouts_file, started, until
+from tests.support.strangers import nobody_is_known
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -97,3 +99,31 @@ async def test_a_page_whose_run_is_gone_says_so_and_no_longer_that_it_pays(
         assert await visitor.measure("document.documentElement.scrollWidth") <= 390
         assert await visitor.violations() == []
     visitor.errors.clear()  # of the connection that the test cut
+
+
+async def test_where_no_user_is_known_a_file_opens_it_and_all_of_it_works_under_the_secret(
+    visit: Callable[..., Awaitable[Visitor]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nobody_is_known(monkeypatch)
+    source = GivenSource(states()["running"], {"41": row(41)})
+    async with served(source) as server:
+        place = f"{server.access.origin}{server.access.rules.root}"
+        for has_script in (False, True):
+            visitor = await visit(java_script=has_script, alone=True)
+            page = visitor.page
+            with ticket_form(server.access.new_address()) as file:
+                await page.goto(file)
+                if not has_script:
+                    await page.get_by_role("button").click()
+                await page.wait_for_url(f"{place}/")
+            await page.get_by_role("link", name="emp-00041").first.click()
+            await page.wait_for_url(f"{place}/rows/41")
+            await visitor.sees("emp-00041")
+            await page.locator("nav a").click()
+            await page.wait_for_url(f"{place}/")
+            if has_script:
+                await page.locator("#live").get_by_text("live").wait_for()
+                source.now = states()["complete"]
+                server.feed.changed()
+                await page.get_by_role("heading", name="Certified").wait_for()
+            assert await page.context.cookies() == []

@@ -17,7 +17,7 @@ from payments_async.cli._exit_codes import Exit
 from payments_async.cli.mcp import control
 from payments_async.cli.mcp.control import ToolAnswer, answer_call, find_sandbox
 from payments_async.cli.mcp.tools import TOOLS, ControlRequest, find_tool, offered, request_of
-from payments_async.cli.webhooks.listener import Receiver
+from payments_async.cli.webhooks.receiver import Receiver
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_async.sandbox.control_api.routes import ROUTES
 from tests.docs.pages import first_cells, section
@@ -221,12 +221,10 @@ def test_the_address_is_the_option_then_the_variable_then_the_usual_port() -> No
 
 def test_what_is_no_sandbox_is_asked_once_and_changed_never() -> None:
     asked: list[bytes] = []
-    with serving(Receiver(0, lambda body, headers: asked.append(body) or 200)) as other:
+    with Receiver(None, lambda body, headers: asked.append(body) or 200) as other:
         answer = answer_call(find_sandbox(other.url, {}), "pay", {"id": "pi_1"}, may_write=True)
     assert answer.failed
-    assert (
-        f"what answers at 127.0.0.1:{other.server_port} is not a payments sandbox: start one" in answer.text
-    )
+    assert f"what answers at 127.0.0.1:{other.port} is not a payments sandbox: start one" in answer.text
     assert asked == []
 
 

@@ -12,12 +12,11 @@ import attrs
 import pytest
 from mcp import Client, StdioServerParameters
 
-from payments_async.cli.webhooks.listener import Receiver
+from payments_async.cli.webhooks.receiver import Receiver
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_async.sandbox.advisor import HEADINGS
 from payments_async.sandbox.records.tenants import fingerprint_of
 from tests.sandbox.raw_requests import TRIED, Api
-from tests.support.serving import serving
 
 ONE, TWO = {"idempotency_key": "key-00001"}, {"idempotency_key": "key-00002"}
 HANGS = {"metadata": {"sandbox_scenario": "hang"}}
@@ -75,7 +74,7 @@ def key_in_browser(api: Api) -> None:
 
 
 def webhook_trusted(api: Api) -> None:
-    with serving(Receiver(0, lambda body, headers: 204)) as receiver:
+    with Receiver(None, lambda body, headers: 204) as receiver:
         api.payout(webhook_url=receiver.url)
         api.sandbox.wait_for_webhooks()
         api.sandbox.advance(10)

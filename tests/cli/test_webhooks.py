@@ -21,10 +21,9 @@ from payments_async.cli._exit_codes import Exit
 from payments_async.cli.webhooks import forward as resending
 from payments_async.cli.webhooks import listener
 from payments_async.cli.webhooks.forward import read_address
-from payments_async.cli.webhooks.listener import MAX_BODY, Receiver
 from payments_async.cli.webhooks.payload import HIDDEN, masked, read_delivery
+from payments_async.cli.webhooks.receiver import Receiver
 from payments_async.sandbox import Sandbox, VirtualClock
-from tests.support.serving import serving
 
 PERSON = {"first_name": "Ada", "last_name": "Adeyemi", "email": "ada@shop.test"}
 PAYOUT: dict[str, Any] = {
@@ -47,12 +46,11 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
     monkeypatch.setattr(listener, "DEFAULT_PORT", 0)
 
     def arrange(look: Callable[[str], None]) -> None:
-        def serve(receiver: Receiver) -> None:
-            with serving(receiver):
-                look(receiver.url)
+        def wait(receiver: Receiver) -> None:
+            look(receiver.url)
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(listener, "serve", serve)
+        monkeypatch.setattr(listener, "wait", wait)
 
     return arrange
 
@@ -135,7 +133,7 @@ def test_what_arrives_is_forwarded_and_the_answer_shown_and_returned(
             assert {body for body, _ in got} == {webhook.body}
 
     meanwhile(look)
-    with serving(Receiver(0, application)) as receiver:
+    with Receiver(None, application) as receiver:
         assert main(["webhooks", "listen", "--forward", f"{receiver.url}hook?x=1", "--json"]) == Exit.DONE
     _, _, first, _, second = lines(capsys.readouterr().out)
     assert 0 <= first["seconds"] < 600
@@ -167,7 +165,7 @@ def test_payments_pass_their_hints_on(meanwhile: Meanwhile) -> None:
 
     hints: dict[str, Any] = {"X-Payment-Event": "payment.completed", "X-Payment-Id": "pi_1", "Cookie": "a=b"}
     meanwhile(lambda url: None if send(url, **hints) == 200 else pytest.fail("not taken"))
-    with serving(Receiver(0, application)) as receiver:
+    with Receiver(None, application) as receiver:
         assert main(["webhooks", "listen", "--forward", receiver.url]) == Exit.DONE
     assert (got[0]["x-payment-event"], got[0]["x-payment-id"]) == ("payment.completed", "pi_1")
     assert "cookie" not in got[0]
@@ -179,7 +177,8 @@ def test_what_is_no_delivery_is_answered_and_shown(
     def look(url: str) -> None:
         assert [send(url, body) for body in (b"no json", b"[1]", b"[" * 200_000)] == [200] * 3
         host, port = url.removeprefix("http://").removesuffix("/").split(":")
-        for length, status in (("x", b"411"), (str(MAX_BODY + 1), b"413"), ("9" * 5000, b"413")):
+        assert send(url, b"x" * (2**20 + 1)) == 413
+        for length, status in (("x", b"400"), ("9" * 5000, b"400")):
             with socket.create_connection((host, int(port))) as line:
                 line.sendall(f"POST / HTTP/1.0\r\nContent-Length: {length}\r\n\r\n".encode())
                 assert line.recv(100).split()[1] == status
@@ -325,7 +324,7 @@ def test_a_failure_is_red_on_a_terminal_and_says_why_and_what_to_do(
 ) -> None:
     statuses: list[int] = []
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with serving(Receiver(0, lambda *_: statuses.pop())) as receiver:
+    with Receiver(None, lambda *_: statuses.pop()) as receiver:
         for without_colour, red in ({}, "\x1b[31m"), ({"NO_COLOR": "1"}, "\x1b[1m    Time"):
             for name, value in without_colour.items():
                 monkeypatch.setenv(name, value)
@@ -372,7 +371,7 @@ def test_what_is_no_http_is_answered_without_a_page(meanwhile: Meanwhile) -> Non
         with socket.create_connection((host, int(port))) as line:
             line.sendall(b"POST / / HTTP/1.0\r\n\r\n")
             head, _, body = line.makefile("rb").read().partition(b"\r\n\r\n")
-        assert (head[:13], body) == (b"HTTP/1.0 400 ", b"")
+        assert (head[:13], b"<" in body) == (b"HTTP/1.0 400 ", False)
 
     meanwhile(look)
     assert main(["webhooks", "listen"]) == Exit.DONE
@@ -387,7 +386,7 @@ def test_only_a_listener_that_forwards_nothing_says_so(meanwhile: Meanwhile) -> 
 
     meanwhile(look)
     assert main(["webhooks", "listen"]) == Exit.DONE
-    with serving(Receiver(0, lambda *_: 200)) as receiver:
+    with Receiver(None, lambda *_: 200) as receiver:
         assert main(["webhooks", "listen", "--forward", receiver.url]) == Exit.DONE
     assert marks == ["1", None]
 
@@ -496,7 +495,7 @@ def test_a_customer_s_country_is_account_data() -> None:
     ("name", "printed"),
     [
         ("wh_00000017", "wh_00000017"),
-        ("wh_00000017\x1b[2J", ""),
+        ("wh_00000017[2J", ""),
         ("+233 24 412 3456", ""),
         ("wh_" + 40 * "9", ""),
     ],
@@ -529,7 +528,7 @@ def test_only_a_delivery_s_name_as_a_sandbox_makes_it_is_shown(
 def test_a_delivery_is_sent_once_more_through_the_control_api(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with serving(Receiver(0, lambda *_: 200)) as receiver, Sandbox(clock=VirtualClock.frozen()) as sandbox:
+    with Receiver(None, lambda *_: 200) as receiver, Sandbox(clock=VirtualClock.frozen()) as sandbox:
         create(sandbox, webhook_url=receiver.url)
         sandbox.wait_for_webhooks()
         (first,) = sandbox.webhooks
@@ -562,6 +561,6 @@ def test_resending_without_a_sandbox_or_a_name_says_so(
 
 
 def test_another_kind_of_server_is_not_taken_for_a_sandbox(capsys: pytest.CaptureFixture[str]) -> None:
-    with serving(Receiver(0, lambda *_: 404)) as receiver:
+    with Receiver(None, lambda *_: 404) as receiver:
         assert main(["webhooks", "resend", "wh_1", "--sandbox", receiver.url]) == Exit.REFUSED
     assert "HTTP 404" in capsys.readouterr().err

@@ -32,12 +32,12 @@ class PageAddress:
 
     pid: int
     address: str
-    token: str = attrs.field(repr=False)
+    secret: str = attrs.field(repr=False)
 
 
 def publish(ledger: str, access: PageAccess) -> None:
     """Write the file beside a ledger (mode 0600); a run goes on without it where it cannot be written."""
-    facts = {"version": _VERSION, "pid": os.getpid(), "address": access.origin, "token": access.token}
+    facts = {"version": _VERSION, "pid": os.getpid(), "address": access.origin, "secret": access.rules.secret}
     with suppress(OSError):
         write_text(ledger + PAGE_SUFFIX, json.dumps(facts), durable=False)
 
@@ -52,7 +52,7 @@ def read(ledger: str) -> PageAddress | None:
     """The file's content; None when there is none that can be read."""
     try:
         facts = json.loads(Path(ledger + PAGE_SUFFIX).read_text(encoding="utf-8"))
-        found = PageAddress(facts["pid"], facts["address"], facts["token"])
+        found = PageAddress(facts["pid"], facts["address"], facts["secret"])
         parts = urlsplit(found.address)
         is_here = (parts.scheme, parts.hostname) == ("http", HOST) and parts.port is not None
         known = facts["version"] == _VERSION and is_here
@@ -80,7 +80,7 @@ def _get(page: PageAddress, path: str) -> dict[str, Any] | None:
     parts = urlsplit(page.address)
     connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=_TIMEOUT)
     try:
-        connection.request("GET", path, headers={"Authorization": f"Bearer {page.token}"})
+        connection.request("GET", f"/{page.secret}{path}")
         answer = connection.getresponse()
         value = json.loads(answer.read(_LONGEST)) if answer.status in (200, 404) else None
     except (OSError, http.client.HTTPException, ValueError):

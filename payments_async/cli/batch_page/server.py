@@ -46,8 +46,8 @@ class BatchPageServer:
 
     async def _serve(self, listener: socket.socket) -> None:
         try:
-            http_server = await asyncio.to_thread(_imported)  # a run that pays does not wait for it
-            self._end = await http_server.serve(self.feed, self.access, listener)
+            site = await asyncio.to_thread(_imported)  # a run that pays does not wait for it
+            self._end = await site.serve(self.feed, self.access, listener)
         except Exception as error:  # such as a package that was replaced meanwhile: the payouts go on
             self._socket = None
             self._on_failure(f"it cannot be served ({type(error).__name__}: {clean(str(error))})")
@@ -78,6 +78,6 @@ def _listen() -> socket.socket | None:
 
 def _imported() -> ModuleType:
     """The part that needs aiohttp's server and the templates."""
-    from . import http_server
+    from . import site
 
-    return http_server
+    return site

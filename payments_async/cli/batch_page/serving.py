@@ -15,9 +15,10 @@ from ..payouts.progress import ProgressView
 from ..payouts.session import CommandContext
 from ..payouts.summary import BatchFigures
 from . import address_file
-from .browser import find_browser, open_in
+from .browser import find_browser, open_page_in
 from .server import BatchPageServer
 from .source import LedgerSource, Phase, RunSource
+from .ticket_form import ticket_of
 
 _PHASES: Mapping[str, Phase] = {"Reading": "reading", "Certifying": "certifying"}
 
@@ -121,11 +122,16 @@ async def open_page(server: BatchPageServer, show: Show) -> None:
         show.step("Page", "there is none: no port of 127.0.0.1 is free", good=False, address=None)
         return
     browser, access = await find_browser(), server.access
-    is_open = browser is not None and await open_in(browser, access.new_address())
+    link = access.new_address()
+
+    async def is_used() -> bool:
+        return not access.is_open(ticket_of(link))
+
+    is_open = browser is not None and await open_page_in(browser, link, is_used)
     show_link(show, access.new_address(), is_open=is_open, address=access.origin)
 
 
 def show_link(show: Show, link: str, *, is_open: bool, **facts: object) -> None:
-    """Show a link, which opens the page once. `is_open`: a browser shows the page already."""
-    text = link if is_open else f"open this link in a browser, it works once: {link}"
+    """Show a link to the page. `is_open`: a browser shows the page already."""
+    text = link if is_open else f"open this link in a browser: {link}"
     show.step("Page", text, good=None, wrap=False, **facts)

@@ -7,10 +7,11 @@ from .._exit_codes import CommandEnded, Exit
 from ..payouts.ledger_address import LedgerAddress
 from ..payouts.session import CommandContext
 from .address_file import ask_running
-from .browser import find_browser, open_in
+from .browser import find_browser, open_page_in
 from .server import BatchPageServer
 from .serving import open_page, show_link, until_stopped
 from .source import LedgerSource, PageElsewhere
+from .ticket_form import ticket_of
 
 
 async def watch(ledger: LedgerAddress, context: CommandContext) -> Exit:
@@ -45,10 +46,15 @@ async def watch(ledger: LedgerAddress, context: CommandContext) -> Exit:
 
 async def _open_running(source: LedgerSource, found: PageElsewhere, context: CommandContext) -> Exit:
     """Open the page that the run of another process serves, and show a link for another browser."""
-    browser, link = await find_browser(), found.address
-    is_open = browser is not None and await open_in(browser, link)
+    browser, link, ledger = await find_browser(), found.address, source.ledger.text
+
+    async def is_used() -> bool:
+        answer = await ask_running(ledger, found.pid, "/api/used", ticket=ticket_of(found.address))
+        return answer is not None and answer.get("used") is True
+
+    is_open = browser is not None and await open_page_in(browser, link, is_used)
     if is_open:
-        link = (await ask_running(source.ledger.text, found.pid, "/api/open") or {}).get("url", link)
+        link = (await ask_running(ledger, found.pid, "/api/open") or {}).get("url", link)
     context.show.heading(source.ledger.label, f"process {found.pid} works on it and serves its page")
     show_link(context.show, link, is_open=is_open)
     return Exit.DONE

@@ -9,6 +9,8 @@ import attrs
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from .._output import Flag
+
 Port = Annotated[int | None, Parameter(validator=Number(gte=1, lte=65_535))]
 ProfileName = Literal["observed", "strict", "alternate", "hostile"]
 Speed = Annotated[float, Parameter(validator=Number(gte=0, lte=1_000_000))]
@@ -34,6 +36,8 @@ class ServeOptions:
     """A file in which records, keys and time outlive it; written every two seconds and at the end."""
     allow_webhooks_to: Hosts = ()
     """A host besides this machine and its private networks that webhooks may go to; repeat it for more."""
+    shared: Flag = False
+    """Let every user of this machine reach it; your own unless given."""
     seed: Seed = None
     """What its key and identifiers are drawn from. The same seed gives the same key, which others then know;
     random unless given. A state that exists keeps its own."""

@@ -27,7 +27,6 @@ from .._text import print_message, text_width, wrapped
 from .options import ServeOptions
 
 DEFAULT_PORT: Final = 7788
-INSPECTOR: Final = "/_sandbox/"
 _SEED_BYTES: Final = 32
 _CASES: Final = 5
 """Cases of one mistake that are printed."""
@@ -64,11 +63,6 @@ def environment(sandbox: Sandbox) -> dict[str, str]:
     return {"PAYMENTS_BASE_URL": sandbox.base_url, "PAYMENTS_API_KEY": sandbox.api_key}
 
 
-def inspector_of(sandbox: Sandbox) -> str:
-    """The address of the sandbox's inspector, for a browser."""
-    return sandbox.origin + INSPECTOR
-
-
 def _start(options: ServeOptions, preferred: int | None) -> Sandbox:
     sandbox = _make(options, preferred if options.port is None else options.port)
     try:
@@ -97,6 +91,7 @@ def _make(options: ServeOptions, port: int | None) -> Sandbox:
         scenario=options.scenario,
         state=options.state,
         allow_webhooks_to=options.allow_webhooks_to,
+        shared=options.shared,
     )
 
 
@@ -105,7 +100,7 @@ def serve(options: ServeOptions, *, as_json: bool) -> Exit:
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     try:
         with suppress(KeyboardInterrupt), open_sandbox(options, preferred=DEFAULT_PORT) as sandbox:
-            print_address(environment(sandbox), inspector_of(sandbox), options, as_json=as_json)
+            print_address(environment(sandbox), sandbox.inspector_url, options, as_json=as_json)
             try:
                 wait()
             finally:
@@ -186,7 +181,7 @@ def execute(command: Sequence[str], options: ServeOptions, *, fail_on_advice: bo
     Raises ConfigurationError when an option cannot be used.
     """
     with open_sandbox(options) as sandbox:
-        print_message(f"{sandbox.base_url}, inspector {inspector_of(sandbox)}", "payments sandbox: ")
+        print_message(f"{sandbox.base_url}, inspector {sandbox.inspector_url}", "payments sandbox: ")
         code = _run(command, {**os.environ, **environment(sandbox)})
         has_advice = print_advice(sandbox, is_over=True)
     return Exit.REFUSED if code == Exit.DONE and fail_on_advice and has_advice else code

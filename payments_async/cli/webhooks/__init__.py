@@ -1,6 +1,7 @@
 """`payments webhooks`: a local receiver, and sending a delivery of the simulated service again.
 
-listener   `payments webhooks listen`: a receiver on loopback
+listener   `payments webhooks listen`: prints and forwards deliveries
+receiver   the server that takes them
 forward    one request to another address; `payments webhooks resend`
 payload    what is shown of a delivery, without account data
 table      deliveries as an aligned table
@@ -13,7 +14,7 @@ from typing import Annotated, Final
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from .._output import JsonLinesFlag
+from .._output import Flag, JsonLinesFlag
 
 Port = Annotated[int | None, Parameter(validator=Number(gte=1, lte=65_535))]
 
@@ -21,7 +22,9 @@ webhooks: Final = App(name="webhooks", help="Receive deliveries on this machine,
 
 
 @webhooks.command
-def listen(*, port: Port = None, forward: str | None = None, json: JsonLinesFlag = False) -> int:
+def listen(
+    *, port: Port = None, forward: str | None = None, shared: Flag = False, json: JsonLinesFlag = False
+) -> int:
     """Receive webhooks on this machine and print each, until Ctrl-C.
 
     Prints the address to pass as webhook_url. Deliveries are unsigned and prove nothing: what is printed is
@@ -34,10 +37,13 @@ def listen(*, port: Port = None, forward: str | None = None, json: JsonLinesFlag
     forward
         An address of your application to pass each delivery on to. Its answer is printed, and returned to
         the sender; 502 stands for no answer.
+    shared
+        Take deliveries of every user of this machine, such as a tunnel that runs as another one; your own
+        unless given.
     """
     from .listener import listen
 
-    return listen(port, forward, as_json=json)
+    return listen(port, forward, shared=shared, as_json=json)
 
 
 @webhooks.command

@@ -1,17 +1,12 @@
-"""`payments webhooks listen`: print and forward deliveries.
-
-The receiver serves HTTP on loopback, with a thread for each delivery, bounded in size and time.
-"""
+"""`payments webhooks listen`: print and forward deliveries."""
 
 from __future__ import annotations
 
 import re
 import signal
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
 from rich.text import Text
@@ -22,86 +17,11 @@ from .._exit_codes import Exit
 from .._output import OutputConsole, show_for
 from .forward import ForwardAddress, read_address, send
 from .payload import ShownDelivery, read_delivery
+from .receiver import Handle, Receiver
 from .table import DeliveryResult, answer_text, column_widths, header, row
-
-HOST: Final = "127.0.0.1"
-MAX_BODY: Final = 1024 * 1024
-"""Bytes of a body; a larger one is a 413."""
-
-_READ_TIMEOUT: Final = 10.0
-"""Seconds a sender may pause."""
-
-LISTENER: Final = "X-Sandbox-Listener"
-"""In an answer: the delivery was only printed. The sandbox's Advisor then expects no action on it."""
 
 DELIVERY: Final = "x-sandbox-delivery"
 """Header with the sandbox's name of a delivery, for `payments webhooks resend`."""
-
-_HINT: Final = b"Webhooks arrive here, by POST.\n"
-
-Handle = Callable[[bytes, Mapping[str, str]], int]
-"""Takes body and headers (names in lower case) of a delivery; returns the status to answer."""
-
-
-class Receiver(ThreadingHTTPServer):
-    """Gives each POST to `handle`; OSError when `port` is taken. 0 means a free one.
-
-    With `only_listens` each answer says that the delivery was only printed.
-    """
-
-    daemon_threads = True
-
-    def __init__(self, port: int, handle: Handle, *, only_listens: bool = False) -> None:
-        self.handle = handle
-        self.marks: Mapping[str, str] = {LISTENER: "1"} if only_listens else {}
-        super().__init__((HOST, port), _Handler)
-
-    @property
-    def url(self) -> str:
-        """The address to pass as webhook_url."""
-        return f"http://{HOST}:{self.server_port}/"
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Ignore a sender that leaves midway."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    timeout = _READ_TIMEOUT
-    server: Receiver
-
-    def do_POST(self) -> None:
-        length = self.headers.get("Content-Length", "")
-        if not (length.isascii() and length.isdigit()):
-            self._answer(411)
-        elif len(length) > len(str(MAX_BODY)) or int(length) > MAX_BODY:
-            self._answer(413)
-        else:
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            status = self.server.handle(self.rfile.read(int(length)), headers)
-            self._answer(status, self.server.marks)
-
-    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Answer without the library's page; 405 with a hint for other methods."""
-        if code == HTTPStatus.NOT_IMPLEMENTED:
-            self._answer(HTTPStatus.METHOD_NOT_ALLOWED, {"Allow": "POST"}, _HINT)
-        else:
-            self._answer(code)
-
-    def _answer(self, status: int, headers: Mapping[str, str] | None = None, body: bytes = b"") -> None:
-        self.send_response(status)
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        if body:
-            self.send_header("Content-Type", "text/plain; charset=utf-8")
-        self.send_header("Connection", "close")
-        self.end_headers()
-        if body and self.command != "HEAD":
-            self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Log nothing: `handle` shows what arrives."""
-
 
 DEFAULT_PORT: Final = 7789
 
@@ -112,7 +32,7 @@ _NAME: Final = re.compile(r"wh_[0-9]{8,16}", re.ASCII)
 _FORWARDED: Final = ("content-type", "user-agent", "x-payment-event", "x-payment-id", DELIVERY)
 
 
-def listen(port: int | None, forward: str | None, *, as_json: bool) -> Exit:
+def listen(port: int | None, forward: str | None, *, shared: bool, as_json: bool) -> Exit:
     """Receive until Ctrl-C or SIGTERM; ConfigurationError for an unusable `port` or `forward`."""
     address = None if forward is None else read_address(forward, "--forward")
     printer = DeliveryPrinter(address, as_json=as_json)
@@ -120,29 +40,30 @@ def listen(port: int | None, forward: str | None, *, as_json: bool) -> Exit:
     try:
         with (
             suppress(KeyboardInterrupt),
-            _opened(port, printer.handle, only_listens=address is None) as receiver,
+            _opened(port, printer.handle, only_listens=address is None, shared=shared) as receiver,
         ):
             printer.open(receiver.url)
-            serve(receiver)
+            wait(receiver)
     finally:
         signal.signal(signal.SIGTERM, before)
     return Exit.DONE
 
 
-def serve(receiver: Receiver) -> None:
-    """Receive until a signal raises KeyboardInterrupt."""
-    receiver.serve_forever()
+def wait(receiver: Receiver) -> None:
+    """Sleep until a signal raises KeyboardInterrupt."""
+    threading.Event().wait()
 
 
-def _opened(port: int | None, handle: Handle, *, only_listens: bool) -> Receiver:
+def _opened(port: int | None, handle: Handle, *, only_listens: bool, shared: bool) -> Receiver:
     try:
-        return Receiver(DEFAULT_PORT if port is None else port, handle, only_listens=only_listens)
+        wanted = DEFAULT_PORT if port is None else port
+        return Receiver(wanted, handle, only_listens=only_listens, shared=shared)
     except OSError as refused:
         if port is not None:
             reason = str(refused.strerror).partition(" (while")[0]  # Python adds the address
             problem = f"port {port} cannot be used: {reason}; choose another with --port"
             raise ConfigurationError(problem) from refused
-    return Receiver(0, handle, only_listens=only_listens)
+    return Receiver(None, handle, only_listens=only_listens, shared=shared)
 
 
 class DeliveryPrinter:

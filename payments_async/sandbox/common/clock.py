@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import random
 import threading
 import time
@@ -18,6 +19,11 @@ EPOCH = 1_767_225_600.0
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 """Digits and letters without the four that are easily misread."""
+
+
+def real_secret() -> str:
+    """Make a secret that no seed foretells, of digits and small letters."""
+    return os.urandom(32).hex()
 
 
 def real_seconds() -> float:

@@ -1,31 +1,20 @@
 """The inputs and outputs of the core, as frozen values.
 
-A `Request` goes in. An `Answer` comes out, with the `effects` of the request: changes, due webhooks
-and log lines. A network fault of an answer (`answer.fault`) is a value too, so that
+A `Request` goes in, whose path begins with `/v1`. An `Answer` comes out, with the `effects` of the request:
+changes, due webhooks and log lines. A network fault of an answer (`answer.fault`) is a value too, so that
 the server and an in-process transport can both act it out.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 
 import attrs
 
+from ..._loopback.values import Request as Request
+from ..._loopback.values import Stream as Stream
 from .masking import shown_address
 from .scenario_words import HookWords
-
-
-@attrs.frozen(eq=False)
-class Request:
-    """One request as it arrives. `headers` has its names in lower case; `path` begins with `/v1`."""
-
-    method: str
-    path: str
-    query: str = ""
-    """Raw, percent-encoded, without the question mark."""
-    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
-    body: bytes = attrs.field(default=b"", repr=False)
-    address: str = "127.0.0.1"
 
 
 @attrs.frozen
@@ -72,14 +61,6 @@ class Answer:
     """Webhooks whose first try comes before this answer leaves, by their ids."""
     on_end: Callable[[], object] = attrs.field(default=bool, eq=False, repr=False)
     """Called once the answer was handed to the connection, or its caller is gone."""
-
-
-@attrs.frozen(eq=False)
-class Stream:
-    """An answer that is a stream of events, for the inspector and the checkout. Never part of the API."""
-
-    headers: Mapping[str, str]
-    chunks: AsyncIterator[bytes] = attrs.field(repr=False)
 
 
 @attrs.frozen

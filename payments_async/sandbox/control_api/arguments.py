@@ -11,15 +11,13 @@ from decimal import Decimal
 
 import attrs
 
-from ..common.host_check import own_hosts
+from ..._loopback.access import is_of_another_page, is_of_another_site
 from ..common.json import JsonObject, decode_object
 from ..common.scenario_words import MOST_TIMES, near
 from ..common.values import Request, RequestRefused
 
 LARGEST = 65_536
 """Bytes of a request body."""
-
-_FOREIGN = frozenset({"cross-site", "same-site"})
 
 
 class Refusal(Exception):
@@ -34,11 +32,9 @@ class Refusal(Exception):
 
 def check_origin(request: Request, origin: str) -> None:
     """`Refusal` 403 for a request that another site's page sent."""
-    sender = request.headers.get("origin")
-    own = {f"http://{host}" for host in own_hosts(origin)}
-    if sender is not None and sender.lower() not in own:
+    if is_of_another_page(request, origin):
         raise Refusal(403, "Another site's page may not control the sandbox (Origin).")
-    if request.headers.get("sec-fetch-site") in _FOREIGN:
+    if is_of_another_site(request):
         raise Refusal(403, "Another site's page may not control the sandbox (Sec-Fetch-Site).")
 
 

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 
 import attrs
 
+from ..._loopback.access import under
 from ..common.operations import CONSOLE
 from ..common.values import Answer, Request
 from ..http.templates import PageFiles, console_headers
@@ -36,6 +37,18 @@ def answer_page(sandbox: SandboxControls, request: Request) -> Answer:
 
 
 def _page(sandbox: SandboxControls, request: Request, path: str) -> Answer:
+    """A page, whose links lead on under the secret that it was asked with."""
+    answer = _plain_page(sandbox, request, path)
+    if not request.root:
+        return answer
+    if answer.status == 303:
+        return attrs.evolve(
+            answer, headers={**answer.headers, "Location": request.root + answer.headers["Location"]}
+        )
+    return attrs.evolve(answer, body=under(request.root, answer.body.decode()).encode())
+
+
+def _plain_page(sandbox: SandboxControls, request: Request, path: str) -> Answer:
     asked = PageRequest(sandbox, dict(parse_qsl(request.query)), request.headers.get("host"), path)
     found = ((page, page.pattern.fullmatch(path)) for page in PAGES)
     page, match = next(((page, match) for page, match in found if match), (None, None))

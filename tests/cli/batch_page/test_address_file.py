@@ -32,8 +32,8 @@ async def test_a_command_asks_the_run_that_holds_the_ledger(tmp_path: Path) -> N
         )  # a file that a killed run has left
         read = address_file.read(ledger)
         assert read is not None
-        assert server.access.token not in repr(read)
-        publish(ledger, PageAccess(server.access.port))  # another token
+        assert server.access.rules.secret not in repr(read)
+        publish(ledger, PageAccess(server.access.port))  # another secret
         assert await ask_running(ledger, os.getpid(), "/api/row", name="41") is None
     assert await ask_running(ledger, os.getpid(), "/api/row", name="41") is None  # nobody listens
     withdraw(ledger)
@@ -47,12 +47,12 @@ async def test_a_command_asks_the_run_that_holds_the_ledger(tmp_path: Path) -> N
         "",
         "[]",
         "null",
-        json.dumps({"version": 2, "pid": 1, "address": "http://127.0.0.1:20001", "token": "t"}),
-        json.dumps({"version": 1, "pid": 1, "address": "http://127.0.0.1", "token": "t"}),
-        json.dumps({"version": 1, "pid": 1, "address": "http://127.0.0.1:x", "token": "t"}),
-        json.dumps({"version": 1, "pid": 1, "address": 7, "token": "t"}),
-        json.dumps({"version": 1, "pid": 1, "address": "http://evil.example:20001", "token": "t"}),
-        json.dumps({"version": 1, "pid": 1, "address": "ftp://127.0.0.1:20001", "token": "t"}),
+        json.dumps({"version": 2, "pid": 1, "address": "http://127.0.0.1:20001", "secret": "t"}),
+        json.dumps({"version": 1, "pid": 1, "address": "http://127.0.0.1", "secret": "t"}),
+        json.dumps({"version": 1, "pid": 1, "address": "http://127.0.0.1:x", "secret": "t"}),
+        json.dumps({"version": 1, "pid": 1, "address": 7, "secret": "t"}),
+        json.dumps({"version": 1, "pid": 1, "address": "http://evil.example:20001", "secret": "t"}),
+        json.dumps({"version": 1, "pid": 1, "address": "ftp://127.0.0.1:20001", "secret": "t"}),
         json.dumps({"version": 1, "pid": 1}),
     ],
 )

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import stat
+import sys
 import threading
+import urllib.request
 import webbrowser
 from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import pytest
 
-from payments_async.cli.batch_page import browser
-from payments_async.cli.batch_page.browser import find_browser, open_in
+from payments_async.cli.batch_page import browser, ticket_form
+from payments_async.cli.batch_page.browser import find_browser, open_in, open_page_in
+from tests.support.batch_pages import GivenSource, served, states
+from tests.support.jumping import JumpingRuntime
+from tests.support.strangers import nobody_is_known
 
 ADDRESS = "http://127.0.0.1:20001/?token=x"
 
@@ -25,6 +35,17 @@ class Given(webbrowser.BaseBrowser):
     def open(self, url: str, new: int = 0, autoraise: bool = True) -> bool:
         assert url == ADDRESS
         return self._opening()
+
+
+class Opening(webbrowser.BaseBrowser):
+    """A browser that does what a test says with an address."""
+
+    def __init__(self, opening: Callable[[str], bool]) -> None:
+        super().__init__("firefox")
+        self._opening = opening
+
+    def open(self, url: str, new: int = 0, autoraise: bool = True) -> bool:
+        return self._opening(url)
 
 
 async def test_a_browser_in_the_terminal_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,3 +98,69 @@ def test_a_browser_that_is_closed_after_the_command_disturbs_nothing(monkeypatch
     (waiting,) = (each for each in threading.enumerate() if each not in threads and each.daemon)
     closed.set()
     waiting.join(30)  # an exception in a thread fails the test
+
+
+async def test_where_no_user_is_known_a_browser_gets_a_private_file_whose_form_opens_the_page(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nobody_is_known(monkeypatch)
+    async with served(GivenSource(states()["running"])) as page:
+        link = page.access.new_address()
+        ticket = link.partition("token=")[2]
+        shown: list[str] = []
+
+        def post_the_form(url: str) -> bool:
+            file = Path(url2pathname(urlsplit(url).path))
+            modes = stat.S_IMODE(file.stat().st_mode), stat.S_IMODE(file.parent.stat().st_mode)
+            assert modes == (0o600, 0o700)
+            form = file.read_text()
+            action, value = re.search(r'action="(.*?)"', form), re.search(r'value="(.*?)"', form)
+            assert action is not None
+            assert value is not None
+            posted = urllib.request.Request(action[1], f"ticket={value[1]}".encode())
+            posted.add_unredirected_header("Origin", "null")
+            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(posted) as answer:
+                shown.extend((url, answer.url, answer.read().decode()))
+            return True
+
+        async def is_used() -> bool:
+            return not page.access.is_open(ticket)
+
+        monkeypatch.setattr(browser, "_PATIENCE", 30.0)
+        assert await open_page_in(Opening(post_the_form), link, is_used)
+        assert ticket not in shown[0]
+        assert shown[1] == f"{page.access.origin}{page.access.rules.root}/"
+        assert "GHS 2,797,197.20" in shown[2]
+        assert not Path(url2pathname(urlsplit(shown[0]).path)).exists()
+
+
+async def test_a_browser_that_cannot_read_the_file_leaves_the_link_to_the_person(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nobody_is_known(monkeypatch)
+    runtime = JumpingRuntime()
+    monkeypatch.setattr(browser, "SYSTEM", runtime)
+    began = runtime.monotonic()
+
+    async def is_used() -> bool:
+        return False
+
+    assert not await open_page_in(Opening(lambda _: True), ADDRESS, is_used)
+    assert 10.0 <= runtime.monotonic() - began < 11.0
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(ticket_form, "write_text", full)
+    assert not await open_page_in(Opening(lambda _: True), ADDRESS, is_used)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says which user it is")
+async def test_where_the_user_is_known_a_browser_gets_the_link() -> None:
+    got: list[str] = []
+
+    async def is_used() -> bool:
+        raise AssertionError("nobody needs to know")
+
+    assert await open_page_in(Opening(lambda url: not got.append(url)), ADDRESS, is_used)
+    assert got == [ADDRESS]

@@ -16,6 +16,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from payments_async._loopback import listen
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_async.sandbox.http import server as server_module
 from tests.sandbox.raw_requests import INTENT, PAYOUT
@@ -112,7 +113,7 @@ def test_running_out_of_ports_is_an_error(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(socket, "create_server", taken)
     with pytest.raises(OSError, match="no free port"):
-        server_module.listen(None)
+        listen(None)
 
 
 def test_a_start_that_fails_says_why_and_leaves_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,7 +259,7 @@ def test_a_sandbox_shows_its_address_and_profile_and_no_key() -> None:
         assert sandbox.api_key not in repr(sandbox)
 
 
-_HEAD = b"POST /v1/payouts HTTP/1.1\r\nHost: x\r\n"
+_HEAD = b"POST /v1/payouts HTTP/1.1\r\nHost: localhost\r\n"
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ function listen() {
   stream?.close();
   stream = null;
   if (document.hidden || over) return;
-  stream = new EventSource("/events");
+  stream = new EventSource(location.pathname.replace(/(rows\/\d+)?$/, "events"));
   stream.onopen = () => { if (isLive) say("on", "live"); else live.hidden = true; };
   stream.onerror = () => say("lost", "no connection: the run may have ended");
   stream.addEventListener("change", soon);

@@ -1,5 +1,5 @@
 // Keeps the page fresh and sends what its buttons ask for to the control API. No dependencies, no state of its own.
-const API = "/_sandbox/api/";
+const API = `${location.pathname.split("/_sandbox/")[0]}/_sandbox/api/`;
 const root = document.documentElement;
 const said = document.getElementById("said");
 const live = document.getElementById("live");

@@ -1,4 +1,10 @@
-"""Listening sockets that only this machine reaches: the sandbox's, and that of a batch's page."""
+"""Servers that only this machine reaches: the sandbox, a batch's page and the webhook listener.
+
+peers    which user of this machine a connection is from
+access   who may reach a server: the rules of all three
+values   a request, and a stream of events
+server   HTTP by these rules, on an event loop or in a thread of its own; the only part that uses aiohttp
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,121 @@
+"""Who may reach a server of this machine: one set of rules for the sandbox, a batch's page and the listener.
+
+Every user and every web page of a machine can send requests to 127.0.0.1. So a request must name this machine
+(a web page can have a name of its own resolved to it), and it must come from the server's own user. Where the
+kernel does not say which user that is, a secret decides: a segment at the beginning of the path. It is no
+cookie, as a browser sends cookies to every port, and so to the servers of others.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import urlsplit
+
+import attrs
+
+from .values import Request
+
+_NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
+_ROOT: Final = 0
+_METHODS: Final = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
+
+
+class AccessRefused(Exception):
+    """A request is not answered, and why."""
+
+    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.headers: Mapping[str, str] = headers or {}
+
+
+@attrs.frozen
+class Access:
+    """The rules for one server."""
+
+    secret: str = attrs.field(repr=False)
+    """Random text that fits into a path."""
+    is_shared: bool = False
+    """True if every user of this machine may reach it."""
+    shared_by: str = ""
+    """The option that opens it to them; empty where there is none."""
+
+    @property
+    def root(self) -> str:
+        """What stands before a path and opens it."""
+        return f"/{self.secret}"
+
+    def admit(self, uid: int | None, method: str, path: str, headers: Mapping[str, str]) -> tuple[str, bool]:
+        """What stands before the path, and whether it is known whose the request is, or it has the secret.
+
+        `uid` is the user it comes from, None where that is not known. Raises AccessRefused.
+        """
+        if method == "TRACE":  # it would return the caller's headers, the key among them
+            raise AccessRefused(405, "TRACE is not possible here.", {"Allow": _METHODS})
+        if not names_this_machine(headers):
+            raise AccessRefused(
+                403, "This Host is not this server's own; ask for it as 127.0.0.1 or localhost."
+            )
+        if uid is not None and not self.is_shared and not is_own(uid):
+            raise AccessRefused(403, self._not_yours(uid))
+        root = self.root if self._has_secret(path) else ""
+        return root, self.is_shared or uid is not None or bool(root)
+
+    def _has_secret(self, path: str) -> bool:
+        first, slash, _ = path[1:].partition("/")
+        return bool(slash) and len(first) == len(self.secret) and is_same(self.secret, first)
+
+    def _not_yours(self, uid: int) -> str:
+        way_out = f"; `{self.shared_by}` opens it to every user of this machine" if self.shared_by else ""
+        return f"This server answers user {os.geteuid()} alone, and you are user {uid}{way_out}."
+
+
+def is_own(uid: int) -> bool:
+    """True for this process's user, and for root, who can read everything of that user anyway."""
+    return uid in (os.geteuid(), _ROOT)
+
+
+def is_same(secret: str, given: str) -> bool:
+    """Compare in a time that does not tell how much of it is right."""
+    return hmac.compare_digest(secret.encode(), given.encode("utf-8", "replace"))
+
+
+def names_this_machine(headers: Mapping[str, str]) -> bool:
+    """True if Host names this machine, with whatever port (it may be forwarded).
+
+    Browsers always send Host; what sends none is a program.
+    """
+    host = headers.get("host")
+    if host is None:
+        return True
+    name, colon, port = host.lower().rpartition(":")
+    return (name if colon and port.isdecimal() else host.lower()) in _NAMES
+
+
+def is_of_another_page(request: Request, origin: str) -> bool:
+    """True if Origin names another page than those of the server at `origin`."""
+    sender = request.headers.get("origin")
+    return sender is not None and sender.lower() not in _own_origins(origin)
+
+
+def is_of_another_site(request: Request) -> bool:
+    """True if the browser says that a page of another site, or of another port, has sent it."""
+    return request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
+
+
+def _own_origins(origin: str) -> set[str]:
+    """The server's origin under each of its names."""
+    port = urlsplit(origin).port
+    return {origin, *(f"http://{name}:{port}" if port else f"http://{name}" for name in _NAMES)}
+
+
+def under(root: str, html: str) -> str:
+    """A page whose own addresses begin with `root`: all those that follow a quotation mark.
+
+    Text in a page has none, since the templates escape it.
+    """
+    return html.replace('"/', f'"{root}/') if root else html

@@ -1,0 +1,138 @@
+"""Which user of this machine a connection is from, as Linux knows it.
+
+The kernel's socket diagnosis (sock_diag(7)) takes one question; where that is not allowed, the tables of
+/proc/net say it. Both know a socket by its two ends. Every other system, and every doubt, is "unknown".
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from ipaddress import IPv4Address, IPv6Address
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from . import HOST
+
+Address = tuple[str, int]
+
+_DIAGNOSIS: Final = 4  # NETLINK_SOCK_DIAG
+_BY_FAMILY: Final = 20  # SOCK_DIAG_BY_FAMILY: the type of the question and of its answer
+_REQUEST: Final = 1  # NLM_F_REQUEST
+_HEADER: Final = struct.Struct("=IHHII")
+_QUESTION: Final = struct.Struct("=BBBBI")
+_PORTS: Final = struct.Struct("!HH")
+_ANY: Final = struct.pack("=III", 0, 0xFFFF_FFFF, 0xFFFF_FFFF)  # any interface, any cookie
+_ANSWER: Final = struct.Struct("=BBBB4s16s16s12s12xII")
+"""Family, state, timer, retransmissions, ports, the two addresses, interface and cookie; uid and inode."""
+_LISTENING: Final = 10  # TCP_LISTEN: a listener on the port of a peer that has gone
+_TABLES: Final = ("/proc/net/tcp", "/proc/net/tcp6")
+_OVERFLOW: Final = "/proc/sys/kernel/overflowuid"
+_UID, _INODE = 7, 9
+"""Columns of the tables."""
+
+
+@attrs.frozen
+class SocketOwner:
+    """What the kernel says of a socket."""
+
+    uid: int
+    inode: int
+    """0 when its process has closed it: the uid is then 0 as well, and says nothing."""
+
+
+def uid_of(line: socket.socket) -> int | None:
+    """The user at the other end of a connection within this machine; None where that is not known.
+
+    `line` is this end of it, of which only the descriptor is used.
+    """
+    if sys.platform != "linux":
+        return None
+    with suppress(OSError), socket.socket(fileno=os.dup(line.fileno())) as own:
+        here, peer = own.getsockname(), own.getpeername()
+        owner = diagnosed(peer, here) or listed(peer, here)
+        own.getpeername()  # OSError: it ended meanwhile, and its port may be another user's by now
+        if owner is not None and owner.inode and owner.uid != _overflow_uid():
+            return owner.uid
+    return None
+
+
+def can_tell() -> bool:
+    """True if this machine says which user a connection is from: it is asked about one of our own."""
+    with (
+        socket.create_server((HOST, 0)) as listener,
+        socket.create_connection(listener.getsockname()) as _,
+        listener.accept()[0] as line,
+    ):
+        return uid_of(line) is not None
+
+
+def diagnosed(local: Address, remote: Address) -> SocketOwner | None:
+    """Ask the kernel for the owner of the socket with these ends; None where it does not say."""
+    try:
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _DIAGNOSIS) as kernel:
+            kernel.sendto(question(local, remote), (0, 0))
+            return read_answer(kernel.recv(8192), local, remote)
+    except OSError:
+        return None
+
+
+def question(local: Address, remote: Address) -> bytes:
+    """The netlink message that asks for one TCP socket."""
+    ends = (socket.inet_aton(address).ljust(16, b"\0") for address, _ in (local, remote))
+    asked = _QUESTION.pack(socket.AF_INET, socket.IPPROTO_TCP, 0, 0, 0xFFFF_FFFF)
+    body = asked + _PORTS.pack(local[1], remote[1]) + b"".join(ends) + _ANY
+    return _HEADER.pack(_HEADER.size + len(body), _BY_FAMILY, _REQUEST, 1, 0) + body
+
+
+def read_answer(message: bytes, local: Address, remote: Address) -> SocketOwner | None:
+    """The owner that an answer names; None for an error, and for another socket than was asked for."""
+    if len(message) < _HEADER.size + _ANSWER.size or _HEADER.unpack_from(message)[1] != _BY_FAMILY:
+        return None
+    _, state, _, _, ports, here, there, _, uid, inode = _ANSWER.unpack_from(message, _HEADER.size)
+    found = tuple(zip((_plain(here), _plain(there)), _PORTS.unpack(ports), strict=True))
+    return SocketOwner(uid, inode) if state != _LISTENING and found == (local, remote) else None
+
+
+def _plain(address: bytes) -> str:
+    """An address as text, IPv4 also where an IPv6 socket speaks it."""
+    mapped = IPv6Address(address).ipv4_mapped
+    return str(mapped or IPv4Address(address[:4]))
+
+
+def listed(local: Address, remote: Address) -> SocketOwner | None:
+    """The same from the kernel's tables, which takes milliseconds."""
+    for table in _TABLES:
+        with suppress(OSError), Path(table).open(encoding="ascii") as lines:
+            if (owner := find_in(lines, local, remote)) is not None:
+                return owner
+    return None
+
+
+def find_in(lines: Iterable[str], local: Address, remote: Address) -> SocketOwner | None:
+    """The owner of the socket with these ends in a table; None when it is not there."""
+    ends = tuple(f"{_in_hex(address)}:{port:04X}" for address, port in (local, remote))
+    for line in lines:
+        columns = line.split()
+        if tuple(end[-len(ends[0]) :] for end in columns[1:3]) == ends and len(columns) > _INODE:
+            return SocketOwner(int(columns[_UID]), int(columns[_INODE]))
+    return None
+
+
+def _in_hex(address: str) -> str:
+    """An IPv4 address as the tables write it; in tcp6 it is the end of a longer one."""
+    return f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}"
+
+
+def _overflow_uid() -> int:
+    """The uid that stands for users of another namespace."""
+    try:
+        return int(Path(_OVERFLOW).read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return 65_534

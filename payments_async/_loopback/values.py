@@ -1,0 +1,32 @@
+"""What a server of this machine is asked, and a stream as its answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+
+import attrs
+
+
+@attrs.frozen(eq=False)
+class Request:
+    """One request as it arrives. `headers` has its names in lower case."""
+
+    method: str
+    path: str
+    query: str = ""
+    """Raw, percent-encoded, without the question mark."""
+    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    body: bytes = attrs.field(default=b"", repr=False)
+    address: str = "127.0.0.1"
+    root: str = attrs.field(default="", repr=False)
+    """What stood before `path`: the segment with the server's secret, or nothing."""
+    is_trusted: bool = True
+    """False where it is not known whose it is, and the secret was not given."""
+
+
+@attrs.frozen(eq=False)
+class Stream:
+    """An answer that is a stream of events."""
+
+    headers: Mapping[str, str]
+    chunks: AsyncIterator[bytes] = attrs.field(repr=False)
