@@ -22,6 +22,7 @@ PAYOUT: dict[str, Any] = {
     "instrument": {"type": "phone", "phone_number": "+233200000001", "country": "GH"},
 }
 SHARED = {
+    "inspector_url",
     "clear_rules",
     "handle",
     "journal",
