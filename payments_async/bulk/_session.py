@@ -21,6 +21,7 @@ from ._report import Progress, progress_of
 from .engine.service import Service
 from .errors import BulkError
 from .ledger.ledger import Ledger, SharedLedger
+from .ledger.opening import KEYWORDS
 from .protocol.clocks import Timestamps
 from .protocol.stop_rules import Account
 
@@ -45,7 +46,7 @@ class BatchSession:
         exposed: bool = False,
     ) -> None:
         text = os.fspath(path)
-        self.address: str = hidden(text) if "://" in text else text
+        self.address: str = hidden(text) if "://" in text or KEYWORDS.match(text) else text
         """The path or the address of the ledger, as it was given: it may hold a password."""
         self.client: AsyncPayments | None = client
         self.exposed: bool = exposed
