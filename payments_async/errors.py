@@ -340,7 +340,9 @@ class APIConnectionError(PaymentsError):
     def __init__(self, message: str, *, kind: str, detail: str = "", **facts: Any) -> None:
         super().__init__(message, **facts)
         self.kind = kind
-        """`dns`, `connect`, `tls`, `pool`, `reset`, `protocol`, `closed` or `timeout`."""
+        """`dns`, `connect`, `tls`, `pool`, `reset`, `protocol`, `closed`, `withheld`, `timeout`
+        or `unexpected`: an exception that is no failure of a connection, such as a stand-in's; the
+        message has its class, file, line and text, and it is the cause unless its text holds a secret."""
         self.detail = detail
         """What went wrong, in words: for a refused certificate its reason and its dates."""
 

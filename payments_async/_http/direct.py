@@ -33,7 +33,7 @@ from payments_async._http.body import read_answer
 from payments_async._http.connections import IdleConnections, abort, check_fresh, receive_less
 from payments_async._http.head import serialize
 from payments_async._http.session import SessionSender, is_patched
-from payments_async._http.types import HTTPRequest, HTTPResponse, withheld
+from payments_async._http.types import HTTPRequest, HTTPResponse, TransportError, withheld
 
 _SMALL: Final = 32 * 1024
 """Bytes that aiohttp reads without pausing the connection."""
@@ -84,7 +84,7 @@ class DirectSender:
         """Take a connection of aiohttp's pool, or open a new one."""
         connector = self._session.connector
         if connector is None or connector.closed:
-            raise RuntimeError("the connections were closed")
+            raise TransportError("connect", "the connections were closed")
         return await connector.connect(_destination(url), [], self._session.timeout)
 
 

@@ -1,7 +1,9 @@
 """Converts aiohttp's exceptions to transport errors, in one place.
 
 An exception of aiohttp may carry the request's headers or its URL, so only its class is kept and, for errors
-of the operating system, the name of their code.
+of the operating system, the name of their code. An exception that is in no rule comes from a program that
+replaces a part of aiohttp (a stand-in, an agent), or is our own fault: it is kept whole, since nothing else
+says what is wrong.
 """
 
 from __future__ import annotations
@@ -10,6 +12,9 @@ import errno
 import socket
 import ssl
 from collections.abc import Mapping
+from pathlib import Path
+from traceback import walk_tb
+from types import TracebackType
 from typing import Final
 
 import aiohttp
@@ -36,19 +41,34 @@ _RESOLVER_CODES: Final[Mapping[int, str]] = {
 }
 
 
-def describe(exc: Exception, *, sent: bool) -> TransportError:
-    """Make the failure to report for an exception, without a link to it.
-
-    An unforeseen exception is a `connect` while nothing was sent and a `reset` afterwards.
-    """
+def describe(exc: Exception) -> TransportError:
+    """Make the failure to report for an exception, without a link to it unless it is unforeseen."""
     if isinstance(exc, TransportError):
         return TransportError(exc.kind, exc.detail)
+    if type(exc) is aiohttp.ClientConnectionError:  # aiohttp's own are subclasses; stand-ins raise the base
+        return _unexpected(exc)
     if isinstance(exc, aiohttp.ClientProxyConnectionError):  # the error of the call names the service
         return TransportError("connect", f"no connection to the proxy {exc.host}:{exc.port} ({_facts(exc)})")
     for classes, kind, words in RULES:
         if isinstance(exc, classes):
             return TransportError(kind, f"{words} ({_facts(exc)})")
-    return TransportError("reset" if sent else "connect", f"the attempt failed ({_facts(exc)})")
+    return _unexpected(exc)
+
+
+def _unexpected(exc: Exception) -> TransportError:
+    """Make the failure of an unforeseen exception. Its frames and what led to it may hold headers."""
+    detail = f"raised at {_innermost(exc.__traceback__)}"
+    exc.__cause__ = exc.__context__ = None
+    return TransportError("unexpected", detail, exc.with_traceback(None))
+
+
+def _innermost(traceback: TracebackType | None) -> str:
+    """The file, with its folder, and the line at which an exception was raised."""
+    frames = list(walk_tb(traceback))
+    if not frames:
+        return "an unknown place"
+    frame, line = frames[-1]
+    return f"{'/'.join(Path(frame.f_code.co_filename).parts[-2:])}:{line}"
 
 
 def _facts(exc: Exception) -> str:

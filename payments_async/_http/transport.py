@@ -244,7 +244,7 @@ def _reported(exc: BaseException, verdict: Verdict, request: HTTPRequest, late: 
         return TransportError("closed", "the client was closed meanwhile")
     if isinstance(exc, CancelledError):
         return TransportError("reset" if request.sent else "connect", "the connections were closed")
-    return describe(exc, sent=request.sent)
+    return describe(exc)
 
 
 _TRANSPORTS: Final[WeakSet[AiohttpTransport]] = WeakSet()

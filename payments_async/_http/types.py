@@ -12,7 +12,17 @@ from typing import Any, Literal, Protocol, SupportsIndex
 import attrs
 
 FailureKind = Literal[
-    "pool", "dns", "connect", "tls", "timeout", "reset", "protocol", "too_large", "closed", "withheld"
+    "pool",
+    "dns",
+    "connect",
+    "tls",
+    "timeout",
+    "reset",
+    "protocol",
+    "too_large",
+    "closed",
+    "withheld",
+    "unexpected",
 ]
 
 
@@ -68,12 +78,17 @@ class HTTPResponse:
 
 
 class TransportError(Exception):
-    """No usable answer came. `request.sent` says whether the request may have been carried out."""
+    """No usable answer came. `request.sent` says whether the request may have been carried out.
 
-    def __init__(self, kind: FailureKind, detail: str) -> None:
+    `original` is the exception behind an `unexpected` failure, without its traceback and its past. Its text
+    is not masked.
+    """
+
+    def __init__(self, kind: FailureKind, detail: str, original: Exception | None = None) -> None:
         super().__init__(f"{kind}: {detail}")
         self.kind: FailureKind = kind
         self.detail = detail
+        self.original = original
 
 
 def withheld() -> TransportError:

@@ -38,7 +38,7 @@ _HINTS: Mapping[int, str] = {
 
 def status_error(call: Call, answer: HTTPResponse, now: datetime) -> APIStatusError:
     """Make the error of an answer that is not 2xx, with the service's message and a hint."""
-    message, errors = _service_words(answer.body, _mask(call.prepared.body if call.prepared else b""))
+    message, errors = _service_words(answer.body, masking(call))
     reference = call.prepared.reference if call.prepared else None
     cls = error_class(answer.status, message=message, reference=reference)
     facts: dict[str, Any] = {}
@@ -148,9 +148,9 @@ def _inside(name: str, key: str) -> str:
     return f"{name}.{key}"[:1000] if name else key
 
 
-def _mask(request: bytes) -> Mask:
-    """Make the function that masks keys, account data and the request's own values in the service's text."""
-    own = _own_pattern(_own_texts(_object(request)))
+def masking(call: Call) -> Mask:
+    """Make the function that masks keys, account data and a request's own values in a text from outside."""
+    own = _own_pattern(_own_texts(_object(call.prepared.body if call.prepared else b"")))
 
     def mask(text: str) -> str:
         # cut again at the end, so that no half of a value stays there; keys first, as they hold digits

@@ -38,6 +38,7 @@ _STEPS: Mapping[str, str] = {
     "protocol": "check that the base URL is the service's",
     "closed": "end all calls before the client's `async with` block ends, or aclose() is called",
     "withheld": "send it only while you may",
+    "unexpected": "correct what raised it: a program that replaces a part of aiohttp, or this package",
 }
 """Advice for each kind of failure."""
 
@@ -130,6 +131,8 @@ class CallHistory:
         assert prepared is not None
         first, ended = prepared.created_at, self._clock()
         tries = ", ".join(attempt.reason for attempt in self.attempts) or "none by this call"
+        if isinstance(cause, APIConnectionError) and cause.kind == "unexpected":
+            tries = f"{tries}; {cause.detail}"
         error = OutcomeUnknown(
             f"{self.call.operation.name}: no definite answer, it may have been carried out "
             f"(attempts: {tries}). Do not send it again under a new key: client.resolve(error) finds out",

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from decimal import Decimal
+from traceback import format_exception_only
 from typing import Any, Final
 
 import attrs
@@ -60,13 +61,25 @@ def read_failure(call: Call, failure: TransportError, *, sent: bool, url: str = 
         return AttemptResult(verdict, failure.kind, error=_oversized(call, failure))
     cls = APITimeoutError if failure.kind == "timeout" else APIConnectionError
     source = f" from {host_and_port(url)}" if url else ""
+    words, original = _explained(call, failure)
     error = cls(
-        f"{call.operation.name}: no answer{source} ({failure.kind}: {failure.detail})",
+        f"{call.operation.name}: no answer{source} ({failure.kind}: {words})",
         kind=failure.kind,
-        detail=failure.detail,
+        detail=words,
         operation=call.operation.name,
     )
+    error.__cause__ = original
     return AttemptResult(verdict, failure.kind, error=error, again=failure.kind not in _FINAL)
+
+
+def _explained(call: Call, failure: TransportError) -> tuple[str, Exception | None]:
+    """The words of a failure, and the exception behind it unless its text had to be masked."""
+    original = failure.original
+    if original is None:
+        return failure.detail, None
+    text = "".join(format_exception_only(original)).strip()
+    masked = error_responses.masking(call)(text)
+    return f"{masked}, {failure.detail}", original if masked == text else None
 
 
 def _oversized(call: Call, failure: TransportError) -> DecodeError:
