@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
@@ -24,6 +25,7 @@ from payments_async.cli._exit_codes import Exit
 from payments_async.cli.sandbox import serve as serving
 from payments_async.sandbox import Sandbox
 from payments_sync import Payments
+from tests.support.strangers import ask_as_stranger, needs_root
 
 COMMAND = [sys.executable, "-m", "payments_async.cli", "sandbox", "--json"]
 PAYOUT: dict[str, Any] = {
@@ -132,6 +134,17 @@ def test_the_profile_reaches_the_service_and_the_inspector_is_where_the_command_
             assert page.status == 200
 
     assert serve(["--profile", "hostile"], look) == Exit.DONE
+
+
+@needs_root
+@pytest.mark.parametrize(("option", "status"), [([], 403), (["--shared"], 200)])
+def test_another_user_reaches_it_if_it_is_shared(serve: Serve, option: list[str], status: int) -> None:
+    def look(about: dict[str, str], client: Payments) -> None:
+        for path in ("/v1/payouts", "/_sandbox/"):
+            key = {"Authorization": f"Bearer {about['api_key']}"}
+            assert ask_as_stranger(urlsplit(about["base_url"]).port or 0, path, headers=key).status == status
+
+    assert serve(option, look) == Exit.DONE
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import socket
@@ -11,6 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 from urllib.error import HTTPError
+from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 import pytest
@@ -18,12 +20,14 @@ from rich.cells import cell_len
 
 from payments_async.cli import main
 from payments_async.cli._exit_codes import Exit
+from payments_async.cli.mcp.control import answer_call, find_sandbox
 from payments_async.cli.webhooks import forward as resending
 from payments_async.cli.webhooks import listener
 from payments_async.cli.webhooks.forward import read_address
 from payments_async.cli.webhooks.payload import HIDDEN, masked, read_delivery
 from payments_async.cli.webhooks.receiver import Receiver
 from payments_async.sandbox import Sandbox, VirtualClock
+from tests.support.strangers import ask_as_stranger, needs_root, nobody_is_known
 
 PERSON = {"first_name": "Ada", "last_name": "Adeyemi", "email": "ada@shop.test"}
 PAYOUT: dict[str, Any] = {
@@ -540,6 +544,36 @@ def test_a_delivery_is_sent_once_more_through_the_control_api(
         monkeypatch.setenv("PAYMENTS_BASE_URL", sandbox.base_url)
         assert main(["webhooks", "resend", "wh_none"]) == Exit.REFUSED
         assert "the sandbox refused" in capsys.readouterr().err
+
+
+def test_where_no_user_is_known_the_key_of_that_sandbox_goes_along_and_no_other(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nobody_is_known(monkeypatch)
+    with Receiver(None, lambda *_: 200) as receiver, Sandbox(clock=VirtualClock.frozen()) as sandbox:
+        create(sandbox, webhook_url=receiver.url)
+        sandbox.wait_for_webhooks()
+        resend = ["webhooks", "resend", sandbox.webhooks[0].id, "--sandbox", sandbox.base_url]
+        monkeypatch.setenv("PAYMENTS_BASE_URL", sandbox.base_url)
+        monkeypatch.setenv("PAYMENTS_API_KEY", sandbox.api_key)
+        assert main(resend) == Exit.DONE
+        assert not answer_call(find_sandbox(None, os.environ), "state", {}, may_write=False).failed
+        for base, key in (("http://127.0.0.1:1/v1", sandbox.api_key), (sandbox.base_url, "sk_test_1")):
+            monkeypatch.setenv("PAYMENTS_BASE_URL", base)
+            monkeypatch.setenv("PAYMENTS_API_KEY", key)
+            assert main(resend) == Exit.REFUSED
+            assert "not known which user" in capsys.readouterr().err
+
+
+@needs_root
+@pytest.mark.parametrize(("option", "status"), [([], 403), (["--shared"], 200)])
+def test_a_listener_takes_what_another_user_sends_if_it_is_shared(
+    option: list[str], status: int, meanwhile: Meanwhile
+) -> None:
+    got: list[int] = []
+    meanwhile(lambda url: got.append(ask_as_stranger(urlsplit(url).port or 0, "/", "POST", body="{}").status))
+    assert main(["webhooks", "listen", *option]) == Exit.DONE
+    assert got == [status]
 
 
 def test_resending_without_a_sandbox_or_a_name_says_so(

@@ -10,7 +10,15 @@ import attrs
 
 from ...errors import ConfigurationError
 from ...models._masking import without_keys
-from ..webhooks.forward import DEFAULT_SANDBOX, MAX_ANSWER, TIMEOUT, ForwardAddress, read_address, send
+from ..webhooks.forward import (
+    DEFAULT_SANDBOX,
+    MAX_ANSWER,
+    TIMEOUT,
+    ForwardAddress,
+    read_address,
+    sandbox_key,
+    send,
+)
 from .tools import ControlRequest, check_lengths, find_tool, request_of
 
 _THIS_MACHINE: Final = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -85,7 +93,9 @@ def _ask(address: ForwardAddress, request: ControlRequest) -> tuple[int, str]:
     target = attrs.evolve(address, path=_CONTROL_API + request.path)
     headers = {"Content-Type": "application/json"} if request.body is not None else {}
     try:
-        status, body = send(request.method, target, request.body, headers, timeout=timeout)
+        status, body = send(
+            request.method, target, request.body, {**headers, **sandbox_key(address)}, timeout=timeout
+        )
     except TimeoutError as failure:
         problem = f"no answer from {address.place} in {timeout:g} s"
         raise ValueError(f"{problem}: {_LOOK if writes else 'the sandbox is busy; ask again'}") from failure

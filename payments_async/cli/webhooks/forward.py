@@ -80,6 +80,17 @@ def send(
         connection.close()
 
 
+def sandbox_key(address: ForwardAddress) -> Mapping[str, str]:
+    """The header with the environment's sandbox key, if PAYMENTS_BASE_URL names this address.
+
+    A sandbox asks for it where the machine does not say which user a connection is from.
+    """
+    base, key = os.environ.get("PAYMENTS_BASE_URL", ""), os.environ.get("PAYMENTS_API_KEY", "")
+    is_its = f"//{address.place}/" in f"{base}/" and _KEY.fullmatch(key)
+    return {"Authorization": f"Bearer {key}"} if is_its else {}
+
+
+_KEY: Final = re.compile(r"sk_sandbox_[A-Za-z0-9_-]+", re.ASCII)
 DEFAULT_SANDBOX: Final = "http://127.0.0.1:7788"
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 
@@ -94,7 +105,8 @@ def resend(webhook_id: str, sandbox: str | None, *, as_json: bool) -> Exit:
     path = f"/_sandbox/api/webhooks/{webhook_id}/resend"
     address = read_address(f"{parts.scheme}://{parts.netloc}{path}", named, DEFAULT_SANDBOX)
     try:
-        status, body = send("POST", address, b"{}", {"Content-Type": "application/json"})
+        headers = {"Content-Type": "application/json", **sandbox_key(address)}
+        status, body = send("POST", address, b"{}", headers)
     except OSError as failure:
         problem = (
             f"no sandbox answers at {parts.netloc}: {failure.strerror or failure}; start one with "
