@@ -22,6 +22,7 @@ OTHERS = [version for version in ("3.11", "3.12", "3.13", "3.14") if version != 
 CODE = ["payments_async", "payments_sync", "tests", "benchmarks", "examples", "tools", *glob.glob("*.py")]
 CI = os.environ.get("CI") == "true"
 DJANGO = os.path.join("examples", "frameworks", "django_shop")
+FORK = "aioresponses-ng==0.8.2"
 LINTERS = ["@stoplight/spectral-cli@6.16.3", "@redocly/cli@2.77.0"]  # of OpenAPI; they run on node
 
 
@@ -221,9 +222,18 @@ def tracers(session: nox.Session) -> None:
 
 @nox.session(python=RUNNING)
 def standins(session: nox.Session) -> None:
-    """What stands in for a service in tests, or records it, works as with plain aiohttp."""
+    """What stands in for a service in tests, or records it, works as with plain aiohttp.
+
+    Tests as users write them run with aioresponses and with its fork, which has the same module's name.
+    """
     sync(session, "tests")
     session.run("pytest", "--verbose", "tests/client/test_standins.py", *session.posargs)
+    fork = os.path.join(session.create_tmp(), "fork")
+    into = ["uv", "pip", "install", "--quiet", "--no-deps", f"--target={fork}"]
+    session.run_install(*into, f"--python={session.virtualenv.location}", FORK)
+    for path in ("", fork):
+        plain = ["pytest", "--verbose", "--config-file=tests/standins/pytest.ini"]
+        session.run(*plain, "tests/standins/plain_aioresponses.py", env={"PYTHONPATH": path})
 
 
 @nox.session(python=RUNNING)

@@ -7,3 +7,4 @@ from payments_async.testing import MoneyFault as MoneyFault
 from payments_async.testing import SandboxClock as SandboxClock
 from payments_async.testing import SandboxTenant as SandboxTenant
 from payments_async.testing import SkippingRuntime as SkippingRuntime
+from payments_async.testing import adapt_aioresponses as adapt_aioresponses

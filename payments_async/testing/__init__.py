@@ -16,6 +16,7 @@ A module imports only from those before it:
     _skipping_clock         a runtime whose waits move the sandbox's clock instead of taking time
     _in_process_transport   a transport without a network
     _verdicts               the checks at the end of a test; hides this package's frames in failures
+    _aioresponses           lets aioresponses answer on the newest aiohttp
     _plugin                 the fixtures; imports pytest and nothing else until one is used
 
 Public names are loaded when they are first used.
@@ -27,6 +28,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ._aioresponses import adapt_aioresponses as adapt_aioresponses
     from ._in_process_transport import IN_PROCESS as IN_PROCESS
     from ._in_process_transport import InProcessTransport as InProcessTransport
     from ._money_ledger import MoneyFault as MoneyFault
@@ -41,6 +43,7 @@ _HOMES = {
     "SandboxClock": "_tenant",
     "SandboxTenant": "_tenant",
     "SkippingRuntime": "_skipping_clock",
+    "adapt_aioresponses": "_aioresponses",
 }
 
 __all__ = [
@@ -50,6 +53,7 @@ __all__ = [
     "SandboxClock",
     "SandboxTenant",
     "SkippingRuntime",
+    "adapt_aioresponses",
 ]
 
 

@@ -24,8 +24,19 @@ _TENANT = pytest.StashKey[Any]()
 _FAILED = pytest.StashKey[bool]()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Register the option of the configuration file."""
+    parser.addini(
+        "payments_aioresponses", "let aioresponses answer on the newest aiohttp", type="bool", default=True
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker."""
+    """Register the marker, and adapt aioresponses when it is imported."""
+    if config.getini("payments_aioresponses"):
+        from ._aioresponses import adapt_when_imported
+
+        config.add_cleanup(adapt_when_imported())
     config.addinivalue_line(
         "markers", "payments_allow(*rules): the test breaks these rules of the money ledger on purpose"
     )

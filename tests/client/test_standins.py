@@ -1,6 +1,7 @@
 """What stands in for a service in tests, or records it, works as it does with plain aiohttp.
 
-`nox -s standins` shows them. The recipe that keeps keys out of cassettes is in docs/testing.md.
+`nox -s standins` shows them; aioresponses is in tests/standins. The recipe that keeps keys out of
+cassettes is in docs/testing.md.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import aiohttp
 
 from payments_async.sandbox import Sandbox
 from tests.conftest import KEY
-from tests.http.test_responses import Response
 from tests.support.creations import create
 
 Connect = Callable[..., Any]
@@ -32,15 +32,6 @@ async def plain(base_url: str) -> Any:
         session.get(f"{base_url}/payouts", headers=headers) as found,
     ):
         return found.status, await found.json()
-
-
-async def test_aioresponses(connect: Connect) -> None:
-    from aioresponses import aioresponses
-
-    with aioresponses() as service:
-        service.get(f"{URL}/payouts", payload=EMPTY, repeat=True, response_class=Response)
-        assert await plain(URL) == (200, EMPTY)
-        assert list(await connect(base_url=URL).payouts.list()) == []
 
 
 async def test_aiointercept(connect: Connect) -> None:

@@ -8,28 +8,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from aiohttp import ClientConnectorError, ClientResponse, ServerDisconnectedError
-from aiohttp.abc import AbstractStreamWriter
+from aiohttp import ClientConnectorError, ServerDisconnectedError
 from aiohttp.client_reqrep import ConnectionKey
 from aioresponses import aioresponses
 
 from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import TransportError
+from payments_async.testing import adapt_aioresponses
 from tests.http.requests import make_request
 
 URL = "https://api.example.com/v1/payouts"
 
 
-class Response(ClientResponse):
-    """aioresponses does not know the newest parameter of aiohttp's responses."""
-
-    def __init__(self, *args: object, **options: object) -> None:
-        options.setdefault("stream_writer", AbstractStreamWriter)
-        super().__init__(*args, **options)  # type: ignore[arg-type] # a pass-through
-
-
 @pytest.fixture
 def service() -> Iterator[aioresponses]:
+    adapt_aioresponses()
     with aioresponses() as mocked:
         yield mocked
 
@@ -38,14 +31,14 @@ def service() -> Iterator[aioresponses]:
 async def test_every_status_is_an_answer(
     status: int, service: aioresponses, transport: AiohttpTransport
 ) -> None:
-    service.post(URL, status=status, body=b'{"message":"m"}', response_class=Response)
+    service.post(URL, status=status, body=b'{"message":"m"}')
     answer = await transport.send(make_request(URL))
     assert (answer.status, answer.body) == (status, b'{"message":"m"}')
     await transport.aclose()
 
 
 async def test_headers_compare_without_case(service: aioresponses, transport: AiohttpTransport) -> None:
-    service.post(URL, headers={"Retry-After": "7", "x-request-id": "r"}, response_class=Response)
+    service.post(URL, headers={"Retry-After": "7", "x-request-id": "r"})
     answer = await transport.send(make_request(URL))
     assert (answer.headers["retry-after"], answer.headers["X-Request-Id"]) == ("7", "r")
     assert "Absent" not in answer.headers
@@ -53,7 +46,7 @@ async def test_headers_compare_without_case(service: aioresponses, transport: Ai
 
 
 async def test_an_answer_does_not_show_its_body(service: aioresponses, transport: AiohttpTransport) -> None:
-    service.post(URL, body=b"account 123456", response_class=Response)
+    service.post(URL, body=b"account 123456")
     answer = await transport.send(make_request(URL))
     assert "123456" not in repr(answer)
     await transport.aclose()

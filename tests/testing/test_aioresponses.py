@@ -1,0 +1,67 @@
+"""aioresponses answers on the newest aiohttp: the adaptor, and the plugin that applies it."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from payments_async.testing import adapt_aioresponses
+from payments_async.testing._aioresponses import AdaptingFinder
+
+OWN = ("-p", "payments_async.testing._plugin", "-p", "no:cacheprovider", "-W", "error")
+PLAIN = Path(__file__).parents[1] / "standins" / "plain_aioresponses.py"
+
+
+@pytest.fixture(autouse=True)
+def _unadapted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """aioresponses as it is installed, not imported yet; and no plugin that is not named."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "aioresponses"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester) -> Callable[..., pytest.RunResult]:
+    """Runs the tests that users write, in this process; `early` imports aioresponses before the plugin."""
+
+    def run(ini: str = "", *, early: bool = False) -> pytest.RunResult:
+        if early:
+            importlib.import_module("aioresponses")
+        lines = ["[pytest]", "asyncio_mode = auto", "asyncio_default_fixture_loop_scope = function", ini]
+        pytester.makeini("\n".join(lines))
+        pytester.makepyfile(PLAIN.read_text(encoding="utf-8"))
+        return pytester.runpytest_inprocess(*OWN, "-p", "pytest_asyncio.plugin", "-k", "answer or callback")
+
+    return run
+
+
+@pytest.mark.parametrize("early", [False, True], ids=["imported by the test", "imported before the plugin"])
+def test_tests_of_users_need_no_shim(run: Callable[..., pytest.RunResult], early: bool) -> None:
+    run(early=early).assert_outcomes(passed=2, deselected=7)
+
+
+def test_the_option_turns_it_off(run: Callable[..., pytest.RunResult]) -> None:
+    run("payments_aioresponses = false").assert_outcomes(failed=2, deselected=7)
+
+
+def test_the_hook_is_there_for_one_run_alone(run: Callable[..., pytest.RunResult]) -> None:
+    run()
+    assert not any(isinstance(finder, AdaptingFinder) for finder in sys.meta_path)
+
+
+def test_an_aioresponses_that_can_answer_is_left_as_it_is() -> None:
+    core: Any = importlib.import_module("aioresponses.core")
+    adapt_aioresponses()
+    adapted = core.ClientResponse
+    adapt_aioresponses()
+    assert core.ClientResponse is adapted
+
+
+def test_the_hook_finds_nothing_where_aioresponses_is_not() -> None:
+    finder = AdaptingFinder()
+    assert [finder.find_spec(name, []) for name in ("aioresponses.core", "json")] == [None, None]
