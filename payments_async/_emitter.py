@@ -6,6 +6,8 @@ Imports no other event: most programs make none.
 from __future__ import annotations
 
 import logging
+import sys
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
@@ -18,6 +20,20 @@ LONG: Final = 10.0
 """Seconds: a limiter that is closed for so long is logged at WARNING."""
 
 logger = logging.getLogger("payments")
+_OURS: Final = frozenset({"payments_async", "payments_sync"})
+
+
+def warn_caller(text: str) -> None:
+    """Issue a RuntimeWarning that points at the code that called this package."""
+    warnings.warn(text, RuntimeWarning, stacklevel=_outside())
+
+
+def _outside() -> int:
+    """The stack level, from the caller, of the first frame outside our packages."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _OURS:
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 @attrs.frozen(eq=False, repr=False)

@@ -24,7 +24,7 @@ from ._request.pipeline import Pipeline
 from ._request.resolve import OutcomeResolver, refuse_settled
 from ._request.settings import Settings, altered, check_numbers, check_parts, settle, variables, verifies
 from ._runtime import SESSION, SYSTEM, Runtime
-from ._signatures import named_arguments, on_class
+from ._signatures import explains_absent, named_arguments, on_class
 from .arguments import WriteOptions
 from .errors import (
     APIConnectionError,
@@ -60,6 +60,7 @@ _AWAY: Final = (APIConnectionError, DeadlineExceeded, LimitReached, RateLimitedE
 """Errors of a service that is away for a while. Any other one has to be corrected by a person."""
 
 
+@explains_absent
 @named_arguments
 class AsyncPayments:
     """Collects payments and sends payouts.

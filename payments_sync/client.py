@@ -12,7 +12,7 @@ from payments_async._http.types import Transport
 from payments_async._rate_limit.limits import LimitClass, LimitSnapshot, RateLimits
 from payments_async._request.auth import hidden
 from payments_async._runtime import Runtime
-from payments_async._signatures import named_arguments, on_class
+from payments_async._signatures import explains_absent, named_arguments, on_class
 from payments_async.arguments import WriteOptions
 from payments_async.client import AsyncPayments
 from payments_async.errors import OutcomeUnknown
@@ -28,6 +28,7 @@ from .resources.payouts import Payouts
 R = TypeVar("R")
 
 
+@explains_absent
 @named_arguments
 class Payments:
     """Collects payments and sends payouts.

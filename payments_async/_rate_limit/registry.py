@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
-import warnings
 import weakref
 from collections.abc import Callable
 from typing import Final
 
 import attrs
 
+from .._emitter import warn_caller
 from .._http.addresses import normal
 from .._http.types import Secret
 from .._runtime import SYSTEM, Runtime
@@ -32,8 +31,6 @@ NO_SHARE: Final = (
 
 _Place = tuple[str, str]
 """A normalised address and a key's fingerprint."""
-
-_OURS: Final = frozenset({"payments_async", "payments_sync"})
 
 
 @attrs.frozen(kw_only=True)
@@ -90,10 +87,8 @@ class LimiterRegistry:
             self._kept[place] = limiter
             self._share(limiter, limits, store)
         if limits is not None and limiter.agree(limits):
-            warnings.warn(
-                "clients of one key ask for different rate limits; the lower figure of each class holds",
-                RuntimeWarning,
-                stacklevel=_outside(),
+            warn_caller(
+                "clients of one key ask for different rate limits; the lower figure of each class holds"
             )
         return limiter
 
@@ -147,14 +142,6 @@ def _check_shared(limits: RateLimits) -> None:
             raise ConfigurationError(
                 f"a limit store shares limits from {LEAST} requests a minute up, not {limit} ({kind})"
             )
-
-
-def _outside() -> int:
-    """The stack level, from the caller, of the first frame outside our packages."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _OURS:
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 _registries: weakref.WeakSet[LimiterRegistry] = weakref.WeakSet()

@@ -31,9 +31,14 @@ _HINTS: Mapping[int, str] = {
     401: "the key was refused: check it, or rotate it in the dashboard",
     403: "this machine's address is not on the key's allowlist: add it in the dashboard",
     404: "no such record: check the id, the environment and the base URL",
-    422: "correct the fields and send it again under a new idempotency key",
+    422: "correct the fields",
     428: "the idempotency key was refused: give another one, or none",
 }
+_CREATION_HINTS: Mapping[int, str] = {
+    404: "no such path or record: check the base URL, what stands before the service, and ids in the path",
+    422: "correct the fields and send it again under a new idempotency key",
+}
+"""What answers a creation may be a proxy, and only a write has an idempotency key."""
 
 
 def status_error(call: Call, answer: HTTPResponse, now: datetime) -> APIStatusError:
@@ -46,7 +51,7 @@ def status_error(call: Call, answer: HTTPResponse, now: datetime) -> APIStatusEr
         limits = ResponseInfo(answer.status, answer.headers, ()).rate_limit
         facts = {"limit": limits.limit, "remaining": limits.remaining}
         facts["retry_after"] = retry_after(answer.headers, now)
-    parts = [f"HTTP {answer.status}", message, _joined(errors), _hint(cls, answer.status, facts)]
+    parts = [f"HTTP {answer.status}", message, _joined(errors), _hint(call, cls, answer.status, facts)]
     return cls(
         f"{call.operation.name}: " + "; ".join(part.removesuffix(".") for part in parts if part),
         status=answer.status,
@@ -81,7 +86,7 @@ def is_mistaken(retry_after: float | None) -> bool:
     return retry_after is not None and retry_after > LONGEST_CLOSURE
 
 
-def _hint(cls: type[APIStatusError], status: int, facts: Mapping[str, Any]) -> str | None:
+def _hint(call: Call, cls: type[APIStatusError], status: int, facts: Mapping[str, Any]) -> str | None:
     """The advice at the end of the message."""
     if cls is DuplicateReference:
         return "a payout has this reference: client.payouts.find(reference) shows it"
@@ -89,7 +94,7 @@ def _hint(cls: type[APIStatusError], status: int, facts: Mapping[str, Any]) -> s
         seconds = facts["retry_after"]
         believed = seconds is not None and not is_mistaken(seconds)
         return "over the rate limit: wait" + (f" {seconds:g} s" if believed else "")
-    return _HINTS.get(status)
+    return (_CREATION_HINTS.get(status) if call.operation.creates else None) or _HINTS.get(status)
 
 
 def _effect(call: Call, status: int, cls: type[APIStatusError]) -> Effect:

@@ -13,9 +13,11 @@ from typing import Any, Final, Generic, Self, TypeVar
 import attrs
 
 from .. import _assumptions
+from .._emitter import warn_caller
 from .._validation import rules
 from ..errors import SearchIncomplete, UnprocessableError
-from ..models import Page, PaymentIntent, Payout
+from ..models import Page, PaymentIntent, PaymentIntentStatus, Payout, PayoutStatus
+from ..models.statuses import words_of
 from ..params.operations import INTENTS_LIST, PAYOUTS_LIST, Operation
 from .pipeline import Pipeline
 from .prepare import READ_OPTIONS, Errors, count, reading, refuse_unknown, split
@@ -32,14 +34,20 @@ class RecordList(Generic[R]):
 
     operation: Operation[R]
     names: Mapping[str, str]
+    statuses: frozenset[str]
+    """The statuses that have a name here. Others are sent as they are: the service may know more."""
 
     def named(self, name: str) -> Self:
         """The same list with the name of another method, for errors."""
         return attrs.evolve(self, operation=attrs.evolve(self.operation, name=name))
 
 
-PAYOUTS: Final[RecordList[Payout]] = RecordList(PAYOUTS_LIST, _assumptions.PAYOUT_FILTERS)
-PAYMENT_INTENTS: Final[RecordList[PaymentIntent]] = RecordList(INTENTS_LIST, _assumptions.INTENT_FILTERS)
+PAYOUTS: Final[RecordList[Payout]] = RecordList(
+    PAYOUTS_LIST, _assumptions.PAYOUT_FILTERS, words_of(PayoutStatus)
+)
+PAYMENT_INTENTS: Final[RecordList[PaymentIntent]] = RecordList(
+    INTENTS_LIST, _assumptions.INTENT_FILTERS, words_of(PaymentIntentStatus)
+)
 
 
 async def read_page(pipeline: Pipeline, records: RecordList[R], arguments: Mapping[str, Any]) -> Page[R]:
@@ -48,8 +56,17 @@ async def read_page(pipeline: Pipeline, records: RecordList[R], arguments: Mappi
     given, options = split(arguments, READ_OPTIONS)
     query, errors = filters(records.names, given)
     call = reading(records.operation, options, query=query, errors=errors)
+    _warn_of_status(records, given.get("status"))
     page: Page[R] = await pipeline.run(call)
     return page
+
+
+def _warn_of_status(records: RecordList[Any], status: object) -> None:
+    """Warn of a status that nobody has named: the list may be empty for a slip of the pen."""
+    if isinstance(status, str) and status not in records.statuses:
+        word = repr(status) if rules.is_identifier(f"{status}0") else rules.described(status)
+        known = ", ".join(sorted(records.statuses))
+        warn_caller(f"{records.operation.name}: status {word} is none of the known ones ({known})")
 
 
 class ListPosition:

@@ -15,6 +15,7 @@ import attrs
 
 from .._attrs import maker
 from .._codec import encode
+from .._emitter import warn_caller
 from .._validation import rules, tables
 from ..errors import InvalidRequest
 from ..models import Record
@@ -188,11 +189,14 @@ def prepare(
 
     Raises InvalidRequest with every fault at once; nothing is sent.
     """
-    errors = tables.check(request, now=now) if isinstance(request, Params) else {}
+    checked = None if not isinstance(request, Params) or tables.is_clear(request) else request
+    errors = {} if checked is None else tables.faults(checked, now=now)
     if options:
         errors |= _write_problems(options)
     if errors:
         raise InvalidRequest(errors, operation=operation.name)
+    for doubt in () if checked is None else tables.doubts(checked):
+        warn_caller(f"{operation.name}: {doubt}")
     own_key, extra, query, headers = map(options.get, _WRITTEN) if options else _NOTHING
     path = path or operation.path
     return _prepared(

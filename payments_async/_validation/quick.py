@@ -76,7 +76,13 @@ def _is_instrument(value: Any) -> bool:
         and ((text := value.memo_tag) is None or (text.__class__ is str and text.isascii()))
         and (
             (text := value.country) is None
-            or (text.__class__ is str and len(text) == 2 and text.isascii() and text.isalpha())
+            or (
+                text.__class__ is str
+                and len(text) == 2
+                and text.isascii()
+                and text.isupper()
+                and text.isalpha()
+            )
         )
     )
 
@@ -90,7 +96,13 @@ def _is_customer(value: Any) -> bool:
         )
         and (
             (text := value.country) is None
-            or (text.__class__ is str and len(text) == 2 and text.isascii() and text.isalpha())
+            or (
+                text.__class__ is str
+                and len(text) == 2
+                and text.isascii()
+                and text.isupper()
+                and text.isalpha()
+            )
         )
     )
 

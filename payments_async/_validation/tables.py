@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
+from typing import Any
 
 import attrs
 
@@ -21,6 +22,7 @@ from .rules import (
     currency,
     customer,
     is_empty,
+    is_nothing,
     json_object,
     kind,
     metadata,
@@ -108,9 +110,12 @@ _NOTHING: frozenset[str] = frozenset()
 
 def check(request: params.Params, *, now: datetime) -> Errors:
     """Find every fault of a request, with nested objects, by dotted field name (Endpoints)."""
-    if type(request) is params.PayoutRequest and is_in_order(request):
-        return {}
-    return faults(request, now=now)
+    return {} if is_clear(request) else faults(request, now=now)
+
+
+def is_clear(request: params.Params) -> bool:
+    """Return whether a request has neither faults nor doubts, by the quick check alone."""
+    return type(request) is params.PayoutRequest and is_in_order(request)
 
 
 def faults(request: params.Params, *, now: datetime) -> Errors:
@@ -119,11 +124,37 @@ def faults(request: params.Params, *, now: datetime) -> Errors:
         return {"request": [_foreign(request)]}
     errors: Errors = {}
     _check_into(errors, request, "")
+    for name, code in _countries(request, ""):  # those in mappings were not checked yet
+        if name not in errors and not is_nothing(code) and (problem := country(code)):
+            errors[name] = [problem]
     if isinstance(request, params.PaymentFields) and "entity_created_at" not in errors:
         created = request.entity_created_at
         if isinstance(created, datetime) and created > now:
             errors["entity_created_at"] = ["must not be in the future"]
     return errors
+
+
+def doubts(request: params.Params) -> list[str]:
+    """Find what is allowed and probably a slip: country codes that are not in capitals."""
+    found = _countries(request, "")
+    return [
+        f"{name} is a country code in lower case" for name, code in found if code and code != code.upper()
+    ]
+
+
+def _countries(request: params.Params, prefix: str) -> Iterator[tuple[str, Any]]:
+    """List a request's country codes by dotted field name, in mappings where the interface names them."""
+    for name, rule in RULES[type(request)].items():
+        value = getattr(request, name)
+        if rule is country:
+            yield prefix + name, value
+        elif isinstance(rule, Nested) and type(value) is rule.cls:
+            yield from _countries(value, f"{prefix}{name}.")
+        elif isinstance(rule, Nested) and isinstance(value, Mapping) and rule.cls in _CODES:
+            yield f"{prefix}{name}.{_CODES[rule.cls]}", value.get(_CODES[rule.cls])
+
+
+_CODES: Mapping[type, str] = {params.CustomerInput: "country", params.CheckoutRestriction: "country_code"}
 
 
 def _foreign(request: object) -> str:

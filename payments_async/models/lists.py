@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 import attrs
 
@@ -90,6 +90,11 @@ class Page(ValueMixin, Generic[T_co]):
 
     def __iter__(self) -> Iterator[T_co]:
         return iter(self.items)
+
+    def __aiter__(self) -> NoReturn:
+        raise TypeError(
+            "a page is in memory: for record in page; for all pages: async for record in iterate(...)"
+        )
 
     def __len__(self) -> int:
         return len(self.items)

@@ -54,6 +54,14 @@ class PayoutStatus:
     FINAL: Final = _assumptions.FINAL_PAYOUT_STATUSES
 
 
+def words_of(names: type) -> frozenset[str]:
+    """The statuses that a class of this module names."""
+    return frozenset(word for word in vars(names).values() if isinstance(word, str)) - {
+        names.__module__,
+        names.__doc__,
+    }
+
+
 class PayoutEnd(StrEnum):
     """The final status of a payout, if its status and its timestamps agree."""
 

@@ -25,18 +25,28 @@ class Params(ValueMixin):
 Money = Decimal | int | str
 """Major units, exact: `Decimal("10.10")`, `50`, `"10.10"`. A float is refused: it is not exact."""
 
+_MOST_ZEROS = 40
+"""More than any amount of money ends with: such a number is left for the validation."""
 _DECIMAL_SIGNS = frozenset("0123456789.+-eE")
 
 
 def decimal_if_readable(value: Any) -> Any:
-    """Convert an int or plain decimal text to a Decimal; leave anything else for the validation."""
+    """Convert an int or plain decimal text to a Decimal; leave anything else for the validation.
+
+    An exponent is written out, as not every JSON reader takes `1.5E+3` for an amount.
+    """
     if value.__class__ is Decimal:
-        return value
+        return value if "E" not in str(value) else _written_out(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return Decimal(value)
     if isinstance(value, str) and value.isascii() and len(value) <= 100 and _DECIMAL_SIGNS.issuperset(value):
         try:
-            return Decimal(value)
+            return _written_out(Decimal(value))
         except ArithmeticError:
             return value
     return value
+
+
+def _written_out(value: Decimal) -> Decimal:
+    exponent = value.as_tuple().exponent
+    return Decimal(f"{value:f}") if isinstance(exponent, int) and 0 < exponent <= _MOST_ZEROS else value

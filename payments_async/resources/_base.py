@@ -231,6 +231,8 @@ class _PageCall(Coroutine[Any, Any, R]):
             "list() reads one page, and is awaited; for all records: async for record in iterate(...)"
         )
 
+    __iter__ = __aiter__
+
 
 def awaited_page(method: F) -> F:
     """Decorate `list`: `async for` over what it returns, a slip for `iterate`, is refused with that name."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Unpack
 
 from .. import arguments, models, params
-from .._signatures import named_arguments
+from .._signatures import explains_absent, named_arguments
 from ..params import PreparedRequest
 from ..params.operations import CHECKOUTS_CREATE, CHECKOUTS_RETRIEVE
 from ._base import Resource
 
 
+@explains_absent
 @named_arguments
 class AsyncCheckouts(Resource):
     """`client.checkouts`."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Unpack
 
 from .. import arguments, models
-from .._signatures import named_arguments
+from .._signatures import explains_absent, named_arguments
 from ..params.operations import METHODS_STATUS
 from ._base import Resource
 
 
+@explains_absent
 @named_arguments
 class AsyncMethods(Resource):
     """`client.methods`."""

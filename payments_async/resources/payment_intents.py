@@ -7,7 +7,7 @@ from typing import Unpack
 
 from .. import arguments, models, params
 from .._request.pages import PAYMENT_INTENTS
-from .._signatures import named_arguments
+from .._signatures import explains_absent, named_arguments
 from ..params import PreparedRequest
 from ..params.operations import (
     INTENTS_CREATE,
@@ -19,6 +19,7 @@ from ..params.operations import (
 from ._base import Resource, awaited_page
 
 
+@explains_absent
 @named_arguments
 class AsyncPaymentIntents(Resource):
     """`client.payment_intents`."""

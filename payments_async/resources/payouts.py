@@ -10,7 +10,7 @@ import attrs
 from .. import arguments, models
 from .._request import prepare as _calls
 from .._request.pages import PAYOUTS, ListPosition
-from .._signatures import named_arguments
+from .._signatures import explains_absent, named_arguments
 from ..errors import InvalidRequest
 from ..params import PayoutRequest, PreparedRequest
 from ..params.operations import PAYOUTS_CREATE, PAYOUTS_INSPECT, PAYOUTS_SYNC
@@ -20,6 +20,7 @@ _FIND = PAYOUTS.named("payouts.find")
 _SEARCH_OPTIONS = frozenset(arguments.Search.__annotations__)
 
 
+@explains_absent
 @named_arguments
 class AsyncPayouts(Resource):
     """`client.payouts`."""

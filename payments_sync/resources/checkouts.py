@@ -6,13 +6,14 @@ from __future__ import annotations
 from typing import Unpack
 
 from payments_async import arguments, models
-from payments_async._signatures import named_arguments
+from payments_async._signatures import explains_absent, named_arguments
 from payments_async.params import PreparedRequest
 from payments_async.resources.checkouts import AsyncCheckouts
 
 from .._event_loop import Bridge
 
 
+@explains_absent
 @named_arguments
 class Checkouts:
     """`client.checkouts`."""

@@ -6,12 +6,13 @@ from __future__ import annotations
 from typing import Unpack
 
 from payments_async import arguments, models
-from payments_async._signatures import named_arguments
+from payments_async._signatures import explains_absent, named_arguments
 from payments_async.resources.methods import AsyncMethods
 
 from .._event_loop import Bridge
 
 
+@explains_absent
 @named_arguments
 class Methods:
     """`client.methods`."""

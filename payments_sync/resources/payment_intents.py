@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from typing import Unpack
 
 from payments_async import arguments, models
-from payments_async._signatures import named_arguments
+from payments_async._signatures import explains_absent, named_arguments
 from payments_async.params import PreparedRequest
 from payments_async.resources.payment_intents import AsyncPaymentIntents
 
 from .._event_loop import Bridge
 
 
+@explains_absent
 @named_arguments
 class PaymentIntents:
     """`client.payment_intents`."""

@@ -175,8 +175,8 @@ async def test_a_redirect_is_an_error_and_sends_nothing_elsewhere(connect: Conne
     [
         pytest.param(401, "rotate", marks=pytest.mark.fact("error.401")),
         pytest.param(403, "allowlist", marks=pytest.mark.fact("error.403")),
-        pytest.param(404, "check the id", marks=pytest.mark.fact("error.404")),
         pytest.param(422, "new idempotency key", marks=pytest.mark.fact("error.422")),
+        pytest.param(404, "no such path or record: check the base URL", marks=pytest.mark.fact("error.404")),
         pytest.param(429, "over the rate limit: wait", marks=pytest.mark.fact("error.429")),
     ],
 )
@@ -189,6 +189,17 @@ async def test_a_refusal_says_what_to_do_about_it(connect: Connect, status: int,
     assert "; No" in text  # the sentence of the service, without its full stop
     assert "amount: too small" in text
     assert caught.value.message == "No."
+
+
+@pytest.mark.parametrize(
+    ("status", "hint"), [(404, "no such record: check the id"), (422, "correct the fields")]
+)
+async def test_the_refusal_of_a_read_speaks_of_no_idempotency_key(
+    connect: Connect, status: int, hint: str
+) -> None:
+    with pytest.raises(APIStatusError, match=hint) as caught:
+        await call(connect, "payouts.list", BODY, status)
+    assert "idempotency" not in str(caught.value)
 
 
 @pytest.mark.fact("error.429.header-limit", "error.429.header-remaining", "error.429.header-retry-after")

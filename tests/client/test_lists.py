@@ -250,6 +250,31 @@ async def test_async_for_over_a_page_that_was_not_awaited_names_iterate(
 
 
 @pytest.mark.parametrize("surface", ["async"], indirect=True)
+@pytest.mark.parametrize("resource", LISTS)
+async def test_the_other_slips_with_a_page_name_iterate_too(
+    connect: Callable[..., Any], resource: str
+) -> None:
+    client = connect(transport=ScriptedTransport(page("x_1")))
+    with pytest.raises(TypeError, match=r"async for record in iterate\("):
+        list(getattr(client, resource).list())
+    with pytest.raises(TypeError, match=r"for record in page; for all pages: async for record in iterate\("):
+        async for _ in await getattr(client, resource).list():
+            raise AssertionError("a page is no asynchronous iterable")
+
+
+@pytest.mark.parametrize("word", ["complete", "COMPLETED", "+233200000001"])
+@pytest.mark.parametrize("resource", LISTS)
+async def test_a_status_that_nobody_has_named_is_sent_with_a_warning(
+    connect: Callable[..., Any], resource: str, word: str
+) -> None:
+    transport = ScriptedTransport(page())
+    with pytest.warns(RuntimeWarning, match="is none of the known ones .*completed") as caught:
+        assert len(await getattr(connect(transport=transport), resource).list(status=word)) == 0
+    assert ("+233200000001" in str(caught[0].message)) is False
+    assert "status=" in transport.requests[0].url
+
+
+@pytest.mark.parametrize("surface", ["async"], indirect=True)
 async def test_the_reading_of_a_page_in_a_task_can_be_cancelled(connect: Callable[..., Any]) -> None:
     sent = asyncio.Event()
 

@@ -46,13 +46,17 @@ async def test_an_amount_arrives_digit_for_digit(
 
 
 @pytest.mark.parametrize("resource", SMALLEST)
-@pytest.mark.parametrize("given", [Decimal("1E+2"), "1e2"], ids=str)
-async def test_an_exponent_is_the_number_it_stands_for(
-    connect: Callable[..., Any], watched: WatchedSandbox, resource: str, given: Any
+@pytest.mark.parametrize(
+    ("given", "digits"),
+    [(Decimal("1E+2"), "100"), ("1e2", "100"), ("1.5e3", "1500"), (Decimal("1.50E+3"), "1500")],
+    ids=str,
+)
+async def test_an_exponent_is_written_out(
+    connect: Callable[..., Any], watched: WatchedSandbox, resource: str, given: Any, digits: str
 ) -> None:
     record = await create(connect(watched), resource, amount=given)
-    assert watched.body["amount"] == 100
-    assert getattr(record, "payment", record).amount.value == 100
+    assert b'"amount":' + digits.encode() + b"," in watched.arrived[-1].body
+    assert getattr(record, "payment", record).amount.value == Decimal(digits)
 
 
 @pytest.mark.fact("request.payment.currency.iso-4217")

@@ -30,7 +30,7 @@ async def test_extra_query_adds_parameters_and_replaces_them(
     connect: Callable[..., Any], watched: WatchedSandbox, resource: str
 ) -> None:
     extra = {"sort": "é & =", "many": ["a", "b"], "deep": True, "none": None, "status": "theirs"}
-    await getattr(connect(watched), resource).list(status="ours", extra_query=extra)
+    await getattr(connect(watched), resource).list(status="completed", extra_query=extra)
     assert watched.arrived[-1].query == "status=theirs&sort=%C3%A9+%26+%3D&many=a&many=b&deep=true"
 
 

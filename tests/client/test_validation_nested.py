@@ -69,6 +69,39 @@ async def test_a_customers_country_has_two_letters(connect: Callable[..., Any], 
     assert list(told) == ["customer.country"]
 
 
+@pytest.mark.parametrize("code", ["Ghana", "GHA", "G1", 12])
+@pytest.mark.parametrize(
+    ("resource", "field", "name"),
+    [("payouts", "customer", "country"), ("checkouts", "restriction", "country_code")],
+)
+async def test_a_country_code_in_a_mapping_has_two_letters(
+    connect: Callable[..., Any], resource: str, field: str, name: str, code: Any
+) -> None:
+    told = await faults(connect, resource, **{field: {name: code}})
+    ((rule),) = told[f"{field}.{name}"]
+    assert rule.startswith("must be a two-letter country code, not ")
+    assert list(told) == [f"{field}.{name}"]
+
+
+@pytest.mark.parametrize(
+    ("resource", "field", "given", "name"),
+    [
+        ("payouts", "customer", CustomerInput(country="gh"), "customer.country"),
+        ("checkouts", "customer", {"country": "Gh"}, "customer.country"),
+        ("payouts", "instrument", Instrument.phone("+233200000001", "gh"), "instrument.country"),
+        ("checkouts", "restriction", CheckoutRestriction("gh"), "restriction.country_code"),
+        ("checkouts", "restriction", {"country_code": "gh"}, "restriction.country_code"),
+    ],
+)
+async def test_a_country_code_in_lower_case_is_a_warning(
+    connect: Callable[..., Any], resource: str, field: str, given: Any, name: str
+) -> None:
+    client = connect(transport=ScriptedTransport())
+    prepare = getattr(client, resource).prepare
+    with pytest.warns(RuntimeWarning, match=f"{resource}.create: {name} is a country code in lower case"):
+        prepare(**{**SMALLEST[resource], field: given})
+
+
 @pytest.mark.parametrize(
     "name", [row(name, facts=f"request.payouts.instrument.{name}") for name in INSTRUMENT_TEXTS]
 )

@@ -61,7 +61,7 @@ def test_digits_that_look_like_numbers_stay_text(tmp_path: Path) -> None:
     assert row.reference == "00123"
 
 
-@pytest.mark.parametrize("amount", ["12345678901234.56", "0050", "1E30", "10.10", "99999999999999999999.99"])
+@pytest.mark.parametrize("amount", ["12345678901234.56", "0050", "10.10", "99999999999999999999.99"])
 def test_an_amount_is_exactly_what_is_written(tmp_path: Path, amount: str) -> None:
     ((row,), _) = read(csv_file(tmp_path, {**PHONE, "amount": amount}))
     assert str(row.request.amount) == str(Decimal(amount))
@@ -247,7 +247,19 @@ def test_long_amounts_are_warned_about_or_refused(tmp_path: Path) -> None:
 
 
 EXACT = ("amount", "row_key", "reference", "instrument.phone_number", "instrument.account_number")
-ROUNDED = ("2.2990E+10", "1E+05", "2,299E+10", "1e-7", "22990000000E+0", "+1E+05", "1.E+05", " .1E+06 ")
+ROUNDED = (
+    "2.2990E+10",
+    "1E+05",
+    "2,299E+10",
+    "1e-7",
+    "22990000000E+0",
+    "+1E+05",
+    "1.E+05",
+    " .1E+06 ",
+    "1E2",
+    "1.5e3",
+    " 2,5E07",
+)
 
 
 @pytest.mark.parametrize(
