@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tracemalloc
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -122,3 +123,23 @@ def test_a_missing_extra_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ImportError, match=r'^Parquet files need pyarrow: pip install "payments-sdk\[parquet\]"$'
     ):
         open_source(tmp_path / "payouts.parquet")
+
+
+def test_a_file_whose_footer_says_that_it_would_fill_the_memory_is_refused_unread(tmp_path: Path) -> None:
+    path = parquet_file(tmp_path, FLAT | {"description": ["a" * (257 << 20)]})
+    assert path.stat().st_size < 20 << 20
+    with pytest.raises(SourceUnreadable, match=r"row group 1 takes 257 MiB in memory.*256 MiB.*smaller"):
+        next(iter(open_source(path).read()))
+
+
+def test_a_text_that_the_file_has_once_for_many_rows_is_not_copied_for_all_of_them(tmp_path: Path) -> None:
+    columns = {name: cells * 500 for name, cells in FLAT.items()}
+    columns["description"] = ["a" * (1 << 20)] * 500
+    path = parquet_file(tmp_path, columns)
+    assert path.stat().st_size < 1 << 20
+    tracemalloc.start()
+    try:
+        next(iter(open_source(path).read()))
+        assert tracemalloc.get_traced_memory()[1] < 100 << 20
+    finally:
+        tracemalloc.stop()
