@@ -87,9 +87,13 @@ class Throttled(Event):
 
 @attrs.frozen(eq=False, repr=False)
 class GateClosed(Event):
-    """A 429 closed the rate limiter of its class or record."""
+    """A 429 closed the rate limiter of its class or record. `str()` says so in a sentence, for logs."""
 
     seconds: float
+
+    def __str__(self) -> str:
+        wait = f"calls of its limit wait for {self.seconds:.0f} s"
+        return f"{self.operation}: the service answered 429, and {wait}"
 
 
 @attrs.frozen(eq=False, repr=False)
