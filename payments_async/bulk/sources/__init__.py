@@ -14,7 +14,7 @@ import os
 from pathlib import Path
 
 from ..errors import RowFault, SourceUnreadable
-from ._base import FaultCollector, FileSource, FileStat, Source, read_all_faults
+from ._base import WORKBOOK, FaultCollector, FileSource, FileStat, Source, read_all_faults
 from ._requests import Row, SourceItem
 from .csv import CsvSource
 from .iterables import Item, IterableSource
@@ -63,5 +63,7 @@ def open_source(
         from .parquet import ParquetSource
 
         return ParquetSource(path, strict_amounts=strict_amounts)
+    if suffix in {".xlsx", ".xls", ".ods"}:
+        raise SourceUnreadable(str(path), WORKBOOK)
     problem = f"ends in {suffix or 'no suffix'}; known are .csv, .jsonl, .ndjson and .parquet"
     raise SourceUnreadable(str(path), problem)

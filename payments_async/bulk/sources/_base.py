@@ -134,6 +134,10 @@ class FileSource(Source):
 MAX_ROW: Final = 1_048_576
 """Characters of one row, its line breaks included: far above any payout, far below any memory."""
 
+_WORKBOOKS: Final = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
+"""How .xlsx and .ods begin, and .xls."""
+WORKBOOK: Final = "is a spreadsheet's workbook, not a text file: export it as CSV in UTF-8"
+
 _OTHER_ENCODINGS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -141,11 +145,14 @@ def open_text(path: Path, name: str) -> TextIO:
     """Open a file as UTF-8 text, with or without a byte order mark; line endings are kept.
 
     Bytes that are not UTF-8 become lone surrogates, so that their rows can be named. Raises
-    SourceUnreadable for UTF-16.
+    SourceUnreadable for UTF-16, and for a spreadsheet's workbook.
     """
     with path.open("rb") as file:
-        if file.read(2) in _OTHER_ENCODINGS:
-            raise SourceUnreadable(name, "is UTF-16: save it as UTF-8", line=1)
+        start = file.read(4)
+    if start in _WORKBOOKS:
+        raise SourceUnreadable(name, WORKBOOK)
+    if start[:2] in _OTHER_ENCODINGS:
+        raise SourceUnreadable(name, "is UTF-16: save it as UTF-8", line=1)
     return path.open(encoding="utf-8-sig", errors="surrogateescape", newline="")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from decimal import Decimal
@@ -164,7 +165,33 @@ def build(cells: Cells) -> tuple[PayoutRequest, Faults]:
     fields.pop(ROW_KEY, None)
     _join(fields, parts, faults)
     request = PayoutRequest(**fields)
-    return request, {**faults_of(request), **faults}
+    found = {**faults_of(request), **faults}
+    if AMOUNT in found and (guess := _amount_guess(fields[AMOUNT])):
+        found[AMOUNT] = guess
+    return request, found
+
+
+_FORMS: Final = (
+    (re.compile(r"([0-9]{1,9}),([0-9]{1,2})"), "a decimal comma?"),
+    (re.compile(r"([0-9]{1,3}(?:[ \xa0\u202f][0-9]{3})+)[.,]([0-9]{1,2})"), "spaces between thousands?"),
+    (re.compile(r"([0-9]{1,3}(?:,[0-9]{3})+)\.([0-9]{1,2})"), "commas between thousands?"),
+    (re.compile(r"([0-9]{1,3}(?:\.[0-9]{3})+),([0-9]{1,2})"), "points between thousands?"),
+    (re.compile(r"[A-Z]{3} ?([0-9]{1,9})(?:\.([0-9]{1,2}))?"), "a currency?"),
+    (re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,2}))? ?[A-Z]{3}"), "a currency?"),
+)
+"""Amounts as people write them: whole part, decimals, and what was probably meant. No account number fits."""
+_UNCLEAR: Final = re.compile(r"[0-9]{1,3}[ ,][0-9]{3}")
+
+
+def _amount_guess(cell: object) -> str | None:
+    """Show an amount that is written in another form, with a guess; None for any other cell."""
+    text = cell.strip() if isinstance(cell, str) else ""
+    wrong = f"is '{' '.join(text.split())}', which is no decimal number:"
+    for form, guess in _FORMS:
+        if found := form.fullmatch(text):
+            parts = (re.sub("[^0-9]", "", part) for part in found.groups() if part)
+            return f"{wrong} {guess} write {'.'.join(parts)}"
+    return f"{wrong} write a point before decimals, and nothing else" if _UNCLEAR.fullmatch(text) else None
 
 
 def faults_of(request: PayoutRequest) -> Faults:

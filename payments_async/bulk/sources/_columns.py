@@ -61,6 +61,20 @@ def unknown(name: str) -> str:
 
 def header_faults(names: Sequence[str]) -> Iterator[tuple[str | None, str]]:
     """Find every fault of a header. Yields (column, fault)."""
+    plain = {name: small for name in names if (small := _small(name)) != name and small not in names}
+    if plain:
+        pairs = ", ".join(f"{small} for {name}" for name, small in plain.items())
+        yield None, f"has columns whose names are in small letters, without spaces around them: write {pairs}"
+    yield from _faults([plain.get(name, name) for name in names])
+
+
+def _small(name: str) -> str:
+    """The column that a name would be in small letters; the name itself where that is none."""
+    small = name.strip().lower()
+    return small if place(name) is None and place(small) is not None else name
+
+
+def _faults(names: Sequence[str]) -> Iterator[tuple[str | None, str]]:
     if not any(place(name) for name in names):
         yield None, f"is not a header: it must name the columns, among them {', '.join(_REQUIRED)}"
         return

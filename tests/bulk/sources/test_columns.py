@@ -27,6 +27,7 @@ def header_faults(folder: Path, header: str) -> list[tuple[str | None, str]]:
 
 UNKNOWN = "is not a column of a payout file"
 MEANT = UNKNOWN + "; did you mean {}?"
+SMALL = "has columns whose names are in small letters, without spaces around them: write {}"
 NO_HEADER = "is not a header: it must name the columns, among them amount, currency, method"
 
 
@@ -42,7 +43,21 @@ NO_HEADER = "is not a header: it must name the columns, among them amount, curre
                 ("instrument", "is missing: name its columns, such as instrument.phone_number"),
             ],
         ),
-        (f"{NEEDED},Reference", [("Reference", MEANT.format("reference"))]),
+        (f"{NEEDED},Reference", [(None, SMALL.format("reference for Reference"))]),
+        (NEEDED.replace("amount", "Amount"), [(None, SMALL.format("amount for Amount"))]),
+        (
+            " Amount,CURRENCY,Method,Instrument.Phone_Number,colour",
+            [
+                (
+                    None,
+                    SMALL.format(
+                        "amount for  Amount, currency for CURRENCY, method for Method, "
+                        "instrument.phone_number for Instrument.Phone_Number"
+                    ),
+                ),
+                ("colour", UNKNOWN),
+            ],
+        ),
         (f"{NEEDED}, method", [(" method", MEANT.format("method"))]),
         (f"{NEEDED},web-hook url", [("web-hook url", MEANT.format("webhook_url"))]),
         (f"{NEEDED},phone_number", [("phone_number", MEANT.format("instrument.phone_number"))]),

@@ -104,7 +104,11 @@ BAD: list[tuple[list[dict[str, str]], list[tuple[int, str, str]]]] = [
             {**PHONE, "amount": "", "method": "", "description": ""},
         ],
         [
-            (2, "amount", "is text that is not a decimal number"),
+            (
+                2,
+                "amount",
+                "is '1,000', which is no decimal number: write a point before decimals, and nothing else",
+            ),
             (2, "currency", "must be three uppercase letters (ISO 4217): write it in capitals"),
             (2, "description", "has 501 characters, at most 500 are allowed"),
             (3, "amount", "is required"),
@@ -205,6 +209,44 @@ def test_utf16_is_refused_by_name(tmp_path: Path, encoding: str) -> None:
     path = bytes_file(tmp_path, content + HEADER.decode().encode(encoding))
     with pytest.raises(SourceUnreadable, match="is UTF-16: save it as UTF-8"):
         list(open_source(path).read())
+
+
+@pytest.mark.parametrize(
+    ("cell", "fault"),
+    [
+        ("10,50", "is '10,50', which is no decimal number: a decimal comma? write 10.50"),
+        ("1 000.50", "is '1 000.50', which is no decimal number: spaces between thousands? write 1000.50"),
+        ("1\u202f000,5", "is '1 000,5', which is no decimal number: spaces between thousands? write 1000.5"),
+        ("1,000.50", "is '1,000.50', which is no decimal number: commas between thousands? write 1000.50"),
+        ("1.000,50", "is '1.000,50', which is no decimal number: points between thousands? write 1000.50"),
+        ("GHS 10.50", "is 'GHS 10.50', which is no decimal number: a currency? write 10.50"),
+        ("10.50XOF", "is '10.50XOF', which is no decimal number: a currency? write 10.50"),
+        (
+            "10,500",
+            "is '10,500', which is no decimal number: write a point before decimals, and nothing else",
+        ),
+        ("+229 90 00 00 01", "is text that is not a decimal number"),
+        ("990 112 233", "is text that is not a decimal number"),
+        ("ten", "is text that is not a decimal number"),
+    ],
+)
+def test_an_amount_in_another_form_is_shown_with_a_guess(tmp_path: Path, cell: str, fault: str) -> None:
+    _, faults = read(csv_file(tmp_path, {**PHONE, "amount": cell}))
+    assert reported(faults) == [(2, "amount", fault)]
+
+
+@pytest.mark.parametrize("start", [b"PK\x03\x04\x14", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"])
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_a_workbook_under_another_name_is_said_to_be_one(tmp_path: Path, name: str, start: bytes) -> None:
+    path = bytes_file(tmp_path, start + bytes(range(256)), name)
+    with pytest.raises(SourceUnreadable, match=r"is a spreadsheet's workbook.*export it as CSV in UTF-8"):
+        list(open_source(path).read())
+
+
+@pytest.mark.parametrize("name", ["a.xlsx", "a.XLS", "a.ods"])
+def test_a_workbook_is_not_a_file_of_payouts(name: str) -> None:
+    with pytest.raises(SourceUnreadable, match=r"is a spreadsheet's workbook.*export it as CSV in UTF-8"):
+        open_source(name)
 
 
 def test_another_delimiter_is_named_and_can_be_chosen(tmp_path: Path) -> None:
