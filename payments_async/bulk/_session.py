@@ -45,7 +45,10 @@ class BatchSession:
         batch_id: str | None = None,
         exposed: bool = False,
     ) -> None:
+        from .ledger.opening import require_extra
+
         text = os.fspath(path)
+        require_extra(text)
         self.address: str = hidden(text) if "://" in text or KEYWORDS.match(text) else text
         """The path or the address of the ledger, as it was given: it may hold a password."""
         self.client: AsyncPayments | None = client

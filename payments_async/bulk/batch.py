@@ -79,6 +79,8 @@ class PayoutBatch:
             create: whether a missing ledger is made; never without a client.
             batch_id: the batch's name. It finds the batch in a database, and `load` gives it to a new one.
             insecure_database: allow a database on another host without `sslmode=verify-full`.
+
+        Raises ImportError, with what to install, without the extra that the ledger needs.
         """
         return cls(path, client, create=create, batch_id=batch_id, insecure_database=insecure_database)
 
@@ -477,6 +479,9 @@ class PayoutBatch:
 
         Args:
             most: show so many of them; `.total` counts all.
+
+        `for row in await batch.rows_to_look_at():` gives each `RowView`, the most urgent first:
+        its `row_key`, `state`, `reason`, `reference` and `payout_id`.
         """
         from .export.row_view import rows_to_look_at
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+import payments_async.bulk
+import payments_sync.bulk
 from payments_async.bulk import RowState
 from payments_async.bulk.errors import BulkError
 from payments_async.bulk.ledger_errors import (
@@ -205,6 +207,19 @@ async def test_a_database_that_cannot_be_reached_is_named_without_its_password(
             async with desk.open(address, client, batch_id="june"):
                 pass
     assert PASSWORD not in told_by(caught.value)
+
+
+@pytest.mark.parametrize("batch_type", [payments_async.bulk.PayoutBatch, payments_sync.bulk.PayoutBatch])
+@pytest.mark.parametrize(
+    ("path", "library", "extra"),
+    [("june.ledger", "aiosqlite", "bulk"), ("postgresql://u@127.0.0.1/d", "psycopg", "machines")],
+)
+def test_without_its_extra_a_batch_is_refused_before_it_is_entered(
+    batch_type: Any, path: str, library: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ImportError, match=rf'needs {library}: pip install "payments-sdk\[{extra}\]"$'):
+        batch_type.open(path)
 
 
 async def test_without_its_extra_a_file_names_it(

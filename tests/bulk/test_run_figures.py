@@ -67,7 +67,7 @@ async def test_only_so_many_rows_to_look_at_are_shown(service: Sandbox, place: P
         await batch.run(concurrency=1, wait_final=600.0)
         some, all_rows = await batch.rows_to_look_at(2), await batch.rows_to_look_at()
         assert (await batch.rows_to_look_at(0)).rows == ()
-    assert ([row.number for row in some.rows], some.total) == ([1, 2], 4)
+    assert ([row.number for row in some], some.total) == ([1, 2], 4)
     assert [(row.number, row.state.value) for row in all_rows.rows][-1] == (5, "CREATED")
     assert (all_rows.rows[-1].failure_code, all_rows.rows[-1].final) == ("RECIPIENT_ERROR", True)
 

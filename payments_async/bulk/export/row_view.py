@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Sequence
 from decimal import Decimal
 from itertools import chain
 from typing import Any, Final
@@ -73,12 +73,18 @@ class RowView:
 
 @attrs.frozen
 class RowsToLookAt:
-    """The rows that need a person: in doubt, in conflict, rejected, or with a payout that failed."""
+    """The rows that need a person: in doubt, in conflict, rejected, or with a payout that failed.
+
+    Iterating gives the first of them, `.rows`.
+    """
 
     rows: tuple[RowView, ...]
     """The first of them."""
     total: int
     """How many there are."""
+
+    def __iter__(self) -> Iterator[RowView]:
+        return iter(self.rows)
 
 
 async def row_view(ledger: Ledger, name: str | int) -> RowView | None:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from ..._extras import needs
+from ..._extras import missing_libraries, needs
 from ..._runtime import Runtime
 from ..errors import BulkError
 from ..ledger_errors import InputPaidElsewhere
@@ -28,6 +28,8 @@ KEYWORDS: Final = re.compile(
 )
 """How the address of a database begins in libpq's keywords, which may hold a password: it is no path."""
 WRITTEN: Final = "write the database's address as postgresql://user@host:port/database, not as name=value"
+_SQLITE: Final = ("a ledger in a file needs", "bulk")
+_POSTGRESQL: Final = ("a ledger in PostgreSQL needs", "machines")
 _ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
@@ -42,6 +44,13 @@ def is_database(path: str) -> bool:
             f"a ledger is a file on a local disk or postgresql://user@host:port/database, not {unknown[1]}://…"
         )
     return False
+
+
+def require_extra(path: str) -> None:
+    """Raise ImportError, with what to install, without the libraries for a ledger at this address."""
+    subject, extra = _POSTGRESQL if DATABASE.match(path) else _SQLITE
+    if missing_libraries((extra,)):
+        raise ImportError(needs(subject, extra))
 
 
 async def open_ledger(
@@ -73,7 +82,7 @@ async def open_ledger(
         try:
             from .sqlite.ledger import SqliteLedger
         except ImportError as missing:
-            raise ImportError(needs("a ledger in a file needs", "bulk")) from missing
+            raise ImportError(needs(*_SQLITE)) from missing
         return await SqliteLedger.open(path, clock=clock, create=create, read_only=read_only)
     may_be_missing = create or not must_exist
     if batch_id is None and not may_be_missing:
@@ -94,7 +103,7 @@ def _postgresql() -> tuple[type[Database], type[PostgresLedger]]:
         from .postgresql.driver.database import Database
         from .postgresql.ledger import PostgresLedger
     except ImportError as missing:
-        raise ImportError(needs("a ledger in PostgreSQL needs", "machines")) from missing
+        raise ImportError(needs(*_POSTGRESQL)) from missing
     return Database, PostgresLedger
 
 
