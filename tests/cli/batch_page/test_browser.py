@@ -16,8 +16,10 @@ from urllib.request import url2pathname
 
 import pytest
 
+from payments_async.cli._output import show_for
 from payments_async.cli.batch_page import browser, ticket_form
 from payments_async.cli.batch_page.browser import find_browser, open_in, open_page_in
+from payments_async.cli.batch_page.serving import open_page
 from tests.support.batch_pages import GivenSource, served, states
 from tests.support.jumping import JumpingRuntime
 from tests.support.strangers import nobody_is_known
@@ -164,3 +166,15 @@ async def test_where_the_user_is_known_a_browser_gets_the_link() -> None:
 
     assert await open_page_in(Opening(lambda url: not got.append(url)), ADDRESS, is_used)
     assert got == [ADDRESS]
+
+
+async def test_a_link_is_shown_in_words_when_the_browser_did_not_open_the_page(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nobody_is_known(monkeypatch)
+    monkeypatch.setattr(browser, "SYSTEM", JumpingRuntime())
+    monkeypatch.setenv("BROWSER", "given")
+    monkeypatch.setattr(webbrowser, "get", lambda: Opening(lambda _: True))
+    async with served(GivenSource(states()["running"])) as page:
+        await open_page(page, show_for(as_json=False))
+    assert re.search(r"open this link in a browser:\s+http\S+token=", capsys.readouterr().out)
