@@ -311,10 +311,10 @@ class PayoutBatch:
     ) -> RetryReport:
         """Make rows new again whose payouts have finally failed, or which were refused; `run` pays them.
 
-        Each payout is read from the service now, and its row is made new only when that reading says that
-        it has finally failed. The new payout has a reference of its own: the old one's with `~g1`,
-        then `~g2` and so on (Endpoints, POST /payouts: a reference is used once). Rows in doubt are never
-        made new again.
+        The whole list is read now, and a row is made new only when that reading says that its payout, and
+        each earlier one, has finally failed. The new payout has a reference of its own: the old one's with
+        `~g1`, then `~g2` and so on (Endpoints, POST /payouts: a reference is used once). Rows in doubt are
+        never made new again.
 
         Args:
             rows: only these, by number; None for all that are known to have failed.
@@ -327,7 +327,7 @@ class PayoutBatch:
             BulkError: a row that was asked for is not there, or in another state; nothing was changed.
             LedgerMismatch: see `run`.
             LedgerError: see `bulk.ledger_errors`.
-            PaymentsError: the list cannot be read to its end; rows that were made new until then stay so.
+            PaymentsError: the list cannot be read to its end; no row was made new.
         """
         return self._bridge.call(self._async.retry_failed, rows=rows, rejected=rejected, dry_run=dry_run)
 
@@ -476,7 +476,9 @@ class PayoutBatch:
         return self._bridge.call(self._async.rows_to_look_at, most)
 
     def certify(self, on_progress: Callable[[Progress], object] | None = None) -> Certificate:
-        """Check the ledger, and compare it with the service's list row by row.
+        """Check the ledger, and compare it with the service's list row by row, statuses too.
+
+        Nothing is recorded: `reconcile` records what the list shows.
 
         Args:
             on_progress: called every five seconds; it cannot break the work.

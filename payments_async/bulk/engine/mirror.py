@@ -16,7 +16,7 @@ from ...models import Payout
 from ...models._masking import clean
 from ..ledger.ledger import Ledger
 from ..protocol.generations import earlier_references, later_references, parted
-from ..protocol.payout_status import contradiction, facts_of, failure_of, mirrored
+from ..protocol.payout_status import contradiction, facts_of, mirrored
 from ..protocol.records import LedgerRow, RowOutcome, RowSet
 
 
@@ -47,17 +47,17 @@ class OtherGenerations:
         return tuple(map(_described, self.shown.get(row.number, {}).values()))
 
     async def past(self, page: Iterable[Payout]) -> list[tuple[LedgerRow, Payout]]:
-        """Read a page. Returns its payouts of earlier generations that have not failed, with their rows."""
+        """Read a page. Returns its payouts of earlier generations, with their rows."""
         if self._latest is None:
             self._latest = await self._ledger.latest_generation()
-        alive = [payout for payout in page if payout.reference and failure_of(payout) is None]
-        names = {
-            name: payout
-            for payout in alive
+        pairs = [
+            (name, payout)
+            for payout in page
             for name in later_references(payout.reference or "", self._latest)
-        }
-        rows = await self._ledger.by_references(names) if names else []
-        return [(row, names[row.reference]) for row in rows]
+        ]
+        names = {name for name, _ in pairs}
+        rows = {row.reference: row for row in (await self._ledger.by_references(names) if names else ())}
+        return [(rows[name], payout) for name, payout in pairs if name in rows]
 
     def _note(self, row: LedgerRow, payout: Payout) -> str | None:
         reference = payout.reference or ""

@@ -103,6 +103,17 @@ def contradiction(row: LedgerRow, payout: Payout) -> str | None:
     return f"row {row.number}: {payout.id} is {shown}" if ending_of(payout) is PayoutEnd.UNCLEAR else None
 
 
+def status_difference(row: LedgerRow, payout: Payout) -> str | None:
+    """Describe how the status of a row's payout differs from what the ledger has; None when it does not.
+
+    One that was not final and has arrived since goes on as expected; one that has failed does not.
+    """
+    told = contradiction(row, payout)
+    if told is not None or row.final or failure_of(payout) is None:
+        return told
+    return f"row {row.number}: {payout.id} was not final, and the list shows {described(payout)}"
+
+
 def settled(row: LedgerRow, payout: Payout, later: Sequence[str] = ()) -> RowOutcome | None:
     """Settle a row in doubt whose reference the list shows. Returns None when it stays in doubt.
 

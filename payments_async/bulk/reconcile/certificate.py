@@ -16,7 +16,7 @@ from ..engine.payout_list import pages
 from ..engine.service import Service
 from ..ledger.ledger import Ledger
 from ..protocol.matching import MONEY, Match, compared, expected, judge, shown
-from ..protocol.payout_status import contradiction, described, facts_of
+from ..protocol.payout_status import described, facts_of, failure_of, status_difference
 from ..protocol.records import CheckReport, LedgerRow, RowSet
 from ..protocol.row_state import RowState
 from ..protocol.totals import as_text
@@ -74,7 +74,7 @@ class Auditor:
     def __init__(self, ledger: Ledger, service: Service, known: RowSet) -> None:
         """`known`: rows whose status is known to differ, and is not to be told again."""
         self._ledger, self._service, self._known = ledger, service, known
-        self._seen = RowSet()
+        self._seen, self._turned = RowSet(), RowSet()
         self._counts = {"seen": 0, "missing": 0, "differing": 0, "uncompared": 0}
         self._fields = dict.fromkeys(MONEY, FieldCount())
         self._uncompared: list[int] = []
@@ -90,7 +90,8 @@ class Auditor:
             for row, words in await others.take(page):
                 self._note("differing", f"row {row.number}: {_LATER.format(words)}")
             for row, payout in await others.past(page):
-                self._note("differing", f"row {row.number}: {_PAST.format(payout.id, described(payout))}")
+                if failure_of(payout) is None:
+                    self._note("differing", f"row {row.number}: {_PAST.format(payout.id, described(payout))}")
             by_reference: dict[str, list[Payout]] = {}
             for payout in page:
                 if payout.reference is not None:
@@ -117,9 +118,7 @@ class Auditor:
             self._note("differing", f"row {row.number}: {row.state}, and the list shows {facts_of(payout)}")
         elif self._seen.add(row.number):
             self._count(row, payout)
-            told = contradiction(row, payout)
-            if told is not None and row.number not in self._known:
-                self._note("differing", told)
+            self._compare_status(row, payout)
         elif payout.id != row.known.payout_id:
             finding = f"row {row.number}: {payout.id} has its reference, beside {row.known.payout_id}"
             self._note("differing", finding)
@@ -127,6 +126,13 @@ class Auditor:
             # a list that grows while it is read may repeat a payout on two pages, but never with a difference
             finding = f"row {row.number}: {row.known.payout_id}, and the list shows it in two ways"
             self._note("differing", finding)
+        else:
+            self._compare_status(row, payout)
+
+    def _compare_status(self, row: LedgerRow, payout: Payout) -> None:
+        told = status_difference(row, payout)
+        if told is not None and row.number not in self._known and self._turned.add(row.number):
+            self._note("differing", told)
 
     def _count(self, row: LedgerRow, payout: Payout) -> None:
         """Compare a created row with the payout that the list shows under its reference."""

@@ -25,6 +25,7 @@ from ..protocol.totals import EXACT, brief
 _REASONS: Final = 100
 _GROUP: Final = 500
 _UNSEEN: Final = "the list does not show its payout"
+_UNSEEN_EARLIER: Final = "the list does not show an earlier payout of it"
 _ALIVE: Final = "the list shows {}, {} payout of it that has not failed"
 
 
@@ -100,6 +101,8 @@ class Retrier:
         self._wanted = None if rows is None else frozenset(rows)
         self._mirror, self._others = Mirror(ledger), OtherGenerations(ledger)
         self._failed = RowSet()
+        self._past: dict[int, set[str | None]] = {}
+        """{row number: the references of its earlier payouts that the list shows as failed}."""
         self._blocked: dict[int, str] = {}
         self._retried = _Retried()
         self._left: list[LeftRow] = []
@@ -113,11 +116,9 @@ class Retrier:
             await self._take(await walk.page())
             on_commit()
         self._block_later()
-        unseen = _UNSEEN
-        if walk.unread:
-            unseen += f", which may be one of the {walk.unread} that could not be read"
+        unread = f", which may be one of the {walk.unread} that could not be read" if walk.unread else ""
         async for group in grouped(self._candidates(), _GROUP):
-            await self._replace(group, unseen)
+            await self._replace(group, unread)
             on_commit()
         self._left += [LeftRow(number, reason) for number, reason in self._blocked.items()]
         return self._retried.report(self._ledger, self._left, dry_run=self._dry_run)
@@ -130,7 +131,9 @@ class Retrier:
             elif self._is_candidate(shown):
                 self._blocked[shown.row.number] = reason
         for row, payout in await self._others.past(page):
-            if self._wanted is None or row.number in self._wanted:
+            if failure_of(payout) is not None:
+                self._past.setdefault(row.number, set()).add(payout.reference)
+            elif self._wanted is None or row.number in self._wanted:
                 self._blocked.setdefault(row.number, _ALIVE.format(facts_of(payout), "an earlier"))
         await self._others.take(page)
 
@@ -154,14 +157,15 @@ class Retrier:
         for row in (await self._ledger.numbered(self._wanted)).values():
             yield row
 
-    async def _replace(self, rows: Sequence[LedgerRow], unseen: str) -> None:
-        """Make rows new, but for those that are blocked or that the list does not show."""
+    async def _replace(self, rows: Sequence[LedgerRow], unread: str) -> None:
+        """Make rows new, but for those that are blocked or of which the list does not show every payout."""
         replaced = []
         for row in rows:
             if row.number in self._blocked:
                 continue
-            if row.number not in self._failed:
-                self._blocked[row.number] = unseen
+            unseen = self._unseen(row)
+            if unseen is not None:
+                self._blocked[row.number] = f"{unseen}{unread}"
                 continue
             try:
                 replaced.append((row, next_generation(row, self._ledger.header.binding)))
@@ -171,6 +175,13 @@ class Retrier:
             await self._ledger.next_generation(new for _, new in replaced)
         for row, _ in replaced:
             self._retried.add(row)
+
+    def _unseen(self, row: LedgerRow) -> str | None:
+        """Say which payout of a row the list does not show; None if it shows all that the ledger knows of."""
+        if row.number not in self._failed:
+            return _UNSEEN
+        is_whole = len(self._past.get(row.number, ())) == row.known.generation
+        return None if is_whole else _UNSEEN_EARLIER
 
 
 async def retry_rejected(

@@ -9,8 +9,9 @@ import pytest
 
 from payments_async.bulk import PayoutBatch, RowState
 from payments_async.sandbox import Sandbox
-from tests.support.batches import item, items, ledger_rows, open_at, over_socket
+from tests.support.batches import alter, item, items, ledger_rows, open_at, over_socket
 from tests.support.places import EITHER, Place
+from tests.support.spoiled import repeating, spoiling
 
 TURNS = {
     "reversed": ("reversed", True, False),
@@ -162,3 +163,74 @@ async def test_a_row_in_conflict_whose_payout_is_not_listed_is_named(
 def _stranger() -> dict[str, object]:
     request = item(9)[1]
     return {"amount": 1, "currency": "XOF", "method": request.method, "instrument": request.instrument}
+
+
+@EITHER
+async def test_a_payout_that_failed_since_it_was_read_makes_no_clean_certificate_until_it_is_recorded(
+    service: Sandbox, place: Place
+) -> None:
+    service.on("payouts.create", description="row 1").outcome("fail:RECIPIENT_ERROR")
+    async with over_socket(service) as client, open_at(place, client) as batch:
+        await batch.load(items(2))
+        assert (await batch.run()).exit_code == 0
+        service.advance(60.0)
+        for certificate in (await batch.certify(), await batch.certify()):
+            (finding,) = certificate.findings
+            assert finding.startswith("row 1: po")
+            assert finding.endswith(" was not final, and the list shows failed")
+        assert (await batch.reconcile()).is_clean
+        assert (batch.status().finals, batch.status().exit_code) == ({"completed": 1, "failed": 1}, 1)
+
+
+@EITHER
+@pytest.mark.parametrize("rows", [None, [1]])
+@pytest.mark.parametrize("unread", [False, True])
+async def test_a_row_is_not_retried_while_the_list_does_not_show_an_earlier_payout_of_it(
+    service: Sandbox, place: Place, rows: list[int] | None, unread: bool
+) -> None:
+    """That payout may have arrived: only the list can say so."""
+    service.on("payouts.create", description="row 1").outcome("fail:RECIPIENT_ERROR", times=2)
+    async with over_socket(service) as client, open_at(place, client) as batch:
+        await batch.load(items(1))
+        await batch.run(wait_final=60.0)
+        first = (await ledger_rows(batch))[0].reference
+        await batch.retry_failed()
+        await batch.run(wait_final=60.0)
+        payouts = service._core.world.tenants[service.api_key].payouts
+        if unread:
+            alter(batch._service._client, spoiling(first))
+        else:
+            payouts.pop(0)
+        report = await batch.retry_failed(rows=rows)
+        assert report.rows == ()
+        (left,) = report.left
+        why = ", which may be one of the 1 that could not be read" if unread else ""
+        assert left.reason == f"the list does not show an earlier payout of it{why}"
+
+
+async def test_each_earlier_payout_that_has_not_failed_is_named(service: Sandbox, tmp_path: Path) -> None:
+    service.on("payouts.create").outcome("fail:RECIPIENT_ERROR", times=2)
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(1))
+        for _ in range(2):
+            await batch.run(wait_final=60.0)
+            await batch.retry_failed()
+        await batch.run(wait_final=60.0)
+        for place in (0, 1):
+            turn(service, place, "completed", completed=True, failed=False)
+        certificate = await batch.certify()
+        assert [finding.split()[2] for finding in certificate.findings] == [
+            entry.id for entry in reversed(service.books.payouts()[:2])
+        ]
+
+
+async def test_a_payout_that_two_pages_show_in_two_statuses_makes_no_clean_certificate(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(150))
+        await batch.run(wait_final=60.0)
+        alter(batch._service._client, repeating(7, status="reversed"))
+        (finding,) = (await batch.certify()).findings
+        assert finding.startswith("row 7: ")
+        assert finding.endswith("had ended as completed, and the list shows reversed")
