@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from payments_async.cli._exit_codes import Exit
@@ -68,3 +70,27 @@ def test_payouts_that_are_known_to_have_failed_end_every_later_run_with_1(here: 
     rows = [line.split() for line in printed.splitlines()]
     assert ["arrived", "2"] in rows
     assert ["failed", "1"] in rows
+
+
+def test_run_certifies_nothing_that_has_turned_until_reconcile_has_recorded_it(here: Here) -> None:
+    payouts_file(here.folder, 3)
+    here.sandbox.on("payouts.create").outcome("complete immediate")
+    assert here("run", "june.csv", "--wait-final", "30s").code == Exit.DONE
+    payout = here.sandbox._core.world.tenants[here.sandbox.api_key].payouts[0]
+    payout.status = "reversed"
+    for command in (("run", "june.csv"), ("run", "june.csv"), ("reconcile", "june.csv.ledger")):
+        done = here(*command)
+        (finding,) = done.step("certified")["findings"]
+        assert finding.endswith("had ended as completed, and the list shows reversed")
+        certificate = json.loads((here.folder / "june.csv.ledger.certificate.json").read_text())
+        assert (done.code, certificate["clean"]) == (Exit.REFUSED, False)
+        assert "`payments payouts reconcile june.csv.ledger` records what it shows now" in done.err
+    for command in (("reconcile", "june.csv.ledger"), ("run", "june.csv")):
+        done = here(*command)
+        assert (done.code, done.step("certified")["clean"]) == (Exit.REFUSED, True)
+        assert (done.step("finished")["arrived"], done.step("finished")["failed"]) == (2, 1)
+    assert here("status", "june.csv.ledger", "--json").step("batch")["failed"] == 1
+    payout.status = "completed"
+    assert here("run", "june.csv").code == Exit.REFUSED
+    assert here("reconcile", "june.csv.ledger").code == Exit.REFUSED
+    assert here("run", "june.csv").code == Exit.DONE

@@ -147,8 +147,8 @@ def _disagreeing(clean: bool | None, ledger: LedgerAddress) -> str:
     if clean is not False:
         return ""
     return (
-        "The service's list does not confirm the ledger: read the findings. A list may show a payout up to "
-        f"15 minutes late: run `{ledger.command('reconcile')}` after that time."
+        f"The service's list does not confirm the ledger: read the findings. `{ledger.command('reconcile')}` "
+        "records what it shows now. A list may show a payout up to 15 minutes late: run it after that time."
     )
 
 
