@@ -7,7 +7,7 @@ aiohttp's, or the in-process one of `payments_async.testing`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Protocol, SupportsIndex
+from typing import Any, Literal, NoReturn, Protocol, SupportsIndex
 
 import attrs
 
@@ -36,6 +36,19 @@ class Secret(str):
 
     def __getitem__(self, index: SupportsIndex | slice[Any, Any, Any]) -> Secret:
         return Secret(super().__getitem__(index))  # code that shortens a long text prints a part of it
+
+    def __copy__(self) -> Secret:
+        return self
+
+    def __deepcopy__(self, _: object) -> Secret:
+        return self
+
+    def __reduce_ex__(self, _: SupportsIndex) -> NoReturn:
+        """Refuse a pickle, and what vcrpy writes in its place."""
+        raise TypeError(
+            "a secret is written to no file: with vcrpy pass filter_headers=['authorization'] "
+            "(docs/testing.md, Other stand-ins, and recording)"
+        )
 
 
 class Connection(Protocol):

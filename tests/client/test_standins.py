@@ -7,6 +7,7 @@ cassettes is in docs/testing.md.
 from __future__ import annotations
 
 import asyncio
+import copy
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -14,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 
+from payments_async._http.types import Secret
 from payments_async.sandbox import Sandbox
 from tests.conftest import KEY
 from tests.support.creations import create
@@ -127,3 +130,20 @@ async def test_vcrpy_and_its_cassette_without_the_key(
     assert str(created.id) in written
     assert sandbox.api_key not in written
     assert "uthorization" not in written
+
+
+def test_a_cassette_that_would_hold_the_key_is_refused_and_names_the_filter() -> None:
+    """What vcrpy does at the cassette's end. An error there leaves its patches in the process."""
+    from vcr.request import Request
+    from vcr.serialize import serialize
+    from vcr.serializers import yamlserializer
+
+    request = Request("GET", URL, None, {"Authorization": Secret(f"Bearer {KEY}")})
+    answer = {"status": {"code": 200, "message": "OK"}, "headers": {}, "body": {"string": b"{}"}}
+    with pytest.raises(TypeError, match=r"filter_headers=\['authorization'\].*docs/testing.md"):
+        serialize({"requests": [request], "responses": [answer]}, yamlserializer)
+
+
+def test_a_secret_is_copied_as_itself() -> None:
+    secret = Secret(KEY)
+    assert copy.copy(secret) is copy.deepcopy([secret])[0] is secret
