@@ -7,7 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
-from ...bulk import BatchReport, RowState, RowView, RunSeries
+from ...bulk import BatchReport, RowState, RowsToLookAt, RowView, RunSeries
 from ...bulk.protocol.records import HIDDEN
 from ...models._masking import clean
 from ...models.common import amount_text
@@ -41,6 +41,12 @@ _WORKING: Final[Mapping[str, tuple[str, str]]] = {
     "following": ("work", "following the payouts"),
     "reconciling": ("work", "reading the service's list"),
     "certifying": ("work", "certifying"),
+}
+_HEADINGS: Final[Mapping[RowState, str]] = {
+    RowState.IN_DOUBT: "In doubt: do not pay these again; the run looks them up",
+    RowState.CONFLICT: "In conflict: compare each with the service's payout before you pay it again",
+    RowState.REJECTED: "Rejected: nothing was created",
+    RowState.CREATED: "Failed: the payout was created, and did not arrive",
 }
 _STATES: Final[Mapping[RowState, tuple[str, str]]] = {
     RowState.NEW: ("idle", "not started"),
@@ -76,7 +82,8 @@ def batch_context(now: BatchSnapshot) -> Context:
         "speed": charts.speed_chart(run, left),
         "times": charts.time_chart(series.times),
         "times_of": ", all runs" if len(run.buckets) < len(series.buckets) else "",
-        "look": [_line(row) for row in now.details.look.rows],
+        "look": _groups(now.details.look),
+        "look_shown": len(now.details.look.rows),
         "look_total": now.details.look.total,
         "look_note": _look_note(figures),
         "certificate": _certificate(now.certificate),
@@ -223,6 +230,14 @@ def _parts(figures: BatchFigures) -> list[tuple[str, str, int]]:
     return [part for part in parts if part[2] or part[1] not in _SELDOM]
 
 
+def _groups(look: RowsToLookAt) -> list[tuple[str, list[dict[str, object]]]]:
+    """The rows to look at below what their state means for the next payment, the most urgent first."""
+    found: dict[str, list[dict[str, object]]] = {}
+    for row in look:
+        found.setdefault(_HEADINGS[row.state], []).append(_line(row))
+    return [*found.items()]
+
+
 def _line(row: RowView) -> dict[str, object]:
     """A row of the table of rows to look at."""
     tone, word = _happened(row)
@@ -234,7 +249,7 @@ def _line(row: RowView) -> dict[str, object]:
         "amount": amount_text(row.currency, row.amount),
         "tone": tone,
         "word": word,
-        "reason": row.failure_message,
+        "reason": row.reason,
         "attempts": str(row.attempts),
         "at_once": row.state is RowState.CREATED,
     }
@@ -246,12 +261,11 @@ def _key(row: RowView) -> str:
 
 
 def _happened(row: RowView) -> tuple[str, str]:
-    """Colour and word of what became of a row."""
+    """Colour and word of what became of a row. The word alone says it, without the colour."""
     if row.state is RowState.CREATED and row.status:
         tone = "ok" if row.final and row.status == "completed" else "bad" if row.final else "work"
-        return tone, row.failure_code or row.status
-    tone, word = _STATES[row.state]
-    return tone, row.failure_code or word
+        return tone, row.status
+    return _STATES[row.state]
 
 
 def _look_note(figures: BatchFigures) -> str:

@@ -50,8 +50,8 @@ SHOWN = {
         "limit 1,000 a second · 1 × 429 · closed for 1.5 s",
         "p50 140 ms · p95 296 ms · p99 479 ms",
         "37 no answer",
-        "emp-00041 nccuq4qo…aukiqa GHS 1,337.76 INSUFFICIENT_FUNDS The balance does not cover this payout. "
-        "503 timeout 201",
+        "failed emp-00041 nccuq4qo…aukiqa GHS 1,337.76 INSUFFICIENT_FUNDS: The balance does not cover this "
+        "payout. 503 timeout 201",
         "The first 3 of 61. payments payouts export june.csv.ledger rows.csv writes all rows.",
     ),
     "currencies": ("XOF", "2 more currencies"),
@@ -158,7 +158,7 @@ def test_a_row_has_its_facts_its_attempts_and_its_place_in_the_inspector() -> No
     said = words_of(failed)
     for text in (
         "june-2026 / emp-00041",
-        "GHS 1,337.76 nccuq4qomf2whi5tzrh7dyj00041aukiqa INSUFFICIENT_FUNDS",
+        "GHS 1,337.76 nccuq4qomf2whi5tzrh7dyj00041aukiqa failed",
         "Row 41, line 42",
         "Instrument phone number ***",
         "21:19:26 503 90 ms 21:19:28 timeout 2 s 21:19:31 201 310 ms",
@@ -300,3 +300,28 @@ def test_an_attempt_has_the_colour_of_its_answer(answer: str, tone: str) -> None
 def test_a_snapshot_differs_by_its_figures_and_not_by_its_time() -> None:
     assert snapshot(rows_read=1, at=1.0) == snapshot(rows_read=1, at=2.0)
     assert snapshot(rows_read=1) != snapshot(rows_read=2)
+
+
+def test_rows_in_doubt_and_rejected_rows_are_told_apart_in_words() -> None:
+    refused = {"status": None, "final": False, "payout_id": None, "failure_code": "HTTP 422"}
+    doubt = row(3, state=RowState.IN_DOUBT, failure_message="The reference is taken.", **refused)
+    rejected = row(5, state=RowState.REJECTED, failure_message="No such method.", **refused)
+    conflict = row(4, state=RowState.CONFLICT, failure_message=None, **{**refused, "failure_code": None})
+    details = LedgerDetails(series(), RowsToLookAt((doubt, conflict, rejected, row(6)), 4))
+    html = html_of(attrs.evolve(states()["failed"], details=details))
+    words = words_of(html)
+    for told in (
+        "In doubt: do not pay these again; the run looks them up in doubt emp-00003",
+        "HTTP 422: The reference is taken.",
+        "In conflict: compare each with the service's payout before you pay it again in conflict emp-00004",
+        "Rejected: nothing was created rejected emp-00005",
+        "HTTP 422: No such method.",
+        "Failed: the payout was created, and did not arrive failed emp-00006",
+    ):
+        assert told in words
+    assert [words_of(pill) for pill in re.findall(r'<span class="pill \w+">[^<]*</span>', html)[1:]] == [
+        "in doubt",
+        "in conflict",
+        "rejected",
+        "failed",
+    ]
