@@ -125,6 +125,9 @@ def check_parts(*, ssl_context: object, insecure: object, **parts: object) -> No
         lacks = [method for method in PARTS[name] if not callable(getattr(part, method, None))]
         if part is not None and (lacks or isinstance(part, type)):
             raise ConfigurationError(f"{name} must be an object with the methods {', '.join(PARTS[name])}")
+    if parts["transport"] is None and hasattr(parts["runtime"], "transport"):  # a SkippingRuntime
+        problem = "this runtime skips time, and without its transport skips to the time-outs of requests"
+        raise ConfigurationError(f"{problem}: give transport=runtime.transport(), too")
 
 
 def verifies(ssl_context: ssl.SSLContext | None) -> bool:

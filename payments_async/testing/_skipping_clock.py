@@ -41,7 +41,7 @@ class _Timer:
 
 
 class SkippingRuntime:
-    """The time of one sandbox for its clients on any loop. Pass a client this and its `transport()`."""
+    """The time of one sandbox for its clients on any loop. A client takes it with its `transport()` only."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         """Args:

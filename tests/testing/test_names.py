@@ -10,10 +10,11 @@ from unittest.mock import Mock
 import pytest
 
 import payments_async.testing
-from payments_async import AsyncPayments, Instrument
+from payments_async import AsyncPayments, ConfigurationError, Instrument
 from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_async.testing import SandboxTenant, SkippingRuntime
+from payments_sync import Payments
 
 PAYOUT: dict[str, Any] = {
     "amount": Decimal("5"),
@@ -178,6 +179,14 @@ async def test_a_client_shares_the_sandbox_s_time() -> None:
             await asyncio.to_thread(int)
         assert runtime.monotonic() == runtime.boottime() == began, "a client at rest moves nothing"
         await client.aclose()
+
+
+@pytest.mark.parametrize("client", [AsyncPayments, Payments])
+def test_a_client_that_skips_time_without_the_runtime_s_transport_is_refused(
+    client: Any, runtime: SkippingRuntime
+) -> None:
+    with pytest.raises(ConfigurationError, match=r"transport=runtime\.transport\(\)"):
+        client("sk_sandbox_0123456789abcdef", runtime=runtime)
 
 
 async def test_a_timer_that_comes_with_its_sleeper_s_cancellation_wakes_no_task(
