@@ -66,7 +66,7 @@ def test_sigterm_drains_kill_9_kills_and_the_same_command_pays_each_row_once(her
         assert paid < ROWS
         until(second, created=paid + 1)
         second.kill()
-        second.communicate(timeout=20)
+        second.communicate(timeout=60)
     assert second.returncode == -signal.SIGKILL
     assert len(here.sandbox.books.payouts()) < ROWS
     here.sandbox.clear_rules()

@@ -51,7 +51,7 @@ def test_loops_in_several_threads_do_not_share_connections(
     server: RawServer, make_transport: MakeTransport
 ) -> None:
     transport = make_transport()
-    together = threading.Barrier(4, timeout=10)
+    together = threading.Barrier(4, timeout=60)
 
     async def work() -> None:
         await calls(transport, server, 1)
@@ -62,7 +62,7 @@ def test_loops_in_several_threads_do_not_share_connections(
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(60.0)
     assert (server.connections, len(server.requests)) == (4, 8)
 
 
@@ -222,7 +222,7 @@ if child == 0:
     sys.exit(0)
 assert os.waitpid(child, 0)[1] == 0
 for _ in range(2):
-    loop.run_until_complete(asyncio.wait_for(call("/parent"), 5))
+    loop.run_until_complete(asyncio.wait_for(call("/parent"), 60))
 loop.run_until_complete(transport.aclose())
 loop.close()
 """

@@ -343,7 +343,7 @@ def running_elsewhere() -> Iterator[Elsewhere]:
         yield elsewhere
     finally:
         elsewhere.loop.call_soon_threadsafe(elsewhere.loop.stop)
-        thread.join(10)
+        thread.join(60.0)
         elsewhere.loop.close()
 
 
@@ -402,7 +402,7 @@ def test_a_grant_on_its_way_from_another_thread_to_a_caller_just_cancelled_goes_
         gone, following = await stand(limiter), await stand(limiter)
         answering = threading.Thread(target=limiter.release, args=(probe, now))
         answering.start()
-        answering.join(10)
+        answering.join(60.0)
         gone.cancel()
         assert await following == ORDINARY
         assert gone.cancelled()

@@ -349,5 +349,5 @@ def test_a_forked_child_begins_with_fresh_limiters_whatever_locks_were_held() ->
         assert in_a_forked_child(check)
     finally:
         done.set()
-        holder.join(10)
+        holder.join(60.0)
     assert key.snapshot(0.0)["write"].used == 1

@@ -218,7 +218,7 @@ def live_line(sandbox: Sandbox) -> Iterator[dict[str, str]]:
             "SSL_CERT_FILE": str(CERTIFICATE),
         }
         server.shutdown(socket.SHUT_RDWR)
-        accepting.join(10)
+        accepting.join(60.0)
 
 
 def _accept(server: socket.socket, target: tuple[str, int], key: bytes, real: bytes) -> None:

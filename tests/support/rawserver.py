@@ -85,7 +85,7 @@ class RawServer:
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
+        self._thread.join(60.0)
 
     def url(self, target: str, *, scheme: str = "http") -> str:
         """The absolute address of a target."""

@@ -178,7 +178,7 @@ def test_closing_a_batch_ends_another_threads_run_in_order(
         running = threading.Thread(target=lambda: reports.append(batch.run(concurrency=1)))
         running.start()
         assert begun.wait(20.0)
-    running.join(20.0)
+    running.join(60.0)
     (report,) = reports
     assert report.stopped == "the batch was closed"
     assert report.counts.get(RowState.IN_FLIGHT, 0) == 0
@@ -424,7 +424,7 @@ def test_ctrl_c_while_a_batch_closes_cuts_off_what_it_waits_for(
     assert begun.wait(20.0)
     with pytest.raises(KeyboardInterrupt):
         batch.__exit__(None, None, None)
-    working.join(20.0)
+    working.join(60.0)
     assert "cut off" in str(ends[0])
     with PayoutBatch.open(ledger, client):  # its lock was given back
         monkeypatch.undo()

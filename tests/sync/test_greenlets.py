@@ -85,7 +85,7 @@ def served(sandbox: Sandbox, worker: str, folder: Path) -> Iterator[HTTPConnecti
             for line in server.stderr:  # it ends when the server does
                 if "Listening at: " in line:
                     port = line.partition("127.0.0.1:")[2].partition(" ")[0]
-                    yield HTTPConnection("127.0.0.1", int(port), timeout=20)
+                    yield HTTPConnection("127.0.0.1", int(port), timeout=60)
                     break
         finally:
             server.terminate()

@@ -43,7 +43,7 @@ def test_a_forgotten_client_gives_its_connections_and_thread_back(sandbox: Sandb
     (thread,) = loop_threads()
     del client
     gc.collect()
-    thread.join(10.0)
+    thread.join(60.0)
     assert not thread.is_alive()
 
 
@@ -186,7 +186,7 @@ def test_the_end_of_the_process_stops_calls_and_says_what_is_known(monkeypatch: 
         assert flying.acquire(timeout=10.0)
     loop_thread.end()
     for thread in threads:
-        thread.join(10.0)
+        thread.join(60.0)
     assert sorted(failure.effect for failure in failures) == ["none", "unknown"]
     assert loop_threads() == []
 

@@ -129,7 +129,7 @@ def test_a_run_serves_its_page_and_watch_opens_it_and_serves_that_of_a_killed_on
         kept.rename(file)
         monkeypatch.setenv("BROWSER", "any")
         run.kill()
-        run.communicate(timeout=20)
+        run.communicate(timeout=60)
     killed = datetime.now(UTC)
     page = watched_at_rest(here, "june.csv.ledger")
     assert "stopped, can be resumed" in page
@@ -144,11 +144,11 @@ def assert_counts_neither_the_killed_run_nor_the_pause(here: Here) -> None:
     ledger, before = "june.csv.ledger", here("status", "june.csv.ledger", "--json").step("batch")["created"]
     arguments = ("run", "june.csv", "--concurrency", "24")
     with started(environment_of(here.sandbox), *arguments, cwd=here.folder) as run:
-        said = until(run, created=before + 1)
+        until(run, created=before + 1)
         found = asyncio.run(ask_running(ledger, run.pid, "/api/open"))
         assert found is not None
         begin, created, heading = speed_of(text_of(visit(found["url"]), found["url"].partition("?")[0]))
-        assert said["created"] - before <= created <= ROWS - before
+        assert created <= ROWS - before  # the chart's figures come about a second after the rows
         assert heading == "Answer time, all runs"
         run.communicate(timeout=60)
         assert run.returncode == Exit.DONE

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -49,6 +49,29 @@ from tests.support.ledgers import BINDING, Clock, new_row, numbers
 from tests.support.servers import CutProxy, PostgresServer
 
 SECRET = "account-data-CANARY"
+
+
+class Skipping(SystemRuntime):
+    """The machine's time, in which a pause takes none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.skipped, now = 0.0, self.monotonic
+        self.monotonic = lambda: now() + self.skipped
+
+    async def sleep(self, seconds: float) -> None:
+        self.skipped += seconds
+
+
+@contextlib.contextmanager
+def impatient(database: Database) -> Iterator[None]:
+    """Wait a tenth of a second for an answer, and try for four of them: nothing answers meanwhile."""
+    usual = database._answer, database.patience
+    database._answer, database.patience = 0.1, 0.4
+    try:
+        yield
+    finally:
+        database._answer, database.patience = usual
 
 
 async def nothing_committed(transaction: Transaction) -> bool:
@@ -111,7 +134,7 @@ async def test_other_failures_are_raised_in_our_words_alone(
 
 
 async def test_a_failure_that_does_not_pass_is_raised_after_a_while(database: str) -> None:
-    async with batch(database, patience=0.1) as ledger:
+    async with batch(database, runtime=Skipping()) as ledger:
         chunks, _ = await leased(ledger.database)
         fail(database, "40001", times=1000)
         with pytest.raises(LedgerUnavailable, match=r"takes too long, or its work was broken off \(40001\)"):
@@ -147,18 +170,6 @@ async def test_a_server_that_is_restarted_is_waited_for(database: str, postgres:
         await asyncio.sleep(0)
         postgres.start()
         assert len(await reading) == 2
-
-
-class Skipping(SystemRuntime):
-    """The machine's time, in which a pause takes none."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.skipped, now = 0.0, self.monotonic
-        self.monotonic = lambda: now() + self.skipped
-
-    async def sleep(self, seconds: float) -> None:
-        self.skipped += seconds
 
 
 async def answered(opened: Database) -> None:
@@ -200,9 +211,9 @@ async def test_a_lost_database_is_tried_for_a_minute_whatever_is_asked_of_it(
 
 
 async def test_a_session_that_does_not_answer_is_cut_and_its_work_repeated(database: str) -> None:
-    async with batch(database, patience=0.4, answer=0.1) as ledger:
+    async with batch(database) as ledger:
         chunks, _ = await leased(ledger.database)
-        with psycopg.connect(database) as other:
+        with psycopg.connect(database) as other, impatient(ledger.database):
             other.execute("SELECT FROM payments.chunks FOR UPDATE")
             with pytest.raises(LedgerUnavailable, match="no answer"):
                 await chunks.claim(3)
@@ -216,14 +227,16 @@ async def test_a_rollback_that_is_not_answered_is_cut(database: str) -> None:
         ((process,),), *_ = await transaction.read(("SELECT pg_backend_pid()", ()))
         stopped.append(process)
         os.kill(process, signal.SIGSTOP)
+        waiting.enter_context(impatient(opened))
         raise psycopg.errors.DivisionByZero
 
-    async with connected(database, answer=0.1) as opened:
-        try:
-            with pytest.raises(LedgerError):
-                await opened.commit(work)
-        finally:
-            os.kill(stopped[0], signal.SIGCONT)
+    async with connected(database) as opened:
+        with contextlib.ExitStack() as waiting:
+            try:
+                with pytest.raises(LedgerError):
+                    await opened.commit(work)
+            finally:
+                os.kill(stopped[0], signal.SIGCONT)
         assert await opened.read(("SELECT 1", ())) == [[(1,)]]
 
 
