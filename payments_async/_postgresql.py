@@ -1,13 +1,13 @@
 """What all connections to PostgreSQL have in common: addresses, the oldest version, refusals, how one is cut.
 
-An address is parsed here, with the part that messages may show, and the rule for encryption.
+An address is parsed here, with what the environment and a service file add, the part that messages may show,
+and the rule for encryption.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import re
 import socket
 from collections.abc import Mapping
@@ -15,9 +15,10 @@ from typing import Any, Final
 
 import attrs
 from psycopg import AsyncConnection, Error
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import PGconn, version
 
-from ._http.addresses import has_raw_signs, is_host
+from ._http.addresses import exposed_by, has_raw_signs, is_here, is_host
 from .errors import PaymentsError
 
 Connection = AsyncConnection[tuple[Any, ...]]
@@ -29,7 +30,6 @@ MAKING_TABLES: Final = "SELECT pg_advisory_xact_lock(hashtextextended('payments.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 _SHOWN: Final = re.compile(r"[A-Za-z0-9_.:,/\[\]-]{0,200}", re.ASCII)
 _PORTS: Final = re.compile(r"[0-9,]*", re.ASCII)
-_LOCAL: Final = frozenset({"", "localhost", "127.0.0.1", "::1"})
 _NOT_GIVEN: Final = "no password supplied"  # libpq's own words
 _REFUSALS: Final = (
     *("authentication failed", _NOT_GIVEN, "pg_hba.conf", "not permitted to log in"),
@@ -46,14 +46,16 @@ _SESSION: Final[Mapping[str, Any]] = {
     "tcp_user_timeout": 15_000,
 }
 """Settings of a connection that the address may replace."""
-_ENVIRONMENT: Final = {
-    "host": "PGHOST",
-    "hostaddr": "PGHOSTADDR",
-    "port": "PGPORT",
-    "dbname": "PGDATABASE",
-    "sslmode": "PGSSLMODE",
-}
-"""The variables from which libpq takes what an address leaves open."""
+_NO_CONNECTION: Final = {"target_session_attrs": "no connection"}
+"""A value that libpq refuses once it has all settings, and before it looks a host up."""
+_KEEPS_PASSWORDS: Final = {"require_auth": "!password,!md5"}
+"""Lets libpq give no server the password, nor a hash that stands for it: only a proof that it is known."""
+_KNOWS_AUTH: Final = version() >= 160_000
+WEAK_AUTH: Final = (
+    "it asks for the password in a form that an impostor could use: let it ask for SCRAM "
+    "(password_encryption = scram-sha-256), or set sslmode=verify-full, or require_auth in the address"
+)
+"""What is said of a server that `_KEEPS_PASSWORDS` gives no password."""
 
 
 @attrs.frozen
@@ -69,25 +71,43 @@ class Address:
 
     @classmethod
     def of(cls, url: str, error: type[PaymentsError]) -> Address:
-        """Parse `postgresql://…`. What it leaves open comes from libpq's environment variables.
+        """Parse `postgresql://…`. What it leaves open comes from libpq's variables and service file.
 
-        Raises `error`, without showing the address, when it cannot be parsed, or not with certainty.
+        Nothing is connected to. Raises `error`, without showing the address, when it cannot be parsed, or not
+        with certainty.
         """
         given = None
         with contextlib.suppress(Error):
             given = conninfo_to_dict(url)
-        known = {**{name: os.environ.get(place) for name, place in _ENVIRONMENT.items()}, **(given or {})}
         if given is None or has_raw_signs(url, "/@") or not _can_be_reached(given):
             raise error(  # here: the frames of psycopg's error hold the address
                 "the database's address cannot be read: write postgresql://user@host:port/database, with "
                 "special characters percent-encoded"
             )
+        known = {**given, **_completed(given)}
         if not _can_be_reached(known):
-            raise error("PGHOST or PGPORT, which complete the database's address, cannot be read")
-        parameters = {**_SESSION, **given}
+            raise error(
+                "PGHOST, PGPORT or the service file, which complete the database's address, cannot be read"
+            )
+        parameters = {**_SESSION, **(_KEEPS_PASSWORDS if _needs_proof(known) else {}), **given}
         if "," in _text(parameters, "host"):
             parameters.setdefault("target_session_attrs", "read-write")
         return cls(_label(known), exposure(known), parameters)
+
+
+def _completed(given: Mapping[str, Any]) -> dict[str, str]:
+    """Read libpq's parameters with those that its environment variables and its service file add."""
+    begun = PGconn.connect_start(make_conninfo(**{**given, **_NO_CONNECTION}).encode())
+    options = [(option.keyword.decode(), option.val) for option in begun.info]
+    begun.finish()
+    return {name: value.decode() for name, value in options if value and name not in _NO_CONNECTION}
+
+
+def _needs_proof(known: Mapping[str, Any]) -> bool:
+    """Return whether an impostor could answer, and nobody has said which kinds of passwords it may get."""
+    is_socket = all(host.startswith(("/", "@")) or not host for host in _hosts(known).split(","))
+    is_free = not (is_socket or known.get("sslmode") == "verify-full" or known.get("require_auth"))
+    return is_free and _KNOWS_AUTH
 
 
 def _can_be_reached(parameters: Mapping[str, Any]) -> bool:
@@ -99,12 +119,9 @@ def _can_be_reached(parameters: Mapping[str, Any]) -> bool:
 
 def exposure(parameters: Mapping[str, Any]) -> str | None:
     """Describe why others could read or change what is sent with these parameters; None when they cannot."""
-    hosts = _text(parameters, "hostaddr") or _text(parameters, "host")
-    if all(host in _LOCAL or host.startswith(("/", "@")) for host in hosts.split(",")):
+    if is_here(_hosts(parameters)) or parameters.get("sslmode") == "verify-full":
         return None
-    if parameters.get("sslmode") == "verify-full":
-        return None
-    return "it is on another host, and sslmode=verify-full is not set"
+    return exposed_by("sslmode=verify-full is not set")
 
 
 def is_refusal(error: Error) -> bool:
@@ -117,12 +134,21 @@ def is_refusal(error: Error) -> bool:
     return error.sqlstate is None and any(words in line for line in answers[-1:] for words in _REFUSALS)
 
 
+def asks_weakly(error: Error) -> bool:
+    """Return whether a server asked for a password that is not given away (`WEAK_AUTH`). Ours, in English."""
+    return "authentication method requirement" in str(error)
+
+
 def cut(connection: Connection) -> None:
     """End a connection that does not answer: what waits for it then fails."""
     with contextlib.suppress(OSError, Error):
         line = socket.fromfd(connection.fileno(), socket.AF_INET, socket.SOCK_STREAM)
         with line:
             line.shutdown(socket.SHUT_RDWR)
+
+
+def _hosts(parameters: Mapping[str, Any]) -> str:
+    return _text(parameters, "hostaddr") or _text(parameters, "host")
 
 
 def _text(parameters: Mapping[str, Any], name: str) -> str:

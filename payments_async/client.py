@@ -99,6 +99,7 @@ class AsyncPayments:
         proxy: str | None = None,
         ssl_context: ssl.SSLContext | None = None,
         insecure: bool = False,
+        insecure_database: bool = False,
         on_event: Callable[[Event], object] | None = None,
         app_info: str | None = None,
         transport: Transport | None = None,
@@ -129,6 +130,8 @@ class AsyncPayments:
             proxy: URL of an HTTP proxy. The environment's proxy settings are not read.
             ssl_context: TLS settings, such as for a private certificate authority.
             insecure: allow a live key with an `ssl_context` that verifies no certificate.
+            insecure_database: allow a `limit_store` on another host without TLS that proves its name
+                (`sslmode=verify-full`, `rediss://`).
             on_event: called with each `events.Event`; its exceptions do not break a call.
             app_info: added to `User-Agent`, such as "shop/1.2".
             transport: sends the requests, in place of aiohttp; for tests.
@@ -139,7 +142,13 @@ class AsyncPayments:
         """
         api_key, base_url, proxy, limit_store = map(hidden, (api_key, base_url, proxy, limit_store))
         check_numbers({"connect_timeout": connect_timeout, "max_connections": max_connections})
-        check_parts(ssl_context=ssl_context, insecure=insecure, transport=transport, runtime=runtime)
+        check_parts(
+            ssl_context=ssl_context,
+            insecure=insecure,
+            insecure_database=insecure_database,
+            transport=transport,
+            runtime=runtime,
+        )
         settings = settle(
             variables(os.environ),
             api_key=api_key,
@@ -147,6 +156,7 @@ class AsyncPayments:
             environment=environment,
             limits=limits,
             limit_store=limit_store,
+            insecure_database=insecure_database,
             expected_workers=expected_workers,
             app_info=app_info,
             on_event=on_event,

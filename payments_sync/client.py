@@ -67,6 +67,7 @@ class Payments:
         proxy: str | None = None,
         ssl_context: ssl.SSLContext | None = None,
         insecure: bool = False,
+        insecure_database: bool = False,
         on_event: Callable[[Event], object] | None = None,
         app_info: str | None = None,
         transport: Transport | None = None,
@@ -97,6 +98,8 @@ class Payments:
             proxy: URL of an HTTP proxy. The environment's proxy settings are not read.
             ssl_context: TLS settings, such as for a private certificate authority.
             insecure: allow a live key with an `ssl_context` that verifies no certificate.
+            insecure_database: allow a `limit_store` on another host without TLS that proves its name
+                (`sslmode=verify-full`, `rediss://`).
             on_event: called with each `events.Event`; its exceptions do not break a call.
             app_info: added to `User-Agent`, such as "shop/1.2".
             transport: sends the requests, in place of aiohttp; for tests.
@@ -124,6 +127,7 @@ class Payments:
             proxy=proxy,
             ssl_context=ssl_context,
             insecure=insecure,
+            insecure_database=insecure_database,
             on_event=on_event,
             app_info=app_info,
             transport=transport,

@@ -7,6 +7,7 @@ from ipaddress import IPv6Address
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
+_HERE: Final = frozenset({"", "localhost", "127.0.0.1", "::1"})
 _DEFAULT_PORTS: Final = {"https": 443, "http": 80}
 
 PROXY_RULE: Final = (
@@ -30,6 +31,16 @@ def is_host(name: str) -> bool:
     except UnicodeError:
         return False
     return True
+
+
+def is_here(hosts: str) -> bool:
+    """Return whether each of these hosts is this machine: a loopback name, a socket's path, or none given."""
+    return all(host in _HERE or host.startswith(("/", "@")) for host in hosts.split(","))
+
+
+def exposed_by(setting: str) -> str:
+    """Say why others could read or change what is sent to a database or limit store."""
+    return f"it is on another host, and {setting}; insecure_database=True (--insecure-database) allows it"
 
 
 def has_raw_signs(url: str, signs: str) -> bool:

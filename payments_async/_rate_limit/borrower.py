@@ -51,9 +51,10 @@ class Borrower:
     _wake: asyncio.Event
     _thread: threading.Thread | None
 
-    def __init__(self, address: Secret, runtime: Runtime) -> None:
-        """`address`: the store's, a URL."""
+    def __init__(self, address: Secret, runtime: Runtime, *, insecure_database: bool = False) -> None:
+        """`address`: the store's, a URL. `insecure_database`: allow another host without verified TLS."""
         self.address = address
+        self.insecure_database = insecure_database
         self.runtime = runtime
         self.outage: Outage | None = None
         """Why the store cannot be reached."""
@@ -221,7 +222,7 @@ class StoreSession:
     async def _ask(self, limiter: StoreLimiter) -> bool:
         """Report and ask for one limiter; False when the store cannot be reached."""
         try:
-            store = self._store = self._store or open_store(self._borrower.address)
+            store = self._store = self._store or self._opened()
             await limiter.report(store, self._monotonic())
             asked = self._monotonic()
             if (ask := limiter.ask(asked)) is not None:
@@ -237,6 +238,10 @@ class StoreSession:
             self._find()
             return True
         return False
+
+    def _opened(self) -> LimitStore:
+        borrower = self._borrower
+        return open_store(borrower.address, insecure_database=borrower.insecure_database)
 
     def _lose(self, reason: str, *, refusal: bool = False) -> None:
         now, outage = self._monotonic(), self._borrower.outage
@@ -278,31 +283,32 @@ if hasattr(os, "register_at_fork"):  # pragma: no branch  # Windows has no fork
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def open_store(url: str) -> LimitStore:
+def open_store(url: str, *, insecure_database: bool = False) -> LimitStore:
     """The store at `postgresql://…`, `redis://…` or `rediss://…`; it connects when it is first used.
 
-    Raises ConfigurationError for another scheme, an address that cannot be read, or a missing library. The
+    `insecure_database`: allow one on another host without TLS that proves its name.
+    Raises ConfigurationError for another scheme, an address that cannot be used, or a missing library. The
     address itself is never shown: it may contain a password.
     """
     scheme = url.partition(":")[0].lower()
     if scheme in ("postgresql", "postgres"):
-        return _postgresql(url)
+        return _postgresql(url, insecure_database)
     if scheme in ("redis", "rediss"):
-        return _redis(url)
+        return _redis(url, insecure_database)
     raise ConfigurationError("limit_store must be an address like postgresql://… or redis://…")
 
 
-def _postgresql(url: str) -> LimitStore:
+def _postgresql(url: str, insecure_database: bool) -> LimitStore:
     try:
         from .store_postgresql import PostgresLimitStore
     except ImportError as error:
         raise ConfigurationError(needs("a limit_store in PostgreSQL needs", "machines")) from error
-    return PostgresLimitStore(url)
+    return PostgresLimitStore(url, insecure_database=insecure_database)
 
 
-def _redis(url: str) -> LimitStore:
+def _redis(url: str, insecure_database: bool) -> LimitStore:
     try:
         from .store_redis import RedisLimitStore
     except ImportError as error:
         raise ConfigurationError(needs("a limit_store in Redis needs", "redis")) from error
-    return RedisLimitStore(url)
+    return RedisLimitStore(url, insecure_database=insecure_database)

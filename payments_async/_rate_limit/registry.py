@@ -43,6 +43,8 @@ class StoreUse:
     timeout: float
     """Seconds of an attempt."""
     runtime: Runtime
+    insecure_database: bool = False
+    """True if a store on another host may be used without verified TLS."""
     is_default: bool = False
     """True if a store or a part of the limits that the key has already is kept instead."""
 
@@ -111,7 +113,9 @@ class LimiterRegistry:
             _check_shared(wished)
         if store is None:
             return
-        borrower = self._borrowers.get(store.address) or Borrower(store.address, store.runtime)
+        borrower = self._borrowers.get(store.address) or Borrower(
+            store.address, store.runtime, insecure_database=store.insecure_database
+        )
         self._borrowers[store.address] = borrower
         limiter.share(Fleet(borrower, store.workers, store.timeout), self._clock())
 

@@ -13,7 +13,17 @@ from typing import Any, Final, LiteralString
 
 import psycopg
 
-from .._postgresql import MAKING_TABLES, OLDEST, Address, Connection, cut, is_refusal
+from .._postgresql import (
+    MAKING_TABLES,
+    OLDEST,
+    WEAK_AUTH,
+    Address,
+    Connection,
+    asks_weakly,
+    cut,
+    exposure,
+    is_refusal,
+)
 from ..errors import ConfigurationError
 from .store import CONSTANTS, PATIENCE, Ask, LimitRow, Reservation, StoreUnavailable, figures_of
 
@@ -22,6 +32,7 @@ CONNECTING: Final = 3.0
 CLOCK: Final = "extract(epoch FROM clock_timestamp())"
 """The store's time, seconds, as an expression in SQL."""
 _REFUSED: Final = "28000"
+_WEAK: Final = "require_auth"
 _SHARED_SESSION: Final = ("26000", "42P05")
 """What prepared statements come to behind a pooler that gives each transaction another session."""
 
@@ -157,17 +168,26 @@ _CONSTANTS: Final = {
 class PostgresLimitStore:
     """Rows in the table `payments.limits`, which is made when it is first used."""
 
-    def __init__(self, url: str, *, clock: str = CLOCK) -> None:
-        """Take an address; `clock` is for tests. Raises ConfigurationError when it cannot be read."""
+    def __init__(self, url: str, *, insecure_database: bool = False, clock: str = CLOCK) -> None:
+        """Take an address; `clock` is for tests. Raises ConfigurationError when it cannot be used.
+
+        `insecure_database`: allow another host without `sslmode=verify-full`.
+        """
         address = Address.of(url, ConfigurationError)
         self._parameters = {**address.parameters, "connect_timeout": 2}
         self._place = f"the limit store {address.label}"
+        self._insecure_database = insecure_database
+        self._require_private(address.exposure)
         self._reserve = _RESERVE.format(clock=clock, **_CONSTANTS)
         self._close = _CLOSE.format(clock=clock, **_CONSTANTS)
         self._end_probe = _END_PROBE.format(**_CONSTANTS)
         self._turn = asyncio.Lock()
         self._prepare_after: int | None = 0
         self._connection: Connection | None = None
+
+    def _require_private(self, exposure: str | None) -> None:
+        if not self._insecure_database and exposure is not None:
+            raise ConfigurationError(f"{self._place}: {exposure}")
 
     async def reserve(self, row: LimitRow, ask: Ask) -> Reservation:
         """Reserve permits."""
@@ -198,7 +218,7 @@ class PostgresLimitStore:
                 try:
                     return await self._send(statement, values)
                 except psycopg.Error as error:
-                    code = _REFUSED if is_refusal(error) else error.sqlstate or type(error).__name__
+                    code = _code(error)
                 except TimeoutError as error:
                     code = type(error).__name__
                 except BaseException:
@@ -223,6 +243,7 @@ class PostgresLimitStore:
                 autocommit=True, prepare_threshold=self._prepare_after, **self._parameters
             )
         try:
+            self._require_private(exposure(connection.info.get_parameters()))
             async with _cut_after(connection, CONNECTING):
                 await self._prepare(connection)
         except BaseException:
@@ -245,6 +266,8 @@ class PostgresLimitStore:
         """The error for a SQLSTATE, or an error's name. The server's own message is never part of it."""
         if code == _REFUSED:
             return ConfigurationError(f"{self._place} refuses the user, the password or the database's name")
+        if code == _WEAK:
+            return ConfigurationError(f"{self._place}: {WEAK_AUTH}")
         if code == "42501":
             return ConfigurationError(f"{self._place}: {_RIGHTS}")
         if code in ("42703", "42804"):
@@ -252,6 +275,13 @@ class PostgresLimitStore:
                 f"{self._place} has a table payments.limits of another version: drop it"
             )
         return StoreUnavailable(f"{self._place} cannot be reached, or did not answer in time ({code})")
+
+
+def _code(error: psycopg.Error) -> str:
+    """The SQLSTATE of an error, one of ours for a connection that was refused, or the error's name."""
+    if asks_weakly(error):
+        return _WEAK
+    return _REFUSED if is_refusal(error) else error.sqlstate or type(error).__name__
 
 
 def _place(row: LimitRow) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from redis.exceptions import (
     ResponseError,
 )
 
-from .._http.addresses import has_raw_signs, is_host
+from .._http.addresses import exposed_by, has_raw_signs, is_here, is_host
 from ..errors import ConfigurationError
 from .store import CONSTANTS, PATIENCE, Ask, LimitRow, Reservation, StoreUnavailable, figures_of
 
@@ -170,8 +170,11 @@ _CONSTANTS: Final = {**CONSTANTS, "KEPT": KEPT}
 class RedisLimitStore:
     """Rows as hashes under `payments:limit:…`."""
 
-    def __init__(self, url: str, *, clock: str = CLOCK) -> None:
-        """Take an address; `clock` is for tests. Raises ConfigurationError when it cannot be read."""
+    def __init__(self, url: str, *, insecure_database: bool = False, clock: str = CLOCK) -> None:
+        """Take an address; `clock` is for tests. Raises ConfigurationError when it cannot be used.
+
+        `insecure_database`: allow another host without TLS that proves its name.
+        """
         self._client: Any = None
         with suppress(ValueError):
             if not has_raw_signs(url, "/?#"):
@@ -186,6 +189,8 @@ class RedisLimitStore:
                 "special characters percent-encoded"
             )
         self._place = f"the limit store redis://{host}:{at.get('port', 6379)}"
+        if not insecure_database and (why := _exposure(self._client.connection_pool)) is not None:
+            raise ConfigurationError(f"{self._place}: {why}")
         self._url = url
         self._seen = False
         self._script = _script(clock)
@@ -256,6 +261,17 @@ class RedisLimitStore:
 
     def _unavailable(self, reason: str) -> StoreUnavailable:
         return StoreUnavailable(f"{self._place} cannot be reached, or did not answer in time ({reason})")
+
+
+def _exposure(pool: redis.asyncio.ConnectionPool) -> str | None:
+    """Describe why others could read or change what is sent to a server; None when they cannot."""
+    at = pool.connection_kwargs
+    if is_here(at.get("host", "localhost")):
+        return None
+    if not issubclass(pool.connection_class, redis.asyncio.SSLConnection):
+        return exposed_by("it is not rediss://…")
+    proves = at.get("ssl_cert_reqs", "required") == "required" and at.get("ssl_check_hostname", True)
+    return None if proves else exposed_by("ssl_cert_reqs or ssl_check_hostname lets any server answer")
 
 
 _FORBIDDEN: Final = ("unknown command", "ACL failure", "can't run this command")

@@ -34,6 +34,7 @@ def store_use(settings: Settings, runtime: Runtime, *, is_default: bool = False)
         workers=settings.expected_workers,
         timeout=settings.timeout,
         runtime=runtime,
+        insecure_database=settings.insecure_database,
         is_default=is_default,
     )
 

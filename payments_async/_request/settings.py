@@ -40,6 +40,7 @@ class Settings(ValueMixin):
     user_agent: str
     limits: RateLimits | None
     limit_store: Secret | None = attrs.field(repr=False)
+    insecure_database: bool
     expected_workers: int | None
     timeout: float
     deadline: float | None
@@ -67,6 +68,7 @@ def settle(
     environment: str | None,
     limits: RateLimits | None,
     limit_store: str | None,
+    insecure_database: bool,
     expected_workers: int | None,
     app_info: str | None,
     on_event: Callable[[Any], object] | None,
@@ -86,7 +88,7 @@ def settle(
     shared = _limits(limits, environ.get("PAYMENTS_RATE_SHARE"))
     store = environ.get("PAYMENTS_LIMIT_STORE") if limit_store is None else limit_store
     if store is not None:
-        store = check_store(store, shared)
+        store = check_store(store, shared, insecure_database=insecure_database)
     return Settings(
         base_url=address,
         key=source,
@@ -94,6 +96,7 @@ def settle(
         user_agent=user_agent(app_info),
         limits=shared,
         limit_store=store,
+        insecure_database=insecure_database,
         expected_workers=_expected_workers(expected_workers, environ.get("PAYMENTS_EXPECTED_WORKERS")),
         **check_numbers(numbers),
     )
@@ -115,10 +118,11 @@ def check_numbers(numbers: dict[str, Any]) -> dict[str, Any]:
     return numbers
 
 
-def check_parts(*, ssl_context: object, insecure: object, **parts: object) -> None:
+def check_parts(*, ssl_context: object, insecure: object, insecure_database: object, **parts: object) -> None:
     """Check the objects given to a client. Raises ConfigurationError."""
-    if not isinstance(insecure, bool):
-        raise ConfigurationError(f"insecure must be True or False, not {type(insecure).__name__}")
+    for name, choice in (("insecure", insecure), ("insecure_database", insecure_database)):
+        if not isinstance(choice, bool):
+            raise ConfigurationError(f"{name} must be True or False, not {type(choice).__name__}")
     if ssl_context is not None and not isinstance(ssl_context, ssl.SSLContext):
         raise ConfigurationError(f"ssl_context must be an ssl.SSLContext, not {type(ssl_context).__name__}")
     for name, part in parts.items():
@@ -162,14 +166,14 @@ def user_agent(app_info: str | None) -> str:
     return f"{ours} {app_info}"
 
 
-def check_store(address: object, limits: RateLimits | None) -> Secret:
+def check_store(address: object, limits: RateLimits | None, *, insecure_database: bool) -> Secret:
     """Check a limit store's address. Raises ConfigurationError, which does not show it."""
     if not isinstance(address, str):
         raise ConfigurationError(f"limit_store must be an address, not {type(address).__name__}")
     if limits is not None and limits.is_share:
         raise ConfigurationError(NO_SHARE)
     secret = Secret(address)
-    open_store(secret)  # its address is right, and its library is there
+    open_store(secret, insecure_database=insecure_database)  # its address is right, its library there
     return secret
 
 

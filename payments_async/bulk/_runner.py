@@ -166,7 +166,7 @@ class BatchRunner:
         assert session.client is not None  # or there is no service
         figures = FiguresReader(ledger, session.service.runtime, on_figures)
         place = (session.client, session.address, batch_id)
-        run = batch_run(*place, pace, stopping, figures.note, exposed=session.exposed)
+        run = batch_run(*place, pace, stopping, figures.note, insecure_database=session.insecure_database)
         self._engine = run
         async with figures.reading():
             await run.run()

@@ -43,7 +43,7 @@ class BatchSession:
         *,
         create: bool,
         batch_id: str | None = None,
-        exposed: bool = False,
+        insecure_database: bool = False,
     ) -> None:
         from .ledger.opening import require_extra
 
@@ -52,7 +52,7 @@ class BatchSession:
         self.address: str = hidden(text) if "://" in text or KEYWORDS.match(text) else text
         """The path or the address of the ledger, as it was given: it may hold a password."""
         self.client: AsyncPayments | None = client
-        self.exposed: bool = exposed
+        self.insecure_database: bool = insecure_database
         """True if a database on another host needs no proof of its name."""
         self._create = create and client is not None
         self.batch_id: str | None = batch_id
@@ -105,7 +105,7 @@ class BatchSession:
                     create=create,
                     must_exist=must_exist,
                     read_only=read_only,
-                    exposed=self.exposed,
+                    insecure_database=self.insecure_database,
                 )
             except LedgerLocked as locked:
                 if not locked.read_only or runtime.monotonic() >= until:
@@ -167,7 +167,7 @@ class BatchSession:
     def share_limits(self) -> None:
         """Take the client's rate from the ledger's database, unless it has a limit store or a part."""
         if self.client is not None and isinstance(self.ledger, SharedLedger):
-            self.client._internal.use_limit_store(self.address)
+            self.client._internal.use_limit_store(self.address, insecure_database=self.insecure_database)
 
     async def learn_time(self) -> None:
         """Learn the service's time for the import into a database: a recovery reads the list from then on."""

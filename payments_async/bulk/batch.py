@@ -53,7 +53,7 @@ class PayoutBatch:
     ) -> None:
         """Use `open`."""
         self._session = BatchSession(
-            path, client, create=create, batch_id=batch_id, exposed=insecure_database
+            path, client, create=create, batch_id=batch_id, insecure_database=insecure_database
         )
         self._work = BatchRunner(self._session)
 

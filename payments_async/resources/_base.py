@@ -91,7 +91,7 @@ class ResourceClient:
         """The current secret key."""
         return self.pipeline.settings.key()
 
-    def use_limit_store(self, address: str) -> None:
+    def use_limit_store(self, address: str, *, insecure_database: bool = False) -> None:
         """Share the key's limits through this store from now on. Raises ConfigurationError.
 
         A store or a part of the limits that the client or its key has already is kept. So are the limits of
@@ -100,7 +100,8 @@ class ResourceClient:
         pipeline = self.pipeline
         if pipeline.runtime is not SYSTEM:
             return
-        settings = attrs.evolve(pipeline.settings, limit_store=check_store(address, None))
+        store = check_store(address, None, insecure_database=insecure_database)
+        settings = attrs.evolve(pipeline.settings, limit_store=store, insecure_database=insecure_database)
         pipeline.keys.use_store(store_use(settings, pipeline.runtime, is_default=True))
         pipeline.keys.of(self.key())
 

@@ -232,7 +232,7 @@ def test_a_limit_store_that_refuses_the_password_exits_2(
     server = StoreServer(SYSTEM)
     server.fault = ConfigurationError("the limit store redis://127.0.0.1:9 refuses the user or the password")
     monkeypatch.setenv("PAYMENTS_LIMIT_STORE", ADDRESS)
-    monkeypatch.setattr(checks, "open_store", lambda _: MemoryStore(server))
+    monkeypatch.setattr(checks, "open_store", lambda *_, **__: MemoryStore(server))
     found = Examined(capsys)
     assert (found.code, found.wrong) == (Exit.USAGE, ["store"])
     assert "refuses the user" in found["store"]["message"]
@@ -244,7 +244,7 @@ def test_a_limit_store_that_answers_is_asked_for_nothing(
     server = StoreServer(SYSTEM)
     monkeypatch.setenv("PAYMENTS_LIMIT_STORE", ADDRESS)
     for module in (checks, borrower):
-        monkeypatch.setattr(module, "open_store", lambda _: MemoryStore(server))
+        monkeypatch.setattr(module, "open_store", lambda *_, **__: MemoryStore(server))
     found = Examined(capsys)
     assert (found.code, found.wrong, found.steps) == (Exit.DONE, [], [*ALL[:-3], "store", *ALL[-3:]])
     row, first = server.asked[0]

@@ -198,7 +198,7 @@ def test_workers_of_a_run_that_loses_its_database_write_what_they_learned_and_th
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     opening: Any = driver.Database.open
     monkeypatch.setattr(
-        opening.__func__, "__kwdefaults__", {"exposed": False, "patience": 0.2, "answer": 1.0}
+        opening.__func__, "__kwdefaults__", {"insecure_database": False, "patience": 0.2, "answer": 1.0}
     )
     assert here("run", "june.csv", *NAMED, "--detach").code == Exit.DONE
     here.sandbox.on("payouts.create").respond("slow:0.5s", times=None)

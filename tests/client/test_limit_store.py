@@ -56,6 +56,8 @@ def borrowers() -> list[threading.Thread]:
         ({"limit_store": "mysql://127.0.0.1/limits"}, "limit_store must be an address like"),
         ({"limit_store": ""}, "limit_store must be an address like"),
         ({"limit_store": 7}, "limit_store must be an address, not int"),
+        ({"limit_store": "redis://db.test/0"}, "it is on another host, and it is not rediss"),
+        ({"insecure_database": "yes"}, "insecure_database must be True or False, not str"),
         ({"limit_store": "redis://127.0.0.1:port/0"}, "cannot be read"),
         (
             {"limit_store": ADDRESS, "expected_workers": 0},

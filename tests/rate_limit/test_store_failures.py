@@ -93,6 +93,49 @@ def test_an_address_of_no_store_is_refused_and_not_shown(url: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        (f"postgresql://pay:{PASSWORD}@db.test/x", "sslmode=verify-full is not set"),
+        (f"postgresql://pay:{PASSWORD}@db.test/x?sslmode=disable", "sslmode=verify-full is not set"),
+        (f"redis://:{PASSWORD}@db.test/0", "it is not rediss://"),
+        (f"rediss://:{PASSWORD}@db.test/0?ssl_cert_reqs=none", "ssl_cert_reqs or ssl_check_hostname lets"),
+        (f"rediss://:{PASSWORD}@db.test/0?ssl_cert_reqs=optional", "ssl_cert_reqs or ssl_check_hostname"),
+        (f"rediss://:{PASSWORD}@db.test/0?ssl_check_hostname=false", "ssl_cert_reqs or ssl_check_hostname"),
+    ],
+)
+def test_a_store_on_another_host_needs_a_checked_certificate_or_the_word_that_it_does_not(
+    url: str, why: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=f"it is on another host, and {why}") as caught:
+        open_store(url)
+    assert str(caught.value).endswith("insecure_database=True (--insecure-database) allows it")
+    assert PASSWORD not in str(caught.value)
+    assert open_store(url, insecure_database=True)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://db.test/x?sslmode=verify-full",
+        "rediss://db.test/0",
+        "redis://localhost",
+        "redis://[::1]/0",
+        "unix:///run/redis.sock".replace("unix", "redis"),
+    ],
+)
+def test_a_store_that_nobody_else_can_read_is_taken(url: str) -> None:
+    assert open_store(url)
+
+
+async def test_a_store_whose_connection_came_out_elsewhere_is_refused(
+    postgres: PostgresServer, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = opened(postgres.url(postgres.make_database()))
+    monkeypatch.setattr(store_postgresql, "exposure", lambda parameters: "it is on another host")
+    assert (await refused(limits, ConfigurationError)).endswith(": it is on another host")
+
+
+@pytest.mark.parametrize(
     ("url", "module", "extra"),
     [
         ("postgres://127.0.0.1/db", "store_postgresql", "machines"),

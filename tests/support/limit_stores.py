@@ -109,7 +109,7 @@ def share_on_one_loop(patch: pytest.MonkeyPatch, server: StoreServer) -> set[asy
         task.add_done_callback(tasks.discard)
 
     patch.setattr(borrowing, "start", start)
-    patch.setattr(borrowing, "open_store", lambda address: MemoryStore(server))
+    patch.setattr(borrowing, "open_store", lambda address, **_: MemoryStore(server))
     return tasks
 
 

@@ -76,8 +76,8 @@ class CountedStore:
 _counted: Counter[str] = Counter()
 
 
-def _opener(*, leaves_room: bool) -> Callable[[str], LimitStore]:
-    def open_store(url: str) -> LimitStore:
+def _opener(*, leaves_room: bool) -> Callable[..., LimitStore]:
+    def open_store(url: str, **_: object) -> LimitStore:
         store: Any
         if url.startswith("postgresql"):
             store = PostgresLimitStore(url, clock=SQL_CLOCK)

@@ -62,7 +62,7 @@ async def open_ledger(
     create: bool = False,
     must_exist: bool = True,
     read_only: bool = False,
-    exposed: bool = False,
+    insecure_database: bool = False,
 ) -> Ledger:
     """Open the ledger at an address.
 
@@ -74,7 +74,7 @@ async def open_ledger(
         create: make what is missing; a batch of a database is then empty until its import.
         must_exist: without `create`: refuse a batch that is not in the database.
         read_only: open a file for a moment, to read it.
-        exposed: allow a database on another host without `sslmode=verify-full`.
+        insecure_database: allow a database on another host without `sslmode=verify-full`.
 
     Raises LedgerError, BulkError for an address that is none, and ImportError without the extra.
     """
@@ -88,7 +88,7 @@ async def open_ledger(
     if batch_id is None and not may_be_missing:
         raise BulkError("a database has many batches: name one by batch_id=")
     database_type, ledger_type = _postgresql()
-    database = await database_type.open(path, runtime, exposed=exposed)
+    database = await database_type.open(path, runtime, insecure_database=insecure_database)
     try:
         return await ledger_type.open(
             database, batch_id, clock=clock, create=create, must_exist=not may_be_missing

@@ -66,7 +66,7 @@ def batch_run(
     stopping: Stopping,
     on_commit: Callable[[], object],
     *,
-    exposed: bool,
+    insecure_database: bool,
 ) -> WorkerRun:
     """Make the run of a worker for one batch, until nothing is left to do for it. It writes no file."""
     settings = WorkerSettings(
@@ -75,7 +75,7 @@ def batch_run(
         concurrency=pace.concurrency,
         patience=pace.patience,
         drain=pace.drain,
-        insecure_database=exposed,
+        insecure_database=insecure_database,
         folder=None,
         audits=False,
     )

@@ -35,8 +35,8 @@ class WorkerSession:
 
     def __init__(self, client: AsyncPayments, url: str, settings: WorkerSettings) -> None:
         """Let the client take its rate from the database, unless it has a limit store or a part already."""
-        client._internal.use_limit_store(url)
-        self._client, self._url, self._exposed = client, url, settings.insecure_database
+        client._internal.use_limit_store(url, insecure_database=settings.insecure_database)
+        self._client, self._url, self._insecure_database = client, url, settings.insecure_database
         service = Service(client)
         self.runtime: Runtime = service.runtime
         """The client's time and chance."""
@@ -97,7 +97,7 @@ class WorkerSession:
         database = await Database.open(
             self._url,
             self.runtime,
-            exposed=self._exposed,
+            insecure_database=self._insecure_database,
             patience=patience,
             answer=answer,
         )

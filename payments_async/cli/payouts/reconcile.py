@@ -117,7 +117,7 @@ async def reconcile(
 ) -> Exit:
     """Settle what the list shows, write the certificate. Raises CommandEnded or PaymentsError."""
     async with (
-        open_client(base_url) as client,
+        open_client(base_url, insecure_database=ledger.is_insecure) as client,
         open_batch(ledger, client, create=False) as batch,
     ):
         context.show.heading(ledger.shown, title_of(batch.status().batch_id))
@@ -145,7 +145,7 @@ async def reconcile(
 async def retry_failed(ledger: LedgerAddress, wanted: RetryOptions, context: CommandContext) -> Exit:
     """Find the failed payouts, or the rejected rows, have their total confirmed, make the rows new."""
     async with (
-        open_client(wanted.base_url) as client,
+        open_client(wanted.base_url, insecure_database=ledger.is_insecure) as client,
         open_batch(ledger, client, create=False) as batch,
     ):
         context.show.heading(ledger.shown, title_of(batch.status().batch_id))
@@ -207,7 +207,7 @@ def _retry_text(report: RetryReport, wanted: RetryOptions) -> str:
 async def recover(ledger: LedgerAddress, wanted: RecoverOptions, context: CommandContext) -> Exit:
     """Learn from the list what a database has lost. Raises CommandEnded or PaymentsError."""
     async with (
-        open_client(wanted.base_url) as client,
+        open_client(wanted.base_url, insecure_database=ledger.is_insecure) as client,
         open_batch(ledger, client, create=False) as batch,
     ):
         context.show.heading(ledger.shown, title_of(batch.status().batch_id))

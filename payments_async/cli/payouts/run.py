@@ -51,7 +51,11 @@ async def pay(order: RunOptions, context: CommandContext) -> Exit:
         return await preview(order, context)
     async with (
         serving(order.address, order.file, context, stays=order.open) as page,
-        open_client(order.base_url, concurrency=order.concurrency) as client,
+        open_client(
+            order.base_url,
+            concurrency=order.concurrency,
+            insecure_database=order.insecure_database,
+        ) as client,
         open_batch(order.address, client) as batch,
         page.of(batch),
     ):
@@ -109,7 +113,9 @@ async def preview(order: RunOptions, context: CommandContext) -> Exit:
     async with AsyncExitStack() as stack:
         client = None
         if key and has_address:
-            client = await stack.enter_async_context(open_client(order.base_url))
+            client = await stack.enter_async_context(
+                open_client(order.base_url, insecure_database=order.insecure_database)
+            )
         batch = open_batch(order.address, client)
         with _reading(order, context) as source:
             report = await batch.preview(source, **order.reading)

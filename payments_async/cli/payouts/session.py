@@ -274,11 +274,12 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 @asynccontextmanager
 async def open_client(
-    base_url: str | None, *, concurrency: int = 0, store: str | None = None
+    base_url: str | None, *, concurrency: int = 0, store: str | None = None, insecure_database: bool = False
 ) -> AsyncIterator[AsyncPayments]:
     """A client with the key of PAYMENTS_API_KEY and a connection for each row that can be under way.
 
-    Its rate limit is shared through `store`. Raises CommandEnded or ConfigurationError.
+    Its rate limit is shared through `store`; `insecure_database`: on another host too, without verified TLS.
+    Raises CommandEnded or ConfigurationError.
     """
     if not os.environ.get("PAYMENTS_API_KEY"):
         missing = "no API key: set PAYMENTS_API_KEY to the project's secret key (sk_live_… or sk_sandbox_…)"
@@ -290,7 +291,11 @@ async def open_client(
     logger.addFilter(_is_unknown)
     try:
         async with AsyncPayments(
-            base_url=base_url, app_info=_APP, max_connections=connections, limit_store=store
+            base_url=base_url,
+            app_info=_APP,
+            max_connections=connections,
+            limit_store=store,
+            insecure_database=insecure_database,
         ) as client:
             yield client
     finally:
@@ -320,7 +325,7 @@ async def open_database(ledger: LedgerAddress, *, tables: bool = True) -> AsyncI
         from ...bulk.ledger.postgresql.driver.database import Database
     except ImportError as missing:
         raise ImportError(needs("a ledger in PostgreSQL needs", "machines")) from missing
-    database = await Database.open(ledger.text, SYSTEM, exposed=ledger.is_insecure)
+    database = await Database.open(ledger.text, SYSTEM, insecure_database=ledger.is_insecure)
     try:
         if tables:
             await _require_tables(database, ledger)

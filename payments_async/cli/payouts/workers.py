@@ -36,8 +36,12 @@ async def work(ledger: LedgerAddress, wanted: WorkerArguments, context: CommandC
     """Work until a signal, a lost database, or nothing is left. Raises CommandEnded or PaymentsError."""
     from ...bulk.workers import PayoutWorker
 
-    concurrency, store = wanted.concurrency, wanted.limit_store
-    async with open_client(wanted.base_url, concurrency=concurrency, store=store) as client:
+    async with open_client(
+        wanted.base_url,
+        concurrency=wanted.concurrency,
+        store=wanted.limit_store,
+        insecure_database=wanted.insecure_database,
+    ) as client:
         context.show.heading(ledger.shown, f"batch {wanted.batch_id}" if wanted.batch_id else "every batch")
         worker = PayoutWorker(
             ledger.text,

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import struct
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,10 +15,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from payments_async import ConfigurationError
 from payments_async._postgresql import Address
+from payments_async._rate_limit.store import LimitRow
+from payments_async._rate_limit.store_postgresql import PostgresLimitStore
 from payments_async._runtime import SYSTEM, SystemRuntime
 from payments_async.bulk.errors import BulkError
 from payments_async.bulk.ledger.postgresql.driver import arrays
+from payments_async.bulk.ledger.postgresql.driver import database as driver
 from payments_async.bulk.ledger.postgresql.driver.database import Database
 from payments_async.bulk.ledger.postgresql.driver.failures import FailureKind, diagnosed, refusal
 from payments_async.bulk.ledger.postgresql.driver.session import DatabaseClock, DatabaseServer
@@ -65,7 +70,9 @@ def test_a_fault_of_the_environment_is_not_blamed_on_the_address(
     variable: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, value)
-    with pytest.raises(BulkError, match=r"^PGHOST or PGPORT, which complete the database's address, cannot"):
+    with pytest.raises(
+        BulkError, match=r"^PGHOST, PGPORT or the service file, which complete the database's address, cannot"
+    ):
         Address.of("postgresql:///june", BulkError)
     with pytest.raises(BulkError, match=r"^the database's address cannot be read: write"):
         Address.of("postgresql://db..test:x/june", BulkError)
@@ -103,6 +110,92 @@ def test_what_an_address_leaves_open_comes_from_the_environment(monkeypatch: pyt
     assert address.exposure is None
     several = Address.of("postgresql:///june?host=a,b", BulkError)
     assert several.parameters["target_session_attrs"] == "read-write"
+
+
+@pytest.mark.parametrize("url", ["postgresql://?service=ledger", "postgresql:///june"])
+@pytest.mark.parametrize(
+    ("settings", "is_private"),
+    [
+        ("host=db.test", False),
+        ("host=db.test\nsslmode=require", False),
+        ("host=localhost\nhostaddr=192.0.2.1", False),
+        ("host=db.test\nsslmode=verify-full", True),
+        ("host=127.0.0.1", True),
+        ("dbname=june", True),
+    ],
+)
+def test_a_service_file_is_read_before_anything_is_connected_to(
+    url: str, settings: str, is_private: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "services").write_text(f"[ledger]\n{settings}\n")
+    monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services"))
+    monkeypatch.setenv("PGSERVICE", "ledger")
+    assert (Address.of(url, BulkError).exposure is None) == is_private
+
+
+@pytest.mark.parametrize(
+    ("url", "keeps"),
+    [
+        ("postgresql://127.0.0.1/x", True),
+        ("postgresql://db.test/x?sslmode=require", True),
+        ("postgresql:///x", False),
+        ("postgresql:///x?host=/run/postgresql", False),
+        ("postgresql://db.test/x?sslmode=verify-full", False),
+        ("postgresql://127.0.0.1/x?require_auth=md5", False),
+    ],
+)
+def test_no_password_is_given_away_where_an_impostor_could_answer(url: str, keeps: bool) -> None:
+    given = Address.of(url, BulkError).parameters.get("require_auth")
+    assert (given == "!password,!md5") == keeps
+
+
+def test_a_libpq_that_knows_no_such_rule_is_not_told_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("payments_async._postgresql._KNOWS_AUTH", False)
+    assert "require_auth" not in Address.of("postgresql://127.0.0.1/x", BulkError).parameters
+
+
+@pytest.mark.parametrize(
+    "asked", [struct.pack("!cII", b"R", 8, 3), struct.pack("!cII4s", b"R", 12, 5, b"salt")]
+)
+async def test_an_impostor_gets_no_password(asked: bytes) -> None:
+    heard: list[bytes] = []
+    answering: set[asyncio.Task[None]] = set()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(1000):
+                heard.append(data)
+                is_hello = struct.unpack_from("!I", data, 4)[0] == 3 << 16
+                writer.write(asked if is_hello else b"N")  # no TLS
+        with contextlib.suppress(OSError):
+            writer.close()
+            await writer.wait_closed()
+
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        answering.add(asyncio.ensure_future(answer(reader, writer)))
+
+    async with await asyncio.start_server(accept, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        url = f"postgresql://pay:{PASSWORD}@127.0.0.1:{port}/june"
+        with pytest.raises(DatabaseUnfit, match="in a form that an impostor could use") as caught:
+            await Database.open(url, SYSTEM)
+        store = PostgresLimitStore(url)
+        with pytest.raises(ConfigurationError, match="in a form that an impostor could use"):
+            await store.end_probe(LimitRow("https://api.example/v1", "3f9a", "write"), 0.0, answered=True)
+        await asyncio.wait(answering)
+    assert heard
+    assert not any(data.startswith(b"p") for data in heard)
+    assert PASSWORD not in str(caught.value)
+
+
+async def test_a_connection_that_came_out_elsewhere_is_refused(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "exposure", lambda parameters: "it is on another host")
+    with pytest.raises(DatabaseUnfit, match="it is on another host"):
+        await Database.open(database, SYSTEM)
+    async with connected(database, insecure_database=True) as allowed:
+        assert await allowed.read(("SELECT 1", ())) == [[(1,)]]
 
 
 async def test_a_host_from_a_service_file_is_looked_at_too(

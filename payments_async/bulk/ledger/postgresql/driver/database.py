@@ -96,8 +96,11 @@ _Attempt = Callable[[Connection, _Unknown | None], Awaitable[T | _Unknown]]
 class Database:
     """A database, through one connection that is made again when it is lost."""
 
-    def __init__(self, address: Address, runtime: Runtime, *, patience: float, answer: float) -> None:
+    def __init__(
+        self, address: Address, runtime: Runtime, *, insecure_database: bool, patience: float, answer: float
+    ) -> None:
         """Use `open`."""
+        self._insecure_database = insecure_database
         self.address: Address = address
         self.runtime: Runtime = runtime
         self.clock: DatabaseClock = DatabaseClock(runtime)
@@ -120,7 +123,7 @@ class Database:
         url: str,
         runtime: Runtime,
         *,
-        exposed: bool = False,
+        insecure_database: bool = False,
         patience: float = PATIENCE,
         answer: float = ANSWER,
     ) -> Self:
@@ -129,34 +132,35 @@ class Database:
         Args:
             url: the address; what it leaves open comes from libpq's environment variables.
             runtime: time and chance.
-            exposed: allow another host without `sslmode=verify-full`.
+            insecure_database: allow another host without `sslmode=verify-full`.
             patience: seconds in which work is repeated that fails for a passing reason; ten times as long
                 when others' work holds it up.
             answer: seconds in which a transaction has to end; then its connection is cut.
 
         Raises BulkError, DatabaseUnfit, or LedgerUnavailable.
         """
-        database = cls(Address.of(url, BulkError), runtime, patience=patience, answer=answer)
-        database._require_private(database.address.exposure, exposed=exposed)
+        address = Address.of(url, BulkError)
+        database = cls(
+            address, runtime, insecure_database=insecure_database, patience=patience, answer=answer
+        )
+        database._require_private(address.exposure)
         connection = await database._connect()
         try:
-            await database._require_fit(connection, exposed=exposed)
+            await database._require_fit(connection)
         except BaseException:
             await database.close()
             raise
         return database
 
-    def _require_private(self, exposure: str | None, *, exposed: bool) -> None:
-        if not exposed and exposure is not None:
+    def _require_private(self, exposure: str | None) -> None:
+        if not self._insecure_database and exposure is not None:
             raise DatabaseUnfit(self.label, exposure)
 
-    async def _require_fit(self, connection: Connection | DatabaseFailure, *, exposed: bool) -> None:
+    async def _require_fit(self, connection: Connection | DatabaseFailure) -> None:
         if self._server is not None and (unfit := self._server.unfit):
             raise DatabaseUnfit(self.label, unfit)
         if isinstance(connection, DatabaseFailure):
             raise error_of(self.label, connection)
-        found = connection.info.get_parameters()  # with what a service file added
-        self._require_private(exposure(found), exposed=exposed)
         shared = self.server.is_pooled and await self._attempt(self._is_shared, self._answer)
         if isinstance(shared, DatabaseFailure):
             raise error_of(self.label, shared)
@@ -367,6 +371,7 @@ class Database:
         failure: DatabaseFailure | None = _NO_ANSWER
         timer = self.runtime.call_later(self._answer, lambda: cut(connection))
         try:
+            self._require_private(exposure(connection.info.get_parameters()))
             failure = await self._set_up(connection)
         finally:
             timer.cancel()

@@ -8,7 +8,7 @@ from typing import Final
 import attrs
 from psycopg import DataError, Error, OperationalError
 
-from ....._postgresql import is_refusal
+from ....._postgresql import WEAK_AUTH, asks_weakly, is_refusal
 from ....ledger_errors import (
     DatabaseUnfit,
     LedgerBroken,
@@ -94,6 +94,8 @@ def refusal(error: Error) -> DatabaseFailure:
     connection = error.pgconn
     if connection is not None and connection.needs_password:
         return DatabaseFailure(FailureKind.REFUSED, "it asks for a password: see PGPASSFILE")
+    if asks_weakly(error):
+        return DatabaseFailure(FailureKind.REFUSED, WEAK_AUTH)
     if is_refusal(error):
         return DatabaseFailure(
             FailureKind.REFUSED, "it refused the user, the password or the database's name"
