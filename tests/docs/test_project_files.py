@@ -17,6 +17,7 @@ from tests.docs.pages import ROOT, page
 WORKFLOW = ".github/workflows/tests.yml"
 RELEASE = ".github/workflows/release.yml"
 NIGHTLY = ".github/workflows/nightly.yml"
+BUILDER = ".github/build-requirements.txt"
 HOOKS = ".pre-commit-config.yaml"
 PROSE = ("CONTRIBUTING.md", "SECURITY.md", "tests/README.md")
 
@@ -59,9 +60,32 @@ def test_a_release_is_checked_before_it_is_published_and_needs_no_secret() -> No
     assert [name for name, job in jobs.items() if "id-token" in job["permissions"]] == ["publish"]
     assert set(jobs["publish"]["needs"]) == set(jobs) - {"publish"}
     assert not [step for step in jobs["publish"]["steps"] if "run" in step], "it runs no code of ours"
-    built = " ".join(step.get("run", "") for step in jobs["build"]["steps"])
-    assert "nox -s release" in built
-    assert "git merge-base --is-ancestor HEAD origin/main" in built
+    commands = {name: " ".join(step.get("run", "") for step in job["steps"]) for name, job in jobs.items()}
+    assert "git merge-base --is-ancestor HEAD origin/main" in commands["build"]
+    assert "nox -s release" in commands["checks"]
+    assert "diff -r built dist" in commands["checks"]
+
+
+def test_what_is_published_is_uploaded_by_a_job_that_installs_by_hash_alone() -> None:
+    jobs = loaded(RELEASE)["jobs"]
+    uploads = [
+        name for name, job in jobs.items() for step in job["steps"] if "upload" in step.get("uses", "")
+    ]
+    assert uploads == ["build"]
+    commands = " ".join(step.get("run", "") for step in jobs["build"]["steps"])
+    assert re.findall(r"pip install (.*?) -r", commands) == [
+        "--quiet --require-hashes --no-deps --only-binary :all:"
+    ]
+    assert "nox" not in commands
+    assert "uv run" not in commands
+    assert "uv build --no-build-isolation" in commands
+    lines = [line for line in page(BUILDER).splitlines() if not line.startswith("#")]
+    pinned = [line for line in lines if not line.startswith(" ")]
+    assert all(re.fullmatch(r"[a-z-]+==[\d.]+ \\", line) for line in pinned), "no index, and each by version"
+    assert all(re.fullmatch(r"    --hash=sha256:[0-9a-f]{64}( \\)?", line) for line in {*lines} - {*pinned})
+    (builder,) = tomllib.loads(page("pyproject.toml"))["build-system"]["requires"]
+    assert {line.partition("=")[0] for line in pinned} >= {"uv", "hatchling"}
+    assert f"{builder} \\" in pinned
 
 
 def test_what_a_release_is_built_with_is_pinned_and_documented() -> None:
@@ -70,10 +94,8 @@ def test_what_a_release_is_built_with_is_pinned_and_documented() -> None:
     (builder,) = project["build-system"]["requires"]
     assert re.fullmatch(r"hatchling==[\d.]+", builder)
     assert builder in project["tool"]["uv"]["constraint-dependencies"]
-    (step,) = [
-        step for step in loaded(RELEASE)["jobs"]["build"]["steps"] if "nox -s release" in step.get("run", "")
-    ]
-    assert {*step["env"]} == {"PROJECT_URL"}
+    steps = [step for job in loaded(RELEASE)["jobs"].values() for step in job["steps"]]
+    assert [{*step["env"]} for step in steps if "env" in step] == [{"PROJECT_URL"}] * 2
     assert "PROJECT_URL=https://" in page("docs/support.md")
 
 
