@@ -503,7 +503,10 @@ def test_tables_are_made_once_checked_and_upgraded(here: Here, database: str) ->
     assert upgraded["before"] == upgraded["now"]
     checked = here("ledger", "check", "--json").step("database")
     assert (checked["problems"], checked["standbys"], checked["is_pooled"]) == ([], "none", False)
-    assert "PostgreSQL" in here("ledger", "check").out
+    assert checked["connections"] == {"run": 4, "worker": 5}
+    shown = " ".join(here("ledger", "check").out.split())
+    assert "PostgreSQL" in shown
+    assert "a run needs up to 4, and 5 for each worker; a pool must be as large" in shown
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("UPDATE payments.meta SET version = 99")
     here("worker", "--until-idle").assert_one_message(Exit.USAGE, "number 99")

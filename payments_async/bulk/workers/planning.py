@@ -52,6 +52,11 @@ def end_of(stopped: str | None, halt: Halt | None, leases: Sequence[Lease]) -> R
     return RunEnd.DONE if stopped is None else RunEnd.STOPPED
 
 
+def connections(slots: int) -> int:
+    """The connections that a worker opens: for renewals, each slot, rows in doubt, and the rate limit."""
+    return slots + 3
+
+
 def rest_after(failures: int, stop: Stop) -> float:
     """Seconds to rest after so many failures in a row to reach the service; long where another answers."""
     if stop is Stop.NOT_THE_SERVICE:

@@ -8,6 +8,8 @@ import attrs
 
 from ...bulk.ledger_errors import DatabaseUnfit
 from ...bulk.protocol.recovery import Standbys
+from ...bulk.workers.planning import connections
+from ...bulk.workers.settings import WorkerSettings
 from .._exit_codes import CommandEnded, Exit
 from .ledger_address import LedgerAddress
 from .session import CommandContext, open_database
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 
 _NO_TABLES: Final = "none yet: `payments payouts ledger init` makes them"
 _LOSSY: Final = ": a fail-over may lose the last commits, and a live `run` wants --lossy-standby once"
+
+_OF_RUN: Final = 4
+"""Connections of `run` itself: the batch, its figures, the rate limit, and one that tells poolers apart."""
 
 
 async def init(ledger: LedgerAddress, context: CommandContext) -> Exit:
@@ -61,7 +66,12 @@ async def check(ledger: LedgerAddress, role: str, context: CommandContext) -> Ex
         raise CommandEnded(f"{error.path}: {error.problem}", Exit.REFUSED) from None
     context.show.heading(ledger.shown)
     if context.as_json:
-        facts = {**_facts(report), "standbys": str(standbys), "is_pooled": is_pooled}
+        facts = {
+            **_facts(report),
+            "standbys": str(standbys),
+            "is_pooled": is_pooled,
+            "connections": {"run": _OF_RUN, "worker": connections(WorkerSettings().slots)},
+        }
         context.show.step("Database", "", good=not report.problems, **facts)
     else:
         _show_report(report, standbys, context, is_pooled=is_pooled)
@@ -92,6 +102,9 @@ def _show_report(
     lossy = standbys is Standbys.ASYNCHRONOUS
     show.step("Standbys", f"{standbys}{_LOSSY if lossy else ''}", good=None if lossy else True)
     show.step("Pooler", "one that keeps sessions" if is_pooled else "none")
+    worker = connections(WorkerSettings().slots)
+    needed = f"a run needs up to {_OF_RUN}, and {worker} for each worker; a pool must be as large"
+    show.step("Sessions", needed, good=None)
     for name, value in sorted(report.settings.items()):
         show.step("Setting", f"{name} = {value or '(empty)'}", good=None)
     for name, texts in (("Missing", report.grants), ("Warning", report.warnings)):

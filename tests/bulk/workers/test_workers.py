@@ -6,8 +6,19 @@ import asyncio
 import json
 
 from payments_async.bulk import RowState
+from payments_async.bulk.workers.planning import connections
 from tests.support.fleet import Fleet, books
+from tests.support.patience import until
 from tests.support.servers import PostgresServer
+
+
+async def test_a_worker_opens_no_more_connections_than_a_database_is_checked_for(fleet: Fleet) -> None:
+    await fleet.planned(60)
+    count = "SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database()"
+    others = fleet.query(count)[0][0]
+    fleet.sandbox.on("payouts.create").respond("slow:100ms", times=None)
+    fleet.started(await fleet.worker(until_idle=False, slots=3))
+    await until(lambda: fleet.query(count)[0][0] == others + connections(3))
 
 
 async def test_two_workers_pay_each_row_once_and_close_the_batch(
