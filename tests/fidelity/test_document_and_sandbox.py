@@ -12,6 +12,7 @@ import attrs
 import pytest
 
 from payments_async.sandbox import Answer, Sandbox, SandboxLimits, VirtualClock
+from payments_async.sandbox.api.field_checks import LARGEST
 from payments_async.sandbox.common.scenario_words import ACTION_TYPES
 from tests.fidelity.document import SCHEMAS, described, everything, operations, properties, validator
 from tests.sandbox.raw_requests import BANK, CRYPTO, PHONE, Api
@@ -231,3 +232,11 @@ def test_every_field_has_been_seen_with_a_value(seen: Seen) -> None:
     filled = {name for body in bodies for name, value in named_values(body) if value is not None}
     known = {name for record in records() for name in properties(record)}
     assert known - filled == {"avatar_url", "errors"}, "a sandbox has no pictures of people"
+
+
+@pytest.mark.parametrize("name", ["CheckoutRequest", "PaymentIntentRequest", "PayoutRequest"])
+def test_the_largest_amount_is_the_sandboxs_and_the_currency_says_what_is_left_open(name: str) -> None:
+    amount = properties(name)["amount"]
+    assert amount["maximum"] == LARGEST
+    assert "names no maximum" in amount["description"]
+    assert "the service decides" in properties(name)["currency"]["description"]
