@@ -150,6 +150,23 @@ def test_a_wrong_setting_is_named_without_its_value_and_exits_2(
     assert not service.requests
 
 
+@pytest.mark.parametrize(
+    ("path", "shown"), [("/v1", "/v1"), (f"/{NEEDLE}/v1", "/…/v1"), (f"/v1/{NEEDLE}", None)]
+)
+def test_an_addresss_path_is_not_shown(
+    path: str,
+    shown: str | None,
+    service: Sandbox,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    origin = service.base_url.removesuffix("/v1")
+    monkeypatch.setenv("PAYMENTS_BASE_URL", origin + path)
+    found = Examined(capsys)
+    assert found["address"].get("base_url") == (shown and origin + shown)
+    assert NEEDLE not in found.out
+
+
 def test_a_key_that_the_service_refuses_exits_2(
     service: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

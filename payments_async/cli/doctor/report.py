@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping
+from urllib.parse import urlsplit
 
 from ..._http.addresses import normal
 from ..._http.types import Secret
@@ -57,7 +58,7 @@ async def _findings(
         yield error_check("Key", error)
     try:
         base_url = check_base_url(given.get("PAYMENTS_BASE_URL"))
-        yield Check("Address", base_url, facts={"base_url": base_url})
+        yield Check("Address", _without_path(base_url), facts={"base_url": _without_path(base_url)})
     except ConfigurationError as error:
         yield error_check("Address", error)
     if base_url is not None:
@@ -67,6 +68,12 @@ async def _findings(
         row = LimitRow(normal(base_url), key.fingerprint, "read")
         async for check in _service_findings(given.get("PAYMENTS_LIMIT_STORE"), row, proxy, payout):
             yield check
+
+
+def _without_path(base_url: str) -> str:
+    """An address for a ticket: a path other than `/v1` may name a customer, or hold a token."""
+    parts = urlsplit(base_url)
+    return f"{parts.scheme}://{parts.netloc}{'/v1' if parts.path == '/v1' else '/…/v1'}"
 
 
 async def _service_findings(
