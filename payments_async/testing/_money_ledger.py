@@ -4,7 +4,7 @@
                          ones without references to tell them apart
     key_reused           one idempotency key under two bodies (gap R)
     posted_without_key   a POST repeated without an idempotency key (Limits, Idempotency)
-    reference_refused    a payout under a reference that the caller knew to be taken
+    reference_refused    a payout requested again after the service had refused its reference as taken
     collected_twice      two payments collected for one `entity_id`, or one by two attempts
 
 Two equal payouts under two references, the first of them answered, are two payouts, such as salaries.
@@ -23,7 +23,7 @@ from payments_async.sandbox import PaymentEntry, PayoutEntry
 from payments_async.sandbox._journal import JournalEntry
 from payments_async.sandbox.common.values import Change
 
-from ._requests import CreateRequest, comparable, create_requests, shown
+from ._requests import CreateRequest, comparable, create_requests, payout_reads, shown
 
 T = TypeVar("T")
 
@@ -49,6 +49,8 @@ class Evidence:
     """A program's requests, and their records in the service's books."""
 
     requests: Sequence[CreateRequest]
+    reads: Sequence[int]
+    """Numbers in the journal of the program's reads of the list of payouts."""
     payouts: Sequence[PayoutEntry]
     payments: Sequence[PaymentEntry]
     completed_attempts: frozenset[str]
@@ -66,7 +68,9 @@ def evidence(
         for entry in entries
         if isinstance(entry.item, Change) and (entry.item.kind, entry.item.after) == ("attempt", "completed")
     )
-    return Evidence(create_requests(entries, tenants), payouts, payments, ended)
+    return Evidence(
+        create_requests(entries, tenants), payout_reads(entries, tenants), payouts, payments, ended
+    )
 
 
 def findings(seen: Evidence) -> list[MoneyFault]:
@@ -120,15 +124,24 @@ def _reference_refused(seen: Evidence) -> Iterator[str]:
     named = [each for each in payouts if each.text("reference")]
     for same in _groups(named, lambda each: (each.tenant, each.text("reference"))):
         first = next((each for each in same if each.made), None)
-        for later in same:
-            refused = later.status == 409 and not later.disturbed
-            if (
-                first
-                and refused
-                and later.key != first.key
-                and _had_answer(seen.requests, first, before=later)
-            ):
-                yield f"{_described(later)} has the reference of {_described(first)}, which was answered"
+        refused = next((each for each in same if first and _is_refusal(each, first)), None)
+        if first is not None and refused is not None:
+            for later in payouts:
+                if later.seq > refused.seq and later.key != first.key and _asks_again(seen, refused, later):
+                    yield f"{_described(later)} came after the reference of {_described(refused)} was refused"
+
+
+def _is_refusal(later: CreateRequest, first: CreateRequest) -> bool:
+    """Return whether the caller was told that the reference of `first` is taken."""
+    return later.status == 409 and not later.disturbed and later.key != first.key
+
+
+def _asks_again(seen: Evidence, refused: CreateRequest, later: CreateRequest) -> bool:
+    """Return whether a request is for the same payout: by its reference, or equal and nothing read before."""
+    if (later.tenant, later.text("reference")) == (refused.tenant, refused.text("reference")):
+        return True
+    has_read = any(refused.seq < seq < later.seq for seq in seen.reads)
+    return later.made and not has_read and _payment_of(later) == _payment_of(refused)
 
 
 def _collected_twice(seen: Evidence) -> Iterator[str]:
@@ -149,11 +162,9 @@ def _collected_twice(seen: Evidence) -> Iterator[str]:
 
 
 def _had_answer(requests: Iterable[CreateRequest], first: CreateRequest, *, before: CreateRequest) -> bool:
-    """Return whether the caller knew the outcome of `first` when it sent `before`."""
-    if first.answered or first.key is None:
-        return first.answered
+    """Return whether a repeat of `first`, under its key, had been answered when the caller sent `before`."""
     repeats = (each for each in requests if each.name == first.name and each.seq < before.seq)
-    return any(each.answered for each in repeats)
+    return first.key is not None and any(each.answered for each in repeats)
 
 
 def _name_of(request: CreateRequest) -> Hashable:

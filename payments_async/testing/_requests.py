@@ -63,6 +63,18 @@ def create_requests(entries: Iterable[JournalEntry], tenants: Collection[str]) -
     return [found for entry in entries if (found := _create_request(entry, tenants)) is not None]
 
 
+def payout_reads(entries: Iterable[JournalEntry], tenants: Collection[str]) -> list[int]:
+    """The numbers in the journal of the reads of the list of payouts that `tenants` made and got."""
+    return [
+        entry.seq
+        for entry in entries
+        if isinstance(entry.item, LoggedExchange)
+        and entry.item.log.operation == "payouts.list"
+        and entry.item.log.key in tenants
+        and entry.item.log.status == 200
+    ]
+
+
 def _create_request(entry: JournalEntry, tenants: Collection[str]) -> CreateRequest | None:
     item = entry.item
     if not isinstance(item, LoggedExchange) or item.body is None:

@@ -63,6 +63,12 @@ def collecting(key: str, entity: str | None, outcome: str = "complete immediate"
     return lambda tenant: collect(tenant, key, entity, outcome)
 
 
+def reading(tenant: SandboxTenant) -> bool:
+    """A step: the list is read, as `find` does."""
+    headers = {"Authorization": f"Bearer {tenant.api_key}"}
+    return tenant.service.handle("GET", "/v1/payouts?reference=r-1", headers).status == 200
+
+
 def sending(body: bytes) -> Any:
     """A step: one refused request."""
     return lambda tenant: post(tenant, "/payouts", body, body.hex()) >= 400
@@ -103,9 +109,30 @@ SCENES: dict[str, tuple[list[Callable[[SandboxTenant], object]], list[str]]] = {
         ["posted_without_key"],
     ),
     "two POSTs without a key that differ": ([paying(None, "r-1"), paying(None, "r-2")], []),
-    "a reference that the caller knew to be taken": (
-        [paying("1", "r-1"), paying("2", "r-1", amount=11, status=409)],
+    "a reference that is taken, and its payout read": (
+        [paying("1", "r-1"), paying("2", "r-1", status=409), reading],
+        [],
+    ),
+    "a reference that is taken, and nothing more": ([paying("1", "r-1"), paying("2", "r-1", status=409)], []),
+    "a reference after the service had refused it": (
+        [paying("1", "r-1"), paying("2", "r-1", status=409), reading, paying("3", "r-1", status=409)],
         ["reference_refused"],
+    ),
+    "the first key again after a refusal": (
+        [paying("1", "r-1"), paying("2", "r-1", status=409), paying("1", "r-1")],
+        [],
+    ),
+    "an equal payout under another reference after a refusal": (
+        [paying("1", "r-1"), paying("2", "r-1", status=409), paying("3", "r-2")],
+        ["reference_refused"],
+    ),
+    "an equal payout under another reference after a refusal and a read": (
+        [paying("1", "r-1"), paying("2", "r-1", status=409), reading, paying("3", "r-2")],
+        [],
+    ),
+    "another payout after a refusal": (
+        [paying("1", "r-1"), paying("2", "r-1", status=409), paying("3", "r-2", amount=11)],
+        [],
     ),
     "a reference after a lost answer": ([lose, paying("1", "r-1"), paying("2", "r-1", status=409)], []),
     "a simulated 409": ([paying("1", "r-1"), simulated, paying("2", "r-1", status=409)], []),

@@ -40,7 +40,6 @@ async def test_an_answer_that_never_comes_is_found_out(
     assert len(sandbox.books.payouts()) == 1
 
 
-@pytest.mark.payments_allow("reference_refused")
 async def test_a_month_that_is_run_again_pays_nobody_twice(
     sandbox: SandboxTenant, payments_client: AsyncPayments
 ) -> None:
