@@ -71,7 +71,7 @@ async def status(ledger: LedgerAddress, context: CommandContext) -> Exit:
         f"{state}{failures and ', '}{failures}; no run is under way",
         good=False if failures else True if report.complete else None,
         running=False,
-        **result(report, report.exit_code, steps),
+        **result(report, Exit.DONE, steps),
     )
     context.show.render(state_table(figures))
     for sentence in () if figures.is_untouched else steps:
@@ -251,7 +251,7 @@ async def _status_in_database(ledger: LedgerAddress, context: CommandContext) ->
     report, figures = view.report, view.figures
     steps = _next_steps(view, ledger)
     context.show.heading(ledger.shown, title_of(view.batch_id))
-    facts = {**result(report, report.exit_code, steps), **view.facts, "running": bool(view.workers)}
+    facts = {**result(report, Exit.DONE, steps), **view.facts, "running": bool(view.workers)}
     good = False if failures_text(report) else True if report.complete else None
     context.show.step("Batch", _state_text(view), good=good, **facts)
     if not context.as_json:
