@@ -10,7 +10,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Annotated, Protocol
+from typing import Annotated, Any, Protocol
 
 import attrs
 from cyclopts import Parameter
@@ -29,12 +29,7 @@ JsonFlag = Annotated[bool, _FLAG, Parameter(help="One JSON object instead of tex
 """The `--json` flag of a command with one result."""
 
 JsonLinesFlag = Annotated[bool, _FLAG, Parameter(help="JSON lines instead of text.")]
-"""The `--json` flag of a command that lists or streams."""
-
-JsonProgressFlag = Annotated[
-    bool, _FLAG, Parameter(help="JSON lines instead of text; also without a terminal.")
-]
-"""The `--json` flag of a command that shows its progress."""
+"""The `--json` flag of a command that lists, streams or shows its progress."""
 
 _ANY_WIDTH = 1_000
 INDENT = 11
@@ -42,11 +37,17 @@ INDENT = 11
 
 
 class OutputConsole(Console):
-    """A console that raises BrokenPipeError when its reader has left. Rich's own exits with 1."""
+    """A console that calls `on_end` when its reader has left, or raises BrokenPipeError. Rich's own exits."""
+
+    def __init__(self, on_end: Callable[[], object] | None = None, **options: Any) -> None:
+        super().__init__(**options)
+        self._on_end = on_end
 
     def on_broken_pipe(self) -> None:
-        """Raise it."""
-        raise BrokenPipeError
+        """Call `on_end`; without it, raise the error."""
+        if self._on_end is None:
+            raise BrokenPipeError
+        self._on_end()
 
 
 class Show(Protocol):

@@ -12,12 +12,12 @@ from rich.console import Console
 
 from payments_async.bulk.ledger_errors import LedgerLocked
 from payments_async.bulk.protocol.run_figures import SpeedFigures
-from payments_async.cli._output import JsonLines
+from payments_async.cli._output import JsonLines, Terminal
 from payments_async.cli.payouts import messages
 from payments_async.cli.payouts.confirm import Confirmation, difference, flags, parsed
 from payments_async.cli.payouts.ledger_address import LedgerAddress
 from payments_async.cli.payouts.options import amount_of, delimiter_of, seconds_of, share_of, shortest
-from payments_async.cli.payouts.progress import BarView, JsonLinesView
+from payments_async.cli.payouts.progress import BarView, LinesView
 from payments_async.cli.payouts.summary import (
     ArrivedCounts,
     BatchFigures,
@@ -230,7 +230,7 @@ def test_the_board_shows_the_rate_against_the_limit_and_what_came_back(width: in
 
 def test_programs_get_the_same_figures(capsys: pytest.CaptureFixture[str]) -> None:
     speed = SpeedFigures(1000.0, p50=0.1, p95=0.18, refused=3, minute=(1, 2))
-    JsonLinesView(JsonLines()).show(attrs.evolve(figures(created=3), speed=speed), 0.0)
+    LinesView(JsonLines()).show(attrs.evolve(figures(created=3), speed=speed), 0.0)
     answers = json.loads(capsys.readouterr().out)["answers"]
     assert answers == json.loads(json.dumps(speed.facts()))
 
@@ -263,7 +263,7 @@ def test_the_activity_is_shown_to_people_and_programs(capsys: pytest.CaptureFixt
     later = activity_text({**waits, "next_look": 12.0}, since=2.0)
     assert later == "1 row waits, next check in 10 s: it was cut"
     assert activity_text(reads) == "1,200 payouts of the service's list read"
-    JsonLinesView(JsonLines()).show(attrs.evolve(figures(in_doubt=1), activity=waits), 0.0)
+    LinesView(JsonLines()).show(attrs.evolve(figures(in_doubt=1), activity=waits), 0.0)
     line = json.loads(capsys.readouterr().out)
     assert {name: line[name] for name in waits} == waits
 
@@ -313,7 +313,7 @@ def test_passes_over_the_input_are_numbered(capsys: pytest.CaptureFixture[str]) 
     bar = BarView("Reading")
     bar.read(500, 2)
     assert drawn(bar, 80) == ["  · Reading    500 rows, pass 2"]
-    JsonLinesView(JsonLines()).read(500, 2)
+    LinesView(JsonLines()).read(500, 2)
     assert json.loads(capsys.readouterr().out)["pass"] == 2
 
 
@@ -350,10 +350,18 @@ def test_many_currencies_are_shown_below_each_other() -> None:
 
 
 async def test_lines_come_at_most_once_a_second(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = JsonLinesView(JsonLines())
+    lines = LinesView(JsonLines())
     for moment in range(30):
         lines.show(figures(new=30 - moment, created=moment), moment / 10)
     lines.close()
     printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["created"] for line in printed] == [0, 10, 20]
     assert printed[-1]["per_second"] == 10.0
+
+
+def test_progress_without_a_terminal_is_a_line_of_text(capsys: pytest.CaptureFixture[str]) -> None:
+    view = LinesView(Terminal(), 30.0)
+    view.read(500)
+    assert "Reading    500 rows" in capsys.readouterr().out
+    LinesView(Terminal(), 30.0).show(figures(created=3, new=1), 0.0)
+    assert "Progress   3 of 4 rows" in capsys.readouterr().out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import stat
 from decimal import Decimal
 from functools import partial
@@ -33,6 +34,18 @@ from tests.support.payout_command import (
 def posts(sandbox: Sandbox) -> int:
     """How many requests asked for a payout."""
     return sum(request.method == "POST" for request in sandbox.requests)
+
+
+@pytest.mark.parametrize("command", ["run", "reconcile"])
+def test_without_the_flag_the_output_is_text_also_in_a_pipe(here: Here, command: str) -> None:
+    payouts_file(here.folder, 3)
+    done = here("run", "june.csv", as_text=True)
+    if command == "reconcile":
+        done = here("reconcile", "june.csv.ledger", as_text=True)
+    assert done.code == Exit.DONE
+    assert "{" not in done.out
+    assert "✓ Certified" in done.out
+    assert re.search(r"Created +3 ", done.out)
 
 
 def test_a_file_is_paid_certified_and_examined_afterwards(here: Here) -> None:
@@ -209,7 +222,7 @@ def test_a_dry_run_of_an_edited_file_shows_both_totals_and_what_to_do(
     assert checked["input_totals"] == {"GHS": "3.07", "XOF": "43.21"}
     wide = partial(OutputConsole, force_terminal=True, color_system=None, width=300)
     monkeypatch.setattr(session, "OutputConsole", wide)
-    dry = here("run", "june.csv", "--dry-run")
+    dry = here("run", "june.csv", "--dry-run", as_text=True)
     assert dry.code == Exit.REFUSED
     seen = " ".join(dry.out.split())
     assert "the ledger has 4 payouts, GHS 3.07, XOF 7.21" in seen
@@ -251,7 +264,7 @@ def test_people_and_programs_get_the_name_of_the_rejects_that_were_written(
     Path("june.csv.ledger.lock").unlink(missing_ok=True)
     wide = partial(OutputConsole, force_terminal=True, color_system=None, width=300)
     monkeypatch.setattr(session, "OutputConsole", wide)
-    printed = here(*asked).out
+    printed = here(*asked, as_text=True).out
     assert "1 row with faults left out\n  ✓ Written    rejects.csv\n" in printed
 
 

@@ -66,6 +66,17 @@ def test_a_stderr_without_a_reader_may_be_closed_too(
         assert main(argv) in (Exit.READER_LEFT, Exit.USAGE)
 
 
+@pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "JSON"])
+def test_a_run_whose_reader_has_left_stops_in_order(
+    here: Here, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    payouts_file(here.folder, 9, name="july.csv")
+    with left(monkeypatch, "stdout"):
+        assert main(["payouts", "run", "july.csv", *options]) == Exit.RESUMABLE
+    assert here("run", "july.csv").code == Exit.DONE
+    assert len(here.sandbox.books.payouts()) == 11
+
+
 def test_an_export_is_whole_though_its_reader_has_left(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     with left(monkeypatch, "stdout"):
         main(["payouts", "export", "june.csv.ledger", "out.csv"])

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
@@ -60,6 +60,12 @@ def assert_paid_once(sandbox: Sandbox, count: int) -> None:
     assert sorted(entry.amount for entry in entries) == [Decimal(f"{n}.07") for n in range(1, count + 1)]
 
 
+def as_json(argv: Sequence[str | Path]) -> tuple[str, ...]:
+    """The flag of a command that shows its progress, where it is not given."""
+    progresses = (argv[:1] and argv[0] in {"run", "reconcile", "worker", "recover"}) or "--watch" in argv
+    return ("--json",) if progresses and not {"--json", "--help"} & {*argv} else ()
+
+
 @attrs.frozen
 class Said:
     """What a command said, and its exit code."""
@@ -96,10 +102,10 @@ class Here:
     folder: Path
     _capsys: pytest.CaptureFixture[str]
 
-    def __call__(self, *argv: str | Path) -> Said:
-        """Run it."""
+    def __call__(self, *argv: str | Path, as_text: bool = False) -> Said:
+        """Run it; a command that shows its progress does so as JSON, unless `as_text`."""
         self._capsys.readouterr()
-        code = main(["payouts", *map(str, argv)])
+        code = main(["payouts", *map(str, argv), *(() if as_text else as_json(argv))])
         out, err = self._capsys.readouterr()
         return Said(code, out, err)
 
@@ -107,7 +113,7 @@ class Here:
 def started(variables: Mapping[str, str], *argv: str | Path, cwd: Path) -> subprocess.Popen[str]:
     """The command in a process of its own."""
     return subprocess.Popen(
-        [*COMMAND, *map(str, argv)],
+        [*COMMAND, *map(str, argv), *as_json(argv)],
         env={**os.environ, **variables},
         cwd=cwd,
         stdin=subprocess.DEVNULL,

@@ -10,7 +10,7 @@ import attrs
 from cyclopts import App, Parameter
 
 from .._exit_codes import CommandEnded, Exit
-from .._output import Flag, JsonFlag, JsonProgressFlag
+from .._output import Flag, JsonFlag, JsonLinesFlag
 from .._text import print_message
 from .ledger_address import VARIABLE, LedgerAddress, require_address, require_batch, visible_password
 from .options import (
@@ -73,7 +73,7 @@ def status(
     Parameters
     ----------
     watch
-        Show it every second until the run ends, or Ctrl-C; without a terminal as JSON lines.
+        Show it every second until the run ends, or Ctrl-C.
     """
     from .inspect import status
     from .session import perform
@@ -210,7 +210,7 @@ def reconcile(
     options: BatchOptions | None = None,
     certificate: Path | None = None,
     base_url: Url = None,
-    json: JsonProgressFlag = False,
+    json: JsonLinesFlag = False,
 ) -> int:
     """Learn from the service's list what became of a batch, and certify it. Sends no payout.
 
@@ -266,7 +266,7 @@ def run(
     /,
     *,
     options: RunOptions | None = None,
-    json: JsonProgressFlag = False,
+    json: JsonLinesFlag = False,
 ) -> int:
     """Pay the rows of FILE (.csv, .jsonl, .ndjson, .parquet). The same command starts and resumes.
 

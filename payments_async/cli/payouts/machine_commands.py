@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from cyclopts import App, Parameter
 
-from .._output import Flag, JsonFlag, JsonLinesFlag, JsonProgressFlag
+from .._output import Flag, JsonFlag, JsonLinesFlag
 from .._text import print_message
 from .commands import address_of, batch_address, command, payouts
 from .ledger_address import LedgerAddress, require_database, visible_password, without_password
@@ -37,7 +37,7 @@ def _batch_of(given: str | None, options: Located | None) -> LedgerAddress:
 
 
 @command()
-def worker(*, options: WorkerArguments | None = None, json: JsonProgressFlag = False) -> int:
+def worker(*, options: WorkerArguments | None = None, json: JsonLinesFlag = False) -> int:
     """Work on the batches of a database, beside any number of other workers on any number of machines.
 
     A worker takes chunks of rows, pays them, and takes the next; it works on every batch that `run` has
@@ -160,7 +160,7 @@ def recover(
     /,
     *,
     options: RecoverOptions | None = None,
-    json: JsonProgressFlag = False,
+    json: JsonLinesFlag = False,
 ) -> int:
     """Recover a batch whose database has lost commits, by a fail-over or a restored backup. Sends no payout.
 

@@ -1,4 +1,4 @@
-"""Views of a run's progress: a bar with figures on a terminal, a JSON line a second elsewhere."""
+"""Views of a run's progress: a bar with figures on a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
@@ -53,30 +53,31 @@ class ProgressView(Protocol):
 
 
 @attrs.define
-class JsonLinesView:
-    """JSON lines: at most one a second, and always the last."""
+class LinesView:
+    """JSON lines or lines of text: at most one in so many seconds."""
 
     _show: Show
+    _every: float = _EVERY
     _speed: Speed = attrs.field(factory=Speed)
     _shown_at: float | None = None
     _later: Timer | None = None
-    """Shows what came within a second of a line, when the second is over."""
+    """Shows what came soon after a line, when its time is over."""
     _noted: str = ""
 
     def read(self, rows: int, number: int = 1) -> None:
-        """A line, unless there was one within the last second."""
+        """A line, unless there was one just before."""
         if self._is_time(SYSTEM.monotonic()):
             facts: dict[str, Any] = {"rows": rows, "pass": number}
-            self._show.step("Reading", "", **facts)
+            self._show.step("Reading", counted(rows, "row"), good=None, **facts)
 
     def show(self, figures: BatchFigures, at: float) -> None:
-        """A line, now or when a second has passed since the last one."""
+        """A line, now or when it is time."""
         self._speed.add(at, figures.done)
         self.close()
         if self._is_time(at):
             self._print(figures)
         else:
-            self._later = SYSTEM.call_later(_EVERY, lambda: self.show(figures, SYSTEM.monotonic()))
+            self._later = SYSTEM.call_later(self._every, lambda: self.show(figures, SYSTEM.monotonic()))
 
     def close(self) -> None:
         """Show nothing later."""
@@ -88,7 +89,8 @@ class JsonLinesView:
         left = self._speed.seconds_left(figures.rows - figures.done)
         self._show.step(
             "Progress",
-            "",
+            f"{figures.done:,} of {counted(figures.rows, 'row')}, {rate_text(self._speed.per_second)}",
+            good=None,
             **figures.facts(),
             per_second=round(self._speed.per_second, 1),
             seconds_left=None if left is None else round(left),
@@ -97,11 +99,11 @@ class JsonLinesView:
     def note(self, text: str) -> None:
         """A line of its own."""
         if text and text != self._noted:
-            self._show.step("Note", text, message=text)
+            self._show.step("Note", text, good=None, message=text)
         self._noted = text
 
     def _is_time(self, at: float) -> bool:
-        if self._shown_at is not None and at - self._shown_at < _EVERY:
+        if self._shown_at is not None and at - self._shown_at < self._every:
             return False
         self._shown_at = at
         return True

@@ -46,7 +46,7 @@ from .._output import JsonLines, OutputConsole, Show, Terminal
 from .._text import print_message, write_nowhere
 from .ledger_address import LedgerAddress
 from .messages import RESUME, code_of, error_facts, message_of
-from .progress import BarView, JsonLinesView, ProgressView
+from .progress import BarView, LinesView, ProgressView
 from .summary import figures_of
 
 if TYPE_CHECKING:
@@ -131,6 +131,8 @@ _SPARE: Final = 32
 """Connections for reads, besides those for payouts."""
 _CLOSED: Final = "the reader of the output left"
 _APP: Final = "payouts-cli"
+_TEXT_EVERY: Final = 30.0
+"""Seconds between two lines of progress as text, without a terminal."""
 _UNSURE: Final = (LedgerBroken, LedgerDamaged, LedgerGone, LedgerReadOnly)
 """After these, with payouts under way, it is unknown what the ledger holds."""
 _PASSING: Final = (LedgerFull, LedgerUnavailable)
@@ -150,7 +152,7 @@ class CommandContext:
 
     @contextmanager
     def progress(self, name: str) -> Iterator[ProgressView]:
-        """A bar on a terminal, which disappears at the end; else JSON lines. And the batch's page."""
+        """A bar on a terminal, which disappears at the end; else lines. And the batch's page."""
         with self._view(name) as view:
             if self.on_page is None:
                 yield view
@@ -161,7 +163,7 @@ class CommandContext:
     @contextmanager
     def _view(self, name: str) -> Iterator[ProgressView]:
         if self.as_json or not self.console.is_terminal:
-            with closing(JsonLinesView(self.show)) as lines:
+            with closing(LinesView(self.show, 1.0 if self.as_json else _TEXT_EVERY)) as lines:
                 yield lines
             return
         bar = BarView(name)
@@ -188,18 +190,17 @@ def perform(
         work: the command.
         about: the file or ledger that it is about, in each of its JSON lines.
         as_json: JSON instead of text.
-        lines: JSON also without a terminal; when the reader of its lines leaves, the work stops in order.
+        lines: it shows its progress; when the reader of its output leaves, the work stops in order.
 
     Raises:
         CommandEnded: it ends early, with a message and an exit code.
         PaymentsError: it ends early, and the error is the message.
     """
-    console = OutputConsole(highlight=False)
-    as_json = as_json or (lines and not console.is_terminal)
 
     async def run() -> Exit:
         with listening() as interrupts:
             left = _stopper(interrupts) if lines else None
+            console = OutputConsole(left, highlight=False)
             show: Show = JsonLines(about, left) if as_json else Terminal(console)
             return await _ended_with_a_message(work, CommandContext(console, show, as_json, interrupts))
 
