@@ -260,7 +260,7 @@ def openapi(session: nox.Session) -> None:
 
 @nox.session(python=RUNNING)
 def agents(session: nox.Session) -> None:
-    """A scripted agent finds and explains eleven mistakes through `payments mcp`, and shows how."""
+    """A scripted agent finds and explains twelve mistakes through `payments mcp`, and shows how."""
     sync(session, "tests")
     session.run("pytest", "--verbose", "--capture=no", "tests/cli/test_mcp_agent.py", *session.posargs)
 

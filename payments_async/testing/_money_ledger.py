@@ -22,13 +22,11 @@ import attrs
 from payments_async.sandbox import PaymentEntry, PayoutEntry
 from payments_async.sandbox._journal import JournalEntry
 from payments_async.sandbox.common.values import Change
+from payments_async.sandbox.money_rules import UNNAMED, is_unnamed, payment_of
 
-from ._requests import CreateRequest, comparable, create_requests, payout_reads, shown
+from ._requests import CreateRequest, create_requests, payout_reads, shown
 
 T = TypeVar("T")
-
-_SAME_PAYOUT: Final = ("amount", "currency", "method", "instrument")
-"""Two payouts in which these are equal pay the same sum to one person, the same way."""
 
 _COLLECTED: Final = frozenset({"completed", "partially_refunded"})
 """Statuses of payments whose money was collected and not refunded in full."""
@@ -94,15 +92,15 @@ def _paid_again(seen: Evidence) -> Iterator[str]:
 def _same_again(
     requests: Iterable[CreateRequest], first: CreateRequest, later: CreateRequest
 ) -> Iterator[str]:
-    if first.text("reference") is None or later.text("reference") is None:
-        both = f"{_described(first)} and {_described(later)}"
-        yield f"{both} are one payout twice: no references tell them apart"
+    names = first.text("reference"), later.text("reference")
+    if is_unnamed(*names, answered=first.answered):
+        yield f"{_described(first)} and {_described(later)} are one payout twice: {UNNAMED}"
     elif not _had_answer(requests, first, before=later):
         yield f"{_described(later)} pays anew what {_described(first)} had paid; its answer never arrived"
 
 
 def _payment_of(request: CreateRequest) -> Hashable:
-    return request.tenant, comparable({name: request.body.get(name) for name in _SAME_PAYOUT})
+    return request.tenant, payment_of(request.body)
 
 
 def _key_reused(seen: Evidence) -> Iterator[str]:

@@ -103,13 +103,6 @@ def _object(body: bytes) -> Mapping[str, object]:
         return {}
 
 
-def comparable(value: object) -> object:
-    """Convert a JSON value to one that can be compared and hashed; null counts as absent."""
-    if isinstance(value, Mapping):
-        return frozenset((name, comparable(item)) for name, item in value.items() if item is not None)
-    return tuple(comparable(item) for item in value) if isinstance(value, list) else value
-
-
 def shown(name: str) -> str:
     """Format a reference or an order's id for a report: short, quoted, account data masked."""
     return repr(str(mask(name))[:_SHORT])

@@ -37,6 +37,11 @@ def one_key(api: Api) -> None:
     api.payout(reference="r-2", **ONE)
 
 
+def paid_again(api: Api) -> None:
+    api.payout(**ONE)
+    api.payout(description="again", **TWO)
+
+
 def early_retry(api: Api) -> None:
     api.get("/payouts", scenario="429:10")
     api.get("/payouts")
@@ -89,6 +94,7 @@ SEEDS: Mapping[str, Callable[[Api], None]] = {
     "post_without_key": two_without_key,
     "two_keys": two_keys,
     "one_key": one_key,
+    "paid_again": paid_again,
     "early_retry": early_retry,
     "parallel_loops": parallel_loops,
     "polling_too_fast": polling_too_fast,

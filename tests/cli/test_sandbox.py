@@ -170,6 +170,25 @@ def test_exec_ends_with_what_the_advisor_found(
     )
 
 
+PAY_TWICE_UNNAMED = """
+import json, os
+from urllib.request import Request, urlopen
+headers = {"Authorization": "Bearer " + os.environ["PAYMENTS_API_KEY"], "Content-Type": "application/json"}
+body = {"amount": 10.10, "currency": "GHS", "method": "mobile_money",
+        "instrument": {"type": "phone", "phone_number": "+233200000001", "country": "GH"}}
+for key in ("key-00001", "key-00002"):
+    headers["X-Idempotency-Key"] = key
+    urlopen(Request(os.environ["PAYMENTS_BASE_URL"] + "/payouts", json.dumps(body).encode(), headers)).close()
+"""
+
+
+def test_exec_finds_the_same_payout_made_twice_without_a_reference(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["sandbox", "exec", "--fail-on-advice", "--", sys.executable, "-c", PAY_TWICE_UNNAMED]) == 1
+    assert "payouts.create: 2 equal payouts made without a reference" in capfd.readouterr().err
+
+
 PAY_MANY_TWICE = """
 import json, os
 from urllib.error import HTTPError

@@ -103,14 +103,22 @@ class ObservedRequest:
     @property
     def reference(self) -> str | None:
         """The merchant's own name for the transaction: a payout's `reference`, a payment's `entity_id`."""
-        if not self.creates:
-            return None
-        try:
-            body = decode(self.body)
-        except RequestRefused:
-            return None
-        name = body.get("reference") or body.get("entity_id") if isinstance(body, dict) else None
+        name = self.fields.get("reference") or self.fields.get("entity_id")
         return name if isinstance(name, str) else None
+
+    @property
+    def fields(self) -> Mapping[str, object]:
+        """The fields of the record that it creates; empty for a body that is no JSON object."""
+        try:
+            body = decode(self.body) if self.creates else None
+        except RequestRefused:
+            return {}
+        return body if isinstance(body, dict) else {}
+
+    @property
+    def made(self) -> bool:
+        """True if the request created a record, even when its sender did not get the answer."""
+        return self.creates and 200 <= self.log.status < 300 and not self.log.replayed
 
     @property
     def record(self) -> str | None:
@@ -132,6 +140,8 @@ class AdvisorEvidence:
     """When each record became final, in sandbox time."""
     accepted: Mapping[tuple[str, str], WebhookTried]
     """By record and event: the first try that was answered with success."""
+    failed: frozenset[str]
+    """Ids of the payouts that failed, and so moved no money."""
     until: float
     """The sandbox time at the end of the evidence, of the last entry at least."""
 
@@ -145,6 +155,7 @@ def evidence_from(entries: Sequence[JournalEntry], now: float = 0.0) -> AdvisorE
     requests: list[ObservedRequest] = []
     finals: dict[str, float] = {}
     accepted: dict[tuple[str, str], WebhookTried] = {}
+    failed: set[str] = set()
     until = now
     whole_from = _whole_from(entries)
     for place, entry in enumerate(entries):
@@ -158,9 +169,11 @@ def evidence_from(entries: Sequence[JournalEntry], now: float = 0.0) -> AdvisorE
         elif isinstance(item, Change):
             until = max(until, item.at)
             _note_final(item, finals)
+            if (item.kind, item.after) == ("payout", "failed"):
+                failed.add(item.id)
         elif isinstance(item, WebhookTried) and item.accepted and not (item.forged or item.only_listened):
             accepted.setdefault((item.record_id, item.event), item)
-    return AdvisorEvidence(tuple(requests), finals, accepted, until)
+    return AdvisorEvidence(tuple(requests), finals, accepted, frozenset(failed), until)
 
 
 def _whole_from(entries: Sequence[JournalEntry]) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from email.utils import parsedate_to_datetime
 from itertools import pairwise
 
+from ..money_rules import UNNAMED, is_unnamed, payment_of
 from ..records.idempotency import LIFETIME
 from .evidence import AdvisorEvidence, Finding, ObservedRequest, grouped, ids, seconds_between, stretches
 
@@ -97,6 +98,43 @@ def one_body_under_two_keys(evidence: AdvisorEvidence) -> Iterator[Finding]:
                 ids(same),
                 same[0].reference or same[0].log.path,
             )
+
+
+def paid_again(evidence: AdvisorEvidence) -> Iterator[Finding]:
+    """Equal payouts without references to tell them apart, whatever their idempotency keys."""
+    told = [
+        finding.requests
+        for rule in (repeated_without_key, one_body_under_two_keys)
+        for finding in rule(evidence)
+    ]
+    payouts = (sent for sent in evidence.requests if sent.made and sent.log.operation == "payouts.create")
+    for alike in grouped(payouts, lambda sent: (sent.log.key, payment_of(sent.fields))).values():
+        same = _unnamed(evidence, alike)
+        if same and not any(set(ids(same)) <= set(requests) for requests in told):
+            yield Finding(
+                "paid_again",
+                "money",
+                f"{_name(same[0])}: {len(same)} equal payouts made without a reference",
+                f"They are one payout twice: {UNNAMED}. An idempotency key does so for a day alone.",
+                "Endpoints, POST /payouts",
+                "Give each payout a reference of its own, from what is paid for: it is unique for ever.",
+                ids(same),
+                same[0].reference or same[0].log.path,
+            )
+
+
+def _unnamed(evidence: AdvisorEvidence, alike: Sequence[ObservedRequest]) -> list[ObservedRequest]:
+    """The equal payouts that no references tell apart; one that failed moved no money before the next."""
+    same: dict[ObservedRequest, None] = {}
+    firsts: list[tuple[ObservedRequest, str | None]] = []
+    for later in alike:
+        name = later.reference
+        for first, first_name in firsts:
+            if is_unnamed(first_name, name, answered=not first.in_doubt):
+                same |= {first: None, later: None}
+        if is_unnamed(name, None, answered=not later.in_doubt) and not later.shown & evidence.failed:
+            firsts.append((later, name))
+    return sorted(same, key=alike.index)
 
 
 def one_key_for_two_bodies(evidence: AdvisorEvidence) -> Iterator[Finding]:

@@ -26,6 +26,8 @@ from tests.support.jumping import JumpingRuntime
 CHECKOUTS, INTENTS, PAYOUTS = "/payment/checkouts", "/payment/intents", "/payouts"
 ORDER = {**INTENT, "entity_id": "order-1"}
 ONE, TWO, THREE = ({"idempotency_key": f"key-0000{number}"} for number in (1, 2, 3))
+UNNAMED = {"metadata": {"n": 1}}
+FAILING = {"metadata": {"sandbox_scenario": "fail:NO_FUNDS immediate"}}
 PENDING = {"metadata": {"sandbox_scenario": "hang"}}
 
 
@@ -117,6 +119,11 @@ NEXT = [wait(60), post(INTENTS)]
 CLOSE_PAIRS = [pay(**ONE, scenario="http:503*9"), pay(**ONE, scenario="http:503*9")]
 
 ALLOWED: Mapping[str, Sequence[Step]] = {
+    "equal payouts, each with its reference": [pay("r-1", **ONE), pay("r-2", **TWO)],
+    "an unnamed payout after an equal one that failed": [
+        pay(None, **ONE, **FAILING),
+        pay(None, **TWO, **UNNAMED),
+    ],
     "nothing": [],
     "the same sold again to the next customer": [post(CHECKOUTS), wait(30)] * 5,
     "one post each": [pay("r-1"), pay("r-2")],
@@ -191,6 +198,14 @@ class Mistake:
 
 
 FOUND: Mapping[str, Mistake] = {
+    "equal payouts without references, an hour apart": Mistake(
+        [pay(None, **ONE), wait(3_600), pay(None, **TWO, **UNNAMED)],
+        "paid_again",
+        says="2 equal payouts made without a reference",
+    ),
+    "an unnamed payout after a named one whose answer was lost": Mistake(
+        [pay("r-1", **ONE, scenario="lost_response"), pay(None, **TWO)], "paid_again"
+    ),
     **{
         f"three posts to {path} without a key": Mistake([post(path, body), wait(10)] * 3, "post_without_key")
         for path, body in ((PAYOUTS, PAYOUT), (INTENTS, INTENT), (CHECKOUTS, INTENT))
@@ -305,7 +320,10 @@ def test_a_repeat_that_only_its_reference_stopped_says_so(api: Api, sandbox: San
 
 
 def test_two_projects_have_nothing_to_do_with_each_other(api: Api, stranger: Api, sandbox: Sandbox) -> None:
-    for mine, theirs in ((pay(None), pay(None)), (pay("r-1", **ONE), pay("r-2", **ONE))):
+    for mine, theirs in (
+        (pay(None, amount=11), pay(None, amount=11)),
+        (pay("r-1", **ONE), pay("r-2", **ONE)),
+    ):
         mine(api)
         theirs(stranger)
     assert findings(sandbox) == []
@@ -489,7 +507,8 @@ def test_what_may_be_accepted_and_mean_something_else_is_shown(
 ) -> None:
     body = {**(PAYOUT if path == PAYOUTS else INTENT), "currency": "GHS" if path == PAYOUTS else "XOF"}
     for number in range(2):
-        api.post(path, {**body, **change}, idempotency_key=f"key-0000{number}")
+        named = {"reference": f"r-{number}"} if path == PAYOUTS else {}
+        api.post(path, {**body, **named, **change}, idempotency_key=f"key-0000{number}")
     assert rules(sandbox) == ["accepted_as_is"]
     (finding,) = findings(sandbox)
     assert finding.title.partition(": ")[2] == title
