@@ -165,7 +165,8 @@ def test_exec_ends_with_what_the_advisor_found(
     _, advice = capfd.readouterr().err.split("/_sandbox/\n")
     assert re.fullmatch(
         r"Advisor: 1 finding, money at risk\n  A POST was sent again without an idempotency key\n"
-        r"    payouts\.create sent 2 times without an idempotency key: requests (\S+), (?!\1)\S+\n",
+        r"    payouts\.create sent 2 times without an idempotency key: requests (\S+), (?!\1)\S+\n"
+        r"  note: 2 payouts were made without a reference, which alone tells a payout from its repeat\n",
         advice,
     )
 
@@ -186,7 +187,22 @@ def test_exec_finds_the_same_payout_made_twice_without_a_reference(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["sandbox", "exec", "--fail-on-advice", "--", sys.executable, "-c", PAY_TWICE_UNNAMED]) == 1
-    assert "payouts.create: 2 equal payouts made without a reference" in capfd.readouterr().err
+    advice = capfd.readouterr().err
+    assert "payouts.create: 2 equal payouts made without a reference" in advice
+    assert advice.endswith(
+        "\n  note: 2 payouts were made without a reference, which alone tells a payout from its repeat\n"
+    )
+
+
+PAY_ONCE_UNNAMED = PAY_TWICE_UNNAMED.replace('("key-00001", "key-00002")', '("key-00001",)')
+
+
+def test_a_payout_that_was_made_without_a_reference_is_a_note_and_no_finding(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["sandbox", "exec", "--fail-on-advice", "--", sys.executable, "-c", PAY_ONCE_UNNAMED]) == 0
+    advice = capfd.readouterr().err
+    assert "Advisor: no findings\n  note: 1 payout was made without a reference" in advice
 
 
 PAY_MANY_TWICE = """

@@ -148,19 +148,27 @@ def print_advice(sandbox: Sandbox, *, is_over: bool = False) -> bool:
     `is_over` says that the program has ended, and reads no webhook's record any more.
     """
     found = findings_of(sandbox).update(sandbox, is_over=is_over)
-    if not found:
+    unnamed = sum(entry.reference is None for entry in sandbox.books.payouts())
+    if not found and not unnamed:
         return False
     risk = ", money at risk" if any(kept.finding.severity == "money" for kept in found) else ""
     groups: dict[str, list[KeptFinding]] = {}
     for kept in found:
         groups.setdefault(HEADINGS[kept.finding.rule], []).append(kept)
-    lines = [f"Advisor: {len(found)} finding{'s' if len(found) > 1 else ''}{risk}"]
+    lines = [f"Advisor: {len(found) or 'no'} finding{'' if len(found) == 1 else 's'}{risk}"]
     for heading, alike in groups.items():
         lines += [f"  {heading}" + (f" ({len(alike)} times)" if len(alike) > 1 else "")]
         lines += [f"    {_case(kept)}" for kept in alike[:_CASES]]
         lines += [f"    and {len(alike) - _CASES:,} more like these"] if len(alike) > _CASES else []
+    lines += [_note(unnamed)] if unnamed else []
     print_message("\n".join(lines), "")
     return any(kept.finding.severity != "request" for kept in found)
+
+
+def _note(unnamed: int) -> str:
+    """The note about payouts without references, which are allowed: no finding."""
+    count = f"{unnamed:,} payouts were" if unnamed > 1 else "1 payout was"
+    return f"  note: {count} made without a reference, which alone tells a payout from its repeat"
 
 
 def _case(kept: KeptFinding) -> str:
