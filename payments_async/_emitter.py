@@ -64,7 +64,7 @@ class Emitter:
 
     def warn(self, text: str) -> None:
         """Log at WARNING, with or without a listener."""
-        _log(logging.WARNING, "%s", text)
+        log(logging.WARNING, "%s", text)
 
     def emit(self, event: Event) -> None:
         """Pass an event of `events` to the log and the hook."""
@@ -72,15 +72,15 @@ class Emitter:
         level = logging.WARNING if closed_long else logging.DEBUG
         if logger.isEnabledFor(level):
             facts = {"event": type(event).__name__, **attrs.asdict(event, recurse=False)}
-            _log(level, "%s", event, {"payments": facts})
+            log(level, "%s", event, {"payments": facts})
         if self._listener is not None:
             try:
                 self._listener(event)
             except Exception as error:
-                _log(logging.WARNING, "on_event raised %s; the call continues", type(error).__name__)
+                log(logging.WARNING, "on_event raised %s; the call continues", type(error).__name__)
 
 
-def _log(level: int, text: str, fact: object, extra: Mapping[str, object] | None = None) -> None:
+def log(level: int, text: str, fact: object, extra: Mapping[str, object] | None = None) -> None:
     """Log; an exception of the program's log handlers does not break the call."""
     with suppress(Exception):
         logger.log(level, text, fact, extra=extra)

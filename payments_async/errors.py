@@ -415,10 +415,10 @@ class LimitReached(PaymentsError):
 
 
 class LimitStoreUnavailable(LimitReached):
-    """The limit store could not be reached for a minute, and bulk calls need it. Nothing was sent."""
+    """The limit store could not be reached for 30 s, in bulk for a minute. Nothing was sent."""
 
     effects: ClassVar[tuple[Effect, ...]] = ("none",)
-    remedy = "bring the store back; run the batch again"
+    remedy = "bring the store back and call again; with `expected_workers` only bulk calls need it"
 
 
 class SearchIncomplete(PaymentsError):

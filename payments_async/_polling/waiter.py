@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
@@ -17,6 +19,7 @@ from .._request.pipeline import Pipeline
 from .._runtime import event_loop
 from ..errors import InvalidRequest, WaitTimeout
 from ..models import Checkout, PaymentAttempt, PaymentIntent, Payout, Record
+from ..models._masking import clean
 from ..params.operations import (
     CHECKOUTS_RETRIEVE,
     INTENTS_RETRIEVE_ATTEMPT,
@@ -72,12 +75,17 @@ class Waiting:
         wait = self._wait(_target("payout", payout), deadline)
         seen = payout if isinstance(payout, Payout) else None
         subscription = _subscribe(wait.target.id, wait.target.created_at, _is_final, seen)
-        found: Payout = await self._until(wait, wait.pollers.payouts, subscription)
+        with self._reminding(wait):
+            found: Payout = await self._until(wait, wait.pollers.payouts, subscription)
         return found
 
     async def checkout(self, checkout: Checkout | str, deadline: float) -> Checkout:
         """The checkout when its payment is final. Raises WaitTimeout."""
         wait = self._wait(_target("checkout", checkout), deadline)
+        with self._reminding(wait):
+            return await self._checkout(wait, checkout)
+
+    async def _checkout(self, wait: _Wait, checkout: Checkout | str) -> Checkout:
         ids, just_read = {"checkout_id": wait.target.id}, not isinstance(checkout, models.Checkout)
         if not isinstance(checkout, models.Checkout):
             checkout = await self._read(wait, CHECKOUTS_RETRIEVE, ids, None)
@@ -106,6 +114,10 @@ class Waiting:
     ) -> PaymentAttempt:
         """The attempt when it is final. Raises WaitTimeout."""
         wait = self._wait(WaitTarget.read("attempt", payment_intent_id, attempt_id), deadline)
+        with self._reminding(wait):
+            return await self._attempt(wait)
+
+    async def _attempt(self, wait: _Wait) -> PaymentAttempt:
         wanted = str(wait.target.attempt_id)
         ids = {"payment_intent_id": wait.target.id, "attempt_id": wanted}
         last: PaymentAttempt | None = None
@@ -119,6 +131,11 @@ class Waiting:
             poller, same = wait.pollers.intents, attempt == last
             listed = await self._until(wait, poller, subscription, attempt, just_read=True, unchanged=same)
             last = attempt
+
+    def _reminding(self, wait: _Wait) -> AbstractContextManager[None]:
+        """Context of a wait that is in the log as long as it lasts."""
+        text = f"wait: the {wait.target.kind} {clean(wait.target.id)} is not final yet"
+        return self._pipeline.reminder.during(lambda: text, logging.INFO)
 
     def _wait(self, target: WaitTarget, deadline: float) -> _Wait:
         if not prepare.positive(deadline):

@@ -52,7 +52,7 @@ class CallHistory:
 
     __slots__ = (
         *("_clock", "attempts", "call", "deadline", "doubtful"),
-        *("number", "resumed", "retries", "started"),
+        *("number", "resumed", "retries", "started", "store_outage", "store_waited"),
     )
 
     def __init__(
@@ -71,6 +71,10 @@ class CallHistory:
         self.attempts: list[Attempt] = []
         self.retries = 0
         self.doubtful = 0
+        self.store_waited = 0.0
+        """Seconds for which the call waited at limiters whose store could not be reached."""
+        self.store_outage = ""
+        """Why the store could not be reached."""
 
     def is_late(self, clock: Callable[[], float], after: float = 0.0) -> bool:
         """Return whether the deadline will have passed `after` seconds from now."""
@@ -160,6 +164,8 @@ class CallHistory:
 
     def _signed(self, error: PaymentsError) -> PaymentsError:
         """Add the facts of the call to an error."""
+        if self.store_waited and self.store_outage not in str(error):
+            error.args = (f"{error}; it waited {self.store_waited:.3g} s: {self.store_outage}",)
         error.operation = self.call.operation.name
         error.attempts = tuple(self.attempts)
         error.idempotency_key = self.call.prepared.idempotency_key if self.call.prepared else None

@@ -1,22 +1,28 @@
 """Emits the events of a call, if a hook or a log handler takes them.
 
 The pipeline checks once per call whether one does (`started`, `sent`, `ended`, `finished`). The module of the
-events is imported with the first one: most programs make none.
+events is imported with the first one: most programs make none. `Reminder` logs long waits.
 """
 
 from __future__ import annotations
 
 import itertools
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
-from .._emitter import LONG, Emitter
+from .._emitter import LONG, Emitter, log
 from .._rate_limit.limits import Outage
+from .._runtime import Runtime, Timer
 from ..errors import PaymentsError
 from ..models._response import is_replayed
 from ..params.operations import record_of
 from .history import CallHistory
 from .outcome import AttemptResult
 
+REMIND: Final = 30.0
+"""Seconds: nothing waits longer without a line in the log that says for what."""
 CANCELLED: Final = "was cancelled after it had been sent, and may have been carried out"
 """Log message of a write that was cancelled in doubt."""
 
@@ -134,3 +140,32 @@ def cancelled(emitter: Emitter, history: CallHistory) -> None:
         name, number = history.call.operation.name, len(history.attempts)
         facts = (history.effect, _key(history))
         emitter.emit(events.CallCancelled(name, number, *facts, call=history.number))
+
+
+class Reminder:
+    """Logs every 30 seconds, while something waits, for what. One line for all who wait for the same."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._told: dict[str, float] = {}
+
+    @contextmanager
+    def during(self, what: Callable[[], str], level: int = logging.WARNING) -> Iterator[None]:
+        """Context of a wait; `what` says what it is for."""
+        began, timers = self._runtime.monotonic(), list[Timer]()
+
+        def schedule() -> None:
+            timers[:] = [self._runtime.call_later(REMIND, remind, background=True)]
+
+        def remind() -> None:
+            text, now = what(), self._runtime.monotonic()
+            if now - self._told.get(text, -REMIND) >= REMIND:
+                self._told[text] = now
+                log(level, "%s", f"{text}, for {now - began:.0f} s so far")
+            schedule()
+
+        schedule()
+        try:
+            yield
+        finally:
+            timers[0].cancel()

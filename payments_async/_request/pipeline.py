@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 import attrs
 
 from .._http.types import HTTPRequest, Transport, TransportError
+from .._rate_limit.bucket import NONE
 from .._rate_limit.key_limiter import Grants, KeyLimiter, give_up
 from .._rate_limit.limiter import LimiterTimeout, RateLimiter
 from .._rate_limit.limits import LimitClass, LimitSnapshot
@@ -55,6 +56,8 @@ class Pipeline:
     """Identifies the process and its clock (`clocks.Timestamps`)."""
     pending: PendingRequests = attrs.field(init=False, repr=False)
     """The requests under way on this client's clock."""
+    reminder: notify.Reminder = attrs.field(init=False, repr=False)
+    """Logs what long waits are for."""
 
     async def run(self, call: Call) -> Any:
         """Run a call; returns its record. Raises the errors of `errors`, each with the call's effect."""
@@ -128,7 +131,8 @@ class Pipeline:
         if emitter.enabled:
             notify.started(emitter, history, self.settings.base_url)
         try:
-            value = await join(self.pending, request, self.runtime, self.run, history)
+            with self.reminder.during(lambda: f"{history.call.operation.name} waits for the same request"):
+                value = await join(self.pending, request, self.runtime, self.run, history)
         except BaseException as error:
             if isinstance(error, CancelledError) and hasattr(error, "outcome"):
                 history.doubtful += 1  # another call has sent it
@@ -150,6 +154,10 @@ class Pipeline:
     @pending.default
     def _pending_of_runtime(self) -> PendingRequests:
         return pending_of(self.runtime)
+
+    @reminder.default
+    def _reminder(self) -> notify.Reminder:
+        return notify.Reminder(self.runtime)
 
     def prepare(
         self,
@@ -261,22 +269,33 @@ class Pipeline:
 
     async def _wait_for_slot(self, limiter: RateLimiter, history: CallHistory) -> int:
         """Wait for a grant, and report how long, in vain too; a wait that is refused at once is none."""
-        since, has_waited = self.runtime.monotonic(), False
+        since, before, has_waited = self.runtime.monotonic(), history.store_waited, False
         try:
-            while True:
-                now = self.runtime.monotonic()
-                self._note_outage(limiter, history)
-                refuse_long_wait(limiter, history, self.settings, now, waited=now - since)
-                has_waited = True
-                try:
+            with self.reminder.during(lambda: _waits_for(limiter, history)):
+                while True:
+                    now = self.runtime.monotonic()
+                    self._note_outage(limiter, history)
+                    if (outage := limiter.outage) is not None:
+                        history.store_outage = outage.reason
+                        history.store_waited = before + now - max(since, outage.since)
+                    refuse_long_wait(limiter, history, self.settings, now, waited=now - since)
+                    has_waited = True
                     until = history.until(wait_until(limiter, self.settings, since, now))
-                    return await limiter.acquire(self.runtime, priority=history.call.priority, until=until)
-                except LimiterTimeout:  # the deadline, or the limiter was closed meanwhile or lost its store
-                    if history.is_late(self.runtime.monotonic):
-                        raise history.out_of_time() from None
+                    grant = await self._acquire_until(limiter, history, until)
+                    if grant:
+                        return grant
         finally:
             if has_waited:
                 notify.throttled(self.settings.emitter, history, self.runtime.monotonic() - since)
+
+    async def _acquire_until(self, limiter: RateLimiter, history: CallHistory, until: float) -> int:
+        """Wait for a grant until then; none when the limiter was closed meanwhile or lost its store."""
+        try:
+            return await limiter.acquire(self.runtime, priority=history.call.priority, until=until)
+        except LimiterTimeout:
+            if history.is_late(self.runtime.monotonic):
+                raise history.out_of_time() from None
+        return NONE
 
     def _note_outage(self, limiter: RateLimiter, history: CallHistory) -> None:
         """Report an outage of the limit store, or its end, if the hook was not told of it yet."""
@@ -345,3 +364,9 @@ class Pipeline:
         if history.unknown:
             stopped.outcome = history.outcome_unknown()  # type: ignore[attr-defined] # added to the exception
         notify.cancelled(self.settings.emitter, history)
+
+
+def _waits_for(limiter: RateLimiter, history: CallHistory) -> str:
+    """Say what a call waits for at a limiter."""
+    what = "the rate limit" if limiter.outage is None else f"the limit store: {limiter.outage.reason}"
+    return f"{history.call.operation.name} waits for {what}"

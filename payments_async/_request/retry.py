@@ -30,8 +30,10 @@ CAP = 8.0
 """Seconds: the most of any back-off."""
 JITTER = 1.0
 """The most seconds added to a `Retry-After`."""
-OUTAGE_PATIENCE = 60.0
-"""Seconds for which bulk calls wait for a limit store that cannot be reached."""
+OUTAGE_PATIENCE = 30.0
+"""Seconds for which a call waits, in all its attempts, for a limit store that cannot be reached."""
+BULK_PATIENCE = 60.0
+"""Seconds of an outage after which bulk calls wait for the store no longer."""
 
 
 def close_limiters(
@@ -86,12 +88,14 @@ def _refuse_outage(
         history.note(result, now, now)
         assert result.error is not None
         raise history.conclusion(result.error)
-    fails_closed = settings.fails_closed or call.priority == "bulk"
-    if fails_closed and asked and now - outage.since >= OUTAGE_PATIENCE:
-        error = LimitStoreUnavailable(
-            f"{name}: {outage.reason}; bulk calls need it, and this try was not sent", retry_after=1.0
-        )
-        raise history.conclusion(error)
+    if settings.fails_closed or call.priority == "bulk":
+        is_over = asked and now - outage.since >= BULK_PATIENCE
+    else:
+        patience = limiter.lag if settings.on_limit == "raise" else OUTAGE_PATIENCE
+        is_over = limiter.part is None and history.store_waited >= patience
+    if is_over:
+        text = f"{name}: {outage.reason}; the call needs it, and this try was not sent"
+        raise history.conclusion(LimitStoreUnavailable(text, retry_after=1.0))
 
 
 def wait_until(limiter: RateLimiter, settings: Settings, since: float, now: float) -> float:

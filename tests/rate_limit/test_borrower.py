@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable, Coroutine
 from itertools import pairwise
 from typing import Any, cast
@@ -17,6 +18,7 @@ from payments_async import (
     DeadlineExceeded,
     LimitReached,
     LimitStoreUnavailable,
+    OutcomeUnknown,
     RateLimitedError,
     RateLimits,
     events,
@@ -30,7 +32,7 @@ from payments_async._rate_limit.store_limiter import StoreLimiter
 from tests.campaigns.pacing import ARGUMENTS, Service, fullest_sliding
 from tests.support.limit_stores import ADDRESS, Fleet
 from tests.support.motion import payout_answer, refusal
-from tests.support.scripted import ScriptedTransport, Step
+from tests.support.scripted import ScriptedTransport, Step, lost
 from tests.support.simulated import SimulatedRuntime, run_simulated
 
 CREATED = payout_answer(reference=None)
@@ -321,12 +323,39 @@ async def test_without_it_calls_wait_within_their_deadline() -> None:
             await client.payouts.create(**ARGUMENTS, deadline=20.0)
         assert world.runtime.monotonic() == pytest.approx(20.0)
         assert (caught.value.effect, caught.value.attempts) == ("none", ())
+        assert re.search(r"it waited (19|20) s: .*cannot be reached", str(caught.value))
         waiting = asyncio.create_task(create(client, 5))
-        await world.runtime.sleep(500.0)
+        await world.runtime.sleep(25.0)
         assert not waiting.done()
         world.server.down = None
         await waiting
-        assert world.runtime.monotonic() < 523.0
+        assert world.runtime.monotonic() < 47.0
+
+
+@simulated
+async def test_without_it_no_call_waits_longer_than_half_a_minute() -> None:
+    async with fleet() as world:
+        client = world.clients[0]
+        world.server.down = "refused"
+        for began in (0.0, 30.0):
+            with pytest.raises(LimitStoreUnavailable, match="cannot be reached") as caught:
+                await client.payouts.create(**ARGUMENTS)
+            assert began + 30.0 <= world.runtime.monotonic() <= began + 33.0
+            assert (caught.value.effect, caught.value.attempts) == ("none", ())
+        assert await client.warm_up() is False
+
+
+@simulated
+async def test_an_attempt_that_may_have_left_before_keeps_the_call_in_doubt() -> None:
+    async with fleet(lost(), CREATED, limits=RateLimits(writes=60)) as world:
+        client = world.clients[0]
+        sending = asyncio.create_task(client.payouts.create(**ARGUMENTS))
+        while not world.server.asked:
+            await world.runtime.sleep(0.01)
+        world.server.down = "refused"
+        with pytest.raises(OutcomeUnknown, match=r"client\.resolve") as caught:
+            await sending
+        assert isinstance(caught.value.__cause__, LimitStoreUnavailable)
 
 
 @simulated
@@ -414,9 +443,9 @@ async def test_every_call_of_a_client_that_fails_closed_does() -> None:
         with pytest.raises(LimitStoreUnavailable):
             await create(client)
         assert 60.0 <= world.runtime.monotonic() <= 62.0
-        assert not other.done()
-        world.server.down = None
-        await other
+        assert other.done()  # after half a minute
+        with pytest.raises(LimitStoreUnavailable):
+            await other
 
 
 @simulated
