@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from enum import Enum, auto
 from typing import Any, Final, NoReturn, TypeVar
 
@@ -137,21 +137,25 @@ class LedgerConnection:
         """Wait for a running transaction, close the file and release the lock. A second call does nothing."""
         if not self._closed:
             self._closed = True
-            await asyncio.shield(asyncio.ensure_future(self._close()))
+            await _to_its_end(self._close())
 
     async def _close(self) -> None:
         async with self._turn:
             gone = self.gone
             try:
-                with contextlib.suppress(*driver.FAILURES):  # a broken disk; earlier commits are safe
-                    await self._connection.close()
-                await self._engine.dispose()
+                await self.disconnect()
                 self._reserve.drop()
                 if self._is_to_be_removed and self._failure is None and not gone:
                     self.lock.note(None)  # the lock file stays, as always
                     remove(self.path)
             finally:
                 self.lock.release()
+
+    async def disconnect(self) -> None:
+        """Close the file alone."""
+        with contextlib.suppress(*driver.FAILURES):  # a broken disk; earlier commits are safe
+            await self._connection.close()
+        await self._engine.dispose()
 
     async def _in_turn(self, work: Work[T], purpose: Purpose) -> T:
         async with self._turn:
@@ -214,6 +218,18 @@ class LedgerConnection:
         raise error_of(self.path, failure)
 
 
+async def _to_its_end(work: Coroutine[Any, Any, T], undo: Callable[[T], Awaitable[None]] | None = None) -> T:
+    """Await `work` to its end and `undo` it when the caller is cancelled: a thread outlives no loop."""
+    running = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait([running])
+        if undo is not None and not running.cancelled() and running.exception() is None:
+            await undo(running.result())
+        raise
+
+
 async def open_handle(
     path: str, *, create: bool, pid: int, since: float, read_only: bool = False
 ) -> LedgerConnection:
@@ -227,7 +243,8 @@ async def open_handle(
     lock = LedgerLock.acquire(path, pid=pid, since=since, read_only=read_only)
     try:
         made = _prepared(path, lock)
-        return await _connected(path, lock, made=made, check=not made and needs_check(path))
+        opening = _connected(path, lock, made=made, check=not made and needs_check(path))
+        return await _to_its_end(opening, LedgerConnection.disconnect)
     except BaseException:
         lock.release()
         raise

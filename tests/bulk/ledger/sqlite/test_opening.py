@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import hashlib
 import os
 import sqlite3
 import subprocess
 import sys
+import threading
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from payments_async.bulk.errors import BulkError
 from payments_async.bulk.ledger.sqlite import connection, file
@@ -282,3 +286,39 @@ async def test_the_tables_of_a_schema_number_never_change(path: Path) -> None:
         tables = [sql for (sql,) in db.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")]
     digest = hashlib.sha256("\n".join(" ".join(sql.split()) for sql in tables).encode()).hexdigest()
     assert (SCHEMA, digest) == (1, TABLES_OF_SCHEMA_1), "ledgers that exist would be called damaged"
+
+
+@pytest.mark.parametrize("moment", ["start", "close"])
+def test_a_caller_cancelled_while_the_file_opens_or_closes_leaves_no_thread(
+    path: Path, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(_begun(path))
+    really = getattr(AsyncConnection, moment)
+
+    async def cancelled(self: AsyncConnection, *rest: Any, **more: Any) -> Any:
+        asyncio.get_running_loop().call_soon(caller.cancel)
+        return await really(self, *rest, **more)
+
+    async def opened() -> None:
+        nonlocal caller
+        caller = asyncio.current_task()  # type: ignore[assignment]
+        await _opened(path)
+
+    caller: asyncio.Task[None]
+    monkeypatch.setattr(AsyncConnection, moment, cancelled)
+    threads = {*threading.enumerate()}
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(opened())
+    assert [
+        thread for thread in threading.enumerate() if "worker" in thread.name and thread not in threads
+    ] == []
+    monkeypatch.undo()
+    asyncio.run(_opened(path))  # nothing has it locked
+
+
+async def _begun(path: Path) -> None:
+    await (await begun(path)).close()
+
+
+async def _opened(path: Path) -> None:
+    await (await SqliteLedger.open(path, clock=Clock())).close()
