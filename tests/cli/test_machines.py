@@ -601,7 +601,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
 def test_another_machines_database_without_verified_tls_is_refused_unless_every_command_is_told(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_postgresql, "_LOCAL", frozenset())
+    monkeypatch.setattr(_postgresql, "is_here", lambda hosts: False)
     for command in COMMANDS:
         refused = here(*command)
         assert refused.code in (Exit.USAGE, Exit.REFUSED), command
