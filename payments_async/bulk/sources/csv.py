@@ -17,7 +17,7 @@ from .rejects import FAULT_COLUMNS, unescaped
 _SEPARATORS: Final = ",;\t|"
 _EXPONENT: Final = re.compile(r"[+-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)[Ee][+-][0-9]+", re.ASCII)
 """`2.2990E+10`. The exponent's sign is required: `12E5` may be an account."""
-_AMOUNT_EXPONENT: Final = re.compile(_EXPONENT.pattern.replace("[+-][0-9]", "[+-]?[0-9]"), re.ASCII)
+_AMOUNT_EXPONENT: Final = re.compile(r"[+-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)[Ee][+-]?[0-9]+", re.ASCII)
 """An amount is a number in any case, so that `1E2` was rounded like `1E+2`."""
 _INSTRUMENT: Final = ("phone_number", "account_number", "bank_code", "memo_tag")
 _EXACT: Final = (AMOUNT, ROW_KEY, REFERENCE, *(f"instrument.{field}" for field in _INSTRUMENT))
@@ -105,7 +105,9 @@ def _spreadsheet_faults(cells: Mapping[str, str]) -> dict[str, str]:
     found = {}
     for name in _EXACT:
         cell = cells.get(name)
-        form = _AMOUNT_EXPONENT if name == AMOUNT else _EXPONENT
-        if cell is not None and form.fullmatch(cell.strip()):
+        if cell is None:
+            continue
+        text = cell.strip()
+        if _AMOUNT_EXPONENT.fullmatch(text) if name == AMOUNT else _EXPONENT.fullmatch(text):
             found[name] = _REASON
     return found

@@ -23,7 +23,7 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _USER: Final = re.compile(r"(?s)\A([^:]*://[^:/?#@]*):.*@")
 _PARAMETER: Final = re.compile(r"(?s)([?&])([^=&]*)=([^&]*)")
 _KEYWORD: Final = re.compile(
-    r"(?is)(^|\s)([a-z]*(?:password|secret)[a-z_]*\s*=\s*)(?:'(?:[^'\\]|\\.)*'?|(?:[^\s\\]|\\.)*)"
+    r"(?is)(^|\s)([a-z]{0,20}(?:password|secret)[a-z_]{0,20}\s{0,9}=\s{0,9})(?:'(?:[^'\\]|\\.)*'?|(?:[^\s\\]|\\.)*)"
 )
 _SECRETS: Final = ("password", "secret")
 
