@@ -58,5 +58,5 @@ def look(number: str) -> dict[str, bool]:
 @app.post("/hooks/<token>")
 def hook(token: str) -> Response:
     """Where the service delivers. It keeps its thread while the record is read."""
-    answer = receiver.receive(path=request.path, body=request.get_data(), headers=dict(request.headers))
+    answer = receiver.receive(path=request.path, body=request.get_data(), headers=request.headers)
     return Response(answer.body, answer.status, dict(answer.headers))

@@ -47,7 +47,7 @@ def inflate(body: bytes, encoding: str, limit: int) -> bytes:
     does not ask for them. An empty body stays empty (204, HEAD).
 
     Raises:
-        TransportFailure: `too_large` past `limit`; `protocol` for an unknown encoding or a damaged stream.
+        TransportError: `too_large` past `limit`; `protocol` for an unknown encoding or a damaged stream.
     """
     name = encoding.strip().lower()
     if name == "identity" or not body:
@@ -107,7 +107,7 @@ async def read_answer(
     """Read and decompress a body of at most `limit` bytes; `at_hand` takes one that has arrived whole.
 
     Raises:
-        TransportFailure: `too_large`, or `protocol` for a malformed answer.
+        TransportError: `too_large`, or `protocol` for a malformed answer.
     """
     if status == 101:
         raise TransportError("protocol", "the server wants to switch protocols")

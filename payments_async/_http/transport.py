@@ -152,7 +152,7 @@ class AiohttpTransport:
         sent nothing. Nothing is sent twice. A cancelled or failed attempt's connection is closed.
 
         Raises:
-            TransportFailure: no usable answer. It has no cause and no context: those could show headers.
+            TransportError: no usable answer. It has no cause and no context: those could show headers.
             asyncio.CancelledError: the task was cancelled; a new exception with the same arguments.
             BaseException: an interrupt, without the frames it came through.
             ValueError: the method, address or a header is invalid; nothing was sent.

@@ -238,7 +238,7 @@ def _id_in(record: Any) -> str | None:
 
 
 def _value(call: Call, tree: Any) -> Any:
-    """Read the record in a body. Raises Unreadable."""
+    """Read the record in a body. Raises UnreadableJSON."""
     operation = call.operation
     if not isinstance(tree, dict) and operation.shape != "raw":
         raise decode.UnreadableJSON("not a JSON object")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterable, Iterable, Mapping
+from collections.abc import AsyncIterable, Iterable
 from typing import Any, Final
 
 import attrs
 
 from .._runtime import Runtime
 from ..params.operations import is_segment
-from ._values import TOO_LARGE, TOO_SLOW, Kind, WebhookResponse
+from ._values import TOO_LARGE, TOO_SLOW, Headers, Kind, WebhookResponse
 
 _LONGEST: Final = 255
 """Characters of an id in a body, which may be forged."""
@@ -31,7 +31,7 @@ class PayloadHint:
     """True if the delivery names only a record of another kind than the URL's."""
 
 
-def read_hint(kind: Kind, headers: Mapping[str, str], body: bytes) -> PayloadHint:
+def read_hint(kind: Kind, headers: Headers, body: bytes) -> PayloadHint:
     """Read the hint in a body or else in the headers (gap X). Never raises."""
     tree = _tree(body)
     named = {lowered: value for name, value in headers.items() if (lowered := name.lower()).startswith("x-")}

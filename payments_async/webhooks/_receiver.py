@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
@@ -23,7 +23,7 @@ from ._deduplication import SeenStore
 from ._lookup import Lookup
 from ._payload import read_hint
 from ._tokens import SealedSecrets, Signer, TokenClaims
-from ._values import REFUSED, Kind
+from ._values import REFUSED, Headers, Kind
 
 if TYPE_CHECKING:
     from ..client import AsyncPayments
@@ -77,7 +77,7 @@ class DeliveryReceiver:
         claims = _tokens.read(self._signer, token, now.timestamp())
         return None if claims is None or claims.kind not in kinds else ReceivedDelivery(token, claims, now)
 
-    async def take(self, delivery: ReceivedDelivery, headers: Mapping[str, str], body: bytes) -> Result:
+    async def take(self, delivery: ReceivedDelivery, headers: Headers, body: bytes) -> Result:
         """Process an admitted delivery; returns the response, or the record for the handler."""
         hint = read_hint(delivery.claims.kind, headers, body)
         if hint.is_foreign:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Final, Generic, Literal, TypeVar
+from typing import Final, Generic, Literal, Protocol, TypeVar
 
 import attrs
 
@@ -14,6 +14,13 @@ Kind = Literal["payout", "payment", "checkout"]
 """The kind of record that a URL was made for."""
 Trusted = Payout | PaymentIntent
 R_co = TypeVar("R_co", bound=Trusted, covariant=True)
+
+
+class Headers(Protocol):
+    """The headers of a request as any framework has them: a mapping, or Werkzeug's `Headers`."""
+
+    def items(self) -> Iterable[tuple[str, str]]:
+        """Names and values."""
 
 
 @attrs.frozen

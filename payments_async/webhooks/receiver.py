@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Sequence
 from typing import TYPE_CHECKING
 
 from .._request.auth import hidden
@@ -14,7 +14,7 @@ from ._payload import read_body
 from ._receiver import DeliveryReceiver
 from ._tokens import SealedSecrets
 from ._urls import PaymentHandler, PayoutHandler, UrlMaker, handlers
-from ._values import REFUSED, WebhookResponse
+from ._values import REFUSED, Headers, WebhookResponse
 
 if TYPE_CHECKING:
     from ..client import AsyncPayments
@@ -69,7 +69,7 @@ class WebhookReceiver(UrlMaker):
         path: str,
         body: bytes | AsyncIterable[bytes] = b"",
         method: str = "POST",
-        headers: Mapping[str, str] | None = None,
+        headers: Headers | None = None,
     ) -> WebhookResponse:
         """Take one delivery; returns the answer to send. Raises nothing of its own.
 

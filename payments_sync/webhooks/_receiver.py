@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
 from payments_async._request.auth import hidden
@@ -14,7 +14,7 @@ from payments_async.webhooks._payload import whole
 from payments_async.webhooks._receiver import DeliveryReceiver
 from payments_async.webhooks._tokens import SealedSecrets
 from payments_async.webhooks._urls import PaymentHandler, PayoutHandler, UrlMaker, handlers
-from payments_async.webhooks._values import REFUSED
+from payments_async.webhooks._values import REFUSED, Headers
 from payments_async.webhooks.receiver import log_failure
 
 from ..client import Payments
@@ -71,7 +71,7 @@ class WebhookReceiver(UrlMaker):
         path: str,
         body: bytes | Iterable[bytes] = b"",
         method: str = "POST",
-        headers: Mapping[str, str] | None = None,
+        headers: Headers | None = None,
     ) -> WebhookResponse:
         """Take one delivery; returns the answer to send. Reading its record may take some seconds.
 

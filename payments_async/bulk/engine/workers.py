@@ -59,7 +59,7 @@ class TaskFeed:
 async def run_workers(
     claim: Claiming, work: Callable[[LedgerRow, Timestamps], Awaitable[None]], concurrency: int
 ) -> None:
-    """Do `work` on every row that `claim` gives, on `count` at a time; cancelled, it stops all of them.
+    """Do `work` on every row that `claim` gives, on `concurrency` at a time; cancelled, it stops all of them.
 
     Raises the first exception of a piece of work or a claim.
     """

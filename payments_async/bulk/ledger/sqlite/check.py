@@ -31,7 +31,7 @@ _MOST_FINDINGS: Final = 100
 async def end(db: AsyncConnection, mark: HighWater | None) -> tuple[LedgerState, list[str]] | None:
     """Read the ledger's state after its last commit, and what is wrong with it; None before the import.
 
-    Reads the same little whatever the ledger's size. Raises Unreadable.
+    Reads the same little whatever the ledger's size. Raises UnreadableRow.
     """
     read = await journal.header(db)
     if read is None:
@@ -122,7 +122,7 @@ class _Findings(list[str]):
 async def everything(db: AsyncConnection, expected: LedgerState) -> CheckReport:
     """Check all of the ledger: the file's own structure, the chain, every row and every sum.
 
-    Takes memory for one page of rows. Raises Unreadable when not even the last commit can be read.
+    Takes memory for one page of rows. Raises UnreadableRow when not even the last commit can be read.
     """
     state, wrong = await end(db, None) or (None, [])
     if state != expected:

@@ -40,7 +40,7 @@ _SET_HEAD: Final = ManyStatements(
 
 
 async def totals(db: AsyncConnection) -> StateTotals:
-    """Read the stored totals. Raises Unreadable."""
+    """Read the stored totals. Raises UnreadableRow."""
     with readable("a total"):
         found = await db.execute(select(TOTALS))
         return {(RowState(state), code): (rows, Decimal(amount)) for state, code, rows, amount in found}
@@ -140,7 +140,7 @@ Plan = Callable[[AsyncConnection, int], Awaitable[Sequence[Change]]]
 async def commit(
     db: AsyncConnection, before: LedgerState, kind: str, at: Timestamps, plan: Plan
 ) -> tuple[LedgerState, tuple[LedgerRow, ...]]:
-    """Carry out a plan; without changes nothing is written. Raises Unreadable if rows changed meanwhile."""
+    """Carry out a plan; without changes nothing is written. Raises UnreadableRow if rows have changed."""
     head, planned = before.head, await plan(db, before.head.number + 1)
     if not planned:
         return before, ()

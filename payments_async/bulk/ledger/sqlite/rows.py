@@ -43,7 +43,7 @@ class UnreadableRow(Exception):
 
 @contextmanager
 def readable(what: str) -> Iterator[None]:
-    """Raise Unreadable in place of the errors that values of a wrong type or format cause."""
+    """Raise UnreadableRow in place of the errors that values of a wrong type or format cause."""
     try:
         yield
     except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError):

@@ -100,7 +100,7 @@ def _values(buckets: Iterable[SeriesBucket]) -> list[tuple[Any, ...]]:
 
 
 async def series(db: AsyncConnection) -> RunSeries:
-    """Read the series. Raises Unreadable."""
+    """Read the series. Raises UnreadableRow."""
     if not await _are_there(db):
         return RunSeries()
     with readable("the figures of a run"):
