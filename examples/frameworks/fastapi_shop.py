@@ -47,15 +47,24 @@ async def on_payment(delivery: TrustedDelivery[PaymentIntent]) -> None:
 @app.post("/orders", status_code=201)
 async def buy(request: Request) -> dict[str, str | None]:
     """Take an order and make its checkout."""
+    return await pay(request, orders.add())
+
+
+@app.post("/orders/{number}/checkout")
+async def pay(request: Request, number: str) -> dict[str, str | None]:
+    """Make the order's checkout. Pressed again, it gives the same one."""
     client: AsyncPayments = request.app.state.client
-    number = orders.add()
+    url = orders.with_url(number, request.app.state.receiver.url_for_checkout(number))
+    if url is None:
+        raise HTTPException(404)
     try:
         checkout = await client.checkouts.create(
             amount=orders.PRICE,
             currency=orders.CURRENCY,
             entity_id=number,
             return_url=f"{ADDRESS}/orders/{number}",
-            webhook_url=request.app.state.receiver.url_for_checkout(number),
+            webhook_url=url,
+            idempotency_key=f"checkout-{number}",
         )
     except PaymentsError as error:
         raise HTTPException(503, "the payment could not be started; nothing was paid") from error

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 PRICE, CURRENCY = "25.50", "GHS"
-_TABLE = "CREATE TABLE IF NOT EXISTS orders (number TEXT PRIMARY KEY, paid INTEGER NOT NULL DEFAULT 0)"
+_TABLE = (
+    "CREATE TABLE IF NOT EXISTS orders (number TEXT PRIMARY KEY, paid INTEGER NOT NULL DEFAULT 0, url TEXT)"
+)
 
 
 @contextmanager
@@ -29,6 +31,14 @@ def add() -> str:
     with _database() as database:
         database.execute("INSERT INTO orders (number) VALUES (?)", [number])
     return number
+
+
+def with_url(number: str, url: str) -> str | None:
+    """Store an order's webhook URL. Returns the one that was stored first; None for an unknown order."""
+    with _database() as database:
+        database.execute("UPDATE orders SET url = ? WHERE number = ? AND url IS NULL", [url, number])
+        found = database.execute("SELECT url FROM orders WHERE number = ?", [number]).fetchone()
+    return str(found[0]) if found else None
 
 
 def set_paid(number: str) -> None:

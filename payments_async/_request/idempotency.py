@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
+import json
 import os
 from collections import OrderedDict
+from collections.abc import Hashable, Mapping
+from decimal import Decimal
+from typing import Any, Protocol
+from weakref import WeakSet
+
+import attrs
 
 from .. import _assumptions
 from .._runtime import Runtime
+from ..models._masking import clean
 
 HEADER = "X-Idempotency-Key"
 _forks = itertools.count(1)
@@ -59,24 +66,74 @@ class KeyMaker:
         return KeyMaker(self._runtime)
 
 
+class URLMaker(Protocol):
+    """A maker of webhook URLs, whose tokens differ though they are for the same record."""
+
+    def subject(self, url: str) -> Hashable:
+        """The record that a URL of its own is for; None for any other URL."""
+
+
+@attrs.frozen
+class KeyUse:
+    """The first use of a key."""
+
+    at: float
+    """Monotonic seconds."""
+    body: bytes = attrs.field(repr=False)
+
+
 class UsedKeys:
-    """Remembers the last body of each key that callers gave, to refuse another body (gap R)."""
+    """Remembers the first body of each key that callers gave, to refuse another body (gap R)."""
 
     def __init__(self, size: int = 10_000) -> None:
         self._size = size
-        self._seen: OrderedDict[str, tuple[float, bytes]] = OrderedDict()
+        self._seen: OrderedDict[str, KeyUse] = OrderedDict()
+        self.url_makers: WeakSet[URLMaker] = WeakSet()
+        """Those whose URLs for the same record are no difference."""
 
-    def first_used(self, key: str, now: float) -> float:
-        """Time of the key's first use here, monotonic seconds; `now` for an unused key."""
-        return self._seen.get(key, (now, b""))[0]
+    def first_use(self, key: str, body: bytes, now: float) -> KeyUse:
+        """The key's first use: this one where it is new, or free for another body after a day."""
+        use = self._seen.get(key)
+        if use is None or (use.body != body and now - use.at >= _assumptions.KEY_LIFETIME):
+            self._seen.pop(key, None)
+            use = self._seen[key] = KeyUse(now, body)
+            if len(self._seen) > self._size:
+                self._seen.popitem(last=False)
+        return use
 
-    def conflict(self, key: str, body: bytes, now: float) -> bool:
-        """Return whether the key was used with another body; if not, note it with this one."""
-        digest = hashlib.blake2b(body, digest_size=16).digest()
-        at, known = self._seen.get(key, (now, digest))
-        if known != digest and now - at < _assumptions.KEY_LIFETIME:
-            return True
-        self._seen[key] = (at if known == digest else now, digest)
-        while len(self._seen) > self._size:
-            self._seen.popitem(last=False)
-        return False
+    def conflict(self, use: KeyUse, body: bytes) -> str | None:
+        """What differs from the first body, in words; None when it is no more than the token of our URL."""
+        if use.body == body:
+            return None
+        one, other = _fields(use.body), _fields(body)
+        urls = [fields.get("webhook_url") for fields in (one, other)]
+        names = _differing(one, other)
+        return None if names == ["webhook_url"] and self._is_for_one(*urls) else difference(use.body, body)
+
+    def _is_for_one(self, *urls: Any) -> bool:
+        """Return whether two URLs of one maker are for the same record."""
+        if not all(isinstance(url, str) for url in urls):
+            return False
+        subjects = ([maker.subject(url) for url in urls] for maker in self.url_makers)
+        return any(first == second is not None for first, second in subjects)
+
+
+def difference(one: bytes, other: bytes) -> str:
+    """The fields in which two bodies differ, in words that show no value."""
+    names = [clean(name) for name in _differing(_fields(one), _fields(other))] or ["the order of fields"]
+    *most, last = names
+    return f"{', '.join(most)} and {last} differ" if most else f"{last} differs"
+
+
+def _fields(body: bytes) -> Mapping[str, Any]:
+    fields: dict[str, Any] = json.loads(body, parse_float=Decimal)
+    return fields
+
+
+def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """The names of the fields that differ; `true` and 1 do, and so do 1 and 1.0."""
+    return [name for name in {**one, **other} if _spelled(one, name) != _spelled(other, name)]
+
+
+def _spelled(fields: Mapping[str, Any], name: str) -> str | None:
+    return json.dumps(fields[name], sort_keys=True, default=repr) if name in fields else None

@@ -29,6 +29,7 @@ from ..errors import (
 )
 from ..params import PreparedRequest
 from .history import CallHistory
+from .idempotency import difference
 from .prepare import Call
 
 Run = Callable[[Call], Coroutine[Any, Any, Any]]
@@ -87,8 +88,8 @@ class PendingRequests:
             known = self._requests.setdefault(identity, own)
         if known is own:
             return own, True
-        if not _same(known.call, call):
-            problem = "is under way with another body: a changed request needs a new key"
+        if differs := _difference(known.call, call):
+            problem = f"is under way with another body: {differs}; a changed request needs a new key"
             raise InvalidRequest({"idempotency_key": [problem]}, operation=call.operation.name)
         return known, False
 
@@ -246,11 +247,12 @@ def _identity(call: Call) -> Identity:
     return prepared.base_url, prepared.key_fingerprint, prepared.idempotency_key
 
 
-def _same(one: Call, other: Call) -> bool:
-    """Return whether two requests under one key are the same to the service."""
+def _difference(one: Call, other: Call) -> str | None:
+    """What makes two requests under one key different to the service, in words; None for the same."""
     first, second = _prepared(one), _prepared(other)
-    place = (one.operation.method, first.path)
-    return place == (other.operation.method, second.path) and first.body == second.body
+    if (one.operation.method, first.path) != (other.operation.method, second.path):
+        return "the path differs"
+    return None if first.body == second.body else difference(first.body, second.body)
 
 
 def _is_alike(one: Call, other: Call) -> bool:

@@ -182,15 +182,18 @@ class Pipeline:
         return prepared
 
     def _with_known_key(self, prepared: PreparedRequest) -> PreparedRequest:
-        """Date a request with the caller's own key from the key's first use: its protection began then."""
-        key, now = prepared.idempotency_key, self.runtime.monotonic()
-        first = self.used_keys.first_used(key, now)
-        if self.used_keys.conflict(key, prepared.body, now):
-            problem = "was used with another body within 24 hours: a changed request needs a new key"
+        """Send what was first sent with the caller's own key, dated from then: its protection began then."""
+        now = self.runtime.monotonic()
+        use = self.used_keys.first_use(prepared.idempotency_key, prepared.body, now)
+        if differs := self.used_keys.conflict(use, prepared.body):
+            problem = (
+                f"was used with another body within 24 hours: {differs}; a changed request needs a new key"
+            )
             raise InvalidRequest({"idempotency_key": [problem]}, operation=prepared.operation)
-        if first == now:
+        if use.at == now:
             return prepared
-        return attrs.evolve(prepared, created_at=prepared.created_at - timedelta(seconds=now - first))
+        first = prepared.created_at - timedelta(seconds=now - use.at)
+        return attrs.evolve(prepared, body=use.body, created_at=first)
 
     def refuse_foreign(self, prepared: PreparedRequest) -> None:
         """Raise ConfigurationError for a request that was prepared for another address or environment."""

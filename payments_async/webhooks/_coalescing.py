@@ -19,6 +19,7 @@ import attrs
 
 from .._polling.schedule import FLOOR
 from ..errors import PaymentsError
+from ..models import Payout
 from ._deduplication import SeenStore, awaited, state_of
 from ._lookup import PATIENCE, Lookup
 from ._page_queue import LookupResult, WantedRecord
@@ -167,7 +168,12 @@ class DeliveryCoalescer:
             _resolve_all(waiters, busy(FLOOR))
             return
         own = [each for each in waiters if each.hint.record_id in (None, record.id)]
-        _resolve_all([each for each in waiters if each not in own], REFUSED)
+        named = _named(waiters)
+        others = [each for each in waiters if each not in own]
+        _resolve_all(
+            [each for each in others if isinstance(record, Payout) or each.hint.record_id == named], REFUSED
+        )
+        _resolve_all(others, busy(FLOOR))  # a payment that shares the URL has a reading of its own
         try:
             if await awaited(self._store.seen(state_of(record))):
                 _resolve_all(own, DONE)
@@ -180,7 +186,7 @@ class DeliveryCoalescer:
     async def _look(self, token: str, waiters: list[WaitingDelivery]) -> LookupResult | WebhookResponse:
         """Read the record, and note when it may be read again: after five seconds for each request made."""
         claims = waiters[0].delivery.claims
-        named = next((each.hint.record_id for each in waiters if each.hint.record_id), None)
+        named = _named(waiters)
         lookup = self._payouts if claims.kind == "payout" else self._payments
         want = WantedRecord(claims, token, named)
         if (wait := lookup.wait(want)) > PATIENCE:
@@ -220,6 +226,11 @@ class DeliveryCoalescer:
             hand_over.abandon()
             hand_over.answer.set_result(answer)
         _resolve_all(own, answer)
+
+
+def _named(waiters: Iterable[WaitingDelivery]) -> str | None:
+    """The id that is looked up: the first that a delivery names."""
+    return next((each.hint.record_id for each in waiters if each.hint.record_id), None)
 
 
 def _resolve_all(waiters: Iterable[WaitingDelivery], result: WebhookResponse) -> None:

@@ -98,7 +98,7 @@ class Lookup:
         return reading
 
     def _walk(self, want: WantedRecord) -> PageWalk:
-        return PageWalk(self._positions.of(want.token), self._max_pages, want.claims.made_at)
+        return PageWalk(self._positions.of(want.place), self._max_pages, want.claims.made_at)
 
     async def _run(self) -> None:
         """Read while lookups wait: a few pages at once, and then one for each rest."""
@@ -141,9 +141,13 @@ class Lookup:
         )
         for record in page or ():
             for lookup in self._queue.wanting(day, key_of(record)):
-                if lookup.since < number:
-                    self._positions.note(lookup.want.token, Position(found=cursor))
+                if lookup.since >= number:
+                    continue
+                if self._payouts or lookup.want.record_id in (None, record.id):
+                    self._positions.note(lookup.want.place, Position(found=cursor))
                     lookup.future.set_result(LookupResult(record, lookup.walk.pages + 1))
+                else:  # another payment of the same reference: the one that the delivery names may follow
+                    lookup.other = lookup.other or record
         for lookup in lookups:
             if lookup.future.done():
                 continue
@@ -157,15 +161,15 @@ class Lookup:
     def _miss(self, lookup: LookupInProgress) -> None:
         """End a lookup that has not found its record."""
         want, walk = lookup.want, lookup.walk
-        self._positions.note(want.token, walk.position)
-        if not self._payouts or want.record_id is None:
+        self._positions.note(want.place, walk.position)
+        if lookup.other is None and (not self._payouts or want.record_id is None):
             since, until = _window(want.day)
             read = walk.pages, since, until
             if walk.problem is not None:
                 log.warning(_NO_END, *read, walk.problem)
             else:
                 log.warning(_CUT_OFF if walk.is_cut_off else _NOT_THERE, *read)
-        lookup.future.set_result(LookupResult(None, walk.pages))
+        lookup.future.set_result(LookupResult(lookup.other, walk.pages))
 
     async def _page(self, day: int, cursor: str | None, *, may_be_forgotten: bool) -> Page[Any] | None:
         """One page; None when the service no longer takes the cursor of an earlier lookup."""

@@ -3,9 +3,9 @@
 Lookups that need the same page wait together. The newest page and the others take turns, so that neither new
 lookups nor those of old records hold up the others.
 
-A lookup reads from the newest page down to what is an hour older than the URL. That is its run. It also
-continues the runs that earlier lookups of the URL left, so that a record that was listed late is found, too.
-Where a URL's record was found, its next lookup begins.
+A lookup reads from the newest page down to what is an hour older than the day of the URL. That is its run. It
+also continues the runs that earlier lookups of the URL left, so that a record that was listed late is found,
+too. Where a URL's record was found, its next lookup begins.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ UNKNOWN: Final = Position()
 
 
 class Positions:
-    """The position of each URL's record."""
+    """The position of each record of a URL (`WantedRecord.place`)."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
         self._positions: OrderedDict[str, Position] = OrderedDict()
 
-    def of(self, token: str) -> Position:
-        """The position of a URL, by its token."""
-        return self._positions.get(token, UNKNOWN)
+    def of(self, place: str) -> Position:
+        """The position of a record."""
+        return self._positions.get(place, UNKNOWN)
 
-    def note(self, token: str, position: Position) -> None:
+    def note(self, place: str, position: Position) -> None:
         """Keep the position for the next lookup."""
-        self._positions.pop(token, None)
+        self._positions.pop(place, None)
         if position != UNKNOWN:
-            self._positions[token] = position
+            self._positions[place] = position
         if len(self._positions) > self._most:
             self._positions.popitem(last=False)
 
@@ -190,6 +190,11 @@ class WantedRecord:
     """As the delivery claims."""
 
     @property
+    def place(self) -> str:
+        """Names the record's position: payments may share a URL."""
+        return self.token if self.record_id is None else f"{self.token} {self.record_id}"
+
+    @property
     def keys(self) -> tuple[str, str]:
         """Texts by which the record belongs to the URL; see `_lookup.key_of`."""
         return f"token {self.token}", f"reference {self.claims.reference}"
@@ -210,6 +215,8 @@ class LookupInProgress:
     """Requests made before it began: their pages may be older than the delivery."""
     until: float
     """Time at which the lookup ends, found or not."""
+    other: Trusted | None = None
+    """A record of the URL that is not the one named."""
     future: asyncio.Future[LookupResult] = attrs.field(
         factory=lambda: asyncio.get_running_loop().create_future()
     )

@@ -7,7 +7,6 @@ once, as long as the service tries again after a 500 or 503.
 from __future__ import annotations
 
 import asyncio
-import math
 import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
@@ -53,14 +52,14 @@ class DeliveryReceiver:
             raise ConfigurationError("max_pages must be a whole number, 1 or more")
         self._max_pages = max_pages
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, DeliveryCoalescer] = WeakKeyDictionary()
+        client._internal.add_url_maker(self)
 
     def url(self, kind: Kind, reference: str, expires_in: float) -> str:
-        """Make a new URL. Raises InvalidRequest."""
+        """Make a URL. Raises InvalidRequest."""
         operation = f"webhooks.url_for_{kind}"
         if faults := _faults(reference, expires_in):
             raise InvalidRequest(faults, operation=operation)
-        now = self.runtime.now().timestamp()
-        claims = TokenClaims(kind, reference, int(now), math.ceil(now + expires_in), self.runtime.token(8))
+        claims = TokenClaims.made_on(kind, reference, self.runtime.now().timestamp(), expires_in)
         url = f"{self.base_url}/{_tokens.make(self._signer, claims)}"
         if len(url) > LONGEST_URL:
             problem = (
@@ -68,6 +67,12 @@ class DeliveryReceiver:
             )
             raise InvalidRequest({"reference": [problem]}, operation=operation)
         return url
+
+    def subject(self, url: str) -> tuple[Kind, str] | None:
+        """The kind and reference of a URL of ours, expired or not; None for any other."""
+        base_url, _, token = url.rpartition("/")
+        claims = _tokens.read(self._signer, token, 0.0) if base_url == self.base_url else None
+        return None if claims is None else (claims.kind, claims.reference)
 
     def admit(self, method: str, path: str, kinds: Collection[Kind]) -> ReceivedDelivery | None:
         """Admit a delivery whose path ends in a valid token of ours; costs one or two HMACs."""

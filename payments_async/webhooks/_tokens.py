@@ -2,15 +2,17 @@
 
 A token is the base64url text, without padding, of
 
-    version 1 · kind 1 · made at 4 · valid until 4 · nonce 8 · reference 1 to 764 · HMAC-SHA256 32
+    version 1 · kind 1 · made at 4 · valid until 4 · reference 1 to 764 · HMAC-SHA256 32
 
-bytes. A token is parsed only after its HMAC was verified, and has one spelling only: a token that differs
-from the original in one bit is refused.
+bytes. Both times are whole days, so that the same reference has the same token all day. A token is parsed
+only after its HMAC was verified, and has one spelling only: a token that differs from the original in one
+bit is refused.
 """
 
 from __future__ import annotations
 
 import base64
+import math
 import re
 import struct
 from collections.abc import Callable, Sequence
@@ -26,12 +28,15 @@ SMALLEST_SECRET: Final = 32
 """Bytes: as many as the HMAC has."""
 LONGEST_REFERENCE: Final = 191
 """Characters of a payout's reference (Endpoints, POST /payouts), and of ours for payments."""
-LONGEST_TOKEN: Final = 1086
+LONGEST_TOKEN: Final = 1075
 """Characters of a token whose reference has 191 characters of four bytes."""
+
+DAY: Final = 86_400
+"""Seconds."""
 
 _PURPOSE: Final = b"payments-sdk webhook url\0"
 """Part of the HMAC's input, so that no other use of the same secret can make a token."""
-_HEAD: Final = struct.Struct(">BBII8s")
+_HEAD: Final = struct.Struct(">BBII")
 _VERSION: Final = 1
 _MAC: Final = 32
 _KINDS: Final[Sequence[Kind]] = ("payout", "payment", "checkout")
@@ -45,10 +50,15 @@ class TokenClaims:
     kind: Kind
     reference: str
     made_at: int
+    """The first second of the day on which it was made."""
     expires_at: int
     """The first second in which it is no longer valid."""
-    nonce: bytes = attrs.field(repr=False)
-    """Eight random bytes that make each URL unique."""
+
+    @classmethod
+    def made_on(cls, kind: Kind, reference: str, now: float, expires_in: float) -> TokenClaims:
+        """The content of a token that is made now: the same all day."""
+        day = int(now // DAY) * DAY
+        return cls(kind, reference, day, day + DAY + math.ceil(expires_in / DAY) * DAY)
 
 
 class SealedSecrets:
@@ -116,7 +126,7 @@ def _keyed(secret: str | bytes) -> Callable[[bytes], bytes]:
 
 def make(signer: Signer, claims: TokenClaims) -> str:
     """Make a token. The reference has 1 to 191 characters that UTF-8 can encode."""
-    head = _HEAD.pack(_VERSION, _KINDS.index(claims.kind), claims.made_at, claims.expires_at, claims.nonce)
+    head = _HEAD.pack(_VERSION, _KINDS.index(claims.kind), claims.made_at, claims.expires_at)
     said = head + claims.reference.encode()
     return _text(said + signer.sign(said))
 
@@ -129,10 +139,10 @@ def read(signer: Signer, token: str, now: float) -> TokenClaims | None:
     said, mac = raw[:-_MAC], raw[-_MAC:]
     if len(said) <= _HEAD.size or not signer.verifies(said, mac) or _text(raw) != token:
         return None
-    version, kind, made_at, expires_at, nonce = _HEAD.unpack_from(said)
+    version, kind, made_at, expires_at = _HEAD.unpack_from(said)
     if version != _VERSION or kind >= len(_KINDS) or now >= expires_at:
         return None
-    return TokenClaims(_KINDS[kind], said[_HEAD.size :].decode(), made_at, expires_at, nonce)
+    return TokenClaims(_KINDS[kind], said[_HEAD.size :].decode(), made_at, expires_at)
 
 
 def _raw(secret: str | bytes) -> bytes:

@@ -29,14 +29,15 @@ class UrlMaker:
         return self._deliveries.base_url
 
     def url_for_payout(self, reference: str, *, expires_in: float = MONTH) -> str:
-        """Make a new URL for the payout that you are about to create; pass it as `webhook_url=`.
+        """Make the URL for the payout that you are about to create; pass it as `webhook_url=`.
 
         Make a URL for each payout, when you create or prepare it, and send the same URL with every retry: it
-        is a part of the request. The payout has to be created within a day.
+        is a part of the request. A reference has the same URL until the day ends (UTC). The payout has to be
+        created within a day.
 
         Args:
             reference: the payout's `reference`, 1 to 191 characters.
-            expires_in: seconds after which deliveries to it are refused.
+            expires_in: seconds after which deliveries to it are refused, rounded up to the end of a day.
 
         Raises:
             InvalidRequest: it cannot be made of these, or is longer than 2048 characters (Endpoints).
@@ -45,7 +46,7 @@ class UrlMaker:
         return self._deliveries.url(_served("payout", self._handlers), reference, expires_in)
 
     def url_for_payment(self, reference: str, *, expires_in: float = MONTH) -> str:
-        """Make a new URL for the payment intent that you are about to create; see `url_for_payout`.
+        """Make the URL for the payment intent that you are about to create; see `url_for_payout`.
 
         Args:
             reference: your own name for the payment, such as the order's: the handler gets it back.
@@ -58,7 +59,7 @@ class UrlMaker:
         return self._deliveries.url(_served("payment", self._handlers), reference, expires_in)
 
     def url_for_checkout(self, reference: str, *, expires_in: float = MONTH) -> str:
-        """Make a new URL for the checkout that you are about to create; see `url_for_payment`.
+        """Make the URL for the checkout that you are about to create; see `url_for_payment`.
 
         The record that the handler is given is the checkout's payment.
 

@@ -116,13 +116,11 @@ def forgeries(valid: str, chance: random.Random) -> Iterator[str]:
         return written(bytes(changed))
 
     def signed_otherwise() -> str:
-        return make(strangers, TokenClaims("payout", "r-1", now, now + 9_999, chance.randbytes(8)))
+        return make(strangers, TokenClaims("payout", "r-1", now, now + chance.randrange(9_999)))
 
     def expired() -> str:
         ours = Signer(SealedSecrets([chance.choice([SECRET, OLD])]))
-        return make(
-            ours, TokenClaims("payout", "r-1", now - 9, now - chance.randrange(5), chance.randbytes(8))
-        )
+        return make(ours, TokenClaims("payout", f"r-{chance.random()}", now - 9, now - chance.randrange(5)))
 
     ways = (
         flipped,

@@ -70,10 +70,18 @@ async def test_the_same_key_with_the_same_body_is_one_payout(
 
 
 @pytest.mark.parametrize(
-    "changed", [{"amount": 51}, {"description": "other"}, {"extra_body": {"a": 1}}], ids=str
+    ("changed", "told"),
+    [
+        ({"amount": 51}, "amount differs"),
+        ({"description": "other"}, "description differs"),
+        ({"extra_body": {"a": 1}}, "a differs"),
+        ({"amount": 51, "description": "other"}, "amount and description differ"),
+        ({"webhook_url": "https://shop.example/other"}, "webhook_url differs"),
+    ],
+    ids=str,
 )
 async def test_the_same_key_with_another_body_stays_here(
-    connect: Callable[..., Any], changed: dict[str, Any]
+    connect: Callable[..., Any], changed: dict[str, Any], told: str
 ) -> None:
     transport = ScriptedTransport(CREATED)
     client = connect(transport=transport)
@@ -81,7 +89,7 @@ async def test_the_same_key_with_another_body_stays_here(
     with pytest.raises(InvalidRequest) as caught:
         await create(client, "payouts", idempotency_key="caller-key-1", **changed)
     assert list(caught.value.errors) == ["idempotency_key"]
-    assert "another body" in caught.value.errors["idempotency_key"][0]
+    assert f"another body within 24 hours: {told}" in caught.value.errors["idempotency_key"][0]
     assert "caller-key-1" not in str(caught.value)
     assert len(transport.requests) == 1
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 import threading
 import warnings
+from typing import Any
 
 import pytest
 
 from payments_async._assumptions import KEY_LIFETIME
 from payments_async._request import idempotency
-from payments_async._request.idempotency import KeyMaker, UsedKeys, problem
+from payments_async._request.idempotency import KeyMaker, UsedKeys, difference, problem
 from payments_async._runtime import SYSTEM
 from tests.support.jumping import JumpingRuntime
 
@@ -111,18 +113,71 @@ def test_the_fork_hook_has_every_maker_draw_again() -> None:
     assert maker().split("-")[0] != before.split("-")[0]
 
 
+def used(keys: UsedKeys, key: str, body: bytes, now: float) -> str | None:
+    """What `UsedKeys` says of one use."""
+    return keys.conflict(keys.first_use(key, body, now), body)
+
+
 def test_a_key_is_remembered_with_its_body_for_a_day() -> None:
-    used = UsedKeys()
-    assert not used.conflict("k", b"a", 0.0)
-    assert not used.conflict("k", b"a", 10.0)
-    assert used.conflict("k", b"b", KEY_LIFETIME - 1)
-    assert not used.conflict("k", b"b", KEY_LIFETIME)
-    assert used.conflict("k", b"a", KEY_LIFETIME + 1)
+    keys = UsedKeys()
+    assert not used(keys, "k", b'{"a": 1}', 0.0)
+    assert not used(keys, "k", b'{"a": 1}', 10.0)
+    assert used(keys, "k", b'{"a": 2}', KEY_LIFETIME - 1)
+    assert not used(keys, "k", b'{"a": 2}', KEY_LIFETIME)
+    assert used(keys, "k", b'{"a": 1}', KEY_LIFETIME + 1)
 
 
 def test_the_oldest_keys_are_forgotten_first() -> None:
-    used = UsedKeys(size=2)
+    keys = UsedKeys(size=2)
     for name in "abc":
-        used.conflict(name, b"1", 0.0)
-    assert not used.conflict("a", b"2", 0.0)
-    assert used.conflict("c", b"2", 0.0)
+        used(keys, name, b"{}", 0.0)
+    assert not used(keys, "a", b'{"a": 1}', 0.0)
+    assert used(keys, "c", b'{"a": 1}', 0.0)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "told"),
+    [
+        (b'{"a": 1}', b'{"a": 1.0}', "a differs"),
+        (b'{"a": 1}', b'{"a": true}', "a differs"),
+        (b'{"a": 1}', b'{"a": "1"}', "a differs"),
+        (b'{"a": 0.1}', b'{"a": 0.10}', "a differs"),
+        (b'{"a": 1}', b'{"a": 1, "b": null}', "b differs"),
+        (b'{"a": 1, "b": 1, "c": 1}', b'{"d": 1}', "a, b, c and d differ"),
+        (b'{"a": 1, "b": 1}', b'{"b": 1, "a": 1}', "the order of fields differs"),
+        (rb'{"\u001b": 1}', b"{}", "\\x1b differs"),
+    ],
+)
+def test_what_differs_is_named_and_shows_no_value(one: bytes, other: bytes, told: str) -> None:
+    assert difference(one, other) == told
+
+
+class Maker:
+    """URLs `ours/REFERENCE/TOKEN`."""
+
+    def subject(self, url: str) -> str | None:
+        ours, reference, _ = url.split("/")
+        return reference if ours == "ours" else None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ({"webhook_url": "ours/1/a"}, {"webhook_url": "ours/1/b"}, True),
+        ({"webhook_url": "ours/1/a", "b": 1}, {"webhook_url": "ours/1/b", "b": 1}, True),
+        ({"webhook_url": "ours/1/a", "b": 1}, {"webhook_url": "ours/1/b", "b": 2}, False),
+        ({"webhook_url": "ours/1/a"}, {"webhook_url": "ours/2/a"}, False),
+        ({"webhook_url": "theirs/1/a"}, {"webhook_url": "theirs/1/b"}, False),
+        ({"webhook_url": "ours/1/a"}, {"webhook_url": "theirs/1/b"}, False),
+        ({"webhook_url": "ours/1/a"}, {"webhook_url": 7}, False),
+        ({"webhook_url": "ours/1/a"}, {}, False),
+        ({"return_url": "ours/1/a"}, {"return_url": "ours/1/b"}, False),
+    ],
+)
+def test_only_the_token_of_a_url_of_ours_is_no_difference(
+    one: dict[str, Any], other: dict[str, Any], is_same: bool
+) -> None:
+    keys, maker = UsedKeys(), Maker()
+    keys.url_makers.add(maker)
+    first = keys.first_use("k", json.dumps(one).encode(), 0.0)
+    assert (keys.conflict(first, json.dumps(other).encode()) is None) == is_same

@@ -297,7 +297,7 @@ async def test_an_error_further_back_spares_what_was_found(connect: Connect) -> 
     first = {"data": [{"id": "po_1", "reference": "r-1"}], "pagination": {"next_cursor": "c1"}}
     hook = Hook(connect, paid, listed(), answer(200, first), refusal(401))
     assert (await hook.arrive()).status == 200
-    urls = [hook.receiver.url_for_payout(f"r-{number}") for number in (1, 2)]
+    urls = [hook.receiver.url_for_payout(f"r-{number}", expires_in=60) for number in (1, 2)]
     with waiting_together(hook.coalescers[0]._payouts, hook.played.runtime, 2) as until_they_wait:
         looks = [asyncio.create_task(hook.receiver.receive(path=url)) for url in urls]
         await until_they_wait

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -10,7 +11,10 @@ from typing import Any
 import attrs
 import pytest
 
+from payments_async._http.transport import AiohttpTransport
+from payments_async._runtime import SYSTEM
 from payments_async.sandbox import Sandbox
+from tests.support.jumping import JumpingRuntime
 from tests.support.motion import PAYOUT, jumping
 from tests.support.receivers import SECRET, Handler, bring, make_receiver
 
@@ -65,6 +69,65 @@ async def test_a_checkout_hands_its_payment_over(connect: Connect, sandbox: Sand
     assert moved.given[0].record.id == checkout.payment.id
 
 
+async def test_pay_pressed_again_is_one_checkout_on_the_next_day_too(
+    connect: Connect, sandbox: Sandbox
+) -> None:
+    runtime = JumpingRuntime(on_jump=sandbox.advance)
+    client = connect(sandbox, runtime=runtime, transport=runtime.wrap(AiohttpTransport(runtime=SYSTEM)))
+    moved = Handler()
+    receiver = make_receiver(client, on_payment=moved)
+    runtime.advance(86_000.0)
+    sandbox.advance(86_000.0)
+    pressed = []
+    for _ in range(3):
+        url = receiver.url_for_checkout("order-8")
+        checkout = await client.checkouts.create(**INTENT, webhook_url=url, idempotency_key="order-8-pay")
+        pressed.append((url, checkout.id))
+        runtime.advance(300.0)
+        sandbox.advance(300.0)
+    assert len({url for url, _ in pressed}) == 2, "one for each day"
+    assert len({checkout for _, checkout in pressed}) == 1
+    sandbox.pay(pressed[0][1])
+    assert (await bring(receiver, sandbox.deliveries[-1])).status == 200
+    assert moved.ends == [("order-8", True)]
+
+
+@pytest.mark.parametrize("between", [0, 100], ids=["one page", "two pages"])
+async def test_payments_that_share_a_url_are_told_apart_by_their_ids(
+    connect: Connect, sandbox: Sandbox, between: int
+) -> None:
+    client, moved = jumping(connect, sandbox), Handler()
+    receiver = make_receiver(client, on_payment=moved)
+    first = await client.payment_intents.create(**INTENT, webhook_url=receiver.url_for_payment("order-7"))
+    for _ in range(between):
+        await client.payment_intents.create(**INTENT)
+    second = await client.payment_intents.create(**INTENT, webhook_url=receiver.url_for_payment("order-7"))
+    assert first.id != second.id
+    for paid in (second, first):
+        sandbox.pay(paid.id)
+        assert (await bring(receiver, sandbox.deliveries[-1])).status == 200
+        assert moved.given[-1].record.id == paid.id
+    assert moved.ends == [("order-7", True)] * 2
+
+
+async def test_a_payment_that_shares_a_url_waits_for_a_reading_of_its_own(
+    connect: Connect, sandbox: Sandbox
+) -> None:
+    client, moved = jumping(connect, sandbox), Handler()
+    receiver = make_receiver(client, on_payment=moved)
+    url = receiver.url_for_payment("order-7")
+    both = [(await client.payment_intents.create(**INTENT, webhook_url=url)).id for _ in range(2)]
+    for each in both:
+        sandbox.pay(each)
+    bodies = [json.dumps({"payment": {"id": named}}).encode() for named in (*both, "pi_none")]
+    answers = await asyncio.gather(*(receiver.receive(path=url, body=body) for body in bodies[:2]))
+    assert {answer.status for answer in answers} <= {200, 503}, "they come together, or one after the other"
+    for body in (body for body, answer in zip(bodies, answers, strict=False) if answer.status == 503):
+        assert (await receiver.receive(path=url, body=body)).status == 200
+    assert {each.record.id for each in moved.given} == set(both)
+    assert (await receiver.receive(path=url, body=bodies[2])).status == 404, "no record of this URL"
+
+
 @pytest.mark.parametrize("body", [b"", b"not JSON", b'{"something": "new"}', b'{"payout": {"id": ".."}}'])
 async def test_a_body_that_says_nothing_is_enough_to_look(
     connect: Connect, sandbox: Sandbox, body: bytes
@@ -112,7 +175,7 @@ async def test_a_payment_of_another_url_is_not_handed_over(connect: Connect, san
     client, moved = jumping(connect, sandbox), Handler()
     receiver = make_receiver(client, on_payment=moved, max_pages=1)
     await client.payment_intents.create(**INTENT, webhook_url=receiver.url_for_payment("order-7"))
-    never_used = receiver.url_for_payment("order-7")
+    never_used = receiver.url_for_payment("order-7", expires_in=60)
     answer = await receiver.receive(path=never_used)
     assert (answer.status, answer.headers) == (503, {"Retry-After": "5"}), "it may be listed in a moment"
     assert not moved.given
@@ -134,7 +197,7 @@ async def test_a_payout_far_back_in_the_list_is_read_by_itself(connect: Connect,
     lately = list(await client.payouts.list(page_size=1))
     for named, status in ((lately[0].id, 404), ("po_nowhere", 503)):
         body = json.dumps({"payout": {"id": named}}).encode()
-        again = receiver.url_for_payout("r-1")
+        again = receiver.url_for_payout("r-1", expires_in=60)
         assert (await receiver.receive(path=again, body=body)).status == status
     assert len(paid.given) == 1
 

@@ -237,7 +237,7 @@ class Crowd:
 
 def want_of(token: str) -> WantedRecord:
     """Whoever waits for this record."""
-    return WantedRecord(TokenClaims("payment", f"of {token}", 1_700_000_000, 0, b""), token, None)
+    return WantedRecord(TokenClaims("payment", f"of {token}", 1_700_000_000, 0), token, None)
 
 
 async def test_looks_in_many_places_are_read_a_few_pages_at_once_and_then_rested_for() -> None:

@@ -17,6 +17,7 @@ from tests.support.receivers import HOOKS, Handler, make_receiver
 
 Connect = Callable[..., Any]
 REFUSED = WebhookResponse(404)
+DAY = 86_400.0
 
 
 def odd_paths(url: str) -> dict[str, str]:
@@ -49,10 +50,11 @@ async def test_everything_but_a_minted_url_gets_one_answer_and_no_read(connect: 
 
 async def test_an_expired_url_is_refused_from_its_second_on(connect: Connect) -> None:
     hook = Hook(connect, Handler(), listed())
+    hook.played.runtime.advance(3_600.0)
     hook.url = hook.receiver.url_for_payout("r-1", expires_in=100)
-    hook.played.runtime.advance(99.9)
+    hook.played.runtime.advance(2 * DAY - 0.1 - hook.now)
     assert (await hook.arrive()).status == 200
-    hook.played.runtime.advance(100.0 - hook.now)
+    hook.played.runtime.advance(2 * DAY - hook.now)
     assert await hook.arrive() == REFUSED
 
 
@@ -271,4 +273,14 @@ async def later(hook: Hook, seconds: float) -> WebhookResponse:
 def test_the_urls_are_below_the_base_url(connect: Connect) -> None:
     hook = Hook(connect, Handler(), listed())
     assert hook.url.startswith(f"{HOOKS}/")
-    assert hook.url != hook.receiver.url_for_payout("r-1"), "each has a nonce of its own"
+
+
+def test_a_reference_has_one_url_a_day(connect: Connect) -> None:
+    hook = Hook(connect, Handler(), listed())
+    hook.played.runtime.advance(DAY - 1.0)
+    urls = {hook.receiver.url_for_payout("r-1", expires_in=each) for each in (1, 100, DAY)}
+    assert urls == {hook.receiver.url_for_payout("r-1", expires_in=DAY)}
+    others = {hook.receiver.url_for_payout("r-2"), hook.receiver.url_for_payout("r-1", expires_in=DAY + 1)}
+    assert len(urls | others | {hook.url}) == 4
+    hook.played.runtime.advance(1.0)
+    assert hook.receiver.url_for_payout("r-1", expires_in=DAY) not in urls
