@@ -28,7 +28,7 @@ def server() -> Iterator[RawServer]:
 
 @pytest.fixture
 def client(connect: Callable[..., Any], server: RawServer) -> Any:
-    return connect(base_url=server.url("/v1"), max_retries=0, timeout=5.0)
+    return connect(base_url=server.url("/v1"), max_retries=0, timeout=60.0)
 
 
 def http(body: bytes = BODY, *head: str, status: str = "200 OK", length: int | None = None) -> bytes:

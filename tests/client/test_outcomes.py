@@ -65,7 +65,7 @@ async def check(client: Any, sandbox: Sandbox, operation: str) -> None:
         assert isinstance(error, OutcomeUnknown) or error.attempts[-1].status == 409
         sandbox.clear_rules()
         if isinstance(error, OutcomeUnknown):
-            assert (await client.resolve(error)).id
+            assert (await client.with_options(timeout=60.0).resolve(error)).id
             assert made(sandbox) == 1
 
 

@@ -51,7 +51,7 @@ class Held(ScriptedTransport):
         self.most_at_once = max(self.most_at_once, self.at_once)
         request.sent = True
         try:
-            await asyncio.to_thread(self.released.wait, 30)
+            await asyncio.to_thread(self.released.wait, 60)
             return await super().send(request)
         finally:
             self.at_once -= 1
@@ -75,7 +75,7 @@ class Callers:
 
     async def next(self) -> None:
         """Return when another one has come."""
-        await asyncio.to_thread(self.came.acquire, timeout=30)
+        await asyncio.to_thread(self.came.acquire, timeout=60)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ KEY = "Bearer sk_sandbox_canary_8c1f"
 
 
 def make_request(
-    url: str, method: str = "POST", *, body: bytes | None = b"{}", timeout: float = 10
+    url: str, method: str = "POST", *, body: bytes | None = b"{}", timeout: float = 60
 ) -> HTTPRequest:
     """One attempt at a request."""
     headers = {"Authorization": KEY, "Accept": "application/json", "X-Idempotency-Key": "key-12345678"}
@@ -25,7 +25,7 @@ def make_request(
     return HTTPRequest(method, url, headers, body, timeout)
 
 
-def get(url: str, *, timeout: float = 10) -> HTTPRequest:
+def get(url: str, *, timeout: float = 60) -> HTTPRequest:
     """One attempt at reading."""
     return make_request(url, "GET", body=None, timeout=timeout)
 

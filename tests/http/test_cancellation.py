@@ -61,7 +61,7 @@ async def test_an_outer_timeout_is_not_swallowed(server: RawServer, transport: A
     server.scripts["/slow"] = [Step.HANG]
     with pytest.raises(TimeoutError):
         async with timeout_once_asked(server):
-            await transport.send(make_request(server.url("/slow"), timeout=10))
+            await transport.send(make_request(server.url("/slow"), timeout=60))
 
 
 async def test_cancelling_before_a_connection_sends_nothing(transport: AiohttpTransport) -> None:

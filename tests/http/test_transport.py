@@ -137,7 +137,7 @@ async def forgotten(transport):
 async def main():
     asyncio.get_running_loop().slow_callback_duration = 30  # debug mode speaks of a busy machine
     transport = AiohttpTransport(runtime=SYSTEM)
-    call = lambda: transport.send(HTTPRequest("GET", sys.argv[1], {}, None, 10))
+    call = lambda: transport.send(HTTPRequest("GET", sys.argv[1], {}, None, 60))
     await asyncio.gather(call(), call())
     if sys.argv[2] == "by a task that the loop cancels":
         task = asyncio.ensure_future(forgotten(transport))
@@ -159,7 +159,7 @@ def test_a_transport_dropped_without_closing_is_closed_by_its_loop_without_a_wor
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
@@ -212,7 +212,7 @@ from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import HTTPRequest
 
 url, transport = sys.argv[1], AiohttpTransport(runtime=SYSTEM)
-call = lambda target: transport.send(HTTPRequest("GET", url + target, {}, None, 10))
+call = lambda target: transport.send(HTTPRequest("GET", url + target, {}, None, 60))
 loop = asyncio.new_event_loop()
 loop.run_until_complete(call("/parent"))
 child = os.fork()
@@ -236,7 +236,7 @@ def test_a_forked_child_leaves_the_parents_connections_alone(server: RawServer) 
         env=environment,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
@@ -292,5 +292,5 @@ def test_importing_opens_no_loop_and_no_socket() -> None:
         "from payments_async._runtime import SYSTEM\n"
         "t.AiohttpTransport(runtime=SYSTEM); assert asyncio._get_running_loop() is None"
     )
-    subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=ROOT, check=True, timeout=30)
+    subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=ROOT, check=True, timeout=60)
     assert AiohttpTransport(runtime=SYSTEM)._loops == {}

@@ -52,7 +52,7 @@ async def test_each_way_writes_the_request_and_nothing_else(
     case: str, server: RawServer, transport: AiohttpTransport
 ) -> None:
     method, target, headers, body = CASES[case]
-    await transport.send(HTTPRequest(method, server.url(target), headers, body, 10))
+    await transport.send(HTTPRequest(method, server.url(target), headers, body, 60))
     assert server.requests == [expected(method, target, headers, body, server.port)]
 
 

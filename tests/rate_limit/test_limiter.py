@@ -331,7 +331,7 @@ class Elsewhere:
 
     def run(self, main: Coroutine[Any, Any, None]) -> None:
         """Have it done over there."""
-        asyncio.run_coroutine_threadsafe(main, self.loop).result(10)
+        asyncio.run_coroutine_threadsafe(main, self.loop).result(60)
 
 
 @contextmanager
@@ -354,7 +354,7 @@ def test_two_loops_in_two_threads_stand_in_one_line() -> None:
         entered = [loops[number % 2].line_up(limiter) for number in range(8)]
         for number, grant in enumerate(grants):
             limiter.put_back(grant)
-            assert entered[number].result(10) == ORDINARY
+            assert entered[number].result(60) == ORDINARY
             assert not any(later.done() for later in entered[number + 1 :])
 
 
@@ -364,10 +364,10 @@ def test_interactive_callers_of_one_loop_go_before_bulk_ones_of_another() -> Non
         bulk = one.line_up(limiter, "bulk")
         interactive = other.line_up(limiter)
         limiter.put_back(grants[0])
-        assert interactive.result(10)
+        assert interactive.result(60)
         assert not bulk.done()
         limiter.put_back(grants[1])
-        assert bulk.result(10)
+        assert bulk.result(60)
 
 
 def test_an_answer_on_one_loop_wakes_a_caller_on_another() -> None:
@@ -379,7 +379,7 @@ def test_an_answer_on_one_loop_wakes_a_caller_on_another() -> None:
     with running_elsewhere() as elsewhere:
         entered = elsewhere.line_up(limiter, runtime=Unhurried())
         limiter.release(probe, now)
-        assert entered.result(10) == ORDINARY
+        assert entered.result(60) == ORDINARY
 
 
 def test_a_loop_with_waiters_is_called_when_another_learns_that_they_may_go_sooner() -> None:
@@ -392,7 +392,7 @@ def test_a_loop_with_waiters_is_called_when_another_learns_that_they_may_go_soon
     with running_elsewhere() as elsewhere:
         entered = elsewhere.line_up(limiter, runtime=Unhurried())
         limiter.release(probe, now)
-        assert entered.result(10) == ORDINARY
+        assert entered.result(60) == ORDINARY
 
 
 def test_a_grant_on_its_way_from_another_thread_to_a_caller_just_cancelled_goes_to_the_next() -> None:
@@ -537,12 +537,12 @@ def test_thirty_two_threads_share_one_limiter_and_lose_no_grant() -> None:
                 limiter.release(grant, SYSTEM.monotonic())
 
     def work() -> None:
-        ready.wait(10)
+        ready.wait(60)
         asyncio.run(call())
 
     with concurrent.futures.ThreadPoolExecutor(threads) as pool:
         for done in [pool.submit(work) for _ in range(threads)]:
-            done.result(30)
+            done.result(60)
     now = SYSTEM.monotonic()
     assert limiter.snapshot(now).used == threads * rounds * 4 // 5
     assert limiter.idle(now + 61.0)

@@ -256,4 +256,4 @@ async def served(source: PageSource) -> AsyncIterator[BatchPageServer]:
     try:
         yield server
     finally:
-        await asyncio.wait_for(server.close(), 30)
+        await asyncio.wait_for(server.close(), 60)

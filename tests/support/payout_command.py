@@ -187,7 +187,7 @@ class OnTerminal:
         """Read to the end; its exit code."""
         while self._read():
             pass
-        return self.process.wait(20)
+        return self.process.wait(60)
 
     @property
     def seen(self) -> str:
@@ -197,7 +197,7 @@ class OnTerminal:
         )
 
     def _read(self) -> bool:
-        ready, _, _ = select.select([self._ours], [], [], 30)
+        ready, _, _ = select.select([self._ours], [], [], 60)
         if not ready:
             raise AssertionError(f"nothing more was said: {self.seen}")
         try:

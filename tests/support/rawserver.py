@@ -78,7 +78,7 @@ class RawServer:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._ready.wait(10)
+        assert self._ready.wait(60)
         return self
 
     def __exit__(
@@ -99,7 +99,7 @@ class RawServer:
                 writer.write(data)
                 await writer.drain()
 
-        asyncio.run_coroutine_threadsafe(write(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(write(), self._loop).result(60)
 
     def hang_up(self) -> None:
         """End every open connection, and return when that is done."""
@@ -109,7 +109,7 @@ class RawServer:
                 writer.close()
                 await writer.wait_closed()
 
-        asyncio.run_coroutine_threadsafe(close(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(close(), self._loop).result(60)
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()

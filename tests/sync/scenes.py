@@ -67,7 +67,7 @@ def run(script: str) -> str:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=55,
+        timeout=60,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stderr

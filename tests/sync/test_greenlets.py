@@ -53,7 +53,7 @@ def test_after_threads_were_replaced_a_call_is_refused_at_once(sandbox: Sandbox)
     """By eventlet; gunicorn's worker below does the same with gevent."""
     program = PATCHED.format(library="eventlet", patch="import eventlet; eventlet.monkey_patch()")
     command = [sys.executable, "-W", "ignore", "-c", program, sandbox.api_key, sandbox.base_url]
-    subprocess.run(command, check=True, timeout=30)
+    subprocess.run(command, check=True, timeout=60)
 
 
 @pytest.mark.parametrize("library", ["gevent", "eventlet"])

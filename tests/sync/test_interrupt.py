@@ -103,7 +103,7 @@ class Stubborn:
             try:
                 await asyncio.get_running_loop().create_future()
             except asyncio.CancelledError:
-                await asyncio.to_thread(self.enough.wait, 10.0)
+                await asyncio.to_thread(self.enough.wait, 60.0)
         raise asyncio.CancelledError
 
     async def aclose(self) -> None:

@@ -90,7 +90,7 @@ async def test_what_the_sandbox_sends_is_looked_into_whoever_forged_it() -> None
                 payout = await client.payouts.create(**PAYOUT, webhook_url=url)
                 assert payout.id
                 sandbox.forge(payout.id, "payout.completed")
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(60):
                     await seen.wait()
                 await runner.cleanup()
     assert [(each.event, each.record.is_final) for each in told] == [("payout.completed", False)]

@@ -184,11 +184,11 @@ async def test_rows_that_stay_in_doubt_are_left_for_later_and_the_worker_ends(fl
 
 async def test_a_worker_waits_for_the_chunk_of_one_that_may_die(fleet: Fleet) -> None:
     await fleet.planned(10)
-    fleet.sandbox.on("payouts.create").respond("slow:200ms", times=None)
+    fleet.sandbox.on("payouts.create").respond("slow:1h", times=1)
     doomed = fleet.started(await fleet.worker(concurrency=1, slots=1))
-    await until(lambda: posts(fleet.sandbox) > 1)
+    await until(lambda: posts(fleet.sandbox) == 1)
     patient = fleet.started(await fleet.worker())
-    await asyncio.sleep(0.2)
+    await until(lambda: fleet.query("SELECT count(*) FROM payments.workers") == [(2,)])
     assert not patient.done()
     doomed.cancel()
     assert (await patient).exit_code == 0

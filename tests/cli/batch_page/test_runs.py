@@ -268,7 +268,7 @@ def watched_at_rest(here: Here, *arguments: str) -> str:
     visitor.start()
     with keyless():
         done = here("watch", *arguments)
-    visitor.join(30)
+    visitor.join(60)
     assert (done.code, "until Ctrl-C" in done.out) == (Exit.DONE, True)
     return pages[0]
 

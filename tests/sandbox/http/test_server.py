@@ -202,7 +202,7 @@ async def test_a_slow_answer_comes_when_sandbox_time_has_passed(session: aiohttp
     clock = WatchedClock(0, speed=0)
     async with Sandbox(clock=clock) as sandbox:
         answer = asyncio.ensure_future(poster(sandbox, session)("slow:1h").__aenter__())
-        await asyncio.to_thread(clock.asleep.wait, 5)
+        await asyncio.to_thread(clock.asleep.wait, 60)
         assert not answer.done()
         sandbox.advance(3600)
         async with await asyncio.wait_for(answer, 60) as response:
@@ -222,7 +222,7 @@ async def test_leaving_cuts_off_what_hangs(session: aiohttp.ClientSession) -> No
     clock = WatchedClock(0)
     async with Sandbox(clock=clock) as sandbox:
         hung = asyncio.ensure_future(poster(sandbox, session)("hang").__aenter__())
-        await asyncio.to_thread(clock.reached.wait, 5)
+        await asyncio.to_thread(clock.reached.wait, 60)
     with pytest.raises(aiohttp.ClientError):
         await hung
 

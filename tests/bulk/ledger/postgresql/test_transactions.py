@@ -452,7 +452,7 @@ async def test_nothing_is_done_once_it_is_closed(database: str) -> None:
 async def test_a_standby_in_the_primarys_place_is_waited_out(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with connected(database, patience=1.0) as opened:
+    async with connected(database, runtime=Skipping()) as opened:
         pretended = session._STATE.replace("pg_is_in_recovery()", "true")
         monkeypatch.setattr(session, "_STATE", pretended)
         run(database, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
