@@ -6,6 +6,7 @@ import glob
 import json
 import os
 import shutil
+import subprocess
 import sys
 from typing import NoReturn
 
@@ -24,6 +25,17 @@ CI = os.environ.get("CI") == "true"
 DJANGO = os.path.join("examples", "frameworks", "django_shop")
 FORK = "aioresponses-ng==0.8.2"
 LINTERS = ["@stoplight/spectral-cli@6.16.3", "@redocly/cli@2.77.0"]  # of OpenAPI; they run on node
+
+
+def select_all_of_pyenv() -> None:
+    """Select every Python of pyenv, after those that are: its shims refuse the others."""
+    if shutil.which("pyenv"):
+        asked = (["pyenv", "version-name"], ["pyenv", "versions", "--bare"])
+        found = [subprocess.run(each, capture_output=True, text=True, check=False).stdout for each in asked]
+        os.environ["PYENV_VERSION"] = ":".join(" ".join(found).split())
+
+
+select_all_of_pyenv()
 
 
 def sync(session: nox.Session, *groups: str) -> None:
@@ -96,15 +108,20 @@ def run_tests(session: nox.Session, *options: str) -> None:
     session.run("pytest", *arguments, env={"PYTHONDONTWRITEBYTECODE": None})
 
 
-@nox.session(python=RUNNING)
-def tests(session: nox.Session) -> None:
-    """All tests: both surfaces, facts, documentation; the client's again under the hostile gap profile."""
+def run_all_tests(session: nox.Session) -> None:
+    """The suite, and the client's tests again under the hostile gap profile; or those that are named."""
     sync(session, "tests")
     if session.posargs:
         run_tests(session)
         return
     run_tests(session, "--facts")
     run_tests(session, "--gap-profile=hostile", "tests/client")
+
+
+@nox.session(python=RUNNING)
+def tests(session: nox.Session) -> None:
+    """All tests: both surfaces, facts, documentation; the client's again under the hostile gap profile."""
+    run_all_tests(session)
 
 
 @nox.session(python=RUNNING)
@@ -125,9 +142,8 @@ def examples(session: nox.Session) -> None:
 
 @nox.session(python=OTHERS, tags=["others"])
 def tests_on(session: nox.Session) -> None:
-    """All tests on another Python: `nox -s tests_on-3.13`."""
-    sync(session, "tests")
-    run_tests(session, "--facts")
+    """What `tests` does, on another Python: `nox -s tests_on-3.13`. Skipped where there is none."""
+    run_all_tests(session)
 
 
 @nox.session(python="3.11")
