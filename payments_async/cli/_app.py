@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import attrs
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, CycloptsPanel
 
 from .._version import __version__
 from ..errors import ConfigurationError, PaymentsError
@@ -48,6 +48,7 @@ def make_app() -> App:
         suppress_keyboard_interrupt=False,
         console=OutputConsole(width=text_width()),
         error_console=OutputConsole(stderr=True, width=text_width()),
+        error_formatter=lambda error: CycloptsPanel(usage_text(error)),
     )
     for command in COMMANDS:
         app.command(command)
@@ -85,6 +86,19 @@ def run(argv: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return _print_error("stopped", Exit.INTERRUPTED)
     return Exit.DONE if code is None else code  # --help and --version give None
+
+
+def usage_text(error: CycloptsError) -> str:
+    """What is wrong with a command line; the passwords of addresses among its arguments are not shown."""
+    from .payouts.ledger_address import without_password  # it loads the bulk engine
+
+    text = str(error)
+    for word in error.root_input_tokens or ():
+        for given in (word, word.partition("=")[2]):
+            shown = without_password(given)
+            if shown != given:
+                text = text.replace(repr(given), repr(shown)).replace(given, shown)
+    return text
 
 
 def argument_hint(argv: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from payments_async.bulk._files import file_name
+from payments_async.cli import main
 from payments_async.cli._exit_codes import CommandEnded, Exit
 from payments_async.cli.payouts.ledger_address import (
     LedgerAddress,
@@ -63,6 +64,29 @@ def test_an_address_in_keywords_is_no_path_and_is_refused_without_its_password(s
         with pytest.raises(CommandEnded, match="postgresql://user@host:port/database, not as") as refused:
             require_address(given, environment)
         assert str(refused.value).startswith(f"{start} password=***: write")
+
+
+@pytest.mark.parametrize(
+    "given", [URL, "host=db password=CANARY dbname=x", "password='CAN ARY\\' x' host=db"]
+)
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["worker", "{}"],
+        ["batches", "june.ledger", "{}"],
+        ["{}"],
+        ["worker", "--concurrency", "{}"],
+        ["worker", "--concurrency={}"],
+        ["worker", "--such={}"],
+    ],
+)
+def test_arguments_that_cannot_be_read_are_told_without_a_password(
+    argv: list[str], given: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["payouts", *(word.format(given) for word in argv)]) == Exit.USAGE
+    printed = capsys.readouterr().err
+    assert "Error" in printed
+    assert "ARY" not in printed
 
 
 def test_the_address_is_given_or_of_the_environment_or_beside_the_file() -> None:
