@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..._extras import missing_libraries, needs
 from ..._runtime import Runtime
@@ -16,10 +16,6 @@ from ..ledger_errors import InputPaidElsewhere
 from ..protocol.clocks import Timestamps
 from ..protocol.records import Binding
 from .ledger import Ledger
-
-if TYPE_CHECKING:
-    from .postgresql.driver.database import Database
-    from .postgresql.ledger import PostgresLedger
 
 DATABASE: Final = re.compile(r"postgres(?:ql)?://")
 """How the address of a database begins."""
@@ -87,24 +83,18 @@ async def open_ledger(
     may_be_missing = create or not must_exist
     if batch_id is None and not may_be_missing:
         raise BulkError("a database has many batches: name one by batch_id=")
-    database_type, ledger_type = _postgresql()
-    database = await database_type.open(path, runtime, insecure_database=insecure_database)
+    require_extra(path)
+    from .postgresql.driver.database import Database
+    from .postgresql.ledger import PostgresLedger
+
+    database = await Database.open(path, runtime, insecure_database=insecure_database)
     try:
-        return await ledger_type.open(
+        return await PostgresLedger.open(
             database, batch_id, clock=clock, create=create, must_exist=not may_be_missing
         )
     except BaseException:
         await database.close()
         raise
-
-
-def _postgresql() -> tuple[type[Database], type[PostgresLedger]]:
-    try:
-        from .postgresql.driver.database import Database
-        from .postgresql.ledger import PostgresLedger
-    except ImportError as missing:
-        raise ImportError(needs(*_POSTGRESQL)) from missing
-    return Database, PostgresLedger
 
 
 def paid_beside(path: str, binding: Binding) -> InputPaidElsewhere | None:

@@ -110,10 +110,8 @@ class Auditor:
 
     def _compare(self, row: LedgerRow, payout: Payout) -> None:
         if row.state is RowState.CONFLICT:
-            if self._seen.add(row.number):
-                self._note(
-                    "differing", f"row {row.number}: in conflict, and the list shows {facts_of(payout)}"
-                )
+            self._seen.add(row.number)
+            self._note("differing", f"row {row.number}: in conflict, and the list shows {facts_of(payout)}")
         elif row.state is not RowState.CREATED:
             self._note("differing", f"row {row.number}: {row.state}, and the list shows {facts_of(payout)}")
         elif self._seen.add(row.number):

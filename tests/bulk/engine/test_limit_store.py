@@ -39,7 +39,7 @@ async def test_a_run_without_its_store_waits_a_minute_and_stops(
         server.down = "refused"
         report = await paid(tmp_path / "l", client, items(5))
         assert (report.exit_code, report.resumable) == (75, "now")
-        assert report.stopped == f"payouts.create: {GONE}; bulk calls need it, and this try was not sent"
+        assert report.stopped == f"payouts.create: {GONE}; the call needs it, and this try was not sent"
         assert runtime_of(client).monotonic() >= 60.0
         assert not service.books.payouts()
         server.down = None

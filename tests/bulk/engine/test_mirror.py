@@ -61,6 +61,8 @@ async def test_a_lost_ledger_is_made_good_by_reconciling(
         assert not (await batch.certify()).is_clean
         left = (await batch.retry_failed()).left
         assert all("a later payout of it that has not failed" in row.reason for row in left)
+        (other,) = (await batch.retry_failed(rows=[2])).left
+        assert (other.number, other.reason) == (2, "its payout is completed")
         assert (await batch.reconcile()).is_clean
         assert batch.status().finals == {"completed": 2}
         row = await first_row(batch, tmp_path)

@@ -114,6 +114,8 @@ async def test_a_row_is_not_retried_while_an_earlier_payout_of_it_has_not_failed
             (left,) = report.left
             said = f"the list shows {first.id}, XOF 1.01, processing, an earlier payout of it"
             assert left.reason == f"{said} that has not failed"
+        (left,) = (await batch.retry_failed(rows=[2])).left
+        assert (left.number, left.reason) == (2, "its payout is completed")
         turn(service, place_of_first, "failed", completed=False, failed=True)
         assert (await batch.retry_failed()).rows == (1,)
 
