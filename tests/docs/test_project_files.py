@@ -34,6 +34,16 @@ def test_the_workflow_runs_what_ci_runs_on_pushes_and_pull_requests() -> None:
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
 
+def test_ci_runs_the_tests_on_each_supported_python() -> None:
+    project = tomllib.loads(page("pyproject.toml"))["project"]
+    supported = re.findall(r"Python :: (3\.\d+)", " ".join(project["classifiers"]))
+    (named,) = re.findall(r"nox .*tests_on --pythons (.*)", page(".ci/run"))
+    assert named.split() == supported
+    (job,) = loaded(WORKFLOW)["jobs"].values()
+    (pythons,) = (step["with"]["python-version"] for step in job["steps"] if "python" in step.get("uses", ""))
+    assert sorted(pythons.split()) == supported
+
+
 @pytest.mark.parametrize("name", [WORKFLOW, NIGHTLY])
 def test_the_workflows_may_only_read(name: str) -> None:
     assert loaded(name)["permissions"] == {"contents": "read"}
