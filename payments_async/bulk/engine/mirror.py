@@ -95,7 +95,7 @@ class Mirror:
     def __init__(self, ledger: Ledger, settle: Settle | None = None) -> None:
         """`settle`: also settle rows that are open. Only while no other task sends them."""
         self._ledger, self._settle = ledger, settle
-        self.contradicted = RowSet()
+        self.contradicted: RowSet = RowSet()
         """Rows of which `findings` tells, or would tell, a contradiction."""
         self.later: OtherGenerations = OtherGenerations(ledger)
         """Payouts of later generations, if rows are settled."""
