@@ -18,11 +18,13 @@ import payments_async
 from payments_async._request import error_responses
 from payments_async._validation import tables
 from payments_async._validation.rules import Matching
+from payments_async.models import _masking
 from payments_async.params import operations
 from payments_async.sandbox.api import request_schemas
 from payments_async.sandbox.common import operations as sandbox_operations
 from payments_async.sandbox.control_api.routes import ROUTES
 from payments_async.sandbox.inspector import pages
+from tests.support.canary import CANARY_KEY
 from tests.support.expressions import Matcher, TooManySteps, hostile
 
 ROOT = Path(payments_async.__file__).parent
@@ -72,6 +74,7 @@ MADE: dict[tuple[str, str], Callable[[], Iterable[str]]] = {
     ],
     ("params/operations.py", "form"): lambda: [operations._ID, operations._COUNTRY],
     ("_validation/rules.py", "self.form"): _forms,
+    ("models/_masking.py", "_forms(secret)"): lambda: [_masking._forms(CANARY_KEY)],
     ("_request/error_responses.py", "'|'.join(parts)"): lambda: [_own_texts()],
     ("sandbox/api/field_checks.py", "pattern"): _schema_patterns,
     ("sandbox/common/operations.py", "re.sub('\\\\{(\\\\w+)\\\\}', '(?P<\\\\1>[^/]+)', path)"): lambda: [

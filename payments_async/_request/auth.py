@@ -16,6 +16,7 @@ import attrs
 from .._http.addresses import is_address, is_host
 from .._http.types import Secret
 from ..errors import ConfigurationError
+from ..models._masking import mask_key
 
 Environment = Literal["live", "sandbox"]
 
@@ -74,8 +75,9 @@ def read_key(text: object, environment: str | None = None) -> SecretKey:
         )
     if environment is not None and environment != found:
         raise ConfigurationError(f"environment={environment!r} was asked for and the key is a {found} key")
-    digest = hashlib.sha256(str(text).encode()).hexdigest()
-    return SecretKey(found, digest[:16], Secret(f"Bearer {text}"))
+    fingerprint = hashlib.sha256(str(text).encode()).hexdigest()[:16]
+    mask_key(fingerprint, Secret(str(text)))
+    return SecretKey(found, fingerprint, Secret(f"Bearer {text}"))
 
 
 class NotText:

@@ -159,7 +159,7 @@ def masking(call: Call) -> Mask:
 
     def mask(text: str) -> str:
         # cut again at the end, so that no half of a value stays there; keys first, as they hold digits
-        text = without_keys(text[:2000])
+        text = without_keys(text[:20_000])[:2000]
         return clean(re.sub(_PERSONAL, HIDDEN, own.sub(HIDDEN, text) if own else text))[:1000]
 
     return mask

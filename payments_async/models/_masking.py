@@ -6,15 +6,27 @@ rule for addresses: it shares no code with the client.
 
 from __future__ import annotations
 
+import base64
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
 HIDDEN = "***"
+LEAST: Final = 12
+"""Characters of a key after its prefix from which they are masked alone: a shorter one may be a word."""
+_OWN_KEYS: Final[dict[str, Callable[[str, str], str]]] = {}
+"""{fingerprint: what masks the key}. The keys live in closures, so that no traceback shows one."""
+_MOST_KEYS: Final = 16
+"""Keys that are remembered: the latest."""
+
+_PIECE, _OVERLAP = 1 << 16, 1 << 12
+"""Bytes of a body that are searched at a time, and of the next piece: more than an escaped key has."""
 
 # Compiled by `re` at their first use: most calls never need one.
 _KEYS = r"(?i)sk_(live|sandbox)_[a-z0-9_-]+"
+_ESCAPED = r"%(?:25){0,3}([0-9a-f]{2})|\\u([0-9a-f]{4})"
+_FULL_WIDTH: Final = {code + 0xFEE0: code for code in range(0x21, 0x7F)}
 _WORD = r"(?a)(?=.{1,20}\Z)(?:v\d{1,2}|[A-Za-z]+(?:[-_.][A-Za-z]+)*)"
 """A segment of a path that is a word; a token has digits, or is longer."""
 
@@ -63,14 +75,75 @@ def clean_lines(text: str) -> str:
     return "\n".join(map(clean, text.split("\n")))
 
 
+def mask_key(fingerprint: str, key: str) -> None:
+    """Mask this key of the process from now on, also without its prefix and in other forms."""
+    if fingerprint not in _OWN_KEYS:
+        _OWN_KEYS[fingerprint] = _masking_of(key)
+        for oldest in tuple(_OWN_KEYS)[:-_MOST_KEYS]:
+            _OWN_KEYS.pop(oldest, None)
+
+
 def without_keys(text: str) -> str:
-    """Mask the secret keys in a text, except for their prefix (Authentication)."""
-    return re.sub(_KEYS, rf"sk_\1_{HIDDEN}", text) if "sk_" in text.lower() else text
+    """Mask the secret keys in a text, except for their prefix (Authentication).
+
+    Any key is known by its prefix. The process's own keys are known by their characters: escaped, in full
+    width, in base64 too.
+    """
+    lowered = text.lower()
+    if "sk_" in lowered:
+        text = re.sub(_KEYS, rf"sk_\1_{HIDDEN}", text)
+    if _OWN_KEYS:
+        plain = re.sub(_ESCAPED, lambda found: chr(int(found[1] or found[2], 16)), lowered)
+        plain = (plain if plain.isascii() else plain.translate(_FULL_WIDTH)).lower()
+        for mask in tuple(_OWN_KEYS.values()):
+            text = mask(text, plain)
+    return text
 
 
 def body_without_keys(raw: bytes) -> bytes:
-    """Mask the secret keys in a body."""
-    return re.sub(_KEYS.encode(), rf"sk_\1_{HIDDEN}".encode(), raw)
+    """Mask the secret keys in a body. What is no UTF-8 in it stays."""
+    for start in range(0, len(raw), _PIECE):  # a large body has none, and is not copied as a whole
+        piece = raw[start : start + _PIECE + _OVERLAP].decode(errors="surrogateescape")
+        if without_keys(piece) != piece:
+            return without_keys(raw.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+    return raw
+
+
+def _masking_of(key: str) -> Callable[[str, str], str]:
+    """A function that masks a key in a text, given the text without its escapes, in small letters."""
+    alone = key.split("_", 2)[-1]
+    secret = alone if len(alone) >= LEAST else key
+    lowered, coded = secret.lower(), [_in_base64(secret, offset) for offset in range(3)]
+
+    def mask(text: str, plain: str) -> str:
+        if lowered in plain:
+            text = re.sub(_forms(secret), HIDDEN, text)
+        for each in coded:
+            text = text.replace(each, HIDDEN)
+        return text
+
+    return mask
+
+
+def _forms(secret: str) -> str:
+    """An expression for a secret with any of its characters escaped or wide. Nothing in it is unbounded."""
+    return f"(?i:{''.join(map(_spellings, secret))})"
+
+
+def _spellings(sign: str) -> str:
+    """A character plain, in full width, percent-encoded (once or more), or escaped as in JSON."""
+    wide = chr(ord(sign) + 0xFEE0)
+    escaped = rf"%(?:25){{0,3}}{ord(sign):02x}|\\u(?:{ord(sign):04x}|{ord(wide):04x})"
+    return f"(?:{re.escape(sign)}|{wide}|{escaped})"
+
+
+def _in_base64(secret: str, offset: int) -> str:
+    """The characters of base64 that hold only the secret, where `offset` bytes precede it in a group.
+
+    They are letters and digits: no character of a key makes another one.
+    """
+    text = base64.b64encode(b" " * offset + secret.encode()).decode()
+    return text[-(-offset * 8 // 6) : (offset + len(secret)) * 8 // 6]
 
 
 def is_visible(sign: str) -> bool:

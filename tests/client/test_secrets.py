@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import logging
 import pickle
 from collections.abc import Callable
@@ -15,10 +16,12 @@ import pytest
 from payments_async import Instrument, PaymentIntent, Payout
 from payments_async._http.types import HTTPResponse
 from payments_async.errors import DecodeError, InvalidRequest, PaymentsError, ResponseMismatch
+from payments_async.models._masking import clean
 from payments_async.params import CheckoutRequest, PayoutRequest
 from payments_async.sandbox import Sandbox
 from tests.support.canary import (
     CANARY_ACCOUNT,
+    CANARY_KEY,
     LONG_CANARY_KEY,
     NEEDLE,
     chain,
@@ -131,6 +134,78 @@ async def test_a_service_that_repeats_the_key_does_not_show_it(
         if getattr(error, "message", None):
             assert error.message == "Invalid API key: sk_sandbox_***."
             assert error.request_id == "sk_sandbox_***"
+
+
+def body_of(key: str) -> str:
+    """The key without its prefix."""
+    return key.removeprefix("sk_sandbox_")
+
+
+def full_width(text: str) -> str:
+    return "".join(chr(ord(sign) + 0xFEE0) for sign in text)
+
+
+def base64_of(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+FORMS: dict[str, tuple[Callable[[str], str], Callable[[str], str]]] = {
+    "without its prefix": (body_of, body_of),
+    "in lower case": (lambda key: body_of(key).lower(), lambda key: body_of(key).lower()),
+    "%5F": (lambda key: key.replace("_", "%5F"), body_of),
+    "%255f": (lambda key: key.replace("_", "%255f"), body_of),
+    "every character escaped": (
+        lambda key: "".join(f"%{ord(sign):02X}" for sign in key),
+        lambda key: "".join(f"%{ord(sign):02X}" for sign in body_of(key)),
+    ),
+    "base64": (base64_of, lambda key: base64_of(key)[16:-8]),
+    "base64 of the header": (
+        lambda key: base64_of(f"Bearer {key}"),
+        lambda key: base64_of(f"Bearer {key}")[26:-8],
+    ),
+    "base64 of user and password": (
+        lambda key: base64_of(f"{key}:"),
+        lambda key: base64_of(f"{key}:")[16:-8],
+    ),
+    "base64 for addresses": (
+        lambda key: base64.urlsafe_b64encode(body_of(key).encode()).decode(),
+        lambda key: base64.urlsafe_b64encode(body_of(key).encode()).decode()[:-8],
+    ),
+    "full width": (full_width, lambda key: full_width(body_of(key))),
+}
+"""{form: how a service writes the key; what of it must not be shown}."""
+
+
+@pytest.mark.parametrize("key", [CANARY_KEY, LONG_CANARY_KEY], ids=["short", "long"])
+@pytest.mark.parametrize("form", FORMS)
+async def test_the_clients_own_key_is_masked_in_any_form(
+    connect: Callable[..., Any], watch: Watch, form: str, key: str
+) -> None:
+    written, secret = FORMS[form]
+    transport = ScriptedTransport(echoed(answer(403, ECHO), written))
+    client = connect(transport=transport, api_key=key, on_event=watch.events.append)
+    with pytest.raises(PaymentsError) as caught:
+        await client.payouts.create(**ARGUMENTS)
+    error = caught.value
+    shown = told_by(error) + printed(error) + watch.said() + shown_by(error) + pickled(error)
+    for said in (shown, error.body.text(), str(vars(error))):
+        assert secret(key) not in said
+    assert "***" in error.message
+
+
+async def test_the_key_before_a_rotation_is_masked_too(connect: Callable[..., Any]) -> None:
+    keys = iter([CANARY_KEY, LONG_CANARY_KEY, LONG_CANARY_KEY, LONG_CANARY_KEY])
+    old = answer(403, {"message": f"{body_of(CANARY_KEY)} was replaced"})
+    client = connect(transport=ScriptedTransport(answer(200, {"data": []}), old), api_key=lambda: next(keys))
+    await client.payouts.list()
+    with pytest.raises(PaymentsError, match=r"\*\*\* was replaced"):
+        await client.payouts.list()
+
+
+def test_a_short_key_is_masked_as_a_whole_only(connect: Callable[..., Any]) -> None:
+    """`payments` is a word, and is no secret without its prefix."""
+    connect(transport=ScriptedTransport(), api_key="sk_sandbox_payments")
+    assert clean("payments sk%5Fsandbox%5Fpayments") == "payments ***"
 
 
 @pytest.mark.parametrize(

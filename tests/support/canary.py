@@ -118,12 +118,12 @@ def pickled(value: Any) -> str:
     return raw.decode("latin-1") + shown_by(pickle.loads(raw))
 
 
-def echoed(said: HTTPResponse) -> Callable[[HTTPRequest], HTTPResponse]:
+def echoed(said: HTTPResponse, written: Callable[[str], str] = str) -> Callable[[HTTPRequest], HTTPResponse]:
     """The answer of a service that repeats the key it was given: in its words, its fields and its headers."""
 
     def step(request: HTTPRequest) -> HTTPResponse:
         request.sent = True
-        key = request.headers["Authorization"].removeprefix("Bearer ")
+        key = written(str(request.headers["Authorization"]).removeprefix("Bearer "))
         headers = {**said.headers, "X-Debug": f"Bearer {key}", "X-Request-Id": key}
         try:
             tree = json.loads(said.body)
