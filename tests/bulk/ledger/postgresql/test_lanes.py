@@ -59,7 +59,7 @@ async def test_between_two_readings_of_a_whole_series_only_its_end_is_read(
         assert await added(_figures(now - 200, now - 190)) == 10
         assert await added(_figures(now - 5, now)) == 15
         assert await added(_figures(now - 150, now - 149)) == 15, "so old a part is not read again"
-        wide = SeriesBucket(now - now % 64, 64, created=1)
+        wide = SeriesBucket(now // 64 * 64 + 64, 64, created=1)  # among the seconds that are read again
         assert await added(RunFigures(RunSeries((wide,)))) == 17, "it was merged meanwhile"
         await added(_figures(now - 150, now - 149))
         monkeypatch.setattr(run_figures, "_WHOLE_EVERY", 0.0)
