@@ -29,9 +29,11 @@ from .arguments import WriteOptions
 from .errors import (
     APIConnectionError,
     DeadlineExceeded,
+    DuplicateReference,
     LimitReached,
     OutcomeUnknown,
     RateLimitedError,
+    ResponseMismatch,
     ServerError,
 )
 from .models._masking import hidden_pairs
@@ -292,6 +294,9 @@ class AsyncPayments:
     ) -> R:
         """Send a prepared request. Sent any number of times within 24 hours, it is carried out once.
 
+        Only its idempotency key protects a request without a reference. If it may have been sent before, the
+        newest page of payouts is read first, for the service's time.
+
         A call that sends a request already under way in this process waits for that call's result.
 
         Args:
@@ -308,7 +313,8 @@ class AsyncPayments:
         Raises:
             ConfigurationError: the request was prepared for another environment, address or secret key, or
                 over 23 hours ago and without a reference; nothing was sent.
-            OutcomeUnknown: no definite answer came.
+            OutcomeUnknown: no definite answer came; or, without a reference, nothing was sent now: the
+                service's time is not known, or says that the key may have ended.
             PaymentsError: see `errors`; `error.attempts` has every attempt and its verdict.
         """
         self._pipeline.refuse_unprotected(prepared, rotated_key=rotated_key)
@@ -318,16 +324,20 @@ class AsyncPayments:
     @overload
     async def resolve(self, outcome: PreparedRequest[R]) -> R: ...
     @overload
-    async def resolve(self, outcome: OutcomeUnknown) -> Any: ...
-    async def resolve(self, outcome: OutcomeUnknown | PreparedRequest[Any]) -> Any:
-        """Find out what became of a write in doubt.
+    async def resolve(self, outcome: OutcomeUnknown | ResponseMismatch | DuplicateReference) -> Any: ...
+    async def resolve(
+        self, outcome: OutcomeUnknown | ResponseMismatch | DuplicateReference | PreparedRequest[Any]
+    ) -> Any:
+        """Find out what became of a write in doubt, or whether a payout with its reference is the same.
 
         While the idempotency key protects the write (23 hours), the same bytes are sent again with that key.
         Later, or under another secret key, a payout is looked up by its reference; the outcome of a payment
-        or checkout stays unknown.
+        or checkout stays unknown. Where nothing but the key protects the write, the newest page of payouts
+        is read first: the service's time decides too whether the key still does.
 
         Args:
-            outcome: the error, or the request you stored.
+            outcome: the error, or the request you stored. For a DuplicateReference nothing is sent: the
+                payout with that reference is looked up and compared.
 
         Returns:
             The record: the write was carried out.

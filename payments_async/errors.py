@@ -201,10 +201,15 @@ def _is_in_progress(message: str | None) -> bool:
 
 
 class DuplicateReference(ConflictError):
-    """409: a payout with this `reference` exists. `client.payouts.find(reference)` shows it."""
+    """409: a payout with this `reference` exists. `client.resolve(error)` compares it with the request."""
 
     effects: ClassVar[tuple[Effect, ...]] = ("none",)
-    remedy = "read that payout: `client.payouts.find(reference)`"
+    remedy = "`client.resolve(error)` returns that payout if it is the one asked for"
+
+    _left_out_of_pickles = frozenset({"body", "prepared"})
+
+    prepared: PreparedRequest | None = None
+    """The exact request; left behind by a pickle."""
 
 
 class IdempotencyConflict(ConflictError):
@@ -376,6 +381,7 @@ class OutcomeUnknown(PaymentsError):
         last_sent_at: datetime | None = None,
         ended: object = None,
         in_use: float = 0.0,
+        first_answered: float | None = None,
         **facts: Any,
     ) -> None:
         super().__init__(message, effect="unknown", **facts)
@@ -391,6 +397,8 @@ class OutcomeUnknown(PaymentsError):
         """`last_sent_at` on every clock (`_request/clocks.py`)."""
         self._in_use = in_use
         """Seconds for which the idempotency key had been in use when the call ended, as far as is known."""
+        self._first_answered = first_answered
+        """The service's time at the answer to the first attempt, seconds since 1970; None without one."""
         self.key_expires_at = key_expires_at
         """End of the time in which the idempotency key protects a repeat (Limits, Idempotency)."""
 
@@ -467,13 +475,18 @@ class DecodeError(PaymentsError):
 class ResponseMismatch(PaymentsError):
     """A 2xx answer whose record differs from the request. The outcome is unknown: check before paying again.
 
-    For a read it means an answer about another record: effect "none". The connection is closed.
+    `client.resolve(error)` sends the same request again, with its key: an answer to another request is
+    replaced by the right one. For a read it means an answer about another record: effect "none". The
+    connection is closed.
     """
 
     effects: ClassVar[tuple[Effect, ...]] = ("none", "unknown")
-    remedy = "compare `.differences`; find out what happened before you send; read again"
+    remedy = "compare `.differences`; a write: `client.resolve(error)` before you send; a read: read again"
 
-    _left_out_of_pickles = frozenset({"record"})
+    _left_out_of_pickles = frozenset({"record", "prepared"})
+
+    prepared: PreparedRequest | None = None
+    """The exact request of a write; left behind by a pickle, store `prepared.to_json()` instead."""
 
     def __init__(
         self,

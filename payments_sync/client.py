@@ -15,7 +15,7 @@ from payments_async._runtime import Runtime
 from payments_async._signatures import explains_absent, named_arguments, on_class
 from payments_async.arguments import WriteOptions
 from payments_async.client import AsyncPayments
-from payments_async.errors import OutcomeUnknown
+from payments_async.errors import DuplicateReference, OutcomeUnknown, ResponseMismatch
 from payments_async.models._masking import hidden_pairs
 from payments_async.params import PreparedRequest
 
@@ -250,6 +250,9 @@ class Payments:
     ) -> R:
         """Send a prepared request. Sent any number of times within 24 hours, it is carried out once.
 
+        Only its idempotency key protects a request without a reference. If it may have been sent before, the
+        newest page of payouts is read first, for the service's time.
+
         A call that sends a request already under way in this process waits for that call's result.
 
         Args:
@@ -266,7 +269,8 @@ class Payments:
         Raises:
             ConfigurationError: the request was prepared for another environment, address or secret key, or
                 over 23 hours ago and without a reference; nothing was sent.
-            OutcomeUnknown: no definite answer came.
+            OutcomeUnknown: no definite answer came; or, without a reference, nothing was sent now: the
+                service's time is not known, or says that the key may have ended.
             PaymentsError: see `errors`; `error.attempts` has every attempt and its verdict.
         """
         return self._bridge.call(
@@ -283,17 +287,21 @@ class Payments:
     def resolve(self, outcome: PreparedRequest[R]) -> R: ...
 
     @overload
-    def resolve(self, outcome: OutcomeUnknown) -> Any: ...
+    def resolve(self, outcome: OutcomeUnknown | ResponseMismatch | DuplicateReference) -> Any: ...
 
-    def resolve(self, outcome: OutcomeUnknown | PreparedRequest[Any]) -> Any:
-        """Find out what became of a write in doubt.
+    def resolve(
+        self, outcome: OutcomeUnknown | ResponseMismatch | DuplicateReference | PreparedRequest[Any]
+    ) -> Any:
+        """Find out what became of a write in doubt, or whether a payout with its reference is the same.
 
         While the idempotency key protects the write (23 hours), the same bytes are sent again with that key.
         Later, or under another secret key, a payout is looked up by its reference; the outcome of a payment
-        or checkout stays unknown.
+        or checkout stays unknown. Where nothing but the key protects the write, the newest page of payouts
+        is read first: the service's time decides too whether the key still does.
 
         Args:
-            outcome: the error, or the request you stored.
+            outcome: the error, or the request you stored. For a DuplicateReference nothing is sent: the
+                payout with that reference is looked up and compared.
 
         Returns:
             The record: the write was carried out.

@@ -8,16 +8,21 @@ takes only clocks that cannot be set: the monotonic one within a session, the se
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
 
 import attrs
 
+from .. import _assumptions
+
 CLOCK_TOLERANCE: Final = 5.0
 """Seconds a clock may appear to go back: rounding of `Date`, and answers that overtake each other."""
 HOST_TOLERANCE: Final = 300.0
 """Seconds by which the clock of another host may be ahead of ours."""
+SERVICE_TOLERANCE: Final = 60.0
+"""Seconds by which the service's clock may be behind ours."""
 
 
 @attrs.frozen
@@ -81,6 +86,30 @@ def key_age(made: float, ended: Timestamps | None, in_use: float, now: Timestamp
         return by_wall
     since = passed(ended, now)
     return math.inf if went_back(since) else max(by_wall, max(ended.wall - made, in_use) + max(since))
+
+
+def why_outdated(made: float, first: float | None, age: float, service: float | None) -> str | None:
+    """Why a key may protect its write no longer, by the service's time too; None while it does.
+
+    `made`: when the request was prepared, by the wall clock; `first`: when the service answered the first
+    attempt, by its own. `age`: the most seconds of use by our clocks.
+    """
+    if service is None:
+        return "the service does not tell its time, and a paused machine has no clock that saw it pass"
+    since = service - (made if first is None else first)
+    if since < -SERVICE_TOLERANCE:
+        return f"the service's time is {-since:.0f} s earlier than the request's: one of the clocks is wrong"
+    if max(age, since) >= _assumptions.KEY_TRUSTED_FOR:
+        return f"its key has been in use for {max(age, since) / 3600:.1f} hours, and may have ended"
+    return None
+
+
+def answer_time(headers: Mapping[str, str]) -> float | None:
+    """The service's time at an answer, seconds since 1970: `Date`, and `Age` of one from a cache."""
+    said, age = http_date(headers.get("date", "")), headers.get("age", "")
+    if said is None:
+        return None
+    return said.timestamp() + (int(age) if age.isascii() and age.isdigit() and len(age) < 10 else 0)
 
 
 def http_date(text: str) -> datetime | None:

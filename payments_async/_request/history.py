@@ -18,13 +18,14 @@ from ..errors import (
     APIStatusError,
     ConflictError,
     DeadlineExceeded,
+    DuplicateReference,
     Effect,
     OutcomeUnknown,
     PaymentsError,
     ResponseMismatch,
 )
 from ..models import Attempt, Record, ResponseInfo
-from .clocks import Timestamps, http_date
+from .clocks import Timestamps, answer_time
 from .outcome import AttemptResult
 from .prepare import Call
 
@@ -51,7 +52,7 @@ class CallHistory:
     """The attempts of one call."""
 
     __slots__ = (
-        *("_clock", "attempts", "call", "deadline", "doubtful"),
+        *("_clock", "attempts", "call", "deadline", "doubtful", "first_answered"),
         *("number", "resumed", "retries", "started", "store_outage", "store_waited"),
     )
 
@@ -71,6 +72,8 @@ class CallHistory:
         self.attempts: list[Attempt] = []
         self.retries = 0
         self.doubtful = 0
+        self.first_answered: float | None = None
+        """The service's time at the answer to the request's first attempt, seconds since 1970."""
         self.store_waited = 0.0
         """Seconds for which the call waited at limiters whose store could not be reached."""
         self.store_outage = ""
@@ -79,6 +82,10 @@ class CallHistory:
     def is_late(self, clock: Callable[[], float], after: float = 0.0) -> bool:
         """Return whether the deadline will have passed `after` seconds from now."""
         return self.deadline is not None and clock() + after >= self.deadline
+
+    def left(self, clock: Callable[[], float]) -> float | None:
+        """Seconds until the deadline, a little at least; None without one."""
+        return None if self.deadline is None else max(self.deadline - clock(), 0.001)
 
     def until(self, moment: float) -> float:
         """The earlier of a moment and the deadline."""
@@ -92,6 +99,11 @@ class CallHistory:
         self.resumed = ended
         if verdict == "in_doubt":
             self.doubtful += 1
+
+    def date(self, result: AttemptResult) -> None:
+        """Note the service's time of an answer, if it is the one to the request's first attempt."""
+        if len(self.attempts) == 1 and not self.call.sent_before:
+            self.first_answered = answer_time(result.headers or getattr(result.error, "headers", {}))
 
     @property
     def unknown(self) -> bool:
@@ -125,8 +137,10 @@ class CallHistory:
         unsent = all(attempt.verdict == "not_sent" for attempt in self.attempts)
         return "nothing was sent" if unsent else "nothing can have happened"
 
-    def outcome_unknown(self, cause: Exception | None = None) -> OutcomeUnknown:
+    def outcome_unknown(self, cause: Exception | None = None, why: str | None = None) -> OutcomeUnknown:
         """Make the error of a call whose outcome is unknown, with all that `resolve` needs.
+
+        `why`: the reason for which it was not sent again.
 
         The request may have been sent before, by another process or by `resolve`. So the key's protection is
         counted from when the request was made.
@@ -137,6 +151,8 @@ class CallHistory:
         tries = ", ".join(attempt.reason for attempt in self.attempts) or "none by this call"
         if isinstance(cause, APIConnectionError) and cause.kind == "unexpected":
             tries = f"{tries}; {cause.detail}"
+        if why is not None:
+            tries = f"{tries}; not sent again: {why}"
         error = OutcomeUnknown(
             f"{self.call.operation.name}: no definite answer, it may have been carried out "
             f"(attempts: {tries}). Do not send it again under a new key: client.resolve(error) finds out",
@@ -146,6 +162,7 @@ class CallHistory:
             key_expires_at=first + timedelta(seconds=_assumptions.KEY_LIFETIME),
             ended=attrs.evolve(ended, server=server_time(cause)),
             in_use=sum(attempt.waited + attempt.elapsed for attempt in self.attempts),
+            first_answered=self.first_answered,
         )
         error.__cause__ = cause
         self._signed(error)
@@ -166,6 +183,8 @@ class CallHistory:
         """Add the facts of the call to an error."""
         if self.store_waited and self.store_outage not in str(error):
             error.args = (f"{error}; it waited {self.store_waited:.3g} s: {self.store_outage}",)
+        if isinstance(error, DuplicateReference | ResponseMismatch) and self.call.operation.creates:
+            error.prepared = self.call.prepared
         error.operation = self.call.operation.name
         error.attempts = tuple(self.attempts)
         error.idempotency_key = self.call.prepared.idempotency_key if self.call.prepared else None
@@ -185,6 +204,5 @@ def _says_so(error: PaymentsError) -> bool:
 
 
 def server_time(cause: BaseException | None) -> float | None:
-    """Time of an answer by its `Date` header, seconds since 1970; None when there is none."""
-    said = http_date(cause.headers.get("date", "")) if isinstance(cause, APIStatusError) else None
-    return None if said is None else said.timestamp()
+    """The service's time at the answer that an error is about; None when it did not say."""
+    return answer_time(cause.headers) if isinstance(cause, APIStatusError) else None

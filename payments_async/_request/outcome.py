@@ -208,7 +208,10 @@ def _unreadable(call: Call, answer: HTTPResponse, record_id: str | None, problem
         effect="happened" if happened else "none",
     )
     verdict: Verdict = "in_doubt" if call.operation.writes and not confirmed else "executed"
-    return AttemptResult(verdict, "unreadable", answer.status, error=error, again=verdict == "in_doubt")
+    again = verdict == "in_doubt"
+    return AttemptResult(
+        verdict, "unreadable", answer.status, error=error, headers=answer.headers, again=again
+    )
 
 
 def _where(call: Call) -> str:

@@ -39,6 +39,7 @@ from .pending import PendingRequest, PendingRequests, join
 from .pending import of as pending_of
 from .prepare import Call, prepare
 from .retry import before_retry, close_limiters, refuse_long_wait, wait_until
+from .service_time import UnsentKeys, is_late, needs_time, refuse_outdated
 from .settings import Settings
 
 
@@ -54,6 +55,7 @@ class Pipeline:
     used_keys: UsedKeys = attrs.field(repr=False)
     session: str = attrs.field(repr=False)
     """Identifies the process and its clock (`clocks.Timestamps`)."""
+    unsent: UnsentKeys = attrs.field(factory=UnsentKeys, init=False, repr=False)
     pending: PendingRequests = attrs.field(init=False, repr=False)
     """The requests under way on this client's clock."""
     reminder: notify.Reminder = attrs.field(init=False, repr=False)
@@ -62,7 +64,7 @@ class Pipeline:
     async def run(self, call: Call) -> Any:
         """Run a call; returns its record. Raises the errors of `errors`, each with the call's effect."""
         runtime, settings, emitter = self.runtime, self.settings, self.settings.emitter
-        history = CallHistory(call, runtime.monotonic(), call.deadline or settings.deadline, self.moment)
+        history = self._history(call)
         is_observed = emitter.enabled  # read once: all events of a call, or none
         if is_observed:
             notify.started(emitter, history, settings.base_url)
@@ -76,6 +78,8 @@ class Pipeline:
                 if not grants:
                     grants = await self._acquire(state, history)
                     started = runtime.monotonic()
+                if history.retries:
+                    started = await self._check_late_retry(history, grants, started)
                 request: HTTPRequest | None = None
                 try:
                     request = make_request(call, settings, key, history.deadline, started)
@@ -94,6 +98,7 @@ class Pipeline:
                     state.budget.earn()
                     break
                 refuse_connection(request, result.error)
+                history.date(result)
                 delay = before_retry(state.budget, history, result, result.error, settings, runtime)
                 if delay:
                     await self._sleep(history, delay)
@@ -109,14 +114,27 @@ class Pipeline:
         """Send a write just prepared. A key that the client made is unknown to other callers."""
         return self.run_once(call) if options.get("idempotency_key") else self.run(call)
 
+    async def run_again(self, call: Call, age: float, first: float | None = None) -> Any:
+        """Send a write that an earlier call may have sent. Raises OutcomeUnknown if its key may have ended.
+
+        `age` of the key by our own clocks, in seconds. The service's time decides too, where nothing but the
+        key protects the write; `first` is that time at the first answer.
+        """
+        prepared = call.prepared
+        assert prepared is not None
+        call.sent_before = True
+        if needs_time(prepared):
+            history, monotonic = self._history(call), self.runtime.monotonic
+            await refuse_outdated(self.run, history, age, first, history.left(monotonic))
+            call.deadline = history.left(monotonic)
+        return await self.run_once(call)
+
     async def run_once(self, call: Call) -> Any:
         """Send a write whose idempotency key other callers may know; joins the same request if under way."""
         requests = self.pending
         request, is_own = requests.enter(call)
         if not is_own:
-            deadline = call.deadline or self.settings.deadline
-            history = CallHistory(call, self.runtime.monotonic(), deadline, self.moment)
-            return await self._join(history, request)
+            return await self._join(self._history(call), request)
         try:
             value = await self.run(call)
         except BaseException as stopped:
@@ -354,6 +372,26 @@ class Pipeline:
             self._attach_outcome(history, stopped)
         elif history.unknown:
             raise history.outcome_unknown(stopped) from stopped
+
+    async def _check_late_retry(self, history: CallHistory, grants: Grants, now: float) -> float:
+        """Raise OutcomeUnknown for a late retry that its key may protect no longer. Returns the time."""
+        prepared = history.call.prepared
+        age = now - history.started if prepared is None else max(now - history.started, self.age(prepared))
+        if not is_late(history, age):
+            return now
+        try:
+            left = history.left(self.runtime.monotonic)
+            await refuse_outdated(self.run, history, age, history.first_answered, left)
+        except BaseException as stopped:
+            give_up(grants, self.runtime.monotonic(), sent=False)
+            if isinstance(stopped, CancelledError):
+                self._attach_outcome(history, stopped)
+            raise
+        return self.runtime.monotonic()
+
+    def _history(self, call: Call) -> CallHistory:
+        deadline = call.deadline or self.settings.deadline
+        return CallHistory(call, self.runtime.monotonic(), deadline, self.moment)
 
     async def _sleep(self, history: CallHistory, seconds: float) -> None:
         try:

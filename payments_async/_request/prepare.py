@@ -47,6 +47,8 @@ class Call:
     max_retries: int | None = None
     may_send: Callable[[], bool] | None = attrs.field(default=None, repr=False)
     """Asked right before the first byte of each attempt; False withholds it."""
+    sent_before: bool = False
+    """True if an earlier call may have sent the same request."""
 
 
 _prepared: Callable[..., PreparedRequest[Any]] = maker(PreparedRequest)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import attrs
@@ -21,6 +21,7 @@ from ..errors import (
     ConfigurationError,
     ConflictError,
     DecodeError,
+    DuplicateReference,
     OutcomeUnknown,
     PaymentsError,
     PermissionDeniedError,
@@ -36,23 +37,24 @@ from .history import CallHistory, server_time
 from .outcome import mismatch
 from .pipeline import Pipeline
 
+Unresolved = OutcomeUnknown | ResponseMismatch | DuplicateReference | PreparedRequest
+"""Type of what can be resolved."""
 Find = Callable[..., Awaitable[Payout | None]]
 """Type of `payouts.find`."""
 
-_EARLIER = timedelta(days=1)
-"""Margin for the date filter: clocks may differ, and filters are by the day."""
 _FINAL_WORDS = (DecodeError, ResponseMismatch, ConfigurationError)
 _ABOUT_THE_QUESTION = (AuthenticationError, PermissionDeniedError, RateLimitedError)
 """Refusals that say nothing about the write in doubt."""
 
 
-def _request_of(given: OutcomeUnknown | PreparedRequest) -> PreparedRequest:
+def _request_of(given: Unresolved) -> PreparedRequest:
     """The write in doubt. Raises ConfigurationError for an error that lost it in a pickle."""
-    prepared = given.prepared if isinstance(given, OutcomeUnknown) else given
+    prepared = given if isinstance(given, PreparedRequest) else getattr(given, "prepared", None)
     if isinstance(prepared, PreparedRequest):
         return prepared
     raise ConfigurationError(
-        "resolve() takes an OutcomeUnknown or a PreparedRequest; an error that was pickled has lost its "
+        "resolve() takes an OutcomeUnknown or a PreparedRequest, a write's ResponseMismatch or "
+        "DuplicateReference; an error that was pickled has lost its "
         "request: keep error.prepared.to_json() and resolve PreparedRequest.from_json(text)"
     )
 
@@ -64,10 +66,12 @@ class OutcomeResolver:
     _pipeline: Pipeline
     _find: Find
 
-    async def resolve(self, given: OutcomeUnknown | PreparedRequest) -> Any:
+    async def resolve(self, given: Unresolved) -> Any:
         """Find the outcome: returns the record, raises the certain refusal, or OutcomeUnknown again."""
         prepared = _request_of(given)
         self._pipeline.refuse_foreign(prepared)
+        if isinstance(given, DuplicateReference):  # the payout may be older than this request
+            return await self._look_up(prepared, given, since=None)
         began = self._pipeline.moment()
         age = _age(prepared, given, began)
         try:
@@ -81,13 +85,12 @@ class OutcomeResolver:
             stopped.outcome = outcome  # type: ignore[attr-defined] # added to the exception
             raise
 
-    def _pass_on(
-        self, given: OutcomeUnknown | PreparedRequest, age: float, began: Timestamps, error: OutcomeUnknown
-    ) -> None:
+    def _pass_on(self, given: Unresolved, age: float, began: Timestamps, error: OutcomeUnknown) -> None:
         """Copy the known age of the key to a new error about the same write.
 
         When the new attempts are known to have made nothing, the time of the earlier doubt is kept.
         """
+        error._first_answered = _first_answered(given)
         verdicts = {attempt.verdict for attempt in error.attempts}
         if not verdicts or "in_doubt" in verdicts:
             error._in_use = max(error._in_use, age + self._pipeline.runtime.monotonic() - began.monotonic)
@@ -96,15 +99,15 @@ class OutcomeResolver:
         else:
             error._ended, error._in_use = began, age
 
-    async def _find_out(
-        self, prepared: PreparedRequest, given: OutcomeUnknown | PreparedRequest, age: float
-    ) -> Any:
+    async def _find_out(self, prepared: PreparedRequest, given: Unresolved, age: float) -> Any:
+        made = prepared.created_at
+        since: date | None = _day_before(made)
         if age >= _assumptions.KEY_TRUSTED_FOR or not self._pipeline.made_it(prepared):
-            return await self._look_up(prepared, None)
+            return await self._look_up(prepared, None, since)
         operation = operations.by_name(prepared.operation)
         call = prepare.writing(prepared, {}, operation=operation)
         try:
-            return await self._pipeline.run_once(call)
+            return await self._pipeline.run_again(call, age, _first_answered(given))
         except _FINAL_WORDS:
             raise
         except PaymentsError as error:
@@ -116,28 +119,27 @@ class OutcomeResolver:
             raise self._unknown(prepared, cause)
         now = attrs.evolve(self._pipeline.moment(), server=server_time(cause))
         if not (refused and _is_dead(given, now, self._pipeline.pending.since_doubt(call, now.monotonic))):
-            return await self._look_up(prepared, cause)
-        return await self._look_up(prepared, cause, certain=True, start=_start(given, now))
+            return await self._look_up(prepared, cause, since)
+        # by the service's own clock, which the list uses
+        start = _start(given, now)
+        since = None if start is None else _day_before(min(made, datetime.fromtimestamp(start, UTC)))
+        return await self._look_up(prepared, cause, since, certain=True)
 
     async def _look_up(
         self,
         prepared: PreparedRequest,
         cause: PaymentsError | None,
+        since: date | None,
         *,
         certain: bool = False,
-        start: float | None = None,
     ) -> Any:
-        """Find a payout by its reference.
+        """Find a payout by its reference, among those made since a day.
 
         `certain`: no earlier attempt can still be in progress, so that a refusal is final if the list does
-        not show the payout. The list is then read back to `start`, by the service's own clock.
+        not show the payout.
         """
         if prepared.reference is None:
             raise self._unknown(prepared, cause)
-        made: datetime | None = prepared.created_at
-        if certain:
-            made = None if start is None else min(prepared.created_at, datetime.fromtimestamp(start, UTC))
-        since = None if made is None else (made - _EARLIER).date()
         try:
             found = await self._find(prepared.reference, created_on_or_after=since)
         except PaymentsError as error:
@@ -158,7 +160,12 @@ class OutcomeResolver:
         return history.outcome_unknown(cause)
 
 
-def _age(prepared: PreparedRequest, given: OutcomeUnknown | PreparedRequest, now: Timestamps) -> float:
+def _first_answered(given: Unresolved) -> float | None:
+    """The service's time at the answer to the first attempt, seconds since 1970."""
+    return given._first_answered if isinstance(given, OutcomeUnknown) else None
+
+
+def _age(prepared: PreparedRequest, given: Unresolved, now: Timestamps) -> float:
     """The most seconds for which the request's key has been in use."""
     made = prepared.created_at.timestamp()
     if isinstance(given, OutcomeUnknown):
@@ -166,12 +173,17 @@ def _age(prepared: PreparedRequest, given: OutcomeUnknown | PreparedRequest, now
     return clocks.key_age(made, None, 0.0, now)
 
 
+def _day_before(moment: datetime) -> date:
+    """The day from which the list is read: filters are by the day, and clocks may differ."""
+    return (moment - timedelta(days=1)).date()
+
+
 def _can_be_dated(ended: Timestamps | None, now: Timestamps) -> bool:
     """Return whether a clock that cannot be set covers both moments."""
     return ended is not None and (ended.session == now.session or ended.server is not None)
 
 
-def _is_dead(given: OutcomeUnknown | PreparedRequest, now: Timestamps, since_doubt: float | None) -> bool:
+def _is_dead(given: Unresolved, now: Timestamps, since_doubt: float | None) -> bool:
     """Return whether no earlier attempt can still be running. `since_doubt`: seconds since the last one here.
 
     The last sending of a stored request is not known: only a replayed refusal is certain.
@@ -195,7 +207,7 @@ def _start(given: Any, now: Timestamps) -> float | None:
 def _matching(prepared: PreparedRequest, found: Payout) -> Payout:
     """Check a payout with the same reference. Raises ResponseMismatch when its other fields differ."""
     if other := mismatch(prepared, found):
-        other.idempotency_key = prepared.idempotency_key
+        other.idempotency_key, other.prepared = prepared.idempotency_key, prepared
         raise other
     return found
 
@@ -209,7 +221,9 @@ def _is_the_first_answer(error: PaymentsError) -> bool:
 
 def refuse_settled(given: object) -> None:
     """Raise ConfigurationError for an exception that is not a write in doubt, or only carries one."""
-    if isinstance(given, PaymentsError):
+    if isinstance(given, DuplicateReference):
+        problem = None
+    elif isinstance(given, PaymentsError):
         problem = f"the error's effect is known ({given.effect})" if given.effect != "unknown" else None
     elif isinstance(given, BaseException):
         if getattr(given, "outcome", None) is not None:

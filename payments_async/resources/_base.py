@@ -124,7 +124,9 @@ class ResourceClient:
             if not _own(cls).issuperset(arguments):
                 _refuse_unprepared(operation, cls, arguments)
                 fields, options = _calls.split(arguments, _calls.WRITE_OPTIONS)
-            return self.pipeline.prepare(operation, _request(cls, fields), options)
+            prepared = self.pipeline.prepare(operation, _request(cls, fields), options)
+            self.pipeline.unsent.add(prepared)
+            return prepared
         except BaseException:
             for given in (arguments, fields, options):
                 given.clear()
@@ -161,9 +163,11 @@ class ResourceClient:
         """
         operation = by_name(prepared.operation)
         call = _calls.writing(prepared, options, operation=operation, priority=priority)
-        if may_send is None:
+        if may_send is None and self.pipeline.unsent.take(prepared):
             return self.pipeline.run_once(call)
-        call.may_send = may_send
+        if may_send is None:
+            return self.pipeline.run_again(call, self.pipeline.age(prepared))
+        call.sent_before, call.may_send = True, may_send
         return self.pipeline.run(call)
 
     def read(

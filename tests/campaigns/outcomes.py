@@ -2,7 +2,8 @@
 
 Each case is one creation whose answers are lost, late, refused or made up of the service's troubles, and what
 its caller then does to find out: resolves it, now or a day later, here or in another process, while somebody
-sets the wall clock. The service goes by the true time; a request may still be at work a quarter of an hour.
+sets the wall clock or pauses the machine. The service goes by the true time; a request may still be at work
+a quarter of an hour.
 The judge compares what the client said of money with the service's books. Exits 1 when it said too much.
 """
 
@@ -51,6 +52,7 @@ _PASSES: Final = (
     *(0.0, 0.0, 10.0, 10.0, MINUTE, MINUTE, 5 * MINUTE, 5 * MINUTE, 14 * MINUTE, 16 * MINUTE, 16 * MINUTE),
     *(HOUR, 12 * HOUR, 22 * HOUR, 24.5 * HOUR),
 )
+_PAUSES: Final = (0.0, 0.0, HOUR, 12 * HOUR, 25 * HOUR)
 _STEPS: Final = (0.0, MINUTE, 20 * MINUTE, HOUR, 20 * HOUR, 3 * DAY)
 
 
@@ -71,7 +73,13 @@ class Service:
         self.books = Books()
         self.locks = self.dates = True
         """Whether it answers 409 to a request that is still at work, and says its time."""
+        self.paused = 0.0
+        """Seconds that passed while the client's machine was paused: no clock of it saw them."""
         self._next: list[str] = []
+
+    def now(self) -> float:
+        """The true time in seconds."""
+        return self._runtime.monotonic() + self.paused
 
     def renew(self) -> None:
         """A new case."""
@@ -94,7 +102,7 @@ class Service:
 
     def settle(self) -> None:
         """Carry out what was still at work and has come to its end."""
-        now = self._runtime.monotonic()
+        now = self.now()
         for entry in [entry for entry in self.books.late if entry[0] <= now]:
             self.books.late.remove(entry)
             self._carry_out(entry[1], entry[2], at=entry[0])
@@ -110,7 +118,7 @@ class Service:
         if trouble == "429":
             return self._say(429, {"message": "Slow down."}, {"Retry-After": "1"})
         at, stored = self.books.replies.get(key, (-2 * DAY, None))
-        if stored is not None and self._runtime.monotonic() - at < DAY:
+        if stored is not None and self.now() - at < DAY:
             return self._deliver(trouble, attrs.evolve(stored, headers=self._headers(replayed=True)))
         if self.locks and any(entry[1] == key for entry in self.books.late):
             return self._say(409, {"message": "The request is being processed."})
@@ -119,7 +127,7 @@ class Service:
     def _first(self, trouble: str, key: str, body: dict[str, Any]) -> HTTPResponse:
         """A request of which nothing is stored."""
         if trouble == "late":
-            due = self._runtime.monotonic() + self._rng.uniform(1.0, 14.5 * MINUTE)
+            due = self.now() + self._rng.uniform(1.0, 14.5 * MINUTE)
             self.books.late.append((due, key, body))
             raise TransportError("timeout", "scripted")
         if trouble == "500":
@@ -127,9 +135,9 @@ class Service:
         if trouble.startswith("refused"):
             refusal = self._say(422, {"message": "No balance.", "errors": {"amount": ["too much"]}})
             if trouble == "refused for good":
-                self.books.replies[key] = (self._runtime.monotonic(), refusal)
+                self.books.replies[key] = (self.now(), refusal)
             return refusal
-        return self._deliver(trouble, self._carry_out(key, body, at=self._runtime.monotonic()))
+        return self._deliver(trouble, self._carry_out(key, body, at=self.now()))
 
     def _deliver(self, trouble: str, found: HTTPResponse) -> HTTPResponse:
         """An answer on its way back."""
@@ -170,7 +178,7 @@ class Service:
         return answer(status, body, {**self._headers(), **(headers or {})})
 
     def _headers(self, *, replayed: bool = False) -> Mapping[str, str]:
-        now = EPOCH + timedelta(seconds=self._runtime.monotonic())
+        now = EPOCH + timedelta(seconds=self.now())
         said = {"Date": format_datetime(now.astimezone(UTC), usegmt=True)} if self.dates else {}
         said |= {"X-Idempotent-Replayed": "true"} if replayed else {}
         return answer(200, {}, said).headers
@@ -208,8 +216,11 @@ class Campaign:
         """One creation, until its outcome is known or its caller has had enough."""
         rng, service = self._rng, self._service
         service.renew()
-        pays_out = rng.random() < 0.6
-        self._step()
+        pays_out, pauses = rng.random() < 0.6, rng.random() < 0.4
+        if pauses:  # by a clock that ran ahead, a pause cannot be seen
+            self._runtime.step(service.now() - (self._runtime.now() - EPOCH).total_seconds())
+        else:
+            self._step()
         create, fields = (
             (self._client.payouts.create, PAYOUT)
             if pays_out
@@ -221,7 +232,10 @@ class Campaign:
             if not isinstance(told, OutcomeUnknown):
                 break
             self._runtime.advance(rng.choice(_PASSES))
-            self._step()
+            if pauses:
+                service.paused += rng.choice(_PAUSES)
+            else:
+                self._step()
             # without a reference, only a clock of the process itself tells how old a key is
             given = _elsewhere(told, rng) if pays_out and rng.random() < 0.3 else told
             told = await self._told("resolve", self._client.resolve(given))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from payments_async import DecodeError, OutcomeUnknown, PaymentsError, ResponseMismatch, UnprocessableError
-from payments_async.sandbox import Sandbox
+from payments_async.sandbox import Sandbox, VirtualClock
 from tests.support.motion import INTENT, PAYOUT, jumping, payout_answer, play, refusal
 from tests.support.scripted import answer, lost, unsent
 
@@ -75,7 +75,7 @@ async def test_the_effect_is_true_however_often_a_fault_strikes(
     connect: Connect, fault: str, operation: str
 ) -> None:
     for times in range(1, 5):
-        with Sandbox() as sandbox:
+        with Sandbox(clock=VirtualClock.frozen()) as sandbox:
             sandbox.on(operation).respond(fault, times=times)
             await check(jumping(connect, sandbox), sandbox, operation)
 

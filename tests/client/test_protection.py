@@ -38,7 +38,7 @@ async def test_a_request_of_another_secret_key_is_not_sent(connect: Connect, san
 
 async def test_a_rotated_key_of_the_same_project_may_send_it_when_told(connect: Connect) -> None:
     transport = ScriptedTransport(answer(201, {"data": {"id": "po_1"}}))
-    prepared = connect(transport=transport).payouts.prepare(**PAYOUT)
+    prepared = connect(transport=transport).payouts.prepare(**PAYOUT, reference="r-1")
     rotated = connect(api_key="sk_sandbox_rotated", transport=transport)
     assert (await rotated.send(prepared, rotated_key=True)).id == "po_1"
 

@@ -93,6 +93,7 @@ _GAPS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ),
     ("AD", "failure categories", "CUSTOMER_ERROR, GATEWAY_ERROR, RECIPIENT_ERROR, …", ()),
     ("AE", "X-Request-Id on answers", "sent", ("request_ids",)),
+    ("AF", "Date on answers", "sent, with the sandbox's time", ("dates",)),
 )
 _OTHER = ("–", "what has no letter", "limits as headers, messages, magic numbers")
 

@@ -6,6 +6,8 @@ itself; `Sandbox` holds a lock around it. The order of decisions is `Core._serve
 
 from __future__ import annotations
 
+from email.utils import formatdate
+
 import attrs
 
 from ..checkout import ACTIONS, PAGES, answer_payer
@@ -69,8 +71,11 @@ class Core:
             answer = refusal(refused, self.world.profile)
         self.served += 1
         request_id = f"req_{self.served:08d}"
-        if self.world.profile.request_ids:
-            answer = attrs.evolve(answer, headers={**answer.headers, "X-Request-Id": request_id})
+        profile, headers = self.world.profile, {**answer.headers}
+        if profile.request_ids:
+            headers["X-Request-Id"] = request_id
+        headers["Date"] = formatdate(self.world.now, usegmt=True) if profile.dates else ""
+        answer = attrs.evolve(answer, headers=headers)
         self.world.add_effect(self._log(request_id, request, answer, note))
         return answer, self.world.take_effects()
 

@@ -39,8 +39,7 @@ def limited(profile: Profile, now: float, limit: int, wait: float) -> RequestRef
     headers: dict[str, str] = {}
     if profile.retry_after == "seconds":
         headers["Retry-After"] = str(seconds)
-    elif profile.retry_after == "date":  # read against the date of the same clock
-        headers["Date"] = formatdate(now, usegmt=True)
+    elif profile.retry_after == "date":
         headers["Retry-After"] = formatdate(now + seconds, usegmt=True)
     if profile.rate_headers:
         headers |= {"X-RateLimit-Limit": str(limit), "X-RateLimit-Remaining": "0"}

@@ -67,6 +67,8 @@ class Profile:
     """True if a 429 carries `X-RateLimit-Limit` and `X-RateLimit-Remaining`."""
     request_ids: bool = True
     """Gap AE: answers carry `X-Request-Id`."""
+    dates: bool = True
+    """Gap AF: `Date` has the sandbox's time; else it is empty."""
     retry_after: Literal["seconds", "date", "absent"] = "seconds"
     """The format of `Retry-After`."""
 
@@ -125,6 +127,7 @@ ALTERNATE = Profile(
     messages=False,
     rate_headers=False,
     request_ids=False,
+    dates=False,
     retry_after="absent",
 )
 """Every gap filled the other way, with sparse answers."""

@@ -392,7 +392,7 @@ def test_the_advisor_tells_a_mistake_once_with_every_case_and_its_webhooks(
 def test_assumptions_name_every_gap_and_every_switch(name: str) -> None:
     gaps = assumptions(PROFILES[name])
     letters = [gap.letter for gap in gaps]
-    expected = [chr(code) for code in range(ord("A"), ord("Z") + 1)] + ["AA", "AB", "AC", "AD", "AE"]
+    expected = [chr(code) for code in range(ord("A"), ord("Z") + 1)] + ["AA", "AB", "AC", "AD", "AE", "AF"]
     assert letters[:-1] == expected
     shown = {switch.name for gap in gaps for switch in gap.switches}
     assert shown == {field.name for field in attrs.fields(Profile)} - {"name"}

@@ -1,0 +1,82 @@
+"""Asks the service for its time before a write that only its key protects is sent again (gap AF).
+
+A machine that was paused, or restored from a snapshot, has no clock that saw the time pass. A payout's
+reference protects it for ever; a write without one is carried out again once its key has ended.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from ..errors import PaymentsError
+from ..params import PreparedRequest, operations
+from .clocks import answer_time, why_outdated
+from .history import CallHistory
+from .prepare import Call, reading
+
+LATE: Final = 3600.0
+"""Seconds after the first attempt from which a retry asks for the service's time."""
+_MOST_UNSENT: Final = 10_000
+
+
+class UnsentKeys:
+    """The idempotency keys of requests that were prepared here and not sent yet: they need no time.
+
+    The latest 10,000. Callable from any thread.
+    """
+
+    def __init__(self) -> None:
+        self._keys: OrderedDict[str, None] = OrderedDict()
+
+    def add(self, prepared: PreparedRequest) -> None:
+        """Remember a request that was just prepared."""
+        if needs_time(prepared):
+            self._keys[prepared.idempotency_key] = None
+            if len(self._keys) > _MOST_UNSENT:
+                self._keys.popitem(last=False)
+
+    def take(self, prepared: PreparedRequest) -> bool:
+        """Forget a request that is sent now. Returns False if it may have been sent before."""
+        return self._keys.pop(prepared.idempotency_key, self) is None
+
+
+def needs_time(prepared: PreparedRequest) -> bool:
+    """Return whether nothing but its idempotency key protects a write."""
+    return prepared.reference is None and operations.by_name(prepared.operation).creates
+
+
+def is_late(history: CallHistory, age: float) -> bool:
+    """Return whether a retry needs the service's time: long after a write that only its key protects.
+
+    `age`: the key's, in seconds, by our own clocks.
+    """
+    prepared = history.call.prepared
+    may_have_been_sent = history.unknown or history.call.sent_before
+    return prepared is not None and age > LATE and may_have_been_sent and needs_time(prepared)
+
+
+async def refuse_outdated(
+    run: Callable[[Call], Awaitable[Any]],
+    history: CallHistory,
+    age: float,
+    first: float | None,
+    deadline: float | None,
+) -> None:
+    """Ask for the service's time by a read that no cache answers. Raises OutcomeUnknown for an old write.
+
+    `age`: the key's, by our own clocks; `first`: the service's time at the first answer; `deadline` of the
+    read. All in seconds.
+    """
+    prepared = history.call.prepared
+    assert prepared is not None
+    options = {"extra_headers": {"Cache-Control": "no-cache"}, "deadline": deadline}
+    cause: PaymentsError | None = None
+    try:
+        headers = (await run(reading(operations.PAYOUTS_LIST, options))).response.headers
+    except PaymentsError as error:
+        headers, cause = getattr(error, "headers", {}), error
+    made = prepared.created_at.timestamp()
+    if (why := why_outdated(made, first, age, answer_time(headers))) is not None:
+        raise history.outcome_unknown(cause, why) from cause
