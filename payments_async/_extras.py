@@ -9,7 +9,7 @@ from typing import Final
 EXTRAS: Final = {
     "cli": ("cyclopts", "rich"),
     "sandbox": ("babel", "jinja2", "segno"),
-    "bulk": ("sqlalchemy", "aiosqlite"),
+    "bulk": ("aiosqlite",),
     "machines": ("psycopg",),
     "parquet": ("pyarrow",),
     "redis": ("redis",),

@@ -116,7 +116,7 @@ def watched(gap_profile: str) -> Iterator[WatchedSandbox]:
 @pytest.fixture
 def desk(surface: str) -> Desk:
     """Where batches of the surface under test are worked on."""
-    from tests.support.desks import Desk  # imports SQLAlchemy, which takes a while
+    from tests.support.desks import Desk  # imports the engine, which takes a while
 
     return Desk(surface)
 

@@ -422,7 +422,6 @@ def test_a_key_that_is_refused_stops_the_run_and_leaves_every_row_new(
 @pytest.mark.parametrize(
     ("library", "needed"),
     [
-        ("sqlalchemy", 'payments payouts needs sqlalchemy: pip install "payments-sdk[bulk]"'),
         ("aiosqlite", 'payments payouts needs aiosqlite: pip install "payments-sdk[bulk]"'),
         ("psycopg", 'payments payouts needs psycopg: pip install "payments-sdk[machines]"'),
     ],

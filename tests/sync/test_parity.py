@@ -95,8 +95,8 @@ def test_an_import_loads_no_more_than_is_needed() -> None:
     for package, left_out in (  # each loads what the one before did, and more
         ("payments_sync", {"aiohttp", "anyio", "attrs", "payments_sync.bulk"}),
         ("payments_sync.client", {"payments_async.bulk"}),
-        ("payments_sync.bulk, payments_sync.bulk.errors", {"sqlalchemy"}),
-        ("payments_sync.bulk.sources, payments_sync.bulk.batch", {"sqlalchemy"}),
+        ("payments_sync.bulk, payments_sync.bulk.errors", {"aiosqlite"}),
+        ("payments_sync.bulk.sources, payments_sync.bulk.batch", {"aiosqlite"}),
     ):
         lines += [f"import {package}", f"print(set({sorted(left_out)}) & sys.modules.keys())"]
     shown = subprocess.check_output([sys.executable, "-c", "\n".join(lines)], text=True, timeout=60)

@@ -8,7 +8,7 @@ NOTHING: Final = """
 import subprocess, sys
 import payments_async, payments_sync
 
-assert not {"cyclopts", "rich", "sqlalchemy", "babel"} & set(sys.modules)
+assert not {"cyclopts", "rich", "aiosqlite", "babel"} & set(sys.modules)
 payments_sync.Payments("sk_sandbox_x", base_url="https://service.test/v1").close()
 
 

@@ -1,6 +1,6 @@
 """Opens a ledger by its address: the path of a file, or `postgresql://…` and the name of a batch.
 
-A backend, and with it SQLAlchemy or psycopg, is imported only where it is used.
+A backend, and with it aiosqlite or psycopg, is imported only where it is used.
 """
 
 from __future__ import annotations

@@ -283,7 +283,7 @@ def run(
         The payouts. Columns: `amount`, `currency`, `method`, `instrument.*`, and as you like `row_key`,
         `reference`, `description`, `webhook_url`, `customer.*`, `metadata.*`, `gateway_options`.
     """
-    from .run import pay  # imports the client and SQLAlchemy
+    from .run import pay  # imports the client
     from .session import perform
 
     wanted = options or RunOptions()

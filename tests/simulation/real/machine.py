@@ -17,14 +17,12 @@ from typing import Any
 from unittest.mock import patch
 
 import aiosqlite
-from sqlalchemy import Pool, event
 
-from payments_async.bulk.ledger.sqlite import connection, driver
+from payments_async.bulk.ledger.sqlite import connection
 from payments_async.bulk.ledger.sqlite.file import DiskReserve
 from payments_async.bulk.ledger.sqlite.lock import LedgerLock
 
 from ..loop import SimulatedLoop, current_host
-from .compiled import sharing
 from .desk import Desk, NoThread, Opened
 
 _BALLAST = 4096
@@ -50,9 +48,6 @@ class Machine:
         """Processes whose disk is full, and whether even the ballast will not help."""
         self.healthy = False
 
-        self._taken: list[tuple[str, Any]] = []
-        """What SQLAlchemy's pools keep of each process's connections."""
-
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         """Put this machine under the real code."""
@@ -76,20 +71,11 @@ class Machine:
         with (
             patch.object(aiosqlite, "connect", self._connect),
             patch.object(connection, "RESERVE_SIZE", _BALLAST),
-            patch.object(driver, "engine_for", sharing(driver.engine_for)),
             patch.object(LedgerLock, "acquire", classmethod(acquired)),
             patch.object(LedgerLock, "release", released),
             patch.object(DiskReserve, "_fill", filled),
         ):
-            _RUNNING.append(self)
-            try:
-                yield
-            finally:
-                _RUNNING.remove(self)
-
-    def take(self, record: Any) -> None:
-        """Remember what a pool has given out."""
-        self._taken.append((current_host(), record))
+            yield
 
     def left_open(self, host: str) -> bool:
         """Whether a process that has ended kept a lock or a connection."""
@@ -106,9 +92,6 @@ class Machine:
             opened.adapter._connection = None
             for path, content in kept.items():
                 _restore(path, content)
-        for each, record in self._taken:
-            if each == host:
-                record.fairy_ref = None  # nobody is left to be told that it was not given back
         for each, lock in self._locks:
             if each == host:
                 os.close(lock._descriptor)
@@ -177,15 +160,6 @@ class Machine:
             self._note("the ballast made room")
             return True, None
         return False, _failed(sqlite3.SQLITE_FULL, "database or disk is full")
-
-
-_RUNNING: list[Machine] = []
-
-
-@event.listens_for(Pool, "checkout")
-def _take(_connection: object, record: Any, _proxy: object) -> None:
-    for machine in _RUNNING:
-        machine.take(record)
 
 
 def _kind(raw: sqlite3.Connection) -> str | None:

@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from sqlalchemy import func, select
-from sqlalchemy.ext.asyncio import AsyncConnection
+from aiosqlite import Connection
 
 from ...protocol import totals as _totals
 from ...protocol.identifiers import body_hash
@@ -21,14 +20,12 @@ from . import rows as _store
 from .journal import LedgerState
 from .lock import HighWater
 from .rows import StoredRow, UnreadableRow
-from .schema import ENTRIES, ROWS
 
 _SEGMENT: Final = 16
-_PAGE: Final = 500
 _MOST_FINDINGS: Final = 100
 
 
-async def end(db: AsyncConnection, mark: HighWater | None) -> tuple[LedgerState, list[str]] | None:
+async def end(db: Connection, mark: HighWater | None) -> tuple[LedgerState, list[str]] | None:
     """Read the ledger's state after its last commit, and what is wrong with it; None before the import.
 
     Reads the same little whatever the ledger's size. Raises UnreadableRow.
@@ -56,31 +53,28 @@ def emptied(mark: HighWater) -> str:
     )
 
 
-async def _last_entry(db: AsyncConnection) -> ChainEntry:
-    last = select(func.max(ENTRIES.c.number)).scalar_subquery()
-    found = await journal.entries(db, ENTRIES.c.number == last, limit=1)
+async def _last_entry(db: Connection) -> ChainEntry:
+    found = await journal.entries(db, journal.LAST)
     if not found:
         raise UnreadableRow("the chain is empty")
     return found[0]
 
 
-async def _segment(db: AsyncConnection, header: Header, last: int) -> list[str]:
+async def _segment(db: Connection, header: Header, last: int) -> list[str]:
     start = max(1, last - _SEGMENT)
-    entries = await journal.entries(
-        db, ENTRIES.c.number >= start, ENTRIES.c.number <= last, limit=_SEGMENT + 1
-    )
+    entries = await journal.entries(db, journal.BETWEEN, start, last)
     if start == 1:
         return hash_chain.breaks(None, entries, header.binding.batch_id)
     return hash_chain.breaks(entries[0], entries[1:], header.binding.batch_id)
 
 
-async def _header_findings(db: AsyncConnection, header: Header, described_in: int) -> list[str]:
-    entries = await journal.entries(db, ENTRIES.c.number == described_in, limit=1)
+async def _header_findings(db: Connection, header: Header, described_in: int) -> list[str]:
+    entries = await journal.entries(db, journal.BETWEEN, described_in, described_in)
     same = entries and entries[0].changes == journal.facts(header)
     return [] if same else ["the header is not as it was written"]
 
 
-async def _outline_findings(db: AsyncConnection, entry: ChainEntry) -> list[str]:
+async def _outline_findings(db: Connection, entry: ChainEntry) -> list[str]:
     """Check that the rows that the last commit changed are as it left them. Returns what is wrong."""
     if entry.kind in ("import", "header"):
         return []
@@ -97,7 +91,7 @@ def _differs(stored: StoredRow) -> bool:
     return hash_chain.row_digest(stored.row) != stored.digest or rank(stored.row.known) != stored.rank
 
 
-async def _mark_findings(db: AsyncConnection, header: Header, last: int, mark: HighWater | None) -> list[str]:
+async def _mark_findings(db: Connection, header: Header, last: int, mark: HighWater | None) -> list[str]:
     """Compare the ledger with the commit that its lock file records. Returns what is wrong."""
     if mark is None or mark.batch_id != header.binding.batch_id:
         return []
@@ -106,7 +100,7 @@ async def _mark_findings(db: AsyncConnection, header: Header, last: int, mark: H
             f"it ends with entry {last}, and entry {mark.entry} was committed: "
             "its -wal file was removed or cut short, or an older copy was put in its place"
         ]
-    (same,) = await journal.entries(db, ENTRIES.c.number == mark.entry, limit=1) or (None,)
+    (same,) = await journal.entries(db, journal.BETWEEN, mark.entry, mark.entry) or (None,)
     if same is None or same.hash.hex() != mark.head:
         return [f"entry {mark.entry} of the chain is another than the one that was committed"]
     return []
@@ -119,7 +113,7 @@ class _Findings(list[str]):
         self.extend(found[: _MOST_FINDINGS - len(self)])
 
 
-async def everything(db: AsyncConnection, expected: LedgerState) -> CheckReport:
+async def everything(db: Connection, expected: LedgerState) -> CheckReport:
     """Check all of the ledger: the file's own structure, the chain, every row and every sum.
 
     Takes memory for one page of rows. Raises UnreadableRow when not even the last commit can be read.
@@ -141,19 +135,17 @@ async def everything(db: AsyncConnection, expected: LedgerState) -> CheckReport:
     return CheckReport(rows, entries, last.hash.hex(), tuple(dict.fromkeys(found)), figures)
 
 
-async def _whole_chain(db: AsyncConnection, batch_id: str, found: _Findings) -> int:
+async def _whole_chain(db: Connection, batch_id: str, found: _Findings) -> int:
     previous: ChainEntry | None = None
     count = 0
-    while page := await journal.entries(
-        db, ENTRIES.c.number > (previous.number if previous else 0), limit=64
-    ):
+    while page := await journal.entries(db, journal.AFTER, previous.number if previous else 0):
         found.add(*hash_chain.breaks(previous, page, batch_id))
         previous = page[-1]
         count += len(page)
     return count
 
 
-async def _all_rows(db: AsyncConnection, found: _Findings) -> tuple[int, Sums, bytes]:
+async def _all_rows(db: Connection, found: _Findings) -> tuple[int, Sums, bytes]:
     sums, digest, count, last = Sums(), bytes(32), 0, -1
     while page := await _page(db, last):
         count += len(page)
@@ -164,10 +156,9 @@ async def _all_rows(db: AsyncConnection, found: _Findings) -> tuple[int, Sums, b
     return count, sums, digest
 
 
-async def _page(db: AsyncConnection, after: int) -> list[Any]:
-    statement = select(ROWS).where(ROWS.c.number > after).order_by(ROWS.c.number).limit(_PAGE)
+async def _page(db: Connection, after: int) -> list[Any]:
     with _store.readable(f"a row after number {after}"):
-        return list(await db.execute(statement))
+        return await driver.read(db, _store.ALL, after)
 
 
 def _readable_rows(page: Iterable[Any], found: _Findings) -> Iterator[StoredRow]:

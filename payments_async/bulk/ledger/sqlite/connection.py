@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Awaitable, Callable, Coroutine
+import sqlite3
+from collections.abc import Awaitable, Callable
 from enum import Enum, auto
 from typing import Any, Final, NoReturn, TypeVar
 
 import attrs
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from aiosqlite import Connection
 
 from ...ledger_errors import (
     LedgerBroken,
@@ -61,7 +62,7 @@ _ERRORS: Final[dict[str, tuple[type[LedgerError], str]]] = {
 
 
 T = TypeVar("T")
-Work = Callable[[AsyncConnection], Awaitable[T]]
+Work = Callable[[Connection], Awaitable[T]]
 """The work of a transaction. It may run twice, so it must keep nothing of a run that failed."""
 
 RESERVE_SIZE: Final = 4 << 20
@@ -94,8 +95,7 @@ class LedgerConnection:
     """True if SQLite has to check the file's structure before it is used."""
     after: Callable[[], None] | None = None
     """A callback, set within a transaction: called after the commit, even when the caller was cancelled."""
-    _engine: AsyncEngine = attrs.field(kw_only=True)
-    _connection: AsyncConnection = attrs.field(kw_only=True)
+    _connection: Connection = attrs.field(kw_only=True)
     _reserve: DiskReserve = attrs.field(kw_only=True)
     _watch: FileWatch = attrs.field(kw_only=True)
     _turn: asyncio.Lock = attrs.field(factory=asyncio.Lock)
@@ -137,7 +137,7 @@ class LedgerConnection:
         """Wait for a running transaction, close the file and release the lock. A second call does nothing."""
         if not self._closed:
             self._closed = True
-            await _to_its_end(self._close())
+            await driver.to_its_end(self._close())
 
     async def _close(self) -> None:
         async with self._turn:
@@ -153,9 +153,8 @@ class LedgerConnection:
 
     async def disconnect(self) -> None:
         """Close the file alone."""
-        with contextlib.suppress(*driver.FAILURES):  # a broken disk; earlier commits are safe
+        with contextlib.suppress(sqlite3.Error):  # a broken disk; earlier commits are safe
             await self._connection.close()
-        await self._engine.dispose()
 
     async def _in_turn(self, work: Work[T], purpose: Purpose) -> T:
         async with self._turn:
@@ -187,7 +186,7 @@ class LedgerConnection:
         self.after = None
         done = await self._guarded(self._transaction(work))
         if isinstance(done, TransactionFailure):
-            undone = await self._guarded(driver.roll_back(self._connection))
+            undone = await self._guarded(self._connection.rollback())
             if isinstance(undone, TransactionFailure):
                 self._failure = done = TransactionFailure(driver.BROKEN)
             return done
@@ -196,13 +195,13 @@ class LedgerConnection:
         return done
 
     async def _transaction(self, work: Work[T]) -> T:
-        async with self._connection.begin():
+        async with driver.transaction(self._connection):
             return await work(self._connection)
 
     async def _guarded(self, action: Awaitable[T]) -> T | TransactionFailure:
         try:
             return await action
-        except driver.FAILURES as error:
+        except sqlite3.Error as error:
             return TransactionFailure(*driver.diagnosed(error))
         except UnreadableRow as error:
             return TransactionFailure(driver.DAMAGED, str(error))
@@ -216,18 +215,6 @@ class LedgerConnection:
         if failure.kind in (driver.DAMAGED, driver.BROKEN) and purpose is not Purpose.FIGURES:
             self._failure = failure
         raise error_of(self.path, failure)
-
-
-async def _to_its_end(work: Coroutine[Any, Any, T], undo: Callable[[T], Awaitable[None]] | None = None) -> T:
-    """Await `work` to its end and `undo` it when the caller is cancelled: a thread outlives no loop."""
-    running = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        await asyncio.wait([running])
-        if undo is not None and not running.cancelled() and running.exception() is None:
-            await undo(running.result())
-        raise
 
 
 async def open_handle(
@@ -244,7 +231,7 @@ async def open_handle(
     try:
         made = _prepared(path, lock)
         opening = _connected(path, lock, made=made, check=not made and needs_check(path))
-        return await _to_its_end(opening, LedgerConnection.disconnect)
+        return await driver.to_its_end(opening, LedgerConnection.disconnect)
     except BaseException:
         lock.release()
         raise
@@ -274,19 +261,12 @@ def _prepared(path: str, lock: LedgerLock) -> bool:
 
 
 async def _connected(path: str, lock: LedgerLock, *, made: bool, check: bool) -> LedgerConnection:
-    engine = driver.engine_for(path)
-    connection = engine.connect()
     try:
-        await connection.start()
-        await driver.settle(connection)
-    except driver.FAILURES as error:
+        connection = await driver.connect(path)
+    except sqlite3.Error as error:
         failure = TransactionFailure(*driver.diagnosed(error))
     else:
         reserve, watch = DiskReserve(f"{path}.ballast", RESERVE_SIZE), FileWatch((path, f"{path}-wal"))
         watch.gone()  # remember the files that were opened
-        return LedgerConnection(
-            path, lock, made, check, engine=engine, connection=connection, reserve=reserve, watch=watch
-        )
-    await connection.close()
-    await engine.dispose()
+        return LedgerConnection(path, lock, made, check, connection=connection, reserve=reserve, watch=watch)
     raise error_of(path, failure)

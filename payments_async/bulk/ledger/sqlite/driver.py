@@ -7,19 +7,18 @@ imported under a rollback journal, so that a million of them are written once, n
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
-from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, TypeVar
 
-from sqlalchemy import Insert, NullPool, Update, event
-from sqlalchemy.dialects.sqlite.aiosqlite import dialect
-from sqlalchemy.engine import URL
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+import aiosqlite
 
 from .file import APPLICATION_ID
+
+T = TypeVar("T")
 
 _CACHE: Final = 16384
 """SQLite's page cache, in KiB."""
@@ -55,97 +54,84 @@ _KINDS: Final = {
 }
 
 
-FAILURES: Final = (DBAPIError, sqlite3.Error)
-"""Errors of statements, through SQLAlchemy or directly. Both may hold parameters, and so account data."""
+def diagnosed(error: sqlite3.Error) -> tuple[str, str]:
+    """Classify a failure: its kind, and SQLite's own words. An unknown code means a failing disk."""
+    code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)  # none for text that is not UTF-8
+    return _KINDS.get(code & 0xFF, BROKEN), f"SQLite says: {error}"
 
 
-def diagnosed(error: Exception) -> tuple[str, str]:
-    """Classify one of `FAILURES`: its kind, and SQLite's own words. An unknown code means a failing disk."""
-    cause = error.orig if isinstance(error, DBAPIError) else error
-    code: int = getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)  # none for text that is not UTF-8
-    return _KINDS.get(code & 0xFF, BROKEN), f"SQLite says: {cause}"
+async def connect(path: str) -> aiosqlite.Connection:
+    """Open the file with safe writes, and lock it for this connection alone. Raises sqlite3.Error."""
+    connection = aiosqlite.connect(path, isolation_level=None, timeout=0.0)
+    connection._thread.daemon = True  # a process that leaves it open must be able to end
+    await connection
+    try:
+        for setting in _SETTINGS:
+            await read(connection, setting)
+    except BaseException:
+        await connection.close()
+        raise
+    return connection
 
 
-def engine_for(path: str) -> AsyncEngine:
-    """Make an engine whose transactions begin as writers. It logs no parameters: they hold account data."""
-    url = URL.create("sqlite+aiosqlite", database=path)
-    options = {"isolation_level": None, "timeout": 0.0}
-    engine = create_async_engine(url, poolclass=NullPool, hide_parameters=True, connect_args=options)
-    event.listen(engine.sync_engine, "begin", _begin)
-    return engine
+async def read(connection: aiosqlite.Connection, statement: str, *parameters: Any) -> list[Sequence[Any]]:
+    """Run a statement, and return all that it finds. Raises sqlite3.Error."""
+    try:
+        return list(await connection.execute_fetchall(statement, parameters))
+    except sqlite3.Error as error:  # whose traceback holds the statement, and so the lock of a closed file
+        raise error.with_traceback(None) from None
 
 
-def _begin(connection: Any) -> None:
-    connection.connection.dbapi_connection.run_async(lambda driver: driver.execute("BEGIN IMMEDIATE"))
+async def write(connection: aiosqlite.Connection, statement: str, rows: Iterable[Sequence[Any]]) -> int:
+    """Run a statement once for each row of parameters. Returns how many table rows it changed in all."""
+    return (await connection.executemany(statement, rows)).rowcount
 
 
-async def settle(connection: AsyncConnection) -> None:
-    """Set a new connection to safe writes, and lock the file for it alone."""
-    for setting in _SETTINGS:
-        await _pragma(connection, setting)
+@asynccontextmanager
+async def transaction(connection: aiosqlite.Connection) -> AsyncIterator[None]:
+    """Context of a transaction that begins as a writer. A commit that has begun is awaited to its end."""
+    await to_its_end(read(connection, "BEGIN IMMEDIATE"), lambda _: connection.rollback())
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):  # `roll_back` tells
+            await to_its_end(connection.rollback())
+        raise
+    await to_its_end(connection.commit())
 
 
-async def mark(connection: AsyncConnection) -> None:
+async def to_its_end(work: Coroutine[Any, Any, T], undo: Callable[[T], Awaitable[None]] | None = None) -> T:
+    """Await `work` to its end and `undo` it when the caller is cancelled: a thread outlives no loop."""
+    running = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait([running])
+        if not running.cancelled() and running.exception() is None and undo is not None:
+            await undo(running.result())
+        raise
+
+
+async def mark(connection: aiosqlite.Connection) -> None:
     """Mark a new file as a ledger, within the transaction that makes its tables."""
-    await connection.exec_driver_sql(f"PRAGMA application_id={APPLICATION_ID}")
+    await read(connection, f"PRAGMA application_id={APPLICATION_ID}")
 
 
-async def use_write_ahead_log(connection: AsyncConnection) -> None:
+async def use_write_ahead_log(connection: aiosqlite.Connection) -> None:
     """Switch to the write-ahead log, where a commit is one write and one sync."""
-    await _pragma(connection, "PRAGMA journal_mode=WAL")
+    await read(connection, "PRAGMA journal_mode=WAL")
 
 
-async def roll_back(connection: AsyncConnection) -> None:
-    """Roll back after a failed commit, whose transaction SQLAlchemy takes for ended."""
-    await (await _driver(connection)).rollback()
-
-
-async def faults(connection: AsyncConnection, *, quick: bool = False) -> list[str]:
+async def faults(connection: aiosqlite.Connection, *, quick: bool = False) -> list[str]:
     """Run SQLite's own check of the file. Returns what is wrong; `quick` does not check indexes."""
     check = "quick_check" if quick else "integrity_check"
-    found = await connection.exec_driver_sql(f"PRAGMA {check}({_MOST_FAULTS})")
+    found = await read(connection, f"PRAGMA {check}({_MOST_FAULTS})")
     return [str(text) for (text,) in found if text != "ok"]
 
 
 @asynccontextmanager
-async def sorting(connection: AsyncConnection) -> AsyncIterator[None]:
+async def sorting(connection: aiosqlite.Connection) -> AsyncIterator[None]:
     """Context for making indexes: SQLite then sorts in as much memory again as the cache has."""
-    await _pragma(connection, f"PRAGMA cache_size=-{_SORTING_CACHE}")
+    await read(connection, f"PRAGMA cache_size=-{_SORTING_CACHE}")
     yield
-    await _pragma(connection, f"PRAGMA cache_size=-{_CACHE}")
-
-
-class ManyStatements(NamedTuple):
-    """A statement to be run once for each row of values."""
-
-    statement: Insert | Update
-    names: tuple[str, ...]
-    """The parameter of each value of a row, in the order of the statement's parameters."""
-
-
-async def execute_many(
-    connection: AsyncConnection, many: ManyStatements, rows: Sequence[Sequence[Any]]
-) -> int:
-    """Run a statement once for each row of values. Returns how many table rows it matched in all.
-
-    SQLAlchemy compiles it once, but does not run it: its cursors cost three thread switches a statement
-    and most of the time of a small commit. All our types are SQLite's own.
-    """
-    driver = await _driver(connection)
-    return int((await driver.executemany(_compiled(many), rows)).rowcount)
-
-
-@cache
-def _compiled(many: ManyStatements) -> str:
-    compiled = many.statement.compile(dialect=dialect())
-    assert tuple(compiled.positiontup or ()) == many.names, compiled.positiontup
-    return str(compiled)
-
-
-async def _pragma(connection: AsyncConnection, statement: str) -> None:
-    # not through SQLAlchemy, which would begin a transaction first: these cannot be changed within one
-    await (await (await _driver(connection)).execute(statement)).close()
-
-
-async def _driver(connection: AsyncConnection) -> Any:
-    return (await connection.get_raw_connection()).driver_connection
+    await read(connection, f"PRAGMA cache_size=-{_CACHE}")

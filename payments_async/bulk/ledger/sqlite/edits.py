@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import attrs
-from sqlalchemy.ext.asyncio import AsyncConnection
+from aiosqlite import Connection
 
 from ...ledger_errors import LedgerRefused
 from ...protocol import transitions
@@ -18,10 +18,8 @@ from . import journal
 from . import rows as _store
 from .journal import Change, LedgerState, Plan
 from .rows import StoredRow
-from .schema import ROWS
 
 T = TypeVar("T")
-_PAGE: Final = 500
 
 
 @attrs.define
@@ -29,19 +27,19 @@ class SqliteEdits(Edits):
     """The edits of one transaction, all at one moment. `state` is the ledger's after the last of them."""
 
     state: LedgerState
-    _db: AsyncConnection
+    _db: Connection
     _path: str
     _at: Timestamps
 
     async def by_keys(self, keys: Collection[str]) -> list[LedgerRow]:
         """Read the rows with one of these keys."""
-        found = await _store.rows(self._db, _store.reading(ROWS.c.row_key.in_(keys)))
+        found = await _store.rows(self._db, _store.BY_KEYS, _store.listed(keys))
         return [each.row for each in found]
 
     async def rows(self) -> AsyncIterator[LedgerRow]:
         """Read all rows in the order of their numbers."""
         last = -1
-        while page := await _store.rows(self._db, _store.reading(ROWS.c.number > last, limit=_PAGE)):
+        while page := await _store.rows(self._db, _store.ALL, last):
             for each in page:
                 yield each.row
             last = page[-1].row.number
@@ -68,7 +66,7 @@ def _cancelled(row: LedgerRow, _: None, entry: int) -> LedgerRow:
     return transitions.cancelled(row, entry)
 
 
-async def wanted_rows(db: AsyncConnection, path: str, numbers: Collection[int]) -> list[StoredRow]:
+async def wanted_rows(db: Connection, path: str, numbers: Collection[int]) -> list[StoredRow]:
     """Read the rows with these numbers. Raises LedgerRefused for one that is not there."""
     found = await _store.numbered(db, numbers)
     for number in numbers:
@@ -80,7 +78,7 @@ async def wanted_rows(db: AsyncConnection, path: str, numbers: Collection[int]) 
 def moves(path: str, wanted: Mapping[int, T], move: Callable[[LedgerRow, T, int], LedgerRow]) -> Plan:
     """Plan one move for each row: {number: what `move` takes}. The plan raises LedgerRefused."""
 
-    async def plan(db: AsyncConnection, entry: int) -> list[Change]:
+    async def plan(db: Connection, entry: int) -> list[Change]:
         rows = await wanted_rows(db, path, wanted)
         return [(each, _allowed(path, move, each.row, wanted[each.row.number], entry)) for each in rows]
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterable
 from contextlib import aclosing
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import Column, func, select
-from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncConnection
-from sqlalchemy.schema import CreateIndex
+from aiosqlite import Connection
 
 from ...ledger_errors import LedgerDuplicates
 from ...protocol import transitions
@@ -20,12 +18,18 @@ from ..hash_chain import linked, moved, row_digest
 from . import driver, journal
 from . import rows as _store
 from .journal import LedgerState
-from .schema import ROWS, SCHEMA, UNIQUE, WORK
+from .schema import INDEXES, SCHEMA
 
 _SLICE: Final = 500
 _MOST_DUPLICATES: Final = 100
 _FIRST_ENTRY: Final = 1
-_NAMES: Final = (ROWS.c.row_key, ROWS.c.reference)
+_SHARED: Final = """
+    SELECT {name}, number, line, lag(number) OVER same AS first, lag(line) OVER same AS first_line,
+        row_number() OVER same AS place
+    FROM rows WINDOW same AS (PARTITION BY {name} ORDER BY number)
+"""
+_FIRST_SHARED: Final = f"SELECT * FROM ({_SHARED}) WHERE place = 2 ORDER BY first LIMIT {_MOST_DUPLICATES}"
+_COUNT_SHARED: Final = f"SELECT count(*) FROM ({_SHARED}) WHERE place = 2"
 
 
 class _Loaded:
@@ -37,7 +41,7 @@ class _Loaded:
         self.last = 0
         self.digest = bytes(32)
 
-    async def take(self, db: AsyncConnection, group: list[NewRow]) -> None:
+    async def take(self, db: Connection, group: list[NewRow]) -> None:
         """Insert a slice of rows."""
         rows = [self._checked(new) for new in group]
         digests = [row_digest(row) for row in rows]
@@ -55,7 +59,7 @@ class _Loaded:
 
 
 async def load(
-    db: AsyncConnection,
+    db: Connection,
     path: str,
     binding: Binding,
     rows: AsyncIterable[NewRow],
@@ -79,30 +83,27 @@ async def load(
     return LedgerState(header, entry, loaded.sums.totals)
 
 
-async def _index(db: AsyncConnection, path: str) -> None:
-    for index in (*UNIQUE, *WORK):
-        try:
-            async with db.begin_nested():
-                await db.execute(CreateIndex(index))
-        except IntegrityError:
-            break
+async def _index(db: Connection, path: str) -> None:
+    try:
+        for index in INDEXES:
+            await driver.read(db, index)
+    except sqlite3.IntegrityError:
+        pass
     else:
         return
-    (keys, same_key), (references, same_reference) = [await _shared(db, column) for column in _NAMES]
+    (keys, same_key), (references, same_reference) = (
+        await _shared(db, "row_key"),
+        await _shared(db, "reference"),
+    )
     raise LedgerDuplicates(path, [*keys, *references], total=same_key + same_reference)
 
 
-async def _shared(db: AsyncConnection, column: Column[str]) -> tuple[list[Duplicate], int]:
+async def _shared(db: Connection, name: str) -> tuple[list[Duplicate], int]:
     """Find values that rows share. Returns the first, each with its first two rows, and their number."""
-    number, line = ROWS.c.number, ROWS.c.line
-    window: dict[str, Any] = {"partition_by": column, "order_by": number}
-    before = [func.lag(each).over(**window).label(f"first_{each.name}") for each in (number, line)]
-    rank = func.row_number().over(**window).label("rank")
-    ranked = select(column.label("value"), number, line, *before, rank).subquery()
-    shared = select(ranked).where(ranked.c.rank == 2)
-    total = (await db.execute(select(func.count()).select_from(shared.subquery()))).scalar_one()
-    few = await db.execute(shared.order_by(ranked.c.first_number).limit(_MOST_DUPLICATES))
+    ((total,),) = await driver.read(db, _COUNT_SHARED.format(name=name))
     return [
-        Duplicate(column.name, str(row.value), (row.first_number, row.number), (row.first_line, row.line))
-        for row in few
+        Duplicate(name, str(value), (first, number), (first_line, line))
+        for value, number, line, first, first_line, _ in await driver.read(
+            db, _FIRST_SHARED.format(name=name)
+        )
     ], total

@@ -8,8 +8,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 import attrs
-from sqlalchemy import ColumnElement, Row, bindparam, insert, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
+from aiosqlite import Connection
 
 from ...protocol import totals as _totals
 from ...protocol.clocks import Timestamps
@@ -19,40 +18,48 @@ from ...protocol.totals import as_text
 from .. import hash_chain
 from ..hash_chain import ChainEntry
 from . import rows as _store
-from .driver import ManyStatements, execute_many
+from .driver import read, write
 from .rows import StoredRow, UnreadableRow, blob, readable
-from .schema import ENTRIES, HEADER, TOTALS
 
-_BINDING: Final = tuple(field.name for field in attrs.fields(Binding))
-_TOTAL: Final[dict[str, Any]] = {"rows": bindparam("of_rows"), "amount": bindparam("of_amount")}
-_AT: Final[dict[str, Any]] = {"state": bindparam("of_state"), "currency": bindparam("of_currency")}
-_SET_TOTAL: Final = ManyStatements(
-    update(TOTALS).where(*(TOTALS.c[name] == at for name, at in _AT.items())).values(_TOTAL),
-    ("of_rows", "of_amount", "of_state", "of_currency"),
+_BINDING: Final = ("batch_id", "environment", "base_url", "key_fingerprint", "input_hash", "input_stat")
+_TOTALS: Final = "SELECT state, currency, rows, amount FROM totals"
+_SET_TOTAL: Final = "UPDATE totals SET rows = ?, amount = ? WHERE state = ? AND currency = ?"
+_ADD_TOTAL: Final = "INSERT INTO totals (state, currency, rows, amount) VALUES (?, ?, ?, ?)"
+_HEADER: Final = """
+    SELECT batch_id, environment, base_url, key_fingerprint, input_hash, input_stat, created_at,
+        client_version, schema, rows, totals, told_in, head, head_hash
+    FROM header
+"""
+_ADD_HEADER: Final = f"INSERT INTO header VALUES (1, {', '.join('?' * 14)})"
+_SET_HEADER: Final = """
+    UPDATE header SET schema = ?, batch_id = ?, environment = ?, base_url = ?, key_fingerprint = ?,
+        input_hash = ?, input_stat = ?, created_at = ?, client_version = ?, rows = ?, totals = ?,
+        told_in = ?, head = ?, head_hash = ?
+"""
+_SET_HEAD: Final = "UPDATE header SET head = ?, head_hash = ?"
+_APPEND: Final = "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ENTRY: Final = (
+    "SELECT number, wall, monotonic, session, server, kind, rows_digest, hash, changes FROM entries"
 )
-_ADD_TOTAL: Final = ManyStatements(
-    insert(TOTALS).values({**_TOTAL, **_AT}), ("of_state", "of_currency", "of_rows", "of_amount")
-)
-_APPEND: Final = ManyStatements(insert(ENTRIES), tuple(ENTRIES.c.keys()))
-_SET_HEAD: Final = ManyStatements(
-    update(HEADER).values(head=bindparam("of_head"), head_hash=bindparam("of_hash")), ("of_head", "of_hash")
-)
+LAST: Final = f"{_ENTRY} ORDER BY number DESC LIMIT 1"
+BETWEEN: Final = f"{_ENTRY} WHERE number BETWEEN ? AND ? ORDER BY number"
+AFTER: Final = f"{_ENTRY} WHERE number > ? ORDER BY number LIMIT 64"
 
 
-async def totals(db: AsyncConnection) -> StateTotals:
+async def totals(db: Connection) -> StateTotals:
     """Read the stored totals. Raises UnreadableRow."""
     with readable("a total"):
-        found = await db.execute(select(TOTALS))
+        found = await read(db, _TOTALS)
         return {(RowState(state), code): (rows, Decimal(amount)) for state, code, rows, amount in found}
 
 
-async def set_totals(db: AsyncConnection, changed: StateTotals, kept: StateTotals) -> None:
+async def set_totals(db: Connection, changed: StateTotals, kept: StateTotals) -> None:
     """Store the `changed` totals; `kept` are those stored already."""
     added = [(*place, rows, as_text(sum_)) for place, (rows, sum_) in changed.items() if place not in kept]
     moved = [(rows, as_text(sum_), *place) for place, (rows, sum_) in changed.items() if place in kept]
     for statement, values in ((_ADD_TOTAL, added), (_SET_TOTAL, moved)):
         if values:
-            await execute_many(db, statement, values)
+            await write(db, statement, values)
 
 
 def facts(header: Header) -> str:
@@ -65,46 +72,40 @@ def _amounts(totals: Mapping[str, Decimal]) -> dict[str, str]:
     return {currency: as_text(amount) for currency, amount in sorted(totals.items())}
 
 
-async def set_header(db: AsyncConnection, header: Header, entry: ChainEntry, *, fresh: bool) -> None:
+async def set_header(db: Connection, header: Header, entry: ChainEntry, *, fresh: bool) -> None:
     """Store the header, with the entry that carries its facts."""
-    values = {
-        **attrs.asdict(header.binding),
-        "schema": header.schema,
-        "created_at": header.created_at,
-        "client_version": header.client_version,
-        "rows": header.rows,
-        "totals": json.dumps(_amounts(header.totals)),
-        "described_in": entry.number,
-        "head": entry.number,
-        "head_hash": entry.hash,
-    }
-    await db.execute(insert(HEADER).values(id=1, **values) if fresh else update(HEADER).values(values))
+    values = (
+        header.schema,
+        *(getattr(header.binding, name) for name in _BINDING),
+        *(header.created_at, header.client_version, header.rows, json.dumps(_amounts(header.totals))),
+        *(entry.number, entry.number, entry.hash),
+    )
+    await write(db, _ADD_HEADER if fresh else _SET_HEADER, [values])
 
 
-async def header(db: AsyncConnection) -> tuple[Header, int, tuple[int, bytes]] | None:
+async def header(db: Connection) -> tuple[Header, int, tuple[int, bytes]] | None:
     """Read the header, the entry that carries its facts, and the chain's head; None before the import."""
-    found: Row[Any] | None = (await db.execute(select(HEADER))).one_or_none()
-    if found is None:
+    found = await read(db, _HEADER)
+    if not found:
         return None
-    binding = Binding(*(getattr(found, name) for name in _BINDING))
     with readable("the header"):
-        amounts = {currency: Decimal(text) for currency, text in json.loads(found.totals).items()}
-        read = Header(
-            binding, float(found.created_at), found.client_version, found.schema, int(found.rows), amounts
-        )
-        return read, int(found.described_in), (int(found.head), blob(found.head_hash))
+        ((*names, created_at, version, schema, rows, totals, told_in, head, digest),) = found
+        binding = Binding(**dict(zip(_BINDING, names, strict=True)))
+        amounts = {currency: Decimal(text) for currency, text in json.loads(totals).items()}
+        facts = Header(binding, float(created_at), version, schema, int(rows), amounts)
+        return facts, int(told_in), (int(head), blob(digest))
 
 
-async def schema(db: AsyncConnection) -> int | None:
+async def schema(db: Connection) -> int | None:
     """Read the ledger's schema version; None before the import."""
-    return (await db.execute(select(HEADER.c.schema))).scalar_one_or_none()
+    found = await read(db, "SELECT schema FROM header")
+    return found[0][0] if found else None
 
 
-async def entries(db: AsyncConnection, *conditions: ColumnElement[bool], limit: int) -> list[ChainEntry]:
-    """Read the first entries of the chain that meet the conditions."""
-    statement = select(ENTRIES).where(*conditions).order_by(ENTRIES.c.number).limit(limit)
+async def entries(db: Connection, statement: str, *parameters: int) -> list[ChainEntry]:
+    """Read entries of the chain: `LAST`, `BETWEEN` two numbers, or a page `AFTER` one."""
     with readable("the chain"):
-        return [_entry_of(values) for values in await db.execute(statement)]
+        return [_entry_of(values) for values in await read(db, statement, *parameters)]
 
 
 def _entry_of(values: Sequence[Any]) -> ChainEntry:
@@ -113,13 +114,13 @@ def _entry_of(values: Sequence[Any]) -> ChainEntry:
     return ChainEntry(int(number), at, kind, changes, blob(rows_digest), blob(digest))
 
 
-async def append(db: AsyncConnection, entry: ChainEntry) -> None:
+async def append(db: Connection, entry: ChainEntry) -> None:
     """Add an entry to the chain, and record it in the header as the last."""
     at, ended = entry.at, (entry.number, entry.hash)
     moment = (at.wall, at.monotonic, at.session, at.server)
     values = (entry.number, *moment, entry.kind, entry.rows_digest, entry.hash, entry.changes)
-    await execute_many(db, _APPEND, [values])
-    await execute_many(db, _SET_HEAD, [ended])
+    await write(db, _APPEND, [values])
+    await write(db, _SET_HEAD, [ended])
 
 
 @attrs.frozen
@@ -133,12 +134,12 @@ class LedgerState:
 
 Change = tuple[StoredRow, LedgerRow]
 """A row before and after a change."""
-Plan = Callable[[AsyncConnection, int], Awaitable[Sequence[Change]]]
+Plan = Callable[[Connection, int], Awaitable[Sequence[Change]]]
 """Reads rows and returns their changes, given the number of the entry to come."""
 
 
 async def commit(
-    db: AsyncConnection, before: LedgerState, kind: str, at: Timestamps, plan: Plan
+    db: Connection, before: LedgerState, kind: str, at: Timestamps, plan: Plan
 ) -> tuple[LedgerState, tuple[LedgerRow, ...]]:
     """Carry out a plan; without changes nothing is written. Raises UnreadableRow if rows have changed."""
     head, planned = before.head, await plan(db, before.head.number + 1)
@@ -159,7 +160,7 @@ async def commit(
     return LedgerState(before.header, entry, {**before.totals, **moved}), rows
 
 
-async def rebind(db: AsyncConnection, before: LedgerState, binding: Binding, at: Timestamps) -> LedgerState:
+async def rebind(db: Connection, before: LedgerState, binding: Binding, at: Timestamps) -> LedgerState:
     """Store another binding, with its entry, and the sums that corrections have changed."""
     totals = _totals.by_currency(before.totals)
     header = attrs.evolve(before.header, binding=binding, totals=totals)

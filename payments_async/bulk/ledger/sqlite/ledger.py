@@ -5,8 +5,6 @@
 
 One process has the file, so the state after the last commit is kept in memory. Every commit is synced to the
 disk.
-
-Importing this imports SQLAlchemy, which takes half a second: import it where a ledger is opened.
 """
 
 from __future__ import annotations
@@ -14,15 +12,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
 from functools import partial
 
-from sqlalchemy import or_
-from sqlalchemy.ext.asyncio import AsyncConnection
+from aiosqlite import Connection
 
 from .... import __version__
 from ...ledger_errors import BatchExists, LedgerRefused
 from ...protocol import transitions
 from ...protocol.clocks import Timestamps
 from ...protocol.records import Binding, Claim, Header, LedgerRow, NewRow, Resend, RowOutcome
-from ...protocol.row_state import OPEN, RowState
+from ...protocol.row_state import OPEN
 from ...protocol.run_figures import RunFigures, RunSeries
 from ..ledger import Edits
 from . import journal, run_figures
@@ -33,7 +30,6 @@ from .importing import load
 from .journal import Change, LedgerState, Plan
 from .lock import HighWater
 from .reader import LedgerReader
-from .schema import RETRIED, ROWS
 
 
 class SqliteLedger(LedgerReader):
@@ -50,7 +46,7 @@ class SqliteLedger(LedgerReader):
             raise BatchExists(self.path)
         at = self._clock()
 
-        async def work(db: AsyncConnection) -> None:
+        async def work(db: Connection) -> None:
             state = await load(db, self.path, binding, rows, at=at, client_version=__version__)
             self._after_commit(state)
 
@@ -63,15 +59,14 @@ class SqliteLedger(LedgerReader):
         self.require(binding, other_key=True, other_input=True)
         at = self._clock()
 
-        async def work(db: AsyncConnection) -> None:
+        async def work(db: Connection) -> None:
             self._after_commit(await journal.rebind(db, self._current, binding, at))
 
         await self._handle.transact(work, Purpose.OUTCOME)
 
     async def discard(self) -> None:
         """Remove the file once it is closed. Raises LedgerRefused when a row was ever claimed for sending."""
-        used = or_(ROWS.c.first_intent.is_not(None), ROWS.c.state != RowState.NEW, RETRIED)
-        if await self._found(_store.reading(used, limit=1)):
+        if await self._found(_store.USED):
             raise LedgerRefused(self.path, None, "its rows were sent or cancelled: it is the record of that")
         self._handle.remove_when_closed()
         self._discarded = True
@@ -83,7 +78,7 @@ class SqliteLedger(LedgerReader):
         """
         at = self._clock()
 
-        async def edited(db: AsyncConnection) -> None:
+        async def edited(db: Connection) -> None:
             edits = SqliteEdits(self._current, db, self.path, at)
             await work(edits)
             self._after_commit(edits.state)
@@ -96,7 +91,7 @@ class SqliteLedger(LedgerReader):
         Raises LedgerFull or LedgerGone when the intent, or later its outcome, cannot be recorded.
         """
 
-        async def plan(db: AsyncConnection, entry: int) -> list[Change]:
+        async def plan(db: Connection, entry: int) -> list[Change]:
             found = await _store.unclaimed(db, limit)
             return [(stored, transitions.claimed(stored.row, entry)) for stored in found]
 
@@ -106,7 +101,7 @@ class SqliteLedger(LedgerReader):
         """Record intents to post unfinished rows again, without decided ones; on the disk when it returns."""
         wanted = {resend.number: resend for resend in resends}
 
-        async def plan(db: AsyncConnection, entry: int) -> list[Change]:
+        async def plan(db: Connection, entry: int) -> list[Change]:
             found = await wanted_rows(db, self.path, wanted)
             return [
                 (each, transitions.resent(each.row, wanted[each.row.number], entry))
@@ -128,7 +123,7 @@ class SqliteLedger(LedgerReader):
         """
         learned = list(outcomes)
 
-        async def plan(db: AsyncConnection, entry: int) -> list[Change]:
+        async def plan(db: Connection, entry: int) -> list[Change]:
             found = await wanted_rows(db, self.path, {outcome.number for outcome in learned})
             after = {each.row.number: each.row for each in found}
             for outcome in learned:
@@ -142,7 +137,7 @@ class SqliteLedger(LedgerReader):
         return changed
 
     async def _store_figures(self, figures: RunFigures) -> None:
-        async def work(db: AsyncConnection) -> None:
+        async def work(db: Connection) -> None:
             await run_figures.save(db, figures)
             series = self._series
             stored = await run_figures.series(db) if series is None else series + figures.series
@@ -186,7 +181,7 @@ class SqliteLedger(LedgerReader):
     ) -> tuple[LedgerRow, ...]:
         moment = at or self._clock()
 
-        async def work(db: AsyncConnection) -> tuple[LedgerRow, ...]:
+        async def work(db: Connection) -> tuple[LedgerRow, ...]:
             state, rows = await journal.commit(db, self._current, kind, moment, plan)
             self._after_commit(state)
             return rows

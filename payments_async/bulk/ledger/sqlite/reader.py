@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Final, Self
 
-from sqlalchemy import ColumnElement, Executable, Select, func, inspect, select
-from sqlalchemy.ext.asyncio import AsyncConnection
-from sqlalchemy.schema import CreateTable
+from aiosqlite import Connection
 
 from ...ledger_errors import InputPaidElsewhere, LedgerDamaged, LedgerMissing, LedgerNewer
 from ...protocol.attempts import RowAttempts
@@ -34,10 +32,25 @@ from .connection import LedgerConnection, Purpose, open_handle
 from .journal import LedgerState
 from .lock import HighWater
 from .rows import StoredRow
-from .schema import ENDED, ENTRIES, FOLLOWED, HEADER, RETRIED, ROWS, SCHEMA, TABLES
+from .schema import SCHEMA, TABLES
 from .status_file import StatusFile
 
-_PAGE = 500
+_AWAITED: Final = "SELECT count(*) FROM rows WHERE state = 'CREATED' AND final = 0"
+_AWAITED_SINCE: Final = """
+    SELECT min(server), count(*) = count(server) FROM entries
+    WHERE number IN (SELECT DISTINCT first_intent FROM rows WHERE state = 'CREATED' AND final = 0)
+"""
+_ENDS: Final = """
+    SELECT service_status, count(*) FROM rows WHERE state = 'CREATED' AND final = 1 GROUP BY service_status
+"""
+_COUNT_FAILED: Final = f"SELECT count(*) FROM rows WHERE {_store.FAILED}"
+_LATEST_GENERATION: Final = "SELECT max(generation) FROM rows WHERE generation > 0"
+_RUN_BEGAN: Final = """
+    SELECT min(wall) FROM entries WHERE session = (
+        SELECT session FROM entries WHERE kind IN ('claim', 'resend') ORDER BY number DESC LIMIT 1
+    )
+"""
+_IS_LEDGER: Final = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'header'"
 
 
 class LedgerReader(Ledger):
@@ -150,25 +163,24 @@ class LedgerReader(Ledger):
     async def first(self) -> LedgerRow:
         """Read the row with the lowest number. Raises LedgerMissing before the import."""
         self.header  # noqa: B018 - a ledger with a header has rows
-        return (await self._found(_store.reading(limit=1)))[0].row
+        return (await self._found(_store.FIRST))[0].row
 
     async def last(self, state: RowState) -> LedgerRow | None:
         """Read the row with the highest number in a state."""
-        newest_first = _store.reading(ROWS.c.state == state).order_by(None).order_by(ROWS.c.number.desc())
-        found = await self._found(newest_first.limit(1))
+        found = await self._found(_store.LAST_IN_STATE, str(state))
         return found[0].row if found else None
 
     async def by_keys(self, keys: Collection[str]) -> list[LedgerRow]:
         """Read the rows with one of these keys, at most a thousand keys."""
-        return [each.row for each in await self._found(_store.reading(ROWS.c.row_key.in_(keys)))]
+        return [each.row for each in await self._found(_store.BY_KEYS, _store.listed(keys))]
 
     async def by_references(self, references: Iterable[str]) -> list[LedgerRow]:
         """Read the rows with one of these references, at most as many as a page of the list has."""
-        found = await self._found(_store.reading(ROWS.c.reference.in_(set(references))))
+        found = await self._found(_store.BY_REFERENCES, _store.listed(set(references)))
         return [each.row for each in found]
 
-    async def _found(self, statement: Select[Any]) -> list[StoredRow]:
-        return await self._handle.transact(lambda db: _store.rows(db, statement))
+    async def _found(self, statement: str, *parameters: Any) -> list[StoredRow]:
+        return await self._handle.transact(lambda db: _store.rows(db, statement, *parameters))
 
     async def intent_times(self, rows: Iterable[LedgerRow]) -> Mapping[int, IntentTimes]:
         """{row number: times of its intents}, without rows that have none under their present key."""
@@ -183,20 +195,20 @@ class LedgerReader(Ledger):
 
     async def rows(self, state: RowState | None = None) -> AsyncIterator[LedgerRow]:
         """Read all rows, or those in a state, in the order of their numbers, a page at a time."""
-        conditions = () if state is None else (ROWS.c.state == state,)
-        async for row in self._pages(*conditions):
+        statement, parameters = (_store.ALL, ()) if state is None else (_store.IN_STATE, (str(state),))
+        async for row in self._pages(statement, *parameters):
             yield row
 
     async def unfinished(self) -> AsyncIterator[LedgerRow]:
         """Read rows as an earlier run left them, IN_FLIGHT ones first, then IN_DOUBT; none changed since."""
         until, _ = self.head
         for state in UNFINISHED:
-            async for row in self._pages(ROWS.c.state == state, ROWS.c.changed_in <= until):
+            async for row in self._pages(_store.UNCHANGED, str(state), until):
                 yield row
 
     async def failed(self) -> AsyncIterator[LedgerRow]:
         """Read the CREATED rows whose payouts have failed, as far as the ledger knows."""
-        async for row in self._pages(_store.FAILED):
+        async for row in self._pages(_store.HAS_FAILED, *_store.FAILED_WORDS):
             yield row
 
     async def numbered(self, numbers: Iterable[int]) -> dict[int, LedgerRow]:
@@ -206,31 +218,24 @@ class LedgerReader(Ledger):
 
     async def awaited(self) -> Awaited:
         """Count the CREATED rows whose payouts are not final, and find when the first was begun."""
-        entries = select(ROWS.c.first_intent).where(FOLLOWED).distinct()
-        begun = select(func.min(ENTRIES.c.server), func.count() == func.count(ENTRIES.c.server))
-        rows, *_ = await self._first(select(func.count()).where(FOLLOWED))
-        since, known = await self._first(begun.where(ENTRIES.c.number.in_(entries)))
+        rows, *_ = await self._first(_AWAITED)
+        since, known = await self._first(_AWAITED_SINCE)
         return Awaited(rows, since if known else None)
 
     async def ends(self) -> Ends:
         """Count the final statuses of CREATED rows' payouts, as far as the ledger knows."""
-        counts = select(ROWS.c.service_status, func.count()).where(ENDED)
-        finals = await self._handle.transact(
-            lambda db: _store.found(db, counts.group_by(ROWS.c.service_status))
-        )
-        failed, *_ = await self._first(select(func.count()).where(_store.FAILED))
+        finals = await self._handle.transact(lambda db: driver.read(db, _ENDS))
+        failed, *_ = await self._first(_COUNT_FAILED, *_store.FAILED_WORDS)
         return Ends({str(status): rows for status, rows in finals}, failed)
 
     async def latest_generation(self) -> int:
         """The highest generation of all rows."""
-        (found,) = await self._first(select(func.max(ROWS.c.generation)).where(RETRIED))
+        (found,) = await self._first(_LATEST_GENERATION)
         return found or 0
 
     async def run_began(self) -> float | None:
         """When the last run that sent a row began, seconds since 1970; None before the first."""
-        sent = select(ENTRIES.c.session).where(ENTRIES.c.kind.in_(("claim", "resend")))
-        last = sent.order_by(ENTRIES.c.number.desc()).limit(1).scalar_subquery()
-        (at,) = await self._first(select(func.min(ENTRIES.c.wall)).where(ENTRIES.c.session == last))
+        (at,) = await self._first(_RUN_BEGAN)
         return None if at is None else float(at)
 
     async def series(self) -> RunSeries:
@@ -251,17 +256,16 @@ class LedgerReader(Ledger):
             )
         return self.recorder.added_to(stored, numbers)
 
-    async def _first(self, statement: Executable) -> Sequence[Any]:
-        return (await self._handle.transact(lambda db: _store.found(db, statement)))[0]
+    async def _first(self, statement: str, *parameters: Any) -> Sequence[Any]:
+        return (await self._handle.transact(lambda db: driver.read(db, statement, *parameters)))[0]
 
-    async def _pages(self, *conditions: ColumnElement[bool]) -> AsyncIterator[LedgerRow]:
+    async def _pages(self, statement: str, *parameters: Any) -> AsyncIterator[LedgerRow]:
         last, more = -1, True
         while more:
-            statement = _store.reading(*conditions, ROWS.c.number > last, limit=_PAGE)
-            page = await self._found(statement)
+            page = await self._found(statement, *parameters, last)
             for each in page:
                 yield each.row
-            more = len(page) == _PAGE
+            more = len(page) == _store.PAGE
             last = page[-1].row.number if page else last
 
     async def check(self) -> CheckReport:
@@ -278,7 +282,7 @@ class LedgerReader(Ledger):
 
 
 async def _opened(
-    db: AsyncConnection, path: str, mark: HighWater | None, *, check: bool = True
+    db: Connection, path: str, mark: HighWater | None, *, check: bool = True
 ) -> LedgerState | None:
     """Read the ledger's state after its last commit. Without a batch, create its tables and return None.
 
@@ -286,18 +290,19 @@ async def _opened(
     """
     if check and (faults := await driver.faults(db, quick=True)):
         raise LedgerDamaged(path, faults)
-    if not await db.run_sync(lambda sync: inspect(sync).has_table(HEADER.name)):
+    ((is_ledger,),) = await driver.read(db, _IS_LEDGER)
+    if not is_ledger:
         _refuse_emptied(path, mark)
         await driver.mark(db)
         for table in TABLES:  # without indexes: they are made after the rows
-            await db.execute(CreateTable(table))
+            await driver.read(db, table)
         return None
     form = await journal.schema(db)
     if form is not None and form > SCHEMA:
         raise LedgerNewer(path, found=form, known=SCHEMA)
     ended = await _check.end(db, mark)
     if ended is None:
-        if await journal.entries(db, limit=1):
+        if await journal.entries(db, journal.LAST):
             raise LedgerDamaged(path, ["the header is missing"])
         _refuse_emptied(path, mark)
         return None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Executable, Select, and_, bindparam, insert, or_, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
+from aiosqlite import Connection
 
 from ...protocol.clocks import Timestamps
 from ...protocol.payout_status import UNFAILED, UNSUCCESSFUL
@@ -16,17 +16,54 @@ from ...protocol.records import LedgerRow
 from ...protocol.row_state import RowKnowledge, RowState, rank
 from ...protocol.totals import as_text
 from ..hash_chain import row_digest
-from .driver import ManyStatements, execute_many
-from .schema import ENDED, ENTRIES, ROWS
+from .driver import read, write
 
-_READ: Final = select(ROWS)
-_STATUS: Final = ROWS.c.service_status
-FAILED: Final = and_(
-    ENDED,
-    _STATUS.not_in(UNFAILED),
-    or_(ROWS.c.failure_code.is_not(None), _STATUS.in_(UNSUCCESSFUL)),
-)
+PAGE: Final = 500
+"""Rows of a page."""
+_ROW: Final = """
+    SELECT number, line, row_key, reference, amount, currency, method, body, body_hash, idempotency_key,
+        metadata, state, generation, revision, epoch, intents, cleared, payout_id, service_status, final,
+        failure_code, failure_message, first_intent, key_intent, last_intent, changed_in, rank, digest
+    FROM rows
+"""
+_PAGE: Final = f"number > ? ORDER BY number LIMIT {PAGE}"
+FAILED: Final = """
+    state = 'CREATED' AND final = 1 AND service_status NOT IN (SELECT value FROM json_each(?))
+    AND (failure_code IS NOT NULL OR service_status IN (SELECT value FROM json_each(?)))
+"""
 """Condition for CREATED rows whose payouts have failed: `payout_status.has_failed` in SQL."""
+FAILED_WORDS: Final = (json.dumps(sorted(UNFAILED)), json.dumps(sorted(UNSUCCESSFUL)))
+"""Its parameters."""
+
+FIRST: Final = f"{_ROW} ORDER BY number LIMIT 1"
+LAST_IN_STATE: Final = f"{_ROW} WHERE state = ? ORDER BY number DESC LIMIT 1"
+USED: Final = f"{_ROW} WHERE first_intent IS NOT NULL OR state <> 'NEW' OR generation > 0 LIMIT 1"
+BY_KEYS: Final = f"{_ROW} WHERE row_key IN (SELECT value FROM json_each(?)) ORDER BY number"
+BY_REFERENCES: Final = f"{_ROW} WHERE reference IN (SELECT value FROM json_each(?)) ORDER BY number"
+_NUMBERED: Final = f"{_ROW} WHERE number IN (SELECT value FROM json_each(?)) ORDER BY number"
+_UNCLAIMED: Final = f"{_ROW} WHERE state = 'NEW' ORDER BY number LIMIT ?"
+ALL: Final = f"{_ROW} WHERE {_PAGE}"
+IN_STATE: Final = f"{_ROW} WHERE state = ? AND {_PAGE}"
+UNCHANGED: Final = f"{_ROW} WHERE state = ? AND changed_in <= ? AND {_PAGE}"
+HAS_FAILED: Final = f"{_ROW} WHERE {FAILED} AND {_PAGE}"
+"""Statements of a page take the number after which it begins as their last parameter."""
+
+_CHANGED: Final = """
+    state = ?, generation = ?, revision = ?, epoch = ?, intents = ?, cleared = ?, payout_id = ?,
+    service_status = ?, final = ?, failure_code = ?, failure_message = ?, first_intent = ?, key_intent = ?,
+    last_intent = ?, changed_in = ?, rank = ?, digest = ?
+    WHERE number = ? AND rank = ?
+"""
+_MOVE: Final = f"UPDATE rows SET idempotency_key = ?, {_CHANGED}"
+_REPLACE: Final = f"""
+    UPDATE rows SET reference = ?, amount = ?, currency = ?, method = ?, body = ?, body_hash = ?,
+    idempotency_key = ?, metadata = ?, {_CHANGED}
+"""
+_ADD: Final = f"INSERT INTO rows VALUES ({', '.join('?' * 28)})"
+_MOMENTS: Final = """
+    SELECT number, wall, monotonic, session, server FROM entries
+    WHERE number IN (SELECT value FROM json_each(?))
+"""
 
 
 class StoredRow(NamedTuple):
@@ -54,6 +91,7 @@ def readable(what: str) -> Iterator[None]:
 
 
 _STATES: Final = {state.value: state for state in RowState}
+_FLAGS: Final = {0: False, 1: True}
 
 
 def stored(values: Sequence[Any]) -> StoredRow:
@@ -65,7 +103,8 @@ def _row_of(values: Sequence[Any]) -> LedgerRow:
     generation, revision, epoch, intents, cleared = map(int, values[12:17])
     known = RowKnowledge(_STATES[values[11]], generation, revision, epoch, intents, cleared, values[17])
     before_body, after_body = (*values[:4], Decimal(values[4]), *values[5:7]), values[8:11]
-    return LedgerRow(*(*before_body, blob(values[7]), *after_body, known, *values[18:26]))
+    status = (values[18], _FLAGS[values[19]], *values[20:26])
+    return LedgerRow(*(*before_body, blob(values[7]), *after_body, known, *status))
 
 
 def blob(value: object) -> bytes:
@@ -93,73 +132,36 @@ def _content(row: LedgerRow) -> tuple[Any, ...]:
     )
 
 
-_COLUMNS: Final = tuple(ROWS.c.keys())
-_CONTENT, _CHANGING = _COLUMNS[3:11], _COLUMNS[11:]
-_SAME: Final = ("row_number", "rank_before")
+def listed(values: Iterable[object]) -> str:
+    """Values of an `IN`, as the JSON text of its one parameter."""
+    return json.dumps(list(values))
 
 
-def _update(columns: Sequence[str]) -> ManyStatements:
-    same = (ROWS.c.number == bindparam("row_number")) & (ROWS.c.rank == bindparam("rank_before"))
-    values: dict[str, Any] = {name: bindparam(name) for name in columns}
-    return ManyStatements(update(ROWS).where(same).values(values), (*columns, *_SAME))
-
-
-_ADD: Final = ManyStatements(insert(ROWS), _COLUMNS)
-_MOVE: Final = _update(("idempotency_key", *_CHANGING))
-_REPLACE: Final = _update((*_CONTENT, *_CHANGING))
-
-
-def reading(*conditions: ColumnElement[bool], limit: int | None = None) -> Select[Any]:
-    """Make a statement for `rows` that reads rows in the order of their numbers."""
-    return _READ.where(*conditions).order_by(ROWS.c.number).limit(limit)
-
-
-async def rows(
-    db: AsyncConnection, statement: Select[Any], parameters: Mapping[str, Any] | None = None
-) -> list[StoredRow]:
-    """Run a statement of `reading`, and return its rows."""
+async def rows(db: Connection, statement: str, *parameters: Any) -> list[StoredRow]:
+    """Run a statement that reads rows, and return them."""
     with readable("some row"):
-        return [stored(values) for values in await db.execute(statement, parameters)]
+        return [stored(values) for values in await read(db, statement, *parameters)]
 
 
-# Built once: building a statement costs as much as running it.
-_UNCLAIMED: Final = (
-    reading(ROWS.c.state == RowState.NEW).limit(bindparam("most")).with_for_update(skip_locked=True)
-)
-_NUMBERED: Final = reading(ROWS.c.number.in_(bindparam("numbers", expanding=True))).with_for_update()
-
-
-async def found(db: AsyncConnection, statement: Executable) -> list[Sequence[Any]]:
-    """Run a statement that reads figures, and return all it finds."""
-    return list(await db.execute(statement))
-
-
-async def unclaimed(db: AsyncConnection, limit: int) -> list[StoredRow]:
+async def unclaimed(db: Connection, limit: int) -> list[StoredRow]:
     """Read the next NEW rows."""
-    return await rows(db, _UNCLAIMED, {"most": limit})
+    return await rows(db, _UNCLAIMED, limit)
 
 
-async def numbered(db: AsyncConnection, numbers: Iterable[int]) -> dict[int, StoredRow]:
+async def numbered(db: Connection, numbers: Iterable[int]) -> dict[int, StoredRow]:
     """Read the rows with these numbers: {number: row}."""
-    found: dict[int, StoredRow] = {}
-    for group in _groups(sorted(set(numbers))):
-        found.update({each.row.number: each for each in await rows(db, _NUMBERED, {"numbers": group})})
-    return found
+    return {each.row.number: each for each in await rows(db, _NUMBERED, listed(set(numbers)))}
 
 
-def _groups(numbers: Sequence[int], size: int = 500) -> Iterator[Sequence[int]]:
-    return (numbers[start : start + size] for start in range(0, len(numbers), size))
-
-
-async def add(db: AsyncConnection, new: Sequence[tuple[LedgerRow, bytes]]) -> None:
+async def add(db: Connection, new: Sequence[tuple[LedgerRow, bytes]]) -> None:
     """Insert rows with their digests."""
     values = [
         (row.number, row.line, row.row_key, *_content(row), *_changing(row, digest)) for row, digest in new
     ]
-    await execute_many(db, _ADD, values)
+    await write(db, _ADD, values)
 
 
-async def replace(db: AsyncConnection, changes: Sequence[tuple[StoredRow, LedgerRow]]) -> list[bytes] | None:
+async def replace(db: Connection, changes: Sequence[tuple[StoredRow, LedgerRow]]) -> list[bytes] | None:
     """Replace the first row of each pair by the second. Returns the new digests.
 
     Compare and set on the rank: None when a row is no longer the first of its pair.
@@ -173,15 +175,11 @@ async def replace(db: AsyncConnection, changes: Sequence[tuple[StoredRow, Ledger
         )
         for (before, after), digest in zip(changes, digests, strict=True)
     ]
-    found = await execute_many(db, _REPLACE if content else _MOVE, values)
+    found = await write(db, _REPLACE if content else _MOVE, values)
     return digests if found == len(changes) else None
 
 
-async def moments(db: AsyncConnection, numbers: Iterable[int]) -> dict[int, Timestamps]:
+async def moments(db: Connection, numbers: Iterable[int]) -> dict[int, Timestamps]:
     """Read the times of entries: {entry: when it was made}."""
-    columns = (ENTRIES.c.number, ENTRIES.c.wall, ENTRIES.c.monotonic, ENTRIES.c.session, ENTRIES.c.server)
-    found: dict[int, Timestamps] = {}
-    for group in _groups(sorted(set(numbers))):
-        for number, *at in await db.execute(select(*columns).where(ENTRIES.c.number.in_(group))):
-            found[number] = Timestamps(*at)
-    return found
+    found = await read(db, _MOMENTS, listed(set(numbers)))
+    return {number: Timestamps(*at) for number, *at in found}

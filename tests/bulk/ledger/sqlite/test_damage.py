@@ -127,7 +127,7 @@ async def test_a_whole_ledger_passes_its_check(path: Path) -> None:
 
 async def test_a_ledger_that_changed_under_its_run_is_found_by_a_check(path: Path) -> None:
     async with await begun(path) as ledger:
-        driver: Any = (await ledger._handle._connection.get_raw_connection()).driver_connection
+        driver = ledger._handle._connection
         await (await driver.execute("UPDATE totals SET rows = 4")).close()
         assert (await ledger.check()).findings == (
             "the end of the ledger is not what this run committed last",

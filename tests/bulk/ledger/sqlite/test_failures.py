@@ -81,7 +81,7 @@ async def test_sqlite_itself_rolls_back_what_does_not_fit(path: Path) -> None:
 
 
 async def _limit_pages(ledger: SqliteLedger) -> None:
-    driver: Any = (await ledger._handle._connection.get_raw_connection()).driver_connection
+    driver = ledger._handle._connection
     async with driver.execute("PRAGMA max_page_count=1") as cursor:
         await cursor.fetchall()
 
@@ -253,7 +253,7 @@ async def test_an_import_cut_off_in_a_statement_is_rolled_back(path: Path) -> No
 
 async def test_rows_changed_by_something_else_are_noticed(path: Path) -> None:
     async with await begun(path) as ledger:
-        driver: Any = (await ledger._handle._connection.get_raw_connection()).driver_connection
+        driver = ledger._handle._connection
         trigger = (
             "CREATE TRIGGER meddler BEFORE UPDATE ON rows WHEN old.number = 2 BEGIN SELECT RAISE(IGNORE); END"
         )
@@ -296,7 +296,7 @@ async def test_the_log_cannot_be_begun_on_a_disk_that_fails(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = await SqliteLedger.open(path, clock=Clock(), create=True)
-    really = aiosqlite.Connection.execute
+    really = aiosqlite.Connection.execute_fetchall
 
     def failing(connection: aiosqlite.Connection, sql: str, *rest: Any) -> Any:
         if "journal_mode" in sql:
@@ -305,7 +305,7 @@ async def test_the_log_cannot_be_begun_on_a_disk_that_fails(
             raise error
         return really(connection, sql, *rest)
 
-    monkeypatch.setattr(aiosqlite.Connection, "execute", failing)
+    monkeypatch.setattr(aiosqlite.Connection, "execute_fetchall", failing)
     with pytest.raises(LedgerBroken):
         await imported(ledger, new_rows(1))
     await ledger.close()

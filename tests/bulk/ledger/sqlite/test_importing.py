@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sqlalchemy.ext.asyncio import AsyncConnection
+from aiosqlite import Connection
 
 from payments_async.bulk.ledger.sqlite import importing
 from tests.support.ledgers import begun, tampering
@@ -17,11 +17,11 @@ async def test_indexes_are_sorted_in_little_memory_and_the_cache_is_as_large_as_
     """SQLite sorts in as much memory as the cache has, beside it: together they would be twice as much."""
     index, during = importing._index, list[int]()
 
-    async def watched(db: AsyncConnection, path: str) -> None:
+    async def watched(db: Connection, path: str) -> None:
         during.append(await _cache(db))
         await index(db, path)
 
-    async def look(db: AsyncConnection) -> None:
+    async def look(db: Connection) -> None:
         during.append(await _cache(db))
 
     monkeypatch.setattr(importing, "_index", watched)
@@ -31,8 +31,9 @@ async def test_indexes_are_sorted_in_little_memory_and_the_cache_is_as_large_as_
     assert (-sorting, -after) == (4096, 16384)
 
 
-async def _cache(db: AsyncConnection) -> int:
-    return int((await db.exec_driver_sql("PRAGMA cache_size")).scalar_one())
+async def _cache(db: Connection) -> int:
+    ((size,),) = await db.execute_fetchall("PRAGMA cache_size")
+    return int(size)
 
 
 async def test_amounts_and_keys_stay_text_in_the_file(path: Path) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import attrs
 import pytest
-from sqlalchemy.ext.asyncio import AsyncConnection
+from aiosqlite import Connection
 
 from payments_async.bulk.errors import BulkError
 from payments_async.bulk.ledger.sqlite import connection, file
@@ -268,9 +268,9 @@ def test_no_remedy_for_a_database_puts_an_old_copy_back() -> None:
     assert "newest whole copy" in LedgerDamaged("postgresql", ["a page"]).remedy
 
 
-def test_the_package_is_imported_without_sqlalchemy() -> None:
+def test_the_package_is_imported_without_aiosqlite() -> None:
     modules = "payments_async, payments_async.bulk, payments_async.bulk.ledger_errors"
-    assert _run(f"import sys, {modules}; print('sqlalchemy' in sys.modules)").stdout == "False\n"
+    assert _run(f"import sys, {modules}; print('aiosqlite' in sys.modules)").stdout == "False\n"
 
 
 def _run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -288,14 +288,14 @@ async def test_the_tables_of_a_schema_number_never_change(path: Path) -> None:
     assert (SCHEMA, digest) == (1, TABLES_OF_SCHEMA_1), "ledgers that exist would be called damaged"
 
 
-@pytest.mark.parametrize("moment", ["start", "close"])
+@pytest.mark.parametrize("moment", ["_connect", "close"])
 def test_a_caller_cancelled_while_the_file_opens_or_closes_leaves_no_thread(
     path: Path, moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asyncio.run(_begun(path))
-    really = getattr(AsyncConnection, moment)
+    really = getattr(Connection, moment)
 
-    async def cancelled(self: AsyncConnection, *rest: Any, **more: Any) -> Any:
+    async def cancelled(self: Connection, *rest: Any, **more: Any) -> Any:
         asyncio.get_running_loop().call_soon(caller.cancel)
         return await really(self, *rest, **more)
 
@@ -305,7 +305,7 @@ def test_a_caller_cancelled_while_the_file_opens_or_closes_leaves_no_thread(
         await _opened(path)
 
     caller: asyncio.Task[None]
-    monkeypatch.setattr(AsyncConnection, moment, cancelled)
+    monkeypatch.setattr(Connection, moment, cancelled)
     threads = {*threading.enumerate()}
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(opened())
