@@ -21,7 +21,8 @@ ROUTES = [
     (method.upper(), re.compile("/v1" + re.sub(r"\{\w+\}", "[^/]+", path)), operation)
     for method, path, operation in operations()
 ]
-HEADERS = {"Content-Type"}
+HEADERS = {"Content-Type", "Date"}
+"""Headers of any answer over HTTP, which the document does not name."""
 FORMS = (
     "form.amount",
     "form.method",
