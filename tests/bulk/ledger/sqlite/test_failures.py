@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import sqlite3
 from collections.abc import Awaitable, Callable
@@ -309,6 +310,61 @@ async def test_the_log_cannot_be_begun_on_a_disk_that_fails(
     with pytest.raises(LedgerBroken):
         await imported(ledger, new_rows(1))
     await ledger.close()
+
+
+async def test_a_roll_back_that_fails_makes_the_ledger_unusable(
+    path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def failing(_: aiosqlite.Connection) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    async with await begun(path) as ledger:
+        disk.faults = [(sqlite3.SQLITE_FULL, "before")]
+        with monkeypatch.context() as broken:
+            broken.setattr(aiosqlite.Connection, "rollback", failing)
+            with pytest.raises(LedgerBroken):
+                await ledger.claim(2)
+        with pytest.raises(LedgerBroken):
+            await ledger.first()
+    async with await SqliteLedger.open(path, clock=Clock()) as ledger:
+        assert counts(ledger) == {"NEW": 5}
+
+
+async def test_a_caller_cancelled_at_any_await_leaves_no_transaction_open(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All rows are cancelled, or none, and the next to open the ledger finds it whole."""
+    await (await begun(path)).close()
+    whole, calls, ends = path.read_bytes(), itertools.count(1), [False]
+    while not ends[-1]:
+        path.write_bytes(whole)
+        Path(f"{path}.lock").unlink()
+        async with await SqliteLedger.open(path, clock=Clock()) as ledger:
+            with monkeypatch.context() as patched:
+                ends.append(await _edited(ledger, next(calls), patched))
+            assert not ledger._handle._connection.in_transaction
+        async with await SqliteLedger.open(path, clock=Clock()) as ledger:
+            assert counts(ledger) in ({"NEW": 5}, {"CANCELLED": 5})
+            assert (await ledger.check()).findings == ()
+    assert len(ends) > 5
+
+
+async def _edited(ledger: SqliteLedger, call: int, patched: pytest.MonkeyPatch) -> bool:
+    """Cancel all rows, and the caller at this call of SQLite. Returns whether it came to its end."""
+    really, calls = aiosqlite.Connection._execute, itertools.count(1)
+
+    async def counting(connection: aiosqlite.Connection, *given: Any) -> Any:
+        if next(calls) == call:
+            asyncio.get_running_loop().call_soon(editing.cancel)
+        return await really(connection, *given)
+
+    patched.setattr(aiosqlite.Connection, "_execute", counting)
+    editing = asyncio.ensure_future(ledger.edit(lambda edits: edits.cancel([1, 2, 3, 4, 5])))
+    try:
+        await editing
+    except asyncio.CancelledError:
+        return False
+    return True
 
 
 def test_a_ballast_takes_real_room_and_is_dropped_once(tmp_path: Path) -> None:
