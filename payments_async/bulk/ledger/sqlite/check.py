@@ -158,7 +158,7 @@ async def _all_rows(db: Connection, found: _Findings) -> tuple[int, Sums, bytes]
 
 async def _page(db: Connection, after: int) -> list[Any]:
     with _store.readable(f"a row after number {after}"):
-        return await driver.read(db, _store.ALL, after)
+        return await driver.run(db, _store.ALL, after)
 
 
 def _readable_rows(page: Iterable[Any], found: _Findings) -> Iterator[StoredRow]:

@@ -67,14 +67,14 @@ async def connect(path: str) -> aiosqlite.Connection:
     await connection
     try:
         for setting in _SETTINGS:
-            await read(connection, setting)
+            await run(connection, setting)
     except BaseException:
         await connection.close()
         raise
     return connection
 
 
-async def read(connection: aiosqlite.Connection, statement: str, *parameters: Any) -> list[Sequence[Any]]:
+async def run(connection: aiosqlite.Connection, statement: str, *parameters: Any) -> list[Sequence[Any]]:
     """Run a statement, and return all that it finds. Raises sqlite3.Error."""
     try:
         return list(await connection.execute_fetchall(statement, parameters))
@@ -82,7 +82,7 @@ async def read(connection: aiosqlite.Connection, statement: str, *parameters: An
         raise error.with_traceback(None) from None
 
 
-async def write(connection: aiosqlite.Connection, statement: str, rows: Iterable[Sequence[Any]]) -> int:
+async def run_many(connection: aiosqlite.Connection, statement: str, rows: Iterable[Sequence[Any]]) -> int:
     """Run a statement once for each row of parameters. Returns how many table rows it changed in all."""
     return (await connection.executemany(statement, rows)).rowcount
 
@@ -90,7 +90,7 @@ async def write(connection: aiosqlite.Connection, statement: str, rows: Iterable
 @asynccontextmanager
 async def transaction(connection: aiosqlite.Connection) -> AsyncIterator[None]:
     """Context of a transaction that begins as a writer. A commit that has begun is awaited to its end."""
-    await to_its_end(read(connection, "BEGIN IMMEDIATE"), lambda _: connection.rollback())
+    await to_its_end(run(connection, "BEGIN IMMEDIATE"), lambda _: connection.rollback())
     try:
         yield
     except BaseException:
@@ -114,24 +114,24 @@ async def to_its_end(work: Coroutine[Any, Any, T], undo: Callable[[T], Awaitable
 
 async def mark(connection: aiosqlite.Connection) -> None:
     """Mark a new file as a ledger, within the transaction that makes its tables."""
-    await read(connection, f"PRAGMA application_id={APPLICATION_ID}")
+    await run(connection, f"PRAGMA application_id={APPLICATION_ID}")
 
 
 async def use_write_ahead_log(connection: aiosqlite.Connection) -> None:
     """Switch to the write-ahead log, where a commit is one write and one sync."""
-    await read(connection, "PRAGMA journal_mode=WAL")
+    await run(connection, "PRAGMA journal_mode=WAL")
 
 
 async def faults(connection: aiosqlite.Connection, *, quick: bool = False) -> list[str]:
     """Run SQLite's own check of the file. Returns what is wrong; `quick` does not check indexes."""
     check = "quick_check" if quick else "integrity_check"
-    found = await read(connection, f"PRAGMA {check}({_MOST_FAULTS})")
+    found = await run(connection, f"PRAGMA {check}({_MOST_FAULTS})")
     return [str(text) for (text,) in found if text != "ok"]
 
 
 @asynccontextmanager
 async def sorting(connection: aiosqlite.Connection) -> AsyncIterator[None]:
     """Context for making indexes: SQLite then sorts in as much memory again as the cache has."""
-    await read(connection, f"PRAGMA cache_size=-{_SORTING_CACHE}")
+    await run(connection, f"PRAGMA cache_size=-{_SORTING_CACHE}")
     yield
-    await read(connection, f"PRAGMA cache_size=-{_CACHE}")
+    await run(connection, f"PRAGMA cache_size=-{_CACHE}")

@@ -86,7 +86,7 @@ async def load(
 async def _index(db: Connection, path: str) -> None:
     try:
         for index in INDEXES:
-            await driver.read(db, index)
+            await driver.run(db, index)
     except sqlite3.IntegrityError:
         pass
     else:
@@ -100,10 +100,8 @@ async def _index(db: Connection, path: str) -> None:
 
 async def _shared(db: Connection, name: str) -> tuple[list[Duplicate], int]:
     """Find values that rows share. Returns the first, each with its first two rows, and their number."""
-    ((total,),) = await driver.read(db, _COUNT_SHARED.format(name=name))
+    ((total,),) = await driver.run(db, _COUNT_SHARED.format(name=name))
     return [
         Duplicate(name, str(value), (first, number), (first_line, line))
-        for value, number, line, first, first_line, _ in await driver.read(
-            db, _FIRST_SHARED.format(name=name)
-        )
+        for value, number, line, first, first_line, _ in await driver.run(db, _FIRST_SHARED.format(name=name))
     ], total

@@ -18,7 +18,7 @@ from ...protocol.totals import as_text
 from .. import hash_chain
 from ..hash_chain import ChainEntry
 from . import rows as _store
-from .driver import read, write
+from .driver import run, run_many
 from .rows import StoredRow, UnreadableRow, blob, readable
 
 _BINDING: Final = ("batch_id", "environment", "base_url", "key_fingerprint", "input_hash", "input_stat")
@@ -49,7 +49,7 @@ AFTER: Final = f"{_ENTRY} WHERE number > ? ORDER BY number LIMIT 64"
 async def totals(db: Connection) -> StateTotals:
     """Read the stored totals. Raises UnreadableRow."""
     with readable("a total"):
-        found = await read(db, _TOTALS)
+        found = await run(db, _TOTALS)
         return {(RowState(state), code): (rows, Decimal(amount)) for state, code, rows, amount in found}
 
 
@@ -59,7 +59,7 @@ async def set_totals(db: Connection, changed: StateTotals, kept: StateTotals) ->
     moved = [(rows, as_text(sum_), *place) for place, (rows, sum_) in changed.items() if place in kept]
     for statement, values in ((_ADD_TOTAL, added), (_SET_TOTAL, moved)):
         if values:
-            await write(db, statement, values)
+            await run_many(db, statement, values)
 
 
 def facts(header: Header) -> str:
@@ -80,12 +80,12 @@ async def set_header(db: Connection, header: Header, entry: ChainEntry, *, fresh
         *(header.created_at, header.client_version, header.rows, json.dumps(_amounts(header.totals))),
         *(entry.number, entry.number, entry.hash),
     )
-    await write(db, _ADD_HEADER if fresh else _SET_HEADER, [values])
+    await run_many(db, _ADD_HEADER if fresh else _SET_HEADER, [values])
 
 
 async def header(db: Connection) -> tuple[Header, int, tuple[int, bytes]] | None:
     """Read the header, the entry that carries its facts, and the chain's head; None before the import."""
-    found = await read(db, _HEADER)
+    found = await run(db, _HEADER)
     if not found:
         return None
     with readable("the header"):
@@ -98,14 +98,14 @@ async def header(db: Connection) -> tuple[Header, int, tuple[int, bytes]] | None
 
 async def schema(db: Connection) -> int | None:
     """Read the ledger's schema version; None before the import."""
-    found = await read(db, "SELECT schema FROM header")
+    found = await run(db, "SELECT schema FROM header")
     return found[0][0] if found else None
 
 
 async def entries(db: Connection, statement: str, *parameters: int) -> list[ChainEntry]:
     """Read entries of the chain: `LAST`, `BETWEEN` two numbers, or a page `AFTER` one."""
     with readable("the chain"):
-        return [_entry_of(values) for values in await read(db, statement, *parameters)]
+        return [_entry_of(values) for values in await run(db, statement, *parameters)]
 
 
 def _entry_of(values: Sequence[Any]) -> ChainEntry:
@@ -119,8 +119,8 @@ async def append(db: Connection, entry: ChainEntry) -> None:
     at, ended = entry.at, (entry.number, entry.hash)
     moment = (at.wall, at.monotonic, at.session, at.server)
     values = (entry.number, *moment, entry.kind, entry.rows_digest, entry.hash, entry.changes)
-    await write(db, _APPEND, [values])
-    await write(db, _SET_HEAD, [ended])
+    await run_many(db, _APPEND, [values])
+    await run_many(db, _SET_HEAD, [ended])
 
 
 @attrs.frozen

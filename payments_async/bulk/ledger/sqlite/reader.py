@@ -224,7 +224,7 @@ class LedgerReader(Ledger):
 
     async def ends(self) -> Ends:
         """Count the final statuses of CREATED rows' payouts, as far as the ledger knows."""
-        finals = await self._handle.transact(lambda db: driver.read(db, _ENDS))
+        finals = await self._handle.transact(lambda db: driver.run(db, _ENDS))
         failed, *_ = await self._first(_COUNT_FAILED, *_store.FAILED_WORDS)
         return Ends({str(status): rows for status, rows in finals}, failed)
 
@@ -257,7 +257,7 @@ class LedgerReader(Ledger):
         return self.recorder.added_to(stored, numbers)
 
     async def _first(self, statement: str, *parameters: Any) -> Sequence[Any]:
-        return (await self._handle.transact(lambda db: driver.read(db, statement, *parameters)))[0]
+        return (await self._handle.transact(lambda db: driver.run(db, statement, *parameters)))[0]
 
     async def _pages(self, statement: str, *parameters: Any) -> AsyncIterator[LedgerRow]:
         last, more = -1, True
@@ -290,12 +290,12 @@ async def _opened(
     """
     if check and (faults := await driver.faults(db, quick=True)):
         raise LedgerDamaged(path, faults)
-    ((is_ledger,),) = await driver.read(db, _IS_LEDGER)
+    ((is_ledger,),) = await driver.run(db, _IS_LEDGER)
     if not is_ledger:
         _refuse_emptied(path, mark)
         await driver.mark(db)
         for table in TABLES:  # without indexes: they are made after the rows
-            await driver.read(db, table)
+            await driver.run(db, table)
         return None
     form = await journal.schema(db)
     if form is not None and form > SCHEMA:

@@ -16,7 +16,7 @@ from ...protocol.records import LedgerRow
 from ...protocol.row_state import RowKnowledge, RowState, rank
 from ...protocol.totals import as_text
 from ..hash_chain import row_digest
-from .driver import read, write
+from .driver import run, run_many
 
 PAGE: Final = 500
 """Rows of a page."""
@@ -140,7 +140,7 @@ def listed(values: Iterable[object]) -> str:
 async def rows(db: Connection, statement: str, *parameters: Any) -> list[StoredRow]:
     """Run a statement that reads rows, and return them."""
     with readable("some row"):
-        return [stored(values) for values in await read(db, statement, *parameters)]
+        return [stored(values) for values in await run(db, statement, *parameters)]
 
 
 async def unclaimed(db: Connection, limit: int) -> list[StoredRow]:
@@ -158,7 +158,7 @@ async def add(db: Connection, new: Sequence[tuple[LedgerRow, bytes]]) -> None:
     values = [
         (row.number, row.line, row.row_key, *_content(row), *_changing(row, digest)) for row, digest in new
     ]
-    await write(db, _ADD, values)
+    await run_many(db, _ADD, values)
 
 
 async def replace(db: Connection, changes: Sequence[tuple[StoredRow, LedgerRow]]) -> list[bytes] | None:
@@ -175,11 +175,11 @@ async def replace(db: Connection, changes: Sequence[tuple[StoredRow, LedgerRow]]
         )
         for (before, after), digest in zip(changes, digests, strict=True)
     ]
-    found = await write(db, _REPLACE if content else _MOVE, values)
+    found = await run_many(db, _REPLACE if content else _MOVE, values)
     return digests if found == len(changes) else None
 
 
 async def moments(db: Connection, numbers: Iterable[int]) -> dict[int, Timestamps]:
     """Read the times of entries: {entry: when it was made}."""
-    found = await read(db, _MOMENTS, listed(set(numbers)))
+    found = await run(db, _MOMENTS, listed(set(numbers)))
     return {number: Timestamps(*at) for number, *at in found}

@@ -18,7 +18,7 @@ from ...protocol.run_figures import (
     SeriesBucket,
     unreadable_figures,
 )
-from .driver import read, write
+from .driver import run, run_many
 from .rows import UnreadableRow, listed, readable
 from .schema import FIGURES
 
@@ -55,7 +55,7 @@ async def save(db: Connection, figures: RunFigures) -> None:
     """Add the figures of a part of a run."""
     if not await _are_there(db):
         for table in FIGURES:
-            await read(db, table)
+            await run(db, table)
     after = figures.attempts_after(await attempts(db, figures.attempts))
     texts = [(number, each.text) for number, each in after.items()]
     for statement, rows in (
@@ -64,27 +64,27 @@ async def save(db: Connection, figures: RunFigures) -> None:
         (_SET_ATTEMPTS, texts),
     ):
         if rows:
-            await write(db, statement, rows)
+            await run_many(db, statement, rows)
     await _shorten(db)
 
 
 async def _are_there(db: Connection) -> bool:
     """True if the tables were made, with the first figures."""
-    ((tables,),) = await read(db, _TABLES)
+    ((tables,),) = await run(db, _TABLES)
     return bool(tables == len(FIGURES))
 
 
 async def _shorten(db: Connection) -> None:
     """Merge neighbouring buckets once there are too many."""
-    ((buckets,),) = await read(db, "SELECT count(*) FROM series")
+    ((buckets,),) = await run(db, "SELECT count(*) FROM series")
     if buckets > MOST_BUCKETS:
         merged = RunSeries.of(await _buckets(db), AnswerTimes(), most=int(MOST_BUCKETS * SHORTENED))
-        await read(db, "DELETE FROM series")
-        await write(db, _INSERT_BUCKETS, _values(merged.buckets))
+        await run(db, "DELETE FROM series")
+        await run_many(db, _INSERT_BUCKETS, _values(merged.buckets))
 
 
 async def _buckets(db: Connection) -> list[SeriesBucket]:
-    return [SeriesBucket.read(values) for values in await read(db, _READ_BUCKETS)]
+    return [SeriesBucket.read(values) for values in await run(db, _READ_BUCKETS)]
 
 
 def _values(buckets: Iterable[SeriesBucket]) -> list[tuple[Any, ...]]:
@@ -96,7 +96,7 @@ async def series(db: Connection) -> RunSeries:
     if not await _are_there(db):
         return RunSeries()
     with readable("the figures of a run"):
-        found = await read(db, "SELECT class, answers FROM answer_times")
+        found = await run(db, "SELECT class, answers FROM answer_times")
         times = AnswerTimes.of_classes(dict(map(tuple, found)))
         return RunSeries.of(await _buckets(db), times)
 
@@ -111,7 +111,7 @@ async def unreadable(db: Connection) -> tuple[str, ...]:
         has_series = False
     try:
         last = -1
-        while await _are_there(db) and (page := await read(db, _PAGE, last)):
+        while await _are_there(db) and (page := await run(db, _PAGE, last)):
             damaged += [number for number, text in page if not RowAttempts.of_text(text).made]
             last = page[-1][0]
     except sqlite3.Error:
@@ -123,5 +123,5 @@ async def attempts(db: Connection, numbers: Collection[int]) -> Mapping[int, Row
     """Read the attempts of rows, at most a thousand."""
     if not (numbers and await _are_there(db)):
         return {}
-    found = await read(db, _OF_ROWS, listed(numbers))
+    found = await run(db, _OF_ROWS, listed(numbers))
     return {number: RowAttempts.of_text(text) for number, text in found}
