@@ -114,8 +114,5 @@ def _own_origins(origin: str) -> set[str]:
 
 
 def under(root: str, html: str) -> str:
-    """A page whose own addresses begin with `root`: all those that follow a quotation mark.
-
-    Text in a page has none, since the templates escape it.
-    """
-    return html.replace('"/', f'"{root}/') if root else html
+    """A page whose own addresses begin with `root`: all values of attributes that begin with a slash."""
+    return html.replace('="/', f'="{root}/') if root else html

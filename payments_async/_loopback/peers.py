@@ -34,6 +34,8 @@ _ANSWER: Final = struct.Struct("=BBBB4s16s16s12s12xII")
 _LISTENING: Final = 10  # TCP_LISTEN: a listener on the port of a peer that has gone
 _TABLES: Final = ("/proc/net/tcp", "/proc/net/tcp6")
 _OVERFLOW: Final = "/proc/sys/kernel/overflowuid"
+_USERS: Final = "/proc/self/uid_map"
+_ALL_USERS: Final = ["0", "0", "4294967295"]
 _UID, _INODE = 7, 9
 """Columns of the tables."""
 
@@ -58,13 +60,18 @@ def uid_of(line: socket.socket) -> int | None:
         here, peer = own.getsockname(), own.getpeername()
         owner = diagnosed(peer, here) or listed(peer, here)
         own.getpeername()  # OSError: it ended meanwhile, and its port may be another user's by now
-        if owner is not None and owner.inode and owner.uid != _overflow_uid():
+        if owner is not None and owner.inode and (owner.uid != _overflow_uid() or _knows_all_users()):
             return owner.uid
     return None
 
 
 def can_tell() -> bool:
-    """True if this machine says which user a connection is from: it is asked about one of our own."""
+    """True if this machine says which user a connection is from: it is asked about one of our own.
+
+    False in a namespace that does not know all users of the machine: one from outside is unknown there.
+    """
+    if not _knows_all_users():
+        return False
     with (
         socket.create_server((HOST, 0)) as listener,
         socket.create_connection(listener.getsockname()) as _,
@@ -128,6 +135,14 @@ def find_in(lines: Iterable[str], local: Address, remote: Address) -> SocketOwne
 def _in_hex(address: str) -> str:
     """An IPv4 address as the tables write it; in tcp6 it is the end of a longer one."""
     return f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}"
+
+
+def _knows_all_users() -> bool:
+    """True if each user of the machine has a uid of its own here: `nobody` may have the overflow uid."""
+    try:
+        return Path(_USERS).read_text(encoding="ascii").split() == _ALL_USERS
+    except OSError:
+        return False
 
 
 def _overflow_uid() -> int:

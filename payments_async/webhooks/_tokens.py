@@ -37,7 +37,7 @@ DAY: Final = 86_400
 _PURPOSE: Final = b"payments-sdk webhook url\0"
 """Part of the HMAC's input, so that no other use of the same secret can make a token."""
 _HEAD: Final = struct.Struct(">BBII")
-_VERSION: Final = 1
+_VERSION: Final = 2
 _MAC: Final = 32
 _KINDS: Final[Sequence[Kind]] = ("payout", "payment", "checkout")
 _ALPHABET: Final = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)

@@ -141,9 +141,22 @@ def test_a_connection_that_was_reset_is_unknown_since_its_port_may_be_another_s(
     assert peers.uid_of(line) is None
 
 
-def test_a_user_of_another_namespace_is_unknown(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_of_another_namespace_is_unknown(
+    ends: Ends, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Where all users of the machine are known, `nobody` is one of them."""
+    users = tmp_path / "uid_map"
+    monkeypatch.setattr(peers, "_USERS", str(users))
+    users.write_text("         0          0 4294967295\n")
+    assert peers.can_tell()
     monkeypatch.setattr(peers, "diagnosed", lambda *_: SocketOwner(65_534, 7))
-    assert peers.uid_of(ends[1]) is None
+    assert peers.uid_of(ends[1]) == 65_534
+    for text in ("0 1000 1\n", "0 1000 1\n1 100000 65536\n"):
+        users.write_text(text)
+        assert peers.uid_of(ends[1]) is None
+        assert not peers.can_tell()
+    users.unlink()
+    assert not peers.can_tell()
     monkeypatch.setattr(peers, "_OVERFLOW", str(Path(__file__) / "nowhere"))  # then it is the usual one
     assert peers.uid_of(ends[1]) is None
 

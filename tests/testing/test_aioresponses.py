@@ -6,12 +6,13 @@ import importlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from payments_async.testing import adapt_aioresponses
-from payments_async.testing._aioresponses import AdaptingFinder
+from payments_async.testing._aioresponses import AdaptingFinder, _adapt
 
 OWN = ("-p", "payments_async.testing._plugin", "-p", "no:cacheprovider", "-W", "error")
 PLAIN = Path(__file__).parents[1] / "standins" / "plain_aioresponses.py"
@@ -52,6 +53,12 @@ def test_the_option_turns_it_off(run: Callable[..., pytest.RunResult]) -> None:
 def test_the_hook_is_there_for_one_run_alone(run: Callable[..., pytest.RunResult]) -> None:
     run()
     assert not any(isinstance(finder, AdaptingFinder) for finder in sys.meta_path)
+
+
+def test_an_aioresponses_with_other_inner_parts_is_left_as_it_is() -> None:
+    core = SimpleNamespace(ClientResponse=object)
+    _adapt(core)
+    assert core.ClientResponse is object
 
 
 def test_an_aioresponses_that_can_answer_is_left_as_it_is() -> None:

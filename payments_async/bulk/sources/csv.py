@@ -73,11 +73,20 @@ class CsvSource(FileSource):
     def _row(self, maker: RowMaker, line: int, cells: list[str]) -> Sequence[SourceItem]:
         columns = self.columns
         if len(cells) != len(columns):
-            problem = f"has {len(cells)} cells, the header names {len(columns)} columns"
+            problem = f"has {len(cells)} cells, the header names {len(columns)} columns{self._comma(cells)}"
             certain = {columns[0]: cells[0]} if cells[0] else {}  # any other may have moved
             return maker.broken(problem, cells, line=line, cells=certain)
         given = {name: cell for name, cell in zip(columns, cells, strict=True) if cell}
         return maker.row(given, cells, line=line, faults=_spreadsheet_faults(given))
+
+    def _comma(self, cells: list[str]) -> str:
+        """A hint, if an amount with a decimal comma is what makes two cells of one."""
+        at = self.columns.index(AMOUNT) if AMOUNT in self.columns else len(cells)
+        parts = cells[at : at + 2]
+        is_comma = self._delimiter == "," and len(cells) == len(self.columns) + 1 and len(parts) == 2
+        if not is_comma or not all(part.isascii() and part.isdigit() for part in parts) or len(parts[1]) > 2:
+            return ""
+        return f"; a decimal comma? write {'.'.join(parts)}"
 
     def _check_header(self, line: int) -> None:
         faults = [RowFault(line, None, column, reason) for column, reason in header_faults(self.columns)]

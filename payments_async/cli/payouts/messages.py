@@ -128,7 +128,7 @@ def _failed(rows: int, ledger: LedgerAddress) -> str:
     again = ledger.command("retry-failed")
     which = f"`{ledger.command('export', 'failed.csv')} --state failed` lists them"
     failed = f"{counted(rows, 'payout')} failed for good: {which}"
-    return f"{failed}, `{again}` makes their rows new, and the next run pays them."
+    return f"{failed}, `{again}` makes their rows new again: the next run pays them under a new reference."
 
 
 def _open(figures: BatchFigures, ledger: LedgerAddress) -> str:

@@ -125,16 +125,17 @@ def paid_again(evidence: AdvisorEvidence) -> Iterator[Finding]:
 
 def _unnamed(evidence: AdvisorEvidence, alike: Sequence[ObservedRequest]) -> list[ObservedRequest]:
     """The equal payouts that no references tell apart; one that failed moved no money before the next."""
-    same: dict[ObservedRequest, None] = {}
-    firsts: list[tuple[ObservedRequest, str | None]] = []
-    for later in alike:
-        name = later.reference
-        for first, first_name in firsts:
-            if is_unnamed(first_name, name, answered=not first.in_doubt):
-                same |= {first: None, later: None}
-        if is_unnamed(name, None, answered=not later.in_doubt) and not later.shown & evidence.failed:
-            firsts.append((later, name))
-    return sorted(same, key=alike.index)
+    same: set[int] = set()
+    before: dict[tuple[bool, bool], list[int]] = {}
+    """{(has a reference, was answered): places of the payouts like that which moved money}."""
+    for place, later in enumerate(alike):
+        for (is_named, answered), firsts in before.items():
+            if firsts and is_unnamed("named" if is_named else None, later.reference, answered=answered):
+                same |= {place, *firsts}
+                del firsts[1:]  # they are found, and one of them is enough for the next
+        if not later.shown & evidence.failed:
+            before.setdefault((later.reference is not None, not later.in_doubt), []).append(place)
+    return [alike[place] for place in sorted(same)]
 
 
 def one_key_for_two_bodies(evidence: AdvisorEvidence) -> Iterator[Finding]:

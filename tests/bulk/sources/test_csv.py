@@ -155,6 +155,21 @@ def test_rows_of_another_width_than_the_header_are_faults(tmp_path: Path) -> Non
     assert faults[0].original == ("50", "XOF")
 
 
+@pytest.mark.parametrize(
+    ("cells", "hint"),
+    [
+        ("10,50,XOF,mtn_bj,June,+22990000000,BJ", "; a decimal comma? write 10.50"),
+        ("10,500,XOF,mtn_bj,June,+22990000000,BJ", ""),
+        ("10,XOF,mtn_bj,June,+22990000000,BJ,", ""),
+        ("10,50,XOF,mtn_bj,June,+22990000000,BJ,", ""),
+    ],
+)
+def test_a_comma_that_makes_two_cells_of_an_amount_is_told(tmp_path: Path, cells: str, hint: str) -> None:
+    _, faults = read(bytes_file(tmp_path, HEADER + cells.encode() + b"\n"))
+    ((_, _, reason),) = reported(faults)
+    assert reason.endswith(f"the header names 6 columns{hint}")
+
+
 def test_no_reason_shows_account_data(tmp_path: Path) -> None:
     secret = "BJ-0099887766"
     bad = {
