@@ -156,6 +156,7 @@ def failing_batch(sandbox: Sandbox, folder: Path) -> None:
     path = payouts_file(folder, 3)
     sandbox.on("payouts.create", amount="1.07").outcome("fail:RECIPIENT_ERROR immediate")
     sandbox.on("payouts.create", amount="2.07").respond("http:422", times=None)
+    sandbox.on("payouts.create").outcome("complete immediate")  # however long the commands take
     (folder / "bad.csv").write_text(path.read_text().replace("XOF", "francs").replace("3.07", "3,07"))
 
 
