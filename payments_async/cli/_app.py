@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import sys
 from collections.abc import Callable, Sequence
@@ -31,12 +30,9 @@ _EXEC_OPTIONS: Final = frozenset(f"--{name.replace('_', '-')}" for name in attrs
 """Each takes a value."""
 _EXEC_FLAGS: Final = frozenset({"--fail-on-advice"})
 
-_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
-
 EXIT_CODES = (
-    "Exit codes: 0 done, 1 a check failed or the service refused, 2 correct the command, file or key, "
-    "3 outcome unknown, 75 stopped and resumable, 130 interrupted by Ctrl-C, "
-    "141 the reader of the output left."
+    "Exit codes: 0 done, 1 refused, 2 usage, 3 outcome unknown, 75 stopped and resumable, "
+    "130 interrupted by Ctrl-C, 141 the reader of the output left."
 )
 
 
@@ -86,8 +82,6 @@ def run(argv: Sequence[str]) -> int:
         return Exit.READER_LEFT
     except OSError as failure:
         _write_what_can_be_written()
-        if failure.errno in _FULL and failure.filename is None:
-            return _print_error(f"the output cannot be written: {failure.strerror}", Exit.RESUMABLE)
         return _print_error(failure.strerror or str(failure), Exit.REFUSED)
     except KeyboardInterrupt:
         return _print_error("stopped", Exit.INTERRUPTED)

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import pytest
 
@@ -36,17 +36,6 @@ def left(monkeypatch: pytest.MonkeyPatch, *streams: str) -> Iterator[None]:
         yield
     for file in opened:
         file.close()  # fails when something is left to write
-
-
-def test_an_output_that_is_full_is_told_and_the_batch_can_be_resumed(
-    here: Here, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    capsys.readouterr()
-    with monkeypatch.context() as patched, suppress(OSError), open("/dev/full", "w") as full:
-        patched.setattr(sys, "stdout", full)
-        assert main(["payouts", "run", "june.csv", "--json"]) == Exit.RESUMABLE
-    message = "payments: the output cannot be written: No space left on device\n"
-    assert capsys.readouterr().err.endswith(message)
 
 
 LOOKING = [

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import cache
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
@@ -14,7 +13,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ..._loopback.peers import can_tell
 from ...bulk.ledger_errors import LedgerLocked
 from ...bulk.protocol.attempts import RowAttempts
 from ...models._masking import clean
@@ -24,7 +22,6 @@ from .._text import took_text
 from .ledger_address import LedgerAddress
 from .session import CommandContext, open_batch
 
-_can_tell = cache(can_tell)
 _STATES: Final = {
     "NEW": "not started",
     "IN_FLIGHT": "under way",
@@ -127,11 +124,8 @@ def _time(seconds: float) -> str:
 
 
 def inspector_page(facts: Mapping[str, Any]) -> str | None:
-    """The address of the payout's page in the inspector, if it was made by a sandbox of this machine.
-
-    None where the machine does not say who asks: the address needs a secret there that only the sandbox has.
-    """
+    """The address of the payout's page in the inspector, if it was made by a sandbox of this machine."""
     parts = urlsplit(str(facts["base_url"]))
-    if parts.hostname not in _HERE or not facts["payout_id"] or not _can_tell():
+    if parts.hostname not in _HERE or not facts["payout_id"]:
         return None
     return f"{parts.scheme}://{parts.netloc}/_sandbox/payouts/{quote(str(facts['payout_id']), safe='')}"

@@ -68,7 +68,7 @@ async def test_a_row_that_cannot_be_taken_apart_has_the_key_in_its_first_cell(
         await batch.load(path, batch_id="june", skip_invalid=True)
     assert reported(caught.value.faults) == [
         (4, "row_key", UNIQUE.format(2)),
-        (4, None, "has 7 cells, the header names 6 columns"),
+        (4, None, "has 7 cells, the header names 6 columns; a decimal comma? write 50.10"),
     ]
     assert (caught.value.total, caught.value.rows) == (2, 1)
 
