@@ -13,7 +13,7 @@
     ├─ APIStatusError              the service answered and refused
     │  ├─ BadRequestError 400   AuthenticationError 401   PermissionDeniedError 403   NotFoundError 404
     │  ├─ ConflictError 409
-    │  │  ├─ DuplicateReference    another payout has this reference: client.payouts.find(reference)
+    │  │  ├─ DuplicateReference    a payout has this reference: client.resolve(error)
     │  │  └─ IdempotencyConflict   the key was used with another body
     │  ├─ UnprocessableError 422   .errors {field: [texts]}
     │  ├─ RateLimitedError 429     .retry_after .limit .remaining

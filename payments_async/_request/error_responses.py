@@ -89,7 +89,7 @@ def is_mistaken(retry_after: float | None) -> bool:
 def _hint(call: Call, cls: type[APIStatusError], status: int, facts: Mapping[str, Any]) -> str | None:
     """The advice at the end of the message."""
     if cls is DuplicateReference:
-        return "a payout has this reference: client.payouts.find(reference) shows it"
+        return "a payout has this reference: client.resolve(error) returns it if it is the one asked for"
     if cls is RateLimitedError:
         seconds = facts["retry_after"]
         believed = seconds is not None and not is_mistaken(seconds)

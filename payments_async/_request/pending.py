@@ -31,6 +31,7 @@ from ..params import PreparedRequest
 from .history import CallHistory
 from .idempotency import difference
 from .prepare import Call
+from .service_time import UnsentKeys
 
 Run = Callable[[Call], Coroutine[Any, Any, Any]]
 Identity = tuple[str, str, str]
@@ -74,6 +75,7 @@ class PendingRequests:
     def __init__(self) -> None:
         self._requests: dict[Identity, PendingRequest] = {}
         self._doubts: OrderedDict[Identity, float] = OrderedDict()
+        self.unsent: UnsentKeys = UnsentKeys()
         self._forgotten: float | None = None
         """Time of the latest request in doubt among those no longer remembered."""
 
@@ -126,8 +128,8 @@ class PendingRequests:
         return None if at is None else now - at
 
     def forget_parents(self) -> None:
-        """Forget, in a forked child, the parent's requests."""
-        self._requests = {}
+        """Forget, in a forked child, the parent's requests: it may send them."""
+        self._requests, self.unsent = {}, UnsentKeys()
 
 
 async def join(
@@ -145,6 +147,7 @@ async def join(
         elif _is_alike(request.call, call):
             return _shared(how, value)
         request, is_own = requests.enter(call)
+    call.sent_before |= doubtful
     try:
         value = await run(call)
     except BaseException as stopped:

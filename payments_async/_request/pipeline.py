@@ -39,7 +39,7 @@ from .pending import PendingRequest, PendingRequests, join
 from .pending import of as pending_of
 from .prepare import Call, prepare
 from .retry import before_retry, close_limiters, refuse_long_wait, wait_until
-from .service_time import UnsentKeys, is_late, needs_time, refuse_outdated
+from .service_time import asks_again, needs_time, refuse_outdated
 from .settings import Settings
 
 
@@ -55,7 +55,6 @@ class Pipeline:
     used_keys: UsedKeys = attrs.field(repr=False)
     session: str = attrs.field(repr=False)
     """Identifies the process and its clock (`clocks.Timestamps`)."""
-    unsent: UnsentKeys = attrs.field(factory=UnsentKeys, init=False, repr=False)
     pending: PendingRequests = attrs.field(init=False, repr=False)
     """The requests under way on this client's clock."""
     reminder: notify.Reminder = attrs.field(init=False, repr=False)
@@ -123,6 +122,7 @@ class Pipeline:
         prepared = call.prepared
         assert prepared is not None
         call.sent_before = True
+        self.pending.unsent.take(prepared)
         if needs_time(prepared):
             history, monotonic = self._history(call), self.runtime.monotonic
             await refuse_outdated(self.run, history, age, first, history.left(monotonic))
@@ -377,7 +377,7 @@ class Pipeline:
         """Raise OutcomeUnknown for a late retry that its key may protect no longer. Returns the time."""
         prepared = history.call.prepared
         age = now - history.started if prepared is None else max(now - history.started, self.age(prepared))
-        if not is_late(history, age):
+        if not asks_again(history, age):
             return now
         try:
             left = history.left(self.runtime.monotonic)

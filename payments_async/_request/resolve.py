@@ -10,11 +10,12 @@ from __future__ import annotations
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
 from .. import _assumptions
+from .._codec import decode
 from ..errors import (
     APIStatusError,
     AuthenticationError,
@@ -29,6 +30,7 @@ from ..errors import (
     ResponseMismatch,
 )
 from ..models import Payout
+from ..models._masking import HIDDEN
 from ..models._response import is_replayed
 from ..params import PreparedRequest, operations
 from . import clocks, prepare
@@ -42,6 +44,8 @@ Unresolved = OutcomeUnknown | ResponseMismatch | DuplicateReference | PreparedRe
 Find = Callable[..., Awaitable[Payout | None]]
 """Type of `payouts.find`."""
 
+_ACCOUNT: Final = ("phone_number", "account_number", "bank_code", "address", "network", "memo_tag")
+_MASKED: Final = frozenset("*•…")
 _FINAL_WORDS = (DecodeError, ResponseMismatch, ConfigurationError)
 _ABOUT_THE_QUESTION = (AuthenticationError, PermissionDeniedError, RateLimitedError)
 """Refusals that say nothing about the write in doubt."""
@@ -52,6 +56,11 @@ def _request_of(given: Unresolved) -> PreparedRequest:
     prepared = given if isinstance(given, PreparedRequest) else getattr(given, "prepared", None)
     if isinstance(prepared, PreparedRequest):
         return prepared
+    if isinstance(given, PaymentsError) and not hasattr(given, "prepared"):
+        raise ConfigurationError(
+            f"resolve() takes no {type(given).__name__}: it takes an OutcomeUnknown or a PreparedRequest, a "
+            "write's ResponseMismatch or DuplicateReference"
+        )
     raise ConfigurationError(
         "resolve() takes an OutcomeUnknown or a PreparedRequest, a write's ResponseMismatch or "
         "DuplicateReference; an error that was pickled has lost its "
@@ -70,8 +79,8 @@ class OutcomeResolver:
         """Find the outcome: returns the record, raises the certain refusal, or OutcomeUnknown again."""
         prepared = _request_of(given)
         self._pipeline.refuse_foreign(prepared)
-        if isinstance(given, DuplicateReference):  # the payout may be older than this request
-            return await self._look_up(prepared, given, since=None)
+        if isinstance(given, DuplicateReference):
+            return await self._compared(prepared, given)
         began = self._pipeline.moment()
         age = _age(prepared, given, began)
         try:
@@ -84,6 +93,30 @@ class OutcomeResolver:
             self._pass_on(given, age, began, outcome)  # the write was in doubt before, and still is
             stopped.outcome = outcome  # type: ignore[attr-defined] # added to the exception
             raise
+
+    async def _compared(self, prepared: PreparedRequest, given: DuplicateReference) -> Payout:
+        """Find the payout that has the reference, of whatever age; nothing is sent.
+
+        Raises ResponseMismatch if it is another, the look-up's error, or what was given if no list shows it.
+        """
+        assert prepared.reference is not None
+        found = await self._find(prepared.reference)
+        if found is None:
+            raise given
+        other = mismatch(prepared, found)
+        differences = {**(other.differences if other else {}), **_other_receiver(prepared, found)}
+        if not differences:
+            return found
+        raise ResponseMismatch(
+            f"{prepared.operation}: another payout has the reference "
+            f"({', '.join(sorted(differences))} differ), and this request was not carried out: "
+            "choose another reference if it is still to be paid",
+            record=found,
+            differences=differences,
+            operation=prepared.operation,
+            idempotency_key=prepared.idempotency_key,
+            effect="none",
+        )
 
     def _pass_on(self, given: Unresolved, age: float, began: Timestamps, error: OutcomeUnknown) -> None:
         """Copy the known age of the key to a new error about the same write.
@@ -210,6 +243,17 @@ def _matching(prepared: PreparedRequest, found: Payout) -> Payout:
         other.idempotency_key, other.prepared = prepared.idempotency_key, prepared
         raise other
     return found
+
+
+def _other_receiver(prepared: PreparedRequest, found: Payout) -> dict[str, tuple[str, str]]:
+    """Compare the accounts, where the service shows them in full. No account data is in the result."""
+    asked = decode.parse(prepared.body).get("instrument") or {}
+    pairs = {name: (asked.get(name), getattr(found.instrument, name, None)) for name in _ACCOUNT}
+    return {
+        f"instrument.{name}": (HIDDEN, HIDDEN)
+        for name, (wanted, shown) in pairs.items()
+        if wanted and shown and wanted != shown and len(wanted) == len(shown) and not _MASKED & set(shown)
+    }
 
 
 def _is_the_first_answer(error: PaymentsError) -> bool:

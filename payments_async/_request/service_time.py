@@ -47,7 +47,7 @@ def needs_time(prepared: PreparedRequest) -> bool:
     return prepared.reference is None and operations.by_name(prepared.operation).creates
 
 
-def is_late(history: CallHistory, age: float) -> bool:
+def asks_again(history: CallHistory, age: float) -> bool:
     """Return whether a retry needs the service's time: long after a write that only its key protects.
 
     `age`: the key's, in seconds, by our own clocks.
@@ -77,6 +77,9 @@ async def refuse_outdated(
         headers = (await run(reading(operations.PAYOUTS_LIST, options))).response.headers
     except PaymentsError as error:
         headers, cause = getattr(error, "headers", {}), error
-    made = prepared.created_at.timestamp()
-    if (why := why_outdated(made, first, age, answer_time(headers))) is not None:
+    made, said = prepared.created_at.timestamp(), answer_time(headers)
+    why = why_outdated(made, first, age, said)
+    if why is not None and said is None and cause is not None:
+        why = "the service's time could not be read"
+    if why is not None:
         raise history.outcome_unknown(cause, why) from cause

@@ -125,7 +125,8 @@ class ResourceClient:
                 _refuse_unprepared(operation, cls, arguments)
                 fields, options = _calls.split(arguments, _calls.WRITE_OPTIONS)
             prepared = self.pipeline.prepare(operation, _request(cls, fields), options)
-            self.pipeline.unsent.add(prepared)
+            if "idempotency_key" not in options:  # one of the caller's own may have been sent before
+                self.pipeline.pending.unsent.add(prepared)
             return prepared
         except BaseException:
             for given in (arguments, fields, options):
@@ -163,7 +164,7 @@ class ResourceClient:
         """
         operation = by_name(prepared.operation)
         call = _calls.writing(prepared, options, operation=operation, priority=priority)
-        if may_send is None and self.pipeline.unsent.take(prepared):
+        if may_send is None and self.pipeline.pending.unsent.take(prepared):
             return self.pipeline.run_once(call)
         if may_send is None:
             return self.pipeline.run_again(call, self.pipeline.age(prepared))

@@ -31,7 +31,7 @@ async def test_a_run_with_faults_shows_what_came_back(service: Sandbox, place: P
     total = series.total
     assert (total.created, total.refused, total.no_answer) == (5, 1, 1)
     assert total.failed == 3
-    assert 3.0 <= total.closed < 60.0, "as the service asked, and a little more"
+    assert 3.0 <= total.closed < 4.0, "as the service asked, and a little more"
     assert total.limit == 1000.0
     assert (series.times.answers, series.times.no_answer) == (9, 1)
     texts = {name: None if row is None else str(row.attempts) for name, row in rows.items()}
@@ -53,7 +53,8 @@ async def test_a_run_with_faults_shows_what_came_back(service: Sandbox, place: P
     assert "22990112233" not in repr(refused)
     assert refused.first_sent is not None
     times = {name: (row.first_sent or 0.0, row.last_sent or 0.0) for name, row in rows.items() if row}
-    assert times["4"][1] > times["4"][0], "sent again; on PostgreSQL both times are of its commits"
+    paused = 3.0 if isinstance(place, Path) else 0.001  # PostgreSQL's are the times of its commits
+    assert times["4"][1] - times["4"][0] >= paused, "sent again after the pause"
     assert times["row-1"][1] == times["row-1"][0] > 0.0
 
 

@@ -216,7 +216,7 @@ class Campaign:
         """One creation, until its outcome is known or its caller has had enough."""
         rng, service = self._rng, self._service
         service.renew()
-        pays_out, pauses = rng.random() < 0.6, rng.random() < 0.4
+        pays_out, pauses = rng.random() < 0.6, rng.random() < 0.25
         if pauses:  # by a clock that ran ahead, a pause cannot be seen
             self._runtime.step(service.now() - (self._runtime.now() - EPOCH).total_seconds())
         else:

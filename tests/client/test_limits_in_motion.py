@@ -173,7 +173,7 @@ async def test_bulk_calls_stand_behind_interactive_ones(connect: Connect) -> Non
     played = play(connect, payout_answer(reference=None), limits=RateLimits(writes=1), api_key=key)
     names = ("first", "bulk0", "bulk1", "person")
     prepared = {
-        name: played.client.payouts.prepare(**{**PAYOUT, "reference": None}, idempotency_key=f"{name:-<8}")
+        name: played.client.payouts.prepare(**{**PAYOUT, "reference": name}, idempotency_key=f"{name:-<8}")
         for name in names
     }
     await played.client.send(prepared["first"])

@@ -28,7 +28,7 @@ async def told(error: type[Exception], call: Any) -> str:
     [
         (400, {}, "the request is malformed"),
         (428, {}, "the idempotency key was refused"),
-        (409, {}, "client.payouts.find(reference) shows it"),
+        (409, {}, "client.resolve(error) returns it if it is the one asked for"),
         (429, {"Retry-After": "7"}, "over the rate limit: wait 7 s"),
         (429, {}, "over the rate limit: wait"),
     ],

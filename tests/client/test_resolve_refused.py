@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from payments_async import ConfigurationError, DuplicateReference, OutcomeUnknown, ResponseMismatch
+from payments_async import (
+    AuthenticationError,
+    ConfigurationError,
+    DuplicateReference,
+    IdempotencyConflict,
+    PaymentsError,
+    ResponseMismatch,
+    ServerError,
+)
 from payments_async.sandbox import Sandbox
 from tests.support.motion import PAYOUT, Played, payout_answer, play, refusal, sent
 from tests.support.scripted import answer
@@ -73,15 +81,48 @@ async def test_a_taken_reference_is_compared_with_the_request(connect: Connect) 
     with pytest.raises(ResponseMismatch) as caught:
         await played.client.resolve(error)
     assert caught.value.differences == {"amount": ("10.10", "11")}
+    assert caught.value.effect == "none"
     assert sent(played) == ["POST /payouts", *["GET /payouts?per_page=100"] * 2], "it may be of any age"
 
 
-async def test_a_taken_reference_that_no_list_shows_stays_unknown(connect: Connect) -> None:
-    played = play(connect, TAKEN, page())
+@pytest.mark.parametrize(
+    ("read", "raised"),
+    [(page(), DuplicateReference), (refusal(401), AuthenticationError), (refusal(501), ServerError)],
+)
+async def test_a_taken_reference_that_is_not_found_raises_why_and_sends_nothing(
+    connect: Connect, read: Any, raised: type[PaymentsError]
+) -> None:
+    played = play(connect, TAKEN, read)
     error = await refused(played, DuplicateReference)
-    with pytest.raises(OutcomeUnknown) as caught:
+    with pytest.raises(raised) as caught:
         await played.client.resolve(error)
-    assert caught.value.__cause__ is error
+    assert caught.value.effect == "none"
+    assert [line.partition(" ")[0] for line in sent(played)] == ["POST", "GET"]
+
+
+@pytest.mark.parametrize(
+    ("shown", "differs"),
+    [("+22990112233", False), ("+22990112299", True), ("+2299011****", False), ("+229901122", False)],
+)
+async def test_a_payout_to_another_receiver_is_another(connect: Connect, shown: str, differs: bool) -> None:
+    other = {**OURS, "instrument": {"type": "phone", "phone_number": shown, "country": "BJ"}}
+    played = play(connect, TAKEN, page(other))
+    error = await refused(played, DuplicateReference)
+    if not differs:
+        assert (await played.client.resolve(error)).id == "po_1"
+        return
+    with pytest.raises(ResponseMismatch, match=r"instrument\.phone_number differ") as caught:
+        await played.client.resolve(error)
+    assert caught.value.effect == "none"
+    assert caught.value.differences == {"instrument.phone_number": ("***", "***")}
+
+
+async def test_an_error_that_holds_no_request_is_told_by_its_name(connect: Connect) -> None:
+    played = play(connect, refusal(409, message="The idempotency key was used for another request."))
+    error = await refused(played, IdempotencyConflict)
+    error.effect = "unknown"
+    with pytest.raises(ConfigurationError, match=r"resolve\(\) takes no IdempotencyConflict"):
+        await played.client.resolve(error)
 
 
 async def test_who_pays_twice_under_one_reference_gets_the_payout(connect: Connect, sandbox: Sandbox) -> None:

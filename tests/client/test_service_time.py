@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from payments_async import AsyncPayments, InvalidRequest, OutcomeUnknown, PreparedRequest
+from payments_async._request import pending as PENDING
 from payments_async._request import service_time
 from payments_async.sandbox import Sandbox
 from tests.support.jumping import EPOCH
@@ -52,9 +53,9 @@ READ_AGAIN: list[tuple[Any, str | None]] = [
     (refusal(403, at(25 * HOUR)), "in use for 25.0 hours"),
     (time_of(-61), "61 s earlier than the request's"),
     (answer(200, {"data": [], "pagination": {"has_more_pages": False}}), "does not tell its time"),
-    (refusal(403, {"Date": "yesterday"}), "does not tell its time"),
-    (lost(), "does not tell its time"),
-    (unsent(), "does not tell its time"),
+    (refusal(403, {"Date": "yesterday"}), "time could not be read"),
+    (lost(), "time could not be read"),
+    (unsent(), "time could not be read"),
 ]
 
 
@@ -134,6 +135,43 @@ async def test_a_request_that_was_just_prepared_is_sent_at_once_and_asks_the_sec
         with pytest.raises(OutcomeUnknown):
             await played.client.send(prepared, max_retries=0)
     assert methods(played) == ["POST", "GET"]
+
+
+PREPARED: dict[str, Callable[[Any, Any], Any]] = {
+    "resolved": lambda client, prepared: client.resolve(prepared),
+    "sent by a sibling": lambda client, prepared: client.with_options(timeout=9.0).send(prepared),
+}
+
+
+@pytest.mark.parametrize("how", PREPARED)
+async def test_what_another_way_has_sent_may_have_been_sent(connect: Connect, how: str) -> None:
+    script = [time_of(0)] * (how == "resolved") + [lost(), time_of(25 * HOUR)]
+    played = play(connect, *script, max_retries=0)
+    prepared = played.client.payment_intents.prepare(**INTENT)
+    with pytest.raises(OutcomeUnknown):
+        await PREPARED[how](played.client, prepared)
+    with pytest.raises(OutcomeUnknown, match=r"in use for 25\.0 hours"):
+        await played.client.send(prepared)
+    assert methods(played).count("POST") == 1
+
+
+async def test_a_key_of_the_callers_own_may_have_been_sent_by_anybody(connect: Connect) -> None:
+    played = play(connect, time_of(0), lost(), time_of(25 * HOUR), max_retries=0)
+    prepared = [
+        played.client.payment_intents.prepare(**INTENT, idempotency_key="order-seven") for _ in range(2)
+    ]
+    for each in prepared:
+        with pytest.raises(OutcomeUnknown):
+            await played.client.send(each)
+    assert methods(played) == ["GET", "POST", "GET"]
+
+
+async def test_a_forked_child_takes_nothing_for_unsent(connect: Connect) -> None:
+    played = play(connect, time_of(25 * HOUR))
+    prepared = played.client.payment_intents.prepare(**INTENT)
+    PENDING.of(played.runtime).forget_parents()
+    with pytest.raises(OutcomeUnknown, match=r"in use for 25\.0 hours"):
+        await played.client.send(prepared)
 
 
 async def test_the_deadline_of_a_send_holds_for_the_question_too(connect: Connect) -> None:

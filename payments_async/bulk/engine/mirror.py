@@ -16,7 +16,7 @@ from ...models import Payout
 from ...models._masking import clean
 from ..ledger.ledger import Ledger
 from ..protocol.generations import earlier_references, later_references, parted
-from ..protocol.payout_status import contradiction, facts_of, mirrored
+from ..protocol.payout_status import contradiction, facts_of, has_failed, mirrored
 from ..protocol.records import LedgerRow, RowOutcome, RowSet
 
 
@@ -92,9 +92,12 @@ class ListedRow:
 class Mirror:
     """Records the payouts of list pages in the ledger, in the memory of one page and one bit a row."""
 
-    def __init__(self, ledger: Ledger, settle: Settle | None = None) -> None:
-        """`settle`: also settle rows that are open. Only while no other task sends them."""
-        self._ledger, self._settle = ledger, settle
+    def __init__(self, ledger: Ledger, settle: Settle | None = None, *, keeps_arrived: bool = False) -> None:
+        """`settle`: also settle rows that are open. Only while no other task sends them.
+
+        `keeps_arrived`: record no other status of a payout that had ended and not failed.
+        """
+        self._ledger, self._settle, self._keeps_arrived = ledger, settle, keeps_arrived
         self.contradicted: RowSet = RowSet()
         """Rows of which `findings` tells, or would tell, a contradiction."""
         self.later: OtherGenerations = OtherGenerations(ledger)
@@ -114,7 +117,8 @@ class Mirror:
         for row in rows:
             payout = payouts[row.reference]
             self._note_contradiction(row, payout)
-            outcome = mirrored(row, payout)
+            is_kept = self._keeps_arrived and row.final and not has_failed(row)
+            outcome = None if is_kept else mirrored(row, payout)
             if outcome is None and self._settle is not None:
                 outcome = self._settle(row, payout, self.later.of(row))
             if outcome is not None:

@@ -50,7 +50,7 @@ class RetryReport:
     left: tuple[LeftRow, ...]
     """Rows that were requested, or believed to have failed, and are left unchanged."""
     dry_run: bool = False
-    """True if nothing was changed: the report is what would have been done."""
+    """True if no row was made new: the report is what would have been done."""
     reasons: Mapping[int, str] = attrs.field(factory=dict)
     """{number: reason for the retry} of the first hundred `rows`: key, amount, failure code."""
 
@@ -99,7 +99,8 @@ class Retrier:
     ) -> None:
         self._ledger, self._service, self._dry_run = ledger, service, dry_run
         self._wanted = None if rows is None else frozenset(rows)
-        self._mirror, self._others = Mirror(ledger), OtherGenerations(ledger)
+        # a turn that it recorded itself would not keep the next call from paying the row
+        self._mirror, self._others = Mirror(ledger, keeps_arrived=True), OtherGenerations(ledger)
         self._failed = RowSet()
         self._past: dict[int, set[str | None]] = {}
         """{row number: the references of its earlier payouts that the list shows as failed}."""

@@ -236,3 +236,20 @@ async def test_a_payout_that_two_pages_show_in_two_statuses_makes_no_clean_certi
         (finding,) = (await batch.certify()).findings
         assert finding.startswith("row 7: ")
         assert finding.endswith("had ended as completed, and the list shows reversed")
+
+
+@EITHER
+@pytest.mark.parametrize("dry_run", [True, False])
+async def test_retry_failed_pays_no_row_of_which_only_itself_has_seen_the_turn(
+    service: Sandbox, place: Place, dry_run: bool
+) -> None:
+    """A payout that had arrived and is shown as failed is for `reconcile` to record first."""
+    async with over_socket(service) as client, open_at(place, client) as batch:
+        await batch.load(items(1))
+        await batch.run(wait_final=60.0)
+        turn(service, 0, *TURNS["failed"])
+        for dry in (dry_run, False):
+            assert (await batch.retry_failed(dry_run=dry)).rows == ()
+        assert batch.status().failed == 0
+        await batch.reconcile()
+        assert (await batch.retry_failed(dry_run=True)).rows == (1,)
