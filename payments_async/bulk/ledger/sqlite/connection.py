@@ -185,12 +185,7 @@ class LedgerConnection:
     async def _attempt(self, work: Work[T]) -> T | TransactionFailure:
         self.after = None
         done = await self._guarded(self._transaction(work))
-        if isinstance(done, TransactionFailure):
-            undone = await self._guarded(self._connection.rollback())
-            if isinstance(undone, TransactionFailure):
-                self._failure = done = TransactionFailure(driver.BROKEN)
-            return done
-        if self.after is not None:
+        if self.after is not None and not isinstance(done, TransactionFailure):
             self.after()
         return done
 
@@ -202,7 +197,10 @@ class LedgerConnection:
         try:
             return await action
         except sqlite3.Error as error:
-            return TransactionFailure(*driver.diagnosed(error))
+            stuck = self._connection.in_transaction  # it could not be rolled back
+            return (
+                TransactionFailure(driver.BROKEN) if stuck else TransactionFailure(*driver.diagnosed(error))
+            )
         except UnreadableRow as error:
             return TransactionFailure(driver.DAMAGED, str(error))
         except asyncio.CancelledError:

@@ -89,15 +89,18 @@ async def run_many(connection: aiosqlite.Connection, statement: str, rows: Itera
 
 @asynccontextmanager
 async def transaction(connection: aiosqlite.Connection) -> AsyncIterator[None]:
-    """Context of a transaction that begins as a writer. A commit that has begun is awaited to its end."""
+    """Context of a transaction that begins as a writer. A commit that has begun is awaited to its end.
+
+    What fails is rolled back. Where that fails too, the connection stays in the transaction.
+    """
     await to_its_end(run(connection, "BEGIN IMMEDIATE"), lambda _: connection.rollback())
     try:
         yield
+        await to_its_end(connection.commit())
     except BaseException:
-        with contextlib.suppress(sqlite3.Error):  # `roll_back` tells
+        with contextlib.suppress(sqlite3.Error):
             await to_its_end(connection.rollback())
         raise
-    await to_its_end(connection.commit())
 
 
 async def to_its_end(work: Coroutine[Any, Any, T], undo: Callable[[T], Awaitable[None]] | None = None) -> T:
