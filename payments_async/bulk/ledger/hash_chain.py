@@ -18,13 +18,13 @@ from typing import Any, Final
 import attrs
 
 from ..protocol.clocks import Timestamps
-from ..protocol.records import LedgerRow, NewRow
-from ..protocol.totals import as_text
+from ..protocol.records import LedgerRow
 
 GENESIS: Final = bytes(32)
 """The hash before the first entry."""
 _MODULUS: Final = 1 << 256
-_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+as_json: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+"""Encodes what is hashed as JSON text."""
 
 
 @attrs.frozen
@@ -42,35 +42,6 @@ class ChainEntry:
     """Digest of all rows after the commit."""
     hash: bytes
     """Hash of this entry and the one before."""
-
-
-def row_digest(row: LedgerRow) -> bytes:
-    """SHA-256 over everything the ledger keeps of a row; its body by its own hash."""
-    known = row.known
-    text = _encode(
-        (
-            *(row.number, row.line, row.row_key, row.reference, as_text(row.amount), row.currency),
-            *(row.method, row.body_hash, row.idempotency_key, row.metadata, known.state),
-            *(known.generation, known.revision, known.epoch, known.intents, known.cleared),
-            *(known.payout_id, row.service_status, row.final, row.failure_code, row.failure_message),
-            *(row.first_intent, row.key_intent, row.last_intent, row.changed_in),
-        )
-    )
-    return hashlib.sha256(text.encode()).digest()
-
-
-def fresh_digest(new: NewRow) -> bytes:
-    """`row_digest` of a row that is just imported in entry 1, without making the row."""
-    text = _encode(
-        (
-            *(new.number, new.line, new.row_key, new.reference, as_text(new.amount), new.currency),
-            *(new.method, new.body_hash, new.idempotency_key, new.metadata),
-        )
-    )
-    return hashlib.sha256((text[:-1] + _FRESH).encode()).digest()
-
-
-_FRESH: Final = ',"NEW",0,0,0,0,0,"",null,false,null,null,null,null,null,1]'
 
 
 def moved(digest: bytes, removed: Iterable[bytes], added: Iterable[bytes]) -> bytes:
@@ -93,7 +64,7 @@ def outline(row: LedgerRow) -> list[Any]:
 
 def outlines(rows: Iterable[LedgerRow]) -> str:
     """The outlines, as JSON text, of the rows that an entry changed."""
-    return _encode([outline(row) for row in rows])
+    return as_json([outline(row) for row in rows])
 
 
 def linked(
@@ -103,7 +74,7 @@ def linked(
     before, number = (previous.hash, previous.number + 1) if previous else (GENESIS, 1)
     server = None if at.server is None else float(at.server)
     moment = (float(at.wall), float(at.monotonic), at.session, server)
-    text = _encode((before.hex(), batch_id, number, moment, kind, changes, rows_digest.hex()))
+    text = as_json((before.hex(), batch_id, number, moment, kind, changes, rows_digest.hex()))
     return ChainEntry(number, at, kind, changes, rows_digest, hashlib.sha256(text.encode()).digest())
 
 

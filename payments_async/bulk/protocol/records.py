@@ -77,24 +77,17 @@ class NewRow:
     metadata: str | None = attrs.field(default=None, repr=False)
     """The operator's own pairs, JSON text, for reports."""
 
+    @property
+    def amount_text(self) -> str:
+        """The amount as plain digits, never with an exponent: `10.10`, `100`."""
+        return format(self.amount, "f")
+
 
 @attrs.frozen
-class LedgerRow:
-    """One row of the ledger."""
+class LedgerRow(NewRow):
+    """One row of the ledger. Its columns, values and digest follow from its fields (`ledger/rows.py`)."""
 
-    number: int
-    line: int | None
-    row_key: str
-    reference: str
-    amount: Decimal
-    """Major units."""
-    currency: str
-    method: str
-    body: bytes = attrs.field(repr=False)
-    body_hash: str
-    idempotency_key: str
-    metadata: str | None = attrs.field(repr=False)
-    known: RowKnowledge
+    known: RowKnowledge = attrs.field(factory=RowKnowledge)
     """The row's state and counters (`row_state`)."""
     service_status: str | None = None
     """The payout's status as the service showed it last."""

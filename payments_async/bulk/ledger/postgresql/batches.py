@@ -16,13 +16,14 @@ from ...protocol.records import Binding, Header
 from ...protocol.row_state import OPEN
 from ...protocol.stop_rules import StopRules
 from ...protocol.totals import as_text
+from ..rows import UnreadableRecord, readable
 from . import chunks as _chunks
 from .chunks import WHOLE, Batch, Entered, Locked
 from .driver import arrays
 from .driver.database import Database, Transaction
 from .driver.session import Rows, Statement
 from .figures import RowFigures, added_up
-from .rows import UnreadableRecord, readable, undamaged
+from .rows import undamaged
 from .schema import PROTOCOL
 from .standbys import observing
 

@@ -9,11 +9,10 @@ import attrs
 
 from ...protocol import totals as _totals
 from ...protocol.clocks import Timestamps
-from ...protocol.identifiers import body_hash
 from ...protocol.records import CheckReport, LedgerRow
-from ...protocol.row_state import rank
 from .. import hash_chain
 from ..hash_chain import GENESIS, ChainEntry
+from ..rows import Findings, UnreadableRecord, readable, row_digest, row_findings
 from . import batches, run_figures
 from . import chunks as _chunks
 from . import rows as _rows
@@ -22,11 +21,9 @@ from .chunks import WHOLE, Batch, Chunk, Root
 from .driver.database import Database, Transaction
 from .driver.session import Rows
 from .figures import RowFigures, added_up, figures_of
-from .rows import UnreadableRecord, VersionedRow, readable
 
 _PAGE: Final = 500
 _ENTRIES: Final = 64
-_MOST_FINDINGS: Final = 100
 _READ_ENTRIES: Final = (
     "SELECT number, wall, monotonic, session, server, kind, changes, rows_digest, hash, lease "
     "FROM payments.entries WHERE batch = %s AND chunk = %s AND number > %s ORDER BY number LIMIT %s"
@@ -41,19 +38,12 @@ _COUNTS: Final = (
 )
 
 
-class _FirstFindings(list[str]):
-    """Collects the first hundred findings; more would be of no use."""
-
-    def add(self, *found: str) -> None:
-        self.extend(found[: _MOST_FINDINGS - len(self)])
-
-
 async def checked(database: Database, batch_id: str, on_line: Callable[[str], object] = bool) -> CheckReport:
     """Check a whole batch; `on_line` gets a line of JSON for each chunk, in the order of their numbers.
 
     Raises LedgerError when the database cannot be read. Takes the memory of one page of rows.
     """
-    found, root, counted, entries = _FirstFindings(), Root(), list[RowFigures](), 0
+    found, root, counted, entries = Findings(), Root(), list[RowFigures](), 0
     figures: tuple[str, ...] = ()
     first = await database.snapshot(lambda transaction: _whole(transaction, batch_id))
     found.add(*first.findings)
@@ -124,7 +114,7 @@ class _Result:
     chunk: Chunk | None = None
     entries: int = 0
     figures: RowFigures = attrs.field(factory=RowFigures)
-    findings: _FirstFindings = attrs.field(factory=_FirstFindings)
+    findings: Findings = attrs.field(factory=Findings)
 
 
 @attrs.define
@@ -192,7 +182,7 @@ class _Check:
             )
             (found,) = await transaction.read(page)
             rows = list(_readable_rows(found, result.findings))
-            digest = hash_chain.moved(digest, (), map(hash_chain.row_digest, rows))
+            digest = hash_chain.moved(digest, (), map(row_digest, rows))
             result.figures = added_up((result.figures, figures_of(rows)))
             more = len(found) == _PAGE
             last = found[-1][0] if found else last
@@ -221,20 +211,13 @@ def _entry_of(values: tuple[Any, ...]) -> ChainEntry:
     )
 
 
-def _readable_rows(found: Rows, findings: _FirstFindings) -> Iterator[LedgerRow]:
+def _readable_rows(found: Rows, findings: Findings) -> Iterator[LedgerRow]:
     for values in found:
         try:
             with readable(f"row {values[0]}"):
                 stored = _rows.stored_row(values)
-                findings.add(*_row_findings(stored))
+                findings.add(*row_findings(stored.row, stored.rank, stored.digest))
         except UnreadableRecord as error:
             findings.add(str(error))
         else:
             yield stored.row
-
-
-def _row_findings(stored: VersionedRow) -> list[str]:
-    row = stored.row
-    if hash_chain.row_digest(row) != stored.digest or rank(row.known) != stored.rank:
-        return [f"row {row.number} is not as it was written"]
-    return [] if body_hash(row.body) == row.body_hash else [f"the body of row {row.number} is another"]

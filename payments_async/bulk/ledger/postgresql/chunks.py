@@ -17,11 +17,12 @@ from ...protocol.clocks import Timestamps
 from ...protocol.row_state import RowState
 from .. import hash_chain
 from ..hash_chain import ChainEntry
+from ..rows import readable
 from .driver import arrays
 from .driver.database import Transaction
 from .driver.session import Rows, Statement
 from .figures import RowFigures
-from .rows import Change, Moved, moved, readable, updating
+from .rows import Change, Moved, moved, updating
 
 WHOLE: Final = 0
 """The number of the chunk that stands for the batch itself."""

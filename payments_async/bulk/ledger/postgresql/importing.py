@@ -19,6 +19,7 @@ from ...protocol.row_state import RowState
 from ...protocol.stop_rules import StopRules
 from ...protocol.totals import EXACT, by_currency
 from .. import hash_chain
+from ..rows import fresh_digest
 from . import chunks as _chunks
 from . import rows as _rows
 from .batches import amounts_text, facts_text, rules_text
@@ -137,7 +138,7 @@ class Loading:
         if new.number <= self.last:
             raise ValueError(f"row numbers must rise: {new.number} follows {self.last}")
         self.last = new.number
-        digest = hash_chain.fresh_digest(new)
+        digest = fresh_digest(new)
         number = (new.number - 1) // _chunks.BLOCK
         block = self.blocks.get(number)
         if block is None:

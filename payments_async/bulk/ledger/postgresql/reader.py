@@ -11,6 +11,7 @@ from ...protocol.clocks import Timestamps
 from ...protocol.payout_status import UNFAILED, UNSUCCESSFUL
 from ...protocol.records import Awaited, Ends, IntentTimes, LedgerRow
 from ...protocol.row_state import RowState
+from ..rows import readable
 from . import chunks as _chunks
 from . import rows as _rows
 from .chunks import WHOLE, Batch, Chunk
@@ -143,7 +144,7 @@ class RowReader:
             if entry is not None
         }
         at = await self._moments(places if self.is_whole else {*places, _IMPORT})
-        with undamaged(self.path), _rows.readable("the time of an intent"):
+        with undamaged(self.path), readable("the time of an intent"):
             times = {
                 number: IntentTimes(*(at[self.batch.chunk_of(number), entry or 0] for entry in entries))
                 for number, entries in wanted.items()

@@ -12,13 +12,13 @@ from ...ledger_errors import LedgerUnavailable
 from ...protocol.clocks import Timestamps
 from ...protocol.leases import BatchState
 from ...protocol.recovery import Loss, LossState, OperatorCommand
+from ..rows import readable
 from . import chunks as _chunks
 from .batches import Clock, commit, noted
 from .chunks import WHOLE, Batch, Entered, Locked
 from .driver.database import Database, Transaction
 from .driver.session import Rows, Statement
 from .failover import mark
-from .rows import readable
 from .standbys import standbys
 
 _LOSS: Final = (

@@ -1,19 +1,26 @@
-"""Converts rows to table rows and back, with the statements that read and write them."""
+"""Reads and writes the rows of a batch's two tables."""
 
 from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from decimal import Decimal
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple
 
 from ...ledger_errors import LedgerDamaged
 from ...protocol.records import LedgerRow, NewRow
 from ...protocol.row_state import RowKnowledge, RowState, rank
-from ...protocol.totals import as_text
-from ..hash_chain import row_digest
+from ..rows import (
+    CONTENT,
+    STATE,
+    UnreadableRecord,
+    raise_alone,
+    readable,
+    row_digest,
+    row_of,
+    values_of,
+)
 from .driver import arrays
 from .driver.session import Statement
 from .schema import rows_table, states_table
@@ -31,20 +38,16 @@ class VersionedRow(NamedTuple):
     digest: bytes
 
 
-class UnreadableRecord(Exception):
-    """A row holds values that this package never writes."""
-
-
 Change = tuple[VersionedRow, LedgerRow]
 """A row before and after a change."""
 
-_STATES: Final = {state.value: state for state in RowState}
+_OWN_KEY: Final = {"idempotency_key": "coalesce(s.idempotency_key, r.idempotency_key)"}
+_COLUMNS: Final = (
+    *(_OWN_KEY.get(name, f"r.{name}") for name in CONTENT),
+    *(f"s.{name}" for name in (*STATE, "version", "idempotency_key", "rank", "digest")),
+)
 _READ: Final = (
-    "SELECT r.number, r.line, r.row_key, r.reference, r.amount, r.currency, r.method, r.body, r.body_hash, "
-    "coalesce(s.idempotency_key, r.idempotency_key), r.metadata, s.state, s.generation, s.revision, s.epoch, "
-    "s.intents, s.cleared, s.payout_id, s.service_status, s.final, s.failure_code, s.failure_message, "
-    "s.first_intent, s.key_intent, s.last_intent, s.changed_in, s.version, s.idempotency_key, s.rank, "
-    "s.digest "
+    f"SELECT {', '.join(_COLUMNS)} "
     "FROM {states} s JOIN {rows} r ON r.number = s.number AND r.version = s.version "
 )
 
@@ -81,30 +84,12 @@ def name_hash(name: str) -> bytes:
 
 
 @contextmanager
-def readable(what: str) -> Iterator[None]:
-    """Raise UnreadableRecord in place of the errors that values of a wrong type or format cause."""
-    try:
-        yield
-    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError):
-        _raise_alone(UnreadableRecord(f"{what} cannot be read"))
-
-
-@contextmanager
 def undamaged(path: str) -> Iterator[None]:
     """Raise LedgerDamaged in place of UnreadableRecord."""
     try:
         yield
     except UnreadableRecord as error:
-        _raise_alone(LedgerDamaged(path, [str(error)]))
-
-
-def _raise_alone(error: Exception) -> NoReturn:
-    """Raise an error without the one that is being handled, which may hold what is stored."""
-    try:
-        raise error
-    except Exception:
-        error.__context__ = None
-        raise
+        raise_alone(LedgerDamaged(path, [str(error)]))
 
 
 def stored(found: Iterable[Sequence[Any]]) -> list[VersionedRow]:
@@ -113,44 +98,32 @@ def stored(found: Iterable[Sequence[Any]]) -> list[VersionedRow]:
         return [stored_row(values) for values in found]
 
 
-def stored_row(values: Sequence[Any]) -> VersionedRow:
+def stored_row(values: Iterable[Any]) -> VersionedRow:
     """Make a row of the values of one table row."""
-    known = RowKnowledge(_STATES[values[11]], *values[12:18])
-    content = (*values[:4], Decimal(values[4]), *values[5:11])
-    row = LedgerRow(*(*content, known, *values[18:26]))
-    return VersionedRow(row, *values[26:30])
+    *columns, version, own_key, stored_rank, digest = values
+    return VersionedRow(row_of(columns), version, own_key, stored_rank, digest)
 
 
 # Changes
 
-_MOVED: Final = (
-    ("version", "smallint", arrays.int2s),
-    ("state", "text", arrays.texts),
-    ("generation", "integer", arrays.int4s),
-    ("revision", "integer", arrays.int4s),
-    ("epoch", "integer", arrays.int4s),
-    ("intents", "integer", arrays.int4s),
-    ("cleared", "integer", arrays.int4s),
-    ("payout_id", "text", arrays.texts),
-    ("service_status", "text", arrays.texts),
-    ("final", "boolean", arrays.bools),
-    ("failure_code", "text", arrays.texts),
-    ("failure_message", "text", arrays.texts),
-    ("first_intent", "integer", arrays.int4s),
-    ("key_intent", "integer", arrays.int4s),
-    ("last_intent", "integer", arrays.int4s),
-    ("changed_in", "integer", arrays.int4s),
-    ("idempotency_key", "text", arrays.texts),
-    ("rank", "bigint", arrays.int8s),
-    ("digest", "bytea", arrays.blobs),
-)
-_NAMES: Final = [name for name, _, _ in _MOVED]
+_PACKED: Final[dict[str, Callable[[Sequence[Any]], arrays.PackedArray]]] = {
+    **dict.fromkeys(STATE, arrays.int4s),
+    **dict.fromkeys(
+        ("state", "payout_id", "service_status", "failure_code", "failure_message"), arrays.texts
+    ),
+    "final": arrays.bools,
+    "version": arrays.int2s,
+    "idempotency_key": arrays.texts,
+    "rank": arrays.int8s,
+    "digest": arrays.blobs,
+}
 _UPDATE: Final = (
-    f"UPDATE {{states}} s SET {', '.join(f'{name} = u.{name}' for name in _NAMES)} "
-    f"FROM unnest(%s, {', '.join('%s' for _ in _NAMES)}) AS u(number, {', '.join(_NAMES)}) "
+    f"UPDATE {{states}} s SET {', '.join(f'{name} = u.{name}' for name in _PACKED)} "
+    f"FROM unnest(%s, {', '.join('%s' for _ in _PACKED)}) AS u(number, {', '.join(_PACKED)}) "
     "WHERE s.number = u.number"
 )
-_PACK: Final = (arrays.int4s, *(pack for _, _, pack in _MOVED))
+_PACK: Final = (arrays.int4s, *_PACKED.values())
+_moving: Final = values_of(("number", *STATE))
 
 
 class Moved(NamedTuple):
@@ -180,13 +153,7 @@ def updating(batch: int, rows: Iterable[Moved]) -> Statement:
 
 
 def _state_values(moved: Moved) -> tuple[Any, ...]:
-    row, known = moved.row, moved.row.known
-    return (
-        *(row.number, moved.version, known.state.value, known.generation, known.revision, known.epoch),
-        *(known.intents, known.cleared, known.payout_id, row.service_status, row.final),
-        *(row.failure_code, row.failure_message, row.first_intent, row.key_intent, row.last_intent),
-        *(row.changed_in, moved.own_key, rank(known), moved.digest),
-    )
+    return *_moving(moved.row), moved.version, moved.own_key, rank(moved.row.known), moved.digest
 
 
 # New content, in PostgreSQL's binary format for COPY: parameters of statements can end up in a log
@@ -204,7 +171,7 @@ def copying(table: str, *, frozen: bool) -> str:
     return f"COPY {table} FROM STDIN (FORMAT binary{', FREEZE' if frozen else ''})"
 
 
-def content(new: NewRow | LedgerRow, version: int, reference_hash: bytes | None) -> bytes:
+def content(new: NewRow, version: int, reference_hash: bytes | None) -> bytes:
     """Pack one row of the table of contents; `reference_hash`: of a reference that it brings."""
     return b"".join(
         (
@@ -212,7 +179,7 @@ def content(new: NewRow | LedgerRow, version: int, reference_hash: bytes | None)
             _NULL if new.line is None else _NUMBER(4, new.line),
             arrays.text(new.row_key),
             arrays.text(new.reference),
-            arrays.text(as_text(new.amount)),
+            arrays.text(new.amount_text),
             arrays.text(new.currency),
             arrays.text(new.method),
             arrays.blob(new.body),

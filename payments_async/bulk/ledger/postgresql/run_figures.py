@@ -22,10 +22,10 @@ from ...protocol.run_figures import (
     SeriesBucket,
     unreadable_figures,
 )
+from ..rows import UnreadableRecord, readable
 from .driver import arrays
 from .driver.database import Database, Transaction
 from .driver.session import Rows, Statement
-from .rows import UnreadableRecord, readable
 
 _LANES: Final = 16
 _WHOLE_EVERY: Final = 60.0

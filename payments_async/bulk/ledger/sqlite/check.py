@@ -9,26 +9,24 @@ from typing import Any, Final
 from aiosqlite import Connection
 
 from ...protocol import totals as _totals
-from ...protocol.identifiers import body_hash
 from ...protocol.records import CheckReport, Header
-from ...protocol.row_state import rank
 from ...protocol.totals import Sums
 from .. import hash_chain
 from ..hash_chain import ChainEntry
+from ..rows import Findings, UnreadableRecord, is_as_written, readable, row_digest, row_findings
 from . import driver, journal, run_figures
 from . import rows as _store
 from .journal import LedgerState
 from .lock import HighWater
-from .rows import StoredRow, UnreadableRow
+from .rows import StoredRow
 
 _SEGMENT: Final = 16
-_MOST_FINDINGS: Final = 100
 
 
 async def end(db: Connection, mark: HighWater | None) -> tuple[LedgerState, list[str]] | None:
     """Read the ledger's state after its last commit, and what is wrong with it; None before the import.
 
-    Reads the same little whatever the ledger's size. Raises UnreadableRow.
+    Reads the same little whatever the ledger's size. Raises UnreadableRecord.
     """
     read = await journal.header(db)
     if read is None:
@@ -56,7 +54,7 @@ def emptied(mark: HighWater) -> str:
 async def _last_entry(db: Connection) -> ChainEntry:
     found = await journal.entries(db, journal.LAST)
     if not found:
-        raise UnreadableRow("the chain is empty")
+        raise UnreadableRecord("the chain is empty")
     return found[0]
 
 
@@ -83,12 +81,10 @@ async def _outline_findings(db: Connection, entry: ChainEntry) -> list[str]:
     return [
         f"row {number} is not as it was written"
         for number, outline in outlines.items()
-        if number not in rows or hash_chain.outline(rows[number].row) != outline or _differs(rows[number])
+        if number not in rows
+        or hash_chain.outline(rows[number].row) != outline
+        or not is_as_written(*rows[number])
     ]
-
-
-def _differs(stored: StoredRow) -> bool:
-    return hash_chain.row_digest(stored.row) != stored.digest or rank(stored.row.known) != stored.rank
 
 
 async def _mark_findings(db: Connection, header: Header, last: int, mark: HighWater | None) -> list[str]:
@@ -106,23 +102,16 @@ async def _mark_findings(db: Connection, header: Header, last: int, mark: HighWa
     return []
 
 
-class _Findings(list[str]):
-    """Collects the first hundred findings; more would be of no use."""
-
-    def add(self, *found: str) -> None:
-        self.extend(found[: _MOST_FINDINGS - len(self)])
-
-
 async def everything(db: Connection, expected: LedgerState) -> CheckReport:
     """Check all of the ledger: the file's own structure, the chain, every row and every sum.
 
-    Takes memory for one page of rows. Raises UnreadableRow when not even the last commit can be read.
+    Takes memory for one page of rows. Raises UnreadableRecord when not even the last commit can be read.
     """
     state, wrong = await end(db, None) or (None, [])
     if state != expected:
-        raise UnreadableRow("the end of the ledger is not what this run committed last")
+        raise UnreadableRecord("the end of the ledger is not what this run committed last")
     header, last = expected.header, expected.head
-    found = _Findings(wrong)
+    found = Findings(wrong)
     found.add(*await driver.faults(db))
     entries = await _whole_chain(db, header.binding.batch_id, found)
     rows, sums, digest = await _all_rows(db, found)
@@ -135,7 +124,7 @@ async def everything(db: Connection, expected: LedgerState) -> CheckReport:
     return CheckReport(rows, entries, last.hash.hex(), tuple(dict.fromkeys(found)), figures)
 
 
-async def _whole_chain(db: Connection, batch_id: str, found: _Findings) -> int:
+async def _whole_chain(db: Connection, batch_id: str, found: Findings) -> int:
     previous: ChainEntry | None = None
     count = 0
     while page := await journal.entries(db, journal.AFTER, previous.number if previous else 0):
@@ -145,36 +134,29 @@ async def _whole_chain(db: Connection, batch_id: str, found: _Findings) -> int:
     return count
 
 
-async def _all_rows(db: Connection, found: _Findings) -> tuple[int, Sums, bytes]:
+async def _all_rows(db: Connection, found: Findings) -> tuple[int, Sums, bytes]:
     sums, digest, count, last = Sums(), bytes(32), 0, -1
     while page := await _page(db, last):
         count += len(page)
         last = page[-1][0]
         for stored in _readable_rows(page, found):
             sums.add(stored.row.state, stored.row.currency, stored.row.amount)
-            digest = hash_chain.moved(digest, (), (hash_chain.row_digest(stored.row),))
+            digest = hash_chain.moved(digest, (), (row_digest(stored.row),))
     return count, sums, digest
 
 
 async def _page(db: Connection, after: int) -> list[Any]:
-    with _store.readable(f"a row after number {after}"):
+    with readable(f"a row after number {after}"):
         return await driver.run(db, _store.ALL, after)
 
 
-def _readable_rows(page: Iterable[Any], found: _Findings) -> Iterator[StoredRow]:
+def _readable_rows(page: Iterable[Any], found: Findings) -> Iterator[StoredRow]:
     for values in page:
         try:
-            with _store.readable(f"row {values[0]}"):
+            with readable(f"row {values[0]}"):
                 stored = _store.stored(values)
-                found.add(*_row_findings(stored))
-        except UnreadableRow as error:
+                found.add(*row_findings(*stored))
+        except UnreadableRecord as error:
             found.add(str(error))
         else:
             yield stored
-
-
-def _row_findings(stored: StoredRow) -> list[str]:
-    row = stored.row
-    if _differs(stored):
-        return [f"row {row.number} is not as it was written"]
-    return [] if body_hash(row.body) == row.body_hash else [f"the body of row {row.number} is another"]

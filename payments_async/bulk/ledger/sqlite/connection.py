@@ -25,11 +25,11 @@ from ...ledger_errors import (
     LedgerReadOnly,
     LedgerRefused,
 )
+from ..rows import UnreadableRecord
 from . import driver
 from .check import emptied
 from .file import DiskReserve, FileWatch, needs_check, prepare, refuse_remote, remove
 from .lock import LedgerLock
-from .rows import UnreadableRow
 
 
 @attrs.frozen
@@ -201,7 +201,7 @@ class LedgerConnection:
             return (
                 TransactionFailure(driver.BROKEN) if stuck else TransactionFailure(*driver.diagnosed(error))
             )
-        except UnreadableRow as error:
+        except UnreadableRecord as error:
             return TransactionFailure(driver.DAMAGED, str(error))
         except asyncio.CancelledError:
             self._failure = TransactionFailure(

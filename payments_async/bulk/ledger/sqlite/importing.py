@@ -14,7 +14,8 @@ from ...protocol import transitions
 from ...protocol.clocks import Timestamps
 from ...protocol.records import Binding, Duplicate, Header, LedgerRow, NewRow, grouped
 from ...protocol.totals import Sums, by_currency
-from ..hash_chain import linked, moved, row_digest
+from ..hash_chain import linked, moved
+from ..rows import row_digest
 from . import driver, journal
 from . import rows as _store
 from .journal import LedgerState

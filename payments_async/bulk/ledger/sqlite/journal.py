@@ -17,9 +17,10 @@ from ...protocol.row_state import RowState
 from ...protocol.totals import as_text
 from .. import hash_chain
 from ..hash_chain import ChainEntry
+from ..rows import UnreadableRecord, blob, readable
 from . import rows as _store
 from .driver import run, run_many
-from .rows import StoredRow, UnreadableRow, blob, readable
+from .rows import StoredRow
 
 _BINDING: Final = ("batch_id", "environment", "base_url", "key_fingerprint", "input_hash", "input_stat")
 _TOTALS: Final = "SELECT state, currency, rows, amount FROM totals"
@@ -47,7 +48,7 @@ AFTER: Final = f"{_ENTRY} WHERE number > ? ORDER BY number LIMIT 64"
 
 
 async def totals(db: Connection) -> StateTotals:
-    """Read the stored totals. Raises UnreadableRow."""
+    """Read the stored totals. Raises UnreadableRecord."""
     with readable("a total"):
         found = await run(db, _TOTALS)
         return {(RowState(state), code): (rows, Decimal(amount)) for state, code, rows, amount in found}
@@ -141,13 +142,13 @@ Plan = Callable[[Connection, int], Awaitable[Sequence[Change]]]
 async def commit(
     db: Connection, before: LedgerState, kind: str, at: Timestamps, plan: Plan
 ) -> tuple[LedgerState, tuple[LedgerRow, ...]]:
-    """Carry out a plan; without changes nothing is written. Raises UnreadableRow if rows have changed."""
+    """Carry out a plan; without changes nothing is written. Raises UnreadableRecord if rows have changed."""
     head, planned = before.head, await plan(db, before.head.number + 1)
     if not planned:
         return before, ()
     added = await _store.replace(db, planned)
     if added is None:
-        raise UnreadableRow("rows are changed by something else than this run")
+        raise UnreadableRecord("rows are changed by something else than this run")
     changes = [(stored.row, after) for stored, after in planned]
     rows = tuple(after for _, after in planned)
     moved = _totals.moved(before.totals, changes)

@@ -1,11 +1,9 @@
-"""Converts rows to table rows and back, with the statements that read and write them."""
+"""Reads and writes rows of the file's table."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from decimal import Decimal
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from aiosqlite import Connection
@@ -13,19 +11,13 @@ from aiosqlite import Connection
 from ...protocol.clocks import Timestamps
 from ...protocol.payout_status import UNFAILED, UNSUCCESSFUL
 from ...protocol.records import LedgerRow
-from ...protocol.row_state import RowKnowledge, RowState, rank
-from ...protocol.totals import as_text
-from ..hash_chain import row_digest
+from ...protocol.row_state import RowState, rank
+from ..rows import COLUMNS, CONTENT, STATE, readable, row_digest, row_of, values_of
 from .driver import run, run_many
 
 PAGE: Final = 500
 """Rows of a page."""
-_ROW: Final = """
-    SELECT number, line, row_key, reference, amount, currency, method, body, body_hash, idempotency_key,
-        metadata, state, generation, revision, epoch, intents, cleared, payout_id, service_status, final,
-        failure_code, failure_message, first_intent, key_intent, last_intent, changed_in, rank, digest
-    FROM rows
-"""
+_ROW: Final = f"SELECT {', '.join(COLUMNS)}, rank, digest FROM rows"
 _PAGE: Final = f"number > ? ORDER BY number LIMIT {PAGE}"
 FAILED: Final = """
     state = 'CREATED' AND final = 1 AND service_status NOT IN (SELECT value FROM json_each(?))
@@ -48,18 +40,16 @@ UNCHANGED: Final = f"{_ROW} WHERE state = ? AND changed_in <= ? AND {_PAGE}"
 HAS_FAILED: Final = f"{_ROW} WHERE {FAILED} AND {_PAGE}"
 """Statements of a page take the number after which it begins as their last parameter."""
 
-_CHANGED: Final = """
-    state = ?, generation = ?, revision = ?, epoch = ?, intents = ?, cleared = ?, payout_id = ?,
-    service_status = ?, final = ?, failure_code = ?, failure_message = ?, first_intent = ?, key_intent = ?,
-    last_intent = ?, changed_in = ?, rank = ?, digest = ?
-    WHERE number = ? AND rank = ?
-"""
-_MOVE: Final = f"UPDATE rows SET idempotency_key = ?, {_CHANGED}"
-_REPLACE: Final = f"""
-    UPDATE rows SET reference = ?, amount = ?, currency = ?, method = ?, body = ?, body_hash = ?,
-    idempotency_key = ?, metadata = ?, {_CHANGED}
-"""
-_ADD: Final = f"INSERT INTO rows VALUES ({', '.join('?' * 28)})"
+_SENT: Final = CONTENT[CONTENT.index("reference") :]
+_CHANGED: Final = ", ".join(f"{name} = ?" for name in (*STATE, "rank", "digest"))
+_MOVE: Final = f"UPDATE rows SET idempotency_key = ?, {_CHANGED} WHERE number = ? AND rank = ?"
+_REPLACE: Final = (
+    f"UPDATE rows SET {', '.join(f'{name} = ?' for name in _SENT)}, {_CHANGED} WHERE number = ? AND rank = ?"
+)
+_ADD: Final = f"INSERT INTO rows VALUES ({', '.join('?' for _ in COLUMNS)}, ?, ?)"
+_all: Final = values_of(COLUMNS)
+_sent: Final = values_of(_SENT)
+_state: Final = values_of(STATE)
 _MOMENTS: Final = """
     SELECT number, wall, monotonic, session, server FROM entries
     WHERE number IN (SELECT value FROM json_each(?))
@@ -74,62 +64,10 @@ class StoredRow(NamedTuple):
     digest: bytes
 
 
-class UnreadableRow(Exception):
-    """A row, or the header, holds values that this package never writes."""
-
-
-@contextmanager
-def readable(what: str) -> Iterator[None]:
-    """Raise UnreadableRow in place of the errors that values of a wrong type or format cause."""
-    try:
-        yield
-    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError):
-        found = f"{what} cannot be read"
-    else:
-        return
-    raise UnreadableRow(found)
-
-
-_STATES: Final = {state.value: state for state in RowState}
-_FLAGS: Final = {0: False, 1: True}
-
-
-def stored(values: Sequence[Any]) -> StoredRow:
+def stored(values: Iterable[Any]) -> StoredRow:
     """Make a row of a table row's values."""
-    return StoredRow(_row_of(values), values[26], values[27])
-
-
-def _row_of(values: Sequence[Any]) -> LedgerRow:
-    generation, revision, epoch, intents, cleared = map(int, values[12:17])
-    known = RowKnowledge(_STATES[values[11]], generation, revision, epoch, intents, cleared, values[17])
-    before_body, after_body = (*values[:4], Decimal(values[4]), *values[5:7]), values[8:11]
-    status = (values[18], _FLAGS[values[19]], *values[20:26])
-    return LedgerRow(*(*before_body, blob(values[7]), *after_body, known, *status))
-
-
-def blob(value: object) -> bytes:
-    """Return a value that is bytes. Raises TypeError for any other."""
-    if not isinstance(value, bytes):  # damage can make it a number, of which bytes() makes zeros
-        raise TypeError("not a blob")
-    return value
-
-
-def _changing(row: LedgerRow, digest: bytes) -> tuple[Any, ...]:
-    """The values that a change may replace: the last columns, in their order."""
-    known = row.known
-    return (
-        *(str(known.state), known.generation, known.revision, known.epoch, known.intents, known.cleared),
-        *(known.payout_id, row.service_status, row.final, row.failure_code, row.failure_message),
-        *(row.first_intent, row.key_intent, row.last_intent, row.changed_in, rank(known), digest),
-    )
-
-
-def _content(row: LedgerRow) -> tuple[Any, ...]:
-    """The values that are sent, in the order of their columns."""
-    return (
-        *(row.reference, as_text(row.amount), row.currency, row.method, row.body, row.body_hash),
-        *(row.idempotency_key, row.metadata),
-    )
+    *columns, stored_rank, digest = values
+    return StoredRow(row_of(columns), stored_rank, digest)
 
 
 def listed(values: Iterable[object]) -> str:
@@ -155,10 +93,7 @@ async def numbered(db: Connection, numbers: Iterable[int]) -> dict[int, StoredRo
 
 async def add(db: Connection, new: Sequence[tuple[LedgerRow, bytes]]) -> None:
     """Insert rows with their digests."""
-    values = [
-        (row.number, row.line, row.row_key, *_content(row), *_changing(row, digest)) for row, digest in new
-    ]
-    await run_many(db, _ADD, values)
+    await run_many(db, _ADD, [(*_all(row), rank(row.known), digest) for row, digest in new])
 
 
 async def replace(db: Connection, changes: Sequence[tuple[StoredRow, LedgerRow]]) -> list[bytes] | None:
@@ -170,8 +105,8 @@ async def replace(db: Connection, changes: Sequence[tuple[StoredRow, LedgerRow]]
     content = any(after.state is RowState.NEW for _, after in changes)  # corrected, or of a new generation
     values = [
         (
-            *(_content(after) if content else (after.idempotency_key,)),
-            *(*_changing(after, digest), after.number, before.rank),
+            *(_sent(after) if content else (after.idempotency_key,)),
+            *(*_state(after), rank(after.known), digest, after.number, before.rank),
         )
         for (before, after), digest in zip(changes, digests, strict=True)
     ]

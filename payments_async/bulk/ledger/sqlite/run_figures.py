@@ -18,8 +18,9 @@ from ...protocol.run_figures import (
     SeriesBucket,
     unreadable_figures,
 )
+from ..rows import UnreadableRecord, readable
 from .driver import run, run_many
-from .rows import UnreadableRow, listed, readable
+from .rows import listed
 from .schema import FIGURES
 
 _BUCKETS: Final = ("at", "seconds", "created", "refused", "failed", "no_answer", "limit", "closed")
@@ -92,7 +93,7 @@ def _values(buckets: Iterable[SeriesBucket]) -> list[tuple[Any, ...]]:
 
 
 async def series(db: Connection) -> RunSeries:
-    """Read the series. Raises UnreadableRow."""
+    """Read the series. Raises UnreadableRecord."""
     if not await _are_there(db):
         return RunSeries()
     with readable("the figures of a run"):
@@ -107,7 +108,7 @@ async def unreadable(db: Connection) -> tuple[str, ...]:
     damaged: list[int] = []
     try:
         await series(db)
-    except (UnreadableRow, sqlite3.Error):
+    except (UnreadableRecord, sqlite3.Error):
         has_series = False
     try:
         last = -1

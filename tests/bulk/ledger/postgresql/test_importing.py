@@ -11,7 +11,6 @@ import attrs
 import psycopg
 import pytest
 
-from payments_async.bulk.ledger import hash_chain
 from payments_async.bulk.ledger.postgresql import chunks
 from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk.ledger.postgresql.setup import Role, grants, make_tables
@@ -226,14 +225,6 @@ async def test_a_batch_that_was_never_sent_is_discarded(database: str) -> None:
         await chunk.claim(1)
         with pytest.raises(LedgerRefused, match="it is the record of that"):
             await ledger.discard()
-
-
-@pytest.mark.parametrize(
-    "new",
-    [new_row(1), new_row(7, line=None, metadata='{"ä": "\\u00e9"}', amount=Decimal("1E+2"), row_key="é")],
-)
-def test_the_digest_of_a_fresh_row_is_that_of_its_ledger_row(new: NewRow) -> None:
-    assert hash_chain.fresh_digest(new) == hash_chain.row_digest(fresh(new, 1))
 
 
 def every_kind() -> Iterator[NewRow]:

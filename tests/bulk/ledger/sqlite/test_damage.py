@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from payments_async.bulk.ledger.hash_chain import row_digest
+from payments_async.bulk.ledger.rows import row_digest
 from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk.ledger.sqlite.rows import stored
 from payments_async.bulk.ledger_errors import LedgerDamaged, LedgerError

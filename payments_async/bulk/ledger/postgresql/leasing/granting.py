@@ -17,13 +17,13 @@ from ....protocol import leases as _rules
 from ....protocol.leases import BatchState, own_end
 from ....protocol.row_state import RowState
 from ....protocol.stop_rules import Account, StopRules
+from ...rows import UnreadableRecord
 from .. import chunks as _chunks
 from ..batches import pause, read_rules, stopping
 from ..chunks import HERE, Batch, Chunk, Entered
 from ..driver import arrays
 from ..driver.database import Database, Transaction
 from ..failover import judge
-from ..rows import UnreadableRecord
 from ..schema import PROTOCOL, rows_table, states_table
 from . import allowances
 from .allowances import Allowance, NewRows, Taken

@@ -12,13 +12,13 @@ from ....protocol import leases as _rules
 from ....protocol.leases import may_send, own_end
 from ....protocol.row_state import RowState
 from ....protocol.stop_rules import StopRules, Totals, stop_reason
+from ...rows import UnreadableRecord
 from ..batches import hold_reason, read_rules, stopping
 from ..chunks import HERE, Batch
 from ..driver import arrays
 from ..driver.database import Database, Transaction
 from ..driver.session import NOW
 from ..failover import judge
-from ..rows import UnreadableRecord
 from ..standbys import observing
 from .leases import Lease
 from .workers import Worker

@@ -1,0 +1,78 @@
+"""A row's columns, values and digest follow from its fields."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import attrs
+import pytest
+
+from payments_async.bulk.ledger.rows import COLUMNS, fresh_digest, row_digest, row_findings, row_of, values_of
+from payments_async.bulk.protocol.records import LedgerRow, NewRow
+from payments_async.bulk.protocol.row_state import RowKnowledge, RowState, rank
+from payments_async.bulk.protocol.transitions import fresh
+from tests.support.ledgers import new_row
+
+KNOWN = RowKnowledge(
+    state=RowState.CREATED, generation=1, revision=2, epoch=3, intents=5, cleared=4, payout_id="po_1"
+)
+ROW = LedgerRow(
+    **attrs.asdict(new_row(7, line=9, metadata='{"ä": "\\u00e9"}', amount=Decimal("1E+2"))),
+    known=KNOWN,
+    service_status="completed",
+    final=True,
+    failure_code="code",
+    failure_message="message",
+    first_intent=11,
+    key_intent=12,
+    last_intent=13,
+    changed_in=14,
+)
+OTHERS = {
+    int: 99,
+    bool: False,
+    str: "other",
+    Decimal: Decimal(5),
+    bytes: b"other",
+    RowState: RowState.REJECTED,
+}
+
+
+def other(row: LedgerRow, name: str) -> LedgerRow:
+    """The row with another value in one field."""
+    if hasattr(row.known, name):
+        return attrs.evolve(row, known=attrs.evolve(row.known, **{name: _other(getattr(row.known, name))}))
+    return attrs.evolve(row, **{name: _other(getattr(row, name))})
+
+
+def _other(value: object) -> object:
+    return OTHERS[type(value)]
+
+
+@pytest.mark.parametrize("row", [ROW, fresh(new_row(1, line=None), 1)])
+def test_a_row_is_read_from_the_values_of_its_columns(row: LedgerRow) -> None:
+    stored = dict(zip(COLUMNS, values_of(COLUMNS)(row), strict=True))
+    assert row_of(stored.values()) == row
+    assert stored["amount"] == f"{row.amount:f}"
+    assert row_digest(row_of(stored.values())) == row_digest(row)
+
+
+@pytest.mark.parametrize(
+    "new",
+    [new_row(1), new_row(7, line=None, metadata='{"ä": "\\u00e9"}', amount=Decimal("1E+2"), row_key="é")],
+)
+def test_the_digest_of_a_fresh_row_is_that_of_its_ledger_row(new: NewRow) -> None:
+    assert fresh_digest(new) == row_digest(fresh(new, 1))
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_every_field_is_stored_and_counts_in_the_digest(name: str) -> None:
+    changed = other(ROW, name)
+    before, after = (values_of(COLUMNS)(row) for row in (ROW, changed))
+    assert [column for column, *pair in zip(COLUMNS, before, after, strict=True) if len({*pair}) > 1] == [
+        name
+    ]
+    assert (row_digest(changed) != row_digest(ROW)) is (name != "body")
+    assert row_findings(changed, rank(KNOWN), row_digest(ROW)) == [
+        "the body of row 7 is another" if name == "body" else f"row {changed.number} is not as it was written"
+    ]
