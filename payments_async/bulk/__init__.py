@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .ledger_errors import LedgerOfAnotherInput as LedgerOfAnotherInput
     from .protocol.attempts import RowAttempt as RowAttempt
     from .protocol.attempts import RowAttempts as RowAttempts
+    from .protocol.ends import CreatedMoney as CreatedMoney
     from .protocol.payout_status import RowFate as RowFate
     from .protocol.records import CheckReport as CheckReport
     from .protocol.records import InputDifference as InputDifference
@@ -59,6 +60,7 @@ _HOMES = {
     "reconcile.certificate": ("Audit", "Certificate"),
     "export.export": ("ExportReport",),
     "export.row_view": ("RowView", "RowsToLookAt"),
+    "protocol.ends": ("CreatedMoney",),
     "protocol.payout_status": ("RowFate",),
     "_report": ("BatchReport", "ImportReport", "Progress"),
     "engine.recorder": ("OutcomesUnrecorded",),

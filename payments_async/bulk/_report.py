@@ -9,7 +9,8 @@ import attrs
 
 from ._activity import Activity
 from .protocol import stop_rules
-from .protocol.records import Ends, Header, InputDifference, StateTotals
+from .protocol.ends import CreatedMoney, Ends
+from .protocol.records import Header, InputDifference, StateTotals
 from .protocol.row_state import RowState
 from .protocol.stop_rules import Stop, Totals
 from .protocol.totals import brief, payable
@@ -57,12 +58,20 @@ class BatchReport(Progress):
     """`now`: run it again. `after_change`: it would end the same way, as `stopped` says, until a
     limit of the stop rules, the key or the address is another. None when nothing is left to do."""
 
+    money: Mapping[str, CreatedMoney] = attrs.field(factory=dict, kw_only=True, repr=False)
+    """{currency: the sum of the created rows, and how much of it arrived}, as last read."""
+
     @property
     def payable(self) -> dict[str, Decimal]:
         """{currency: the sum to pay}: `totals` without the cancelled rows."""
         return payable(
             {(state, code): (1, total) for code, sums in self.sums.items() for state, total in sums.items()}
         )
+
+    @property
+    def arrived(self) -> int:
+        """Created rows whose payouts have arrived."""
+        return sum(self.finals.values()) - self.failed
 
     @property
     def awaited(self) -> int:
@@ -98,7 +107,7 @@ def report_of(
     followed: bool = False,
 ) -> BatchReport:
     """Make a ledger's report. `followed`: payouts that are not final yet leave it unfinished."""
-    tally, ends = Totals.of(totals), ends or Ends({}, 0)
+    tally, ends = Totals.of(totals), ends or Ends()
     report = BatchReport(
         _counts(tally),
         sums_of(totals),
@@ -110,7 +119,8 @@ def report_of(
         stop_rules.exit_code(tally, stop=stop),
         stopped,
         ends.finals,
-        ends.failed,
+        ends.count(failed=True),
+        money=ends.money(totals),
     )
     return _ended(report, stop, followed=followed)
 

@@ -15,7 +15,8 @@ from .engine.stopping import Stopping
 from .errors import BulkError
 from .ledger.ledger import SharedLedger
 from .ledger_errors import LedgerError
-from .protocol.records import CheckReport, Ends
+from .protocol.ends import Ends
+from .protocol.records import CheckReport
 from .protocol.stop_rules import StopRules
 from .reconcile import same_account
 

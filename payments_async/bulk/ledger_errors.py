@@ -127,9 +127,12 @@ class LedgerNewer(LedgerError):
 
 
 class LedgerOlder(LedgerError):
-    """The database's tables are of an older version of this package: `.found`, `.known`."""
+    """The ledger's tables are of an older version of this package: `.found`, `.known`."""
 
-    remedy = "let an owner of the tables run `payments payouts ledger upgrade`"
+    remedy = (
+        "if the tables are a database's, let their owner run `payments payouts ledger upgrade`; "
+        "for a file or a batch, use the version that wrote it"
+    )
 
     def __init__(self, path: str, *, found: int, known: int) -> None:
         super().__init__(path, f"its tables are number {found}, and this version works with {known}")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from payments_async.bulk import BulkError as BulkError
     from payments_async.bulk import Certificate as Certificate
     from payments_async.bulk import CheckReport as CheckReport
+    from payments_async.bulk import CreatedMoney as CreatedMoney
     from payments_async.bulk import ExportReport as ExportReport
     from payments_async.bulk import ImportReport as ImportReport
     from payments_async.bulk import InputDifference as InputDifference

@@ -73,8 +73,13 @@ def test_payouts_that_are_known_to_have_failed_end_every_later_run_with_1(here: 
     printed = here("status", "june.csv.ledger").out
     assert "✗ Batch      complete, 1 failed; no run is under way" in printed
     rows = [line.split() for line in printed.splitlines()]
-    assert ["arrived", "2"] in rows
-    assert ["failed", "1"] in rows
+    assert ["arrived", "2", "3.07", "1.07"] in rows
+    assert ["failed", "1", "2.07"] in rows
+    assert looked.step("batch")["money"] == end["money"]
+    assert end["money"] == {
+        "GHS": {"created": "3.07", "arrived": "3.07", "failed": "0", "not_final": "0.00"},
+        "XOF": {"created": "3.14", "arrived": "1.07", "failed": "2.07", "not_final": "0.00"},
+    }
 
 
 def test_run_certifies_nothing_that_has_turned_until_reconcile_has_recorded_it(here: Here) -> None:

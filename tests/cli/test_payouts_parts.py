@@ -10,6 +10,7 @@ import attrs
 import pytest
 from rich.console import Console
 
+from payments_async.bulk import CreatedMoney
 from payments_async.bulk.ledger_errors import LedgerLocked
 from payments_async.bulk.protocol.run_figures import SpeedFigures
 from payments_async.cli._output import JsonLines, Terminal
@@ -19,8 +20,8 @@ from payments_async.cli.payouts.ledger_address import LedgerAddress
 from payments_async.cli.payouts.options import amount_of, delimiter_of, seconds_of, share_of, shortest
 from payments_async.cli.payouts.progress import BarView, LinesView
 from payments_async.cli.payouts.summary import (
-    ArrivedCounts,
     BatchFigures,
+    EndFigures,
     Speed,
     activity_text,
     duration_text,
@@ -170,7 +171,7 @@ def test_a_ledger_that_another_run_holds_is_named_in_the_command() -> None:
 
 @pytest.mark.parametrize(("awaited", "printed"), [(1, "1 payout is"), (2000, "2,000 payouts are"), (0, None)])
 def test_created_payouts_are_said_not_to_have_arrived(awaited: int, printed: str | None) -> None:
-    some = attrs.evolve(figures(created=2500), ended=ArrivedCounts(2500 - awaited, 0, awaited))
+    some = attrs.evolve(figures(created=2500), ended=EndFigures(2500 - awaited, 0, awaited))
     said = messages.after_run(some, 0, None, LedgerAddress("june.csv.ledger"))
     if printed is None:
         assert said == []
@@ -270,7 +271,7 @@ def test_the_activity_is_shown_to_people_and_programs(capsys: pytest.CaptureFixt
 
 def test_the_bar_of_what_is_followed_shows_how_payouts_end() -> None:
     bar, counts, sums = BarView("Paying"), {"CREATED": 30}, {"XOF": {"CREATED": Decimal(30)}}
-    bar.show(BatchFigures.of(counts, sums, ArrivedCounts(20, 2, 8)), 0.0)
+    bar.show(BatchFigures.of(counts, sums, EndFigures(20, 2, 8)), 0.0)
     bar.note("all sent; followed until final, 5 min at most")
     first, *rest = drawn(bar, 80)
     assert first.startswith("  · Following")
@@ -299,13 +300,17 @@ def test_a_bar_has_no_pace_once_all_is_sent(doing: str) -> None:
 
 def test_the_table_shows_under_created_what_arrived_and_failed() -> None:
     sums = {"XOF": {"CREATED": Decimal(3)}}
-    printed = drawn(state_table(BatchFigures.of({"CREATED": 3}, sums, ArrivedCounts(1, 1, 1))), 80)
+    money = {"XOF": CreatedMoney(Decimal(3), Decimal("1.5"), Decimal(1), Decimal("0.5"))}
+    ended = EndFigures(1, 1, 1, money)
+    printed = drawn(state_table(BatchFigures.of({"CREATED": 3}, sums, ended)), 80)
     assert [line.split() for line in printed if line.strip()][2:6] == [
         ["Created", "3", "3"],
-        ["arrived", "1"],
-        ["failed", "1"],
-        ["not", "final", "yet", "1"],
+        ["arrived", "1", "1.50"],
+        ["failed", "1", "1"],
+        ["not", "final", "yet", "1", "0.50"],
     ]
+    narrow = drawn(state_table(BatchFigures.of({"CREATED": 3}, sums, ended)), 42)
+    assert ["XOF", "1.50", "3"] in [line.split() for line in narrow]
     assert not any("failed" in line for line in drawn(state_table(BatchFigures.of({"CREATED": 3}, sums)), 80))
 
 
@@ -342,7 +347,7 @@ def test_many_currencies_are_shown_below_each_other() -> None:
     assert sum("1,000,000,000,000" in line for line in printed) == 5
     del sums["KES"], sums["NGN"], sums["XAF"]
     for width, beside in ((50, False), (80, True)):
-        printed = drawn(state_table(BatchFigures.of({"CREATED": 5}, sums, ArrivedCounts(1, 1, 3))), width)
+        printed = drawn(state_table(BatchFigures.of({"CREATED": 5}, sums, EndFigures(1, 1, 3))), width)
         assert max(map(len, printed)) <= width
         assert sum("1,000,000,000,000" in line for line in printed) == 2
         assert any("GHS" in line and "XOF" in line for line in printed) is beside

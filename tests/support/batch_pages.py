@@ -13,6 +13,7 @@ import attrs
 from payments_async.bulk import (
     AnswerTimes,
     BatchReport,
+    CreatedMoney,
     RowAttempt,
     RowAttempts,
     RowState,
@@ -116,8 +117,17 @@ def report(
         "exit_code": 75 if each[RowState.NEW] else 3 if is_open else 1 if failed else 0,
         "finals": {"completed": arrived, "failed": failed} if arrived or failed else {},
         "failed": failed,
+        "money": {
+            name: CreatedMoney(*(number * Decimal("501.20") for number in _created(each, arrived, failed)))
+            for name in names
+        },
     }
     return BatchReport(each, sums, rows, **{**facts, **more})
+
+
+def _created(each: dict[RowState, int], arrived: int, failed: int) -> tuple[int, int, int, int]:
+    created = each[RowState.CREATED]
+    return created, arrived, failed, created - arrived - failed
 
 
 def snapshot(**facts: Any) -> BatchSnapshot:
@@ -154,6 +164,7 @@ def certificate(report: BatchReport, *findings: str) -> dict[str, Any]:
         },
         "finals": dict(report.finals),
         "failed": report.failed,
+        "money": {currency: sums.facts() for currency, sums in report.money.items()},
         "ledger": {"rows": report.rows, "entries": 412, "head": "5e" * 32, "findings": []},
         "list": {
             "seen": created,

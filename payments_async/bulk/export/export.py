@@ -18,7 +18,7 @@ from ..loading.load import same_file, stat_of
 from ..protocol.payout_status import RowFate, chosen
 from ..protocol.records import LedgerRow, grouped
 from ..protocol.row_state import RowState
-from ..protocol.totals import Sums, brief, by_currency
+from ..protocol.totals import Sums, brief
 from ..sources import open_source
 from . import rows as _export_rows
 from .formats import NESTED, ExportFormat, form_of
@@ -63,16 +63,18 @@ async def export(
             form.abandon()
             raise
     rows = sum(count for count, _ in sums.totals.values())
-    return ExportReport(str(target), rows, by_currency(sums.totals))
+    return ExportReport(
+        str(target), rows, {currency: amount for currency, (_, amount) in sums.totals.items()}
+    )
 
 
-async def _written(ledger: Ledger, form: ExportFormat, wanted: Wanted, *, accounts: bool) -> Sums:
-    sums = Sums()
+async def _written(ledger: Ledger, form: ExportFormat, wanted: Wanted, *, accounts: bool) -> Sums[str]:
+    sums = Sums[str]()
     async with aclosing(_pages(ledger, wanted)) as pages:
         async for page in pages:
             form.write([_export_rows.record(row, accounts=accounts) for row in page])
             for row in page:
-                sums.add(row.state, row.currency, row.amount)
+                sums.add(row.currency, row.amount)
     return sums
 
 

@@ -96,7 +96,7 @@ async def row_view(ledger: Ledger, name: str | int) -> RowView | None:
 async def rows_to_look_at(ledger: Ledger, most: int = 50) -> RowsToLookAt:
     """Show the rows that need a person, the most urgent first, at most so many. Raises LedgerError."""
     counts = [rows for (state, _), (rows, _) in ledger.totals.items() if state in _LOOKED_AT]
-    failed = (await ledger.ends()).failed
+    failed = (await ledger.ends()).count(failed=True)
     found: list[LedgerRow] = []
     for rows in chain(
         map(ledger.rows, _LOOKED_AT if any(counts) else ()), [ledger.failed()] if failed else []

@@ -32,12 +32,12 @@ from ..ledger_errors import (
     LedgerOfAnotherKey,
 )
 from ..protocol.attempts import RowAttempts
+from ..protocol.ends import Ends
 from ..protocol.records import (
     Awaited,
     Binding,
     CheckReport,
     Claim,
-    Ends,
     Header,
     IntentTimes,
     LedgerRow,

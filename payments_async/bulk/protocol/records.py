@@ -175,16 +175,6 @@ class Awaited:
 
 
 @attrs.frozen
-class Ends:
-    """The final statuses of created rows' payouts, counted."""
-
-    finals: Mapping[str, int]
-    """{final status, as the service calls it: rows}."""
-    failed: int
-    """How many of them failed."""
-
-
-@attrs.frozen
 class Duplicate:
     """Two rows of the input that share what must be unique."""
 

@@ -228,6 +228,7 @@ class Certificate:
             },
             "finals": dict(report.finals),
             "failed": report.failed,
+            "money": {currency: sums.facts() for currency, sums in report.money.items()},
             "ledger": attrs.asdict(self.check),
             "list": attrs.asdict(self.audit),
         }

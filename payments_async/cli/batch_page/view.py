@@ -190,16 +190,17 @@ def _ended(report: BatchReport, certificate: Mapping[str, Any] | None) -> tuple[
     return "wait", "stopped, can be resumed"
 
 
-def _money(figures: BatchFigures) -> list[tuple[str, str]]:
-    """Created and total of each currency."""
-    return [
-        (
-            amount_text(currency, figures.sum_of(currency, "created") or total * 0),
-            amount_text(currency, total),
-        )
-        for currency, total in figures.payable().items()
-        if total
-    ]
+def _money(figures: BatchFigures) -> list[tuple[str, str, str]]:
+    """What arrived of each currency, its total, and `arrived`; until all are sent, what was created."""
+    ended = figures.ended if figures.ended and figures.ended.over and figures.done == figures.rows else None
+    word, found = "arrived" if ended else "created", []
+    for currency, total in figures.payable().items():
+        amount = figures.sum_of(currency, "created")
+        if ended:
+            amount = ended.money[currency].arrived if currency in ended.money else Decimal(0)
+        if total:
+            found.append((amount_text(currency, amount or total * 0), amount_text(currency, total), word))
+    return found
 
 
 def _pace(now: BatchSnapshot, run: RunSeries, rate: float, left: float | None) -> tuple[str, str] | None:
@@ -305,6 +306,9 @@ def _certificate(found: Mapping[str, Any] | None) -> Context | None:
         "findings": [clean(text) for text in found["findings"]],
         "at": charts.moment(found["at"]),
         "money": [_paid(currency, sums) for currency, sums in sorted(found["sums"].items())],
+        "arrived": [
+            amount_text(currency, Decimal(sums["arrived"])) for currency, sums in found["money"].items()
+        ],
         "facts": [
             ("Batch", found["batch_id"]),
             ("Account", f"{found['environment']} key {found['key_fingerprint']}"),
@@ -325,8 +329,8 @@ def _certificate(found: Mapping[str, Any] | None) -> Context | None:
 
 def _ended_as(found: Mapping[str, Any]) -> str:
     """`3 arrived, 1 failed, 2 not final yet`, of those that were created."""
-    arrived, failed = found["finals"].get("completed", 0), found["failed"]
-    awaited = found["counts"].get(RowState.CREATED, 0) - sum(found["finals"].values())
+    final, failed = sum(found["finals"].values()), found["failed"]
+    arrived, awaited = final - failed, found["counts"].get(RowState.CREATED, 0) - final
     parts = [(arrived, "arrived"), (failed, "failed"), (awaited, "not final yet")]
     return ", ".join(f"{rows:,} {word}" for rows, word in parts if rows) or "none"
 

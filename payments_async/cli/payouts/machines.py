@@ -12,7 +12,6 @@ from ...bulk._options import composed
 from ...bulk._report import report_of
 from ...bulk.ledger_errors import LedgerError, LedgerLocked
 from ...bulk.protocol.leases import LEASE, BatchState
-from ...bulk.protocol.records import Ends
 from ...bulk.protocol.stop_rules import Stop
 from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit
@@ -60,10 +59,7 @@ class BatchView:
     @property
     def report(self) -> BatchReport:
         """The batch's report, from its figures alone: no row is read."""
-        facts, finals = self.batch.facts, self.batch.figures.finals
-        ends = Ends(
-            {name: rows for name, (rows, _) in finals.items()}, sum(bad for _, bad in finals.values())
-        )
+        facts, ends = self.batch.facts, self.batch.figures.ends
         totals, stopped = self.batch.figures.totals, facts.stopped
         if facts.hold_reason is not None:
             stopped = f"the batch is {facts.hold_reason}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from functools import reduce
 from typing import Any, Final
@@ -13,7 +13,7 @@ from rich.box import SIMPLE_HEAD
 from rich.padding import Padding
 from rich.table import Table
 
-from ...bulk import BatchReport, Progress, RowState
+from ...bulk import BatchReport, CreatedMoney, Progress, RowState
 from ...bulk.protocol.run_figures import SpeedFigures
 from ...models.common import amount_text, grouped
 from .._output import FirstThatFits
@@ -36,13 +36,15 @@ _LONG_NAME: Final = 40
 
 
 @attrs.frozen
-class ArrivedCounts:
-    """Final statuses of the created payouts, as far as the ledger knows, in rows."""
+class EndFigures:
+    """Final statuses of the created payouts, as far as the ledger knows, in rows and sums."""
 
     arrived: int
     failed: int
     awaited: int
     """Not known to be final."""
+    money: Mapping[str, CreatedMoney] = attrs.field(factory=dict)
+    """{currency: the sum of its created rows, and how much of it arrived}."""
 
     @property
     def over(self) -> int:
@@ -59,7 +61,7 @@ class BatchFigures:
     """{state: its rows}, every state of `STATES`."""
     sums: Mapping[str, Mapping[str, Decimal]]
     """{currency: {state: the sum of its rows, major units}}."""
-    ended: ArrivedCounts | None = None
+    ended: EndFigures | None = None
     """None where it was not counted."""
     activity: Mapping[str, Any] | None = None
     """The run's activity, by the names of `bulk.Activity`; None without a run."""
@@ -71,7 +73,7 @@ class BatchFigures:
         cls,
         counts: Mapping[Any, int],
         sums: Mapping[str, Mapping[Any, Any]],
-        ended: ArrivedCounts | None = None,
+        ended: EndFigures | None = None,
         activity: Mapping[str, Any] | None = None,
     ) -> BatchFigures:
         """From a batch's progress or its status file."""
@@ -108,7 +110,10 @@ class BatchFigures:
             currency: {state: plain(amount) for state, amount in by_state.items()}
             for currency, by_state in self.sums.items()
         }
-        ended = {} if self.ended is None else attrs.asdict(self.ended)
+        ended: dict[str, Any] = {}
+        if self.ended is not None:
+            money = {currency: sums.facts() for currency, sums in self.ended.money.items()}
+            ended = {**attrs.asdict(self.ended, recurse=False), "money": money}
         activity = self.activity or {}
         speed = {} if self.speed is None else {"answers": self.speed.facts()}
         return {
@@ -246,25 +251,30 @@ def _states(figures: BatchFigures, beside: Sequence[str]) -> Table:
         table.add_row(
             name, f"{figures.counts[state]:,}", *cells, style=style, end_section=is_last and not ended
         )
-        for fate, number, shade in ended:
-            is_end = is_last and fate == ended[-1][0]
-            table.add_row(f"  {fate}", f"{number:,}", style=shade, end_section=is_end)
+        for words, number, shade, sums_of in ended:
+            is_end = is_last and words == ended[-1][0]
+            cells = (grouped(amount) if (amount := sums_of(currency)) else "" for currency in beside)
+            table.add_row(f"  {words}", f"{number:,}", *cells, style=shade, end_section=is_end)
     totals = (grouped(figures.sum_of(currency, *STATES)) for currency in beside)
     table.add_row("All", f"{figures.rows:,}", *totals)
     return table
 
 
-def _ended(figures: BatchFigures) -> list[tuple[str, int, str]]:
-    """Final statuses of the created payouts: name, rows, style."""
+def _ended(figures: BatchFigures) -> list[tuple[str, int, str, Callable[[str], Decimal | None]]]:
+    """Final statuses of the created payouts: name, rows, style, and the sum of a currency."""
     ended = figures.ended
     if ended is None or not figures.counts["created"]:
         return []
-    fates = [
-        ("arrived", ended.arrived, "green"),
-        ("failed", ended.failed, "bold red"),
-        ("not final yet", ended.awaited, "dim"),
+    parts = [
+        ("arrived", ended.arrived, "green", "arrived"),
+        ("failed", ended.failed, "bold red", "failed"),
+        ("not final yet", ended.awaited, "dim", "not_final"),
     ]
-    return [each for each in fates if each[1]]
+    return [(words, rows, style, _sum_of(ended, name)) for words, rows, style, name in parts if rows]
+
+
+def _sum_of(ended: EndFigures, name: str) -> Callable[[str], Decimal | None]:
+    return lambda currency: getattr(ended.money.get(currency), name, None)
 
 
 def _with_list(table: Table, figures: BatchFigures) -> Table:
@@ -273,11 +283,13 @@ def _with_list(table: Table, figures: BatchFigures) -> Table:
     both.add_row(table)
     both.add_row("")
     money = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name in ("", "Created", "All"):
+    ended = figures.ended if figures.ended and figures.ended.over else None
+    for name in ("", "Arrived" if ended else "Created", "All"):
         money.add_column(name, justify="right" if name else "left", min_width=12 if name else None)
     for currency in figures.sums:
-        created, total = figures.sum_of(currency, "created"), figures.sum_of(currency, *STATES)
-        money.add_row(currency, grouped(created), grouped(total))
+        arrived = _sum_of(ended, "arrived")(currency) or Decimal(0) if ended else None
+        amount = figures.sum_of(currency, "created") if arrived is None else arrived
+        money.add_row(currency, grouped(amount), grouped(figures.sum_of(currency, *STATES)))
     both.add_row(money)
     return both
 
@@ -301,7 +313,7 @@ def figures_of(progress: Progress) -> BatchFigures:
     """The figures of a batch's progress or report. Only a report has how payouts have ended."""
     ended = None
     if isinstance(progress, BatchReport):
-        ended = ArrivedCounts(progress.finals.get("completed", 0), progress.failed, progress.awaited)
+        ended = EndFigures(progress.arrived, progress.failed, progress.awaited, progress.money)
     activity = None if progress.activity is None else attrs.asdict(progress.activity)
     return BatchFigures.of(progress.counts, progress.sums, ended, activity)
 

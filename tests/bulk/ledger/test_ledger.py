@@ -9,6 +9,7 @@ import attrs
 import pytest
 
 from payments_async.bulk.ledger_errors import LedgerRefused
+from payments_async.bulk.protocol.ends import CreatedMoney
 from payments_async.bulk.protocol.records import IntentTimes, Resend, RowOutcome
 from payments_async.bulk.protocol.row_state import RowState, contradict, doubt, intend
 from tests.support.ledgers import (
@@ -106,6 +107,34 @@ async def test_a_status_is_mirrored_until_it_is_final(path: Place) -> None:
         assert (await ledger.awaited()).rows == 1
         assert await ledger.record([RowOutcome(2, two.known, "processing")]) == ()
         assert [row.service_status for row in await all_rows(ledger)] == ["processing", "completed"]
+
+
+async def test_what_arrived_is_summed_through_every_turn(path: Place) -> None:
+    async with await begun(path, 3) as ledger:
+        made = await ledger.record([created(row) for row in (await ledger.claim(3)).rows])
+        ends = [("completed", None), ("completed", None), ("failed", "RECIPIENT_ERROR")]
+        await ledger.record(
+            [
+                RowOutcome(row.number, row.known, status, final=True, failure_code=code)
+                for row, (status, code) in zip(made, ends, strict=True)
+            ]
+        )
+        assert (await ledger.ends()).totals == {
+            ("completed", False, "XOF"): (2, Decimal("20.20")),
+            ("failed", True, "XOF"): (1, Decimal("10.10")),
+        }
+        turned = RowOutcome(1, made[0].known, "reversed", final=True, failure_code="reversed", latest=True)
+        await ledger.record([turned, RowOutcome(2, made[1].known, "pending", latest=True)])
+    async with await opened(path) as ledger:
+        ends_now, money = await ledger.ends(), (await ledger.ends()).money(ledger.totals)["XOF"]
+        assert ends_now.finals == {"failed": 1, "reversed": 1}
+        assert money == CreatedMoney(
+            created=Decimal("30.30"),
+            arrived=Decimal(0),
+            failed=Decimal("20.20"),
+            not_final=Decimal("10.10"),
+        )
+        assert (await ledger.check()).findings == ()
 
 
 async def test_the_reason_of_a_doubt_goes_when_the_payout_is_found(path: Place) -> None:

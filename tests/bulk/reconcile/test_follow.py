@@ -12,7 +12,7 @@ import pytest
 from payments_async.bulk import BulkError, PayoutBatch, RowState
 from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk.ledger_errors import LedgerDamaged
-from payments_async.bulk.protocol.records import Ends
+from payments_async.bulk.protocol.ends import Ends
 from payments_async.sandbox import Sandbox
 from tests.support.batches import alter, items, ledger_rows, open_at, over_socket, paid, runtime_of
 from tests.support.places import EITHER, Place

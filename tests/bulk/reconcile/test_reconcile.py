@@ -30,6 +30,12 @@ from tests.support.places import EITHER, Place
 from tests.support.spoiled import circling, spoiling
 
 
+def booked(service: Sandbox, currency: str, status: str) -> Decimal:
+    """The sum of the payouts of a status in the service's own books."""
+    found = [each for each in service.books.payouts() if (each.currency, each.status) == (currency, status)]
+    return sum((each.amount for each in found), Decimal(0))
+
+
 def sent(service: Sandbox) -> int:
     """How many creations have arrived."""
     return sum(request.operation == "payouts.create" for request in service.requests)
@@ -118,6 +124,11 @@ async def test_statuses_are_mirrored_and_a_clean_batch_is_certified(service: San
         assert (certificate.report.finals, certificate.report.failed) == (said["finals"], said["failed"])
         assert (said["finals"], said["failed"]) == ({"completed": 149, "failed": 1}, 1)
         assert batch.status().failed == certificate.report.failed == 1
+        assert said["money"] == {currency: sums.facts() for currency, sums in batch.status().money.items()}
+        for currency, sums in batch.status().money.items():
+            assert sums.arrived == booked(service, currency, "completed")
+            assert sums.failed == booked(service, currency, "failed")
+            assert sums.created == sums.arrived + sums.failed
     assert len(told) == 2
 
 

@@ -26,6 +26,7 @@ from payments_async.bulk.ledger_errors import (
     LedgerFull,
     LedgerMissing,
     LedgerNewer,
+    LedgerOlder,
     LedgerUnavailable,
     RightsMissing,
 )
@@ -261,15 +262,24 @@ async def test_a_batch_whose_records_cannot_be_read_is_paused_by_name_and_others
     assert "cannot be read" in reason
 
 
-async def test_a_batch_of_another_protocol_is_opened_by_nobody_and_gets_no_lease(fleet: Fleet) -> None:
+@pytest.mark.parametrize(
+    ("form", "error", "told"),
+    [
+        (1, LedgerOlder, "batch june: its tables are number 1, and this version works with 2"),
+        (3, LedgerNewer, "batch june: its form is number 3, and this version knows up to 2"),
+    ],
+)
+async def test_a_batch_of_another_protocol_is_opened_by_nobody_and_gets_no_lease(
+    fleet: Fleet, form: int, error: type[LedgerError], told: str
+) -> None:
     june, july = await fleet.planned(10, "june"), await fleet.planned(11, "july")
-    fleet.query("UPDATE payments.batches SET schema = 2 WHERE batch_id = 'june'")
+    fleet.query(f"UPDATE payments.batches SET schema = {form} WHERE batch_id = 'june'")
     report = await fleet.run()
     assert (report.exit_code, report.rows) == (0, 11)
     assert (await july.refresh()).complete
-    with pytest.raises(LedgerNewer, match="batch june: its form is number 2, and this version knows up to 1"):
+    with pytest.raises(error, match=told):
         await june.refresh()
-    with pytest.raises(LedgerNewer):
+    with pytest.raises(error):
         await fleet.run(batch_id="june")
 
 

@@ -58,7 +58,7 @@ SHOWN = {
     "waiting": ("waiting for rows in doubt", "2 rows wait, next check in 12 s: 2 had no clear answer"),
     "certifying": (
         "june-2026 certifying",
-        "all of it created 12,000 rows, each one decided",
+        "all of it arrived 12,000 rows, each one decided",
         "12,000 arrived 0 not final yet 0 under way",
     ),
     "stopped": ("stopped, can be resumed", "The same run command resumes the batch; nothing is paid twice."),

@@ -9,7 +9,14 @@ from typing import Any, Final
 
 import attrs
 
-from ...ledger_errors import LedgerDamaged, LedgerError, LedgerMissing, LedgerNewer, LedgerRefused
+from ...ledger_errors import (
+    LedgerDamaged,
+    LedgerError,
+    LedgerMissing,
+    LedgerNewer,
+    LedgerOlder,
+    LedgerRefused,
+)
 from ...protocol.clocks import Timestamps
 from ...protocol.leases import BatchState
 from ...protocol.records import Binding, Header
@@ -80,9 +87,10 @@ def hold_reason(state: str, reason: str | None) -> str | None:
 
 
 def facts_of(values: Sequence[Any]) -> BatchFacts:
-    """Make a batch of the values that `READ` found. Raises UnreadableRecord and LedgerNewer."""
+    """Make a batch of the values that `READ` found. Raises UnreadableRecord, LedgerNewer, LedgerOlder."""
     if values[10] != PROTOCOL:
-        raise LedgerNewer(f"batch {values[2]}", found=values[10], known=PROTOCOL)
+        other = LedgerNewer if values[10] > PROTOCOL else LedgerOlder
+        raise other(f"batch {values[2]}", found=values[10], known=PROTOCOL)
     with readable("a batch"):
         binding = Binding(*values[2:8])
         amounts = {currency: Decimal(text) for currency, text in json.loads(values[12]).items()}

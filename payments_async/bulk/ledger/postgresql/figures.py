@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from decimal import Decimal
-from typing import Final
 
 import attrs
 
 from ...protocol import totals as _totals
-from ...protocol.payout_status import has_failed
+from ...protocol.ends import End, Ends, end_of
 from ...protocol.records import LedgerRow, StateTotals
 from ...protocol.row_state import RowState
-from ...protocol.totals import EXACT, Sums, as_text
+from ...protocol.totals import Sums, as_text
+from ..hash_chain import as_json
 
 _S = RowState
-_NONE: Final = (0, 0)
-_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 @attrs.frozen
@@ -25,26 +23,20 @@ class RowFigures:
     """Counts and sums of some rows."""
 
     totals: StateTotals = attrs.field(factory=dict)
-    finals: Mapping[str, tuple[int, int]] = attrs.field(factory=dict)
-    """{final status of a payout: (rows, how many of them failed)}."""
+    ends: Ends = attrs.field(factory=Ends)
+    """The created rows by the final status of their payouts."""
     generation: int = 0
     """The highest generation of the rows."""
 
     def moved(self, changes: Iterable[tuple[LedgerRow, LedgerRow]]) -> RowFigures:
         """Compute the figures once the first row of each pair has become the second."""
-        pairs, finals, generation = list(changes), dict(self.finals), self.generation
-        for before, after in pairs:
-            generation = max(generation, after.known.generation)
-            for row, sign in ((before, -1), (after, 1)):
-                if _is_over(row):
-                    status = str(row.service_status)
-                    rows, failed = finals.get(status, _NONE)
-                    finals[status] = (rows + sign, failed + sign * has_failed(row))
+        pairs = list(changes)
         totals = {**self.totals, **_totals.moved(self.totals, pairs)}
+        ends = {**self.ends.totals, **self.ends.moved(pairs)}
         return RowFigures(
             {place: total for place, total in totals.items() if total[0]},
-            {status: counts for status, counts in finals.items() if counts[0]},
-            generation,
+            Ends({end: total for end, total in ends.items() if total[0]}),
+            max(self.generation, *(after.known.generation for _, after in pairs), 0),
         )
 
     def count(self, *states: RowState) -> int:
@@ -54,7 +46,7 @@ class RowFigures:
     @property
     def awaited(self) -> int:
         """The number of created rows whose payouts are not final."""
-        return self.count(_S.CREATED) - sum(rows for rows, _ in self.finals.values())
+        return self.count(_S.CREATED) - sum(rows for rows, _ in self.ends.totals.values())
 
     @property
     def totals_text(self) -> str:
@@ -62,12 +54,13 @@ class RowFigures:
         found: dict[str, dict[str, tuple[int, str]]] = {}
         for (state, currency), (rows, amount) in sorted(self.totals.items()):
             found.setdefault(state, {})[currency] = (rows, as_text(amount))
-        return _encode(found)
+        return as_json(found)
 
     @property
     def finals_text(self) -> str:
-        """The final statuses as JSON text: `{"COMPLETED":[500,0]}`."""
-        return _encode(dict(sorted(self.finals.items())))
+        """The final statuses as JSON text: `[["completed",false,"XOF",500,"12345.00"]]`."""
+        ended = sorted(self.ends.totals.items())
+        return as_json([(*end, rows, as_text(sum_)) for end, (rows, sum_) in ended])
 
     @classmethod
     def read(cls, totals: str, finals: str, generation: int) -> RowFigures:
@@ -79,38 +72,34 @@ class RowFigures:
                 for state, of_state in states.items()
                 for currency, (rows, amount) in of_state.items()
             },
-            {status: (int(rows), int(failed)) for status, (rows, failed) in json.loads(finals).items()},
+            Ends(
+                {
+                    End(str(status), bool(failed), str(currency)): (int(rows), Decimal(sum_))
+                    for status, failed, currency, rows, sum_ in json.loads(finals)
+                }
+            ),
             generation,
         )
 
 
 def figures_of(rows: Iterable[LedgerRow]) -> RowFigures:
     """Count rows."""
-    sums, finals, generation = Sums(), dict[str, tuple[int, int]](), 0
+    sums, ends, generation = Sums[tuple[RowState, str]](), Sums[End](), 0
     for row in rows:
-        sums.add(row.state, row.currency, row.amount)
+        sums.add((row.state, row.currency), row.amount)
         generation = max(generation, row.known.generation)
-        if _is_over(row):
-            counted, failed = finals.get(str(row.service_status), _NONE)
-            finals[str(row.service_status)] = (counted + 1, failed + has_failed(row))
-    return RowFigures(sums.totals, finals, generation)
-
-
-def _is_over(row: LedgerRow) -> bool:
-    return row.state is _S.CREATED and row.final
+        if (end := end_of(row)) is not None:
+            ends.add(end, row.amount)
+    return RowFigures(sums.totals, Ends(ends.totals), generation)
 
 
 def added_up(figures: Iterable[RowFigures]) -> RowFigures:
     """Add up the figures of several chunks."""
-    totals: dict[tuple[RowState, str], tuple[int, Decimal]] = {}
-    finals: dict[str, tuple[int, int]] = {}
-    generation = 0
+    sums, ends, generation = Sums[tuple[RowState, str]](), Sums[End](), 0
     for each in figures:
         generation = max(generation, each.generation)
         for place, (rows, amount) in each.totals.items():
-            before, sum_ = totals.get(place, (0, Decimal(0)))
-            totals[place] = (before + rows, EXACT.add(sum_, amount))
-        for status, (rows, failed) in each.finals.items():
-            before, failed_before = finals.get(status, _NONE)
-            finals[status] = (before + rows, failed_before + failed)
-    return RowFigures(totals, finals, generation)
+            sums.add(place, amount, rows)
+        for end, (rows, amount) in each.ends.totals.items():
+            ends.add(end, amount, rows)
+    return RowFigures(sums.totals, Ends(ends.totals), generation)

@@ -17,12 +17,12 @@ from ...ledger_errors import (
 from ...protocol import transitions
 from ...protocol.attempts import RowAttempts
 from ...protocol.clocks import Timestamps
+from ...protocol.ends import Ends
 from ...protocol.records import (
     Awaited,
     Binding,
     CheckReport,
     Claim,
-    Ends,
     Header,
     IntentTimes,
     LedgerRow,

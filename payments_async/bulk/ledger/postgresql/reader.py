@@ -8,8 +8,9 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from ...protocol.clocks import Timestamps
+from ...protocol.ends import Ends
 from ...protocol.payout_status import UNFAILED, UNSUCCESSFUL
-from ...protocol.records import Awaited, Ends, IntentTimes, LedgerRow
+from ...protocol.records import Awaited, IntentTimes, LedgerRow
 from ...protocol.row_state import RowState
 from ..rows import readable
 from . import chunks as _chunks
@@ -125,7 +126,7 @@ class RowReader:
         """Read the CREATED rows whose payouts have failed, as far as the ledger knows."""
 
         def wanted(chunk: Chunk) -> bool:
-            return any(failed for _, failed in chunk.figures.finals.values())
+            return chunk.figures.ends.count(failed=True) > 0
 
         async for row in self.pages(wanted, *_FAILED):
             yield row
@@ -176,11 +177,7 @@ class RowReader:
 
     async def ends(self) -> Ends:
         """Count the final statuses of CREATED rows' payouts, as far as the ledger knows."""
-        finals = added_up(chunk.figures for chunk in await self.chunks()).finals
-        return Ends(
-            {status: rows for status, (rows, _) in finals.items()},
-            sum(failed for _, failed in finals.values()),
-        )
+        return added_up(chunk.figures for chunk in await self.chunks()).ends
 
     async def _rows(self, statement: Statement) -> list[LedgerRow]:
         return [each.row for each in await self._read(statement, _rows.stored)]

@@ -12,7 +12,7 @@ from typing import Final
 SCHEMA: Final = 3
 """The version of the tables. A database with another one is refused."""
 
-PROTOCOL: Final = 1
+PROTOCOL: Final = 2
 """The version of what a batch's records mean. A batch keeps that of its import; only that one works on it."""
 
 _FIGURES: Final = (

@@ -13,6 +13,7 @@ from ...ledger_errors import LedgerDuplicates
 from ...protocol import transitions
 from ...protocol.clocks import Timestamps
 from ...protocol.records import Binding, Duplicate, Header, LedgerRow, NewRow, grouped
+from ...protocol.row_state import RowState
 from ...protocol.totals import Sums, by_currency
 from ..hash_chain import linked, moved
 from ..rows import row_digest
@@ -37,7 +38,7 @@ class _Loaded:
     """The sums and digests of the rows imported so far."""
 
     def __init__(self) -> None:
-        self.sums = Sums()
+        self.sums = Sums[tuple[RowState, str]]()
         self.rows = 0
         self.last = 0
         self.digest = bytes(32)
@@ -55,7 +56,7 @@ class _Loaded:
             raise ValueError(f"row numbers must rise: {new.number} follows {self.last}")
         self.last = new.number
         row = transitions.fresh(new, _FIRST_ENTRY)
-        self.sums.add(row.state, row.currency, row.amount)
+        self.sums.add((row.state, row.currency), row.amount)
         return row
 
 

@@ -12,6 +12,7 @@ from aiosqlite import Connection
 
 from ...protocol import totals as _totals
 from ...protocol.clocks import Timestamps
+from ...protocol.ends import End, Ends
 from ...protocol.records import Binding, Header, LedgerRow, StateTotals
 from ...protocol.row_state import RowState
 from ...protocol.totals import as_text
@@ -26,6 +27,8 @@ _BINDING: Final = ("batch_id", "environment", "base_url", "key_fingerprint", "in
 _TOTALS: Final = "SELECT state, currency, rows, amount FROM totals"
 _SET_TOTAL: Final = "UPDATE totals SET rows = ?, amount = ? WHERE state = ? AND currency = ?"
 _ADD_TOTAL: Final = "INSERT INTO totals (state, currency, rows, amount) VALUES (?, ?, ?, ?)"
+_ENDS: Final = "SELECT status, failed, currency, rows, amount FROM ends"
+_SET_END: Final = "INSERT OR REPLACE INTO ends VALUES (?, ?, ?, ?, ?)"
 _HEADER: Final = """
     SELECT batch_id, environment, base_url, key_fingerprint, input_hash, input_stat, created_at,
         client_version, schema, rows, totals, told_in, head, head_hash
@@ -61,6 +64,18 @@ async def set_totals(db: Connection, changed: StateTotals, kept: StateTotals) ->
     for statement, values in ((_ADD_TOTAL, added), (_SET_TOTAL, moved)):
         if values:
             await run_many(db, statement, values)
+
+
+async def ends(db: Connection) -> Ends:
+    """Read the stored totals of final payouts. Raises UnreadableRecord."""
+    with readable("a total"):
+        found = await run(db, _ENDS)
+        return Ends(
+            {
+                End(status, bool(failed), code): (rows, Decimal(amount))
+                for status, failed, code, rows, amount in found
+            }
+        )
 
 
 def facts(header: Header) -> str:
@@ -131,6 +146,7 @@ class LedgerState:
     header: Header
     head: ChainEntry
     totals: StateTotals
+    ends: Ends = attrs.field(factory=Ends)
 
 
 Change = tuple[StoredRow, LedgerRow]
@@ -153,12 +169,16 @@ async def commit(
     rows = tuple(after for _, after in planned)
     moved = _totals.moved(before.totals, changes)
     await set_totals(db, moved, before.totals)
+    ended = before.ends.moved(changes)
+    if ended:
+        await run_many(db, _SET_END, [(*end, rows, as_text(sum_)) for end, (rows, sum_) in ended.items()])
     digest = hash_chain.moved(head.rows_digest, (stored.digest for stored, _ in planned), added)
     entry = hash_chain.linked(
         head, before.header.binding.batch_id, at, kind, hash_chain.outlines(rows), digest
     )
     await append(db, entry)
-    return LedgerState(before.header, entry, {**before.totals, **moved}), rows
+    ends = Ends({**before.ends.totals, **ended})
+    return LedgerState(before.header, entry, {**before.totals, **moved}, ends), rows
 
 
 async def rebind(db: Connection, before: LedgerState, binding: Binding, at: Timestamps) -> LedgerState:
@@ -169,4 +189,4 @@ async def rebind(db: Connection, before: LedgerState, binding: Binding, at: Time
     entry = hash_chain.linked(before.head, binding.batch_id, at, "header", described, digest)
     await append(db, entry)
     await set_header(db, header, entry, fresh=False)
-    return LedgerState(header, entry, before.totals)
+    return LedgerState(header, entry, before.totals, before.ends)

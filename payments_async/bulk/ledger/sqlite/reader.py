@@ -8,14 +8,14 @@ from typing import Any, Final, Self
 
 from aiosqlite import Connection
 
-from ...ledger_errors import InputPaidElsewhere, LedgerDamaged, LedgerMissing, LedgerNewer
+from ...ledger_errors import InputPaidElsewhere, LedgerDamaged, LedgerMissing, LedgerNewer, LedgerOlder
 from ...protocol.attempts import RowAttempts
 from ...protocol.clocks import Timestamps
+from ...protocol.ends import Ends
 from ...protocol.records import (
     Awaited,
     Binding,
     CheckReport,
-    Ends,
     Header,
     IntentTimes,
     LedgerRow,
@@ -40,10 +40,6 @@ _AWAITED_SINCE: Final = """
     SELECT min(server), count(*) = count(server) FROM entries
     WHERE number IN (SELECT DISTINCT first_intent FROM rows WHERE state = 'CREATED' AND final = 0)
 """
-_ENDS: Final = """
-    SELECT service_status, count(*) FROM rows WHERE state = 'CREATED' AND final = 1 GROUP BY service_status
-"""
-_COUNT_FAILED: Final = f"SELECT count(*) FROM rows WHERE {_store.FAILED}"
 _LATEST_GENERATION: Final = "SELECT max(generation) FROM rows WHERE generation > 0"
 _RUN_BEGAN: Final = """
     SELECT min(wall) FROM entries WHERE session = (
@@ -224,9 +220,7 @@ class LedgerReader(Ledger):
 
     async def ends(self) -> Ends:
         """Count the final statuses of CREATED rows' payouts, as far as the ledger knows."""
-        finals = await self._handle.transact(lambda db: driver.run(db, _ENDS))
-        failed, *_ = await self._first(_COUNT_FAILED, *_store.FAILED_WORDS)
-        return Ends({str(status): rows for status, rows in finals}, failed)
+        return self._current.ends
 
     async def latest_generation(self) -> int:
         """The highest generation of all rows."""
@@ -286,7 +280,7 @@ async def _opened(
 ) -> LedgerState | None:
     """Read the ledger's state after its last commit. Without a batch, create its tables and return None.
 
-    `check`: have SQLite check the file's structure first. Raises LedgerNewer or LedgerDamaged.
+    `check`: have SQLite check the file's structure first. Raises LedgerNewer, LedgerOlder or LedgerDamaged.
     """
     if check and (faults := await driver.faults(db, quick=True)):
         raise LedgerDamaged(path, faults)
@@ -298,8 +292,8 @@ async def _opened(
             await driver.run(db, table)
         return None
     form = await journal.schema(db)
-    if form is not None and form > SCHEMA:
-        raise LedgerNewer(path, found=form, known=SCHEMA)
+    if form is not None and form != SCHEMA:
+        raise (LedgerNewer if form > SCHEMA else LedgerOlder)(path, found=form, known=SCHEMA)
     ended = await _check.end(db, mark)
     if ended is None:
         if await journal.entries(db, journal.LAST):

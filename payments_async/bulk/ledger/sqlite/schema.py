@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-SCHEMA: Final = 1
-"""The schema version. A file with a higher one is refused; a change of the tables raises the number."""
+SCHEMA: Final = 2
+"""The schema version. A file with another one is refused; a change of the tables raises the number."""
 
 TABLES: Final = (
     # `told_in`: the entry that carries these facts; `head`: the last one, so that a chain that was cut
@@ -70,6 +70,17 @@ TABLES: Final = (
         rows INTEGER NOT NULL,
         amount TEXT NOT NULL,
         PRIMARY KEY (state, currency)
+    )
+    """,
+    # created rows by the final status of their payouts
+    """
+    CREATE TABLE ends (
+        status TEXT NOT NULL,
+        failed BOOLEAN NOT NULL,
+        currency TEXT NOT NULL,
+        rows INTEGER NOT NULL,
+        amount TEXT NOT NULL,
+        PRIMARY KEY (status, failed, currency)
     )
     """,
     # `changes` last, so that reading the others does not read this

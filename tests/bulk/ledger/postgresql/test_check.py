@@ -44,7 +44,10 @@ TAMPERED = [
         "UPDATE payments.chunks SET unsent = 1 WHERE chunk = 1",
         "chunk 1: its counts are not those of its rows",
     ),
-    ("UPDATE payments.chunks SET finals = '[]' WHERE chunk = 1", "chunk 1: it is missing, or cannot be read"),
+    (
+        "UPDATE payments.chunks SET finals = '[1]' WHERE chunk = 1",
+        "chunk 1: it is missing, or cannot be read",
+    ),
     (
         "UPDATE payments.chunks SET totals = '{{}}' WHERE chunk = 1",
         "chunk 1: CREATED rows: 0 recorded (XOF 0), ",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import attrs
@@ -13,7 +14,8 @@ from payments_async.bulk.ledger.ledger import Edits
 from payments_async.bulk.ledger.postgresql import batches
 from payments_async.bulk.ledger.postgresql.driver.database import Database
 from payments_async.bulk.ledger_errors import LedgerDamaged, LedgerRefused
-from payments_async.bulk.protocol.records import Ends, Resend, RowOutcome
+from payments_async.bulk.protocol.ends import End, Ends
+from payments_async.bulk.protocol.records import Resend, RowOutcome
 from payments_async.bulk.protocol.row_state import RowState, confirm
 from tests.support.databases import batch, connected, leased, run, spread, unimported
 from tests.support.ledgers import BINDING, all_rows, counts, created, new_row, numbers, rejected
@@ -75,7 +77,7 @@ async def test_a_reference_that_another_row_ever_had_is_no_new_one(database: str
         rows = (await chunk.claim(3)).rows
         failed = [created(row, service_status="FAILED", final=True, failure_code="x") for row in rows]
         await ledger.record(failed)
-        assert await ledger.ends() == Ends({"FAILED": 3}, 3)
+        assert await ledger.ends() == Ends({End("FAILED", True, "XOF"): (3, Decimal("30.30"))})
         assert [row.number async for row in ledger.failed()] == [1, 2, 3]
         again = [new_row(1, reference="reference-1~g1", idempotency_key="next-1")]
         assert [row.known.generation for row in await ledger.next_generation(again)] == [1]
@@ -85,7 +87,7 @@ async def test_a_reference_that_another_row_ever_had_is_no_new_one(database: str
                 await ledger.next_generation([new_row(2, reference=taken, idempotency_key="next-2")])
         assert [row.number for row in await ledger.by_references(["reference-1", "reference-2"])] == [2]
         assert [row.number for row in await ledger.by_references(["reference-1~g1"])] == [1]
-        assert await ledger.ends() == Ends({"FAILED": 2}, 2)
+        assert await ledger.ends() == Ends({End("FAILED", True, "XOF"): (2, Decimal("20.20"))})
         assert (await ledger.check()).findings == ()
 
 
@@ -173,7 +175,7 @@ async def test_what_was_created_is_counted_until_it_is_final(database: str) -> N
             ]
         )
         assert (await ledger.awaited()).rows == 0
-        assert await ledger.ends() == Ends({"COMPLETED": 4}, 0)
+        assert await ledger.ends() == Ends({End("COMPLETED", False, "XOF"): (4, Decimal("40.40"))})
         run(database, "UPDATE payments.entries SET server = NULL")
         chunk, _ = await leased(ledger.database)
         await ledger.record([created(row) for row in (await chunk.claim(1)).rows])

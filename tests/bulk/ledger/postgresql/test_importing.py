@@ -203,7 +203,7 @@ async def test_rights_on_the_rows_of_a_batch_follow_those_on_chunks(
         async with connected(database.replace("postgres:", "reader_1:")) as opened:
             status = await PostgresLedger.open(opened, "batch-1", clock=Clock())
             assert counts(status) == {"NEW": 1, "CREATED": 2}
-            assert (await status.ends()).failed == 0
+            assert (await status.ends()).count(failed=True) == 0
             assert (await status.series()).total.created == 1
             with pytest.raises(RightsMissing):
                 await status.attempts([1])

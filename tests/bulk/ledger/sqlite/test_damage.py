@@ -56,6 +56,7 @@ NEAR_THE_END = {
     "UPDATE entries SET wall = 'x' WHERE number = 20": "the chain cannot be read",
     "UPDATE totals SET rows = 7 WHERE state = 'NEW'": "totals do not count",
     "UPDATE totals SET amount = 'x'": "a total cannot be read",
+    "INSERT INTO ends VALUES ('completed', 0, 'XOF', 1, 'x')": "a total cannot be read",
     "UPDATE rows SET state = 'NEW' WHERE number = 30": "row 30 is not as",
     "UPDATE rows SET state = '?' WHERE number = 30": "some row cannot be read",
     "UPDATE rows SET amount = '9' WHERE number = 30": "row 30 is not as",
@@ -97,6 +98,10 @@ ANYWHERE: list[tuple[str | Edit, list[str]]] = [
     (
         "UPDATE totals SET amount = '1' WHERE state = 'NEW'",
         ["NEW rows: 10 recorded (XOF 1), 10 found (XOF "],
+    ),
+    (
+        "INSERT INTO ends VALUES ('completed', 0, 'XOF', 1, '10.10')",
+        ["payouts that ended as completed: 1 recorded (XOF 10.10), 0 found (XOF 0"],
     ),
     ("UPDATE entries SET changes = '[]' WHERE number = 2", ["entry 2 of the chain is not as it was written"]),
     ("DELETE FROM entries WHERE number = 2", ["entry 2 of the chain is missing"]),

@@ -39,13 +39,14 @@ from payments_async.bulk.ledger_errors import (
     LedgerOfAnotherEnvironment,
     LedgerOfAnotherInput,
     LedgerOfAnotherKey,
+    LedgerOlder,
     LedgerOnNetwork,
     LedgerReadOnly,
 )
 from payments_async.bulk.protocol.records import Binding
 from tests.support.ledgers import BINDING, Clock, begun, counts, tampering
 
-TABLES_OF_SCHEMA_1 = "9c330f4e6cc715ebc0b8d0963c6ca34f294ce4ed8e89ef79f5a9175d36a788fb"
+TABLES_OF_SCHEMA_2 = "313a581edf509fd1775707b33ccc8ea4a0ca0b2ea63bb7056f4fe9adc7c765ff"
 
 MOUNTS = """\
 21 1 254:0 / / rw,relatime - ext4 /dev/vda rw
@@ -206,11 +207,21 @@ async def test_a_ledger_that_another_program_holds_is_refused(path: Path) -> Non
 async def test_a_ledger_of_a_newer_version_is_refused(path: Path) -> None:
     await (await begun(path)).close()
     with tampering(path) as tables:
-        tables.execute("UPDATE header SET schema = 2")
+        tables.execute("UPDATE header SET schema = 3")
         tables.execute("ALTER TABLE header DROP COLUMN head_hash")
-    with pytest.raises(LedgerNewer, match="form is number 2, and this version knows up to 1") as caught:
+    with pytest.raises(LedgerNewer, match="form is number 3, and this version knows up to 2") as caught:
         await SqliteLedger.open(path, clock=Clock())
-    assert (caught.value.found, caught.value.known) == (2, 1)
+    assert (caught.value.found, caught.value.known) == (3, 2)
+
+
+async def test_a_ledger_of_an_older_version_is_refused(path: Path) -> None:
+    await (await begun(path)).close()
+    with tampering(path) as tables:
+        tables.execute("UPDATE header SET schema = 1")
+        tables.execute("DROP TABLE ends")
+    with pytest.raises(LedgerOlder, match="for a file or a batch, use the version that wrote it") as caught:
+        await SqliteLedger.open(path, clock=Clock())
+    assert (caught.value.found, caught.value.known) == (1, 2)
 
 
 @pytest.mark.parametrize(
@@ -285,7 +296,7 @@ async def test_the_tables_of_a_schema_number_never_change(path: Path) -> None:
     with closing(sqlite3.connect(path)) as db:
         tables = [sql for (sql,) in db.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")]
     digest = hashlib.sha256("\n".join(" ".join(sql.split()) for sql in tables).encode()).hexdigest()
-    assert (SCHEMA, digest) == (1, TABLES_OF_SCHEMA_1), "ledgers that exist would be called damaged"
+    assert (SCHEMA, digest) == (2, TABLES_OF_SCHEMA_2), "ledgers that exist would be called damaged"
 
 
 @pytest.mark.parametrize("moment", ["_connect", "close"])
