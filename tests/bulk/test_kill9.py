@@ -12,11 +12,7 @@ import pytest
 
 from tests.campaigns import kills, two_ledgers
 
-# a dozen processes are started, and the machine may be busy
-pytestmark = [
-    pytest.mark.timeout(240),
-    pytest.mark.no_cover,
-]  # heavy under a tracer; what it runs is covered without it
+pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
 FAULTS = ("lost_response", "reset", "http:503", "cut_body", "lost_request", "bad_json", "empty", "http:422")
 """Those that cost a run next to no time."""
 

@@ -15,7 +15,6 @@ EXAMPLES = 4
 """For each operation and phase. `python -m tests.campaigns.asking 1000` asks for longer."""
 
 
-@pytest.mark.timeout(150)
 def test_the_sandbox_answers_every_request_as_the_document_says() -> None:
     ended = ask(EXAMPLES, 0)
     assert ended.returncode == 0, ended.stdout + ended.stderr

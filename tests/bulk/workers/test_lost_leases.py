@@ -55,7 +55,6 @@ def behind(fleet: Fleet, postgres: PostgresServer, proxy: CutProxy) -> str:
     return postgres.url(fleet.url.rpartition("/")[2], port=proxy.port)
 
 
-@pytest.mark.timeout(180)  # on a slow machine rows come in doubt, and wait for their next post
 async def test_a_worker_without_its_database_stops_in_time_and_writes_what_it_learned(
     fleet: Fleet, postgres: PostgresServer, proxy: CutProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

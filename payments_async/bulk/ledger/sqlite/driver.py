@@ -97,7 +97,7 @@ async def transaction(connection: aiosqlite.Connection) -> AsyncIterator[None]:
     try:
         yield
         await to_its_end(connection.commit())
-    except BaseException:
+    except (Exception, asyncio.CancelledError):  # after a GeneratorExit nothing can be awaited
         with contextlib.suppress(sqlite3.Error):
             await to_its_end(connection.rollback())
         raise

@@ -127,22 +127,22 @@ def test_a_chunk_is_allowed_exactly_the_rows_that_one_process_would_take(
     max_rows: int | None,
 ) -> None:
     rules = StopRules(max_amount, max_rows)
-    parts, tally = [], Sums()
+    parts, tally = [], Sums[tuple[RowState, str]]()
     for of_chunk, granted in others:
         parts.append(promised(_chunk(of_chunk, len(of_chunk) if granted else 0)))
         for currency, amount, state in of_chunk:
             taken = RowState.CREATED if granted and state is RowState.NEW else state
-            tally.add(taken, currency, amount)
+            tally.add((taken, currency), amount)
     parts.append(promised(_chunk(rows, 0)))
     for currency, amount, state in rows:
-        tally.add(state, currency, amount)
+        tally.add((state, currency), amount)
     expected = 0
     new = [(n, *row[:2]) for n, row in enumerate(rows, 1) if row[2] is RowState.NEW]
     for number, currency, amount in new:
         if stop_reason(rules, Totals.of(tally.totals), amount=amount, currency=currency):
             break
-        tally.remove(RowState.NEW, currency, amount)
-        tally.add(RowState.IN_FLIGHT, currency, amount)
+        tally.remove((RowState.NEW, currency), amount)
+        tally.add((RowState.IN_FLIGHT, currency), amount)
         expected = number
     else:
         expected = len(rows)
@@ -152,7 +152,7 @@ def test_a_chunk_is_allowed_exactly_the_rows_that_one_process_would_take(
 
 
 def _chunk(rows: list[tuple[str, Decimal, RowState]], granted_to: int) -> Chunk:
-    sums = Sums()
+    sums = Sums[tuple[RowState, str]]()
     for currency, amount, state in rows:
-        sums.add(state, currency, amount)
+        sums.add((state, currency), amount)
     return Chunk(1, 1, len(rows), granted_to, None, 1, b"", b"", RowFigures(sums.totals))
