@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -81,7 +82,7 @@ async def test_any_other_refusal_is_raised_in_bulk(world: Watched) -> None:
 async def test_readings_at_the_same_time_all_take_the_services_own_pages(world: Watched) -> None:
     service = Service(world.client())
     await asyncio.gather(service.page(), service.page())
-    assert requested(world) == [(True, 422)] * 2 + [(False, 200)] * 2
+    assert Counter(requested(world)) == {(True, 422): 2, (False, 200): 2}  # in whichever order
 
 
 @BULK
