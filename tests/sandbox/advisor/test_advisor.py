@@ -14,7 +14,7 @@ import pytest
 from payments_async import Instrument, OutcomeUnknown
 from payments_async._http.transport import AiohttpTransport
 from payments_async._runtime import SYSTEM
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock, _service
 from payments_async.sandbox._journal import LoggedExchange, WebhookTried
 from payments_async.sandbox.advisor import Finding, advise
 from payments_async.sandbox.advisor.evidence import evidence_from
@@ -29,6 +29,12 @@ ONE, TWO, THREE = ({"idempotency_key": f"key-0000{number}"} for number in (1, 2,
 UNNAMED = {"metadata": {"n": 1}}
 FAILING = {"metadata": {"sandbox_scenario": "fail:NO_FUNDS immediate"}}
 PENDING = {"metadata": {"sandbox_scenario": "hang"}}
+
+
+@pytest.fixture(autouse=True)
+def still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine's clock stands still as the sandbox's does, however busy the machine is."""
+    monkeypatch.setattr(_service, "real_seconds", float)
 
 
 def findings(sandbox: Sandbox) -> list[Finding]:
