@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 from payments_async import Instrument, UnprocessableError
 from payments_async.bulk.engine.service import Service
 from payments_async.sandbox import STRICT, Sandbox, VirtualClock
+from tests.support.patience import until
 from tests.support.waits import Watched
 
 Connect = Callable[..., Any]
@@ -81,8 +81,12 @@ async def test_any_other_refusal_is_raised_in_bulk(world: Watched) -> None:
 @BULK
 async def test_readings_at_the_same_time_all_take_the_services_own_pages(world: Watched) -> None:
     service = Service(world.client())
-    await asyncio.gather(service.page(), service.page())
-    assert Counter(requested(world)) == {(True, 422): 2, (False, 200): 2}  # in whichever order
+    world.sandbox.on("payouts.list").respond("slow:60", times=2)  # both are asked before one is answered
+    readings = asyncio.gather(service.page(), service.page())
+    await until(lambda: len(world.sandbox.requests) == 2)
+    world.sandbox.advance(60.0)
+    await readings
+    assert requested(world) == [(True, 422)] * 2 + [(False, 200)] * 2
 
 
 @BULK

@@ -31,7 +31,7 @@ FAILING = {"metadata": {"sandbox_scenario": "fail:NO_FUNDS immediate"}}
 PENDING = {"metadata": {"sandbox_scenario": "hang"}}
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def still(monkeypatch: pytest.MonkeyPatch) -> None:
     """This machine's clock stands still as the sandbox's does, however busy the machine is."""
     monkeypatch.setattr(_service, "real_seconds", float)
@@ -303,6 +303,7 @@ SEVERITIES = {
 """Of all other rules it is money."""
 
 
+@pytest.mark.usefixtures("still")
 @pytest.mark.parametrize("name", FOUND)
 def test_a_mistake_is_found_with_the_requests_that_show_it(api: Api, sandbox: Sandbox, name: str) -> None:
     mistake = FOUND[name]
