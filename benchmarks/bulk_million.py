@@ -81,7 +81,7 @@ def _exact(rows: int, phases: Mapping[str, Any], account: Mapping[str, Any]) -> 
     if "certify" not in phases:
         return bool(once and booked == expected)
     certificate = phases["certify"]["certificate"]
-    created = {currency: Decimal(sums["CREATED"]) for currency, sums in certificate["sums"].items()}
+    created = {currency: Decimal(sums["created"]) for currency, sums in certificate["sums"].items()}
     return bool(once and certificate["clean"] and booked == created == expected)
 
 

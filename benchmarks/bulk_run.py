@@ -121,9 +121,9 @@ def figures(
 def exact(rows: int, certificate: Mapping[str, Any], account: Mapping[str, Any]) -> bool:
     """Whether input, certificate and the sandbox's books agree, in number and to the cent."""
     expected = bulk_rows.totals(rows)
-    created = {currency: Decimal(sums["CREATED"]) for currency, sums in certificate["sums"].items()}
+    created = {currency: Decimal(sums["created"]) for currency, sums in certificate["sums"].items()}
     booked = {currency: Decimal(amount) for currency, amount in account["sums"].items()}
-    counted = certificate["counts"]["CREATED"] == account["payouts"] == rows
+    counted = certificate["rows"]["created"] == account["payouts"] == rows
     return bool(
         certificate["clean"] and counted and not account["duplicates"] and expected == created == booked
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 from payments_async.bulk import BatchReport
 from payments_async.bulk.errors import BulkError
+from payments_async.bulk.protocol.outcomes import CREATED
 from payments_async.errors import PaymentsError
 
 from ._blocking_call import GRACE, WAIT_SLICE, BlockingCall
@@ -268,5 +269,5 @@ def _figures(report: object) -> str:
     """Figures of a batch, or of a worker's run."""
     if not isinstance(report, BatchReport):
         return f"{getattr(report, 'rows', 0):,} rows decided"
-    counts = report.counts.items()
-    return ", ".join(f"{rows:,} {state.lower().replace('_', ' ')}" for state, rows in counts if rows)
+    counts = {word: rows for word, rows in report.counts.items() if word not in ("asked", *CREATED)}
+    return ", ".join(f"{rows:,} {word.replace('_', ' ')}" for word, rows in counts.items() if rows)

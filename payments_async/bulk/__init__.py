@@ -9,8 +9,8 @@ duplicate returns 409 (`docs/interface.md`, Endpoints, POST /payouts). A row's r
 sending the row again, from any ledger, with any key and clock, cannot pay it twice. The ledger, the
 idempotency key and the waiting times make it fast and its results correct.
 
-A status that is final in the ledger is never replaced. Another status shown later is a finding, and so is a
-payout whose status and timestamps contradict each other.
+What the service says last of a payout counts, also after a final status: a bank may return money days later.
+Such a turn is reported, and so is a payout whose status and timestamps contradict each other.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from .ledger_errors import LedgerOfAnotherInput as LedgerOfAnotherInput
     from .protocol.attempts import RowAttempt as RowAttempt
     from .protocol.attempts import RowAttempts as RowAttempts
-    from .protocol.ends import CreatedMoney as CreatedMoney
-    from .protocol.payout_status import RowFate as RowFate
+    from .protocol.outcomes import Outcome as Outcome
     from .protocol.records import CheckReport as CheckReport
     from .protocol.records import InputDifference as InputDifference
     from .protocol.recovery import OperatorCommand as OperatorCommand
@@ -60,8 +59,7 @@ _HOMES = {
     "reconcile.certificate": ("Audit", "Certificate"),
     "export.export": ("ExportReport",),
     "export.row_view": ("RowView", "RowsToLookAt"),
-    "protocol.ends": ("CreatedMoney",),
-    "protocol.payout_status": ("RowFate",),
+    "protocol.outcomes": ("Outcome",),
     "_report": ("BatchReport", "ImportReport", "Progress"),
     "engine.recorder": ("OutcomesUnrecorded",),
     "protocol.records": ("CheckReport", "InputDifference"),

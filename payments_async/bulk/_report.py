@@ -9,25 +9,36 @@ import attrs
 
 from ._activity import Activity
 from .protocol import stop_rules
-from .protocol.ends import CreatedMoney, Ends
-from .protocol.records import Header, InputDifference, StateTotals
-from .protocol.row_state import RowState
+from .protocol.records import Header, InputDifference, RowTotals
 from .protocol.stop_rules import Stop, Totals
-from .protocol.totals import brief, payable
+from .protocol.totals import EXACT, brief, counts_of, sums_of
 
 
 @attrs.frozen
 class Progress:
-    """The progress of a batch, as of the last commit, and its present activity."""
+    """The progress of a batch, as of the last commit, and its present activity.
 
-    counts: Mapping[RowState, int] = attrs.field(repr=brief)
-    """Rows in each state."""
-    sums: Mapping[str, Mapping[RowState, Decimal]] = attrs.field(repr=brief)
-    """{currency: {state: the sum of its rows, major units}}, exact."""
-    rows: int
-    """All rows of the batch."""
+    `asked` is `not_started`, `cancelled`, `rejected`, `under_way`, `in_doubt`, `conflict` and `created`
+    together; `created` is `not_final`, `arrived`, `failed` and `returned` together. For these see `Outcome`.
+    """
+
+    counts: Mapping[str, int] = attrs.field(repr=brief)
+    """{each of these words: its rows}."""
+    sums: Mapping[str, Mapping[str, Decimal]] = attrs.field(repr=brief)
+    """{currency: {each of these words: the sum of its rows, major units}}, exact."""
     activity: Activity | None = attrs.field(default=None, kw_only=True, repr=False)
     """The present activity; None in a report, when nothing is being done."""
+
+    @property
+    def rows(self) -> int:
+        """All rows of the batch."""
+        return self.counts["asked"]
+
+    @property
+    def payable(self) -> dict[str, Decimal]:
+        """{currency: the sum to pay}: what is asked without the cancelled rows."""
+        sums = {code: EXACT.subtract(each["asked"], each["cancelled"]) for code, each in self.sums.items()}
+        return {currency: amount for currency, amount in sums.items() if amount}
 
 
 @attrs.frozen
@@ -40,98 +51,55 @@ class BatchReport(Progress):
     complete: bool
     """True if nothing is left to do: every row created, rejected, in conflict or cancelled."""
     balanced: bool
-    """True if every row, and every amount, is counted in exactly one state."""
+    """True if the rows and amounts of all outcomes are those that were imported."""
     exit_code: int
     """0 every row created · 1 complete otherwise · 2 the service refused the key, or is not at this address ·
     3 rows in doubt · 75 stopped, can be resumed (`resumable` says when).
 
-    1 also when payouts are known to have failed. When the payouts were followed, 0 says that each of them
-    arrived, and 75 also that some are not final yet.
+    1 also when payouts are known to have failed or returned. When the payouts were followed, 0 says that each
+    of them arrived, and 75 also that some are not final yet.
     """
     stopped: str | None = None
     """Why the work ended early; None when it did not."""
-    finals: Mapping[str, int] = attrs.field(factory=dict, repr=brief)
-    """{final status, as the service calls it: created rows whose payouts have it}, as last read."""
-    failed: int = 0
-    """Created rows whose payouts have finally failed: `retry_failed` is for these."""
     resumable: str | None = None
     """`now`: run it again. `after_change`: it would end the same way, as `stopped` says, until a
     limit of the stop rules, the key or the address is another. None when nothing is left to do."""
 
-    money: Mapping[str, CreatedMoney] = attrs.field(factory=dict, kw_only=True, repr=False)
-    """{currency: the sum of the created rows, and how much of it arrived}, as last read."""
 
-    @property
-    def payable(self) -> dict[str, Decimal]:
-        """{currency: the sum to pay}: `totals` without the cancelled rows."""
-        return payable(
-            {(state, code): (1, total) for code, sums in self.sums.items() for state, total in sums.items()}
-        )
-
-    @property
-    def arrived(self) -> int:
-        """Created rows whose payouts have arrived."""
-        return sum(self.finals.values()) - self.failed
-
-    @property
-    def awaited(self) -> int:
-        """Created rows whose payouts are not known to be final."""
-        return self.counts[RowState.CREATED] - sum(self.finals.values())
-
-
-def sums_of(totals: StateTotals) -> dict[str, dict[RowState, Decimal]]:
-    """Group a ledger's totals as {currency: {state: sum}}, without empty groups."""
-    found: dict[str, dict[RowState, Decimal]] = {}
-    for (state, currency), (rows, amount) in sorted(totals.items()):
-        if rows:
-            found.setdefault(currency, {})[state] = amount
-    return found
-
-
-def _counts(tally: Totals) -> dict[RowState, int]:
-    return {state: tally.count(state) for state in RowState}
-
-
-def progress_of(header: Header, totals: StateTotals, activity: Activity | None = None) -> Progress:
+def progress_of(totals: RowTotals, activity: Activity | None = None) -> Progress:
     """Make the progress of a ledger."""
-    return Progress(_counts(Totals.of(totals)), sums_of(totals), header.rows, activity=activity)
+    return Progress(counts_of(totals), sums_of(totals), activity=activity)
 
 
 def report_of(
     header: Header,
-    totals: StateTotals,
+    totals: RowTotals,
     stopped: str | None = None,
     *,
     stop: Stop | None = None,
-    ends: Ends | None = None,
     followed: bool = False,
 ) -> BatchReport:
     """Make a ledger's report. `followed`: payouts that are not final yet leave it unfinished."""
-    tally, ends = Totals.of(totals), ends or Ends()
+    tally = Totals.of(totals)
     report = BatchReport(
-        _counts(tally),
+        counts_of(totals),
         sums_of(totals),
-        header.rows,
         header.binding.batch_id,
         dict(header.totals),
         stop_rules.is_complete(tally),
         stop_rules.balances(tally, header.rows, header.totals),
         stop_rules.exit_code(tally, stop=stop),
         stopped,
-        ends.finals,
-        ends.count(failed=True),
-        money=ends.money(totals),
     )
     return _ended(report, stop, followed=followed)
 
 
 def _ended(report: BatchReport, stop: Stop | None, *, followed: bool) -> BatchReport:
     """Complete a report at the end of the work: a complete batch counts as not stopped."""
-    if not report.complete or (followed and report.awaited):
+    if not report.complete or (followed and report.counts["not_final"]):
         code = stop_rules.stopped_code(stop) if report.complete else report.exit_code
         return attrs.evolve(report, exit_code=code, resumable=stop_rules.resumable(stop))
-    code = stop_rules.SOME_REFUSED if report.failed else report.exit_code
-    return attrs.evolve(report, exit_code=code, stopped=None)
+    return attrs.evolve(report, stopped=None)
 
 
 @attrs.frozen

@@ -15,7 +15,6 @@ from .engine.stopping import Stopping
 from .errors import BulkError
 from .ledger.ledger import SharedLedger
 from .ledger_errors import LedgerError
-from .protocol.ends import Ends
 from .protocol.records import CheckReport
 from .protocol.stop_rules import StopRules
 from .reconcile import same_account
@@ -36,7 +35,6 @@ class BatchRunner:
         self._session = session
         self._stopping: Stopping | None = None
         self._schedule: PollSchedule | None = None
-        self._ends: Ends | None = None
         self._engine: Engine | WorkerRun | None = None
         self._doing: Doing = "paying"
 
@@ -51,13 +49,13 @@ class BatchRunner:
             self._stopping.drain(reason)
 
     def report(self, ended: Stopping | None = None, *, followed: bool = False) -> BatchReport:
-        """Make the batch's report, with the final statuses as last counted."""
-        ledger, kept = self._session.ledger, self._ends
+        """Make the batch's report."""
+        ledger = self._session.ledger
         if ended is None or ended.reason is None:
             hold = ledger.hold_reason if isinstance(ledger, SharedLedger) else None
-            return report_of(ledger.header, ledger.totals, hold, ends=kept, followed=followed)
+            return report_of(ledger.header, ledger.totals, hold, followed=followed)
         reason, kind = ended.reason, ended.kind
-        return report_of(ledger.header, ledger.totals, reason, stop=kind, ends=kept, followed=followed)
+        return report_of(ledger.header, ledger.totals, reason, stop=kind, followed=followed)
 
     @property
     def chunks(self) -> int | None:
@@ -68,7 +66,6 @@ class BatchRunner:
     async def refreshed(self) -> BatchReport:
         """Read the figures anew, and make the batch's report."""
         await self._session.ledger.refresh()
-        await self.count_ends()
         return self.report()
 
     async def plan(self, rules: StopRules, *, lossy_standby: bool) -> BatchReport:
@@ -123,11 +120,6 @@ class BatchRunner:
         refuse_existing(chunks)
         with AtomicFile(chunks) as lines:
             return await ledger.check(lambda line: lines.file.write(f"{line}\n".encode()))
-
-    async def count_ends(self) -> None:
-        """Count the payouts' final statuses, for later reports."""
-        ledger = self._session.ledger
-        self._ends = None if ledger.is_empty else await ledger.ends()
 
     async def run(
         self, pace: Pace, wait_final: float | None, on_progress: OnProgress | None, *, lossy_standby: bool
@@ -188,9 +180,7 @@ class BatchRunner:
         session = self._session
         schedule = self._schedule = self._schedule or PollSchedule()
         on_commit = self._on_commit(on_progress)
-        follower = Follower(
-            session.ledger, session.service, stopping, schedule, on_commit, on_walk=self.count_ends
-        )
+        follower = Follower(session.ledger, session.service, stopping, schedule, on_commit)
         await follower.follow(seconds)
 
     async def reconcile(self, on_progress: OnProgress | None) -> Certificate:
@@ -291,4 +281,4 @@ class BatchRunner:
             self._stopping = self._engine = None
             session.write_status(running=False)
             with suppress(LedgerError):  # why the work ended matters more
-                await self.count_ends()
+                await session.ledger.refresh()

@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     from .export.row_view import RowsToLookAt, RowView
     from .ledger.ledger import Ledger
     from .loading.load import Input
-    from .protocol.payout_status import RowFate
     from .protocol.records import CheckReport
-    from .protocol.row_state import RowState
     from .protocol.run_figures import RunSeries
     from .reconcile.certificate import Certificate
     from .reconcile.recover import RecoveryReport
@@ -86,11 +84,6 @@ class PayoutBatch:
 
     async def __aenter__(self) -> Self:
         await self._session.open()
-        try:
-            await self._work.count_ends()
-        except BaseException:
-            await self._session.close()
-            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -289,7 +282,7 @@ class PayoutBatch:
 
         However many there are, the list is scanned for all of them together, never more often than every
         five seconds (Limits, Polling guidance). Stopped, cancelled or killed, it can be called again: what
-        is final in the ledger is not read again. The report's `failed` are for `retry_failed`; its
+        is final in the ledger is not read again. The rows that failed are for `retry_failed`; the report's
         `stopped` says why not all are final, if so.
 
         Args:
@@ -387,7 +380,7 @@ class PayoutBatch:
         self,
         path: str | os.PathLike[str],
         *,
-        states: Collection[RowState | RowFate] | None = None,
+        states: Collection[str] | None = None,
         accounts: bool = False,
         overwrite: bool = False,
     ) -> ExportReport:
@@ -396,7 +389,7 @@ class PayoutBatch:
         Args:
             path: ends in .csv, .json, .jsonl or .parquet. Amounts are exact text; what a spreadsheet would
                 take for a formula has an apostrophe in front.
-            states: only rows in these (`RowFate.FAILED`: payouts that failed); None for all.
+            states: only rows of these outcomes, words of `Outcome` or `created`; None for all.
             accounts: with the instruments' and customers' data, which are masked otherwise.
             overwrite: replace an existing file; otherwise it is refused, as it may be an earlier result.
 

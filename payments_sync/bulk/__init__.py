@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from payments_async.bulk import BulkError as BulkError
     from payments_async.bulk import Certificate as Certificate
     from payments_async.bulk import CheckReport as CheckReport
-    from payments_async.bulk import CreatedMoney as CreatedMoney
     from payments_async.bulk import ExportReport as ExportReport
     from payments_async.bulk import ImportReport as ImportReport
     from payments_async.bulk import InputDifference as InputDifference
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from payments_async.bulk import LeftRow as LeftRow
     from payments_async.bulk import LoadOptions as LoadOptions
     from payments_async.bulk import OperatorCommand as OperatorCommand
+    from payments_async.bulk import Outcome as Outcome
     from payments_async.bulk import OutcomesUnrecorded as OutcomesUnrecorded
     from payments_async.bulk import Progress as Progress
     from payments_async.bulk import ReadingOptions as ReadingOptions
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from payments_async.bulk import RetryReport as RetryReport
     from payments_async.bulk import RowAttempt as RowAttempt
     from payments_async.bulk import RowAttempts as RowAttempts
-    from payments_async.bulk import RowFate as RowFate
     from payments_async.bulk import RowState as RowState
     from payments_async.bulk import RowsToLookAt as RowsToLookAt
     from payments_async.bulk import RowView as RowView

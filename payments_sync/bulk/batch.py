@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from payments_async.bulk.export.export import ExportReport
     from payments_async.bulk.export.row_view import RowsToLookAt, RowView
     from payments_async.bulk.loading.load import Input
-    from payments_async.bulk.protocol.payout_status import RowFate
     from payments_async.bulk.protocol.records import CheckReport
-    from payments_async.bulk.protocol.row_state import RowState
     from payments_async.bulk.protocol.run_figures import RunSeries
     from payments_async.bulk.reconcile.certificate import Certificate
     from payments_async.bulk.reconcile.recover import RecoveryReport
@@ -273,7 +271,7 @@ class PayoutBatch:
 
         However many there are, the list is scanned for all of them together, never more often than every
         five seconds (Limits, Polling guidance). Stopped, cancelled or killed, it can be called again: what
-        is final in the ledger is not read again. The report's `failed` are for `retry_failed`; its
+        is final in the ledger is not read again. The rows that failed are for `retry_failed`; the report's
         `stopped` says why not all are final, if so.
 
         Args:
@@ -375,7 +373,7 @@ class PayoutBatch:
         self,
         path: str | os.PathLike[str],
         *,
-        states: Collection[RowState | RowFate] | None = None,
+        states: Collection[str] | None = None,
         accounts: bool = False,
         overwrite: bool = False,
     ) -> ExportReport:
@@ -384,7 +382,7 @@ class PayoutBatch:
         Args:
             path: ends in .csv, .json, .jsonl or .parquet. Amounts are exact text; what a spreadsheet would
                 take for a formula has an apostrophe in front.
-            states: only rows in these (`RowFate.FAILED`: payouts that failed); None for all.
+            states: only rows of these outcomes, words of `Outcome` or `created`; None for all.
             accounts: with the instruments' and customers' data, which are masked otherwise.
             overwrite: replace an existing file; otherwise it is refused, as it may be an earlier result.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from payments_async import Instrument
-from payments_async.bulk import BulkError, RowState
+from payments_async.bulk import BulkError
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items
 from tests.support.desks import Desk
@@ -20,15 +20,15 @@ async def test_a_batch_is_run_followed_retried_and_reconciled(
     async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
         await batch.load(items(3))
         report = await batch.run(wait_final=60.0)
-        assert (report.exit_code, report.failed) == (1, 1)
+        assert (report.exit_code, report.counts["failed"]) == (1, 1)
         would = await batch.retry_failed(rows=[2], dry_run=True)
-        assert (would.rows, batch.status().counts[RowState.NEW]) == ((2,), 0)
+        assert (would.rows, batch.status().counts["not_started"]) == ((2,), 0)
         assert (await batch.retry_failed()).rows == (2,)
         assert batch.status().exit_code == 75
         await batch.run()
         pages: list[int] = []
         report = await batch.follow(60.0, lambda progress: pages.append(progress.rows))
-        assert (report.exit_code, report.finals) == (0, {"completed": 3})
+        assert (report.exit_code, report.counts["arrived"]) == (0, 3)
         assert pages
         assert (await batch.reconcile()).is_clean
 

@@ -12,7 +12,7 @@ import pytest
 
 import payments_async.bulk as bulk
 from payments_async import Instrument, PayoutRequest
-from payments_async.bulk import BulkError, RowState, SourceErrors, SourceUnreadable
+from payments_async.bulk import BulkError, SourceErrors, SourceUnreadable
 from payments_async.bulk.ledger_errors import (
     LedgerMissing,
     LedgerOfAnotherBatch,
@@ -35,7 +35,7 @@ async def test_a_file_is_imported_once_and_known_again(desk: Desk, service: Sand
         assert (again.rows, again.is_new, again.batch_id) == (2, False, first.batch_id)
         path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))  # other bytes, the same rows
         assert not (await batch.load(str(path))).is_new
-        assert (await batch.run()).counts[RowState.CREATED] == 2
+        assert (await batch.run()).counts["created"] == 2
         assert batch.chunks() is None
 
 
@@ -189,7 +189,7 @@ async def test_without_a_client_a_batch_shows_where_it_stands_and_pays_nothing(
         await desk.paid(tmp_path / "l", client, items(3), max_rows=2)
     asked = len(service.requests)
     async with desk.open(tmp_path / "l") as batch:
-        assert batch.status().counts[RowState.CREATED] == 2
+        assert batch.status().counts["created"] == 2
         with pytest.raises(BulkError, match="without a client"):
             await batch.load(items(3))
         with pytest.raises(BulkError, match="without a client"):
@@ -226,9 +226,9 @@ async def test_reports_read_well(desk: Desk, service: Sandbox, tmp_path: Path) -
         again = await batch.retry_failed()
         written = await batch.export(tmp_path / "out.csv")
     assert repr(report) == (
-        "BatchReport(counts={CREATED: 2}, sums={XOF: {CREATED: 3.02}}, rows=2, batch_id='june', "
-        "totals={XOF: 3.02}, complete=True, balanced=True, exit_code=0, stopped=None, "
-        "finals={completed: 2}, failed=0, resumable=None)"
+        "BatchReport(counts={asked: 2, created: 2, arrived: 2}, "
+        "sums={XOF: {asked: 3.02, created: 3.02, arrived: 3.02}}, batch_id='june', "
+        "totals={XOF: 3.02}, complete=True, balanced=True, exit_code=0, stopped=None, resumable=None)"
     )
     assert "totals={XOF: 3.02}, is_new=True" in repr(loaded)
     assert "payable={XOF: 3.02}" in repr(loaded)

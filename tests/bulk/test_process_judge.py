@@ -42,8 +42,8 @@ class Ended:
         created, rejected = self.counts
         sums = dict(zip(("XOF", "GHS"), self.sums, strict=True))
         return {
-            "counts": {"CREATED": created, "REJECTED": rejected},
-            "sums": {currency: {"CREATED": amount} for currency, amount in sums.items()},
+            "rows": {"created": created, "rejected": rejected},
+            "sums": {currency: {"created": amount} for currency, amount in sums.items()},
             "list": {"seen": self.seen},
             "ledger": {},
             "clean": self.clean,
@@ -52,8 +52,7 @@ class Ended:
     def _end(self) -> End:
         sums = dict(zip(("XOF", "GHS"), self.sums, strict=True))
         told = {
-            "created": self.created,
-            "rejected": self.counts[1],
+            "rows": {"created": self.created, "rejected": self.counts[1]},
             "sums": {currency: {"created": amount} for currency, amount in sums.items()},
         }
         return End(self.code, "{}\n" + json.dumps(told), "")

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async.bulk import Activity, Progress, RowState
+from payments_async.bulk import Activity, Progress
 from payments_async.events import Event, RequestSent
 from payments_async.sandbox import Sandbox
 from tests.support.batches import items, runtime_of
@@ -158,5 +158,5 @@ async def test_progress_of_follow_says_when_the_list_is_read_next(
         listener, began = Listener(clock_of(client), tmp_path / "l"), clock_of(client).monotonic()
         report = await batch.follow(3600.0, listener)
         listener.assert_steady(began, clock_of(client).monotonic())
-    assert report.counts[RowState.CREATED] == 2
+    assert report.counts["created"] == 2
     assert listener.doing("following")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from payments_async.bulk import RowState
 from payments_async.sandbox import Sandbox
 from tests.support.batches import in_process, item, items, open_at
 from tests.support.places import EITHER
@@ -21,7 +20,7 @@ async def test_a_run_with_faults_shows_what_came_back(service: Sandbox, place: P
         await batch.load(items(6))
         report = await batch.run()
         during = await batch.series()
-    assert report.counts[RowState.CREATED] == 5
+    assert report.counts["created"] == 5
     async with open_at(place) as batch:
         series = await batch.series()
         rows = {name: await batch.row(name) for name in ("row-1", "row-2", "row-3", "4", "row-5")}
@@ -45,7 +44,7 @@ async def test_a_run_with_faults_shows_what_came_back(service: Sandbox, place: P
     assert [row.number for row in look.rows] == [3]
     assert look.total == 1
     refused = look.rows[0]
-    assert refused.facts()["state"] == "REJECTED"
+    assert refused.facts()["outcome"] == "rejected"
     assert refused.facts()["amount"] == "3.01"
     assert refused.facts()["attempts"]["made"] == 1
     assert (refused.reason or "").startswith("HTTP 422")
@@ -69,8 +68,8 @@ async def test_only_so_many_rows_to_look_at_are_shown(service: Sandbox, place: P
         some, all_rows = await batch.rows_to_look_at(2), await batch.rows_to_look_at()
         assert (await batch.rows_to_look_at(0)).rows == ()
     assert ([row.number for row in some], some.total) == ([1, 2], 4)
-    assert [(row.number, row.state.value) for row in all_rows.rows][-1] == (5, "CREATED")
-    assert (all_rows.rows[-1].failure_code, all_rows.rows[-1].final) == ("RECIPIENT_ERROR", True)
+    assert [(row.number, row.outcome.value) for row in all_rows.rows][-1] == (5, "failed")
+    assert all_rows.rows[-1].failure_code == "RECIPIENT_ERROR"
 
 
 async def test_a_name_or_an_account_is_masked_as_a_reference_too(service: Sandbox, place: Path | str) -> None:

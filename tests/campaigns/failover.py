@@ -251,7 +251,7 @@ class Round:
                 counts = (await batch.refresh()).counts
             except LedgerError:
                 continue
-            if counts[RowState.NEW] + counts[RowState.IN_FLIGHT] + counts[RowState.IN_DOUBT] <= rows:
+            if counts["not_started"] + counts["under_way"] + counts["in_doubt"] <= rows:
                 return
             await asyncio.sleep(0.05)
 

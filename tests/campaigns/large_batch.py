@@ -25,7 +25,7 @@ import attrs
 
 from benchmarks.bulk_service import Service, serving
 from payments_async import AsyncPayments
-from payments_async.bulk import PayoutBatch, RowState
+from payments_async.bulk import PayoutBatch
 from tests.support.processes import COUNTRIES, HEAD
 from tests.support.servers import PostgresServer, postgres_server
 
@@ -63,8 +63,8 @@ async def do(step: str, url: str, source: str, paid: int) -> None:
             certificate = await batch.certify()
             counts = (await batch.refresh()).counts
             print(*certificate.check.findings, *certificate.audit.findings, sep="\n")
-            if counts[RowState.CREATED] != paid:
-                print(f"{counts[RowState.CREATED]} rows are paid")
+            if counts["created"] != paid:
+                print(f"{counts['created']} rows are paid")
 
 
 async def _delay(batch: PayoutBatch) -> float:

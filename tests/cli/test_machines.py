@@ -49,7 +49,7 @@ def planned(here: Here, *options: str) -> Said:
 def state(here: Here) -> tuple[str, int, int]:
     """The batch's state, its new rows and its created ones."""
     found = here("status", *NAMED, "--json").step("batch")
-    return found["state"], found["new"], found["created"]
+    return found["state"], found["rows"]["not_started"], found["rows"]["created"]
 
 
 def without_key(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +75,7 @@ def test_a_planned_batch_is_paid_by_a_worker_and_examined_by_its_name(
 
     without_key(monkeypatch)
     found = here("status", *NAMED, "--json").step("batch")
-    assert (found["complete"], found["created"], found["running"]) == (True, ROWS, False)
+    assert (found["complete"], found["rows"]["created"], found["running"]) == (True, ROWS, False)
     assert (found["state"], found["chunks"]["open"], found["chunks"]["leased"]) == ("closed", 0, 0)
     checked = here("check", *NAMED, "--chunks", "chunks.jsonl", "--json").step("check")
     assert checked["findings"] == []
@@ -95,7 +95,7 @@ def test_a_run_is_one_worker_and_certifies(here: Here) -> None:
     assert "Raise that limit and run the same command again" in stopped.err
     done = here(*run, "--wait-final", "30")
     assert (done.code, done.step("certified")["clean"]) == (Exit.DONE, True)
-    assert (done.step("loaded")["is_new"], done.step("finished")["arrived"]) == (False, ROWS)
+    assert (done.step("loaded")["is_new"], done.step("finished")["rows"]["arrived"]) == (False, ROWS)
     assert_paid_once(here.sandbox, ROWS)
     assert done.step("finished")["certificate"] == "june.certificate.json"
     here("run", "june.csv", "--batch-id", "july").assert_one_message(
@@ -135,9 +135,9 @@ def test_a_damaged_batch_is_named_and_the_others_are_listed(here: Here, database
     assert (printed.code, "2 batches" in printed.out, "batch june: " in printed.err) == (1, True, True)
     assert printed.out.splitlines()[-2].split()[:2] == ["july", "open"]
     with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute("UPDATE payments.batches SET schema = 3 WHERE batch_id = 'july'")
+        connection.execute("UPDATE payments.batches SET schema = 4 WHERE batch_id = 'july'")
     here("batches").assert_one_message(
-        Exit.REFUSED, "batch june: a chunk", "batch july: its form is number 3"
+        Exit.REFUSED, "batch june: a chunk", "batch july: its form is number 4"
     )
 
 
@@ -547,7 +547,7 @@ def test_missing_rights_are_printed_as_sql_that_gives_them(
     here("worker", "--until-idle").assert_one_message(
         Exit.USAGE, "lacks rights: GRANT UPDATE ON payments.batches"
     )
-    assert here("status", *NAMED, "--json").step("batch")["rows"] == ROWS
+    assert here("status", *NAMED, "--json").step("batch")["rows"]["asked"] == ROWS
     printed = here("ledger", "check", "--role", "worker")
     assert (printed.code, "✗ Missing    GRANT " in printed.out) == (Exit.REFUSED, True)
 

@@ -23,7 +23,7 @@ def test_reconcile_ends_with_1_where_payouts_have_failed_and_retry_failed_says_w
     here("run", "june.csv")
     done = here("reconcile", "june.csv.ledger")
     end = done.step("finished")
-    assert (done.code, end["exit_code"], end["failed"]) == (Exit.REFUSED, 1, 2)
+    assert (done.code, end["exit_code"], end["rows"]["failed"]) == (Exit.REFUSED, 1, 2)
     assert done.step("certified")["clean"] is True
     assert "2 payouts failed for good" in done.err
     printed = here("retry-failed", "june.csv.ledger", "--dry-run", "--json").step("retry")
@@ -62,10 +62,10 @@ def test_payouts_that_are_known_to_have_failed_end_every_later_run_with_1(here: 
     assert here("run", "june.csv", "--wait-final", "30s").code == Exit.REFUSED
     again = here("run", "june.csv")
     end = again.step("finished")
-    assert (again.code, end["exit_code"], end["failed"], end["ok"]) == (Exit.REFUSED, 1, 1, False)
+    assert (again.code, end["exit_code"], end["rows"]["failed"], end["ok"]) == (Exit.REFUSED, 1, 1, False)
     assert "1 payout failed for good" in again.err
     looked = here("status", "june.csv.ledger", "--json")
-    assert (looked.code, looked.step("batch")["exit_code"], looked.step("batch")["failed"]) == (
+    assert (looked.code, looked.step("batch")["exit_code"], looked.step("batch")["rows"]["failed"]) == (
         Exit.DONE,
         0,
         1,
@@ -75,10 +75,11 @@ def test_payouts_that_are_known_to_have_failed_end_every_later_run_with_1(here: 
     rows = [line.split() for line in printed.splitlines()]
     assert ["arrived", "2", "3.07", "1.07"] in rows
     assert ["failed", "1", "2.07"] in rows
-    assert looked.step("batch")["money"] == end["money"]
-    assert end["money"] == {
-        "GHS": {"created": "3.07", "arrived": "3.07", "failed": "0", "not_final": "0.00"},
-        "XOF": {"created": "3.14", "arrived": "1.07", "failed": "2.07", "not_final": "0.00"},
+    assert looked.step("batch")["sums"] == end["sums"]
+    words = ("created", "arrived", "failed", "returned", "not_final")
+    assert {currency: [sums[word] for word in words] for currency, sums in end["sums"].items()} == {
+        "GHS": ["3.07", "3.07", "0", "0", "0"],
+        "XOF": ["3.14", "1.07", "2.07", "0", "0"],
     }
 
 
@@ -98,8 +99,8 @@ def test_run_certifies_nothing_that_has_turned_until_reconcile_has_recorded_it(h
     for command in (("reconcile", "june.csv.ledger"), ("run", "june.csv")):
         done = here(*command)
         assert (done.code, done.step("certified")["clean"]) == (Exit.REFUSED, True)
-        assert (done.step("finished")["arrived"], done.step("finished")["failed"]) == (2, 1)
-    assert here("status", "june.csv.ledger", "--json").step("batch")["failed"] == 1
+        assert [done.step("finished")["rows"][word] for word in ("arrived", "returned")] == [2, 1]
+    assert here("status", "june.csv.ledger", "--json").step("batch")["rows"]["returned"] == 1
     payout.status = "completed"
     assert here("run", "june.csv").code == Exit.REFUSED
     assert here("reconcile", "june.csv.ledger").code == Exit.REFUSED

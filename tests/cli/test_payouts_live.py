@@ -210,7 +210,7 @@ def test_failed_payouts_are_made_new_only_with_their_own_total_confirmed(here: H
     here.sandbox.on("payouts.create").outcome("complete immediate")
     assert here("run", "june.csv", "--wait-final", "30", *FLAGS).code == Exit.REFUSED
     here("retry-failed", "june.csv.ledger").assert_one_message(Exit.USAGE, "--confirm-total 'XOF 2.07'")
-    assert here("status", "june.csv.ledger", "--json").step("batch")["new"] == 0
+    assert here("status", "june.csv.ledger", "--json").step("batch")["rows"]["not_started"] == 0
     assert here("retry-failed", "june.csv.ledger", "--confirm-total", "XOF 2.07").code == Exit.DONE
     assert here("run", "june.csv", "--wait-final", "30").code == Exit.DONE
 
@@ -220,7 +220,7 @@ def test_rejected_rows_are_made_new_only_with_their_own_total_confirmed(here: He
     assert here("run", "june.csv", *FLAGS).code == Exit.REFUSED
     again = ("retry-failed", "june.csv.ledger", "--rejected")
     here(*again).assert_one_message(Exit.USAGE, "--confirm-total 'XOF 4.07'")
-    assert here("status", "june.csv.ledger", "--json").step("batch")["new"] == 0
+    assert here("status", "june.csv.ledger", "--json").step("batch")["rows"]["not_started"] == 0
     assert here(*again, "--confirm-total", "XOF 4.07").code == Exit.DONE
     assert here("run", "june.csv", *FLAGS).code == Exit.DONE
     assert_paid_once(here.sandbox, 6)

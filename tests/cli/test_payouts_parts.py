@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Sequence
 from decimal import Decimal
 
 import attrs
 import pytest
 from rich.console import Console
 
-from payments_async.bulk import CreatedMoney
+from payments_async.bulk import Outcome
+from payments_async.bulk._report import progress_of
 from payments_async.bulk.ledger_errors import LedgerLocked
 from payments_async.bulk.protocol.run_figures import SpeedFigures
 from payments_async.cli._output import JsonLines, Terminal
@@ -21,21 +23,24 @@ from payments_async.cli.payouts.options import amount_of, delimiter_of, seconds_
 from payments_async.cli.payouts.progress import BarView, LinesView
 from payments_async.cli.payouts.summary import (
     BatchFigures,
-    EndFigures,
     Speed,
     activity_text,
     duration_text,
+    figures_of,
     rate_text,
     state_table,
     title_of,
 )
 
 
-def figures(**counts: int) -> BatchFigures:
-    """So many rows in each state, each of 1.50 XOF."""
-    printed = {state.upper(): number for state, number in counts.items()}
-    sums = {state.upper(): Decimal("1.50") * number for state, number in counts.items()}
-    return BatchFigures.of(printed, {"XOF": sums})
+def figures(amount: str = "1.50", currencies: Sequence[str] = ("XOF",), **rows: int) -> BatchFigures:
+    """So many rows of each outcome, each of 1.50; `created` ones are not final."""
+    totals = {
+        (Outcome("not_final" if word == "created" else word), currency): (number, Decimal(amount) * number)
+        for word, number in rows.items()
+        for currency in currencies
+    }
+    return figures_of(progress_of(totals))
 
 
 def drawn(renderable: object, width: int) -> list[str]:
@@ -104,17 +109,17 @@ def test_a_confirmation_is_recognised_only_when_nothing_differs() -> None:
 
 
 def test_the_total_that_is_typed_back_is_never_rounded() -> None:
-    sums = {"NEW": Decimal("99999999999999999999.999999999"), "CREATED": Decimal("0.000000002")}
-    seen = BatchFigures.of({"NEW": 1, "CREATED": 1}, {"XOF": sums})
+    parts = {Outcome.NOT_STARTED: "99999999999999999999.999999999", Outcome.NOT_FINAL: "0.000000002"}
+    seen = figures_of(progress_of({(each, "XOF"): (1, Decimal(amount)) for each, amount in parts.items()}))
     assert seen.payable() == {"XOF": Decimal("100000000000000000000.000000001")}
 
 
 def test_figures_add_up_and_leave_cancelled_rows_out_of_what_is_to_be_paid() -> None:
-    seen = figures(created=4, rejected=1, in_doubt=2, new=3, cancelled=2)
+    seen = figures(created=4, rejected=1, in_doubt=2, not_started=3, cancelled=2)
     assert (seen.rows, seen.done, seen.is_untouched) == (12, 7, False)
     assert seen.payable() == {"XOF": Decimal("15.00")}
     assert seen.facts()["sums"]["XOF"]["created"] == "6.00"
-    assert figures(new=3, cancelled=1).is_untouched
+    assert figures(not_started=3, cancelled=1).is_untouched
 
 
 def test_speed_is_of_the_last_seconds() -> None:
@@ -134,12 +139,13 @@ def test_durations_are_written_for_people() -> None:
 
 
 def test_each_exit_code_says_what_to_do_next() -> None:
-    def printed(code: int, stopped: str | None = None, *, failed: int = 0, **counts: int) -> str:
-        return " ".join(
-            messages.after_run(figures(**counts), code, stopped, LedgerAddress("a b.ledger"), failed=failed)
-        )
+    def printed(code: int, stopped: str | None = None, **rows: int) -> str:
+        return " ".join(messages.after_run(figures(**rows), code, stopped, LedgerAddress("a b.ledger")))
 
-    assert printed(0, created=5) == ""
+    assert printed(0, arrived=5) == ""
+    back = printed(1, failed=2, returned=1)
+    assert "2 payouts failed for good and 1 payout returned after arriving: " in back
+    assert "failed.csv --state failed --state returned" in back
     failed = printed(0, failed=1)
     assert failed.startswith("1 payout failed for good: `payments payouts export 'a b.ledger' failed.csv")
     assert "`payments payouts retry-failed 'a b.ledger'` makes their rows new" in failed
@@ -154,12 +160,12 @@ def test_each_exit_code_says_what_to_do_next() -> None:
         assert said in both
     assert "cancelled" not in printed(3, in_doubt=4, cancelled=2)
     assert "1 payout failed for good" in printed(75, "the time was over", failed=1, created=2)
-    assert printed(75, "SIGTERM", new=3).startswith("Stopped: SIGTERM. The same `run` command")
-    assert "Raise that limit" in printed(75, "as many as --max-rows allows", new=3)
-    refused = printed(2, "the service refused the key", new=3, in_flight=2)
+    assert printed(75, "SIGTERM", not_started=3).startswith("Stopped: SIGTERM. The same `run` command")
+    assert "Raise that limit" in printed(75, "as many as --max-rows allows", not_started=3)
+    refused = printed(2, "the service refused the key", not_started=3, under_way=2)
     assert "2 rows under way" in refused
     assert refused.endswith("Fix that and run the same command again to resume; nothing is paid twice.")
-    unclear = messages.after_run(figures(created=1), 1, None, LedgerAddress("l"), clean=False)
+    unclear = messages.after_run(figures(arrived=1), 1, None, LedgerAddress("l"), clean=False)
     assert "does not confirm" in " ".join(unclear)
 
 
@@ -171,7 +177,7 @@ def test_a_ledger_that_another_run_holds_is_named_in_the_command() -> None:
 
 @pytest.mark.parametrize(("awaited", "printed"), [(1, "1 payout is"), (2000, "2,000 payouts are"), (0, None)])
 def test_created_payouts_are_said_not_to_have_arrived(awaited: int, printed: str | None) -> None:
-    some = attrs.evolve(figures(created=2500), ended=EndFigures(2500 - awaited, 0, awaited))
+    some = figures(arrived=2500 - awaited, created=awaited)
     said = messages.after_run(some, 0, None, LedgerAddress("june.csv.ledger"))
     if printed is None:
         assert said == []
@@ -190,8 +196,8 @@ def test_the_bar_fits_the_terminal_and_shows_what_is_moved(width: int) -> None:
     assert drawn(bar, width) == ["  · Paying     …"]
     bar.read(1200)
     assert drawn(bar, width) == ["  · Paying     1,200 rows"]
-    bar.show(figures(new=10_000), 0.0)
-    bar.show(figures(new=8_000, created=1_990, rejected=7, in_doubt=3), 2.0)
+    bar.show(figures(not_started=10_000), 0.0)
+    bar.show(figures(not_started=8_000, created=1_990, rejected=7, in_doubt=3), 2.0)
     bar.note("Ctrl-C: finishing")
     first, *rest = drawn(bar, width)
     assert len(first) <= width
@@ -210,8 +216,8 @@ def test_the_bar_fits_the_terminal_and_shows_what_is_moved(width: int) -> None:
 def test_the_board_shows_the_rate_against_the_limit_and_what_came_back(width: int, seconds: int) -> None:
     bar = BarView("Paying")
     speed = SpeedFigures(1000.0, closed=True, p95=0.18, refused=3, failed=12, minute=(9,) * 59 + (310,))
-    bar.show(figures(new=10_000), 0.0)
-    bar.show(attrs.evolve(figures(new=8_000, created=2_000), speed=speed), 2.0)
+    bar.show(figures(not_started=10_000), 0.0)
+    bar.show(attrs.evolve(figures(not_started=8_000, created=2_000), speed=speed), 2.0)
     _, created, pace, chart, answers, _ = [line.strip() for line in drawn(bar, width)]
     assert created == "2,000 created · 0 in doubt"
     assert pace.startswith("1,000 a second of 1,000, closed by a 429 · 8")
@@ -221,7 +227,9 @@ def test_the_board_shows_the_rate_against_the_limit_and_what_came_back(width: in
         assert answers.endswith("12 other errors · 0 unanswered")
     assert max(map(len, drawn(bar, width))) <= width
     bar.show(
-        attrs.evolve(figures(new=1, created=2), speed=SpeedFigures(0.5, p95=1.44, failed=1, minute=(0, 0))),
+        attrs.evolve(
+            figures(not_started=1, created=2), speed=SpeedFigures(0.5, p95=1.44, failed=1, minute=(0, 0))
+        ),
         3.0,
     )
     _, _, pace, answers, _ = [line.strip() for line in drawn(bar, 80)]
@@ -270,8 +278,8 @@ def test_the_activity_is_shown_to_people_and_programs(capsys: pytest.CaptureFixt
 
 
 def test_the_bar_of_what_is_followed_shows_how_payouts_end() -> None:
-    bar, counts, sums = BarView("Paying"), {"CREATED": 30}, {"XOF": {"CREATED": Decimal(30)}}
-    bar.show(BatchFigures.of(counts, sums, EndFigures(20, 2, 8)), 0.0)
+    bar = BarView("Paying")
+    bar.show(attrs.evolve(figures("1", arrived=20, failed=2, created=8), is_followed=True), 0.0)
     bar.note("all sent; followed until final, 5 min at most")
     first, *rest = drawn(bar, 80)
     assert first.startswith("  · Following")
@@ -287,7 +295,7 @@ def test_the_bar_of_what_is_followed_shows_how_payouts_end() -> None:
 def test_a_bar_has_no_pace_once_all_is_sent(doing: str) -> None:
     bar, activity = BarView("Paying"), {"waiting": 0, "why": None, "next_look": None, "listed": 0}
     speed = SpeedFigures(1000.0, p95=0.18, minute=(9, 9))
-    bar.show(figures(new=2_000), 0.0)
+    bar.show(figures(not_started=2_000), 0.0)
     paying = attrs.evolve(figures(created=2_000), speed=speed, activity={**activity, "doing": "paying"})
     bar.show(paying, 2.0)
     assert "a second of 1,000" in " ".join(drawn(bar, 80))
@@ -299,19 +307,17 @@ def test_a_bar_has_no_pace_once_all_is_sent(doing: str) -> None:
 
 
 def test_the_table_shows_under_created_what_arrived_and_failed() -> None:
-    sums = {"XOF": {"CREATED": Decimal(3)}}
-    money = {"XOF": CreatedMoney(Decimal(3), Decimal("1.5"), Decimal(1), Decimal("0.5"))}
-    ended = EndFigures(1, 1, 1, money)
-    printed = drawn(state_table(BatchFigures.of({"CREATED": 3}, sums, ended)), 80)
-    assert [line.split() for line in printed if line.strip()][2:6] == [
-        ["Created", "3", "3"],
-        ["arrived", "1", "1.50"],
-        ["failed", "1", "1"],
-        ["not", "final", "yet", "1", "0.50"],
+    ended = figures(arrived=2, returned=1, failed=3, created=4)
+    printed = drawn(state_table(ended), 80)
+    assert [line.split() for line in printed if line.strip()][2:7] == [
+        ["Created", "10", "15.00"],
+        ["arrived", "2", "3.00"],
+        ["returned", "1", "1.50"],
+        ["failed", "3", "4.50"],
+        ["not", "final", "yet", "4", "6.00"],
     ]
-    narrow = drawn(state_table(BatchFigures.of({"CREATED": 3}, sums, ended)), 42)
-    assert ["XOF", "1.50", "3"] in [line.split() for line in narrow]
-    assert not any("failed" in line for line in drawn(state_table(BatchFigures.of({"CREATED": 3}, sums)), 80))
+    assert ["XOF", "3.00", "15.00"] in [line.split() for line in drawn(state_table(ended), 42)]
+    assert not any("failed" in line for line in drawn(state_table(figures(arrived=3)), 80))
 
 
 def test_passes_over_the_input_are_numbered(capsys: pytest.CaptureFixture[str]) -> None:
@@ -341,15 +347,14 @@ def test_no_time_left_is_shown_at_the_very_beginning() -> None:
 
 
 def test_many_currencies_are_shown_below_each_other() -> None:
-    sums = {code: {"CREATED": Decimal(10**12)} for code in ("GHS", "KES", "NGN", "XAF", "XOF")}
-    printed = drawn(state_table(BatchFigures.of({"CREATED": 5}, sums)), 80)
+    codes = ("GHS", "KES", "NGN", "XAF", "XOF")
+    printed = drawn(state_table(figures(str(10**12), codes, created=1)), 80)
     assert max(map(len, printed)) <= 80
     assert sum("1,000,000,000,000" in line for line in printed) == 5
-    del sums["KES"], sums["NGN"], sums["XAF"]
     for width, beside in ((50, False), (80, True)):
-        printed = drawn(state_table(BatchFigures.of({"CREATED": 5}, sums, EndFigures(1, 1, 3))), width)
+        printed = drawn(state_table(figures(str(10**12), ("GHS", "XOF"), created=1)), width)
         assert max(map(len, printed)) <= width
-        assert sum("1,000,000,000,000" in line for line in printed) == 2
+        assert any("1,000,000,000,000" in line for line in printed)
         assert any("GHS" in line and "XOF" in line for line in printed) is beside
         assert any("not final yet" in line for line in printed)
 
@@ -357,10 +362,10 @@ def test_many_currencies_are_shown_below_each_other() -> None:
 async def test_lines_come_at_most_once_a_second(capsys: pytest.CaptureFixture[str]) -> None:
     lines = LinesView(JsonLines())
     for moment in range(30):
-        lines.show(figures(new=30 - moment, created=moment), moment / 10)
+        lines.show(figures(not_started=30 - moment, created=moment), moment / 10)
     lines.close()
     printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [line["created"] for line in printed] == [0, 10, 20]
+    assert [line["rows"]["created"] for line in printed] == [0, 10, 20]
     assert printed[-1]["per_second"] == 10.0
 
 
@@ -368,5 +373,5 @@ def test_progress_without_a_terminal_is_a_line_of_text(capsys: pytest.CaptureFix
     view = LinesView(Terminal(), 30.0)
     view.read(500)
     assert "Reading    500 rows" in capsys.readouterr().out
-    LinesView(Terminal(), 30.0).show(figures(created=3, new=1), 0.0)
+    LinesView(Terminal(), 30.0).show(figures(created=3, not_started=1), 0.0)
     assert "Progress   3 of 4 rows" in capsys.readouterr().out

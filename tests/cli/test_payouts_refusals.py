@@ -407,7 +407,7 @@ def test_a_key_that_is_refused_stops_the_run_and_leaves_every_row_new(
     monkeypatch.setenv("PAYMENTS_API_KEY", here.sandbox.new_key("inactive"))
     done = here("run", "june.csv")
     end = done.step("finished")
-    assert (done.code, end["new"], end["resumable"]) == (Exit.USAGE, 4, "after_change")
+    assert (done.code, end["rows"]["not_started"], end["resumable"]) == (Exit.USAGE, 4, "after_change")
     assert done.err == (
         "payments: Stopped: the service refused the API key (HTTP 401): use a valid key of the same project. "
         "Fix that and run the same command again to resume; nothing is paid twice.\n"

@@ -47,15 +47,15 @@ def test_a_row_shows_its_attempts_its_payout_and_where_to_look(here: Here) -> No
     assert facts["payout_id"] in shown.out
     page = f"/_sandbox/payouts/{facts['payout_id']}"
     assert facts["inspector"] == here.sandbox.base_url.removesuffix("/v1") + page
-    assert (facts["attempts"]["made"], facts["amount"], facts["state"]) == (2, "1.07", "CREATED")
+    assert (facts["attempts"]["made"], facts["amount"], facts["outcome"]) == (2, "1.07", "not_final")
     assert facts["page"] is None, "no run serves it"
     assert here("show", "june.csv.ledger", str(facts["reference"])).out == shown.out
     assert here("show", "june.csv.ledger", "1").out == shown.out
     assert "Page       payments payouts watch june.csv.ledger" in shown.out
     rejected = here("show", "june.csv.ledger", "r2").out
-    assert "✗ State      rejected; HTTP 422" in rejected
+    assert "✗ Outcome    rejected; HTTP 422" in rejected
     assert "Inspector" not in rejected
-    assert "✗ State      created, failed; RECIPIENT_ERROR" in here("show", "june.csv.ledger", "r3").out
+    assert "✗ Outcome    failed; RECIPIENT_ERROR" in here("show", "june.csv.ledger", "r3").out
     assert "Attempts   one, which created it" in here("show", "june.csv.ledger", "r4").out
 
 
@@ -74,7 +74,7 @@ def test_a_row_that_is_not_there_is_named(here: Here, monkeypatch: pytest.Monkey
     monkeypatch.setenv("PAYMENTS_LEDGER", "june.csv.ledger")
     here("show").assert_one_message(Exit.USAGE, "ROW is missing", "`payments payouts watch` shows")
     waiting = here("show", "r2")
-    assert "State      not started" in waiting.out
+    assert "Outcome    not started" in waiting.out
     assert "Attempts   none yet" in waiting.out
     assert "Sent " not in waiting.out
 
@@ -107,7 +107,7 @@ def test_many_attempts_are_shortened_in_the_middle(here: Here, monkeypatch: pyte
         return {
             **facts,
             "attempts": attempts.facts(),
-            "state": "CONFLICT",
+            "outcome": "conflict",
             "last_sent": facts["first_sent"] + 60,
         }
 
@@ -119,7 +119,7 @@ def test_many_attempts_are_shortened_in_the_middle(here: Here, monkeypatch: pyte
     sent = re.search(r"Sent +first (.{19}) UTC;\s+last (.{19}) UTC", printed)
     assert sent
     assert datetime.fromisoformat(sent[2]) - datetime.fromisoformat(sent[1]) == timedelta(seconds=60)
-    assert "✗ State      in conflict" in printed
+    assert "✗ Outcome    in conflict" in printed
 
 
 async def test_while_a_run_holds_the_ledger_it_is_asked(
@@ -142,5 +142,5 @@ async def test_while_a_run_holds_the_ledger_it_is_asked(
         with pytest.raises(CommandEnded, match="does not answer questions about rows") as silent:
             await row.show_row(ledger, "r2", context)
     assert silent.value.code == Exit.RESUMABLE
-    assert (facts["row_key"], facts["state"], facts["inspector"]) == ("r2", "NEW", None)
+    assert (facts["row_key"], facts["outcome"], facts["inspector"]) == ("r2", "not_started", None)
     assert facts["page"] == f"{server.access.origin}/rows/2"

@@ -57,8 +57,9 @@ def test_a_file_is_paid_certified_and_examined_afterwards(here: Here) -> None:
     totals = {currency: str(amount) for currency, amount in totals_of(40).items()}
     assert done.step("loaded")["totals"] == totals
     end = done.step("finished")
-    assert (end["created"], end["done"], end["rows"], end["exit_code"]) == (40, 40, 40, 0)
-    assert end["sums"] == {currency: {"created": amount} for currency, amount in totals.items()}
+    assert (end["rows"]["created"], end["done"], end["rows"]["asked"], end["exit_code"]) == (40, 40, 40, 0)
+    assert {currency: sums["created"] for currency, sums in end["sums"].items()} == totals
+    assert {currency: sums["asked"] for currency, sums in end["sums"].items()} == totals
     assert (end["complete"], end["balanced"], end["stopped"]) == (True, True, None)
     assert end["next"].startswith("40 payouts are created, and not final yet: each may still fail.")
     assert done.err == f"payments: {end['next']}\n"
@@ -78,7 +79,11 @@ def test_a_file_is_paid_certified_and_examined_afterwards(here: Here) -> None:
 
     os.environ.pop("PAYMENTS_API_KEY")  # monkeypatch puts it back; what only looks needs none
     looked = here("status", "june.csv.ledger", "--json")
-    assert (looked.code, looked.step("batch")["running"], looked.step("batch")["created"]) == (0, False, 40)
+    assert (looked.code, looked.step("batch")["running"], looked.step("batch")["rows"]["created"]) == (
+        0,
+        False,
+        40,
+    )
     checked = here("check", "june.csv.ledger", "--json")
     assert (checked.code, checked.step("check")["findings"], checked.step("check")["rows"]) == (0, [], 40)
 
@@ -103,7 +108,7 @@ def test_refused_rows_end_with_1_are_exported_corrected_and_paid(here: Here) -> 
     file = payouts_file(here.folder, 6)
     here.sandbox.on("payouts.create", amount="4.07").respond("http:422")
     done = here("run", "june.csv")
-    assert (done.code, done.step("finished")["rejected"]) == (Exit.REFUSED, 1)
+    assert (done.code, done.step("finished")["rows"]["rejected"]) == (Exit.REFUSED, 1)
     assert "export june.csv.ledger to-check.csv --state rejected" in done.err
     assert "--accept-edits" in done.err
     assert PHONE not in done.out + done.err
@@ -111,7 +116,7 @@ def test_refused_rows_end_with_1_are_exported_corrected_and_paid(here: Here) -> 
 
     assert here("export", "june.csv.ledger", "to-check.csv", "--state", "rejected").code == Exit.DONE
     (row,) = csv.DictReader(Path("to-check.csv").read_text().splitlines())
-    assert (row["row_key"], row["amount"], row["state"]) == ("r4", "4.07", "REJECTED")
+    assert (row["row_key"], row["amount"], row["outcome"]) == ("r4", "4.07", "rejected")
     assert PHONE not in Path("to-check.csv").read_text()
     assert stat.S_IMODE(Path("to-check.csv").stat().st_mode) == 0o600
     again = here("export", "june.csv.ledger", "to-check.csv")
@@ -149,7 +154,8 @@ def test_refused_rows_are_paid_as_they_are_once_the_service_takes_them(here: Her
 def test_a_stop_rule_ends_with_75_and_the_rest_is_paid_without_it(here: Here) -> None:
     payouts_file(here.folder, 30)
     first = here("run", "june.csv", "--max-rows", "10")
-    assert (first.code, first.step("finished")["created"], first.step("finished")["new"]) == (75, 10, 20)
+    rows = first.step("finished")["rows"]
+    assert (first.code, rows["created"], rows["not_started"]) == (75, 10, 20)
     assert "Raise that limit" in first.err
     assert not Path("june.csv.ledger.certificate.json").exists()
     assert here("status", "june.csv.ledger", "--json").step("batch")["complete"] is False
@@ -166,7 +172,7 @@ def test_rows_in_doubt_end_with_3_until_the_service_answers(
     here.sandbox.on("payouts.create", amount="3.07").respond("http:503", times=50)
     done = here("run", "june.csv", "--patience", "0")
     assert done.code == Exit.OUTCOME_UNKNOWN, done
-    assert done.step("finished")["in_doubt"] == 1
+    assert done.step("finished")["rows"]["in_doubt"] == 1
     assert "1 row in doubt: the same `run` command posts them once more" in done.err
     assert here("reconcile", "june.csv.ledger").code == Exit.OUTCOME_UNKNOWN
     printed = here("status", "june.csv.ledger")
@@ -182,15 +188,16 @@ def test_payouts_that_fail_later_are_followed_and_paid_anew(here: Here) -> None:
     here.sandbox.on("payouts.create", amount="2.07").outcome("fail:RECIPIENT_ERROR immediate", times=1)
     here.sandbox.on("payouts.create").outcome("complete immediate")
     done = here("run", "june.csv", "--wait-final", "30s")
-    assert (done.code, done.step("finished")["failed"], done.step("finished")["awaited"]) == (1, 1, 0)
+    ended = done.step("finished")["rows"]
+    assert (done.code, ended["failed"], ended["not_final"]) == (1, 1, 0)
     assert "payments payouts retry-failed june.csv.ledger" in done.err
     assert "`payments payouts export june.csv.ledger failed.csv --state failed` lists them" in done.err
-    for state, rows in (("failed", 1), ("completed", 2), ("pending", 0), ("unknown", 0), ("in-doubt", 0)):
+    for state, rows in (("failed", 1), ("arrived", 2), ("not-final", 0), ("created", 3), ("in-doubt", 0)):
         exported = here("export", "june.csv.ledger", f"{state}.csv", "--state", state, "--json")
         assert (exported.code, exported.step("exported")["rows"]) == (Exit.DONE, rows)
     dry = here("retry-failed", "june.csv.ledger", "--dry-run", "--json")
     assert (dry.step("retry")["rows"], dry.step("retry")["totals"]) == ([2], {"XOF": "2.07"})
-    assert here("status", "june.csv.ledger", "--json").step("batch")["new"] == 0
+    assert here("status", "june.csv.ledger", "--json").step("batch")["rows"]["not_started"] == 0
     assert here("retry-failed", "june.csv.ledger", "--row", "2", "--confirm-total", "XOF 2.08").code == 2
     retried = here("retry-failed", "june.csv.ledger", "--row", "2")
     assert (retried.code, "1 row, XOF 2.07" in retried.out) == (Exit.DONE, True)

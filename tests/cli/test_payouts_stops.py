@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from payments_async.bulk import Progress, RowState
+from payments_async.bulk import Progress
 from payments_async.cli import main
 from payments_async.cli._exit_codes import Exit
 from payments_async.cli.payouts.run import RunProgress
@@ -44,7 +44,7 @@ def test_sigterm_drains_kill_9_kills_and_the_same_command_pays_each_row_once(her
         until(first, created=1)
         looked = here("status", "june.csv.ledger", "--json")
         assert (looked.code, looked.step("running")["pid"]) == (Exit.DONE, first.pid)
-        assert looked.step("running")["rows"] == ROWS
+        assert looked.step("running")["rows"]["asked"] == ROWS
         assert looked.step("running")["doing"] == "paying"
         assert looked.step("running")["age"] >= 0
         assert f"process {first.pid} works on it" in here("status", "june.csv.ledger").out
@@ -58,7 +58,7 @@ def test_sigterm_drains_kill_9_kills_and_the_same_command_pays_each_row_once(her
         "payments: Stopped: SIGTERM. The same `run` command resumes the batch; nothing is paid twice.\n"
     )
     standing = here("status", "june.csv.ledger", "--json").step("batch")
-    assert standing["in_flight"] == 0
+    assert standing["rows"]["under_way"] == 0
     assert "The same `run` command resumes the batch" in standing["next"]  # not `status`, run again
 
     with begun(here, "--concurrency", "8") as second:
@@ -118,12 +118,12 @@ def test_a_drain_ends_at_its_deadline(here: Here, monkeypatch: pytest.MonkeyPatc
 
     def interrupted(self: RunProgress, progress: Progress, *rest: Any) -> None:
         update(self, progress, *rest)
-        if progress.counts.get(RowState.CREATED) == 4 and not pressed:
+        if progress.counts.get("created") == 4 and not pressed:
             pressed.append(1)
             os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(RunProgress, "update", interrupted)
     done = here("run", "june.csv", "--drain", "0.2s")
-    assert (done.code, done.step("finished")["in_flight"]) == (Exit.RESUMABLE, 1)
+    assert (done.code, done.step("finished")["rows"]["under_way"]) == (Exit.RESUMABLE, 1)
     assert done.step("note")["message"].startswith("Ctrl-C: finishing what is under way, 0.2 s at most")
     assert "1 row under way will be posted again first, unchanged" in done.err

@@ -79,7 +79,7 @@ def test_a_run_without_its_certificate_does_not_look_certified(
         said = here("run", "june.csv")
         settled = here("reconcile", "june.csv.ledger")
     end = said.step("finished")
-    assert (said.code, end["exit_code"], end["ok"], end["created"]) == (code, code, False, 4)
+    assert (said.code, end["exit_code"], end["ok"], end["rows"]["created"]) == (code, code, False, 4)
     assert (end["certificate"], end["resumable"], CERTIFICATE.exists()) == (None, resumable, False)
     assert said.err == f"payments: {end['next']}\n"
     assert (str(error) in said.err) == (code != Exit.REFUSED)

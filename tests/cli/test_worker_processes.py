@@ -143,7 +143,7 @@ def test_a_worker_that_is_stopped_gives_back_what_it_holds(here: Here) -> None:
     assert (stopped.code, stopped.err) == (Exit.DONE, "")
     assert stopped.step("ended")["stopped"] == "SIGTERM"
     assert here("workers", "--json").lines == []
-    assert here("status", *NAMED, "--json").step("batch")["in_flight"] == 0
+    assert here("status", *NAMED, "--json").step("batch")["rows"]["under_way"] == 0
 
 
 def test_a_worker_that_the_service_refuses_exits_with_2(here: Here) -> None:

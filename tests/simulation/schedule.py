@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from decimal import Decimal
 from functools import partial
 from typing import Protocol
 
 import attrs
 
+from payments_async.bulk.protocol.outcomes import OF_STATE, Outcome
 from payments_async.bulk.protocol.row_state import RowState
 from payments_async.bulk.protocol.stop_rules import Account, Totals, exit_code
+from payments_async.bulk.protocol.totals import Sums
 
 from . import judge
 from .ledger import Breach, Disk, Ledger
@@ -190,11 +191,10 @@ class Schedule:
 
     def _end(self, worker: Worker) -> None:
         """A run that came to its end says how."""
-        counts: dict[tuple[RowState, str], tuple[int, Decimal]] = {}
+        sums = Sums[tuple[Outcome, str]]()
         for entry in worker.ledger.rows.values():
-            rows, total = counts.get((entry.known.state, "XOF"), (0, Decimal(0)))
-            counts[entry.known.state, "XOF"] = (rows + 1, total + entry.body.amount)
-        tally = Totals.of(counts)
+            sums.add((OF_STATE[entry.known.state][0], "XOF"), entry.body.amount)
+        tally = Totals.of(sums.totals)
         self._last_code = exit_code(tally)
         self.note(f"exit {self._last_code}")
         judge.check_end(tally, self._last_code, worker.ledger.rows)

@@ -13,16 +13,16 @@ import attrs
 from payments_async.bulk import (
     AnswerTimes,
     BatchReport,
-    CreatedMoney,
+    Outcome,
     RowAttempt,
     RowAttempts,
-    RowState,
     RowsToLookAt,
     RowView,
     RunSeries,
     SeriesBucket,
 )
 from payments_async.bulk._activity import Activity
+from payments_async.bulk._report import report_of
 from payments_async.bulk.protocol.records import Binding, Header
 from payments_async.bulk.protocol.run_figures import BOUNDS, time_class
 from payments_async.cli.batch_page.feed import PageSource
@@ -67,9 +67,8 @@ def row(number: int, **changes: Any) -> RowView:
         "amount": Decimal("1337.76"),
         "currency": "GHS",
         "method": "mtn_gh",
-        "state": RowState.CREATED,
-        "status": "failed",
-        "final": True,
+        "outcome": Outcome.FAILED,
+        "payout_status": "failed",
         "payout_id": f"pyt_{number:024}",
         "generation": 0,
         "failure_code": "INSUFFICIENT_FUNDS",
@@ -87,9 +86,8 @@ def in_doubt(number: int) -> RowView:
     """A row that had no clear answer."""
     return row(
         number,
-        state=RowState.IN_DOUBT,
-        status=None,
-        final=False,
+        outcome=Outcome.IN_DOUBT,
+        payout_status=None,
         payout_id=None,
         failure_code=None,
         failure_message=None,
@@ -97,37 +95,15 @@ def in_doubt(number: int) -> RowView:
     )
 
 
-def report(
-    counts: dict[RowState, int], *, arrived: int = 0, failed: int = 0, currencies: int = 1, **more: Any
-) -> BatchReport:
-    """A report with these counts, 500.75 for each row."""
+def report(rows: dict[str, int], *, currencies: int = 1, **more: Any) -> BatchReport:
+    """A report with so many rows of each outcome, 501.20 for each row."""
     names = ["GHS", "XOF", "NGN", "KES", "ZMW", "RWF"][:currencies]
-    each = {state: counts.get(state, 0) for state in RowState}
-    sums = {
-        name: {state: Decimal(number) * Decimal("501.20") for state, number in each.items() if number}
-        for name in names
-    }
-    rows = sum(each.values())
-    is_open = any(each[state] for state in (RowState.NEW, RowState.IN_FLIGHT, RowState.IN_DOUBT))
-    facts: dict[str, Any] = {
-        "batch_id": BINDING.batch_id,
-        "totals": {name: sum(parts.values(), Decimal(0)) for name, parts in sums.items()},
-        "complete": not is_open,
-        "balanced": True,
-        "exit_code": 75 if each[RowState.NEW] else 3 if is_open else 1 if failed else 0,
-        "finals": {"completed": arrived, "failed": failed} if arrived or failed else {},
-        "failed": failed,
-        "money": {
-            name: CreatedMoney(*(number * Decimal("501.20") for number in _created(each, arrived, failed)))
-            for name in names
-        },
-    }
-    return BatchReport(each, sums, rows, **{**facts, **more})
-
-
-def _created(each: dict[RowState, int], arrived: int, failed: int) -> tuple[int, int, int, int]:
-    created = each[RowState.CREATED]
-    return created, arrived, failed, created - arrived - failed
+    each = Decimal("501.20")
+    totals = {(Outcome(word), names[0]): (number, number * each) for word, number in rows.items()}
+    asked = sum(rows.values())
+    header = Header(BINDING, float(BEGAN), "0", 1, asked, {names[0]: asked * each})
+    plain = report_of(header, totals)
+    return attrs.evolve(plain, sums=dict.fromkeys(names, plain.sums[names[0]]), **more)
 
 
 def snapshot(**facts: Any) -> BatchSnapshot:
@@ -146,7 +122,7 @@ def snapshot(**facts: Any) -> BatchSnapshot:
 
 def certificate(report: BatchReport, *findings: str) -> dict[str, Any]:
     """The content of a certificate's file."""
-    created = report.counts[RowState.CREATED]
+    created = report.counts["created"]
     return {
         "version": 1,
         **{name: getattr(BINDING, name) for name in ("batch_id", "environment", "base_url")},
@@ -155,16 +131,11 @@ def certificate(report: BatchReport, *findings: str) -> dict[str, Any]:
         "at": BEGAN + 60.0,
         "clean": not findings,
         "findings": list(findings),
-        "rows": report.rows,
-        "counts": dict(report.counts),
-        "totals": {currency: f"{amount:f}" for currency, amount in report.totals.items()},
+        "rows": dict(report.counts),
         "sums": {
             currency: {state: f"{amount:f}" for state, amount in parts.items()}
             for currency, parts in report.sums.items()
         },
-        "finals": dict(report.finals),
-        "failed": report.failed,
-        "money": {currency: sums.facts() for currency, sums in report.money.items()},
         "ledger": {"rows": report.rows, "entries": 412, "head": "5e" * 32, "findings": []},
         "list": {
             "seen": created,
@@ -181,30 +152,27 @@ def certificate(report: BatchReport, *findings: str) -> dict[str, Any]:
     }
 
 
-S = RowState
-RUNNING = {S.CREATED: 5581, S.IN_FLIGHT: 96, S.NEW: 6323}
+RUNNING = {"arrived": 5120, "failed": 59, "not_final": 402, "under_way": 96, "not_started": 6323}
 
 
 def states() -> dict[str, BatchSnapshot]:
     """Every state of the page by name."""
     look = LedgerDetails(series(), RowsToLookAt((in_doubt(17), row(41), row(107)), 61))
-    running = report(RUNNING, arrived=5120, failed=59, activity=Activity(doing="paying"))
+    running = report(RUNNING, activity=Activity(doing="paying"))
     waits = Activity(
         doing="waiting",
         waiting=2,
         why="2 had no clear answer and will be posted again, unchanged",
         next_look=12.0,
     )
-    waiting = report({S.CREATED: 11998, S.IN_DOUBT: 2}, arrived=11000, activity=waits)
-    done = report({S.CREATED: 12000}, arrived=12000)
-    failed = report(
-        {S.CREATED: 11950, S.REJECTED: 40, S.CONFLICT: 2, S.CANCELLED: 8}, arrived=11900, failed=50
-    )
+    waiting = report({"arrived": 11000, "not_final": 998, "in_doubt": 2}, activity=waits)
+    done = report({"arrived": 12000})
+    failed = report({"arrived": 11900, "failed": 50, "rejected": 40, "conflict": 2, "cancelled": 8})
     nothing = LedgerDetails(series(), RowsToLookAt((), 0))
     return {
         "empty": snapshot(phase="reading", pid=11300),
         "reading": snapshot(phase="reading", rows_read=7500),
-        "starting": snapshot(report=report({S.NEW: 12000})),
+        "starting": snapshot(report=report({"not_started": 12000})),
         "running": snapshot(report=running, details=look),
         "currencies": snapshot(report=report(RUNNING, currencies=6), details=nothing),
         "waiting": snapshot(
@@ -212,10 +180,10 @@ def states() -> dict[str, BatchSnapshot]:
         ),
         "certifying": snapshot(report=done, details=nothing, phase="certifying"),
         "stopped": snapshot(
-            report=report({S.CREATED: 700, S.NEW: 500}), details=nothing, phase="ended", pid=None
+            report=report({"not_final": 700, "not_started": 500}), details=nothing, phase="ended", pid=None
         ),
         "doubt": snapshot(
-            report=report({S.CREATED: 1198, S.IN_DOUBT: 2}),
+            report=report({"not_final": 1198, "in_doubt": 2}),
             phase="ended",
             pid=None,
             details=LedgerDetails(series(), RowsToLookAt((in_doubt(17), in_doubt(18)), 2)),

@@ -20,7 +20,7 @@ from payments_async import AsyncPayments, Instrument, PayoutRequest
 from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import HTTPRequest, HTTPResponse, Transport
 from payments_async._runtime import SYSTEM
-from payments_async.bulk import BatchReport, PayoutBatch, RowState
+from payments_async.bulk import BatchReport, PayoutBatch
 from payments_async.bulk.ledger.postgresql.driver.database import Database
 from payments_async.bulk.ledger.sqlite.connection import LedgerConnection
 from payments_async.bulk.protocol.records import LedgerRow
@@ -194,10 +194,10 @@ def assert_true(report: BatchReport, sandbox: Sandbox, rows: Sequence[Item]) -> 
     entries = sandbox.books.payouts()
     twice = [ref for ref, times in Counter(entry.reference for entry in entries).items() if times > 1]
     assert twice == []
-    assert len(entries) == report.counts[RowState.CREATED]
+    assert len(entries) == report.counts["created"]
     assert sorted(entry.amount for entry in entries) == sorted({entry.amount for entry in entries})
     assert {entry.amount for entry in entries} <= {request.amount for _, request in rows}
-    created = report.sums.get("XOF", {}).get(RowState.CREATED, Decimal(0))
+    created = report.sums["XOF"]["created"]
     assert created == sum((entry.amount for entry in entries), Decimal(0))
     assert report.balanced
     assert report.rows == len(rows)

@@ -13,8 +13,10 @@ from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk.protocol.clocks import Timestamps
 from payments_async.bulk.protocol.identifiers import body_hash
+from payments_async.bulk.protocol.outcomes import CREATED
 from payments_async.bulk.protocol.records import Binding, Claim, Header, LedgerRow, NewRow, RowOutcome
 from payments_async.bulk.protocol.row_state import confirm, refuse
+from payments_async.bulk.protocol.totals import counts_of
 
 BINDING = Binding("batch-1", "sandbox", "https://api.example.test/v1", "key-1", "input-1", "{}")
 
@@ -108,11 +110,9 @@ def numbers(claim: Claim) -> list[int]:
 
 
 def counts(ledger: Ledger) -> Mapping[str, int]:
-    """{state: rows}, without the empty ones."""
-    found: dict[str, int] = {}
-    for (state, _), (rows, _amount) in ledger.totals.items():
-        found[state.value] = found.get(state.value, 0) + rows
-    return {state: rows for state, rows in found.items() if rows}
+    """{word: rows}, without the empty ones, without the parts of `created` and without all together."""
+    found = counts_of(ledger.totals)
+    return {word: rows for word, rows in found.items() if rows and word not in ("asked", *CREATED)}
 
 
 @contextmanager

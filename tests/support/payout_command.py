@@ -128,7 +128,7 @@ def until(process: subprocess.Popen[str], created: int) -> dict[str, Any]:
     assert process.stdout is not None
     for line in process.stdout:
         said: dict[str, Any] = json.loads(line)
-        if said["step"] == "progress" and said["created"] >= created:
+        if said["step"] == "progress" and said["rows"]["created"] >= created:
             return said
     raise AssertionError("it ended before")
 

@@ -22,8 +22,8 @@ from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedCh
 from payments_async.bulk.ledger.postgresql.leasing.leases import Lease, Work
 from payments_async.bulk.ledger.postgresql.leasing.workers import Worker
 from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
-from payments_async.bulk.protocol.row_state import RowState
 from payments_async.bulk.protocol.stop_rules import Account, StopRules
+from payments_async.bulk.protocol.totals import counts_of, sums_of
 from tests.support.ledgers import BINDING, Clock, imported, new_rows
 
 Place = Path | str
@@ -81,6 +81,7 @@ async def chain_of(ledger: Ledger) -> tuple[int, str]:
     return report.entries, report.head
 
 
-def total_of(ledger: Ledger, state: RowState, currency: str = "XOF") -> tuple[int, Decimal]:
-    """The number and the sum of a state's rows, which a ledger may leave out when there are none."""
-    return ledger.totals.get((state, currency), (0, Decimal(0)))
+def total_of(ledger: Ledger, word: str, currency: str = "XOF") -> tuple[int, Decimal]:
+    """The number and the sum of the rows that a word of `Progress.counts` counts, all of one currency."""
+    mine = {place: total for place, total in ledger.totals.items() if place[1] == currency}
+    return counts_of(mine)[word], sums_of(mine)[currency][word]

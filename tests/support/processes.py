@@ -182,9 +182,9 @@ def breaches(
     paid = Counter((entry.currency, entry.amount) for entry in entries)
     unpaid = batch.rows - set(paid)
     sums = sums_of(paid.elements())
-    told = {currency: Decimal(by.get("CREATED", 0)) for currency, by in certificate["sums"].items()}
-    counts, report = certificate["counts"], end.report
-    reported = {currency: Decimal(by.get("created", 0)) for currency, by in report["sums"].items()}
+    told = {currency: Decimal(by["created"]) for currency, by in certificate["sums"].items()}
+    counts, report = certificate["rows"], end.report
+    reported = {currency: Decimal(by["created"]) for currency, by in report["sums"].items()}
     twice = [row for row, times in paid.items() if times > 1]
     lost = unpaid - refused
     facts = {
@@ -193,12 +193,13 @@ def breaches(
         f"the books' sums differ from the input's: {sums}": sums == sums_of(batch.rows - unpaid),
         f"the certificate's sums differ from the books': {told}, {sums}": told == sums,
         f"the certificate's counts differ from the books': {counts}": (
-            counts.get("CREATED", 0) == len(paid) and counts.get("REJECTED", 0) == len(unpaid)
+            counts["created"] == len(paid) and counts["rejected"] == len(unpaid)
         ),
         f"the list was not seen whole: {certificate['list']}": certificate["list"]["seen"] == len(paid),
         f"the certificate is not clean: {certificate['ledger']}": certificate["clean"] is True,
         f"the last run's report differs from the books: {report}": (
-            (report["created"], report["rejected"], reported) == (len(paid), len(unpaid), sums)
+            (report["rows"]["created"], report["rows"]["rejected"], reported)
+            == (len(paid), len(unpaid), sums)
         ),
         f"the last exit code is wrong: {end.code}": end.code == (1 if unpaid else 0),
     }

@@ -16,7 +16,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from payments_async._http.types import HTTPRequest, HTTPResponse
-from payments_async.bulk import BulkError, RowState
+from payments_async.bulk import BulkError
 from payments_async.bulk.ledger_errors import LedgerMissing
 from payments_async.bulk.protocol.records import LedgerRow
 from payments_async.errors import ConfigurationError
@@ -114,7 +114,7 @@ def test_progress_is_reported_on_the_loops_thread_and_cannot_break_the_run(
     with PayoutBatch.open(ledger, client) as batch:
         batch.load(items(3))
         assert batch.run(on_progress).exit_code == 0
-        assert batch.status().counts[RowState.CREATED] == 3
+        assert batch.status().counts["created"] == 3
     assert set(shown) == {"payments-sync"}
     assert "on_progress raised RuntimeError" in caplog.text
 
@@ -160,7 +160,7 @@ def test_another_thread_stops_a_run(client: Payments, service: Sandbox, ledger: 
         batch.load(items(200))
         report = batch.run(concurrency=1)
         assert report.stopped == "lunch"
-        assert 3 <= report.counts[RowState.CREATED] < 200
+        assert 3 <= report.counts["created"] < 200
         batch.stop("nothing runs")
         assert batch.run().exit_code == 0
     batch.stop("nothing is open")
@@ -181,7 +181,7 @@ def test_closing_a_batch_ends_another_threads_run_in_order(
     running.join(60.0)
     (report,) = reports
     assert report.stopped == "the batch was closed"
-    assert report.counts.get(RowState.IN_FLIGHT, 0) == 0
+    assert report.counts.get("under_way", 0) == 0
     with PayoutBatch.open(ledger, client) as batch:
         assert batch.run().exit_code == 0
     assert paid_once(service, 500)
@@ -271,12 +271,13 @@ def test_ctrl_c_stops_the_run_in_order(client: Payments, service: Sandbox, ledge
             batch.run(concurrency=1)
     report = stopped.value.result  # type: ignore[attr-defined] # what the bridge adds
     assert (report.stopped, report.exit_code) == ("interrupted", 75)
-    assert report.counts.get(RowState.IN_FLIGHT, 0) == 0
-    assert 5 <= report.counts[RowState.CREATED] < 300
-    created = report.counts[RowState.CREATED]
+    assert report.counts.get("under_way", 0) == 0
+    assert 5 <= report.counts["created"] < 300
+    created = report.counts["created"]
     shown, go_on = note(stopped.value).splitlines()
     assert shown == (
-        f"The run was stopped in order: {300 - created} new, {created} created. Its report is in .result."
+        f"The run was stopped in order: {300 - created} not started, {created} created. "
+        "Its report is in .result."
     )
     assert go_on.startswith("To resume, run the same program again with the same ledger, input and batch id")
     assert shown_of(stopped.value) == ["run", "call_and_drain", "_run"]
@@ -301,7 +302,7 @@ def test_ctrl_c_ends_the_following_and_the_batch_stays_in_use(
         with pytest.raises(KeyboardInterrupt):
             batch.follow(600.0, lambda _: interrupt_main_thread())
         assert batch.check().findings == ()
-        assert batch.status().counts[RowState.CREATED] == 3
+        assert batch.status().counts["created"] == 3
         assert batch.run().exit_code == 0
         assert batch.reconcile().check.findings == ()
     assert paid_once(service, 3)
@@ -328,7 +329,7 @@ def test_a_second_ctrl_c_cuts_the_run_off_and_the_next_one_resumes(
             assert "run the same program again" in note(stopped.value)
             assert shown_of(stopped.value) == ["run", "call_and_drain", "_run"]
             assert stopped.value.result is None  # type: ignore[attr-defined] # what the bridge adds
-            assert batch.status().counts[RowState.IN_FLIGHT] >= 1
+            assert batch.status().counts["under_way"] >= 1
         with PayoutBatch.open(ledger, client) as batch:
             assert batch.run().exit_code == 0
     assert paid_once(sandbox, 3)
@@ -449,7 +450,7 @@ def test_a_batch_in_a_database_is_planned_paused_and_paid(client: Payments, data
         assert batch.plan(max_rows=2).stopped is None
         assert batch.pause("lunch").stopped == "paused: lunch"
         assert batch.resume().stopped is None
-        assert batch.run(max_rows=2).counts[RowState.CREATED] == 2
+        assert batch.run(max_rows=2).counts["created"] == 2
         assert batch.run().exit_code == 0
         assert batch.reconcile().is_clean
     with PayoutBatch.open(database, batch_id="june") as batch:
@@ -489,7 +490,7 @@ def test_a_batch_is_used_while_it_is_open(client: Payments, ledger: Path) -> Non
         batch.run()
     batch.__exit__(None, None, None)
     with batch:
-        assert batch.status().counts[RowState.CREATED] == 1
+        assert batch.status().counts["created"] == 1
 
 
 def test_a_batch_that_cannot_be_opened_leaves_nothing_behind(ledger: Path) -> None:

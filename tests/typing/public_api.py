@@ -110,8 +110,8 @@ def blocking() -> None:
 
 
 def progressed(progress: bulk.Progress) -> None:
-    assert_type(progress.counts.get(bulk.RowState.CREATED), int | None)
-    assert_type(bulk.RowFate("FAILED"), bulk.RowFate)
+    assert_type(progress.counts["created"], int)
+    assert_type(bulk.Outcome("failed"), bulk.Outcome)
 
 
 async def batch_asynchronous(client: AsyncPayments) -> None:

@@ -8,6 +8,7 @@ from decimal import Decimal
 from ..ledger.ledger import Ledger
 from ..ledger_errors import NO_INTENT
 from ..protocol.clocks import age
+from ..protocol.outcomes import Outcome
 from ..protocol.records import Claim, LedgerRow, Resend
 from ..protocol.row_state import UNFINISHED, RowState
 from ..protocol.rows_in_doubt import Action, at_start
@@ -100,7 +101,7 @@ class RowClaims:
 
     async def _new(self) -> Claim | None:
         # with no row left, neither room nor limits matter: the run ends by itself
-        left = 0 if self._stopping.closed else Totals.of(self._ledger.totals).count(RowState.NEW)
+        left = 0 if self._stopping.closed else Totals.of(self._ledger.totals).count(Outcome.NOT_STARTED)
         limit = left and await self._allowed(self._size)
         if not limit:
             return None
@@ -133,10 +134,10 @@ class RowClaims:
 
 
 def _taken(tally: Totals, row: LedgerRow) -> Totals:
-    """Count a new row as in flight."""
+    """Count a new row as under way."""
     counts, sums = dict(tally.counts), dict(tally.sums)
-    for state, sign in ((RowState.NEW, -1), (RowState.IN_FLIGHT, 1)):
-        counts[state] = counts.get(state, 0) + sign
-        place = (state, row.currency)
+    for outcome, sign in ((Outcome.NOT_STARTED, -1), (Outcome.UNDER_WAY, 1)):
+        counts[outcome] = counts.get(outcome, 0) + sign
+        place = (outcome, row.currency)
         sums[place] = EXACT.add(sums.get(place, Decimal(0)), row.amount.copy_sign(sign))
     return Totals(counts, sums)

@@ -16,7 +16,8 @@ from ...models import Payout
 from ...models._masking import clean
 from ..ledger.ledger import Ledger
 from ..protocol.generations import earlier_references, later_references, parted
-from ..protocol.payout_status import contradiction, facts_of, has_failed, mirrored
+from ..protocol.outcomes import Outcome
+from ..protocol.payout_status import contradiction, facts_of, mirrored
 from ..protocol.records import LedgerRow, RowOutcome, RowSet
 
 
@@ -117,7 +118,7 @@ class Mirror:
         for row in rows:
             payout = payouts[row.reference]
             self._note_contradiction(row, payout)
-            is_kept = self._keeps_arrived and row.final and not has_failed(row)
+            is_kept = self._keeps_arrived and row.outcome is Outcome.ARRIVED
             outcome = None if is_kept else mirrored(row, payout)
             if outcome is None and self._settle is not None:
                 outcome = self._settle(row, payout, self.later.of(row))

@@ -167,7 +167,7 @@ class Sender:
         reply, known = posted.reply, row.known
         if step is Step.CONFIRM:
             made = row_state.confirm(known, reply.payout_id)
-            facts = (posted.status, posted.final, posted.failure, None)
+            facts = (posted.status, posted.end, posted.failure, None)
             await self._recorder.put(RowOutcome(row.number, made, *facts, row.body_hash))
         elif step is Step.REJECT:
             await self._recorder.put(_unsuccessful(row, row_state.refuse(known), posted))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping, Set
 from contextlib import aclosing
 from decimal import Decimal
 from pathlib import Path
@@ -15,9 +15,8 @@ from .._files import AtomicFile, refuse_existing, refuse_ledger_files
 from ..errors import BulkError, SourceUnreadable
 from ..ledger.ledger import Ledger
 from ..loading.load import same_file, stat_of
-from ..protocol.payout_status import RowFate, chosen
+from ..protocol.outcomes import Outcome, outcomes_of
 from ..protocol.records import LedgerRow, grouped
-from ..protocol.row_state import RowState
 from ..protocol.totals import Sums, brief
 from ..sources import open_source
 from . import rows as _export_rows
@@ -26,7 +25,7 @@ from .formats import NESTED, ExportFormat, form_of
 _PAGE: Final = 4000
 _MOST_NAMES: Final = 200
 """Metadata names that get columns of their own; more of them share one column."""
-Wanted = Callable[[LedgerRow], bool]
+Wanted = Set[Outcome]
 
 
 @attrs.frozen
@@ -42,14 +41,14 @@ class ExportReport:
 async def export(
     ledger: Ledger,
     path: str | os.PathLike[str],
-    states: Collection[RowState | RowFate] | None,
+    states: Collection[str] | None,
     *,
     accounts: bool,
     overwrite: bool,
 ) -> ExportReport:
     """Write rows to a file. Raises BulkError, LedgerError, ImportError or OSError; then no file appears."""
     target = Path(path)
-    kind, wanted = form_of(target), _any if states is None else chosen(states)
+    kind, wanted = form_of(target), outcomes_of(["asked"] if states is None else states)
     _refuse_own_files(ledger, target)
     if not overwrite:
         refuse_existing(target, "name another file, or replace it with --overwrite (overwrite=True)")
@@ -79,11 +78,7 @@ async def _written(ledger: Ledger, form: ExportFormat, wanted: Wanted, *, accoun
 
 
 def _pages(ledger: Ledger, wanted: Wanted) -> AsyncGenerator[list[LedgerRow], None]:
-    return grouped((row async for row in ledger.rows() if wanted(row)), _PAGE)
-
-
-def _any(_: LedgerRow) -> bool:
-    return True
+    return grouped((row async for row in ledger.rows() if row.outcome in wanted), _PAGE)
 
 
 async def _names(ledger: Ledger, wanted: Wanted) -> set[str] | None:

@@ -113,8 +113,6 @@ class ParquetFormat(ExportFormat):
 
 
 def _type(pyarrow: Any, name: str) -> Any:
-    if name == "final":
-        return pyarrow.bool_()
     return pyarrow.int64() if name in WHOLE else pyarrow.string()
 
 

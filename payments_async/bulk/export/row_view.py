@@ -12,12 +12,14 @@ import attrs
 from ..ledger.ledger import Ledger
 from ..protocol.attempts import NO_ATTEMPTS, RowAttempts
 from ..protocol.identifiers import shown_key, shown_reference
+from ..protocol.outcomes import NOT_ARRIVED, OF_STATE, Outcome
 from ..protocol.records import IntentTimes, LedgerRow
 from ..protocol.row_state import RowState
+from ..protocol.stop_rules import Totals
 from .rows import record
 
 _LOOKED_AT: Final = (RowState.IN_DOUBT, RowState.CONFLICT, RowState.REJECTED)
-"""States that need a person, the most urgent first."""
+"""States that need a person, the most urgent first; then come payouts that have failed or returned."""
 
 
 @attrs.frozen
@@ -36,11 +38,10 @@ class RowView:
     """Major units."""
     currency: str
     method: str
-    state: RowState
-    status: str | None
+    outcome: Outcome
+    """What became of it."""
+    payout_status: str | None
     """The payout's status as the service showed it last."""
-    final: bool
-    """True if that status is final."""
     payout_id: str | None
     """The payout's id, once it is known."""
     generation: int
@@ -67,13 +68,13 @@ class RowView:
     def facts(self) -> dict[str, Any]:
         """The same as JSON values, the amount as text."""
         values = attrs.asdict(self, recurse=False)
-        shown = {"amount": f"{self.amount:f}", "state": self.state.value, "reason": self.reason}
+        shown = {"amount": f"{self.amount:f}", "outcome": self.outcome.value, "reason": self.reason}
         return {**values, **shown, "attempts": self.attempts.facts()}
 
 
 @attrs.frozen
 class RowsToLookAt:
-    """The rows that need a person: in doubt, in conflict, rejected, or with a payout that failed.
+    """The rows that need a person: in doubt, in conflict, rejected, or with a payout that failed or returned.
 
     Iterating gives the first of them, `.rows`.
     """
@@ -95,14 +96,16 @@ async def row_view(ledger: Ledger, name: str | int) -> RowView | None:
 
 async def rows_to_look_at(ledger: Ledger, most: int = 50) -> RowsToLookAt:
     """Show the rows that need a person, the most urgent first, at most so many. Raises LedgerError."""
-    counts = [rows for (state, _), (rows, _) in ledger.totals.items() if state in _LOOKED_AT]
-    failed = (await ledger.ends()).count(failed=True)
+    tally = Totals.of(ledger.totals)
+    counts = {state: tally.count(*OF_STATE[state]) for state in _LOOKED_AT}
+    failed = tally.count(*NOT_ARRIVED)
     found: list[LedgerRow] = []
     for rows in chain(
-        map(ledger.rows, _LOOKED_AT if any(counts) else ()), [ledger.failed()] if failed else []
+        (ledger.rows(state) for state, number in counts.items() if number),
+        [ledger.failed()] if failed else [],
     ):
         found += [row async for row in _first(rows, most - len(found))]
-    return RowsToLookAt(tuple(await _views(ledger, found)), sum(counts) + failed)
+    return RowsToLookAt(tuple(await _views(ledger, found)), sum(counts.values()) + failed)
 
 
 async def _first(rows: AsyncIterable[LedgerRow], most: int) -> AsyncIterator[LedgerRow]:
@@ -133,9 +136,8 @@ def _view(row: LedgerRow, attempts: RowAttempts, at: IntentTimes | None, base_ur
         amount=row.amount,
         currency=row.currency,
         method=row.method,
-        state=known.state,
-        status=row.service_status,
-        final=row.final,
+        outcome=row.outcome,
+        payout_status=row.service_status,
         payout_id=known.payout_id or None,
         generation=known.generation,
         failure_code=row.failure_code,

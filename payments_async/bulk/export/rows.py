@@ -20,13 +20,13 @@ Record = dict[str, Any]
 """{column: value}; the parts of the request are nested."""
 
 FACTS: Final = (
-    *("number", "line", "row_key", "reference", "state", "payout_id", "status", "final"),
+    *("number", "line", "row_key", "reference", "outcome", "payout_id", "payout_status"),
     *("amount", "currency", "method", "description"),
     *("generation", "failure_code", "failure_message"),
 )
 """The columns of every export."""
 WHOLE: Final = frozenset({"number", "line", "generation"})
-"""Columns of whole numbers; `final` is a truth value, and all others are text."""
+"""Columns of whole numbers; all others are text."""
 _KINDS: Final = {"instrument": Instrument, "customer": CustomerInput}
 _OPEN: Final = {
     part: frozenset(field.name for field in attrs.fields(kind) if not callable(field.repr))
@@ -47,10 +47,9 @@ def record(row: LedgerRow, *, accounts: bool) -> Record:
         "line": row.line,
         "row_key": row.row_key,
         "reference": row.reference,
-        "state": known.state.value,
+        "outcome": row.outcome.value,
         "payout_id": known.payout_id or None,
-        "status": row.service_status,
-        "final": row.final,
+        "payout_status": row.service_status,
         "amount": as_text(row.amount),
         "currency": row.currency,
         "method": row.method,

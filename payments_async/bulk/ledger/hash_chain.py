@@ -58,7 +58,7 @@ def outline(row: LedgerRow) -> list[Any]:
     So each final status that the service ever showed is kept with its time, when a later one replaces it.
     """
     known = row.known
-    words = [row.service_status] if row.final else []
+    words = [row.service_status] if row.is_final else []
     return [row.number, known.state, known.generation, known.epoch, known.payout_id, *words]
 
 

@@ -32,7 +32,6 @@ from ..ledger_errors import (
     LedgerOfAnotherKey,
 )
 from ..protocol.attempts import RowAttempts
-from ..protocol.ends import Ends
 from ..protocol.records import (
     Awaited,
     Binding,
@@ -44,7 +43,7 @@ from ..protocol.records import (
     NewRow,
     Resend,
     RowOutcome,
-    StateTotals,
+    RowTotals,
 )
 from ..protocol.recovery import LossState
 from ..protocol.row_state import RowState
@@ -123,8 +122,8 @@ class Ledger(ABC):
 
     @property
     @abstractmethod
-    def totals(self) -> StateTotals:
-        """Rows and sums by state and currency. Raises LedgerMissing before the import."""
+    def totals(self) -> RowTotals:
+        """Rows and sums by outcome and currency. Raises LedgerMissing before the import."""
 
     @property
     def gone(self) -> str | None:
@@ -242,7 +241,7 @@ class Ledger(ABC):
 
     @abstractmethod
     async def next_generation(self, replacements: Iterable[NewRow]) -> tuple[LedgerRow, ...]:
-        """Make rows new whose payout has finally failed (`final` is recorded): new references.
+        """Make rows new whose payout has finally failed (that is recorded): new references.
 
         The caller has just confirmed with the service that each has failed. Raises LedgerRefused,
         and changes nothing, when a row is in another state or its reference is not a new one.
@@ -305,10 +304,6 @@ class Ledger(ABC):
     @abstractmethod
     async def awaited(self) -> Awaited:
         """Count the CREATED rows whose payouts are not final, and find when the first was begun."""
-
-    @abstractmethod
-    async def ends(self) -> Ends:
-        """Count the final statuses of CREATED rows' payouts, as far as the ledger knows."""
 
     @abstractmethod
     async def latest_generation(self) -> int:

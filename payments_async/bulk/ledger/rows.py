@@ -14,6 +14,7 @@ from typing import Any, Final, NoReturn
 
 import attrs
 
+from ...models.statuses import PayoutEnd
 from ..protocol.identifiers import body_hash
 from ..protocol.records import LedgerRow, NewRow
 from ..protocol.row_state import RowKnowledge, RowState, rank
@@ -29,6 +30,7 @@ COLUMNS: Final = (*CONTENT, *STATE)
 _PATHS: Final = {
     **{name: f"known.{name}" for name in _KNOWN},
     "state": "known.state.value",
+    "payout_end": "payout_end.value",
     "amount": "amount_text",
 }
 _MOST_FINDINGS: Final = 100
@@ -65,6 +67,7 @@ _content: Final = values_of(name for name in CONTENT if name != "body")
 _state: Final = values_of(STATE)
 _FRESH: Final = _state(LedgerRow(0, None, "", "", Decimal(0), "", "", b"", "", "", changed_in=1))
 _STATES: Final = {state.value: state for state in RowState}
+_ENDS: Final = {end.value: end for end in PayoutEnd if end is not PayoutEnd.UNCLEAR}
 _FLAGS: Final = {0: False, 1: True}
 
 
@@ -90,7 +93,8 @@ def row_of(values: Iterable[Any]) -> LedgerRow:
         cleared,
         payout_id,
         service_status,
-        final,
+        payout_end,
+        had_arrived,
         failure_code,
         failure_message,
         first_intent,
@@ -120,7 +124,8 @@ def row_of(values: Iterable[Any]) -> LedgerRow:
             payout_id=payout_id,
         ),
         service_status=service_status,
-        final=_FLAGS[final],
+        payout_end=_ENDS[payout_end],
+        had_arrived=_FLAGS[had_arrived],
         failure_code=failure_code,
         failure_message=failure_message,
         first_intent=first_intent,

@@ -1,11 +1,10 @@
-"""Reads a row's outcome from a listed payout: final or not, arrived or failed. Pure (States; gaps H, I)."""
+"""Reads how a row's payout has ended from what the service shows of it. Pure (States; gaps H, I)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
-from enum import StrEnum
 from typing import Final
 
 from ...models import Payout, PayoutStatus
@@ -16,10 +15,6 @@ from .records import LedgerRow, RowOutcome
 from .row_state import UNFINISHED, RowState
 from .totals import as_text
 
-UNSUCCESSFUL: Final = frozenset(word for word, end in STATUS_ENDS.items() if end is PayoutEnd.FAILED)
-"""Statuses of payouts that have finally failed."""
-UNFAILED: Final = frozenset(STATUS_ENDS) - UNSUCCESSFUL
-"""Statuses of payouts that have not failed, whatever their other fields say."""
 OTHER_CONTENT: Final = "other content under its reference"
 """Reason of a conflict: the row's own payout with other content; without proofs perhaps a stranger's."""
 OTHER_PAYOUT: Final = "reference of another payout"
@@ -27,12 +22,20 @@ OTHER_PAYOUT: Final = "reference of another payout"
 _CODE: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}", re.ASCII)
 
 
-def is_over(payout: Payout) -> bool:
-    """True if a payout is final, arrived or failed, and all its fields agree.
+def end_of(payout: Payout, *, had_arrived: bool = False) -> PayoutEnd:
+    """How a payout has ended, by all its fields; UNCLEAR when they contradict each other.
 
-    Stricter than `Payout.is_final`, which is also true of a payout that contradicts itself.
+    `had_arrived`: the service said so before, so that its time of arrival does not contradict a failure.
     """
-    return ending_of(payout) in (PayoutEnd.ARRIVED, PayoutEnd.FAILED)
+    end, by_status = ending_of(payout), STATUS_ENDS.get(payout.status or "")
+    is_return = end is PayoutEnd.UNCLEAR and had_arrived and by_status is PayoutEnd.FAILED
+    return PayoutEnd.FAILED if is_return else end
+
+
+def settled_end(payout: Payout) -> PayoutEnd:
+    """How a payout has ended that was just found: open while it contradicts itself."""
+    end = end_of(payout)
+    return PayoutEnd.OPEN if end is PayoutEnd.UNCLEAR else end
 
 
 def status_of(payout: Payout) -> str | None:
@@ -43,29 +46,22 @@ def status_of(payout: Payout) -> str | None:
     return by_time.get(ending_of(payout))
 
 
-def described(payout: Payout) -> str:
+def described(payout: Payout, *, had_arrived: bool = False) -> str:
     """Describe a payout's status in words."""
     status = status_of(payout)
-    if ending_of(payout) is not PayoutEnd.UNCLEAR:
+    if end_of(payout, had_arrived=had_arrived) is not PayoutEnd.UNCLEAR:
         return str(status)
     names = ("completed_at", "failed_at")
     times = " and ".join(name for name in names if getattr(payout, name) is not None)
     return f"{status or 'without a status'} with {times}: the service contradicts itself"
 
 
-def failure_of(payout: Payout) -> str | None:
+def failure_of(payout: Payout, *, had_arrived: bool = False) -> str | None:
     """Give the reason why a payout has finally failed, without account data; None when it has not."""
-    if ending_of(payout) is not PayoutEnd.FAILED:
+    if end_of(payout, had_arrived=had_arrived) is not PayoutEnd.FAILED:
         return None
     code = payout.failure.code.value if payout.failure and payout.failure.code else None
     return _plain(code) or status_of(payout)
-
-
-def has_failed(row: LedgerRow) -> bool:
-    """True if the ledger knows that the row's payout has finally failed."""
-    if row.state is not RowState.CREATED or not row.final or row.service_status in UNFAILED:
-        return False
-    return row.failure_code is not None or row.service_status in UNSUCCESSFUL
 
 
 def mirrored(row: LedgerRow, payout: Payout) -> RowOutcome | None:
@@ -76,17 +72,16 @@ def mirrored(row: LedgerRow, payout: Payout) -> RowOutcome | None:
     """
     if row.state is not RowState.CREATED or payout.id != row.known.payout_id:
         return None
-    if ending_of(payout) is PayoutEnd.UNCLEAR:
-        return None
-    status, failure = status_of(payout), failure_of(payout)
-    known = row.service_status, row.final, row.failure_code if failure else None
-    if status is None or known == (status, is_over(payout), failure):
+    end, status = end_of(payout, had_arrived=row.had_arrived), status_of(payout)
+    failure = failure_of(payout, had_arrived=row.had_arrived)
+    known = row.service_status, row.payout_end, row.failure_code if failure else None
+    if end is PayoutEnd.UNCLEAR or status is None or known == (status, end, failure):
         return None
     return RowOutcome(
         row.number,
         row.known,
         status,
-        is_over(payout),
+        end,
         failure_code=failure,
         body_hash=row.body_hash,
         latest=True,
@@ -97,10 +92,11 @@ def contradiction(row: LedgerRow, payout: Payout) -> str | None:
     """Describe a payout that contradicts its final status, or itself; None when it does not."""
     if row.state is not RowState.CREATED or payout.id != row.known.payout_id:
         return None
-    shown = described(payout)
-    if row.final and (not is_over(payout) or status_of(payout) != row.service_status):
+    end = end_of(payout, had_arrived=row.had_arrived)
+    shown = described(payout, had_arrived=row.had_arrived)
+    if row.is_final and (end is not row.payout_end or status_of(payout) != row.service_status):
         return f"row {row.number}: {payout.id} had ended as {row.service_status}, and the list shows {shown}"
-    return f"row {row.number}: {payout.id} is {shown}" if ending_of(payout) is PayoutEnd.UNCLEAR else None
+    return f"row {row.number}: {payout.id} is {shown}" if end is PayoutEnd.UNCLEAR else None
 
 
 def status_difference(row: LedgerRow, payout: Payout) -> str | None:
@@ -109,7 +105,7 @@ def status_difference(row: LedgerRow, payout: Payout) -> str | None:
     One that was not final and has arrived since goes on as expected; one that has failed does not.
     """
     told = contradiction(row, payout)
-    if told is not None or row.final or failure_of(payout) is None:
+    if told is not None or row.is_final or failure_of(payout) is None:
         return told
     return f"row {row.number}: {payout.id} was not final, and the list shows {described(payout)}"
 
@@ -126,7 +122,7 @@ def settled(row: LedgerRow, payout: Payout, later: Sequence[str] = ()) -> RowOut
         made = row_state.confirm(row.known, payout.id)
         failure = failure_of(payout)
         later_payouts = _found(later) if failure and later else None
-        facts = (status_of(payout), is_over(payout), failure, later_payouts)
+        facts = (status_of(payout), settled_end(payout), failure, later_payouts)
         return RowOutcome(row.number, made, *facts, row.body_hash)
     if matched is Match.UNCLEAR:
         return None
@@ -166,44 +162,8 @@ def retry_block(row: LedgerRow, payout: Payout) -> str | None:
     """Give the reason why a row must not be paid again, by its payout on the list; None when it may be."""
     if row.state is not RowState.CREATED or payout.id != row.known.payout_id:
         return f"the list shows {payout.id} under its reference, which is not the row's payout"
-    if ending_of(payout) is not PayoutEnd.FAILED:
+    if end_of(payout, had_arrived=row.had_arrived) is not PayoutEnd.FAILED:
         return f"its payout is {described(payout)}"
-    if row.final and row.service_status == PayoutStatus.COMPLETED and payout.status != PayoutStatus.REVERSED:
+    if row.payout_end is PayoutEnd.ARRIVED and payout.status != PayoutStatus.REVERSED:
         return contradiction(row, payout)
     return None if compare(row, payout) is Match.EQUAL else "the list shows its payout differently"
-
-
-class RowFate(StrEnum):
-    """The results of rows that were sent, for `export`. Each row has one of these or another state."""
-
-    COMPLETED = "COMPLETED"
-    """CREATED, and the payout has arrived."""
-    FAILED = "FAILED"
-    """CREATED, and the payout has finally failed: `retry_failed` is for these."""
-    PENDING = "PENDING"
-    """CREATED, and the payout is not known to be final."""
-    UNKNOWN = "UNKNOWN"
-    """IN_FLIGHT or IN_DOUBT: it is not known whether there is a payout."""
-
-
-def fate_of(row: LedgerRow) -> RowFate | None:
-    """Find the fate of a row; None for one never sent, or decided without a payout of its own."""
-    if row.state in UNFINISHED:
-        return RowFate.UNKNOWN
-    if row.state is not RowState.CREATED:
-        return None
-    if not row.final:
-        return RowFate.PENDING
-    return RowFate.FAILED if has_failed(row) else RowFate.COMPLETED
-
-
-def chosen(asked: Collection[RowState | RowFate]) -> Callable[[LedgerRow], bool]:
-    """Make a filter for rows in one of these. Raises ValueError for a word that is no state or fate."""
-    words = {str(each) for each in asked}
-    if unknown := sorted(words - _WORDS):
-        wrong, there = ", ".join(map(repr, unknown)), ", ".join(sorted(_WORDS))
-        raise ValueError(f"no row is ever {wrong}; there are: {there}")
-    return lambda row: row.state in words or fate_of(row) in words
-
-
-_WORDS: Final = frozenset([*RowState, *RowFate])

@@ -11,7 +11,9 @@ from typing import Final, Literal, TypeVar
 
 import attrs
 
+from ...models.statuses import PayoutEnd
 from .clocks import Timestamps
+from .outcomes import Outcome, outcome_of
 from .row_state import RowKnowledge, RowState
 
 T = TypeVar("T")
@@ -91,8 +93,10 @@ class LedgerRow(NewRow):
     """The row's state and counters (`row_state`)."""
     service_status: str | None = None
     """The payout's status as the service showed it last."""
-    final: bool = False
-    """True if that status is final."""
+    payout_end: PayoutEnd = PayoutEnd.OPEN
+    """How the payout has ended, as the service said last."""
+    had_arrived: bool = False
+    """True if the service ever said that the payout had arrived."""
     failure_code: str | None = None
     failure_message: str | None = None
     """The reason for the refusal or failure, without account data."""
@@ -110,6 +114,16 @@ class LedgerRow(NewRow):
         """The row's state."""
         return self.known.state
 
+    @property
+    def outcome(self) -> Outcome:
+        """What became of the row."""
+        return outcome_of(self.known.state, self.payout_end, had_arrived=self.had_arrived)
+
+    @property
+    def is_final(self) -> bool:
+        """True if its payout has ended."""
+        return self.payout_end is not PayoutEnd.OPEN
+
 
 @attrs.frozen
 class RowOutcome:
@@ -119,8 +133,8 @@ class RowOutcome:
     known: RowKnowledge
     """The row's state and counters with the new facts (`row_state`)."""
     service_status: str | None = None
-    final: bool = False
-    """True if `service_status` is final: one that is not final replaces it only if it is the `latest`."""
+    payout_end: PayoutEnd = PayoutEnd.OPEN
+    """How the payout has ended: one that is open replaces an end only if it is the `latest`."""
     failure_code: str | None = None
     failure_message: str | None = None
     body_hash: str | None = attrs.field(default=None, repr=False)
@@ -161,8 +175,8 @@ class IntentTimes:
     """The latest intent."""
 
 
-StateTotals = Mapping[tuple[RowState, str], tuple[int, Decimal]]
-"""{(state, currency): (its rows, the sum of their amounts in major units)}."""
+RowTotals = Mapping[tuple[Outcome, str], tuple[int, Decimal]]
+"""{(outcome, currency): (its rows, the sum of their amounts in major units)}."""
 
 
 @attrs.frozen

@@ -25,8 +25,9 @@ from ...errors import (
 )
 from ...models import Payout
 from ...models._response import is_replayed
+from ...models.statuses import PayoutEnd
 from .attempts import AttemptReply, Record
-from .payout_status import failure_of, is_over, status_of
+from .payout_status import failure_of, settled_end, status_of
 from .stop_rules import Stop
 
 _LONGEST: Final = 500
@@ -39,7 +40,7 @@ class Posted:
     reply: AttemptReply
     status: str | None = None
     """The payout's status, when one was made."""
-    final: bool = False
+    end: PayoutEnd = PayoutEnd.OPEN
     failure: str | None = None
     """Why the payout that was made has finally failed, in a word."""
     code: str | None = None
@@ -61,7 +62,7 @@ def succeeded(payout: Payout) -> Posted:
     status = 200 if answer is None else answer.status
     reply = AttemptReply(status, "executed", replayed, "matching", payout.id)
     took = 0.0 if answer is None else answer.attempts[-1].elapsed
-    facts = (status_of(payout), is_over(payout), failure_of(payout))
+    facts = (status_of(payout), settled_end(payout), failure_of(payout))
     return Posted(reply, *facts, took=took, word=str(status))
 
 

@@ -11,10 +11,10 @@ from typing import Final
 import attrs
 
 from ..._http.addresses import same_service
-from .row_state import OPEN, UNFINISHED, RowState
+from .outcomes import CREATED, OPEN, UNFINISHED, Outcome
 from .totals import EXACT
 
-_S = RowState
+_O = Outcome
 ALL_CREATED, SOME_REFUSED, NO_ACCESS, SOME_IN_DOUBT, STOPPED = 0, 1, 2, 3, 75
 """Exit codes."""
 
@@ -34,22 +34,22 @@ class Stop(StrEnum):
 
 @attrs.frozen
 class Totals:
-    """The number of rows in each state, and their exact amounts per currency."""
+    """The number of rows of each outcome, and their exact amounts per currency."""
 
-    counts: Mapping[RowState, int]
-    sums: Mapping[tuple[RowState, str], Decimal]
+    counts: Mapping[Outcome, int]
+    sums: Mapping[tuple[Outcome, str], Decimal]
 
     @classmethod
-    def of(cls, rows: Mapping[tuple[RowState, str], tuple[int, Decimal]]) -> Totals:
-        """Make totals from a ledger's groups: {(state, currency): (rows, sum)}."""
-        counts: dict[RowState, int] = {}
-        for (state, _), (number, _sum) in rows.items():
-            counts[state] = counts.get(state, 0) + number
+    def of(cls, rows: Mapping[tuple[Outcome, str], tuple[int, Decimal]]) -> Totals:
+        """Make totals from a ledger's groups: {(outcome, currency): (rows, sum)}."""
+        counts: dict[Outcome, int] = {}
+        for (outcome, _), (number, _sum) in rows.items():
+            counts[outcome] = counts.get(outcome, 0) + number
         return cls(counts, {key: total for key, (number, total) in rows.items() if number})
 
-    def count(self, *states: RowState) -> int:
-        """Count the rows in any of these states."""
-        return sum(self.counts.get(state, 0) for state in states)
+    def count(self, *outcomes: Outcome) -> int:
+        """Count the rows of any of these outcomes."""
+        return sum(self.counts.get(outcome, 0) for outcome in outcomes)
 
     @property
     def in_doubt(self) -> int:
@@ -58,7 +58,7 @@ class Totals:
 
     @property
     def totals(self) -> dict[str, Decimal]:
-        """The sum of all rows per currency, whatever their state."""
+        """The sum of all rows per currency, whatever their outcome."""
         found: dict[str, Decimal] = {}
         for (_, currency), total in self.sums.items():
             found[currency] = EXACT.add(found.get(currency, Decimal(0)), total)
@@ -70,12 +70,12 @@ def balances(tally: Totals, rows: int, totals: Mapping[str, Decimal]) -> bool:
 
     N = created + rejected + conflict + cancelled + in doubt + not started.
     """
-    decided = tally.count(_S.CREATED, _S.REJECTED, _S.CONFLICT, _S.CANCELLED)
-    return rows == decided + tally.in_doubt + tally.count(_S.NEW) and tally.totals == dict(totals)
+    decided = tally.count(*CREATED, _O.REJECTED, _O.CONFLICT, _O.CANCELLED)
+    return rows == decided + tally.in_doubt + tally.count(_O.NOT_STARTED) and tally.totals == dict(totals)
 
 
 def is_complete(tally: Totals) -> bool:
-    """True if nothing is left to do: no row new, in flight or in doubt."""
+    """True if nothing is left to do: no row not started, under way or in doubt."""
     return tally.count(*OPEN) == 0
 
 
@@ -85,8 +85,8 @@ def exit_code(tally: Totals, *, stop: Stop | None = None) -> int:
     2 when the service cannot be used with this key or address (`Stop.NO_ACCESS`, `Stop.NOT_THE_SERVICE`).
     """
     if is_complete(tally):
-        return ALL_CREATED if tally.count(*set(_S) - {_S.CREATED}) == 0 else SOME_REFUSED
-    return stopped_code(stop) if tally.count(_S.NEW, _S.IN_FLIGHT) else SOME_IN_DOUBT
+        return SOME_REFUSED if tally.count(*set(_O) - {_O.NOT_FINAL, _O.ARRIVED}) else ALL_CREATED
+    return stopped_code(stop) if tally.count(_O.NOT_STARTED, _O.UNDER_WAY) else SOME_IN_DOUBT
 
 
 def stopped_code(stop: Stop | None) -> int:
@@ -149,14 +149,15 @@ _ENOUGH: Final = 20
 
 def stop_reason(rules: StopRules, tally: Totals, *, amount: Decimal, currency: str) -> str | None:
     """Give the reason why the next row must not be taken; None when it may. Rows taken count in full."""
-    taken = sum(tally.counts.values()) - tally.count(_S.NEW, _S.CANCELLED)
+    taken = sum(tally.counts.values()) - tally.count(_O.NOT_STARTED, _O.CANCELLED)
     if rules.max_rows is not None and taken >= rules.max_rows:
         return f"{taken} row{' was' if taken == 1 else 's were'} taken, as many as --max-rows allows"
-    spent = [total for (state, code), total in tally.sums.items() if code == currency and _is_taken(state)]
+    taken_sums = {place: total for place, total in tally.sums.items() if _is_taken(place[0])}
+    spent = [total for (_, code), total in taken_sums.items() if code == currency]
     if rules.max_amount is not None and reduce(EXACT.add, spent, amount) > rules.max_amount:
         return f"the next row would take {currency} over --max-amount"
-    failed = tally.count(_S.REJECTED, _S.CONFLICT)
-    decided = failed + tally.count(_S.CREATED)
+    failed = tally.count(_O.REJECTED, _O.CONFLICT)
+    decided = failed + tally.count(*CREATED)
     rate = rules.max_failure_rate
     if rate is not None and decided >= _ENOUGH and failed > decided * rate:
         return f"{failed} of {decided} rows rejected or in conflict, more than --max-failure-rate allows"
@@ -165,16 +166,16 @@ def stop_reason(rules: StopRules, tally: Totals, *, amount: Decimal, currency: s
 
 def allows_any(rules: StopRules, tally: Totals, rows: int) -> bool:
     """True if any next rows may be taken, so that they need not be read first."""
-    taken = sum(tally.counts.values()) - tally.count(_S.NEW, _S.CANCELLED)
+    taken = sum(tally.counts.values()) - tally.count(_O.NOT_STARTED, _O.CANCELLED)
     most = rules.max_rows is None or taken + rows <= rules.max_rows
     sums: dict[str, Decimal] = {}
-    for (state, currency), total in tally.sums.items():
-        if state is not _S.CANCELLED:
+    for (outcome, currency), total in tally.sums.items():
+        if outcome is not _O.CANCELLED:
             sums[currency] = EXACT.add(sums.get(currency, Decimal(0)), total)
     affordable = rules.max_amount is None or all(total <= rules.max_amount for total in sums.values())
     rest = StopRules(max_failure_rate=rules.max_failure_rate)
     return most and affordable and stop_reason(rest, tally, amount=Decimal(0), currency="") is None
 
 
-def _is_taken(state: RowState) -> bool:
-    return state not in (_S.NEW, _S.CANCELLED)
+def _is_taken(outcome: Outcome) -> bool:
+    return outcome not in (_O.NOT_STARTED, _O.CANCELLED)

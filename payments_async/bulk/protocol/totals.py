@@ -1,14 +1,16 @@
-"""Counts and exact sums by state and currency, updated with every commit."""
+"""Counts and exact sums of rows by outcome and currency, updated with every commit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from decimal import Context, Decimal, Inexact, InvalidOperation
+from functools import reduce
 from typing import Final, Generic, TypeVar
 
 from ...models.common import amount_text
-from .records import LedgerRow, StateTotals
-from .row_state import RowState
+from .outcomes import GROUPS, Outcome
+from .records import LedgerRow, RowTotals
 
 P = TypeVar("P")
 EXACT: Final = Context(prec=200, traps=[Inexact, InvalidOperation])
@@ -50,24 +52,17 @@ class Sums(Generic[P]):
         self.totals[group] = (rows - 1, EXACT.subtract(total, amount))
 
 
-def changed(
-    before: Mapping[P, tuple[int, Decimal]], after: Mapping[P, tuple[int, Decimal]]
-) -> dict[P, tuple[int, Decimal]]:
-    """The totals that differ from those before."""
-    return {group: total for group, total in after.items() if total != before.get(group)}
-
-
-def moved(totals: StateTotals, changes: Iterable[tuple[LedgerRow, LedgerRow]]) -> StateTotals:
+def moved(totals: RowTotals, changes: Iterable[tuple[LedgerRow, LedgerRow]]) -> RowTotals:
     """Compute the totals that change when the first row of each pair becomes the second."""
     sums = Sums(totals)
     for before, after in changes:
-        sums.remove((before.state, before.currency), before.amount)
-        sums.add((after.state, after.currency), after.amount)
-    return changed(totals, sums.totals)
+        sums.remove((before.outcome, before.currency), before.amount)
+        sums.add((after.outcome, after.currency), after.amount)
+    return {place: total for place, total in sums.totals.items() if total != totals.get(place)}
 
 
-def by_currency(totals: StateTotals) -> dict[str, Decimal]:
-    """Sum over all states: {currency: sum}, without currencies that no row has any more."""
+def by_currency(totals: RowTotals) -> dict[str, Decimal]:
+    """Sum over all outcomes: {currency: sum}, without currencies that no row has any more."""
     sums: dict[str, Decimal] = {}
     for (_, currency), (rows, amount) in totals.items():
         if rows:
@@ -75,29 +70,39 @@ def by_currency(totals: StateTotals) -> dict[str, Decimal]:
     return sums
 
 
-def payable(totals: StateTotals) -> dict[str, Decimal]:
+def payable(totals: RowTotals) -> dict[str, Decimal]:
     """Sum the rows that are not cancelled: {currency: what is paid when every row is}."""
-    return by_currency(
-        {place: total for place, total in totals.items() if place[0] is not RowState.CANCELLED}
-    )
+    return by_currency({place: total for place, total in totals.items() if place[0] is not Outcome.CANCELLED})
 
 
-def disagreements(kept: StateTotals, counted: StateTotals) -> list[str]:
+def counts_of(totals: RowTotals) -> dict[str, int]:
+    """{word of `GROUPS`: its rows}."""
+    rows = Counter[Outcome]()
+    for (outcome, _), (number, _) in totals.items():
+        rows[outcome] += number
+    return {word: sum(rows[outcome] for outcome in outcomes) for word, outcomes in GROUPS.items()}
+
+
+def sums_of(totals: RowTotals) -> dict[str, dict[str, Decimal]]:
+    """{currency: {word of `GROUPS`: the sum of its rows, major units}}."""
+    found: dict[str, dict[str, Decimal]] = {}
+    for currency in sorted(by_currency(totals)):
+        amounts = {outcome: totals.get((outcome, currency), _NOTHING)[1] for outcome in Outcome}
+        found[currency] = {
+            word: reduce(EXACT.add, (amounts[outcome] for outcome in outcomes), _NOTHING[1])
+            for word, outcomes in GROUPS.items()
+        }
+    return found
+
+
+def disagreements(kept: RowTotals, counted: RowTotals) -> list[str]:
     """Describe each place where the stored totals and the counted ones differ."""
-    return differences(kept, counted, lambda group: (f"{group[0]} rows", group[1]))
-
-
-def differences(
-    kept: Mapping[P, tuple[int, Decimal]],
-    counted: Mapping[P, tuple[int, Decimal]],
-    name: Callable[[P], tuple[str, str]],
-) -> list[str]:
-    """Describe each group whose stored total is not the counted one; `name` gives its name and currency."""
     found = []
-    for group in sorted({*kept, *counted}, key=name):
-        (rows, amount), (seen, sum_seen) = kept.get(group, _NOTHING), counted.get(group, _NOTHING)
+    for place in sorted({*kept, *counted}):
+        (rows, amount), (seen, sum_seen) = kept.get(place, _NOTHING), counted.get(place, _NOTHING)
         if (rows, amount) != (seen, sum_seen):
-            what, currency = name(group)
+            outcome, currency = place
             recorded, there = amount_text(currency, amount), amount_text(currency, sum_seen)
-            found.append(f"{what}: {rows:,} recorded ({recorded}), {seen:,} found ({there})")
+            words = outcome.replace("_", " ")
+            found.append(f"rows {words}: {rows:,} recorded ({recorded}), {seen:,} found ({there})")
     return found

@@ -7,10 +7,11 @@ the functions of `row_state` alone, which raise IllegalTransition for a change t
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
+from ...models.statuses import PayoutEnd, PayoutStatus
 from . import row_state
 from .generations import parted
 from .records import LedgerRow, NewRow, Resend, RowOutcome
@@ -92,24 +93,27 @@ def _is_account(known: RowKnowledge, merged: RowKnowledge) -> bool:
     return known is merged or attrs.evolve(known, intents=merged.intents) == merged
 
 
-_Facts = tuple[str | None, bool, str | None, str | None]
-"""service_status, final, failure_code, failure_message."""
-_NONE: Final[_Facts] = (None, False, None, None)
+_Facts = tuple[str | None, PayoutEnd, bool, str | None, str | None]
+"""The values of `_NAMES`."""
+_NAMES: Final = ("service_status", "payout_end", "had_arrived", "failure_code", "failure_message")
+_NONE: Final[_Facts] = (None, PayoutEnd.OPEN, False, None, None)
 
 
 def _facts_of(row: LedgerRow) -> _Facts:
-    return row.service_status, row.final, row.failure_code, row.failure_message
+    return row.service_status, row.payout_end, row.had_arrived, row.failure_code, row.failure_message
 
 
 def _facts(row: LedgerRow, outcome: RowOutcome) -> _Facts:
     moved = row.state is not outcome.known.state
     # the reason for an old doubt does not describe the payout that was made
-    status, final, code, message = _NONE if moved or outcome.latest else _facts_of(row)
-    if outcome.service_status is not None and (moved or outcome.latest or outcome.final >= row.final):
-        status, final = outcome.service_status, outcome.final
+    status, end, _, code, message = _NONE if moved or outcome.latest else _facts_of(row)
+    is_newer = moved or outcome.latest or not row.is_final or outcome.payout_end is not PayoutEnd.OPEN
+    if outcome.service_status is not None and is_newer:
+        status, end = outcome.service_status, outcome.payout_end
     if outcome.failure_code is not None or outcome.failure_message is not None:
         code, message = outcome.failure_code, outcome.failure_message
-    return status, final, code, message
+    had_arrived = end is PayoutEnd.ARRIVED or status == PayoutStatus.REVERSED
+    return status, end, had_arrived or (row.had_arrived and not moved), code, message
 
 
 def _standing(
@@ -120,13 +124,14 @@ def _standing(
     entry: int,
 ) -> LedgerRow:
     """Copy the row with all that a run changes. `evolve` costs three times as much."""
-    status, final, code, message = facts
+    status, end, had_arrived, code, message = facts
     first, key, last = intents
     return LedgerRow(  # type: ignore[misc]  # `_content` gives no more than the fields before these
         *_content(row),
         known=known,
         service_status=status,
-        final=final,
+        payout_end=end,
+        had_arrived=had_arrived,
         failure_code=code,
         failure_message=message,
         first_intent=first,
@@ -152,7 +157,7 @@ def retried(row: LedgerRow, new: NewRow, entry: int) -> LedgerRow:
 
     Raises TransitionRefused, and IllegalTransition when the payout has not finally failed.
     """
-    return _begun(row, new, row_state.retry(row.known, finally_failed=row.final), entry)
+    return _begun(row, new, row_state.retry(row.known, finally_failed=row.is_final), entry)
 
 
 def adopted(row: LedgerRow, new: NewRow, entry: int) -> LedgerRow:
@@ -176,16 +181,8 @@ def _replaced(row: LedgerRow, new: NewRow) -> LedgerRow:
     if new.idempotency_key == row.idempotency_key:
         raise TransitionRefused("its idempotency key is used up: another body has another")
     content = {name: getattr(new, name) for name in _REPLACED}
-    status, final, code, message = _NONE
-    return attrs.evolve(
-        row,
-        service_status=status,
-        final=final,
-        failure_code=code,
-        failure_message=message,
-        key_intent=None,
-        **content,
-    )
+    nothing = dict[str, Any](zip(_NAMES, _NONE, strict=True))
+    return attrs.evolve(row, **nothing, key_intent=None, **content)
 
 
 _REPLACED: Final = [

@@ -16,6 +16,7 @@ from ..engine.payout_list import pages
 from ..engine.service import Service
 from ..ledger.ledger import Ledger
 from ..protocol.matching import MONEY, Match, compared, expected, judge, shown
+from ..protocol.outcomes import OPEN
 from ..protocol.payout_status import described, facts_of, failure_of, status_difference
 from ..protocol.records import CheckReport, LedgerRow, RowSet
 from ..protocol.row_state import RowState
@@ -23,11 +24,6 @@ from ..protocol.totals import as_text
 
 _MOST_FINDINGS: Final = 100
 _NAMED: Final = 5
-_OPEN: Final = (
-    (RowState.NEW, "not started"),
-    (RowState.IN_FLIGHT, "under way"),
-    (RowState.IN_DOUBT, "in doubt"),
-)
 _PLACE: Final = ("environment", "base_url", "key_fingerprint", "input_hash", "at")
 _LATER: Final = (
     "the list shows {}, a later payout of it that this ledger does not know of; "
@@ -219,16 +215,11 @@ class Certificate:
             **{name: getattr(self, name) for name in _PLACE},
             "clean": self.is_clean,
             "findings": list(self.findings),
-            "rows": report.rows,
-            "counts": dict(report.counts),
-            "totals": {currency: as_text(amount) for currency, amount in report.totals.items()},
+            "rows": dict(report.counts),
             "sums": {
-                currency: {state: as_text(amount) for state, amount in sums.items()}
+                currency: {word: as_text(amount) for word, amount in sums.items()}
                 for currency, sums in report.sums.items()
             },
-            "finals": dict(report.finals),
-            "failed": report.failed,
-            "money": {currency: sums.facts() for currency, sums in report.money.items()},
             "ledger": attrs.asdict(self.check),
             "list": attrs.asdict(self.audit),
         }
@@ -238,7 +229,8 @@ class Certificate:
 def shortcomings(report: BatchReport) -> Iterator[str]:
     """Find what a batch lacks, by its own counts and sums."""
     if not report.complete:
-        left = ", ".join(f"{rows:,} {words}" for state, words in _OPEN if (rows := report.counts[state]))
+        open_rows = {outcome.replace("_", " "): report.counts[outcome] for outcome in OPEN}
+        left = ", ".join(f"{rows:,} {words}" for words, rows in open_rows.items() if rows)
         yield f"the batch is not complete: of {report.rows:,} rows, {left}"
     if not report.balanced:
         yield "the batch does not add up: its rows or amounts by state are not those that were imported"
@@ -256,7 +248,7 @@ async def certify(ledger: Ledger, service: Service, known: RowSet | None = None)
     header = ledger.header
     binding = header.binding
     return Certificate(
-        report_of(header, ledger.totals, ends=await ledger.ends()),
+        report_of(header, ledger.totals),
         binding.environment,
         binding.base_url,
         binding.key_fingerprint,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import date
 from typing import Final
 
@@ -15,9 +15,9 @@ from ..engine.service import Service, day_of
 from ..engine.stopping import Stopping
 from ..ledger.ledger import Ledger
 from ..protocol.clocks import Timestamps, scan_start
+from ..protocol.outcomes import Outcome
 from ..protocol.records import Awaited, LedgerRow, RowSet
 from ..protocol.responses import FATAL, stop_of, why
-from ..protocol.row_state import RowState
 
 _TRIES: Final = 5
 """Consecutive failures of one page after which the scan is restarted."""
@@ -33,10 +33,9 @@ class Follower:
         stopping: Stopping,
         schedule: PollSchedule,
         on_commit: Callable[[], object],
-        on_walk: Callable[[], Awaitable[object]],
     ) -> None:
         self._ledger, self._service, self._stopping = ledger, service, stopping
-        self._schedule, self._on_commit, self._on_walk = schedule, on_commit, on_walk
+        self._schedule, self._on_commit = schedule, on_commit
         self._mirror = Mirror(ledger)
         self._everywhere = False
         self._trouble = ""
@@ -86,7 +85,7 @@ class Follower:
             self._trouble = f"; {walk.unread} payouts of the list could not be read"
         self._schedule.note(runtime.monotonic(), runtime.random(), pages=walk.pages, news=news)
         if news:
-            await self._on_walk()
+            await self._ledger.refresh()
             self._on_commit()
 
     def _filters(self, awaited: Awaited) -> dict[str, str | date]:
@@ -102,4 +101,4 @@ def _not_final(rows: int) -> str:
 
 
 def _is_awaited(row: LedgerRow) -> bool:
-    return row.state is RowState.CREATED and not row.final
+    return row.outcome is Outcome.NOT_FINAL

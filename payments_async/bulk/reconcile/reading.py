@@ -9,7 +9,8 @@ from ...models import Payout
 from ..engine.mirror import Mirror, Settle
 from ..ledger.ledger import Ledger
 from ..protocol.generations import parted
-from ..protocol.payout_status import facts_of, failure_of, has_failed
+from ..protocol.outcomes import NOT_ARRIVED
+from ..protocol.payout_status import facts_of, failure_of
 from ..protocol.records import NewRow, RowOutcome, RowSet
 from ..protocol.recovery import later_payout
 
@@ -37,7 +38,7 @@ class ListReading:
         """Record what a page shows of the batch's rows."""
         for each in await self.mirror.take(page):
             self.settled += each.row.state is not each.before.state
-            if failure_of(each.payout) is not None:
+            if failure_of(each.payout, had_arrived=each.before.had_arrived) is not None:
                 self._failed.add(each.row.number)
 
     async def adopt(self) -> list[str]:
@@ -55,7 +56,7 @@ class ListReading:
         binding, made = self._ledger.header.binding, dict[int, tuple[NewRow, RowOutcome]]()
         findings = []
         for number, row in (await self._ledger.numbered(shown)).items():
-            failed = number in self._failed or has_failed(row)
+            failed = number in self._failed or row.outcome in NOT_ARRIVED
             found = later_payout(row, shown[number], binding) if failed else None
             if found is None:
                 findings.append(f"row {number}: {_UNEXPLAINED.format(facts_of(shown[number][-1]))}")

@@ -17,7 +17,8 @@ from ..errors import BulkError
 from ..ledger.ledger import Ledger
 from ..protocol.generations import next_generation, same_again
 from ..protocol.identifiers import shown_key
-from ..protocol.payout_status import facts_of, failure_of, has_failed, retry_block
+from ..protocol.outcomes import NOT_ARRIVED
+from ..protocol.payout_status import facts_of, failure_of, retry_block
 from ..protocol.records import HIDDEN, LedgerRow, RowSet, grouped
 from ..protocol.row_state import RowState
 from ..protocol.totals import EXACT, brief
@@ -147,7 +148,7 @@ class Retrier:
     def _is_candidate(self, shown: ListedRow) -> bool:
         if self._wanted is not None:
             return shown.row.number in self._wanted
-        return has_failed(shown.before) or has_failed(shown.row)
+        return shown.before.outcome in NOT_ARRIVED or shown.row.outcome in NOT_ARRIVED
 
     async def _candidates(self) -> AsyncIterator[LedgerRow]:
         """Read the rows that are asked for, else all whose payouts have failed."""

@@ -8,15 +8,17 @@ import attrs
 
 from ..engine.payout_list import pages, search
 from ..engine.service import Service
+from ..protocol import outcomes
 from ..protocol.matching import Match, compare
+from ..protocol.outcomes import Outcome
 from ..protocol.row_state import UNFINISHED, RowState
 from ..protocol.stop_rules import Account, AccountMismatch, Totals, account_mismatch
 
 if TYPE_CHECKING:
     from ..ledger.ledger import Ledger
 
-_SENT: Final = (*UNFINISHED, RowState.CREATED, RowState.CONFLICT)
-"""States of rows for which the service may have a payout; a refused row has none (Errors)."""
+_SENT: Final = (*outcomes.UNFINISHED, *outcomes.CREATED, Outcome.CONFLICT)
+"""Outcomes of rows for which the service may have a payout; a refused row has none (Errors)."""
 
 
 async def require_place(ledger: Ledger, service: Service) -> None:

@@ -22,14 +22,14 @@ from ..ledger.postgresql.leasing.leased_chunks import LeasedChunks
 from ..ledger.postgresql.leasing.leases import Lease, Work
 from ..ledger.postgresql.leasing.workers import Worker
 from ..ledger_errors import LedgerError, LedgerUnavailable
-from ..protocol.row_state import RowState
+from ..protocol.outcomes import CREATED, Outcome
 from ..protocol.stop_rules import Totals
 from .keeper import LeasedWork, LeaseKeeper
 from .planning import LOOK_AGAIN, end_of
 from .reports import ChunkReport
 from .settings import WorkerSettings
 
-_DECIDED: Final = (RowState.CREATED, RowState.REJECTED, RowState.CONFLICT)
+_DECIDED: Final = (*CREATED, Outcome.REJECTED, Outcome.CONFLICT)
 
 
 @attrs.frozen

@@ -251,7 +251,7 @@ def certificate_of(ledger: LedgerAddress, report: BatchReport) -> Mapping[str, A
         return None
     try:
         found = json.loads(Path(ledger.beside("certificate.json")).read_text(encoding="utf-8"))
-        fits = found["batch_id"] == report.batch_id and found["counts"] == dict(report.counts)
+        fits = found["batch_id"] == report.batch_id and found["rows"] == dict(report.counts)
     except (OSError, ValueError, LookupError, TypeError):
         return None
     return found if fits else None

@@ -7,8 +7,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
-from ...bulk import BatchReport, RowState, RowsToLookAt, RowView, RunSeries
+from ...bulk import BatchReport, Outcome, RowsToLookAt, RowView, RunSeries
 from ...bulk.protocol.records import HIDDEN
+from ...bulk.protocol.totals import EXACT
 from ...models._masking import clean
 from ...models.common import amount_text
 from .._text import took_text
@@ -22,7 +23,6 @@ from ..payouts.summary import (
     failures_text,
     figures_of,
     rate_text,
-    total_of,
 )
 from . import charts
 from .source import BatchSnapshot
@@ -34,7 +34,7 @@ _SHORT_RUN: Final = 3.0
 """Seconds below which a run has no speed: it is counted in whole seconds."""
 _SHORT: Final = (8, 6)
 """Signs of a long reference that are shown of its beginning and its end."""
-_SELDOM: Final = ("in conflict", "cancelled")
+_SELDOM: Final = ("returned", "in conflict", "cancelled")
 """Parts of the bar that are named only when there are such rows."""
 _WORKING: Final[Mapping[str, tuple[str, str]]] = {
     "waiting": ("wait", "waiting for rows in doubt"),
@@ -42,21 +42,31 @@ _WORKING: Final[Mapping[str, tuple[str, str]]] = {
     "reconciling": ("work", "reading the service's list"),
     "certifying": ("work", "certifying"),
 }
-_HEADINGS: Final[Mapping[RowState, str]] = {
-    RowState.IN_DOUBT: "In doubt: do not pay these again; the run looks them up",
-    RowState.CONFLICT: "In conflict: compare each with the service's payout before you pay it again",
-    RowState.REJECTED: "Rejected: nothing was created",
-    RowState.CREATED: "Failed: the payout was created, and did not arrive",
+_HEADINGS: Final[Mapping[Outcome, str]] = {
+    Outcome.IN_DOUBT: "In doubt: do not pay these again; the run looks them up",
+    Outcome.CONFLICT: "In conflict: compare each with the service's payout before you pay it again",
+    Outcome.REJECTED: "Rejected: nothing was created",
+    Outcome.FAILED: "Failed: the payout was created, and did not arrive",
+    Outcome.RETURNED: "Returned: the payout had arrived, and the money came back",
 }
-_STATES: Final[Mapping[RowState, tuple[str, str]]] = {
-    RowState.NEW: ("idle", "not started"),
-    RowState.IN_FLIGHT: ("work", "under way"),
-    RowState.CREATED: ("ok", "created"),
-    RowState.REJECTED: ("bad", "rejected"),
-    RowState.CONFLICT: ("bad", "in conflict"),
-    RowState.IN_DOUBT: ("wait", "in doubt"),
-    RowState.CANCELLED: ("idle", "cancelled"),
+_OUTCOMES: Final[Mapping[str, tuple[str, str]]] = {
+    "arrived": ("ok", "arrived"),
+    "returned": ("bad", "returned"),
+    "failed": ("bad", "failed"),
+    "not_final": ("work", "not final yet"),
+    "rejected": ("bad", "rejected"),
+    "conflict": ("bad", "in conflict"),
+    "in_doubt": ("wait", "in doubt"),
+    "under_way": ("way", "under way"),
+    "not_started": ("idle", "not started"),
+    "cancelled": ("none", "cancelled"),
 }
+"""{outcome: its colour and its words}, in the order of the page."""
+_BAR: Final = (
+    *("arrived", "not_final", "under_way", "in_doubt"),
+    *("returned", "failed", "rejected", "conflict", "not_started", "cancelled"),
+)
+"""The parts of the bar, in its order."""
 
 
 def batch_context(now: BatchSnapshot) -> Context:
@@ -67,7 +77,7 @@ def batch_context(now: BatchSnapshot) -> Context:
     figures, series = figures_of(now.report), now.details.series
     run = charts.last_run(series, now.began)
     rate = charts.recent_rate(series, now.at, now.began) if now.phase == "working" else 0.0
-    open_rows = figures.counts["new"] + figures.counts["in_flight"]
+    open_rows = figures.counts["not_started"] + figures.counts["under_way"]
     left = open_rows / rate if rate and open_rows else None
     return {
         **common,
@@ -177,30 +187,26 @@ def _state(now: BatchSnapshot) -> tuple[str, str]:
 def _ended(report: BatchReport, certificate: Mapping[str, Any] | None) -> tuple[str, str]:
     counts = report.counts
     if report.complete:
-        if failures := failures_text(report):
+        if failures := failures_text(counts):
             return "bad", f"complete, {failures}"
         if certificate is not None:
             clean_one = bool(certificate["clean"])
             return ("ok", "complete and certified") if clean_one else ("bad", "complete, not confirmed")
         return "ok", "complete"
-    if counts[RowState.IN_DOUBT] and not counts[RowState.NEW]:
-        return "wait", f"{counted(counts[RowState.IN_DOUBT], 'row')} in doubt"
-    if counts[RowState.NEW] + counts[RowState.CANCELLED] == report.rows:
+    if counts["in_doubt"] and not counts["not_started"]:
+        return "wait", f"{counted(counts['in_doubt'], 'row')} in doubt"
+    if counts["not_started"] + counts["cancelled"] == report.rows:
         return "idle", "nothing was sent yet"
     return "wait", "stopped, can be resumed"
 
 
 def _money(figures: BatchFigures) -> list[tuple[str, str, str]]:
     """What arrived of each currency, its total, and `arrived`; until all are sent, what was created."""
-    ended = figures.ended if figures.ended and figures.ended.over and figures.done == figures.rows else None
-    word, found = "arrived" if ended else "created", []
-    for currency, total in figures.payable().items():
-        amount = figures.sum_of(currency, "created")
-        if ended:
-            amount = ended.money[currency].arrived if currency in ended.money else Decimal(0)
-        if total:
-            found.append((amount_text(currency, amount or total * 0), amount_text(currency, total), word))
-    return found
+    word = "arrived" if figures.over and figures.done == figures.rows else "created"
+    return [
+        (amount_text(currency, figures.sums[currency][word] or total * 0), amount_text(currency, total), word)
+        for currency, total in figures.payable().items()
+    ]
 
 
 def _pace(now: BatchSnapshot, run: RunSeries, rate: float, left: float | None) -> tuple[str, str] | None:
@@ -215,19 +221,7 @@ def _pace(now: BatchSnapshot, run: RunSeries, rate: float, left: float | None) -
 
 def _parts(figures: BatchFigures) -> list[tuple[str, str, int]]:
     """Tone, word and rows of each part of the bar."""
-    counts, ended = figures.counts, figures.ended
-    arrived, failed = (ended.arrived, ended.failed) if ended else (0, 0)
-    parts = [
-        ("ok", "arrived", arrived),
-        ("work", "not final yet", counts["created"] - arrived - failed),
-        ("way", "under way", counts["in_flight"]),
-        ("wait", "in doubt", counts["in_doubt"]),
-        ("bad", "failed", failed),
-        ("bad", "rejected", counts["rejected"]),
-        ("bad", "in conflict", counts["conflict"]),
-        ("idle", "not started", counts["new"]),
-        ("none", "cancelled", counts["cancelled"]),
-    ]
+    parts = [(*_OUTCOMES[word], figures.counts[word]) for word in _BAR]
     return [part for part in parts if part[2] or part[1] not in _SELDOM]
 
 
@@ -235,7 +229,7 @@ def _groups(look: RowsToLookAt) -> list[tuple[str, list[dict[str, object]]]]:
     """The rows to look at below what their state means for the next payment, the most urgent first."""
     found: dict[str, list[dict[str, object]]] = {}
     for row in look:
-        found.setdefault(_HEADINGS[row.state], []).append(_line(row))
+        found.setdefault(_HEADINGS[row.outcome], []).append(_line(row))
     return [*found.items()]
 
 
@@ -252,7 +246,7 @@ def _line(row: RowView) -> dict[str, object]:
         "word": word,
         "reason": row.reason,
         "attempts": str(row.attempts),
-        "at_once": row.state is RowState.CREATED,
+        "at_once": row.payout_id is not None,
     }
 
 
@@ -263,27 +257,22 @@ def _key(row: RowView) -> str:
 
 def _happened(row: RowView) -> tuple[str, str]:
     """Colour and word of what became of a row. The word alone says it, without the colour."""
-    if row.state is RowState.CREATED and row.status:
-        tone = "ok" if row.final and row.status == "completed" else "bad" if row.final else "work"
-        return tone, row.status
-    return _STATES[row.state]
+    tone, words = _OUTCOMES[row.outcome]
+    return {"way": "work", "none": "idle"}.get(tone, tone), words
 
 
 def _look_note(figures: BatchFigures) -> str:
-    counts = figures.counts
-    failed = figures.ended.failed if figures.ended else 0
-    parts = [(counts["in_doubt"], "in doubt"), (counts["conflict"], "in conflict")]
-    parts += [(counts["rejected"], "rejected"), (failed, "failed")]
-    return " · ".join(f"{count:,} {word}" for count, word in parts if count)
+    found = [(figures.counts[outcome], _OUTCOMES[outcome][1]) for outcome in _HEADINGS]
+    return " · ".join(f"{count:,} {words}" for count, words in found if count)
 
 
 def _facts(row: RowView) -> list[tuple[str, str]]:
     found = [
         ("Row", f"{row.number:,}" + (f", line {row.line:,}" if row.line else "")),
         ("Method", row.method),
-        ("State", _STATES[row.state][1]),
+        ("Outcome", _OUTCOMES[row.outcome][1]),
         ("Payout", row.payout_id),
-        ("Status", row.status and row.status + ("" if row.final else ", not final yet")),
+        ("Status", row.payout_status),
         ("Reason", row.reason),
         ("Generation", f"{row.generation}" if row.generation else None),
         ("First sent", charts.moment(row.first_sent) + " UTC" if row.first_sent else None),
@@ -307,14 +296,13 @@ def _certificate(found: Mapping[str, Any] | None) -> Context | None:
         "at": charts.moment(found["at"]),
         "money": [_paid(currency, sums) for currency, sums in sorted(found["sums"].items())],
         "arrived": [
-            amount_text(currency, Decimal(sums["arrived"])) for currency, sums in found["money"].items()
+            amount_text(currency, Decimal(sums["arrived"])) for currency, sums in found["sums"].items()
         ],
         "facts": [
             ("Batch", found["batch_id"]),
             ("Account", f"{found['environment']} key {found['key_fingerprint']}"),
             ("Service", found["base_url"]),
-            ("Rows", f"{found['rows']:,}: {_by_state(found['counts'])}"),
-            ("Ended", _ended_as(found)),
+            ("Rows", f"{found['rows']['asked']:,}: {_by_outcome(found['rows'])}"),
             (
                 "On the service's list",
                 f"{audit['seen']:,} as asked for, {audit['missing']:,} missing, "
@@ -327,24 +315,15 @@ def _certificate(found: Mapping[str, Any] | None) -> Context | None:
     }
 
 
-def _ended_as(found: Mapping[str, Any]) -> str:
-    """`3 arrived, 1 failed, 2 not final yet`, of those that were created."""
-    final, failed = sum(found["finals"].values()), found["failed"]
-    arrived, awaited = final - failed, found["counts"].get(RowState.CREATED, 0) - final
-    parts = [(arrived, "arrived"), (failed, "failed"), (awaited, "not final yet")]
-    return ", ".join(f"{rows:,} {word}" for rows, word in parts if rows) or "none"
-
-
 def _paid(currency: str, sums: Mapping[str, str]) -> tuple[str, str]:
     """Created and total of a currency, without cancelled rows."""
-    amounts = {state: Decimal(amount) for state, amount in sums.items() if state != RowState.CANCELLED}
-    total = total_of(amounts.values())
-    return amount_text(currency, amounts.get(RowState.CREATED, total * 0)), amount_text(currency, total)
+    total = EXACT.subtract(Decimal(sums["asked"]), Decimal(sums["cancelled"]))
+    return amount_text(currency, Decimal(sums["created"]) or total * 0), amount_text(currency, total)
 
 
-def _by_state(counts: Mapping[str, int]) -> str:
-    """`11,950 created, 40 rejected`."""
-    return ", ".join(f"{rows:,} {_STATES[RowState(state)][1]}" for state, rows in counts.items() if rows)
+def _by_outcome(counts: Mapping[str, int]) -> str:
+    """`11,950 arrived, 40 rejected`."""
+    return ", ".join(f"{counts[word]:,} {words}" for word, (_, words) in _OUTCOMES.items() if counts[word])
 
 
 def _steps(now: BatchSnapshot, figures: BatchFigures) -> list[str]:
@@ -353,9 +332,7 @@ def _steps(now: BatchSnapshot, figures: BatchFigures) -> list[str]:
     if now.phase != "ended" or report is None or figures.is_untouched:
         return []
     unclean = None if now.certificate is None else bool(now.certificate["clean"])
-    return messages.after_run(
-        figures, report.exit_code, None, now.ledger, failed=report.failed, clean=unclean
-    )
+    return messages.after_run(figures, report.exit_code, None, now.ledger, clean=unclean)
 
 
 def shortened(text: str) -> str:

@@ -157,8 +157,8 @@ def export(
     out
         The file to write.
     state
-        Only rows in this state; repeat it for more. Of created rows: `completed` (arrived), `failed` and
-        `pending` (not final yet); `unknown` is in flight or in doubt.
+        Only rows of which this became; repeat it for more. `created` is `not-final`, `arrived`, `failed`
+        and `returned` (arrived first, and came back later) together.
     accounts
         With the recipients' names and account numbers, which are masked otherwise.
     overwrite

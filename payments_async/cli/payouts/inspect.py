@@ -6,17 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-import attrs
 from rich.box import SIMPLE_HEAD
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from ..._runtime import SYSTEM
-from ...bulk import RowFate, RowState
 from ...bulk.ledger_errors import LedgerDamaged, LedgerError, LedgerLocked
 from ...bulk.protocol.leases import LEASE, BatchState
-from ...bulk.protocol.run_figures import SpeedFigures
 from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit
 from .._output import FirstThatFits
@@ -63,8 +60,8 @@ async def status(ledger: LedgerAddress, context: CommandContext) -> Exit:
     state = (
         "complete" if report.complete else "nothing was sent yet" if figures.is_untouched else "not complete"
     )
-    failures = failures_text(report)
-    steps = messages.after_run(figures, report.exit_code, None, ledger, failed=report.failed)
+    failures = failures_text(report.counts)
+    steps = messages.after_run(figures, report.exit_code, None, ledger)
     context.show.heading(ledger.shown, title_of(report.batch_id))
     context.show.step(
         "Batch",
@@ -85,8 +82,7 @@ def _running(ledger: LedgerAddress, locked: LedgerLocked, context: CommandContex
     if not latest:
         problem = f"{ledger.shown} is in use by {holder}, which has not written its figures yet"
         raise CommandEnded(f"{problem}; ask again", Exit.RESUMABLE)
-    figures = BatchFigures.of(latest["rows"], latest["amounts"], activity=latest.get("activity"))
-    figures = attrs.evolve(figures, speed=SpeedFigures.read(latest.get("speed")))
+    figures = BatchFigures.read(latest)
     age = max((SYSTEM.now() - datetime.fromtimestamp(latest["at"], UTC)).total_seconds(), 0.0)
     context.show.heading(ledger.shown, title_of(str(latest["batch_id"])))
     text = f"{holder} works on it; figures of {duration_text(age)} ago"
@@ -145,7 +141,7 @@ async def export(
     overwrite: bool,
 ) -> Exit:
     """Write the rows and what became of each. Raises CommandEnded or BulkError; then no file appears."""
-    wanted = None if states is None else {_row_state(state) for state in states}
+    wanted = None if states is None else {state.replace("-", "_") for state in states}
     async with open_batch(ledger) as batch:
         try:
             with context.spinner("Writing the rows"):
@@ -167,12 +163,6 @@ async def export(
     if not context.as_json:
         context.show.step("Written", report.path, wrap=False)
     return Exit.DONE
-
-
-def _row_state(name: str) -> RowState | RowFate:
-    """The state or fate that an option names."""
-    word = name.upper().replace("-", "_")
-    return RowFate(word) if word in [*RowFate] else RowState(word)
 
 
 # Of a database
@@ -252,7 +242,7 @@ async def _status_in_database(ledger: LedgerAddress, context: CommandContext) ->
     steps = _next_steps(view, ledger)
     context.show.heading(ledger.shown, title_of(view.batch_id))
     facts = {**result(report, Exit.DONE, steps), **view.facts, "running": bool(view.workers)}
-    good = False if failures_text(report) else True if report.complete else None
+    good = False if failures_text(report.counts) else True if report.complete else None
     context.show.step("Batch", _state_text(view), good=good, **facts)
     if not context.as_json:
         chunks = view.chunks
@@ -269,7 +259,7 @@ async def _status_in_database(ledger: LedgerAddress, context: CommandContext) ->
 
 def _state_text(view: BatchView) -> str:
     report, reason = view.report, view.batch.facts.reason
-    failures = failures_text(report)
+    failures = failures_text(report.counts)
     state = (
         "complete"
         if report.complete
@@ -302,9 +292,7 @@ def _next_steps(view: BatchView, ledger: LedgerAddress) -> list[str]:
         return [f"No worker takes a row yet: `{run_command(ledger)}` asks for the total and lets them begin."]
     if (view.workers or view.idle) and not report.complete and not view.is_over:
         return []
-    steps = messages.after_run(
-        view.figures, report.exit_code, view.batch.facts.stopped, ledger, failed=report.failed
-    )
+    steps = messages.after_run(view.figures, report.exit_code, view.batch.facts.stopped, ledger)
     if not report.complete:
         steps.append(f"Or start workers: `{ledger.option_command('worker')}`.")
     elif view.is_unclosed and view.is_alone:

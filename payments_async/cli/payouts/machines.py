@@ -59,12 +59,12 @@ class BatchView:
     @property
     def report(self) -> BatchReport:
         """The batch's report, from its figures alone: no row is read."""
-        facts, ends = self.batch.facts, self.batch.figures.ends
-        totals, stopped = self.batch.figures.totals, facts.stopped
+        facts, totals = self.batch.facts, self.batch.figures.totals
+        stopped = facts.stopped
         if facts.hold_reason is not None:
             stopped = f"the batch is {facts.hold_reason}"
         stop = None if stopped is None else Stop.RULE
-        return report_of(facts.header, totals, stopped, stop=stop, ends=ends)
+        return report_of(facts.header, totals, stopped, stop=stop)
 
     @property
     def figures(self) -> BatchFigures:
@@ -98,7 +98,7 @@ class BatchView:
     def is_over(self) -> bool:
         """True if no worker can do more: all is decided, or the stop rules let no row be taken."""
         is_stopped = self.batch.facts.stopped is not None and not self.batch.chunks_leased
-        return self.report.complete or (is_stopped and not self.figures.counts["in_flight"])
+        return self.report.complete or (is_stopped and not self.figures.counts["under_way"])
 
     @property
     def is_unclosed(self) -> bool:
@@ -287,7 +287,7 @@ async def cancel_rest(ledger: LedgerAddress, context: CommandContext, *, sure: b
     """Cancel the rows that were not sent, once a person has confirmed it. Raises CommandEnded."""
     view = await view_of(ledger)
     before = view.figures.counts["cancelled"]
-    if rows := view.figures.counts["new"]:
+    if rows := view.figures.counts["not_started"]:
         if not sure:
             _confirm_cancel(view, ledger, rows, context)
         with context.spinner("Cancelling"):
@@ -304,7 +304,7 @@ async def cancel_rest(ledger: LedgerAddress, context: CommandContext, *, sure: b
 
 def _confirm_cancel(view: BatchView, ledger: LedgerAddress, rows: int, context: CommandContext) -> None:
     """Ask for the batch's name. Raises CommandEnded without it."""
-    sums = {currency: view.figures.sum_of(currency, "new") for currency in view.figures.sums}
+    sums = {currency: sums["not_started"] for currency, sums in view.figures.sums.items()}
     what = f"{counted(rows, 'row')}, {money_text({each: total for each, total in sums.items() if total})}"
     ask = terminal()
     if ask is None:

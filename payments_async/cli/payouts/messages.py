@@ -42,7 +42,6 @@ def after_run(
     stopped: str | None,
     ledger: LedgerAddress,
     *,
-    failed: int = 0,
     clean: bool | None = None,
     unproven: bool = False,
 ) -> list[str]:
@@ -53,17 +52,22 @@ def after_run(
     """
     if code in (2, 75):
         again = _FIX if code == 2 else _resumed_by(stopped or "", ledger)
-        ended = f"{_stopped(stopped)} {_unsure(figures.counts['in_flight'])}{again}"
-        parts = [ended, _failed(failed, ledger)]
+        ended = f"{_stopped(stopped)} {_unsure(figures.counts['under_way'])}{again}"
+        parts = [ended, _failed(figures.counts, ledger)]
     elif code == 3:
         doubt = doubtful(figures.counts["in_doubt"], ledger)
-        parts = [doubt, not_taken(figures.counts, ledger), _failed(failed, ledger), _open(figures, ledger)]
+        parts = [
+            doubt,
+            not_taken(figures.counts, ledger),
+            _failed(figures.counts, ledger),
+            _open(figures, ledger),
+        ]
     elif code == 1:
-        parts = [refused(figures.counts, ledger), _failed(failed, ledger)]
+        parts = [refused(figures.counts, ledger), _failed(figures.counts, ledger)]
         unconfirmed = recovering(ledger) if unproven else _disagreeing(clean, ledger)
         parts += [unconfirmed or _open(figures, ledger)]
     else:
-        parts = [_failed(failed, ledger), _open(figures, ledger)]
+        parts = [_failed(figures.counts, ledger), _open(figures, ledger)]
     return [part for part in parts if part]
 
 
@@ -122,18 +126,24 @@ def _stopped(reason: str | None) -> str:
     return f"Stopped: {reason.rstrip('.')}." if reason else "Not finished."
 
 
-def _failed(rows: int, ledger: LedgerAddress) -> str:
-    if not rows:
+def _failed(counts: Mapping[str, int], ledger: LedgerAddress) -> str:
+    """Payouts that are final, and of which the recipients do not have the money."""
+    words = {"failed": "failed for good", "returned": "returned after arriving"}
+    there = {
+        state: f"{counted(counts[state], 'payout')} {told}" for state, told in words.items() if counts[state]
+    }
+    if not there:
         return ""
     again = ledger.command("retry-failed")
-    which = f"`{ledger.command('export', 'failed.csv')} --state failed` lists them"
-    failed = f"{counted(rows, 'payout')} failed for good: {which}"
+    states = " ".join(f"--state {word}" for word in there)
+    which = f"`{ledger.command('export', 'failed.csv')} {states}` lists them"
+    failed = f"{' and '.join(there.values())}: {which}"
     return f"{failed}, `{again}` makes their rows new again: the next run pays them under a new reference."
 
 
 def _open(figures: BatchFigures, ledger: LedgerAddress) -> str:
     """Created payouts have not arrived yet."""
-    awaited = figures.ended.awaited if figures.ended else 0
+    awaited = figures.counts["not_final"]
     if not awaited:
         return ""
     created = "1 payout is created, and" if awaited == 1 else f"{awaited:,} payouts are created, and"

@@ -20,9 +20,20 @@ _AMOUNT: Final = re.compile(r"[0-9]{1,40}(?:\.[0-9]{1,40})?")
 _SHARE: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)(%?)")
 _LONGEST: Final = 30 * 86400
 
-StateName = Literal["new", "in-flight", "created", "rejected", "conflict", "in-doubt", "cancelled"]
+StateName = Literal[
+    "not-started",
+    "cancelled",
+    "rejected",
+    "under-way",
+    "in-doubt",
+    "conflict",
+    "created",
+    "not-final",
+    "arrived",
+    "failed",
+    "returned",
+]
 RoleName = Literal["reader", "worker", "planner"]
-FateName = Literal["completed", "failed", "pending", "unknown"]
 
 
 def seconds_of(text: str) -> float:
@@ -103,7 +114,7 @@ Totals = Annotated[list[str] | None, Parameter(metavar='"CUR AMOUNT"', negative=
 RowNumbers = Annotated[
     list[Annotated[int, Parameter(validator=Number(gte=1))]] | None, Parameter(name="--row", negative="")
 ]
-States = Annotated[list[StateName | FateName] | None, Parameter(name="--state", negative="")]
+States = Annotated[list[StateName] | None, Parameter(name="--state", negative="")]
 
 
 _NOWHERE: Final = LedgerAddress("")

@@ -35,6 +35,12 @@ _LEFT: Final = INDENT + 4
 _NAMES: Final = {"waiting": "Waiting", "following": "Following", "certifying": "Certifying"}
 """Activities that have a name of their own."""
 _NOT_TAKEN: Final = (("rejected", "rejected"), ("conflict", "in conflict"))
+_ENDED: Final = (
+    ("arrived", "arrived"),
+    ("returned", "returned"),
+    ("failed", "failed"),
+    ("not_final", "not final yet"),
+)
 _AFTER: Final = ("following", "reconciling", "certifying")
 """Activities that send no rows."""
 
@@ -158,15 +164,15 @@ class BarView:
         grid = Table.grid(padding=(0, 1))
         bar = ProgressBar(rows, done, width=min(room, 60), complete_style="cyan", finished_style="cyan")
         name = _NAMES.get((figures.activity or {}).get("doing", ""), self._name)
-        name = "Following" if _is_followed(figures) else name
+        name = "Following" if figures.is_followed else name
         grid.add_row(f"  · {name:<{INDENT - 1}}", bar, count, f"[dim]{share}[/]")
         return grid
 
     def _rows(self, figures: BatchFigures) -> str:
         parts = [f"{figures.counts['created']:,} created", f"{figures.counts['in_doubt']:,} in doubt"]
-        if (ended := figures.ended) is not None and _is_followed(figures):
-            parts = [f"{ended.arrived:,} arrived", f"{ended.failed:,} failed"]
-            parts += [f"{ended.awaited:,} not final yet"]
+        if figures.is_followed:
+            ended = [(figures.counts[word], words) for word, words in _ENDED]
+            parts = [f"{rows:,} {words}" for rows, words in ended if rows or words != "returned"]
         parts += [f"{figures.counts[state]:,} {word}" for state, word in _NOT_TAKEN if figures.counts[state]]
         return " · ".join(parts)
 
@@ -197,26 +203,21 @@ def _speed_lines(figures: BatchFigures, width: int) -> tuple[str, str]:
     return minute_chart(figures.speed, width), answers_text(figures.speed)
 
 
-def _is_followed(figures: BatchFigures) -> bool:
-    """Return whether every row is decided, and the run waits for payouts to be final."""
-    return figures.ended is not None and figures.done == figures.rows
-
-
 def _is_all_sent(figures: BatchFigures) -> bool:
     """Return whether a pace is of no interest any longer."""
-    return _is_followed(figures) or (figures.activity or {}).get("doing") in _AFTER
+    return figures.is_followed or (figures.activity or {}).get("doing") in _AFTER
 
 
 def _done_and_total(figures: BatchFigures) -> tuple[int, int]:
     """Rows decided of all rows; later, payouts ended of all that were created."""
-    if figures.ended is not None and _is_followed(figures):
-        return figures.ended.over, figures.counts["created"]
+    if figures.is_followed:
+        return figures.over, figures.counts["created"]
     return figures.done, figures.rows
 
 
 def _money(figures: BatchFigures) -> Iterator[str]:
     totals = figures.payable()
-    moved = {currency: grouped(figures.sum_of(currency, "created")) for currency in totals}
+    moved = {currency: grouped(figures.sums[currency]["created"]) for currency in totals}
     wide = max((len(amount) for amount in moved.values()), default=0)
     wide_total = max((len(grouped(total)) for total in totals.values()), default=0)
     for currency, total in totals.items():

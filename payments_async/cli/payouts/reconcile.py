@@ -132,9 +132,7 @@ async def reconcile(
         code = Exit.REFUSED
     context.show.render(state_table(figures))
     clean = certificate.is_clean
-    steps = messages.after_run(
-        figures, code, None, ledger, failed=report.failed, clean=clean, unproven=unproven
-    )
+    steps = messages.after_run(figures, code, None, ledger, clean=clean, unproven=unproven)
     if context.as_json:
         facts = {**result(report, code, steps), "certificate": written}
         context.show.step("Finished", "", good=code is Exit.DONE, **facts)

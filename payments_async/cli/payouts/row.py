@@ -22,16 +22,19 @@ from .._text import took_text
 from .ledger_address import LedgerAddress
 from .session import CommandContext, open_batch
 
-_STATES: Final = {
-    "NEW": "not started",
-    "IN_FLIGHT": "under way",
-    "IN_DOUBT": "in doubt: what became of it is not known yet",
-    "CREATED": "created",
-    "REJECTED": "rejected",
-    "CONFLICT": "in conflict: its reference belongs to another payout",
-    "CANCELLED": "cancelled",
+_OUTCOMES: Final[Mapping[str, tuple[str, bool | None]]] = {
+    "not_started": ("not started", None),
+    "under_way": ("under way", None),
+    "in_doubt": ("in doubt: what became of it is not known yet", False),
+    "rejected": ("rejected", False),
+    "conflict": ("in conflict: its reference belongs to another payout", False),
+    "cancelled": ("cancelled", None),
+    "not_final": ("created, not final yet", True),
+    "arrived": ("arrived", True),
+    "failed": ("failed", False),
+    "returned": ("returned: it had arrived", False),
 }
-_BAD: Final = ("REJECTED", "CONFLICT", "IN_DOUBT")
+"""{outcome: its words, and whether that is good}."""
 _HERE: Final = ("127.0.0.1", "localhost", "::1")
 
 
@@ -79,31 +82,21 @@ def _show_facts(facts: Mapping[str, Any], context: CommandContext) -> None:
     show("Amount", f"{amount} by {facts['method']}", good=None)
     account = ", ".join(f"{key} {value}" for part in facts["account"].values() for key, value in part.items())
     show("Account", account or "none", good=None)
-    text, good = _state(facts)
-    show("State", text, good=good)
+    text, good = _OUTCOMES[str(facts["outcome"])]
+    reason = f"; {facts['reason']}" if facts["reason"] else ""
+    show("Outcome", text + reason, good=good)
     if facts["payout_id"]:
-        show("Payout", str(facts["payout_id"]), good=None, wrap=False)
+        status = f", {facts['payout_status']}" if facts["payout_status"] else ""
+        show("Payout", f"{facts['payout_id']}{status}", good=None, wrap=False)
     if facts["first_sent"] is not None:
         first, last = _time(facts["first_sent"]), _time(facts["last_sent"])
         show("Sent", f"first {first}" + (f"; last {last}" if last != first else ""), good=None)
 
 
-def _state(facts: Mapping[str, Any]) -> tuple[str, bool | None]:
-    """What is known of the row, and whether that is good."""
-    text = _STATES.get(str(facts["state"]), str(facts["state"]))
-    if facts["state"] == "CREATED":
-        status = f", {facts['status']}" if facts["status"] else ""
-        text += status + ("" if facts["final"] else "; not final yet")
-    reason = f"; {facts['reason']}" if facts["reason"] else ""
-    if facts["state"] in _BAD or (facts["state"] == "CREATED" and facts["failure_code"]):
-        return text + reason, False
-    return text + reason, True if facts["state"] == "CREATED" else None
-
-
 def _show_attempts(facts: Mapping[str, Any], context: CommandContext) -> None:
     attempts = RowAttempts.read(facts["attempts"])
     if not attempts.made:
-        at_once = "one, which created it" if facts["state"] == "CREATED" else "none is kept"
+        at_once = "one, which created it" if facts["payout_id"] else "none is kept"
         context.show.step("Attempts", at_once if facts["first_sent"] else "none yet", good=None)
         return
     context.show.step("Answers", str(attempts), good=None, wrap=False)

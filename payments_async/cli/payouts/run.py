@@ -300,8 +300,8 @@ class RunProgress:
             return
         is_first = self.decided is None
         self.decided = self.decided or at
-        ended = None if self.wait_final is None else figures_of(batch.status()).ended
-        view.show(attrs.evolve(figures, ended=ended), at)
+        is_followed = self.wait_final is not None
+        view.show(attrs.evolve(figures, is_followed=is_followed), at)
         if is_first and self.wait_final is not None:
             view.note(f"all sent; followed until final, {duration_text(self.wait_final)} at most")
 
@@ -322,13 +322,7 @@ def _show_end(
     is_refused = bool(messages.refused(figures.counts, ledger))
     clean = None if certified is None or is_refused else certified.code is not Exit.REFUSED
     unproven = certified is not None and certified.unproven
-    steps = messages.after_run(
-        figures, code, report.stopped, ledger, failed=report.failed, clean=clean, unproven=unproven
-    )
-    if report.finals and not context.as_json:
-        ends = [f"{number:,} {status}" for status, number in sorted(report.finals.items())]
-        ends += [f"{report.awaited:,} not final yet"] if report.awaited else []
-        context.show.step("Final", " · ".join(ends), good=not report.failed)
+    steps = messages.after_run(figures, code, report.stopped, ledger, clean=clean, unproven=unproven)
     context.show.render(state_table(figures))
     if context.as_json:
         facts = {**result(report, code, steps), "certificate": certified and certified.path}

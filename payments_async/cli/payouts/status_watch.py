@@ -51,8 +51,7 @@ async def _in_file(ledger: LedgerAddress) -> AsyncGenerator[BatchFigures | None,
         if not latest:  # it is still reading the input
             yield None
             continue
-        figures = BatchFigures.of(latest["rows"], latest["amounts"], activity=latest.get("activity"))
-        yield attrs.evolve(figures, speed=SpeedFigures.read(latest.get("speed")))
+        yield BatchFigures.read(latest)
 
 
 async def _in_database(ledger: LedgerAddress) -> AsyncGenerator[BatchFigures | None, None]:
@@ -63,8 +62,8 @@ async def _in_database(ledger: LedgerAddress) -> AsyncGenerator[BatchFigures | N
         while True:
             report = await batch.refresh()
             figures = figures_of(report)
-            is_over = report.complete or (shared.stopped is not None and not figures.counts["in_flight"])
+            is_over = report.complete or (shared.stopped is not None and not figures.counts["under_way"])
             if is_over:
                 return
             series = await batch.series()
-            yield attrs.evolve(figures, ended=None, speed=SpeedFigures.of(series, shared.now()))
+            yield attrs.evolve(figures, speed=SpeedFigures.of(series, shared.now()))

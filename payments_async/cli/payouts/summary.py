@@ -1,11 +1,10 @@
-"""Rows and sums of a batch, as a table with a line for each state and a column for each currency. Pure."""
+"""Rows and sums of a batch, as a table with a line for each outcome and a column for each currency. Pure."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from decimal import Context, Decimal, Inexact, InvalidOperation
-from functools import reduce
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Final
 
 import attrs
@@ -13,7 +12,7 @@ from rich.box import SIMPLE_HEAD
 from rich.padding import Padding
 from rich.table import Table
 
-from ...bulk import BatchReport, CreatedMoney, Progress, RowState
+from ...bulk import BatchReport, Progress
 from ...bulk.protocol.run_figures import SpeedFigures
 from ...models.common import amount_text, grouped
 from .._output import FirstThatFits
@@ -22,13 +21,7 @@ from .._text import took_text
 Money = Mapping[str, Decimal]
 """{currency: sum, major units}."""
 
-_EXACT: Final = Context(prec=200, traps=[Inexact, InvalidOperation])
-"""Wide enough for any batch; a sum that would be rounded raises instead."""
-
-STATES: Final = ("created", "rejected", "conflict", "in_doubt", "in_flight", "new", "cancelled")
-"""The states of a row, in the order of tables."""
-
-_OPEN: Final = ("new", "in_flight", "in_doubt")
+_OPEN: Final = ("not_started", "under_way", "in_doubt")
 _WINDOW: Final = 15.0
 _LEAST: Final = 2.0
 _MINUTE: Final = 60.0
@@ -36,54 +29,34 @@ _LONG_NAME: Final = 40
 
 
 @attrs.frozen
-class EndFigures:
-    """Final statuses of the created payouts, as far as the ledger knows, in rows and sums."""
-
-    arrived: int
-    failed: int
-    awaited: int
-    """Not known to be final."""
-    money: Mapping[str, CreatedMoney] = attrs.field(factory=dict)
-    """{currency: the sum of its created rows, and how much of it arrived}."""
-
-    @property
-    def over(self) -> int:
-        """Payouts that are final."""
-        return self.arrived + self.failed
-
-
-@attrs.frozen
 class BatchFigures:
-    """Counts and exact sums by state."""
+    """Counts and exact sums, and what a run does now."""
 
-    rows: int
     counts: Mapping[str, int]
-    """{state: its rows}, every state of `STATES`."""
+    """{word: its rows}, as `bulk.Progress.counts`."""
     sums: Mapping[str, Mapping[str, Decimal]]
-    """{currency: {state: the sum of its rows, major units}}."""
-    ended: EndFigures | None = None
-    """None where it was not counted."""
+    """{currency: {word: the sum of its rows, major units}}, as `bulk.Progress.sums`."""
     activity: Mapping[str, Any] | None = None
     """The run's activity, by the names of `bulk.Activity`; None without a run."""
     speed: SpeedFigures | None = None
     """What came back, and how fast; None where it was not read."""
+    is_followed: bool = False
+    """True once every row is decided, and the run waits for payouts to be final."""
 
     @classmethod
-    def of(
-        cls,
-        counts: Mapping[Any, int],
-        sums: Mapping[str, Mapping[Any, Any]],
-        ended: EndFigures | None = None,
-        activity: Mapping[str, Any] | None = None,
-    ) -> BatchFigures:
-        """From a batch's progress or its status file."""
-        known = {str(state).lower(): number for state, number in counts.items()}
-        every = {state: known.get(state, 0) for state in STATES}
-        money = {
-            currency: {str(state).lower(): Decimal(amount) for state, amount in by_state.items()}
-            for currency, by_state in sorted(sums.items())
+    def read(cls, status: Mapping[str, Any]) -> BatchFigures:
+        """From the content of a status file."""
+        sums = {
+            currency: {word: Decimal(amount) for word, amount in of_currency.items()}
+            for currency, of_currency in status["sums"].items()
         }
-        return cls(sum(every.values()), every, money, ended, activity)
+        speed = SpeedFigures.read(status.get("speed"))
+        return cls(status["rows"], sums, status.get("activity"), speed)
+
+    @property
+    def rows(self) -> int:
+        """All rows."""
+        return self.counts["asked"]
 
     @property
     def done(self) -> int:
@@ -91,39 +64,28 @@ class BatchFigures:
         return self.rows - sum(self.counts[state] for state in _OPEN)
 
     @property
+    def over(self) -> int:
+        """Payouts that are final."""
+        return self.counts["created"] - self.counts["not_final"]
+
+    @property
     def is_untouched(self) -> bool:
         """True if no row was ever sent."""
-        return self.rows == self.counts["new"] + self.counts["cancelled"]
-
-    def sum_of(self, currency: str, *states: str) -> Decimal:
-        """The sum of the rows in these states, major units."""
-        return total_of(self.sums[currency].get(state, Decimal(0)) for state in states)
+        return self.rows == self.counts["not_started"] + self.counts["cancelled"]
 
     def payable(self) -> dict[str, Decimal]:
         """{currency: sum of all rows but the cancelled ones}."""
-        wanted = [state for state in STATES if state != "cancelled"]
-        return {currency: self.sum_of(currency, *wanted) for currency in self.sums}
+        return Progress(self.counts, self.sums).payable
 
     def facts(self) -> dict[str, Any]:
         """For programs; amounts are text."""
-        sums = {
-            currency: {state: plain(amount) for state, amount in by_state.items()}
-            for currency, by_state in self.sums.items()
-        }
-        ended: dict[str, Any] = {}
-        if self.ended is not None:
-            money = {currency: sums.facts() for currency, sums in self.ended.money.items()}
-            ended = {**attrs.asdict(self.ended, recurse=False), "money": money}
-        activity = self.activity or {}
         speed = {} if self.speed is None else {"answers": self.speed.facts()}
         return {
-            "rows": self.rows,
+            "rows": dict(self.counts),
             "done": self.done,
-            **self.counts,
-            **ended,
-            **activity,
+            **(self.activity or {}),
             **speed,
-            "sums": sums,
+            "sums": {currency: plain_sums(sums) for currency, sums in self.sums.items()},
         }
 
 
@@ -216,14 +178,25 @@ def duration_text(seconds: float) -> str:
 
 _NAMES: Final = {
     "created": "Created",
+    "arrived": "  arrived",
+    "returned": "  returned",
+    "failed": "  failed",
+    "not_final": "  not final yet",
     "rejected": "Rejected",
     "conflict": "Conflict",
     "in_doubt": "In doubt",
-    "in_flight": "Under way",
-    "new": "Not started",
+    "under_way": "Under way",
+    "not_started": "Not started",
     "cancelled": "Cancelled",
 }
 _ALWAYS: Final = ("created", "rejected", "in_doubt")
+_STYLES: Final = {
+    **dict.fromkeys(("created", "arrived"), "green"),
+    **dict.fromkeys(("returned", "failed"), "bold red"),
+    "not_final": "dim",
+    **dict.fromkeys(("rejected", "conflict"), "red"),
+    "in_doubt": "bold yellow",
+}
 
 
 def state_table(figures: BatchFigures) -> FirstThatFits:
@@ -241,40 +214,16 @@ def _states(figures: BatchFigures, beside: Sequence[str]) -> Table:
     table.add_column("Rows", justify="right", min_width=9)
     for currency in beside:
         table.add_column(currency, justify="right", min_width=12)
-    shown = [state for state in STATES if figures.counts[state] or state in _ALWAYS]
-    for state in shown:
-        sums = (figures.sum_of(currency, state) for currency in beside)
+    shown = [word for word in _NAMES if figures.counts[word] or word in _ALWAYS]
+    for word in shown:
+        number = figures.counts[word]
+        sums = (figures.sums[currency][word] for currency in beside)
         cells = (grouped(amount) if amount else "" for amount in sums)
-        name, style = _NAMES[state], _style(state, figures)
-        ended = _ended(figures) if state == "created" else []
-        is_last = state == shown[-1]
-        table.add_row(
-            name, f"{figures.counts[state]:,}", *cells, style=style, end_section=is_last and not ended
-        )
-        for words, number, shade, sums_of in ended:
-            is_end = is_last and words == ended[-1][0]
-            cells = (grouped(amount) if (amount := sums_of(currency)) else "" for currency in beside)
-            table.add_row(f"  {words}", f"{number:,}", *cells, style=shade, end_section=is_end)
-    totals = (grouped(figures.sum_of(currency, *STATES)) for currency in beside)
+        style = _STYLES.get(word, "") if number else "dim"
+        table.add_row(_NAMES[word], f"{number:,}", *cells, style=style, end_section=word == shown[-1])
+    totals = (grouped(figures.sums[currency]["asked"]) for currency in beside)
     table.add_row("All", f"{figures.rows:,}", *totals)
     return table
-
-
-def _ended(figures: BatchFigures) -> list[tuple[str, int, str, Callable[[str], Decimal | None]]]:
-    """Final statuses of the created payouts: name, rows, style, and the sum of a currency."""
-    ended = figures.ended
-    if ended is None or not figures.counts["created"]:
-        return []
-    parts = [
-        ("arrived", ended.arrived, "green", "arrived"),
-        ("failed", ended.failed, "bold red", "failed"),
-        ("not final yet", ended.awaited, "dim", "not_final"),
-    ]
-    return [(words, rows, style, _sum_of(ended, name)) for words, rows, style, name in parts if rows]
-
-
-def _sum_of(ended: EndFigures, name: str) -> Callable[[str], Decimal | None]:
-    return lambda currency: getattr(ended.money.get(currency), name, None)
 
 
 def _with_list(table: Table, figures: BatchFigures) -> Table:
@@ -283,39 +232,32 @@ def _with_list(table: Table, figures: BatchFigures) -> Table:
     both.add_row(table)
     both.add_row("")
     money = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    ended = figures.ended if figures.ended and figures.ended.over else None
-    for name in ("", "Arrived" if ended else "Created", "All"):
+    word = "arrived" if figures.over else "created"
+    for name in ("", word.capitalize(), "All"):
         money.add_column(name, justify="right" if name else "left", min_width=12 if name else None)
-    for currency in figures.sums:
-        arrived = _sum_of(ended, "arrived")(currency) or Decimal(0) if ended else None
-        amount = figures.sum_of(currency, "created") if arrived is None else arrived
-        money.add_row(currency, grouped(amount), grouped(figures.sum_of(currency, *STATES)))
+    for currency, sums in figures.sums.items():
+        money.add_row(currency, grouped(sums[word]), grouped(sums["asked"]))
     both.add_row(money)
     return both
 
 
-def _style(state: str, figures: BatchFigures) -> str:
-    if not figures.counts[state]:
-        return "dim"
-    return {"created": "green", "rejected": "red", "conflict": "red", "in_doubt": "bold yellow"}.get(
-        state, ""
-    )
+_NOT_PAID: Final = {
+    "failed": "failed",
+    "returned": "returned",
+    "rejected": "rejected",
+    "conflict": "in conflict",
+}
 
 
-def failures_text(report: BatchReport) -> str:
+def failures_text(counts: Mapping[str, int]) -> str:
     """`15 failed, 1 rejected, 2 in conflict`: the rows that did not end as they should; empty without any."""
-    states = {RowState.REJECTED: "rejected", RowState.CONFLICT: "in conflict"}
-    found = [(report.failed, "failed"), *((report.counts[state], word) for state, word in states.items())]
-    return ", ".join(f"{count:,} {word}" for count, word in found if count)
+    return ", ".join(f"{counts[each]:,} {words}" for each, words in _NOT_PAID.items() if counts[each])
 
 
 def figures_of(progress: Progress) -> BatchFigures:
-    """The figures of a batch's progress or report. Only a report has how payouts have ended."""
-    ended = None
-    if isinstance(progress, BatchReport):
-        ended = EndFigures(progress.arrived, progress.failed, progress.awaited, progress.money)
+    """The figures of a batch's progress or report."""
     activity = None if progress.activity is None else attrs.asdict(progress.activity)
-    return BatchFigures.of(progress.counts, progress.sums, ended, activity)
+    return BatchFigures(progress.counts, progress.sums, activity)
 
 
 def title_of(batch_id: str) -> str:
@@ -334,18 +276,12 @@ def result(report: BatchReport, code: int, steps: Iterable[str]) -> dict[str, An
         "stopped": report.stopped,
         "resumable": report.resumable,
         "payable": plain_sums(report.payable),
-        "finals": dict(report.finals),
         "exit_code": int(code),
         "next": " ".join(steps),
     }
 
 
 # Sums
-
-
-def total_of(amounts: Iterable[Decimal]) -> Decimal:
-    """Add amounts exactly: a total that is typed back must not be rounded."""
-    return reduce(_EXACT.add, amounts, Decimal(0))
 
 
 def plain(amount: Decimal) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from payments_async import AsyncPayments
-from payments_async.bulk import PayoutBatch, RowState
+from payments_async.bulk import PayoutBatch
 from payments_async.sandbox import Sandbox
 from tests.support.batches import alter, assert_true, in_process, items, paid
 
@@ -22,7 +22,7 @@ async def leave_in_doubt(service: Sandbox, client: AsyncPayments, path: Path, ro
     for number in range(1, rows + 1):
         service.on("payouts.create", description=f"row {number}").respond("lost_request", times=None)
     report = await paid(path, client, ROWS, max_rows=rows, patience=0.0)
-    assert (report.counts[RowState.IN_DOUBT], report.counts[RowState.NEW]) == (rows, 9 - rows)
+    assert (report.counts["in_doubt"], report.counts["not_started"]) == (rows, 9 - rows)
     service.clear_rules()
 
 
@@ -94,8 +94,8 @@ async def test_rows_in_flight_and_in_doubt_count_fully_against_the_stop_rules(
         noting = Noting(client)
         report = await paid(tmp_path / "l", client, ROWS, patience=0.0, **rule)
     assert {*noting.posted} == {"row 1", "row 2", "row 3", "row 4"}
-    assert (report.counts[RowState.CREATED], report.counts[RowState.IN_DOUBT]) == (2, 2)
-    assert (report.counts[RowState.NEW], report.resumable) == (5, "after_change")
+    assert (report.counts["created"], report.counts["in_doubt"]) == (2, 2)
+    assert (report.counts["not_started"], report.resumable) == (5, "after_change")
 
 
 async def test_a_stop_leaves_the_rest_of_them_to_the_next_run(service: Sandbox, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from payments_async import Instrument
-from payments_async.bulk import PayoutBatch, RowState
+from payments_async.bulk import PayoutBatch
 from payments_async.bulk.engine.mirror import OtherGenerations
 from payments_async.bulk.protocol.generations import earlier_references, later_references
 from payments_async.models import Payout
@@ -30,11 +30,11 @@ async def pay_anew(desk: Desk, service: Sandbox, path: Path, rows: Any = None, f
     async with desk.client(service) as client, desk.open(path, client) as batch:
         await batch.load(MISTAKEN, batch_id="june")
         for _ in range(failures):
-            assert (await batch.run(wait_final=60.0)).failed == 1
+            assert (await batch.run(wait_final=60.0)).counts["failed"] == 1
             assert (await batch.retry_failed()).rows == (1,)
         if rows is not None:
             assert (await batch.load(rows, batch_id="june", accept_edits=True)).corrected == 1
-        assert (await batch.run(wait_final=60.0)).finals == {"completed": 2}
+        assert (await batch.run(wait_final=60.0)).counts["arrived"] == 2
         assert (await batch.certify()).is_clean
 
 
@@ -64,9 +64,9 @@ async def test_a_lost_ledger_is_made_good_by_reconciling(
         (other,) = (await batch.retry_failed(rows=[2])).left
         assert (other.number, other.reason) == (2, "its payout is completed")
         assert (await batch.reconcile()).is_clean
-        assert batch.status().finals == {"completed": 2}
+        assert batch.status().counts["arrived"] == 2
         row = await first_row(batch, tmp_path)
-        assert (row["state"], row["payout_id"]) == ("CREATED", paid[-1].id)
+        assert (row["outcome"], row["payout_id"]) == ("arrived", paid[-1].id)
         assert (await batch.run()).exit_code == 0
         assert (await batch.certify()).is_clean
     assert service.books.payouts() == paid
@@ -79,7 +79,7 @@ async def test_a_later_payout_of_other_content_is_left_and_so_is_its_row(
     paid = service.books.payouts()
     async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
         await batch.load(MISTAKEN, batch_id="june")
-        assert (await batch.run(wait_final=60.0)).failed == 1
+        assert (await batch.run(wait_final=60.0)).counts["failed"] == 1
         assert not (await batch.reconcile()).is_clean
         report = await batch.retry_failed()
         assert report.rows == ()
@@ -98,9 +98,9 @@ async def test_a_conflict_with_a_failed_payout_names_the_later_one(
     async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
         await batch.load(EDITED, batch_id="june")
         report = await batch.run(wait_final=60.0)
-        assert (report.exit_code, report.counts[RowState.CONFLICT]) == (1, 1)
+        assert (report.exit_code, report.counts["conflict"]) == (1, 1)
         row = await first_row(batch, tmp_path)
-        assert (row["state"], row["failure_code"]) == ("CONFLICT", "other content under its reference")
+        assert (row["outcome"], row["failure_code"]) == ("conflict", "other content under its reference")
         assert row["failure_message"].startswith(f"the list shows {failed.id}, XOF 1.01, failed; and ")
         assert f"{arrived.id}, XOF 1.01, completed under its ~g{failures}" in row["failure_message"]
         certificate = await batch.certify()
@@ -121,14 +121,14 @@ async def test_a_failed_payout_whose_row_was_paid_later_is_found(
     service.advance(2 * 86_400.0)  # no key gives its first answer again
     async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
         await batch.load(MISTAKEN, batch_id="june")
-        assert (await batch.run(wait_final=60.0)).failed == 1
+        assert (await batch.run(wait_final=60.0)).counts["failed"] == 1
         row = await first_row(batch, tmp_path)
-        assert (row["state"], row["status"]) == ("CREATED", "failed")
+        assert (row["outcome"], row["payout_status"]) == ("failed", "failed")
         assert row["failure_message"] == f"the list shows {paid[-1].id}, XOF 1.01, completed under its ~g1"
         (finding,) = (await batch.certify()).findings
         assert finding.startswith(f"row 1: the list shows {paid[-1].id}, XOF 1.01, completed under its ~g1")
         assert (await batch.reconcile()).is_clean
-        assert batch.status().finals == {"completed": 2}
+        assert batch.status().counts["arrived"] == 2
     assert len(service.books.payouts()) == len(paid) == 3
 
 
@@ -140,10 +140,10 @@ async def test_reconciling_a_row_left_under_way_records_its_later_payout(
     async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
         await batch.load(MISTAKEN, batch_id="june")
         service.on("payouts.list").respond("http:503", times=None, after=1)
-        assert (await batch.run(patience=1.0)).counts[RowState.IN_DOUBT] == 1
+        assert (await batch.run(patience=1.0)).counts["in_doubt"] == 1
         service.clear_rules()
         assert (await batch.reconcile()).is_clean
-        assert (await first_row(batch, tmp_path))["status"] == "completed"
+        assert (await first_row(batch, tmp_path))["outcome"] == "arrived"
 
 
 async def test_a_reference_of_another_batch_like_a_later_one_is_no_finding(

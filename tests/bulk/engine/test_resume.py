@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from payments_async.bulk import PayoutBatch, RowState
+from payments_async.bulk import PayoutBatch
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import (
     assert_true,
@@ -94,7 +94,7 @@ async def test_what_was_learned_before_a_cancellation_is_recorded(tmp_path: Path
         run.cancel()
         with pytest.raises(asyncio.CancelledError):
             await run
-        assert batch.status().counts[RowState.CREATED] == 4
-        assert batch.status().counts[RowState.IN_FLIGHT] == 1
+        assert batch.status().counts["created"] == 4
+        assert batch.status().counts["under_way"] == 1
         assert (await batch.run()).exit_code == 0
     assert len(sandbox.books.payouts()) == 5

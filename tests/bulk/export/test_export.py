@@ -16,7 +16,7 @@ import pyarrow.parquet
 import pytest
 
 from payments_async import CustomerInput, Instrument
-from payments_async.bulk import BulkError, PayoutBatch, RowState
+from payments_async.bulk import BulkError, Outcome, PayoutBatch
 from payments_async.bulk.export import export
 from payments_async.bulk.export import rows as _export_rows
 from payments_async.bulk.export.rows import ACCOUNT_COLUMNS, FACTS, json_text
@@ -70,21 +70,21 @@ async def test_a_csv_says_of_each_row_what_became_of_it(exported: Any, service: 
         *ACCOUNT_COLUMNS,
         *(f"metadata.{name}" for name in ("cost", "n", "nested", "ok")),
     ]
-    assert {name: one[name] for name in ("number", "line", "row_key", "state", "amount", "currency")} == {
+    assert {name: one[name] for name in ("number", "line", "row_key", "outcome", "amount", "currency")} == {
         "number": "1",
         "line": "",
         "row_key": "row-1",
-        "state": "CREATED",
+        "outcome": "not_final",
         "amount": "1000000.10",
         "currency": "XOF",
     }
     assert (one["reference"], one["payout_id"]) == (rows[0].reference, rows[0].known.payout_id)
     assert (one["description"], two["description"]) == ("row 1", "row 2")
-    assert (one["status"], one["final"], one["generation"]) == (rows[0].service_status, "false", "0")
+    assert (one["payout_status"], one["generation"]) == (rows[0].service_status, "0")
     assert (one["metadata.cost"], one["metadata.n"], one["metadata.ok"]) == ("=1+1", "1.50", "true")
     assert json.loads(three["metadata.nested"]) == {"a": [1, None]}
     assert three["metadata.cost"] == "'quoted"
-    assert (three["state"], three["payout_id"], bool(three["failure_code"])) == ("REJECTED", "", True)
+    assert (three["outcome"], three["payout_id"], bool(three["failure_code"])) == ("rejected", "", True)
     assert (two["instrument.account_number"], two["customer.email"]) == ("***", "***")
     assert (two["instrument.bank_code"], two["customer.country"], one["customer.email"]) == ("058", "NG", "")
 
@@ -125,7 +125,7 @@ async def test_json_holds_exact_text_and_nested_parts(exported: Any, name: str) 
     ]
     assert found[1]["instrument"]["account_number"] == "0123456789"
     assert found[2]["metadata"] == {"cost": "'quoted", "nested": {"a": [1, None]}}
-    assert (found[0]["final"], found[0]["line"], found[0]["customer"]) == (False, None, {})
+    assert (found[0]["outcome"], found[0]["line"], found[0]["customer"]) == ("not_final", None, {})
 
 
 async def test_parquet_has_types_and_exact_amounts(exported: Any) -> None:
@@ -133,7 +133,7 @@ async def test_parquet_has_types_and_exact_amounts(exported: Any) -> None:
     table = pyarrow.parquet.read_table(path)
     assert table.schema.field("amount").type == pyarrow.string()
     assert table.schema.field("number").type == pyarrow.int64()
-    assert table.schema.field("final").type == pyarrow.bool_()
+    assert table.schema.field("outcome").type == pyarrow.string()
     found = table.to_pylist()
     assert [each["amount"] for each in found] == ["1000000.10", "2.01", "3.01"]
     assert [each["payout_id"] for each in found] == [row.known.payout_id for row in rows]
@@ -142,14 +142,14 @@ async def test_parquet_has_types_and_exact_amounts(exported: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.json", "out.jsonl", "out.parquet"])
-async def test_only_rows_of_the_asked_states(
+async def test_only_rows_of_the_asked_outcomes(
     desk: Desk, exported: Any, service: Sandbox, tmp_path: Path, name: str
 ) -> None:
     service.on("payouts.create", description="row 3").respond("http:422")
-    *_, report = await exported(name, states=["REJECTED"])
+    *_, report = await exported(name, states=["rejected"])
     assert (report.rows, report.totals) == (1, {"GHS": Decimal("3.01")})
     async with desk.open(tmp_path / "l") as batch:
-        none = await batch.export(tmp_path / name, states={RowState.CONFLICT}, overwrite=True)
+        none = await batch.export(tmp_path / name, states={Outcome.CONFLICT}, overwrite=True)
         assert (none.rows, none.totals) == (0, {})
         with pytest.raises(ValueError, match="NONSENSE"):
             await batch.export(tmp_path / name, states=["NONSENSE"])

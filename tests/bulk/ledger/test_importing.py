@@ -12,6 +12,7 @@ import pytest
 from payments_async import __version__
 from payments_async._runtime import SYSTEM
 from payments_async.bulk.ledger_errors import LedgerDuplicates, LedgerMissing, LedgerRefused
+from payments_async.bulk.protocol.outcomes import Outcome
 from payments_async.bulk.protocol.records import NewRow
 from payments_async.bulk.protocol.row_state import RowState
 from tests.support.ledgers import (
@@ -40,8 +41,8 @@ async def test_a_ledger_says_what_was_imported_and_still_does_when_opened_again(
     async with await opened(path, Clock("second")) as ledger:
         assert ledger.header == header
         assert ledger.totals == {
-            (RowState.NEW, "XOF"): (2, Decimal("11.00")),
-            (RowState.NEW, "GHS"): (1, Decimal("10.10")),
+            (Outcome.NOT_STARTED, "XOF"): (2, Decimal("11.00")),
+            (Outcome.NOT_STARTED, "GHS"): (1, Decimal("10.10")),
         }
     assert header.binding == BINDING
     assert header.rows == 3
@@ -87,7 +88,7 @@ async def test_duplicates_are_reported_all_together_and_nothing_is_imported(path
         assert "lines 3 and 6 have the same row_key" in str(caught.value)
         assert ledger.is_empty
         await imported(ledger, new_rows(2))
-        assert counts(ledger) == {"NEW": 2}
+        assert counts(ledger) == {"not_started": 2}
 
 
 async def test_duplicates_without_lines_are_reported_by_row_and_the_first_are_listed(
@@ -128,7 +129,7 @@ async def test_a_ledger_holds_one_batch(path: Place) -> None:
     async with await begun(path) as ledger:
         with pytest.raises(LedgerRefused, match="holds a batch already"):
             await imported(ledger, new_rows(1))
-        assert counts(ledger) == {"NEW": 5}
+        assert counts(ledger) == {"not_started": 5}
 
 
 async def test_an_input_without_rows_is_a_batch_that_is_done(path: Place) -> None:

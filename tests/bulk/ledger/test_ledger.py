@@ -9,9 +9,10 @@ import attrs
 import pytest
 
 from payments_async.bulk.ledger_errors import LedgerRefused
-from payments_async.bulk.protocol.ends import CreatedMoney
 from payments_async.bulk.protocol.records import IntentTimes, Resend, RowOutcome
 from payments_async.bulk.protocol.row_state import RowState, contradict, doubt, intend
+from payments_async.bulk.protocol.totals import sums_of
+from payments_async.models.statuses import PayoutEnd
 from tests.support.ledgers import (
     BINDING,
     Clock,
@@ -34,7 +35,7 @@ async def test_a_claim_takes_new_rows_in_order_and_marks_them_in_flight(path: Pl
     async with await begun(path, 5, clock) as ledger:
         first, second, third, none = [await ledger.claim(2) for _ in range(4)]
         assert [numbers(claim) for claim in (first, second, third, none)] == [[1, 2], [3, 4], [5], []]
-        assert counts(ledger) == {"IN_FLIGHT": 5}
+        assert counts(ledger) == {"under_way": 5}
         row = await row_of(ledger, "row-3")
         assert row == second.rows[0]
         assert row.body == new_row(3).body
@@ -67,9 +68,9 @@ async def test_outcomes_are_added_and_sums_move_with_them(path: Place) -> None:
         assert await row_of(ledger, "row-1") == changed[0]
         assert (changed[0].known.payout_id, changed[0].service_status) == ("po_1", "pending")
         assert (changed[1].failure_code, changed[1].failure_message) == ("422", "amount: too low")
-        assert total_of(ledger, RowState.CREATED) == (1, Decimal("10.10"))
-        assert total_of(ledger, RowState.NEW) == (0, Decimal(0))
-        assert counts(ledger) == {"CREATED": 1, "REJECTED": 1, "CONFLICT": 1, "IN_FLIGHT": 1}
+        assert total_of(ledger, "created") == (1, Decimal("10.10"))
+        assert total_of(ledger, "not_started") == (0, Decimal(0))
+        assert counts(ledger) == {"created": 1, "rejected": 1, "conflict": 1, "under_way": 1}
         assert (await ledger.check()).findings == ()
 
 
@@ -102,7 +103,7 @@ async def test_a_status_is_mirrored_until_it_is_final(path: Place) -> None:
         one, two = await ledger.record([created(row, service_status="pending") for row in rows])
         assert (await ledger.awaited()).rows == 2
         await ledger.record(
-            [RowOutcome(1, one.known, "processing"), RowOutcome(2, two.known, "completed", final=True)]
+            [RowOutcome(1, one.known, "processing"), RowOutcome(2, two.known, "completed", PayoutEnd.ARRIVED)]
         )
         assert (await ledger.awaited()).rows == 1
         assert await ledger.record([RowOutcome(2, two.known, "processing")]) == ()
@@ -112,28 +113,27 @@ async def test_a_status_is_mirrored_until_it_is_final(path: Place) -> None:
 async def test_what_arrived_is_summed_through_every_turn(path: Place) -> None:
     async with await begun(path, 3) as ledger:
         made = await ledger.record([created(row) for row in (await ledger.claim(3)).rows])
-        ends = [("completed", None), ("completed", None), ("failed", "RECIPIENT_ERROR")]
+        ends = [
+            ("completed", PayoutEnd.ARRIVED),
+            ("completed", PayoutEnd.ARRIVED),
+            ("failed", PayoutEnd.FAILED),
+        ]
         await ledger.record(
-            [
-                RowOutcome(row.number, row.known, status, final=True, failure_code=code)
-                for row, (status, code) in zip(made, ends, strict=True)
-            ]
+            [RowOutcome(row.number, row.known, *end) for row, end in zip(made, ends, strict=True)]
         )
-        assert (await ledger.ends()).totals == {
-            ("completed", False, "XOF"): (2, Decimal("20.20")),
-            ("failed", True, "XOF"): (1, Decimal("10.10")),
-        }
-        turned = RowOutcome(1, made[0].known, "reversed", final=True, failure_code="reversed", latest=True)
+        sums = sums_of(ledger.totals)["XOF"]
+        assert (sums["created"], sums["arrived"], sums["failed"]) == (
+            *map(Decimal, ("30.30", "20.20", "10.10")),
+        )
+        turned = RowOutcome(
+            1, made[0].known, "reversed", PayoutEnd.FAILED, failure_code="reversed", latest=True
+        )
         await ledger.record([turned, RowOutcome(2, made[1].known, "pending", latest=True)])
     async with await opened(path) as ledger:
-        ends_now, money = await ledger.ends(), (await ledger.ends()).money(ledger.totals)["XOF"]
-        assert ends_now.finals == {"failed": 1, "reversed": 1}
-        assert money == CreatedMoney(
-            created=Decimal("30.30"),
-            arrived=Decimal(0),
-            failed=Decimal("20.20"),
-            not_final=Decimal("10.10"),
-        )
+        sums = {word: amount for word, amount in sums_of(ledger.totals)["XOF"].items() if amount}
+        parts = dict.fromkeys(("not_final", "failed", "returned"), Decimal("10.10"))
+        assert sums == {"asked": Decimal("30.30"), "created": Decimal("30.30"), **parts}
+        assert [row.outcome async for row in ledger.failed()] == ["returned", "failed"]
         assert (await ledger.check()).findings == ()
 
 
@@ -227,8 +227,8 @@ async def test_a_corrected_row_is_new_again_with_another_body_key_and_amount(pat
             None,
         )
         assert row.first_intent == one.first_intent
-        assert total_of(ledger, RowState.NEW, "GHS") == (1, Decimal("12.50"))
-        assert total_of(ledger, RowState.REJECTED) == (0, Decimal(0))
+        assert total_of(ledger, "not_started", "GHS") == (1, Decimal("12.50"))
+        assert total_of(ledger, "rejected") == (0, Decimal(0))
     async with await opened(path) as ledger:  # in a database, what was corrected is granted anew
         (claimed,) = (await ledger.claim(9)).rows
         assert (claimed.body, claimed.idempotency_key) == (b"better", better.idempotency_key)
@@ -251,7 +251,7 @@ async def test_a_correction_that_is_another_row_or_no_other_body_is_refused(
         await ledger.record([rejected(one)])
         with pytest.raises(LedgerRefused, match=reason):
             await ledger.correct([better])  # type: ignore[list-item]  # parametrised
-        assert counts(ledger) == {"REJECTED": 1, "IN_FLIGHT": 1}
+        assert counts(ledger) == {"rejected": 1, "under_way": 1}
 
 
 async def test_a_row_in_flight_keeps_its_body(path: Place) -> None:
@@ -264,14 +264,16 @@ async def test_a_row_in_flight_keeps_its_body(path: Place) -> None:
 async def test_a_new_generation_begins_with_a_new_reference_and_nothing_known(path: Place) -> None:
     async with await begun(path, 1) as ledger:
         (row,) = (await ledger.claim(1)).rows
-        await ledger.record([created(row, service_status="failed", final=True, failure_code="E1")])
+        await ledger.record(
+            [created(row, service_status="failed", payout_end=PayoutEnd.FAILED, failure_code="E1")]
+        )
         again = new_row(1, reference="reference-1~g1", body=b"again")
         (row,) = await ledger.next_generation([again])
         assert (row.state, row.known.generation, row.known.payout_id) == (RowState.NEW, 1, "")
-        assert (row.service_status, row.final, row.failure_code) == (None, False, None)
+        assert (row.service_status, row.is_final, row.failure_code) == (None, False, None)
         assert (row.first_intent, row.key_intent, row.last_intent) == (None, None, None)
         assert await ledger.by_references(["reference-1"]) == []
-        assert counts(ledger) == {"NEW": 1}
+        assert counts(ledger) == {"not_started": 1}
 
 
 async def test_a_payout_that_may_still_complete_has_no_new_generation(path: Place) -> None:
@@ -291,10 +293,10 @@ async def test_a_new_generation_needs_a_reference_that_is_new(
 ) -> None:
     async with await begun(path, 2) as ledger:
         (row,) = (await ledger.claim(1)).rows
-        await ledger.record([created(row, service_status="failed", final=True)])
+        await ledger.record([created(row, service_status="failed", payout_end=PayoutEnd.FAILED)])
         with pytest.raises(LedgerRefused, match=reason):
             await ledger.next_generation([new_row(1, reference=reference, body=b"again")])
-        assert counts(ledger) == {"NEW": 1, "CREATED": 1}
+        assert counts(ledger) == {"not_started": 1, "created": 1}
         assert (await ledger.check()).findings == ()
 
 
@@ -303,9 +305,9 @@ async def test_only_rows_that_were_never_sent_are_cancelled(path: Place) -> None
         await ledger.claim(1)
         with pytest.raises(LedgerRefused, match="IN_FLIGHT"):
             await call_off(ledger, [1, 2])
-        assert counts(ledger) == {"IN_FLIGHT": 1, "NEW": 2}
+        assert counts(ledger) == {"under_way": 1, "not_started": 2}
         await call_off(ledger, [2, 3])
-        assert counts(ledger) == {"IN_FLIGHT": 1, "CANCELLED": 2}
+        assert counts(ledger) == {"under_way": 1, "cancelled": 2}
 
 
 async def test_another_key_is_written_down_and_part_of_the_chain(path: Place) -> None:
@@ -327,7 +329,7 @@ async def test_commits_asked_for_at_once_are_made_one_after_the_other(path: Plac
         taken = [number for claim in claims for number in numbers(claim)]
         assert sorted(taken) == list(range(1, 41))
         await asyncio.gather(*(ledger.record([created(row) for row in claim.rows]) for claim in claims))
-        assert counts(ledger) == {"CREATED": 40}
+        assert counts(ledger) == {"created": 40}
         assert (await ledger.check()).findings == ()
 
 

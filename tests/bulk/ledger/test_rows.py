@@ -11,6 +11,7 @@ from payments_async.bulk.ledger.rows import COLUMNS, fresh_digest, row_digest, r
 from payments_async.bulk.protocol.records import LedgerRow, NewRow
 from payments_async.bulk.protocol.row_state import RowKnowledge, RowState, rank
 from payments_async.bulk.protocol.transitions import fresh
+from payments_async.models.statuses import PayoutEnd
 from tests.support.ledgers import new_row
 
 KNOWN = RowKnowledge(
@@ -20,7 +21,8 @@ ROW = LedgerRow(
     **attrs.asdict(new_row(7, line=9, metadata='{"ä": "\\u00e9"}', amount=Decimal("1E+2"))),
     known=KNOWN,
     service_status="completed",
-    final=True,
+    payout_end=PayoutEnd.FAILED,
+    had_arrived=True,
     failure_code="code",
     failure_message="message",
     first_intent=11,
@@ -35,6 +37,7 @@ OTHERS = {
     Decimal: Decimal(5),
     bytes: b"other",
     RowState: RowState.REJECTED,
+    PayoutEnd: PayoutEnd.ARRIVED,
 }
 
 

@@ -100,7 +100,7 @@ async def test_accepted_edits_change_new_rows_and_call_off_what_is_gone(
 async def test_a_rejected_row_is_corrected_and_paid(batch: Any, service: Sandbox) -> None:
     service.on("payouts.create", description="row 2").respond("http:422")
     await batch.load(items(2))
-    assert (await batch.run()).counts[RowState.REJECTED] == 1
+    assert (await batch.run()).counts["rejected"] == 1
     _, refused = await ledger_rows(batch)
     report = await batch.load([item(1), item(2, description="row 2 put right")], accept_edits=True)
     assert (report.corrected, report.cancelled) == (1, 0)

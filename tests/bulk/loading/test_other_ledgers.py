@@ -55,18 +55,18 @@ async def test_the_status_file_names_the_batch_and_its_input_from_the_import_on(
     report = await batch.load(items(2))
     said = json.loads((tmp_path / "l.status.json").read_text())
     assert (said["batch_id"], said["input_hash"]) == (report.batch_id, report.batch_id)
-    assert (said["environment"], said["running"], said["rows"]["NEW"]) == ("sandbox", False, 2)
+    assert (said["environment"], said["running"], said["rows"]["not_started"]) == ("sandbox", False, 2)
 
 
 def _status(folder: Path, name: str, **changes: object) -> None:
-    said = {"version": 1, "batch_id": "june", "input_hash": "input-1", "environment": "sandbox", **changes}
+    said = {"version": 2, "batch_id": "june", "input_hash": "input-1", "environment": "sandbox", **changes}
     (folder / f"{name}.status.json").write_text(json.dumps(said))
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"version": 2},
+        {"version": 1},
         {"batch_id": 7},
         {"batch_id": "batch-1"},
         {"input_hash": "other"},

@@ -19,6 +19,7 @@ from payments_async.bulk.protocol.records import Binding, LedgerRow
 from payments_async.bulk.protocol.row_state import RowKnowledge, RowState
 from payments_async.bulk.protocol.transitions import fresh, retried
 from payments_async.bulk.sources import Row
+from payments_async.models.statuses import PayoutEnd
 
 BINDING = Binding("june", "sandbox", "http://localhost/v1", "key", "input", "{}")
 VALUES = st.recursive(
@@ -49,7 +50,7 @@ def row(*, reference: str | None = None, proofs: bool = True, **changes: Any) ->
 def failed(given_row: LedgerRow) -> LedgerRow:
     """The row, as it is once its payout has failed."""
     known = attrs.evolve(given_row.known, state=RowState.CREATED, intents=1, payout_id="po_1")
-    return attrs.evolve(given_row, known=known, service_status="failed", final=True)
+    return attrs.evolve(given_row, known=known, service_status="failed", payout_end=PayoutEnd.FAILED)
 
 
 @given(PAIRS, st.none() | st.dictionaries(st.text(max_size=5), VALUES, max_size=3), st.booleans())

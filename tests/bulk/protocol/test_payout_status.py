@@ -12,12 +12,12 @@ import pytest
 from payments_async._codec import encode
 from payments_async.bulk.engine.mirror import Mirror
 from payments_async.bulk.protocol.identifiers import PROOF_KEY, Proof
+from payments_async.bulk.protocol.outcomes import Outcome
 from payments_async.bulk.protocol.payout_status import (
     OTHER_CONTENT,
     OTHER_PAYOUT,
     contradiction,
     failure_of,
-    has_failed,
     mirrored,
     retry_block,
     settled,
@@ -25,6 +25,7 @@ from payments_async.bulk.protocol.payout_status import (
 )
 from payments_async.bulk.protocol.records import LedgerRow
 from payments_async.bulk.protocol.row_state import RowKnowledge, RowState
+from payments_async.bulk.protocol.transitions import recorded
 from payments_async.models import Amount, Failure, FailureCode, Method, Payout, PayoutInstrument
 from payments_async.models.statuses import PayoutEnd, ending_of
 
@@ -73,8 +74,8 @@ def test_status_and_failure_are_read_from_statuses_and_timestamps(
         assert outcome is None
     else:
         assert outcome is not None
-        learned = (outcome.service_status, outcome.final, outcome.failure_code)
-        assert learned == (status, shown.is_final, failure)
+        learned = (outcome.service_status, outcome.payout_end, outcome.failure_code)
+        assert learned == (status, ending_of(shown), failure)
 
 
 CONTRADICTORY = [
@@ -106,7 +107,9 @@ def test_a_contradiction_names_the_status_and_the_timestamps(shown: Payout, told
 
 
 @pytest.mark.parametrize("shown", CONTRADICTORY)
-@pytest.mark.parametrize("known", [row(), row(service_status="failed", final=True, failure_code="failed")])
+@pytest.mark.parametrize(
+    "known", [row(), row(service_status="failed", payout_end=PayoutEnd.FAILED, failure_code="failed")]
+)
 def test_a_payout_that_contradicts_itself_is_no_reason_to_pay_again(known: LedgerRow, shown: Payout) -> None:
     assert ending_of(shown) is PayoutEnd.UNCLEAR
     assert "contradicts itself" in str(retry_block(known, shown))
@@ -123,18 +126,14 @@ def test_a_payout_that_contradicts_itself_is_a_finding_and_changes_nothing(shown
     )
     outcome = settled(row(RowState.IN_DOUBT), full)
     assert outcome is not None
-    assert (outcome.known.state, outcome.final, outcome.failure_code) == (RowState.CREATED, False, None)
-
-
-@pytest.mark.parametrize("status", ["completed", "pending", "processing"])
-def test_a_status_that_has_not_failed_is_none_to_pay_again_for(status: str) -> None:
-    assert not has_failed(row(service_status=status, final=True, failure_code="NO_FUNDS"))
+    assert (outcome.known.state, outcome.payout_end) == (RowState.CREATED, PayoutEnd.OPEN)
+    assert outcome.failure_code is None
 
 
 def test_what_had_arrived_is_paid_again_only_after_it_came_back() -> None:
     amount, method = Amount(value=Decimal("1.01"), currency="XOF"), Method(value="m")
     where = PayoutInstrument(type="phone", phone_number="+1")
-    arrived = row(service_status="completed", final=True)
+    arrived = row(service_status="completed", payout_end=PayoutEnd.ARRIVED, had_arrived=True)
     shown = payout(amount=amount, method=method, instrument=where)
     back = attrs.evolve(shown, status="reversed", completed_at=AT)
     assert retry_block(arrived, back) is None
@@ -143,7 +142,7 @@ def test_what_had_arrived_is_paid_again_only_after_it_came_back() -> None:
 
 
 def test_nothing_new_is_no_outcome() -> None:
-    known = row(service_status="failed", final=True, failure_code="failed")
+    known = row(service_status="failed", payout_end=PayoutEnd.FAILED, failure_code="failed")
     assert mirrored(known, payout(status="failed")) is None
     assert mirrored(row(service_status="pending"), payout(status="pending")) is None
     assert mirrored(row(RowState.IN_FLIGHT), payout(status="pending")) is None
@@ -151,15 +150,14 @@ def test_nothing_new_is_no_outcome() -> None:
 
 
 def test_a_failure_that_was_recorded_without_its_reason_gets_it() -> None:
-    told = row(service_status="bounced", final=True)
-    assert not has_failed(told)
+    told = row(service_status="bounced", payout_end=PayoutEnd.FAILED)
     outcome = mirrored(told, payout(status="bounced", failed_at=AT))
     assert outcome is not None
     assert outcome.failure_code == "bounced"
 
 
 def test_another_end_is_told_and_counts_from_then_on() -> None:
-    ended = row(service_status="completed", final=True)
+    ended = row(service_status="completed", payout_end=PayoutEnd.ARRIVED, had_arrived=True)
     assert contradiction(ended, payout(status="completed")) is None
     assert contradiction(row(), payout(status="completed")) is None
     assert contradiction(ended, Payout(id="po_2", status="failed")) is None
@@ -170,12 +168,37 @@ def test_another_end_is_told_and_counts_from_then_on() -> None:
         assert (turned.service_status, turned.latest) == (status, True)
 
 
-def test_failed_is_what_is_over_and_did_not_arrive() -> None:
-    assert has_failed(row(service_status="failed", final=True))
-    assert has_failed(row(service_status="bounced", final=True, failure_code="bounced"))
-    assert not has_failed(row(service_status="completed", final=True))
-    assert not has_failed(row(service_status="failed"))
-    assert not has_failed(row(RowState.REJECTED, failure_code="HTTP 422"))
+@pytest.mark.parametrize("status", ["failed", "cancelled"])
+def test_the_time_of_an_arrival_that_was_seen_does_not_contradict_a_failure(status: str) -> None:
+    arrived = row(service_status="completed", payout_end=PayoutEnd.ARRIVED, had_arrived=True)
+    shown = payout(status=status, completed_at=AT, failed_at=AT)
+    assert contradiction(arrived, shown) == (
+        f"row 1: po_1 had ended as completed, and the list shows {status}"
+    )
+    outcome = mirrored(arrived, shown)
+    assert outcome is not None
+    assert (outcome.payout_end, outcome.failure_code) == (PayoutEnd.FAILED, status)
+    returned = recorded(arrived, outcome, 2)
+    assert returned is not None
+    assert returned.outcome is Outcome.RETURNED
+    assert contradiction(returned, shown) is None
+
+
+def test_what_had_arrived_once_was_returned_whatever_was_shown_between() -> None:
+    now = row()
+    for status in ("completed", "pending", "failed"):
+        outcome = mirrored(now, payout(status=status))
+        assert outcome is not None
+        now = recorded(now, outcome, 2) or now
+    assert now.outcome is Outcome.RETURNED
+
+
+def test_a_payout_that_is_first_seen_as_reversed_had_arrived() -> None:
+    outcome = mirrored(row(), payout(status="reversed"))
+    assert outcome is not None
+    now = recorded(row(), outcome, 2)
+    assert now is not None
+    assert now.outcome is Outcome.RETURNED
 
 
 def test_only_doubt_is_settled_and_not_by_a_payout_without_an_id() -> None:

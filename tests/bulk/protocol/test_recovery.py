@@ -30,6 +30,7 @@ from payments_async.bulk.protocol.recovery import (
 )
 from payments_async.bulk.protocol.row_state import LOST_INTENTS, RowKnowledge, RowState, after_loss, merge
 from payments_async.models import Amount, Payout
+from payments_async.models.statuses import PayoutEnd
 from tests.bulk.protocol.test_generations import BINDING
 from tests.bulk.protocol.test_generations import row as failed_row
 from tests.bulk.protocol.test_row_state import ACCOUNTS
@@ -82,7 +83,7 @@ def test_lost_intents_are_counted_once_for_each_loss(known: RowKnowledge, losses
 
 def row_with(known: RowKnowledge, **changes: Any) -> LedgerRow:
     """A row of which that is known, without facts."""
-    row = attrs.evolve(failed_row(), known=known, service_status=None, final=False)
+    row = attrs.evolve(failed_row(), known=known, service_status=None, payout_end=PayoutEnd.OPEN)
     return attrs.evolve(row, **changes)
 
 
@@ -160,7 +161,7 @@ def test_the_order_in_which_they_come_home_does_not_matter(learned: list[RowKnow
 def test_an_outcome_of_another_generation_is_never_merged(generation: int) -> None:
     row = row_with(RowKnowledge(S.IN_FLIGHT, generation=1, intents=1))
     learned = RowKnowledge(S.CREATED, generation=generation, intents=1, payout_id="po_9")
-    assert transitions.recorded(row, RowOutcome(7, learned, "completed", final=True), 9) is None
+    assert transitions.recorded(row, RowOutcome(7, learned, "completed", PayoutEnd.ARRIVED), 9) is None
 
 
 @pytest.mark.parametrize("state", [S.CREATED, S.REJECTED])
@@ -232,7 +233,7 @@ def test_a_lost_retry_is_made_good_from_the_payout_that_it_led_to() -> None:
     after = transitions.recorded(retried, found[1], 9)
     assert after is not None
     assert (after.state, after.known.generation, after.reference) == (S.CREATED, 1, row.reference + "~g1")
-    assert (after.known.payout_id, after.service_status, after.final) == ("po_9", "completed", True)
+    assert (after.known.payout_id, after.service_status, after.outcome) == ("po_9", "completed", "arrived")
 
 
 def test_only_the_next_payout_of_a_row_that_failed_replaces_it() -> None:

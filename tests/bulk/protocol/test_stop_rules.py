@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments_async.bulk.protocol.row_state import RowState
+from payments_async.bulk.protocol.outcomes import Outcome
 from payments_async.bulk.protocol.stop_rules import (
     OPEN,
     Account,
@@ -27,31 +27,31 @@ from payments_async.bulk.protocol.stop_rules import (
     stop_reason,
 )
 
-S = RowState
+Is = Outcome
 AMOUNT = Decimal("10.10")
 
 
 def tally(**counts: int) -> Totals:
-    """So many rows in each state, each of 10.10 XOF."""
-    return Totals.of({(S(state), "XOF"): (count, AMOUNT * count) for state, count in counts.items()})
+    """So many rows of each outcome, each of 10.10 XOF."""
+    return Totals.of({(Is(outcome), "XOF"): (count, AMOUNT * count) for outcome, count in counts.items()})
 
 
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(S),
+            st.sampled_from(Is),
             st.sampled_from(["XOF", "USD"]),
             st.decimals(1, 10**9, places=2),
         ),
         max_size=30,
     )
 )
-def test_every_row_and_every_cent_is_in_one_class(rows: list[tuple[S, str, Decimal]]) -> None:
-    grouped: dict[tuple[S, str], tuple[int, Decimal]] = {}
+def test_every_row_and_every_cent_is_in_one_class(rows: list[tuple[Is, str, Decimal]]) -> None:
+    grouped: dict[tuple[Is, str], tuple[int, Decimal]] = {}
     totals: dict[str, Decimal] = {}
-    for state, currency, amount in rows:
-        count, total = grouped.get((state, currency), (0, Decimal(0)))
-        grouped[state, currency] = (count + 1, total + amount)
+    for outcome, currency, amount in rows:
+        count, total = grouped.get((outcome, currency), (0, Decimal(0)))
+        grouped[outcome, currency] = (count + 1, total + amount)
         totals[currency] = totals.get(currency, Decimal(0)) + amount
     found = Totals.of(grouped)
     assert balances(found, len(rows), totals)
@@ -64,7 +64,9 @@ LARGE, TINY = Decimal("99999999999999999999.999999999"), Decimal("0.000000001")
 
 
 def test_sums_of_any_size_balance_to_the_last_digit() -> None:
-    found = Totals.of({(S.NEW, "XOF"): (1, LARGE), (S.CREATED, "XOF"): (1, Decimal("0.000000011"))})
+    found = Totals.of(
+        {(Is.NOT_STARTED, "XOF"): (1, LARGE), (Is.NOT_FINAL, "XOF"): (1, Decimal("0.000000011"))}
+    )
     total = {"XOF": Decimal("100000000000000000000.000000010")}
     assert found.totals == total
     assert balances(found, 2, total)
@@ -74,37 +76,40 @@ def test_sums_of_any_size_balance_to_the_last_digit() -> None:
 def test_the_most_that_may_be_paid_is_compared_with_the_exact_sum() -> None:
     rules, before = (
         StopRules(max_amount=LARGE),
-        Totals.of({(S.CREATED, "XOF"): (1, Decimal("99999999999999999998.999999999"))}),
+        Totals.of({(Is.NOT_FINAL, "XOF"): (1, Decimal("99999999999999999998.999999999"))}),
     )
     assert stop_reason(rules, before, amount=Decimal(1), currency="XOF") is None
     assert stop_reason(rules, before, amount=1 + TINY, currency="XOF") is not None
-    assert allows_any(rules, Totals.of({(S.NEW, "XOF"): (2, LARGE)}), 2)
-    over = Totals.of({(S.CREATED, "XOF"): (1, LARGE), (S.NEW, "XOF"): (1, TINY)})
+    assert allows_any(rules, Totals.of({(Is.NOT_STARTED, "XOF"): (2, LARGE)}), 2)
+    over = Totals.of({(Is.NOT_FINAL, "XOF"): (1, LARGE), (Is.NOT_STARTED, "XOF"): (1, TINY)})
     assert not allows_any(rules, over, 1)
 
 
-def test_a_row_in_flight_counts_as_in_doubt() -> None:
-    assert tally(IN_FLIGHT=2, IN_DOUBT=3, CREATED=4).in_doubt == 5
+def test_a_row_under_way_counts_as_in_doubt() -> None:
+    assert tally(under_way=2, in_doubt=3, not_final=4).in_doubt == 5
 
 
-@pytest.mark.parametrize("state", S)
-def test_a_batch_is_complete_when_no_row_is_open(state: S) -> None:
-    assert is_complete(tally(**{state.value: 2})) is (state not in OPEN)
+@pytest.mark.parametrize("outcome", Is)
+def test_a_batch_is_complete_when_no_row_is_open(outcome: Is) -> None:
+    assert is_complete(tally(**{outcome.value: 2})) is (outcome not in OPEN)
 
 
 @pytest.mark.parametrize(
     ("counts", "code"),
     [
         ({}, 0),
-        ({"CREATED": 3}, 0),
-        ({"CREATED": 3, "REJECTED": 1}, 1),
-        ({"CREATED": 3, "CONFLICT": 1}, 1),
-        ({"CREATED": 3, "CANCELLED": 1}, 1),
-        ({"CREATED": 3, "IN_DOUBT": 1}, 3),
-        ({"REJECTED": 3, "IN_DOUBT": 1}, 3),
-        ({"CREATED": 3, "NEW": 1}, 75),
-        ({"CREATED": 3, "IN_FLIGHT": 1}, 75),
-        ({"IN_DOUBT": 3, "NEW": 1}, 75),
+        ({"not_final": 3}, 0),
+        ({"not_final": 1, "arrived": 2}, 0),
+        ({"arrived": 2, "failed": 1}, 1),
+        ({"arrived": 2, "returned": 1}, 1),
+        ({"not_final": 3, "rejected": 1}, 1),
+        ({"not_final": 3, "conflict": 1}, 1),
+        ({"not_final": 3, "cancelled": 1}, 1),
+        ({"not_final": 3, "in_doubt": 1}, 3),
+        ({"rejected": 3, "in_doubt": 1}, 3),
+        ({"not_final": 3, "not_started": 1}, 75),
+        ({"not_final": 3, "under_way": 1}, 75),
+        ({"in_doubt": 3, "not_started": 1}, 75),
     ],
 )
 def test_how_a_run_ends(counts: dict[str, int], code: int) -> None:
@@ -122,10 +127,10 @@ def test_how_a_run_ends(counts: dict[str, int], code: int) -> None:
     ],
 )
 def test_what_stopped_a_run_says_when_it_can_go_on(stop: Stop | None, code: int, when: str) -> None:
-    assert (exit_code(tally(NEW=1), stop=stop), resumable(stop)) == (code, when)
-    assert exit_code(tally(IN_FLIGHT=1), stop=stop) == code
-    assert exit_code(tally(IN_DOUBT=1), stop=stop) == 3  # that money may have moved matters more
-    assert exit_code(tally(CREATED=1), stop=stop) == 0
+    assert (exit_code(tally(not_started=1), stop=stop), resumable(stop)) == (code, when)
+    assert exit_code(tally(under_way=1), stop=stop) == code
+    assert exit_code(tally(in_doubt=1), stop=stop) == 3  # that money may have moved matters more
+    assert exit_code(tally(not_final=1), stop=stop) == 0
 
 
 HOME = Account("live", "https://service.example/v1", "key 1")
@@ -161,32 +166,34 @@ def reason(rules: StopRules, found: Totals, amount: str = "10.10", currency: str
 
 
 def test_without_stop_rules_nothing_stops() -> None:
-    assert reason(StopRules(), tally(CREATED=10, REJECTED=990)) is None
+    assert reason(StopRules(), tally(not_final=10, rejected=990)) is None
 
 
 def test_rows_taken_count_whatever_became_of_them() -> None:
     rules = StopRules(max_rows=4)
-    assert reason(rules, tally(CREATED=1, IN_DOUBT=1, REJECTED=1, NEW=50, CANCELLED=9)) is None
-    assert reason(rules, tally(CREATED=1, IN_DOUBT=1, REJECTED=1, IN_FLIGHT=1)) == (
+    assert reason(rules, tally(not_final=1, in_doubt=1, rejected=1, not_started=50, cancelled=9)) is None
+    assert reason(rules, tally(not_final=1, in_doubt=1, rejected=1, under_way=1)) == (
         "4 rows were taken, as many as --max-rows allows"
     )
-    assert reason(StopRules(max_rows=1), tally(CREATED=1)) == "1 row was taken, as many as --max-rows allows"
+    assert (
+        reason(StopRules(max_rows=1), tally(not_final=1)) == "1 row was taken, as many as --max-rows allows"
+    )
 
 
 def test_the_amount_is_kept_to_the_cent_and_per_currency() -> None:
     rules = StopRules(max_amount=Decimal("30.30"))
-    assert reason(rules, tally(CREATED=1, IN_FLIGHT=1, NEW=9)) is None
-    assert reason(rules, tally(CREATED=1, IN_FLIGHT=1), amount="10.11") == (
+    assert reason(rules, tally(not_final=1, under_way=1, not_started=9)) is None
+    assert reason(rules, tally(not_final=1, under_way=1), amount="10.11") == (
         "the next row would take XOF over --max-amount"
     )
-    assert reason(rules, tally(CREATED=9), amount="30.30", currency="USD") is None
+    assert reason(rules, tally(not_final=9), amount="30.30", currency="USD") is None
 
 
 def test_failures_stop_a_run_once_there_are_enough_rows_to_tell() -> None:
     rules = StopRules(max_failure_rate=0.1)
-    assert reason(rules, tally(REJECTED=19)) is None
-    assert reason(rules, tally(REJECTED=1, CONFLICT=1, CREATED=18, NEW=80)) is None
-    assert reason(rules, tally(REJECTED=2, CONFLICT=1, CREATED=17)) == (
+    assert reason(rules, tally(rejected=19)) is None
+    assert reason(rules, tally(rejected=1, conflict=1, not_final=18, not_started=80)) is None
+    assert reason(rules, tally(rejected=2, conflict=1, not_final=17)) == (
         "3 of 20 rows rejected or in conflict, more than --max-failure-rate allows"
     )
 
@@ -198,17 +205,21 @@ def test_failures_stop_a_run_once_there_are_enough_rows_to_tell() -> None:
         st.none() | st.integers(0, 40),
         st.none() | st.floats(0.0, 1.0),
     ),
-    st.dictionaries(st.sampled_from(S), st.integers(0, 15)),
+    st.dictionaries(st.sampled_from(Is), st.integers(0, 15)),
     st.integers(1, 10),
 )
 def test_what_any_rows_are_allowed_none_of_them_is_refused(
-    rules: StopRules, counts: dict[S, int], rows: int
+    rules: StopRules, counts: dict[Is, int], rows: int
 ) -> None:
     before = {state.value: count for state, count in counts.items()}
     if not allows_any(rules, tally(**before), rows):
         return
     for taken in range(min(rows, before.get("NEW", 0))):
-        now = {**before, "NEW": before["NEW"] - taken, "IN_FLIGHT": before.get("IN_FLIGHT", 0) + taken}
+        now = {
+            **before,
+            "not_started": before["NEW"] - taken,
+            "under_way": before.get("IN_FLIGHT", 0) + taken,
+        }
         assert stop_reason(rules, tally(**now), amount=AMOUNT, currency="XOF") is None
 
 
@@ -223,4 +234,4 @@ def test_what_any_rows_are_allowed_none_of_them_is_refused(
     ],
 )
 def test_rows_are_looked_at_first_only_where_a_rule_may_forbid_one(rules: StopRules, allowed: bool) -> None:
-    assert allows_any(rules, tally(NEW=5, CREATED=4, CANCELLED=9), 3) is allowed
+    assert allows_any(rules, tally(not_started=5, not_final=4, cancelled=9), 3) is allowed

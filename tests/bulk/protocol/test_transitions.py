@@ -20,6 +20,7 @@ from payments_async.bulk.protocol.row_state import (
     intend,
     merge,
 )
+from payments_async.models.statuses import PayoutEnd
 from tests.bulk.protocol.test_row_state import ACCOUNTS
 from tests.support.ledgers import new_row
 
@@ -34,16 +35,18 @@ def row_with(known: RowKnowledge) -> LedgerRow:
 
 
 def test_a_confirmation_of_an_earlier_intent_counts_with_its_facts() -> None:
-    late = RowOutcome(1, confirm(FIRST, "po_1"), "completed", final=True)
+    late = RowOutcome(1, confirm(FIRST, "po_1"), "completed", PayoutEnd.ARRIVED)
     after = transitions.recorded(row_with(AGAIN), late, 9)
     assert after is not None
     assert after.known == RowKnowledge(S.CREATED, intents=2, payout_id="po_1")
-    assert (after.service_status, after.final, after.changed_in) == ("completed", True, 9)
+    assert (after.service_status, after.outcome, after.changed_in) == ("completed", "arrived", 9)
 
 
 def test_a_status_learned_by_an_earlier_account_of_the_payout_is_mirrored() -> None:
     row = row_with(confirm(AGAIN, "po_1"))
-    after = transitions.recorded(row, RowOutcome(1, confirm(FIRST, "po_1"), "completed", final=True), 9)
+    after = transitions.recorded(
+        row, RowOutcome(1, confirm(FIRST, "po_1"), "completed", PayoutEnd.ARRIVED), 9
+    )
     assert after is not None
     assert (after.known, after.service_status) == (row.known, "completed")
 

@@ -53,17 +53,17 @@ async def test_a_failed_payout_is_paid_anew_twice_and_everything_stays_true(
     async with over_socket(service) as client, open_at(place, client) as batch:
         await batch.load(rows)
         for generation in (1, 2):
-            assert (await batch.run(wait_final=60.0)).failed == 1
+            assert (await batch.run(wait_final=60.0)).counts["failed"] == 1
             report = await batch.retry_failed()
             assert (report.rows, report.left, report.totals) == ((2,), (), {"XOF": Decimal("2.01")})
             row = (await ledger_rows(batch))[1]
             assert (row.state, row.reference) == (RowState.NEW, f"salary-2~g{generation}")
-            assert (row.service_status, row.final, row.failure_code) == (None, False, None)
-            assert batch.status().failed == 0
+            assert (row.service_status, row.is_final, row.failure_code) == (None, False, None)
+            assert batch.status().counts["failed"] == 0
             between = await batch.reconcile()
             assert (between.audit.findings, between.check.findings) == ((), ())
         final = await batch.run(wait_final=60.0)
-        assert (final.exit_code, final.finals) == (0, {"completed": 3})
+        assert (final.exit_code, final.counts["arrived"]) == (0, 3)
         certificate = await batch.reconcile()
         assert certificate.is_clean
         assert (await batch.load(rows)).is_new is False
@@ -123,7 +123,7 @@ async def test_a_payout_that_failed_unseen_is_found_by_the_retry_itself(
         await batch.run()
         service.advance(60.0)
         assert (await batch.retry_failed()).rows == (2,)
-        assert (await batch.run(wait_final=60.0)).finals == {"completed": 150}
+        assert (await batch.run(wait_final=60.0)).counts["arrived"] == 150
 
 
 async def test_a_payout_that_completes_between_listing_and_retrying_is_not_paid_anew(
@@ -132,7 +132,7 @@ async def test_a_payout_that_completes_between_listing_and_retrying_is_not_paid_
     fails(service, 1, 2, 3)
     async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
         await batch.load(items(3))
-        assert (await batch.run(wait_final=60.0)).failed == 3
+        assert (await batch.run(wait_final=60.0)).counts["failed"] == 3
         pay_out(service, 0)
         pay_out(service, 1, "processing")
         report = await batch.retry_failed()
@@ -155,7 +155,7 @@ async def test_rows_can_be_named_and_others_are_left_alone(service: Sandbox, pla
         assert report.rows == (2,)
         assert [(left.number, left.reason) for left in report.left] == [(4, "its payout is completed")]
         assert (await batch.retry_failed(rows=())).rows == ()
-        assert batch.status().failed == 2
+        assert batch.status().counts["failed"] == 2
 
 
 async def test_a_dry_run_only_says_which(service: Sandbox, tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ async def test_a_dry_run_only_says_which(service: Sandbox, tmp_path: Path) -> No
         await batch.run(wait_final=60.0)
         report = await batch.retry_failed(dry_run=True)
         assert (report.rows, report.dry_run) == ((1,), True)
-        assert batch.status().failed == 1
+        assert batch.status().counts["failed"] == 1
         assert (await batch.run()).complete
 
 
@@ -210,7 +210,7 @@ async def test_what_the_list_does_not_show_or_shows_otherwise_is_left(
                 (3, "the list does not show its payout"),
                 (4, "the list shows po_another under its reference, which is not the row's payout"),
             ]
-        assert batch.status().failed == 4
+        assert batch.status().counts["failed"] == 4
 
 
 async def test_a_list_with_a_payout_that_cannot_be_read_is_not_said_to_be_without_one(
@@ -250,7 +250,7 @@ async def test_a_list_that_fails_midway_proves_of_no_row_that_all_its_payouts_ha
             await batch.retry_failed()
         assert not any(row.known.generation for row in await ledger_rows(batch))
         assert (await batch.retry_failed()).rows == (1, 150)
-        assert (await batch.run(wait_final=60.0)).finals == {"completed": 150}
+        assert (await batch.run(wait_final=60.0)).counts["arrived"] == 150
     assert len(service.books.payouts()) == 152
 
 
@@ -265,7 +265,7 @@ async def test_a_row_in_doubt_of_a_later_generation_is_settled_as_any_other(
         await batch.retry_failed()
         service.on("payouts.create").respond("lost_response").respond("http:409", times=1, after=1)
         report = await batch.run(wait_final=60.0)
-        assert (report.exit_code, report.finals) == (0, {"completed": 1})
+        assert (report.exit_code, report.counts["arrived"]) == (0, 1)
         runtime_of(client).advance(60.0)
         assert (await batch.reconcile()).is_clean
     assert len(service.books.payouts()) == 2
@@ -309,7 +309,7 @@ async def test_through_faults_of_every_kind_each_row_arrives_once(
             try:
                 await batch.load(items(30))
                 report = await batch.run(wait_final=600.0)
-                if (report.exit_code, report.failed) == (0, 0):
+                if (report.exit_code, report.counts["failed"]) == (0, 0):
                     break
                 await batch.retry_failed()
             except PaymentsError:

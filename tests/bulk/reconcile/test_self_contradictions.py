@@ -39,7 +39,7 @@ async def test_a_payout_that_arrived_and_is_shown_as_failed_too_is_not_paid_a_se
         assert certificate.audit.differing == 1
         assert "row 1: " in certificate.audit.findings[0]
         assert "contradicts itself" in certificate.audit.findings[0]
-        assert (batch.status().failed, batch.status().finals) == (0, {"completed": 1})
+        assert (batch.status().counts["failed"], batch.status().counts["arrived"]) == (0, 1)
         for rows in (None, [1]):
             report = await batch.retry_failed(rows=rows)
             assert report.rows == ()
@@ -48,7 +48,7 @@ async def test_a_payout_that_arrived_and_is_shown_as_failed_too_is_not_paid_a_se
         await batch.run(wait_final=60.0)
         show(service, 0, "completed", completed=True, failed=False)
         assert (await batch.reconcile()).is_clean
-        assert batch.status().finals == {"completed": 2}
+        assert batch.status().counts["arrived"] == 2
     assert len(service.books.payouts()) == 2
 
 
@@ -58,14 +58,14 @@ async def test_a_failed_payout_that_is_shown_as_arrived_too_stays_failed_and_is_
     service.on("payouts.create").outcome("fail:RECIPIENT_ERROR")
     async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
         await batch.load([item(1)])
-        assert (await batch.run(wait_final=60.0)).failed == 1
+        assert (await batch.run(wait_final=60.0)).counts["failed"] == 1
         show(service, 0, "failed", completed=True, failed=True)
         report = await batch.retry_failed()
         assert (report.rows, [left.number for left in report.left]) == ((), [1])
         assert "completed_at" in report.left[0].reason
         assert not (await batch.reconcile()).is_clean
         (row,) = await ledger_rows(batch)
-        assert (row.service_status, row.final) == ("failed", True)
+        assert (row.service_status, row.payout_end) == ("failed", "failed")
     assert len(service.books.payouts()) == 1
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from payments_async.bulk import PayoutBatch, RowState
+from payments_async.bulk import PayoutBatch
 from payments_async.sandbox import Sandbox
 from tests.support.batches import alter, item, items, ledger_rows, open_at, over_socket
 from tests.support.places import EITHER, Place
@@ -38,7 +38,7 @@ async def test_a_status_that_turned_makes_no_clean_certificate_until_it_is_recor
 ) -> None:
     async with over_socket(service) as client, open_at(place, client) as batch:
         await batch.load(items(3))
-        assert (await batch.run(wait_final=60.0)).finals == {"completed": 3}
+        assert (await batch.run(wait_final=60.0)).counts["arrived"] == 3
         assert (await batch.certify()).is_clean
         turn(service, 1, *TURNS[turned])
         for certificate in (await batch.certify(), await batch.certify(), await batch.reconcile()):
@@ -50,9 +50,10 @@ async def test_a_status_that_turned_makes_no_clean_certificate_until_it_is_recor
         again, clear = await batch.reconcile(), turned != "completed with failed_at"
         assert again.is_clean is clear  # a payout that contradicts itself is never recorded
         report = batch.status()
-        assert report.failed == (turned in ("reversed", "failed", "cancelled"))
-        assert report.exit_code == (1 if report.failed else 0)
-        assert report.awaited == (turned == "pending")
+        assert report.counts["returned"] == (turned in ("reversed", "failed", "cancelled"))
+        assert report.counts["failed"] == 0
+        assert report.exit_code == (1 if report.counts["returned"] else 0)
+        assert report.counts["not_final"] == (turned == "pending")
 
 
 @EITHER
@@ -64,11 +65,11 @@ async def test_what_the_service_says_last_of_a_payout_counts(service: Sandbox, p
         service.advance(60.0)
         turn(service, 0, "failed", completed=False, failed=True)
         await batch.reconcile()
-        assert (batch.status().failed, batch.status().exit_code) == (1, 1)
+        assert (batch.status().counts["failed"], batch.status().exit_code) == (1, 1)
         turn(service, 0, "completed", completed=True, failed=False)
         assert (await batch.retry_failed()).left[0].reason == "its payout is completed"
         assert (await batch.reconcile()).is_clean
-        assert (batch.status().finals, batch.status().exit_code) == ({"completed": 2}, 0)
+        assert (batch.status().counts["arrived"], batch.status().exit_code) == (2, 0)
         row, _ = await ledger_rows(batch)
         assert (row.service_status, row.failure_code, row.failure_message) == ("completed", None, None)
 
@@ -131,14 +132,14 @@ async def test_a_row_in_conflict_is_named_with_its_payout(
         lost = service.on("payouts.create", description="row 1")
         lost.respond("lost_response").respond("http:409", times=None, after=1)
         service.on("payouts.list").respond("http:503", times=None, after=1)
-        assert (await batch.run(patience=1.0)).counts[RowState.IN_DOUBT] == 1
+        assert (await batch.run(patience=1.0)).counts["in_doubt"] == 1
         payouts = service._core.world.tenants[service.api_key].payouts
         (wrong,) = (each for each in payouts if each.amount == Decimal("10.25"))
         wrong.amount = Decimal("10.3")
         service.clear_rules()
         service.on("payouts.create", description="row 1").respond("http:409", times=None)
         report = await batch.run(wait_final=60.0)
-        assert (report.counts[RowState.CONFLICT], report.exit_code) == (1, 1)
+        assert (report.counts["conflict"], report.exit_code) == (1, 1)
         turn(
             service, payouts.index(wrong), status, completed=status == "completed", failed=status == "failed"
         )
@@ -157,7 +158,7 @@ async def test_a_row_in_conflict_whose_payout_is_not_listed_is_named(
         payout = service._core.world.tenants[service.api_key].payouts_by_id[other]
         payout.reference = (await ledger_rows(batch))[0].reference
         report = await batch.run(wait_final=60.0)
-        assert report.counts[RowState.CONFLICT] == 1
+        assert report.counts["conflict"] == 1
         payout.reference = None
         assert (await batch.certify()).findings == ("row 1: in conflict, and its payout is not in the list",)
 
@@ -181,7 +182,8 @@ async def test_a_payout_that_failed_since_it_was_read_makes_no_clean_certificate
             assert finding.startswith("row 1: po")
             assert finding.endswith(" was not final, and the list shows failed")
         assert (await batch.reconcile()).is_clean
-        assert (batch.status().finals, batch.status().exit_code) == ({"completed": 1, "failed": 1}, 1)
+        counts = batch.status().counts
+        assert (counts["arrived"], counts["failed"], batch.status().exit_code) == (1, 1, 1)
 
 
 @EITHER
@@ -250,6 +252,7 @@ async def test_retry_failed_pays_no_row_of_which_only_itself_has_seen_the_turn(
         turn(service, 0, *TURNS["failed"])
         for dry in (dry_run, False):
             assert (await batch.retry_failed(dry_run=dry)).rows == ()
-        assert batch.status().failed == 0
+        assert batch.status().counts["returned"] == 0
         await batch.reconcile()
+        assert batch.status().counts["returned"] == 1
         assert (await batch.retry_failed(dry_run=True)).rows == (1,)

@@ -13,7 +13,6 @@ import pytest
 from payments_async import RateLimits
 from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async._runtime import SYSTEM
-from payments_async.bulk import RowState
 from payments_async.bulk.ledger.postgresql.driver import database as driver
 from payments_async.bulk.ledger.postgresql.driver import session
 from payments_async.bulk.protocol import leases
@@ -87,7 +86,7 @@ async def test_a_worker_without_its_database_stops_in_time_and_writes_what_it_le
     assert Path(path).parent == tmp_path
     assert {outcome["known"]["state"] for outcome in learned} == {"CREATED"}
     await other
-    assert (await batch.refresh()).counts[RowState.CREATED] == len(books(fleet.sandbox)) == 40
+    assert (await batch.refresh()).counts["created"] == len(books(fleet.sandbox)) == 40
     assert (await batch.check()).findings == ()
 
 
@@ -109,9 +108,9 @@ async def test_an_outcome_that_comes_home_after_the_lease_was_lost_is_merged(
     (_, recorded, _, _), *_ = fleet.entries("record")
     _, leased_again, *_ = sorted(number for chunk, number, *_ in fleet.entries("lease") if chunk == 1)
     assert leased_again < recorded
-    assert (await batch.refresh()).counts[RowState.CREATED] == len(books(fleet.sandbox)) == 1
+    assert (await batch.refresh()).counts["created"] == len(books(fleet.sandbox)) == 1
     await other
-    assert (await batch.refresh()).counts[RowState.CREATED] == 1  # the other one knows less
+    assert (await batch.refresh()).counts["created"] == 1  # the other one knows less
     assert len(transport.sent) == 1
     assert (await batch.certify()).is_clean
 
@@ -126,4 +125,4 @@ async def test_a_worker_whose_lease_has_ended_gives_the_chunk_up_and_asks_for_it
     again = [json.loads(changes)["for"] for _, _, _, changes in fleet.entries("lease")]
     assert again.count("send") > 1
     assert len(fleet.entries("ended")) == len(again)
-    assert (await batch.refresh()).counts[RowState.CREATED] == len(books(fleet.sandbox)) == 40
+    assert (await batch.refresh()).counts["created"] == len(books(fleet.sandbox)) == 40

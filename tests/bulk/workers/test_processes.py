@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from payments_async.bulk import RowState
 from payments_async.sandbox import Sandbox, SandboxLimits
 from tests.support.fleet import Fleet, books
 from tests.support.patience import until
@@ -45,9 +44,9 @@ async def test_the_chunk_of_a_killed_worker_is_taken_up_when_its_lease_has_ended
     batch, one = await fleet.planned(60), process()
     await until(lambda: len(one.writes) >= 5)
     one.kill()
-    assert (await batch.refresh()).counts[RowState.IN_FLIGHT] > 0
+    assert (await batch.refresh()).counts["under_way"] > 0
     assert (await fleet.run()).exit_code == 0
-    assert (await batch.refresh()).counts[RowState.CREATED] == len(books(fleet.sandbox)) == 60
+    assert (await batch.refresh()).counts["created"] == len(books(fleet.sandbox)) == 60
     assert (await batch.certify()).is_clean
 
 
@@ -64,5 +63,5 @@ async def test_a_worker_that_was_stopped_beyond_its_lease_sends_nothing_more_und
     code, report = one.end()
     assert (code, report["stopped"], report["unrecorded"]) == (0, "stopped", [])
     assert len(one.writes) == before
-    assert (await batch.refresh()).counts[RowState.CREATED] == len(books(fleet.sandbox)) == 50
+    assert (await batch.refresh()).counts["created"] == len(books(fleet.sandbox)) == 50
     assert (await batch.certify()).is_clean

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from payments_async.bulk import BulkError, RowState
+from payments_async.bulk import BulkError
 from payments_async.bulk.ledger_errors import LedgerMissing
 from payments_async.bulk.workers import RunEnd, run_chunk
 from tests.support.fleet import Fleet, books, posts
@@ -55,7 +55,7 @@ async def test_a_paused_batch_is_not_available_and_says_why(fleet: Fleet) -> Non
     report = await running
     assert report.end in {RunEnd.PAUSED, RunEnd.LOST}  # a renewal saw it, or the next rows were refused
     assert "the batch is paused: paused" in str(report.reason)
-    assert report.rows == (await batch.refresh()).counts[RowState.CREATED] < 50
+    assert report.rows == (await batch.refresh()).counts["created"] < 50
 
 
 async def test_rows_that_the_stop_rules_hold_back_are_not_done_and_it_says_why(fleet: Fleet) -> None:

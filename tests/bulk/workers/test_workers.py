@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 
-from payments_async.bulk import RowState
 from payments_async.bulk.workers.planning import connections
 from tests.support.fleet import Fleet, books
 from tests.support.patience import until
@@ -31,7 +30,7 @@ async def test_two_workers_pay_each_row_once_and_close_the_batch(
     assert sum(report.rows for report in reports) == 300
     assert all(report.rows > 0 for report in reports)
     report = await batch.refresh()
-    assert (report.complete, report.balanced, report.counts[RowState.CREATED]) == (True, True, 300)
+    assert (report.complete, report.balanced, report.counts["created"]) == (True, True, 300)
     assert len(books(fleet.sandbox)) == len(set(books(fleet.sandbox))) == 300
     assert (await batch.check()).findings == ()
     assert (await batch.certify()).is_clean

@@ -141,7 +141,10 @@ def test_a_run_serves_its_page_and_watch_opens_it_and_serves_that_of_a_killed_on
 
 def assert_counts_neither_the_killed_run_nor_the_pause(here: Here) -> None:
     """The page of the run that resumes a killed one, and of the ledger after it, show that run alone."""
-    ledger, before = "june.csv.ledger", here("status", "june.csv.ledger", "--json").step("batch")["created"]
+    ledger, before = (
+        "june.csv.ledger",
+        here("status", "june.csv.ledger", "--json").step("batch")["rows"]["created"],
+    )
     arguments = ("run", "june.csv", "--concurrency", "24")
     with started(environment_of(here.sandbox), *arguments, cwd=here.folder) as run:
         until(run, created=before + 1)

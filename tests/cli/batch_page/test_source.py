@@ -14,7 +14,7 @@ import pytest_asyncio
 from aiohttp import ClientSession
 
 from payments_async import AsyncPayments, Instrument, PayoutRequest
-from payments_async.bulk import PayoutBatch, RowState, RowsToLookAt
+from payments_async.bulk import PayoutBatch, RowsToLookAt
 from payments_async.bulk.ledger_errors import LedgerGone, LedgerLocked, LedgerMissing
 from payments_async.cli.batch_page import address_file, source, view
 from payments_async.cli.batch_page.feed import BatchFeed
@@ -67,7 +67,7 @@ async def test_a_run_shows_its_batch_from_the_first_row_read_to_the_certificate(
         await batch.load(payouts)
         loaded = await shown.snapshot()
         assert loaded.report is not None
-        assert (loaded.report.counts[RowState.NEW], loaded.pid, loaded.header is None) == (
+        assert (loaded.report.counts["not_started"], loaded.pid, loaded.header is None) == (
             3,
             os.getpid(),
             False,
@@ -159,7 +159,7 @@ async def test_a_page_of_a_batch_in_a_database_connects_once_and_sees_whether_it
         while (now := await watched.snapshot()).phase != "working":
             assert not paying.done()
         assert (before.phase, view.batch_context(now)["state"]) == ("ended", ("work", "paying"))
-        while now.report is None or now.report.counts[RowState.CREATED] < 2:
+        while now.report is None or now.report.counts["created"] < 2:
             now = await watched.snapshot()
         row = await watched.row(1)
         batch.stop("enough")

@@ -11,8 +11,8 @@ import pytest
 
 from payments_async.bulk import (
     AnswerTimes,
+    Outcome,
     RowAttempts,
-    RowState,
     RowsToLookAt,
     RowView,
     RunSeries,
@@ -71,8 +71,7 @@ SHOWN = {
         "complete, 50 failed, 40 rejected, 2 in conflict",
         "Certified",
         "Created GHS 5,989,340.00 of GHS 6,010,390.40",
-        "12,000: 11,950 created, 40 rejected, 2 in conflict, 8 cancelled",
-        "Ended 11,900 arrived, 50 failed",
+        "12,000: 11,900 arrived, 50 failed, 40 rejected, 2 in conflict, 8 cancelled",
         "50 failed 40 rejected 2 in conflict 0 not started 8 cancelled",
         "50 payouts failed for good",
         "2 in conflict · 40 rejected · 50 failed",
@@ -142,7 +141,7 @@ def test_a_batch_that_waits_for_its_confirmation_is_not_said_to_be_paid() -> Non
 
 
 def test_a_batch_whose_rows_are_all_cancelled_has_created_nothing() -> None:
-    words = words_of(html_of(snapshot(phase="ended", report=report({RowState.CANCELLED: 8}))))
+    words = words_of(html_of(snapshot(phase="ended", report=report({"cancelled": 8}))))
     assert "all of it created" not in words
     assert "8 cancelled" in words
 
@@ -172,8 +171,8 @@ def test_a_row_has_its_facts_its_attempts_and_its_place_in_the_inspector() -> No
     assert str(view.row_context(now, nameless)["show"]).endswith(" june.csv.ledger 41")
     once = row(
         7,
-        state=RowState.CREATED,
-        status="completed",
+        outcome=Outcome.ARRIVED,
+        payout_status="completed",
         failure_code=None,
         failure_message=None,
         attempts=RowAttempts(),
@@ -182,10 +181,10 @@ def test_a_row_has_its_facts_its_attempts_and_its_place_in_the_inspector() -> No
     assert "row 7" in words(once)
     assert "It was sent once, and the answer created the payout." in words(once)
     unsent = attrs.evolve(
-        once, state=RowState.NEW, status=None, first_sent=None, last_sent=None, payout_id=None
+        once, outcome=Outcome.NOT_STARTED, payout_status=None, first_sent=None, last_sent=None, payout_id=None
     )
     assert "It was not sent yet." in words(unsent)
-    claimed = attrs.evolve(once, state=RowState.IN_FLIGHT, status=None, payout_id=None)
+    claimed = attrs.evolve(once, outcome=Outcome.UNDER_WAY, payout_status=None, payout_id=None)
     assert "No answer is recorded yet." in words(claimed)
     replayed = attrs.evolve(row(1).attempts.first[0], replayed=True)
     assert "replayed" in words(attrs.evolve(once, attempts=RowAttempts(1, (replayed,))))
@@ -303,10 +302,10 @@ def test_a_snapshot_differs_by_its_figures_and_not_by_its_time() -> None:
 
 
 def test_rows_in_doubt_and_rejected_rows_are_told_apart_in_words() -> None:
-    refused = {"status": None, "final": False, "payout_id": None, "failure_code": "HTTP 422"}
-    doubt = row(3, state=RowState.IN_DOUBT, failure_message="The reference is taken.", **refused)
-    rejected = row(5, state=RowState.REJECTED, failure_message="No such method.", **refused)
-    conflict = row(4, state=RowState.CONFLICT, failure_message=None, **{**refused, "failure_code": None})
+    refused = {"payout_status": None, "payout_id": None, "failure_code": "HTTP 422"}
+    doubt = row(3, outcome=Outcome.IN_DOUBT, failure_message="The reference is taken.", **refused)
+    rejected = row(5, outcome=Outcome.REJECTED, failure_message="No such method.", **refused)
+    conflict = row(4, outcome=Outcome.CONFLICT, failure_message=None, **{**refused, "failure_code": None})
     details = LedgerDetails(series(), RowsToLookAt((doubt, conflict, rejected, row(6)), 4))
     html = html_of(attrs.evolve(states()["failed"], details=details))
     words = words_of(html)

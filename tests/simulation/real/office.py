@@ -17,6 +17,7 @@ from payments_async.bulk.ledger_errors import LedgerRefused
 from payments_async.bulk.protocol.clocks import Timestamps
 from payments_async.bulk.protocol.identifiers import PROOF_KEY, Identity, body_hash
 from payments_async.bulk.protocol.records import LedgerRow, NewRow, RowOutcome
+from payments_async.models.statuses import PayoutEnd
 from tests.support.ledgers import call_off
 
 from ..plan import Body, Plan, Run
@@ -150,7 +151,7 @@ class Office:
         """Ask for new payouts in place of those that have failed, as the service has just said."""
         for row in [row async for row in ledger.rows()]:
             if self._service.has_finally_failed(row.known.payout_id):
-                await ledger.record([RowOutcome(row.number, row.known, "failed", True)])
+                await ledger.record([RowOutcome(row.number, row.known, "failed", PayoutEnd.FAILED)])
                 body = self._file[row.row_key]
                 fresh = self._new_row(ledger, row, body, row.known.generation + 1)
                 await ledger.next_generation([fresh])

@@ -19,8 +19,8 @@ from ...ledger_errors import (
 )
 from ...protocol.clocks import Timestamps
 from ...protocol.leases import BatchState
+from ...protocol.outcomes import OPEN
 from ...protocol.records import Binding, Header
-from ...protocol.row_state import OPEN
 from ...protocol.stop_rules import StopRules
 from ...protocol.totals import as_text
 from ..rows import UnreadableRecord, readable
@@ -168,7 +168,7 @@ class ListedBatch:
 
 _FIGURES: Final = (
     "SELECT batch, unsent + in_flight + in_doubt > 0, coalesce(expires > clock_timestamp(), false), "
-    "totals, finals, generation FROM payments.chunks WHERE batch = ANY(%s) AND chunk > 0"
+    "totals, generation FROM payments.chunks WHERE batch = ANY(%s) AND chunk > 0"
 )
 
 
@@ -205,7 +205,7 @@ def _listed(database: Database, values: Sequence[Any], chunks: Rows) -> ListedBa
 
 def _with_figures(facts: BatchFacts, chunks: Rows) -> ListedBatch:
     with readable("a chunk"):
-        figures = added_up(RowFigures.read(*each[3:6]) for each in chunks)
+        figures = added_up(RowFigures.read(*each[3:5]) for each in chunks)
     open_, leased = (sum(1 for each in chunks if each[place]) for place in (1, 2))
     return ListedBatch(facts, figures, open_, leased)
 

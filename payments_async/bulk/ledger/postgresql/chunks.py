@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import attrs
 
 from ...protocol.clocks import Timestamps
-from ...protocol.row_state import RowState
+from ...protocol.outcomes import CREATED, Outcome
 from .. import hash_chain
 from ..hash_chain import ChainEntry
 from ..rows import readable
@@ -29,7 +29,7 @@ WHOLE: Final = 0
 BLOCK: Final = 500
 _LARGEST: Final = 10_000
 _CHUNKS: Final = 200
-_S = RowState
+_O = Outcome
 
 
 def chunk_size(last: int) -> int:
@@ -96,8 +96,7 @@ class Chunk:
 
 _UNSAID: Final = Timestamps(0.0, 0.0, "")
 _COLUMNS: Final = (
-    "c.chunk, c.first, c.last, c.granted_to, c.lease, c.entries, c.head, c.digest, "
-    "c.totals, c.finals, c.generation"
+    "c.chunk, c.first, c.last, c.granted_to, c.lease, c.entries, c.head, c.digest, c.totals, c.generation"
 )
 _READ: Final = f"SELECT {_COLUMNS} FROM payments.chunks c WHERE c.batch = %s"
 HERE: Final = "b.store = current_setting('payments.store') AND b.tables = b.tableoid::bigint"
@@ -148,7 +147,7 @@ def read(found: Rows) -> list[Chunk]:
 
 
 def _chunk_of(values: Sequence[Any]) -> Chunk:
-    return Chunk(*(*values[:8], RowFigures.read(*values[8:11])))
+    return Chunk(*(*values[:8], RowFigures.read(*values[8:10])))
 
 
 class Locked(NamedTuple):
@@ -220,7 +219,6 @@ _STORED: Final[tuple[tuple[str, Callable[[Sequence[Any]], arrays.PackedArray]], 
     ("awaited", arrays.int4s),
     ("generation", arrays.int4s),
     ("totals", arrays.texts),
-    ("finals", arrays.texts),
 )
 _UPDATE: Final = (
     f"UPDATE payments.chunks c SET {', '.join(f'{name} = u.{name}' for name, _ in _STORED)} "
@@ -237,9 +235,10 @@ def stored_values(chunk: Chunk) -> tuple[Any, ...]:
     """The values of a chunk that a commit changes."""
     figures = chunk.figures
     return (
-        *(chunk.entries, chunk.head, chunk.digest, figures.count(_S.NEW), figures.count(_S.IN_FLIGHT)),
-        *(figures.count(_S.IN_DOUBT), figures.count(_S.CREATED), figures.count(_S.REJECTED, _S.CONFLICT)),
-        *(figures.awaited, figures.generation, figures.totals_text, figures.finals_text),
+        *(chunk.entries, chunk.head, chunk.digest),
+        *(figures.count(_O.NOT_STARTED), figures.count(_O.UNDER_WAY), figures.count(_O.IN_DOUBT)),
+        *(figures.count(*CREATED), figures.count(_O.REJECTED, _O.CONFLICT), figures.count(_O.NOT_FINAL)),
+        *(figures.generation, figures.totals_text),
     )
 
 

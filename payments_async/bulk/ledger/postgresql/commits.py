@@ -16,8 +16,9 @@ from ...protocol import leases as _leases
 from ...protocol import transitions
 from ...protocol.clocks import Timestamps
 from ...protocol.leases import BatchState, IntentBlock
+from ...protocol.outcomes import Outcome
 from ...protocol.records import LedgerRow, NewRow, Resend, RowOutcome
-from ...protocol.row_state import OPEN, IllegalTransition, RowState
+from ...protocol.row_state import OPEN, IllegalTransition
 from ...protocol.run_figures import RunFigures
 from . import chunks as _chunks
 from . import rows as _rows
@@ -82,7 +83,7 @@ class Committer:
         async def work(transaction: Transaction) -> Commit:
             locked, found = await self._locked(transaction, {chunk}, self._claimable(chunk, after, limit))
             self._require_lease(locked, {chunk: lease})
-            if not found and after and locked.chunks[chunk].figures.count(RowState.NEW):
+            if not found and after and locked.chunks[chunk].figures.count(Outcome.NOT_STARTED):
                 (again,) = await transaction.read(self._claimable(chunk, 0, limit))
                 found = _rows.stored(again)
             moves = [(each, _claiming(locked)) for each in found]

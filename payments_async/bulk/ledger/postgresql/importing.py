@@ -14,8 +14,8 @@ from .... import __version__
 from ...ledger_errors import BatchExists, InputPaidElsewhere, LedgerDuplicates
 from ...protocol.clocks import Timestamps
 from ...protocol.leases import BatchState
-from ...protocol.records import Binding, Duplicate, Header, NewRow, StateTotals, grouped
-from ...protocol.row_state import RowState
+from ...protocol.outcomes import Outcome
+from ...protocol.records import Binding, Duplicate, Header, NewRow, RowTotals, grouped
 from ...protocol.stop_rules import StopRules
 from ...protocol.totals import EXACT, by_currency
 from .. import hash_chain
@@ -56,9 +56,9 @@ class _Block:
         self.amounts[new.currency] = (rows + 1, EXACT.add(amount, new.amount))
 
     @property
-    def totals(self) -> StateTotals:
-        """The sums, as those of new rows."""
-        return {(RowState.NEW, currency): total for currency, total in self.amounts.items()}
+    def totals(self) -> RowTotals:
+        """The sums, as those of rows that are not started."""
+        return {(Outcome.NOT_STARTED, currency): total for currency, total in self.amounts.items()}
 
 
 _ZERO: Final = Decimal(0)

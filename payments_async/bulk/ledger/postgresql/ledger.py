@@ -17,7 +17,6 @@ from ...ledger_errors import (
 from ...protocol import transitions
 from ...protocol.attempts import RowAttempts
 from ...protocol.clocks import Timestamps
-from ...protocol.ends import Ends
 from ...protocol.records import (
     Awaited,
     Binding,
@@ -29,7 +28,7 @@ from ...protocol.records import (
     NewRow,
     Resend,
     RowOutcome,
-    StateTotals,
+    RowTotals,
 )
 from ...protocol.recovery import LossState, Standbys
 from ...protocol.row_state import UNFINISHED, RowState
@@ -136,8 +135,8 @@ class PostgresLedger(SharedLedger):
         return self.facts.header
 
     @property
-    def totals(self) -> StateTotals:
-        """Rows and sums by state and currency. Raises LedgerMissing before the import."""
+    def totals(self) -> RowTotals:
+        """Rows and sums by outcome and currency. Raises LedgerMissing before the import."""
         self.facts  # noqa: B018 - raises before the import
         if self._total is None:
             self._total = added_up(self._figures.values())
@@ -443,10 +442,6 @@ class PostgresLedger(SharedLedger):
     async def awaited(self) -> Awaited:
         """Count the CREATED rows whose payouts are not final, and find when the first was begun."""
         return await self._reader.awaited()
-
-    async def ends(self) -> Ends:
-        """Count the final statuses of CREATED rows' payouts, as far as the ledger knows."""
-        return await self._reader.ends()
 
     async def latest_generation(self) -> int:
         """The highest generation of all rows."""

@@ -8,8 +8,7 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from ...protocol.clocks import Timestamps
-from ...protocol.ends import Ends
-from ...protocol.payout_status import UNFAILED, UNSUCCESSFUL
+from ...protocol.outcomes import NOT_ARRIVED, OF_STATE, Outcome
 from ...protocol.records import Awaited, IntentTimes, LedgerRow
 from ...protocol.row_state import RowState
 from ..rows import readable
@@ -19,21 +18,16 @@ from .chunks import WHOLE, Batch, Chunk
 from .driver import arrays
 from .driver.database import Database
 from .driver.session import Rows, Statement
-from .figures import added_up
 from .rows import undamaged
 from .schema import states_table
 
 _PAGE: Final = 500
 _OF_STATE: Final = "s.state = %s"
-_FINAL: Final = (
-    "s.state = 'CREATED' AND s.final AND coalesce(s.service_status, '') <> ALL(%s) "
-    "AND (s.failure_code IS NOT NULL OR s.service_status = ANY(%s))"
-)
-_FAILED: Final = (_FINAL, arrays.texts(sorted(UNFAILED)), arrays.texts(sorted(UNSUCCESSFUL)))
+_FAILED: Final = "s.payout_end = 'failed'"
 _BEGUN: Final = (
     "SELECT min(e.server), count(*) = count(e.server) FROM payments.entries e WHERE e.batch = %s "
     "AND e.chunk = %s AND e.number IN (SELECT DISTINCT s.first_intent FROM {states} s "
-    "WHERE s.number BETWEEN %s AND %s AND s.state = 'CREATED' AND NOT s.final)"
+    "WHERE s.number BETWEEN %s AND %s AND s.state = 'CREATED' AND s.payout_end = 'open')"
 )
 _TIMES: Final = (
     "SELECT e.chunk, e.number, e.wall, e.monotonic, e.session, e.server FROM payments.entries e "
@@ -70,7 +64,7 @@ class RowReader:
     async def last(self, state: RowState) -> LedgerRow | None:
         """Read the row with the highest number in a state."""
         for chunk in reversed(await self.chunks()):
-            if chunk.figures.count(state):
+            if chunk.figures.count(*OF_STATE[state]):
                 newest = (
                     f"s.number = (SELECT max(n.number) FROM {states_table(self.batch.batch)} n "
                     "WHERE n.number BETWEEN %s AND %s AND n.state = %s)"
@@ -118,7 +112,9 @@ class RowReader:
         if state is None:
             found = self.pages(lambda _: True)
         else:
-            found = self.pages(lambda chunk: chunk.figures.count(state) > 0, _OF_STATE, state.value)
+            found = self.pages(
+                lambda chunk: chunk.figures.count(*OF_STATE[state]) > 0, _OF_STATE, state.value
+            )
         async for row in found:
             yield row
 
@@ -126,9 +122,9 @@ class RowReader:
         """Read the CREATED rows whose payouts have failed, as far as the ledger knows."""
 
         def wanted(chunk: Chunk) -> bool:
-            return chunk.figures.ends.count(failed=True) > 0
+            return chunk.figures.count(*NOT_ARRIVED) > 0
 
-        async for row in self.pages(wanted, *_FAILED):
+        async for row in self.pages(wanted, _FAILED):
             yield row
 
     async def intent_times(self, rows: Iterable[LedgerRow]) -> Mapping[int, IntentTimes]:
@@ -168,16 +164,12 @@ class RowReader:
             known = since is not None
         sql = _BEGUN.format(states=states_table(self.batch.batch))
         for chunk in await self.chunks("AND c.awaited > 0"):
-            rows += chunk.figures.awaited
+            rows += chunk.figures.count(Outcome.NOT_FINAL)
             place = (self.batch.batch, chunk.number, chunk.first, chunk.last)
             ((begun, is_known),), *_ = await self.database.read((sql, place))
             known = known and is_known
             since = begun if since is None or (begun is not None and begun < since) else since
         return Awaited(rows, since if known else None)
-
-    async def ends(self) -> Ends:
-        """Count the final statuses of CREATED rows' payouts, as far as the ledger knows."""
-        return added_up(chunk.figures for chunk in await self.chunks()).ends
 
     async def _rows(self, statement: Statement) -> list[LedgerRow]:
         return [each.row for each in await self._read(statement, _rows.stored)]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
+from ....models.statuses import PayoutEnd
 from ...ledger_errors import LedgerDamaged
 from ...protocol.records import LedgerRow, NewRow
 from ...protocol.row_state import RowKnowledge, RowState, rank
@@ -108,10 +109,9 @@ def stored_row(values: Iterable[Any]) -> VersionedRow:
 
 _PACKED: Final[dict[str, Callable[[Sequence[Any]], arrays.PackedArray]]] = {
     **dict.fromkeys(STATE, arrays.int4s),
-    **dict.fromkeys(
-        ("state", "payout_id", "service_status", "failure_code", "failure_message"), arrays.texts
-    ),
-    "final": arrays.bools,
+    **dict.fromkeys(("state", "payout_id", "service_status", "payout_end"), arrays.texts),
+    **dict.fromkeys(("failure_code", "failure_message"), arrays.texts),
+    "had_arrived": arrays.bools,
     "version": arrays.int2s,
     "idempotency_key": arrays.texts,
     "rank": arrays.int8s,
@@ -200,6 +200,7 @@ _FRESH_STATE: Final = b"".join(
         _NUMBER(4, 0) * 5,
         arrays.text(""),
         _NULL,
+        arrays.text(PayoutEnd.OPEN.value),
         struct.pack(">i?", 1, False),
         _NULL * 5,
         _NUMBER(4, 1),  # changed in the chunk's first entry
@@ -212,4 +213,4 @@ _FRESH_STATE: Final = b"".join(
 
 def fresh_state(number: int, digest: bytes) -> bytes:
     """Pack the state of a row that was just imported."""
-    return _FRESH_HEAD(20, 4, number) + _FRESH_STATE + digest
+    return _FRESH_HEAD(21, 4, number) + _FRESH_STATE + digest

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Final
 
-SCHEMA: Final = 3
+SCHEMA: Final = 4
 """The version of the tables. A database with another one is refused."""
 
-PROTOCOL: Final = 2
+PROTOCOL: Final = 3
 """The version of what a batch's records mean. A batch keeps that of its import; only that one works on it."""
 
 _FIGURES: Final = (
@@ -48,6 +48,7 @@ FIGURES_TABLES: Final = ("series", "answer_times", "attempts")
 UPGRADES: Final[dict[int, tuple[str, ...]]] = {
     1: _FIGURES,
     2: ("ALTER TABLE payments.workers ADD COLUMN trouble text",),
+    3: ("ALTER TABLE payments.chunks DROP COLUMN finals",),
 }
 """{version: statements that bring tables of this version to the next one's form}."""
 
@@ -109,7 +110,6 @@ TABLES: Final = (
         awaited integer NOT NULL,
         generation integer NOT NULL,
         totals text NOT NULL,
-        finals text NOT NULL,
         PRIMARY KEY (batch, chunk)) WITH (fillfactor = 50)""",
     """CREATE TABLE payments.entries (
         batch bigint,
@@ -183,7 +183,8 @@ def batch_tables(batch: int) -> tuple[str, ...]:
             cleared integer,
             payout_id text,
             service_status text,
-            final boolean,
+            payout_end text,
+            had_arrived boolean,
             failure_code text,
             failure_message text,
             first_intent integer,

@@ -9,9 +9,8 @@ from typing import Any, Final
 from aiosqlite import Connection
 
 from ...protocol import totals as _totals
-from ...protocol.ends import End, Ends, end_of
+from ...protocol.outcomes import Outcome
 from ...protocol.records import CheckReport, Header
-from ...protocol.row_state import RowState
 from ...protocol.totals import Sums
 from .. import hash_chain
 from ..hash_chain import ChainEntry
@@ -43,9 +42,7 @@ async def end(db: Connection, mark: HighWater | None) -> tuple[LedgerState, list
         found.append("the totals do not count as many rows as were imported")
     found += await _header_findings(db, header, described_in)
     found += await _mark_findings(db, header, last.number, mark)
-    return LedgerState(header, last, totals, await journal.ends(db)), found or await _outline_findings(
-        db, last
-    )
+    return LedgerState(header, last, totals), found or await _outline_findings(db, last)
 
 
 def emptied(mark: HighWater) -> str:
@@ -118,13 +115,12 @@ async def everything(db: Connection, expected: LedgerState) -> CheckReport:
     found = Findings(wrong)
     found.add(*await driver.faults(db))
     entries = await _whole_chain(db, header.binding.batch_id, found)
-    rows, sums, ends, digest = await _all_rows(db, found)
+    rows, sums, digest = await _all_rows(db, found)
     if digest != last.rows_digest:
         found.add("the rows do not add up to what the chain says of them")
     if rows != header.rows:
         found.add(f"{header.rows} rows were imported, {rows} are there")
     found.add(*_totals.disagreements(expected.totals, sums.totals))
-    found.add(*expected.ends.disagreements(ends))
     figures = await run_figures.unreadable(db)
     return CheckReport(rows, entries, last.hash.hex(), tuple(dict.fromkeys(found)), figures)
 
@@ -139,18 +135,16 @@ async def _whole_chain(db: Connection, batch_id: str, found: Findings) -> int:
     return count
 
 
-async def _all_rows(db: Connection, found: Findings) -> tuple[int, Sums[tuple[RowState, str]], Ends, bytes]:
-    sums, ends, digest, count, last = Sums[tuple[RowState, str]](), Sums[End](), bytes(32), 0, -1
+async def _all_rows(db: Connection, found: Findings) -> tuple[int, Sums[tuple[Outcome, str]], bytes]:
+    sums, digest, count, last = Sums[tuple[Outcome, str]](), bytes(32), 0, -1
     while page := await _page(db, last):
         count += len(page)
         last = page[-1][0]
         for stored in _readable_rows(page, found):
             row = stored.row
-            sums.add((row.state, row.currency), row.amount)
-            if (end := end_of(row)) is not None:
-                ends.add(end, row.amount)
+            sums.add((row.outcome, row.currency), row.amount)
             digest = hash_chain.moved(digest, (), (row_digest(row),))
-    return count, sums, Ends(ends.totals), digest
+    return count, sums, digest
 
 
 async def _page(db: Connection, after: int) -> list[Any]:

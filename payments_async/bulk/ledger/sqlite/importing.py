@@ -12,8 +12,8 @@ from aiosqlite import Connection
 from ...ledger_errors import LedgerDuplicates
 from ...protocol import transitions
 from ...protocol.clocks import Timestamps
+from ...protocol.outcomes import Outcome
 from ...protocol.records import Binding, Duplicate, Header, LedgerRow, NewRow, grouped
-from ...protocol.row_state import RowState
 from ...protocol.totals import Sums, by_currency
 from ..hash_chain import linked, moved
 from ..rows import row_digest
@@ -38,7 +38,7 @@ class _Loaded:
     """The sums and digests of the rows imported so far."""
 
     def __init__(self) -> None:
-        self.sums = Sums[tuple[RowState, str]]()
+        self.sums = Sums[tuple[Outcome, str]]()
         self.rows = 0
         self.last = 0
         self.digest = bytes(32)
@@ -56,7 +56,7 @@ class _Loaded:
             raise ValueError(f"row numbers must rise: {new.number} follows {self.last}")
         self.last = new.number
         row = transitions.fresh(new, _FIRST_ENTRY)
-        self.sums.add((row.state, row.currency), row.amount)
+        self.sums.add((row.outcome, row.currency), row.amount)
         return row
 
 
@@ -80,7 +80,7 @@ async def load(
     header = Header(binding, at.wall, client_version, SCHEMA, loaded.rows, amounts)
     entry = linked(None, binding.batch_id, at, "import", journal.facts(header), loaded.digest)
     await journal.set_header(db, header, entry, fresh=True)
-    await journal.set_totals(db, loaded.sums.totals, {})
+    await journal.set_totals(db, loaded.sums.totals)
     await journal.append(db, entry)
     return LedgerState(header, entry, loaded.sums.totals)
 

@@ -12,9 +12,8 @@ from aiosqlite import Connection
 
 from ...protocol import totals as _totals
 from ...protocol.clocks import Timestamps
-from ...protocol.ends import End, Ends
-from ...protocol.records import Binding, Header, LedgerRow, StateTotals
-from ...protocol.row_state import RowState
+from ...protocol.outcomes import Outcome
+from ...protocol.records import Binding, Header, LedgerRow, RowTotals
 from ...protocol.totals import as_text
 from .. import hash_chain
 from ..hash_chain import ChainEntry
@@ -24,11 +23,8 @@ from .driver import run, run_many
 from .rows import StoredRow
 
 _BINDING: Final = ("batch_id", "environment", "base_url", "key_fingerprint", "input_hash", "input_stat")
-_TOTALS: Final = "SELECT state, currency, rows, amount FROM totals"
-_SET_TOTAL: Final = "UPDATE totals SET rows = ?, amount = ? WHERE state = ? AND currency = ?"
-_ADD_TOTAL: Final = "INSERT INTO totals (state, currency, rows, amount) VALUES (?, ?, ?, ?)"
-_ENDS: Final = "SELECT status, failed, currency, rows, amount FROM ends"
-_SET_END: Final = "INSERT OR REPLACE INTO ends VALUES (?, ?, ?, ?, ?)"
+_TOTALS: Final = "SELECT outcome, currency, rows, amount FROM totals"
+_SET_TOTAL: Final = "INSERT OR REPLACE INTO totals VALUES (?, ?, ?, ?)"
 _HEADER: Final = """
     SELECT batch_id, environment, base_url, key_fingerprint, input_hash, input_stat, created_at,
         client_version, schema, rows, totals, told_in, head, head_hash
@@ -50,32 +46,17 @@ BETWEEN: Final = f"{_ENTRY} WHERE number BETWEEN ? AND ? ORDER BY number"
 AFTER: Final = f"{_ENTRY} WHERE number > ? ORDER BY number LIMIT 64"
 
 
-async def totals(db: Connection) -> StateTotals:
+async def totals(db: Connection) -> RowTotals:
     """Read the stored totals. Raises UnreadableRecord."""
     with readable("a total"):
         found = await run(db, _TOTALS)
-        return {(RowState(state), code): (rows, Decimal(amount)) for state, code, rows, amount in found}
+        return {(Outcome(outcome), code): (rows, Decimal(amount)) for outcome, code, rows, amount in found}
 
 
-async def set_totals(db: Connection, changed: StateTotals, kept: StateTotals) -> None:
-    """Store the `changed` totals; `kept` are those stored already."""
-    added = [(*place, rows, as_text(sum_)) for place, (rows, sum_) in changed.items() if place not in kept]
-    moved = [(rows, as_text(sum_), *place) for place, (rows, sum_) in changed.items() if place in kept]
-    for statement, values in ((_ADD_TOTAL, added), (_SET_TOTAL, moved)):
-        if values:
-            await run_many(db, statement, values)
-
-
-async def ends(db: Connection) -> Ends:
-    """Read the stored totals of final payouts. Raises UnreadableRecord."""
-    with readable("a total"):
-        found = await run(db, _ENDS)
-        return Ends(
-            {
-                End(status, bool(failed), code): (rows, Decimal(amount))
-                for status, failed, code, rows, amount in found
-            }
-        )
+async def set_totals(db: Connection, changed: RowTotals) -> None:
+    """Store totals."""
+    values = [(*place, rows, as_text(sum_)) for place, (rows, sum_) in changed.items()]
+    await run_many(db, _SET_TOTAL, values)
 
 
 def facts(header: Header) -> str:
@@ -145,8 +126,7 @@ class LedgerState:
 
     header: Header
     head: ChainEntry
-    totals: StateTotals
-    ends: Ends = attrs.field(factory=Ends)
+    totals: RowTotals
 
 
 Change = tuple[StoredRow, LedgerRow]
@@ -168,17 +148,13 @@ async def commit(
     changes = [(stored.row, after) for stored, after in planned]
     rows = tuple(after for _, after in planned)
     moved = _totals.moved(before.totals, changes)
-    await set_totals(db, moved, before.totals)
-    ended = before.ends.moved(changes)
-    if ended:
-        await run_many(db, _SET_END, [(*end, rows, as_text(sum_)) for end, (rows, sum_) in ended.items()])
+    await set_totals(db, moved)
     digest = hash_chain.moved(head.rows_digest, (stored.digest for stored, _ in planned), added)
     entry = hash_chain.linked(
         head, before.header.binding.batch_id, at, kind, hash_chain.outlines(rows), digest
     )
     await append(db, entry)
-    ends = Ends({**before.ends.totals, **ended})
-    return LedgerState(before.header, entry, {**before.totals, **moved}, ends), rows
+    return LedgerState(before.header, entry, {**before.totals, **moved}), rows
 
 
 async def rebind(db: Connection, before: LedgerState, binding: Binding, at: Timestamps) -> LedgerState:
@@ -189,4 +165,4 @@ async def rebind(db: Connection, before: LedgerState, binding: Binding, at: Time
     entry = hash_chain.linked(before.head, binding.batch_id, at, "header", described, digest)
     await append(db, entry)
     await set_header(db, header, entry, fresh=False)
-    return LedgerState(header, entry, before.totals, before.ends)
+    return LedgerState(header, entry, before.totals)

@@ -11,7 +11,6 @@ from aiosqlite import Connection
 from ...ledger_errors import InputPaidElsewhere, LedgerDamaged, LedgerMissing, LedgerNewer, LedgerOlder
 from ...protocol.attempts import RowAttempts
 from ...protocol.clocks import Timestamps
-from ...protocol.ends import Ends
 from ...protocol.records import (
     Awaited,
     Binding,
@@ -19,7 +18,7 @@ from ...protocol.records import (
     Header,
     IntentTimes,
     LedgerRow,
-    StateTotals,
+    RowTotals,
 )
 from ...protocol.row_state import UNFINISHED, RowState
 from ...protocol.run_figures import RunSeries, SpeedFigures
@@ -35,10 +34,10 @@ from .rows import StoredRow
 from .schema import SCHEMA, TABLES
 from .status_file import StatusFile
 
-_AWAITED: Final = "SELECT count(*) FROM rows WHERE state = 'CREATED' AND final = 0"
+_AWAITED: Final = "SELECT count(*) FROM rows WHERE state = 'CREATED' AND payout_end = 'open'"
 _AWAITED_SINCE: Final = """
     SELECT min(server), count(*) = count(server) FROM entries
-    WHERE number IN (SELECT DISTINCT first_intent FROM rows WHERE state = 'CREATED' AND final = 0)
+    WHERE number IN (SELECT DISTINCT first_intent FROM rows WHERE state = 'CREATED' AND payout_end = 'open')
 """
 _LATEST_GENERATION: Final = "SELECT max(generation) FROM rows WHERE generation > 0"
 _RUN_BEGAN: Final = """
@@ -130,8 +129,8 @@ class LedgerReader(Ledger):
         return head.number, head.hash.hex()
 
     @property
-    def totals(self) -> StateTotals:
-        """Rows and sums by state and currency, as of the last commit. Raises LedgerMissing too."""
+    def totals(self) -> RowTotals:
+        """Rows and sums by outcome and currency, as of the last commit. Raises LedgerMissing too."""
         return self._current.totals
 
     @property
@@ -204,7 +203,7 @@ class LedgerReader(Ledger):
 
     async def failed(self) -> AsyncIterator[LedgerRow]:
         """Read the CREATED rows whose payouts have failed, as far as the ledger knows."""
-        async for row in self._pages(_store.HAS_FAILED, *_store.FAILED_WORDS):
+        async for row in self._pages(_store.HAS_FAILED):
             yield row
 
     async def numbered(self, numbers: Iterable[int]) -> dict[int, LedgerRow]:
@@ -217,10 +216,6 @@ class LedgerReader(Ledger):
         rows, *_ = await self._first(_AWAITED)
         since, known = await self._first(_AWAITED_SINCE)
         return Awaited(rows, since if known else None)
-
-    async def ends(self) -> Ends:
-        """Count the final statuses of CREATED rows' payouts, as far as the ledger knows."""
-        return self._current.ends
 
     async def latest_generation(self) -> int:
         """The highest generation of all rows."""

@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple
 from aiosqlite import Connection
 
 from ...protocol.clocks import Timestamps
-from ...protocol.payout_status import UNFAILED, UNSUCCESSFUL
 from ...protocol.records import LedgerRow
 from ...protocol.row_state import RowState, rank
 from ..rows import COLUMNS, CONTENT, STATE, readable, row_digest, row_of, values_of
@@ -19,13 +18,6 @@ PAGE: Final = 500
 """Rows of a page."""
 _ROW: Final = f"SELECT {', '.join(COLUMNS)}, rank, digest FROM rows"
 _PAGE: Final = f"number > ? ORDER BY number LIMIT {PAGE}"
-FAILED: Final = """
-    state = 'CREATED' AND final = 1 AND service_status NOT IN (SELECT value FROM json_each(?))
-    AND (failure_code IS NOT NULL OR service_status IN (SELECT value FROM json_each(?)))
-"""
-"""Condition for CREATED rows whose payouts have failed: `payout_status.has_failed` in SQL."""
-FAILED_WORDS: Final = (json.dumps(sorted(UNFAILED)), json.dumps(sorted(UNSUCCESSFUL)))
-"""Its parameters."""
 
 FIRST: Final = f"{_ROW} ORDER BY number LIMIT 1"
 LAST_IN_STATE: Final = f"{_ROW} WHERE state = ? ORDER BY number DESC LIMIT 1"
@@ -37,7 +29,7 @@ _UNCLAIMED: Final = f"{_ROW} WHERE state = 'NEW' ORDER BY number LIMIT ?"
 ALL: Final = f"{_ROW} WHERE {_PAGE}"
 IN_STATE: Final = f"{_ROW} WHERE state = ? AND {_PAGE}"
 UNCHANGED: Final = f"{_ROW} WHERE state = ? AND changed_in <= ? AND {_PAGE}"
-HAS_FAILED: Final = f"{_ROW} WHERE {FAILED} AND {_PAGE}"
+HAS_FAILED: Final = f"{_ROW} WHERE payout_end = 'failed' AND {_PAGE}"
 """Statements of a page take the number after which it begins as their last parameter."""
 
 _SENT: Final = CONTENT[CONTENT.index("reference") :]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-SCHEMA: Final = 2
+SCHEMA: Final = 3
 """The schema version. A file with another one is refused; a change of the tables raises the number."""
 
 TABLES: Final = (
@@ -51,7 +51,8 @@ TABLES: Final = (
         cleared INTEGER NOT NULL,
         payout_id TEXT NOT NULL,
         service_status TEXT,
-        final BOOLEAN NOT NULL,
+        payout_end TEXT NOT NULL,
+        had_arrived BOOLEAN NOT NULL,
         failure_code TEXT,
         failure_message TEXT,
         first_intent INTEGER,
@@ -65,22 +66,11 @@ TABLES: Final = (
     """,
     """
     CREATE TABLE totals (
-        state TEXT NOT NULL,
+        outcome TEXT NOT NULL,
         currency TEXT NOT NULL,
         rows INTEGER NOT NULL,
         amount TEXT NOT NULL,
-        PRIMARY KEY (state, currency)
-    )
-    """,
-    # created rows by the final status of their payouts
-    """
-    CREATE TABLE ends (
-        status TEXT NOT NULL,
-        failed BOOLEAN NOT NULL,
-        currency TEXT NOT NULL,
-        rows INTEGER NOT NULL,
-        amount TEXT NOT NULL,
-        PRIMARY KEY (status, failed, currency)
+        PRIMARY KEY (outcome, currency)
     )
     """,
     # `changes` last, so that reading the others does not read this
@@ -136,15 +126,12 @@ FIGURES: Final = (
 INDEXES: Final = (
     "CREATE UNIQUE INDEX row_keys ON rows (row_key)",
     "CREATE UNIQUE INDEX row_references ON rows (reference)",
-    """
-    CREATE INDEX ended ON rows (state, final, service_status, failure_code)
-    WHERE state = 'CREATED' AND final = 1
-    """,
+    "CREATE INDEX failed ON rows (number) WHERE payout_end = 'failed'",
     "CREATE INDEX retried ON rows (generation) WHERE generation > 0",
     "CREATE INDEX by_state ON rows (state, number)",
     """
-    CREATE INDEX followed ON rows (state, final, number, first_intent)
-    WHERE state = 'CREATED' AND final = 0
+    CREATE INDEX followed ON rows (number, first_intent)
+    WHERE state = 'CREATED' AND payout_end = 'open'
     """,
 )
 """Made once all rows are imported: that is faster, and finds all duplicates at once."""

@@ -15,17 +15,16 @@ import attrs
 
 from ... import _files
 from ...ledger_errors import InputPaidElsewhere
-from ...protocol.records import Binding, StateTotals
-from ...protocol.row_state import RowState
-from ...protocol.totals import as_text
+from ...protocol.records import Binding, RowTotals
+from ...protocol.totals import as_text, counts_of, sums_of
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 _LONGEST: Final = 1 << 20
 """Characters at most: a longer file is not ours."""
 
 
 def report(
-    totals: StateTotals,
+    totals: RowTotals,
     binding: Binding,
     *,
     pid: int,
@@ -34,12 +33,7 @@ def report(
     activity: Mapping[str, Any] | None = None,
     speed: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Make the file's content: counts and sums by state and currency, never a row. Times are seconds UTC."""
-    rows = dict.fromkeys(RowState, 0)
-    amounts: dict[str, dict[str, str]] = {}
-    for (state, currency), (number, amount) in sorted(totals.items()):
-        rows[state] += number
-        amounts.setdefault(currency, {})[state] = as_text(amount)
+    """Make the file's content: counts and sums by outcome, never a row. Times are seconds UTC."""
     return {
         "version": _VERSION,
         "batch_id": binding.batch_id,
@@ -50,8 +44,11 @@ def report(
         "running": running,
         "activity": activity,
         "speed": speed,
-        "rows": dict(rows),
-        "amounts": amounts,
+        "rows": counts_of(totals),
+        "sums": {
+            currency: {word: as_text(amount) for word, amount in sums.items()}
+            for currency, sums in sums_of(totals).items()
+        },
     }
 
 

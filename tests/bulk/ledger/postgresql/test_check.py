@@ -27,7 +27,7 @@ TAMPERED = [
     ("UPDATE {states} SET state = 'NEW' WHERE number = 3", "chunk 1: row 3 is not as it was written"),
     ("UPDATE {states} SET rank = rank + 1 WHERE number = 505", "chunk 2: row 505 is not as it was written"),
     ("DELETE FROM {states} WHERE number = 505", "30 rows were imported, 29 are there"),
-    ("DELETE FROM {rows} WHERE number = 505", "chunk 2: NEW rows: 10 recorded (XOF 101.00), 9 found (XOF "),
+    ("DELETE FROM {rows} WHERE number = 505", "chunk 2: rows not started: 10 recorded (XOF 101.00), 9 found"),
     ("DELETE FROM {states} WHERE number = 505", "chunk 2: the rows do not add up to what the chain says"),
     ("UPDATE payments.entries SET changes = '[]' WHERE kind = 'record'", "entry 4 of the chain is not as it"),
     (
@@ -45,12 +45,12 @@ TAMPERED = [
         "chunk 1: its counts are not those of its rows",
     ),
     (
-        "UPDATE payments.chunks SET finals = '[1]' WHERE chunk = 1",
+        "UPDATE payments.chunks SET totals = '[1]' WHERE chunk = 1",
         "chunk 1: it is missing, or cannot be read",
     ),
     (
         "UPDATE payments.chunks SET totals = '{{}}' WHERE chunk = 1",
-        "chunk 1: CREATED rows: 0 recorded (XOF 0), ",
+        "chunk 1: rows not final: 0 recorded (XOF 0), ",
     ),
     ("DELETE FROM payments.chunks WHERE chunk = 2", "chunk 2: it is missing, or cannot be read"),
     ("DELETE FROM payments.chunks WHERE chunk = 0", "it is missing, or cannot be read"),

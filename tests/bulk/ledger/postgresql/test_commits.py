@@ -14,9 +14,10 @@ from payments_async.bulk.ledger.ledger import Edits
 from payments_async.bulk.ledger.postgresql import batches
 from payments_async.bulk.ledger.postgresql.driver.database import Database
 from payments_async.bulk.ledger_errors import LedgerDamaged, LedgerRefused
-from payments_async.bulk.protocol.ends import End, Ends
+from payments_async.bulk.protocol.outcomes import Outcome
 from payments_async.bulk.protocol.records import Resend, RowOutcome
 from payments_async.bulk.protocol.row_state import RowState, confirm
+from payments_async.models.statuses import PayoutEnd
 from tests.support.databases import batch, connected, leased, run, spread, unimported
 from tests.support.ledgers import BINDING, all_rows, counts, created, new_row, numbers, rejected
 
@@ -47,7 +48,7 @@ async def test_outcomes_that_come_at_the_same_time_are_all_kept(database: str) -
             *(other.record([rejected(row) for row in rows[start : start + 5]]) for start in range(20, 40, 5)),
         )
         await ledger.refresh()
-        assert counts(ledger) == {"CREATED": 20, "REJECTED": 20}
+        assert counts(ledger) == {"created": 20, "rejected": 20}
         assert (await ledger.check()).findings == ()
 
 
@@ -75,9 +76,12 @@ async def test_a_reference_that_another_row_ever_had_is_no_new_one(database: str
     async with batch(database, 3) as ledger:
         chunk, _ = await leased(ledger.database)
         rows = (await chunk.claim(3)).rows
-        failed = [created(row, service_status="FAILED", final=True, failure_code="x") for row in rows]
+        failed = [
+            created(row, service_status="FAILED", payout_end=PayoutEnd.FAILED, failure_code="x")
+            for row in rows
+        ]
         await ledger.record(failed)
-        assert await ledger.ends() == Ends({End("FAILED", True, "XOF"): (3, Decimal("30.30"))})
+        assert ledger.totals[Outcome.FAILED, "XOF"] == (3, Decimal("30.30"))
         assert [row.number async for row in ledger.failed()] == [1, 2, 3]
         again = [new_row(1, reference="reference-1~g1", idempotency_key="next-1")]
         assert [row.known.generation for row in await ledger.next_generation(again)] == [1]
@@ -87,7 +91,7 @@ async def test_a_reference_that_another_row_ever_had_is_no_new_one(database: str
                 await ledger.next_generation([new_row(2, reference=taken, idempotency_key="next-2")])
         assert [row.number for row in await ledger.by_references(["reference-1", "reference-2"])] == [2]
         assert [row.number for row in await ledger.by_references(["reference-1~g1"])] == [1]
-        assert await ledger.ends() == Ends({End("FAILED", True, "XOF"): (2, Decimal("20.20"))})
+        assert ledger.totals[Outcome.FAILED, "XOF"] == (2, Decimal("20.20"))
         assert (await ledger.check()).findings == ()
 
 
@@ -122,7 +126,7 @@ async def test_edits_are_one_transaction_and_read_what_they_changed(database: st
             await edits.rebind(attrs.evolve(BINDING, input_hash="input-2"))
 
         await ledger.edit(work)
-        assert counts(ledger) == {"NEW": 4, "CANCELLED": 3}
+        assert counts(ledger) == {"not_started": 4, "cancelled": 3}
         assert ledger.header.binding.input_hash == "input-2"
         kinds = run(
             database,
@@ -150,7 +154,7 @@ async def test_edits_that_fail_change_nothing(database: str) -> None:
         await ledger.edit(lambda edits: edits.correct([]))
         await ledger.edit(lambda edits: edits.by_keys(["row-1"]), dry=True)  # type: ignore[arg-type, return-value] # an edit that makes nothing
         await ledger.refresh()
-        assert counts(ledger) == {"NEW": 3}
+        assert counts(ledger) == {"not_started": 3}
         assert (await ledger.check()).entries == 3
 
 
@@ -170,12 +174,12 @@ async def test_what_was_created_is_counted_until_it_is_final(database: str) -> N
         assert last.number == 502
         await ledger.record(
             [
-                RowOutcome(row.number, confirm(row.known, f"po_{row.number}"), "COMPLETED", True)
+                RowOutcome(row.number, confirm(row.known, f"po_{row.number}"), "COMPLETED", PayoutEnd.ARRIVED)
                 for row in rows
             ]
         )
         assert (await ledger.awaited()).rows == 0
-        assert await ledger.ends() == Ends({End("COMPLETED", False, "XOF"): (4, Decimal("40.40"))})
+        assert ledger.totals[Outcome.ARRIVED, "XOF"] == (4, Decimal("40.40"))
         run(database, "UPDATE payments.entries SET server = NULL")
         chunk, _ = await leased(ledger.database)
         await ledger.record([created(row) for row in (await chunk.claim(1)).rows])
@@ -229,7 +233,7 @@ async def test_a_list_of_batches_has_their_figures(database: str) -> None:
         await leased(ledger.database)
         (found,) = await batches.listed(ledger.database)
         assert (found.chunks_open, found.chunks_leased, found.facts.header.rows) == (2, 1, 6)
-        assert found.figures.count(RowState.NEW) == 6
+        assert found.figures.count(Outcome.NOT_STARTED) == 6
         assert await batches.listed(ledger.database, "nobody's") == []
         run(database, "UPDATE payments.chunks SET totals = '{'")
         with pytest.raises(LedgerDamaged, match=r"batch batch-1: a chunk cannot be read; pause the batch"):

@@ -26,8 +26,9 @@ from payments_async.bulk.protocol.records import Claim, LedgerRow, NewRow, Resen
 from payments_async.bulk.protocol.recovery import Loss, Standbys, Store
 from payments_async.bulk.protocol.row_state import LOST_INTENTS, RowKnowledge, RowState, doubt
 from payments_async.bulk.protocol.stop_rules import Account, StopRules
+from payments_async.models.statuses import PayoutEnd
 from tests.support.failover import restored, server_pair
-from tests.support.ledgers import BINDING, Clock, created, imported, new_row, new_rows, rejected
+from tests.support.ledgers import BINDING, Clock, counts, created, imported, new_row, new_rows, rejected
 from tests.support.servers import PostgresServer
 
 S = RowState
@@ -105,7 +106,9 @@ async def test_lost_intents_outcomes_and_a_retry_are_noticed_before_the_next_int
             chunk, lease = await held(ledger)
             first = (await chunk.claim(5)).rows
             await chunk.record([created(row) for row in first[:3]])
-            await chunk.record([created(row, service_status="failed", final=True) for row in first[3:4]])
+            await chunk.record(
+                [created(row, service_status="failed", payout_end=PayoutEnd.FAILED) for row in first[3:4]]
+            )
             pair.part()
             second = (await chunk.claim(5)).rows
             await chunk.record([created(second[0]), rejected(second[1])])
@@ -120,11 +123,7 @@ async def test_lost_intents_outcomes_and_a_retry_are_noticed_before_the_next_int
             assert await grant(ledger.database, WORKER) == []
             await ledger.refresh()
             assert ledger.hold_reason == f"suspect: {Loss.COMMITS.value}"
-            assert {state: rows for (state, _), (rows, _) in ledger.totals.items()} == {
-                S.NEW: 15,
-                S.IN_FLIGHT: 1,
-                S.CREATED: 4,
-            }
+            assert counts(ledger) == {"not_started": 15, "under_way": 1, "created": 4}
             with pytest.raises(LedgerRefused, match="recover it first"):
                 await ledger.resume()
 

@@ -25,8 +25,9 @@ from payments_async.bulk.ledger_errors import (
     RightsMissing,
 )
 from payments_async.bulk.protocol.attempts import RowAttempt
+from payments_async.bulk.protocol.outcomes import Outcome
 from payments_async.bulk.protocol.records import NewRow
-from payments_async.bulk.protocol.row_state import RowState
+from payments_async.bulk.protocol.totals import counts_of
 from payments_async.bulk.protocol.transitions import fresh
 from tests.support.databases import (
     batch,
@@ -71,7 +72,7 @@ async def test_of_two_planners_of_a_batch_one_imports_and_the_other_finds_it(dat
         done = await asyncio.gather(*both, return_exceptions=True)
         assert [type(each) for each in done if isinstance(each, Exception)] == [BatchExists]
         assert other.header == one.header
-        assert counts(other) == counts(one) == {"NEW": 3}
+        assert counts(other) == counts(one) == {"not_started": 3}
 
 
 async def test_of_two_planners_of_one_input_under_two_names_the_second_is_refused(database: str) -> None:
@@ -100,7 +101,7 @@ async def test_an_input_is_paid_again_on_purpose(database: str) -> None:
         assert await other.paid_elsewhere(attrs.evolve(another, environment="live")) is None
         assert await other.paid_elsewhere(attrs.evolve(another, environment="")) is not None
         await other.import_rows(another, slow(_open()))
-        assert counts(other) == {"NEW": 3}
+        assert counts(other) == {"not_started": 3}
 
 
 def _open() -> asyncio.Event:
@@ -202,15 +203,15 @@ async def test_rights_on_the_rows_of_a_batch_follow_those_on_chunks(
             await chunk.record(map(created, (await chunk.claim(2)).rows))
         async with connected(database.replace("postgres:", "reader_1:")) as opened:
             status = await PostgresLedger.open(opened, "batch-1", clock=Clock())
-            assert counts(status) == {"NEW": 1, "CREATED": 2}
-            assert (await status.ends()).count(failed=True) == 0
+            assert counts(status) == {"not_started": 1, "created": 2}
+            assert counts_of(status.totals)["failed"] == 0
             assert (await status.series()).total.created == 1
             with pytest.raises(RightsMissing):
                 await status.attempts([1])
         can = f"SELECT has_table_privilege('reader_1', '{table}', 'SELECT')"
         assert run(database, can) == [(False,)]
         await ledger.refresh()
-        assert ledger.totals[RowState.CREATED, "XOF"] == (2, Decimal("20.20"))
+        assert ledger.totals[Outcome.NOT_FINAL, "XOF"] == (2, Decimal("20.20"))
 
 
 async def test_a_batch_that_was_never_sent_is_discarded(database: str) -> None:

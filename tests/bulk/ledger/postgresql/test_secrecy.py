@@ -11,6 +11,7 @@ import pytest
 
 from payments_async.bulk.ledger_errors import LedgerDamaged, LedgerDuplicates, LedgerError, LedgerRefused
 from payments_async.bulk.protocol.records import NewRow, Resend
+from payments_async.models.statuses import PayoutEnd
 from tests.support.databases import batch, connected, fail, leased, run, unimported
 from tests.support.ledgers import created, imported, new_row, rejected
 from tests.support.servers import PASSWORD, PostgresServer
@@ -52,7 +53,11 @@ async def test_the_servers_log_holds_no_account_data_even_if_it_logs_every_state
         rows = (await chunk.claim(5)).rows
         await chunk.resend([Resend(1)])
         await chunk.record(
-            [created(rows[0]), rejected(rows[1]), created(rows[2], service_status="FAILED", final=True)]
+            [
+                created(rows[0]),
+                rejected(rows[1]),
+                created(rows[2], service_status="FAILED", payout_end=PayoutEnd.FAILED),
+            ]
         )
         await ledger.correct([secret_row(2, idempotency_key="two")])
         taken = secret_row(3, reference="reference-1", idempotency_key="three")

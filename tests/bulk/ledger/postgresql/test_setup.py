@@ -22,7 +22,7 @@ from payments_async.bulk.ledger_errors import (
     LedgerOlder,
     RightsMissing,
 )
-from payments_async.bulk.protocol.row_state import RowState
+from payments_async.bulk.protocol.outcomes import Outcome
 from tests.support.databases import batch, connected, leased, run, unimported, waits_for_lock
 from tests.support.ledgers import Clock, counts, created, imported, new_rows
 from tests.support.servers import PostgresServer, postgres_server
@@ -121,7 +121,7 @@ async def test_missing_rights_are_said_as_sql_and_are_enough(database: str, cler
         run(database, *caught.value.grants)
         ledger = await unimported(opened)
         await imported(ledger, new_rows(3))
-        assert counts(ledger) == {"NEW": 3}
+        assert counts(ledger) == {"not_started": 3}
 
 
 async def test_a_worker_needs_less_than_a_planner(database: str, clerk: str) -> None:
@@ -136,7 +136,7 @@ async def test_a_worker_needs_less_than_a_planner(database: str, clerk: str) -> 
             run(database, f"GRANT SELECT, INSERT, UPDATE ON {table.format(each)} TO {USER}")
         chunk, _ = await leased(opened)
         await chunk.record(map(created, (await chunk.claim(3)).rows))
-        assert counts(chunk) == {"CREATED": 3}
+        assert counts(chunk) == {"created": 3}
         with pytest.raises(RightsMissing, match="GRANT CREATE ON SCHEMA payments TO clerk"):
             await setup.require_rights(opened, Role.PLANNER)
 
@@ -145,7 +145,7 @@ async def test_a_right_that_is_missing_in_the_middle_is_named_by_its_code(databa
     async with batch(database, 3), connected(clerk) as opened:
         run(database, *setup.grants(Role.READER, USER))
         status = await PostgresLedger.open(opened, "batch-1", clock=Clock())
-        assert counts(status) == {"NEW": 3}
+        assert counts(status) == {"not_started": 3}
         with pytest.raises(RightsMissing, match="lacks rights; let an owner"):
             await status.first()
 
@@ -153,8 +153,11 @@ async def test_a_right_that_is_missing_in_the_middle_is_named_by_its_code(databa
 async def test_tables_of_the_first_version_are_brought_up_to_date(database: str) -> None:
     async with batch(database, 3) as ledger:
         tables = ", ".join(f"payments.{name}" for name in schema.FIGURES_TABLES)
-        column = "ALTER TABLE payments.workers DROP COLUMN trouble"
-        run(database, f"DROP TABLE {tables}", column, "UPDATE payments.meta SET version = 1")
+        columns = (
+            "ALTER TABLE payments.workers DROP COLUMN trouble",
+            "ALTER TABLE payments.chunks ADD COLUMN finals text",
+        )
+        run(database, f"DROP TABLE {tables}", *columns, "UPDATE payments.meta SET version = 1")
         with pytest.raises(LedgerOlder):
             await setup.require_tables(ledger.database, create=True)
         assert await setup.upgrade(ledger.database) == 1
@@ -257,6 +260,6 @@ async def _pays(server: PostgresServer) -> None:
             while rows := (await chunk.claim(300)).rows:
                 await chunk.record(map(created, rows))
         await ledger.refresh()
-        assert ledger.totals[RowState.CREATED, "XOF"][0] == 700
+        assert ledger.totals[Outcome.NOT_FINAL, "XOF"][0] == 700
         assert (await ledger.check()).findings == ()
         assert (await setup.inspect(ledger.database)).server_version.startswith("16.")

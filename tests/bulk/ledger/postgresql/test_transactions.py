@@ -32,6 +32,7 @@ from payments_async.bulk.ledger_errors import (
     LedgerUnavailable,
     RightsMissing,
 )
+from payments_async.bulk.protocol.outcomes import Outcome
 from payments_async.bulk.protocol.records import NewRow
 from payments_async.bulk.protocol.row_state import RowState
 from tests.support.databases import (
@@ -270,7 +271,7 @@ async def test_a_commit_is_finished_when_its_caller_is_cancelled(database: str) 
                 await claiming
             other.execute("SELECT pg_advisory_unlock(7)")
             await ledger.refresh()
-            assert ledger.totals[RowState.IN_FLIGHT, "XOF"][0] == 3
+            assert ledger.totals[Outcome.UNDER_WAY, "XOF"][0] == 3
 
 
 async def test_an_edit_is_rolled_back_when_its_caller_is_cancelled(database: str) -> None:

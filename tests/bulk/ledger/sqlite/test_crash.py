@@ -76,5 +76,5 @@ async def test_a_run_killed_in_its_import_can_be_begun_again(path: Path) -> None
     async with await SqliteLedger.open(path, clock=Clock(), create=True) as ledger:
         assert ledger.is_empty
         await imported(ledger, new_rows(3))
-        assert counts(ledger) == {"NEW": 3}
+        assert counts(ledger) == {"not_started": 3}
         assert (await ledger.check()).findings == ()

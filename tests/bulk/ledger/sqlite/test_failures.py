@@ -65,7 +65,7 @@ async def test_a_full_disk_at_an_intent_marks_nothing(tmp_path: Path, path: Path
         disk.faults = [(sqlite3.SQLITE_FULL, "before")]
         with pytest.raises(LedgerFull, match="disk is full; make room"):
             await ledger.claim(2)
-        assert counts(ledger) == {"NEW": 5}
+        assert counts(ledger) == {"not_started": 5}
         assert os.stat(tmp_path / "ledger.ballast").st_size == RESERVE_SIZE
         assert numbers(await ledger.claim(2)) == [1, 2]
         assert (await ledger.check()).findings == ()
@@ -76,7 +76,7 @@ async def test_sqlite_itself_rolls_back_what_does_not_fit(path: Path) -> None:
         await _limit_pages(ledger)
         with pytest.raises(LedgerFull):
             await ledger.claim(600)
-        assert counts(ledger) == {"NEW": 600}
+        assert counts(ledger) == {"not_started": 600}
         assert [row async for row in ledger.unfinished()] == []
         assert (await ledger.check()).findings == ()
 
@@ -99,10 +99,10 @@ async def test_a_full_disk_at_an_outcome_gives_up_the_reserve_and_new_intents_wa
             with pytest.raises(LedgerFull, match="no room is left on the disk for the outcomes"):
                 await ledger.claim(1)
         assert "ledger.ballast" not in os.listdir(tmp_path)
-        assert counts(ledger) == {"NEW": 4, "CREATED": 1}
+        assert counts(ledger) == {"not_started": 4, "created": 1}
         assert numbers(await ledger.claim(1)) == [2]
     async with await SqliteLedger.open(path, clock=Clock()) as ledger:
-        assert counts(ledger) == {"NEW": 3, "IN_FLIGHT": 1, "CREATED": 1}
+        assert counts(ledger) == {"not_started": 3, "under_way": 1, "created": 1}
         assert (await ledger.check()).findings == ()
 
 
@@ -116,12 +116,12 @@ async def test_an_outcome_that_does_not_fit_even_then_is_the_callers_to_keep(pat
         disk.faults = [(sqlite3.SQLITE_FULL, "before")] * 2
         with pytest.raises(LedgerFull):
             await ledger.record([created(row)])
-        assert counts(ledger) == {"NEW": 4, "IN_FLIGHT": 1}
+        assert counts(ledger) == {"not_started": 4, "under_way": 1}
         disk.faults = [(sqlite3.SQLITE_FULL, "before")]
         with pytest.raises(LedgerFull):  # no ballast is left to give up
             await ledger.record([created(row)])
         await ledger.record([created(row)])
-        assert counts(ledger) == {"NEW": 4, "CREATED": 1}
+        assert counts(ledger) == {"not_started": 4, "created": 1}
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -136,7 +136,9 @@ async def test_an_io_error_at_a_commit_makes_the_ledger_unusable_until_it_is_ope
         with pytest.raises(LedgerBroken):
             await ledger.first()
     async with await SqliteLedger.open(path, clock=Clock()) as ledger:
-        assert counts(ledger) == ({"NEW": 5} if when == "before" else {"NEW": 3, "IN_FLIGHT": 2})
+        assert counts(ledger) == (
+            {"not_started": 5} if when == "before" else {"not_started": 3, "under_way": 2}
+        )
         assert (await ledger.check()).findings == ()
 
 
@@ -189,7 +191,7 @@ async def test_a_file_that_is_lost_in_mid_run_is_noticed_before_the_next_intent(
         with pytest.raises(LedgerGone, match=f"/{lost} was deleted, moved or replaced"):
             await ledger.claim(1)
         await ledger.record([created(row)])
-        assert counts(ledger) == {"NEW": 3, "IN_FLIGHT": 1, "CREATED": 1}
+        assert counts(ledger) == {"not_started": 3, "under_way": 1, "created": 1}
         (tmp_path / lost).unlink(missing_ok=True)
         os.rename(tmp_path / "elsewhere", tmp_path / lost)
         assert numbers(await ledger.claim(1)) == [3]
@@ -212,7 +214,7 @@ async def test_a_caller_that_is_cancelled_does_not_break_a_commit_off(path: Path
             await claiming
         disk.between = lambda: None
         assert numbers(await ledger.claim(2)) == [3, 4]
-        assert counts(ledger) == {"NEW": 1, "IN_FLIGHT": 4}
+        assert counts(ledger) == {"not_started": 1, "under_way": 4}
     async with await SqliteLedger.open(path, clock=Clock()) as ledger:
         assert [row.number async for row in ledger.unfinished()] == [1, 2, 3, 4]
 
@@ -233,7 +235,7 @@ async def test_an_import_that_is_cancelled_is_rolled_back(path: Path) -> None:
     async with await SqliteLedger.open(path, clock=Clock(), create=True) as ledger:
         assert ledger.is_empty
         await imported(ledger, new_rows(2))
-        assert counts(ledger) == {"NEW": 2}
+        assert counts(ledger) == {"not_started": 2}
 
 
 async def test_an_import_cut_off_in_a_statement_is_rolled_back(path: Path) -> None:
@@ -279,7 +281,7 @@ async def test_a_disk_that_fails_at_the_end_still_gives_the_lock_back(
         broken.setattr(aiosqlite.Connection, "close", failing)
         await ledger.close()
     async with await SqliteLedger.open(path, clock=Clock()) as ledger:
-        assert counts(ledger) == {"NEW": 5}
+        assert counts(ledger) == {"not_started": 5}
 
 
 async def test_a_failure_while_opening_leaves_nothing_open(path: Path) -> None:
@@ -290,7 +292,7 @@ async def test_a_failure_while_opening_leaves_nothing_open(path: Path) -> None:
         await SqliteLedger.open(path, clock=Clock())
     path.write_bytes(whole)
     async with await SqliteLedger.open(path, clock=Clock()) as ledger:
-        assert counts(ledger) == {"NEW": 5}
+        assert counts(ledger) == {"not_started": 5}
 
 
 async def test_the_log_cannot_be_begun_on_a_disk_that_fails(
@@ -327,7 +329,7 @@ async def test_a_roll_back_that_fails_makes_the_ledger_unusable(
         with pytest.raises(LedgerBroken):
             await ledger.first()
     async with await SqliteLedger.open(path, clock=Clock()) as ledger:
-        assert counts(ledger) == {"NEW": 5}
+        assert counts(ledger) == {"not_started": 5}
 
 
 async def test_a_caller_cancelled_at_any_await_leaves_no_transaction_open(
@@ -344,7 +346,7 @@ async def test_a_caller_cancelled_at_any_await_leaves_no_transaction_open(
                 ends.append(await _edited(ledger, next(calls), patched))
             assert not ledger._handle._connection.in_transaction
         async with await SqliteLedger.open(path, clock=Clock()) as ledger:
-            assert counts(ledger) in ({"NEW": 5}, {"CANCELLED": 5})
+            assert counts(ledger) in ({"not_started": 5}, {"cancelled": 5})
             assert (await ledger.check()).findings == ()
     assert len(ends) > 5
 
@@ -392,7 +394,7 @@ async def test_a_ballast_that_is_a_link_is_no_full_disk(tmp_path: Path, path: Pa
             (tmp_path / "ledger.ballast").symlink_to(target)
             with pytest.raises(LedgerForeign, match=r"ledger\.ballast: is a link.*remove it"):
                 await ledger.claim(1)
-        assert counts(ledger) == {"NEW": 5}
+        assert counts(ledger) == {"not_started": 5}
     assert other.stat().st_size == RESERVE_SIZE
 
 

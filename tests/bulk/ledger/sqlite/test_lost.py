@@ -9,18 +9,17 @@ from typing import Any
 
 import pytest
 
-from payments_async.bulk import RowState
 from payments_async.bulk.ledger_errors import LedgerGone
 from payments_async.sandbox import Sandbox
 from tests.support.batches import items, steady_ledgers
 from tests.support.desks import Desk
 
 
-def _losing(path: Path, state: RowState) -> Callable[[Any], None]:
-    """Deletes the ledger as soon as rows are in this state."""
+def _losing(path: Path) -> Callable[[Any], None]:
+    """Deletes the ledger as soon as payouts are created."""
 
     def lose(progress: Any) -> None:
-        if progress.counts[state]:
+        if progress.counts["created"]:
             path.unlink(missing_ok=True)
 
     return lose
@@ -36,7 +35,7 @@ async def test_a_run_whose_ledger_is_deleted_does_not_end_well(
             async with desk.open(path, client) as batch:
                 await batch.load(items(rows), batch_id="june")
                 with pytest.raises(LedgerGone, match="was deleted, moved or replaced"):
-                    await batch.run(_losing(path, RowState.CREATED), concurrency=4)
+                    await batch.run(_losing(path), concurrency=4)
             assert len(service.books.payouts()) < 600
             async with desk.open(path, client) as batch:
                 await batch.load(items(rows), batch_id="june")
@@ -54,7 +53,7 @@ async def test_following_ends_when_the_ledger_is_deleted(
             await batch.run()
             began = len(service.requests)
             with pytest.raises(LedgerGone):
-                await batch.follow(3600.0, _losing(path, RowState.CREATED))
+                await batch.follow(3600.0, _losing(path))
     assert len(service.requests) - began < 10
 
 

@@ -46,7 +46,7 @@ from payments_async.bulk.ledger_errors import (
 from payments_async.bulk.protocol.records import Binding
 from tests.support.ledgers import BINDING, Clock, begun, counts, tampering
 
-TABLES_OF_SCHEMA_2 = "313a581edf509fd1775707b33ccc8ea4a0ca0b2ea63bb7056f4fe9adc7c765ff"
+TABLES_OF_SCHEMA_3 = "00afd47b488bc7175057932c992185417ae069d5fc1b76a8266594782c1c71d9"
 
 MOUNTS = """\
 21 1 254:0 / / rw,relatime - ext4 /dev/vda rw
@@ -167,9 +167,9 @@ async def test_a_ledger_in_use_names_the_process_and_since_when(path: Path) -> N
         assert caught.value.pid == os.getpid()
         assert caught.value.since == datetime.fromtimestamp(1_800_000_001, UTC)
         assert f"process {os.getpid()} since 2027-01-15 08:00:01 UTC;" in str(caught.value)
-        assert counts(ledger) == {"NEW": 5}
+        assert counts(ledger) == {"not_started": 5}
     async with await SqliteLedger.open(path, clock=Clock()) as ledger:
-        assert counts(ledger) == {"NEW": 5}
+        assert counts(ledger) == {"not_started": 5}
 
 
 async def test_another_name_of_the_same_ledger_does_not_get_round_its_lock(tmp_path: Path) -> None:
@@ -207,21 +207,20 @@ async def test_a_ledger_that_another_program_holds_is_refused(path: Path) -> Non
 async def test_a_ledger_of_a_newer_version_is_refused(path: Path) -> None:
     await (await begun(path)).close()
     with tampering(path) as tables:
-        tables.execute("UPDATE header SET schema = 3")
+        tables.execute("UPDATE header SET schema = 4")
         tables.execute("ALTER TABLE header DROP COLUMN head_hash")
-    with pytest.raises(LedgerNewer, match="form is number 3, and this version knows up to 2") as caught:
+    with pytest.raises(LedgerNewer, match="form is number 4, and this version knows up to 3") as caught:
         await SqliteLedger.open(path, clock=Clock())
-    assert (caught.value.found, caught.value.known) == (3, 2)
+    assert (caught.value.found, caught.value.known) == (4, 3)
 
 
 async def test_a_ledger_of_an_older_version_is_refused(path: Path) -> None:
     await (await begun(path)).close()
     with tampering(path) as tables:
         tables.execute("UPDATE header SET schema = 1")
-        tables.execute("DROP TABLE ends")
     with pytest.raises(LedgerOlder, match="for a file or a batch, use the version that wrote it") as caught:
         await SqliteLedger.open(path, clock=Clock())
-    assert (caught.value.found, caught.value.known) == (1, 2)
+    assert (caught.value.found, caught.value.known) == (1, 3)
 
 
 @pytest.mark.parametrize(
@@ -296,7 +295,7 @@ async def test_the_tables_of_a_schema_number_never_change(path: Path) -> None:
     with closing(sqlite3.connect(path)) as db:
         tables = [sql for (sql,) in db.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")]
     digest = hashlib.sha256("\n".join(" ".join(sql.split()) for sql in tables).encode()).hexdigest()
-    assert (SCHEMA, digest) == (2, TABLES_OF_SCHEMA_2), "ledgers that exist would be called damaged"
+    assert (SCHEMA, digest) == (3, TABLES_OF_SCHEMA_3), "ledgers that exist would be called damaged"
 
 
 @pytest.mark.parametrize("moment", ["_connect", "close"])

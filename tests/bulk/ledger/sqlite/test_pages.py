@@ -121,7 +121,7 @@ async def test_a_whole_ledger_is_opened_whatever_its_log_still_holds(left: Path)
     """The file alone may be behind: what is in the log is as good as in it."""
     for _ in range(2):
         async with await SqliteLedger.open(left, clock=Clock()) as ledger:
-            assert counts(ledger) == {"NEW": ROWS - 20, "CREATED": 20}
+            assert counts(ledger) == {"not_started": ROWS - 20, "created": 20}
 
 
 @pytest.mark.usefixtures("_size")
@@ -160,7 +160,7 @@ async def test_a_page_that_is_not_in_use_may_be_blank(closed: Path, monkeypatch:
     monkeypatch.setattr(file, "CHECKED_WHOLE", 0)
     spoil(closed, lengthened)
     async with await SqliteLedger.open(closed, clock=Clock()) as ledger:
-        assert counts(ledger) == {"NEW": ROWS - 20, "CREATED": 20}
+        assert counts(ledger) == {"not_started": ROWS - 20, "created": 20}
 
 
 def test_a_file_that_the_disk_does_not_give_is_no_ledger_to_work_with(

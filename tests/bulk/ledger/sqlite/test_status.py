@@ -10,22 +10,22 @@ from pathlib import Path
 import pytest
 
 from payments_async.bulk.ledger.sqlite.status_file import StatusFile, report
-from payments_async.bulk.protocol.records import StateTotals
-from payments_async.bulk.protocol.row_state import RowState
+from payments_async.bulk.protocol.outcomes import GROUPS, Outcome
+from payments_async.bulk.protocol.records import RowTotals
 from payments_async.bulk.protocol.totals import EXACT, Sums, as_text, by_currency, disagreements
 from tests.support.ledgers import BINDING
 
-TOTALS: StateTotals = {
-    (RowState.NEW, "XOF"): (2, Decimal("20.20")),
-    (RowState.CREATED, "XOF"): (1, Decimal("1E+2")),
-    (RowState.CREATED, "GHS"): (3, Decimal("0.3")),
+TOTALS: RowTotals = {
+    (Outcome.NOT_STARTED, "XOF"): (2, Decimal("20.20")),
+    (Outcome.NOT_FINAL, "XOF"): (1, Decimal("1E+2")),
+    (Outcome.NOT_FINAL, "GHS"): (3, Decimal("0.3")),
 }
 
 
 def test_the_report_counts_every_state_and_sums_every_currency() -> None:
     said = report(TOTALS, BINDING, pid=7, at=5.5, running=True)
     assert said == {
-        "version": 1,
+        "version": 2,
         "batch_id": "batch-1",
         "environment": "sandbox",
         "input_hash": "input-1",
@@ -34,8 +34,16 @@ def test_the_report_counts_every_state_and_sums_every_currency() -> None:
         "running": True,
         "activity": None,
         "speed": None,
-        "rows": {**{state.value: 0 for state in RowState}, "NEW": 2, "CREATED": 4},
-        "amounts": {"XOF": {"NEW": "20.20", "CREATED": "100"}, "GHS": {"CREATED": "0.3"}},
+        "rows": {**dict.fromkeys(GROUPS, 0), "asked": 6, "not_started": 2, "created": 4, "not_final": 4},
+        "sums": {
+            "XOF": {
+                **dict.fromkeys(GROUPS, "0"),
+                "asked": "120.20",
+                "not_started": "20.20",
+                **dict.fromkeys(("created", "not_final"), "100"),
+            },
+            "GHS": {**dict.fromkeys(GROUPS, "0"), **dict.fromkeys(("asked", "created", "not_final"), "0.3")},
+        },
     }
 
 
@@ -55,18 +63,18 @@ def test_what_is_written_is_read_and_the_owners_alone(tmp_path: Path, path: Path
 def test_a_reader_sees_the_old_file_or_the_new_one_and_no_half(tmp_path: Path) -> None:
     status = StatusFile.of(str(tmp_path / "ledger"))
     (tmp_path / "ledger.status.json.part").write_text("left by a killed run")
-    status.write({"version": 1, "n": 1})
+    status.write({"version": 2, "n": 1})
     with open(status.path, encoding="utf-8") as opened:
-        status.write({"version": 1, "n": 2})
+        status.write({"version": 2, "n": 2})
         assert json.load(opened)["n"] == 1
-    assert status.read() == {"version": 1, "n": 2}
+    assert status.read() == {"version": 2, "n": 2}
 
 
 def test_a_status_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
     assert not StatusFile(str(tmp_path / "nowhere" / "status")).write({})
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"version": 2}', b"\xff"])
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"version": 1}', b"\xff"])
 def test_a_status_that_is_something_else_says_nothing(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "status").write_bytes(content)
     assert StatusFile(str(tmp_path / "status")).read() is None
@@ -97,6 +105,6 @@ def test_currencies_are_summed_over_all_states() -> None:
 def test_totals_that_differ_are_reported() -> None:
     assert disagreements(TOTALS, TOTALS) == []
     fewer = {place: total for place, total in TOTALS.items() if place[1] == "XOF"}
-    told = "CREATED rows: 3 recorded (GHS 0.30), 0 found (GHS 0)"
+    told = "rows not final: 3 recorded (GHS 0.30), 0 found (GHS 0)"
     assert disagreements(TOTALS, fewer) == [told]
-    assert disagreements(fewer, TOTALS) == ["CREATED rows: 0 recorded (GHS 0), 3 found (GHS 0.30)"]
+    assert disagreements(fewer, TOTALS) == ["rows not final: 0 recorded (GHS 0), 3 found (GHS 0.30)"]

@@ -8,12 +8,11 @@ from typing import NamedTuple
 
 import attrs
 
-from ....protocol.row_state import RowState
+from ....protocol.outcomes import Outcome
 from ....protocol.stop_rules import StopRules, Totals, stop_reason
 from ....protocol.totals import EXACT
 from ..chunks import Chunk
 
-_S = RowState
 NewRows = Sequence[tuple[int, str, Decimal]]
 """Number, currency and amount of new rows, in the order of their numbers."""
 
@@ -29,7 +28,7 @@ class Allowance(NamedTuple):
 
 @attrs.frozen
 class Taken:
-    """Rows that were or may be taken, of any state, with their sums per currency."""
+    """Rows that were or may be taken, of any outcome, with their sums per currency."""
 
     rows: int = 0
     sums: Mapping[str, Decimal] = attrs.field(factory=dict)
@@ -42,9 +41,10 @@ class Taken:
 
     @property
     def totals(self) -> Totals:
-        """The same for the stop rules, as if all were in flight."""
+        """The same for the stop rules, as if all were under way."""
         return Totals(
-            {_S.IN_FLIGHT: self.rows}, {(_S.IN_FLIGHT, code): sum_ for code, sum_ in self.sums.items()}
+            {Outcome.UNDER_WAY: self.rows},
+            {(Outcome.UNDER_WAY, code): sum_ for code, sum_ in self.sums.items()},
         )
 
 
@@ -58,10 +58,11 @@ def promised(chunk: Chunk, new: NewRows = ()) -> Taken:
 
     `new`: the new rows up to `granted_to`, for a chunk of which only a part was granted.
     """
-    states = {_S.CANCELLED} if chunk.granted_to >= chunk.last else {_S.CANCELLED, _S.NEW}
+    is_whole = chunk.granted_to >= chunk.last
+    untaken = {Outcome.CANCELLED} if is_whole else {Outcome.CANCELLED, Outcome.NOT_STARTED}
     taken = _of(new)
-    for (state, currency), (rows, amount) in chunk.figures.totals.items():
-        if state not in states:
+    for (outcome, currency), (rows, amount) in chunk.figures.totals.items():
+        if outcome not in untaken:
             taken += Taken(rows, {currency: amount})
     return taken
 

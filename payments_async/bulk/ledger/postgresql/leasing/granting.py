@@ -15,7 +15,7 @@ from ....._http.addresses import same_service
 from ....ledger_errors import LeaseLost, LedgerDamaged, LedgerMissing
 from ....protocol import leases as _rules
 from ....protocol.leases import BatchState, own_end
-from ....protocol.row_state import RowState
+from ....protocol.outcomes import Outcome
 from ....protocol.stop_rules import Account, StopRules
 from ...rows import UnreadableRecord
 from .. import chunks as _chunks
@@ -184,7 +184,7 @@ class _Granting:
             allowed, claimable = Allowance(chunk.granted_to, stopped), 0
             if self.kind is Work.SEND:
                 allowed, claimable = await limits.allowed(chunk)
-            if self.kind is not Work.SEND or claimable or chunk.figures.count(RowState.IN_FLIGHT):
+            if self.kind is not Work.SEND or claimable or chunk.figures.count(Outcome.UNDER_WAY):
                 granted.append(self._entered(transaction, batch, chunk, allowed, locked.wall))
             else:
                 transaction.write((_ALLOW, (0, number, chunk.number)))
@@ -236,7 +236,7 @@ class _Limits:
 
     async def allowed(self, chunk: Chunk) -> tuple[Allowance, int]:
         """Decide how far a chunk's new rows may be taken, and count those. Stores why no more may be."""
-        unsent = chunk.figures.count(RowState.NEW)
+        unsent = chunk.figures.count(Outcome.NOT_STARTED)
         if self.stopped is not None:  # what was granted before stays so
             new = await self._new(chunk, chunk.granted_to)
             return Allowance(chunk.granted_to, self.stopped), len(new)

@@ -8,8 +8,9 @@ from typing import Self
 
 from ....ledger_errors import LeaseLost, LedgerDamaged, LedgerMissing
 from ....protocol.clocks import Timestamps
+from ....protocol.outcomes import Outcome
 from ....protocol.records import Claim, IntentTimes, LedgerRow, Resend
-from ....protocol.row_state import UNFINISHED, RowState
+from ....protocol.row_state import UNFINISHED
 from ..driver import arrays
 from ..driver.database import Database
 from ..figures import RowFigures
@@ -61,7 +62,7 @@ class LeasedChunks(PostgresLedger):
     async def claim(self, limit: int) -> Claim:
         """Mark up to `limit` NEW rows of one held chunk IN_FLIGHT. Raises one of `NO_INTENT`."""
         for chunk, lease in self._leases.items():
-            if not self._figures[chunk].count(RowState.NEW):
+            if not self._figures[chunk].count(Outcome.NOT_STARTED):
                 continue
             after = self._claimed.get(chunk, 0)
             with self._noting_loss():

@@ -10,7 +10,7 @@ import attrs
 
 from ....protocol import leases as _rules
 from ....protocol.leases import may_send, own_end
-from ....protocol.row_state import RowState
+from ....protocol.outcomes import Outcome
 from ....protocol.stop_rules import StopRules, Totals, stop_reason
 from ...rows import UnreadableRecord
 from ..batches import hold_reason, read_rules, stopping
@@ -139,7 +139,7 @@ async def _failure(transaction: Transaction, batch: int, rules: StopRules) -> st
     if rules.max_failure_rate is None:
         return None
     (((created, refused),),) = await transaction.read((_DECIDED, (batch,)))
-    tally = Totals({RowState.CREATED: created, RowState.REJECTED: refused}, {})
+    tally = Totals({Outcome.NOT_FINAL: created, Outcome.REJECTED: refused}, {})
     reason = stop_reason(
         StopRules(max_failure_rate=rules.max_failure_rate), tally, amount=Decimal(0), currency=""
     )

@@ -15,7 +15,7 @@ from payments_async.bulk.ledger.postgresql.leasing.allowances import Taken, allo
 from payments_async.bulk.ledger.postgresql.leasing.giving_back import give_back
 from payments_async.bulk.ledger.postgresql.leasing.granting import grant
 from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedChunks
-from payments_async.bulk.protocol.row_state import RowState
+from payments_async.bulk.protocol.outcomes import Outcome
 from payments_async.bulk.protocol.stop_rules import StopRules, Totals, stop_reason
 from payments_async.bulk.protocol.totals import Sums
 from tests.support.databases import (
@@ -107,7 +107,7 @@ async def test_rules_take_effect_in_chunks_that_are_held(database: str) -> None:
 amounts = st.decimals(min_value=0, max_value=50, places=1)
 
 
-a_row = st.tuples(st.sampled_from(["XOF", "GHS"]), amounts, st.sampled_from(list(RowState)))
+a_row = st.tuples(st.sampled_from(["XOF", "GHS"]), amounts, st.sampled_from(list(Outcome)))
 
 
 a_chunk = st.tuples(st.lists(a_row, min_size=1, max_size=6), st.booleans())
@@ -121,28 +121,28 @@ a_chunk = st.tuples(st.lists(a_row, min_size=1, max_size=6), st.booleans())
 )
 @settings(max_examples=200)
 def test_a_chunk_is_allowed_exactly_the_rows_that_one_process_would_take(
-    others: list[tuple[list[tuple[str, Decimal, RowState]], bool]],
-    rows: list[tuple[str, Decimal, RowState]],
+    others: list[tuple[list[tuple[str, Decimal, Outcome]], bool]],
+    rows: list[tuple[str, Decimal, Outcome]],
     max_amount: Decimal | None,
     max_rows: int | None,
 ) -> None:
     rules = StopRules(max_amount, max_rows)
-    parts, tally = [], Sums[tuple[RowState, str]]()
+    parts, tally = [], Sums[tuple[Outcome, str]]()
     for of_chunk, granted in others:
         parts.append(promised(_chunk(of_chunk, len(of_chunk) if granted else 0)))
-        for currency, amount, state in of_chunk:
-            taken = RowState.CREATED if granted and state is RowState.NEW else state
+        for currency, amount, outcome in of_chunk:
+            taken = Outcome.ARRIVED if granted and outcome is Outcome.NOT_STARTED else outcome
             tally.add((taken, currency), amount)
     parts.append(promised(_chunk(rows, 0)))
-    for currency, amount, state in rows:
-        tally.add((state, currency), amount)
+    for currency, amount, outcome in rows:
+        tally.add((outcome, currency), amount)
     expected = 0
-    new = [(n, *row[:2]) for n, row in enumerate(rows, 1) if row[2] is RowState.NEW]
+    new = [(n, *row[:2]) for n, row in enumerate(rows, 1) if row[2] is Outcome.NOT_STARTED]
     for number, currency, amount in new:
         if stop_reason(rules, Totals.of(tally.totals), amount=amount, currency=currency):
             break
-        tally.remove((RowState.NEW, currency), amount)
-        tally.add((RowState.IN_FLIGHT, currency), amount)
+        tally.remove((Outcome.NOT_STARTED, currency), amount)
+        tally.add((Outcome.UNDER_WAY, currency), amount)
         expected = number
     else:
         expected = len(rows)
@@ -151,8 +151,8 @@ def test_a_chunk_is_allowed_exactly_the_rows_that_one_process_would_take(
     assert (found.stopped is None) == (expected == len(rows) or not new)
 
 
-def _chunk(rows: list[tuple[str, Decimal, RowState]], granted_to: int) -> Chunk:
-    sums = Sums[tuple[RowState, str]]()
-    for currency, amount, state in rows:
-        sums.add((state, currency), amount)
+def _chunk(rows: list[tuple[str, Decimal, Outcome]], granted_to: int) -> Chunk:
+    sums = Sums[tuple[Outcome, str]]()
+    for currency, amount, outcome in rows:
+        sums.add((outcome, currency), amount)
     return Chunk(1, 1, len(rows), granted_to, None, 1, b"", b"", RowFigures(sums.totals))

@@ -48,7 +48,7 @@ async def test_a_chunk_has_one_holder_until_its_lease_runs_out(database: str) ->
         with pytest.raises(LeaseLost, match="is another worker's by now"):
             await first.claim(1)
         await ledger.refresh()
-        assert counts(ledger) == {"NEW": 5}
+        assert counts(ledger) == {"not_started": 5}
 
 
 async def moved(ledger: PostgresLedger) -> None:

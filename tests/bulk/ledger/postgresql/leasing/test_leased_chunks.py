@@ -41,7 +41,7 @@ async def test_an_outcome_of_an_earlier_holder_is_merged(database: str) -> None:
         assert (await second.numbered([1]))[1].known.intents == 2
         assert not await second.record([rejected(again.rows[0])])
         assert [row.number async for row in second.unfinished()] == []
-        assert counts(second) == {"NEW": 3, "IN_FLIGHT": 1, "CREATED": 1}
+        assert counts(second) == {"not_started": 3, "under_way": 1, "created": 1}
         assert lease.begun_in == 4
         assert (await ledger.check()).findings == ()
 
