@@ -47,7 +47,7 @@ async def _run(batch: PayoutBatch, wished: argparse.Namespace) -> dict[str, Any]
 
 
 async def _certify(batch: PayoutBatch, _: argparse.Namespace) -> dict[str, Any]:
-    return {"certificate": json.loads((await batch.certify()).to_json())}
+    return {"certificate": json.loads((await batch.reconcile()).to_json())}
 
 
 def _exporting(ending: str) -> Phase:

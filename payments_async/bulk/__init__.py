@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from .protocol.run_figures import AnswerTimes as AnswerTimes
     from .protocol.run_figures import RunSeries as RunSeries
     from .protocol.run_figures import SeriesBucket as SeriesBucket
-    from .reconcile.certificate import Audit as Audit
+    from .reconcile.audit import Audit as Audit
     from .reconcile.certificate import Certificate as Certificate
     from .reconcile.recover import RecoveryReport as RecoveryReport
     from .reconcile.retry_failed import LeftRow as LeftRow
@@ -56,7 +56,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "_activity": ("Activity",),
     "_options": ("LoadOptions", "ReadingOptions"),
-    "reconcile.certificate": ("Audit", "Certificate"),
+    "reconcile.audit": ("Audit",),
+    "reconcile.certificate": ("Certificate",),
     "export.export": ("ExportReport",),
     "export.row_view": ("RowView", "RowsToLookAt"),
     "protocol.outcomes": ("Outcome",),

@@ -12,7 +12,7 @@ from .._runtime import Runtime, Timer
 
 EVERY: Final = 5.0
 """Seconds between two reports of progress, at most."""
-Doing = Literal["paying", "waiting", "following", "reconciling", "certifying"]
+Doing = Literal["paying", "waiting", "following", "reconciling"]
 
 
 @attrs.frozen
@@ -40,7 +40,7 @@ class Activity:
     """The present activity of a batch."""
 
     doing: Doing
-    """`paying`, `waiting` (every other row is decided), `following`, `reconciling` or `certifying`."""
+    """`paying`, `waiting` (every other row is decided), `following` or `reconciling`."""
     waiting: int = 0
     """Rows in doubt that wait for their next post or for a scan of the service's list."""
     why: str | None = None

@@ -9,7 +9,7 @@ import attrs
 
 from ._activity import Activity
 from .protocol import stop_rules
-from .protocol.records import Header, InputDifference, RowTotals
+from .protocol.records import ExtraTotals, Header, InputDifference, RowTotals
 from .protocol.stop_rules import Stop, Totals
 from .protocol.totals import EXACT, brief, counts_of, sums_of
 
@@ -20,12 +20,14 @@ class Progress:
 
     `asked` is `not_started`, `cancelled`, `rejected`, `under_way`, `in_doubt`, `conflict` and `created`
     together; `created` is `not_final`, `arrived`, `failed` and `returned` together. For these see `Outcome`.
+    Beside the rows, `moved_in_conflict` and `in_excess` count payouts of the batch that stand for no row, and
+    arrived or may still arrive, as the latest whole reading of the list has shown.
     """
 
     counts: Mapping[str, int] = attrs.field(repr=brief)
-    """{each of these words: its rows}."""
+    """{each of these words: its rows, or its payouts}."""
     sums: Mapping[str, Mapping[str, Decimal]] = attrs.field(repr=brief)
-    """{currency: {each of these words: the sum of its rows, major units}}, exact."""
+    """{currency: {each of these words: its sum, major units}}, exact."""
     activity: Activity | None = attrs.field(default=None, kw_only=True, repr=False)
     """The present activity; None in a report, when nothing is being done."""
 
@@ -56,8 +58,8 @@ class BatchReport(Progress):
     """0 every row created · 1 complete otherwise · 2 the service refused the key, or is not at this address ·
     3 rows in doubt · 75 stopped, can be resumed (`resumable` says when).
 
-    1 also when payouts are known to have failed or returned. When the payouts were followed, 0 says that each
-    of them arrived, and 75 also that some are not final yet.
+    1 also when payouts are known to have failed or returned, or stand for no row. When the payouts were
+    followed, 0 says that each of them arrived, and 75 also that some are not final yet.
     """
     stopped: str | None = None
     """Why the work ended early; None when it did not."""
@@ -66,9 +68,11 @@ class BatchReport(Progress):
     limit of the stop rules, the key or the address is another. None when nothing is left to do."""
 
 
-def progress_of(totals: RowTotals, activity: Activity | None = None) -> Progress:
+def progress_of(
+    totals: RowTotals, extra: ExtraTotals | None = None, activity: Activity | None = None
+) -> Progress:
     """Make the progress of a ledger."""
-    return Progress(counts_of(totals), sums_of(totals), activity=activity)
+    return Progress(counts_of(totals, extra or {}), sums_of(totals, extra or {}), activity=activity)
 
 
 def report_of(
@@ -82,13 +86,13 @@ def report_of(
     """Make a ledger's report. `followed`: payouts that are not final yet leave it unfinished."""
     tally = Totals.of(totals)
     report = BatchReport(
-        counts_of(totals),
-        sums_of(totals),
+        counts_of(totals, header.extra),
+        sums_of(totals, header.extra),
         header.binding.batch_id,
         dict(header.totals),
         stop_rules.is_complete(tally),
         stop_rules.balances(tally, header.rows, header.totals),
-        stop_rules.exit_code(tally, stop=stop),
+        stop_rules.exit_code(tally, stop=stop, extra=bool(header.extra)),
         stopped,
     )
     return _ended(report, stop, followed=followed)

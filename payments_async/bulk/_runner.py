@@ -1,4 +1,4 @@
-"""Runs the work on an open batch, one piece at a time: pay, follow, reconcile, certify, retry."""
+"""Runs the work on an open batch, one piece at a time: pay, follow, reconcile, retry."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ class BatchRunner:
             self._stopping.drain(reason)
 
     def report(self, ended: Stopping | None = None, *, followed: bool = False) -> BatchReport:
-        """Make the batch's report."""
+        """Make the batch's report. A follower that was not stopped has seen all that it waited for."""
         ledger = self._session.ledger
         if ended is None or ended.reason is None:
             hold = ledger.hold_reason if isinstance(ledger, SharedLedger) else None
-            return report_of(ledger.header, ledger.totals, hold, followed=followed)
+            return report_of(ledger.header, ledger.totals, hold)
         reason, kind = ended.reason, ended.kind
         return report_of(ledger.header, ledger.totals, reason, stop=kind, followed=followed)
 
@@ -184,20 +184,13 @@ class BatchRunner:
         await follower.follow(seconds)
 
     async def reconcile(self, on_progress: OnProgress | None) -> Certificate:
-        """Update the ledger from the list, then certify."""
+        """Update the ledger from the list, and compare the two."""
         from .reconcile.reconcile import reconcile
 
         session = self._session
         async with self._under_way("reconciling", on_progress):
             await same_account.require_place(session.ledger, session.service)
             return await reconcile(session.ledger, session.service, self._on_commit(on_progress))
-
-    async def certify(self, on_progress: OnProgress | None) -> Certificate:
-        """Compare the ledger with the list and check it; also while other work is running."""
-        from .reconcile.certificate import certify
-
-        with self._reported(lambda: "certifying", on_progress):
-            return await certify(self._session.ledger, self._session.service)
 
     async def retry_failed(
         self, rows: Collection[int] | None, *, rejected: bool, dry_run: bool

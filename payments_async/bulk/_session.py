@@ -197,7 +197,7 @@ class BatchSession:
     def _call(self, on_progress: OnProgress | None) -> None:
         if on_progress is not None:
             try:
-                on_progress(progress_of(self.ledger.totals, self.activity()))
+                on_progress(progress_of(self.ledger.totals, self.ledger.header.extra, self.activity()))
             except Exception as error:
                 _log.warning("on_progress raised %s; the run continues", type(error).__name__)
 

@@ -300,10 +300,11 @@ class PayoutBatch:
         return await self._work.follow(seconds, on_progress)
 
     async def reconcile(self, on_progress: Callable[[Progress], object] | None = None) -> Certificate:
-        """Update the ledger from the service's list, then certify the batch. Sends no payout.
+        """Read the service's list once: update the ledger from it, and certify the batch. Sends no payout.
 
         Rows in flight or in doubt whose payout the list shows are settled: created, or in conflict. Others
-        stay as they are. Statuses are copied, the ledger is checked and compared with the list row by row.
+        stay as they are. Statuses are copied, rows get later payouts that a lost ledger had begun, and the
+        ledger is checked and compared with the list row by row.
 
         Args:
             on_progress: called after each page of the list, and at least every five seconds; it cannot
@@ -327,7 +328,8 @@ class PayoutBatch:
         never made new again.
 
         Args:
-            rows: only these, by number; None for all that are known to have failed.
+            rows: only these, by number; None for all that have failed. One whose payout had arrived and was
+                returned is made new only by its number.
             rejected: the rejected rows instead, once the cause was corrected at the service:
                 same reference, same body, and an idempotency key that they never had (Limits, Idempotency).
                 For another body give `load` the corrected input, with `accept_edits`.
@@ -479,15 +481,3 @@ class PayoutBatch:
         from .export.row_view import rows_to_look_at
 
         return await rows_to_look_at(self._ledger, most)
-
-    async def certify(self, on_progress: Callable[[Progress], object] | None = None) -> Certificate:
-        """Check the ledger, and compare it with the service's list row by row, statuses too.
-
-        Nothing is recorded: `reconcile` records what the list shows.
-
-        Args:
-            on_progress: called every five seconds; it cannot break the work.
-
-        Raises PaymentsError when the list cannot be read to its end.
-        """
-        return await self._work.certify(on_progress)

@@ -71,6 +71,11 @@ class PayoutEnd(StrEnum):
     UNCLEAR = "unclear"
     """The status and the timestamps contradict each other: no conclusion is drawn."""
 
+    @property
+    def is_final(self) -> bool:
+        """True for an end."""
+        return self in (PayoutEnd.ARRIVED, PayoutEnd.FAILED)
+
 
 STATUS_ENDS: Final[Mapping[str, PayoutEnd]] = {
     PayoutStatus.PENDING: PayoutEnd.OPEN,

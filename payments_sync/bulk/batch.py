@@ -288,10 +288,11 @@ class PayoutBatch:
         return self._bridge.call(self._async.follow, seconds, on_progress)
 
     def reconcile(self, on_progress: Callable[[Progress], object] | None = None) -> Certificate:
-        """Update the ledger from the service's list, then certify the batch. Sends no payout.
+        """Read the service's list once: update the ledger from it, and certify the batch. Sends no payout.
 
         Rows in flight or in doubt whose payout the list shows are settled: created, or in conflict. Others
-        stay as they are. Statuses are copied, the ledger is checked and compared with the list row by row.
+        stay as they are. Statuses are copied, rows get later payouts that a lost ledger had begun, and the
+        ledger is checked and compared with the list row by row.
 
         Args:
             on_progress: called after each page of the list, and at least every five seconds; it cannot
@@ -315,7 +316,8 @@ class PayoutBatch:
         never made new again.
 
         Args:
-            rows: only these, by number; None for all that are known to have failed.
+            rows: only these, by number; None for all that have failed. One whose payout had arrived and was
+                returned is made new only by its number.
             rejected: the rejected rows instead, once the cause was corrected at the service:
                 same reference, same body, and an idempotency key that they never had (Limits, Idempotency).
                 For another body give `load` the corrected input, with `accept_edits`.
@@ -472,15 +474,3 @@ class PayoutBatch:
         its `row_key`, `state`, `reason`, `reference` and `payout_id`.
         """
         return self._bridge.call(self._async.rows_to_look_at, most)
-
-    def certify(self, on_progress: Callable[[Progress], object] | None = None) -> Certificate:
-        """Check the ledger, and compare it with the service's list row by row, statuses too.
-
-        Nothing is recorded: `reconcile` records what the list shows.
-
-        Args:
-            on_progress: called every five seconds; it cannot break the work.
-
-        Raises PaymentsError when the list cannot be read to its end.
-        """
-        return self._bridge.call(self._async.certify, on_progress)

@@ -195,7 +195,7 @@ async def test_without_a_client_a_batch_shows_where_it_stands_and_pays_nothing(
         with pytest.raises(BulkError, match="without a client"):
             await batch.run()
         with pytest.raises(BulkError, match="without a client"):
-            await batch.certify()
+            await batch.reconcile()
         batch.stop()
     assert len(service.requests) == asked
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import pytest
 
 from payments_async.bulk import Activity, Progress
 from payments_async.events import Event, RequestSent
@@ -107,26 +106,24 @@ async def test_progress_counts_waiting_rows_while_others_are_paid(
     assert any(activity.next_look for activity in waits)
 
 
-@pytest.mark.parametrize("what", ["certifying", "reconciling"])
 async def test_progress_says_how_much_of_the_list_was_read(
-    desk: Desk, service: Sandbox, tmp_path: Path, what: str
+    desk: Desk, service: Sandbox, tmp_path: Path
 ) -> None:
     async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
         await batch.load(items(150))
         await batch.run()
         service.on("payouts.list").respond("slow:22s", times=None)
         listener, began = Listener(clock_of(client), tmp_path / "l"), clock_of(client).monotonic()
-        work = batch.certify if what == "certifying" else batch.reconcile
-        assert (await work(listener)).is_clean
+        assert (await batch.reconcile(listener)).is_clean
         listener.assert_steady(began, clock_of(client).monotonic())
         assert json.loads((tmp_path / "l.status.json").read_text())["running"] is False
-    activities = listener.doing(what)
+    activities = listener.doing("reconciling")
     assert len(activities) == len(listener.told) >= 8
     assert {0, 100} <= {activity.listed for activity in activities}
     assert all(activity.waiting == 0 for activity in activities)
 
 
-async def test_the_status_says_that_a_batch_is_certified_before_the_list_is_read(
+async def test_the_status_says_that_a_batch_is_reconciled_before_the_list_is_read(
     desk: Desk, service: Sandbox, tmp_path: Path
 ) -> None:
     said: list[tuple[bool, str]] = []
@@ -143,8 +140,8 @@ async def test_the_status_says_that_a_batch_is_certified_before_the_list_is_read
         await batch.load(items(2))
         await batch.run()
         said.clear()
-        await batch.certify()
-        assert set(said) == {(True, "certifying")}
+        await batch.reconcile()
+        assert set(said) == {(True, "reconciling")}
         status = json.loads((tmp_path / "l.status.json").read_text())
         assert (status["running"], status["activity"]) == (False, None)
 

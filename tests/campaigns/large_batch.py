@@ -60,7 +60,7 @@ async def do(step: str, url: str, source: str, paid: int) -> None:
         elif step == "check":
             print(*(await batch.check()).findings, sep="\n")
         else:
-            certificate = await batch.certify()
+            certificate = await batch.reconcile()
             counts = (await batch.refresh()).counts
             print(*certificate.check.findings, *certificate.audit.findings, sep="\n")
             if counts["created"] != paid:

@@ -196,7 +196,7 @@ async def play(server: PostgresServer, folder: Path, rows: int, count: int, sett
             await planned.plan()
             disturbed = Disturbed(server, database, sandbox, folder, settings)
             await disturbed.run(count)
-            certificate = await planned.certify()
+            certificate = await planned.reconcile()
         report = disturbed.report
         report.rows = rows
         paid = [(entry.currency, entry.amount) for entry in batch.entries(sandbox)]

@@ -188,7 +188,7 @@ async def _planned(url: str, service: Service, batch: Batch) -> None:
 
 async def _certified(url: str, service: Service) -> Any:
     async with _client(service) as client, PayoutBatch.open(url, client, batch_id=NAME) as paid:
-        return await paid.certify()
+        return await paid.reconcile()
 
 
 @attrs.define

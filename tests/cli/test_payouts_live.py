@@ -57,6 +57,7 @@ def live(tmp_path: Path) -> Iterator[Live]:
 
 
 def test_the_total_is_typed_back_per_currency_once_for_a_batch(live: Live) -> None:
+    live.sandbox.on("payouts.create").outcome("complete manual", times=None)
     with live.on_terminal() as terminal:
         seen = terminal.until("Type the GHS total to pay it: ")
         assert "This key is live: 6 payouts of real money, GHS 9.14, XOF 12.28 in all." in seen

@@ -266,7 +266,7 @@ def test_the_bar_says_which_rows_wait_and_when_the_next_look_is() -> None:
 
 def test_the_activity_is_shown_to_people_and_programs(capsys: pytest.CaptureFixture[str]) -> None:
     waits = {"doing": "paying", "waiting": 1, "why": "it was cut", "next_look": None, "listed": 0}
-    reads = {"doing": "certifying", "waiting": 0, "why": None, "next_look": None, "listed": 1_200}
+    reads = {"doing": "reconciling", "waiting": 0, "why": None, "next_look": None, "listed": 1_200}
     assert activity_text(None) == activity_text({**reads, "listed": 0}) == ""
     assert activity_text(waits) == "1 row waits: it was cut"
     later = activity_text({**waits, "next_look": 12.0}, since=2.0)
@@ -291,7 +291,7 @@ def test_the_bar_of_what_is_followed_shows_how_payouts_end() -> None:
     ]
 
 
-@pytest.mark.parametrize("doing", ["following", "reconciling", "certifying"])
+@pytest.mark.parametrize("doing", ["following", "reconciling"])
 def test_a_bar_has_no_pace_once_all_is_sent(doing: str) -> None:
     bar, activity = BarView("Paying"), {"waiting": 0, "why": None, "next_look": None, "listed": 0}
     speed = SpeedFigures(1000.0, p95=0.18, minute=(9, 9))

@@ -50,6 +50,7 @@ def test_without_the_flag_the_output_is_text_also_in_a_pipe(here: Here, command:
 
 def test_a_file_is_paid_certified_and_examined_afterwards(here: Here) -> None:
     payouts_file(here.folder, 40)
+    here.sandbox.on("payouts.create").outcome("complete manual", times=None)
     done = here("run", "june.csv")
     assert done.code == Exit.DONE
     assert_paid_once(here.sandbox, 40)

@@ -107,6 +107,6 @@ def test_a_ledger_that_fails_while_it_is_certified_is_no_clean_end(
     async def damaged(*_: object) -> None:
         raise LedgerDamaged("june.csv.ledger", ["as planned"])
 
-    monkeypatch.setattr(PayoutBatch, "certify", damaged)
+    monkeypatch.setattr(PayoutBatch, "reconcile", damaged)
     here("run", "june.csv").assert_one_message(Exit.OUTCOME_UNKNOWN, "as planned")
     assert not CERTIFICATE.exists()

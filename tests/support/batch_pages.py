@@ -129,7 +129,10 @@ def certificate(report: BatchReport, *findings: str) -> dict[str, Any]:
         "key_fingerprint": BINDING.key_fingerprint,
         "input_hash": BINDING.input_hash,
         "at": BEGAN + 60.0,
+        "looked_at": BEGAN + 59.0,
+        "agrees": not findings,
         "clean": not findings,
+        "settled": not findings and not report.counts["not_final"],
         "findings": list(findings),
         "rows": dict(report.counts),
         "sums": {
@@ -148,6 +151,7 @@ def certificate(report: BatchReport, *findings: str) -> dict[str, Any]:
                 "metadata.payments_sdk": {"compared": created, "not_shown": 3},
             },
             "findings": list(findings),
+            "turns": [],
         },
     }
 

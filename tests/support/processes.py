@@ -156,7 +156,7 @@ async def _certified(sandbox: Sandbox, ledger: Path) -> Any:
         AsyncPayments(sandbox.api_key, base_url=sandbox.base_url) as client,
         PayoutBatch.open(ledger, client, create=False) as batch,
     ):
-        return json.loads((await batch.certify()).to_json())
+        return json.loads((await batch.reconcile()).to_json())
 
 
 def certificate_of(sandbox: Sandbox, batch: Batch) -> Any:

@@ -80,14 +80,20 @@ def hiding(number: int | None = None, **shown: Any) -> Callable[[Any, Any], Any]
     return hide
 
 
-def repeating(number: int, **shown: Any) -> Callable[[Any, Any], Any]:
-    """For `batches.alter`: a page with the payout of this row of `items` ends with it again, so changed."""
+def repeating(number: int, *, later: bool = False, **shown: Any) -> Callable[[Any, Any], Any]:
+    """For `batches.alter`: a page with the payout of this row of `items` ends with it again, so changed.
+
+    `later`: the pages after it do.
+    """
+    kept = list[dict[str, Any]]()
 
     def repeat(request: Any, answer: Any) -> Any:
         if request.method != "GET":
             return answer
         page = json.loads(answer.body)
-        page["data"] += [{**it, **shown} for it in page["data"] if it["description"] == f"row {number}"]
+        here = [{**it, **shown} for it in page["data"] if it["description"] == f"row {number}"]
+        page["data"] += [*kept] if later else here
+        kept.extend(here)
         return attrs.evolve(answer, body=json.dumps(page).encode())
 
     return repeat

@@ -130,7 +130,7 @@ def test_on_its_own_loop_a_batch_can_be_stopped_and_queried_but_not_waited_for(
             assert batch.status().rows == 450
             calls: list[Callable[[], object]] = [
                 batch.run,
-                batch.certify,
+                batch.reconcile,
                 lambda: batch.load(items(1)),
                 lambda: batch.__exit__(None, None, None),
                 PayoutBatch.open(ledger).__enter__,

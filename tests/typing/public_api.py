@@ -127,7 +127,7 @@ def batch_blocking(client: Payments) -> None:
         assert_type(batch.load("june.csv", skip_invalid=True), async_bulk.ImportReport)
         assert_type(batch.run(progressed, max_amount="10.50", drain=5), async_bulk.BatchReport)
         assert_type(batch.status(), bulk.BatchReport)
-        assert_type(batch.certify(), bulk.Certificate)
+        assert_type(batch.reconcile(), bulk.Certificate)
         batch.stop("enough")
     bulk.PayoutBatch.open("june.ledger", AsyncPayments())  # type: ignore[arg-type] # the other surface's
     with bulk.PayoutBatch.open("june.ledger") as looking:

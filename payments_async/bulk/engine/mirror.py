@@ -16,9 +16,9 @@ from ...models import Payout
 from ...models._masking import clean
 from ..ledger.ledger import Ledger
 from ..protocol.generations import earlier_references, later_references, parted
-from ..protocol.outcomes import Outcome
-from ..protocol.payout_status import contradiction, facts_of, mirrored
-from ..protocol.records import LedgerRow, RowOutcome, RowSet
+from ..protocol.payout_status import facts_of, mirrored, turn_of
+from ..protocol.records import LedgerRow, RowOutcome
+from ..protocol.row_state import RowState
 
 
 class OtherGenerations:
@@ -43,9 +43,9 @@ class OtherGenerations:
         pairs = [(rows[name], p) for p in found for name in earlier[p.reference or ""] if name in rows]
         return [(row, words) for row, payout in pairs if (words := self._note(row, payout))]
 
-    def of(self, row: LedgerRow) -> tuple[str, ...]:
+    def of(self, number: int) -> tuple[str, ...]:
         """Describe a row's later payouts found so far."""
-        return tuple(map(_described, self.shown.get(row.number, {}).values()))
+        return tuple(map(_described, self.shown.get(number, {}).values()))
 
     async def past(self, page: Iterable[Payout]) -> list[tuple[LedgerRow, Payout]]:
         """Read a page. Returns its payouts of earlier generations, with their rows."""
@@ -74,14 +74,14 @@ def _described(payout: Payout) -> str:
 
 
 _log = logging.getLogger("payments_async")
-_MOST_FINDINGS: Final = 100
+_MOST_TURNS: Final = 100
 Settle = Callable[[LedgerRow, Payout, Sequence[str]], RowOutcome | None]
 """Settles a row by its payout on the list, given its later payouts in words; None when it stays open."""
 
 
 @attrs.frozen
 class ListedRow:
-    """A row and the payout that the list shows under its reference."""
+    """A row and a payout that the list shows under its reference."""
 
     before: LedgerRow
     """The row before this page."""
@@ -91,50 +91,46 @@ class ListedRow:
 
 
 class Mirror:
-    """Records the payouts of list pages in the ledger, in the memory of one page and one bit a row."""
+    """Records the payouts of list pages in the ledger, in the memory of one page."""
 
-    def __init__(self, ledger: Ledger, settle: Settle | None = None, *, keeps_arrived: bool = False) -> None:
-        """`settle`: also settle rows that are open. Only while no other task sends them.
-
-        `keeps_arrived`: record no other status of a payout that had ended and not failed.
-        """
-        self._ledger, self._settle, self._keeps_arrived = ledger, settle, keeps_arrived
-        self.contradicted: RowSet = RowSet()
-        """Rows of which `findings` tells, or would tell, a contradiction."""
+    def __init__(self, ledger: Ledger, settle: Settle | None = None) -> None:
+        """`settle`: also settle rows that are open. Only while no other task sends them."""
+        self._ledger, self._settle = ledger, settle
         self.later: OtherGenerations = OtherGenerations(ledger)
         """Payouts of later generations, if rows are settled."""
-        self.contradictions: int = 0
-        """Rows whose payout was final and is now shown with another status."""
-        self.findings: list[str] = []
-        """Descriptions of the first contradictions."""
+        self.turns: list[str] = []
+        """The first payouts that had ended, and are now shown with another status."""
 
     async def take(self, page: Sequence[Payout]) -> list[ListedRow]:
         """Record what a page shows of the batch's rows, all in one commit. Raises LedgerError."""
         if self._settle is not None:
             await self.later.take(page)  # newest first: later generations come before, or on the same page
-        payouts = {payout.reference: payout for payout in page if payout.reference is not None}
-        rows = await self._ledger.by_references(payouts)
-        outcomes = []
-        for row in rows:
-            payout = payouts[row.reference]
-            self._note_contradiction(row, payout)
-            is_kept = self._keeps_arrived and row.outcome is Outcome.ARRIVED
-            outcome = None if is_kept else mirrored(row, payout)
-            if outcome is None and self._settle is not None:
-                outcome = self._settle(row, payout, self.later.of(row))
-            if outcome is not None:
-                outcomes.append(outcome)
+        shown = dict[str, list[Payout]]()
+        for payout in page:
+            if payout.reference is not None:
+                shown.setdefault(payout.reference, []).append(payout)
+        rows = await self._ledger.by_references(shown)
+        outcomes = [found for row in rows if (found := self._outcome_of(row, shown[row.reference]))]
         changed = {row.number: row for row in (await self._ledger.record(outcomes) if outcomes else ())}
-        return [ListedRow(row, changed.get(row.number, row), payouts[row.reference]) for row in rows]
+        return [
+            ListedRow(row, changed.get(row.number, row), payout)
+            for row in rows
+            for payout in shown[row.reference]
+        ]
 
-    def _note_contradiction(self, row: LedgerRow, payout: Payout) -> None:
-        finding = contradiction(row, payout)
-        if finding is not None and self.contradicted.add(row.number):
-            self.note(finding)
+    def _outcome_of(self, row: LedgerRow, payouts: Sequence[Payout]) -> RowOutcome | None:
+        """The outcome of a row, by the payouts under its reference: one that proves it created first."""
+        found = [outcome for payout in payouts if (outcome := self._outcome(row, payout)) is not None]
+        made = (outcome for outcome in found if outcome.known.state is RowState.CREATED)
+        return next(made, found[0] if found else None)
 
-    def note(self, finding: str) -> None:
-        """Add a contradiction to the count and the findings."""
-        _log.warning("%s", clean(finding))
-        self.contradictions += 1
-        if len(self.findings) < _MOST_FINDINGS:
-            self.findings.append(finding)
+    def _outcome(self, row: LedgerRow, payout: Payout) -> RowOutcome | None:
+        turn = turn_of(row, payout)
+        if turn is not None:
+            _log.warning("%s", clean(turn))
+            if len(self.turns) < _MOST_TURNS:
+                self.turns.append(turn)
+        outcome = mirrored(row, payout)
+        if outcome is None and self._settle is not None:
+            return self._settle(row, payout, self.later.of(row.number))
+        return outcome

@@ -147,7 +147,7 @@ class Resolver:
             shown = {payout.reference: payout for payout in payouts if payout.reference is not None}
             for row in await self._ledger.by_references(shown):
                 if row.number in scope.wanted and row.state in UNFINISHED and found.add(row.number):
-                    await self._settle(row, shown[row.reference], later.of(row))
+                    await self._settle(row, shown[row.reference], later.of(row.number))
                     left -= 1
             if not left or self._stopping.draining:
                 break

@@ -56,8 +56,6 @@ class CsvFormat(ExportFormat):
 
 
 def _cell(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
     return "" if value is None else escaped(clean(str(value)))
 
 

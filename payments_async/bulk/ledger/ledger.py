@@ -37,6 +37,7 @@ from ..protocol.records import (
     Binding,
     CheckReport,
     Claim,
+    ExtraTotals,
     Header,
     IntentTimes,
     LedgerRow,
@@ -183,6 +184,10 @@ class Ledger(ABC):
     @abstractmethod
     async def rebind(self, binding: Binding) -> None:
         """Record that the ledger now belongs to another key or input. The batch stays the same."""
+
+    @abstractmethod
+    async def note_extra(self, extra: ExtraTotals) -> None:
+        """Record the extra payouts that a whole reading of the list has shown: `header.extra`."""
 
     @abstractmethod
     async def edit(self, work: Callable[[Edits], Awaitable[None]], *, dry: bool = False) -> None:

@@ -67,7 +67,7 @@ _content: Final = values_of(name for name in CONTENT if name != "body")
 _state: Final = values_of(STATE)
 _FRESH: Final = _state(LedgerRow(0, None, "", "", Decimal(0), "", "", b"", "", "", changed_in=1))
 _STATES: Final = {state.value: state for state in RowState}
-_ENDS: Final = {end.value: end for end in PayoutEnd if end is not PayoutEnd.UNCLEAR}
+_ENDS: Final = {end.value: end for end in PayoutEnd}
 _FLAGS: Final = {0: False, 1: True}
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import attrs
@@ -146,6 +146,11 @@ class Proof:
     def text(self) -> str:
         """The metadata value."""
         return f"{_PROOF_VERSION}.{self.batch}.{self.row}.{self.body}.{self.generation}"
+
+    @classmethod
+    def of(cls, metadata: Mapping[str, object] | None) -> Proof | None:
+        """The proof in a payout's metadata; None without one that can be read."""
+        return cls.read((metadata or {}).get(PROOF_KEY))
 
     @classmethod
     def read(cls, text: object) -> Proof | None:

@@ -35,6 +35,15 @@ class Outcome(StrEnum):
     """Its payout had arrived, and the service now says that it was reversed, has failed or was cancelled."""
 
 
+class ExtraPayout(StrEnum):
+    """What a payout is that stands for no row, and has arrived or may still arrive."""
+
+    MOVED_IN_CONFLICT = "moved_in_conflict"
+    """Its row is in conflict."""
+    IN_EXCESS = "in_excess"
+    """Its row has another payout, or was not sent."""
+
+
 _O = Outcome
 CREATED: Final = (_O.NOT_FINAL, _O.ARRIVED, _O.FAILED, _O.RETURNED)
 """Outcomes of rows whose payouts were created."""

@@ -32,12 +32,6 @@ def end_of(payout: Payout, *, had_arrived: bool = False) -> PayoutEnd:
     return PayoutEnd.FAILED if is_return else end
 
 
-def settled_end(payout: Payout) -> PayoutEnd:
-    """How a payout has ended that was just found: open while it contradicts itself."""
-    end = end_of(payout)
-    return PayoutEnd.OPEN if end is PayoutEnd.UNCLEAR else end
-
-
 def status_of(payout: Payout) -> str | None:
     """Read a payout's status, or derive it from its timestamps when none is shown."""
     if payout.status is not None:
@@ -67,15 +61,15 @@ def failure_of(payout: Payout, *, had_arrived: bool = False) -> str | None:
 def mirrored(row: LedgerRow, payout: Payout) -> RowOutcome | None:
     """Make a created row's outcome from its payout; None if nothing is new, or the payout is another's.
 
-    What the service says last counts, also after a final status; `contradiction` reports such a turn. A
-    payout that contradicts itself changes nothing.
+    What the service says last counts, also after a final status; `turn_of` reports such a turn.
     """
-    if row.state is not RowState.CREATED or payout.id != row.known.payout_id:
+    if not _is_own(row, payout):
         return None
     end, status = end_of(payout, had_arrived=row.had_arrived), status_of(payout)
     failure = failure_of(payout, had_arrived=row.had_arrived)
     known = row.service_status, row.payout_end, row.failure_code if failure else None
-    if end is PayoutEnd.UNCLEAR or status is None or known == (status, end, failure):
+    says_nothing = status is None and end is PayoutEnd.OPEN
+    if says_nothing or known == (status, end, failure):
         return None
     return RowOutcome(
         row.number,
@@ -88,26 +82,31 @@ def mirrored(row: LedgerRow, payout: Payout) -> RowOutcome | None:
     )
 
 
-def contradiction(row: LedgerRow, payout: Payout) -> str | None:
-    """Describe a payout that contradicts its final status, or itself; None when it does not."""
-    if row.state is not RowState.CREATED or payout.id != row.known.payout_id:
+def turn_of(row: LedgerRow, payout: Payout) -> str | None:
+    """Describe the turn of a payout that had ended, and is now shown otherwise; None without one."""
+    if not _is_own(row, payout) or not row.is_final:
         return None
-    end = end_of(payout, had_arrived=row.had_arrived)
+    end, status = end_of(payout, had_arrived=row.had_arrived), status_of(payout)
+    if (end, status) == (row.payout_end, row.service_status):
+        return None
     shown = described(payout, had_arrived=row.had_arrived)
-    if row.is_final and (end is not row.payout_end or status_of(payout) != row.service_status):
-        return f"row {row.number}: {payout.id} had ended as {row.service_status}, and the list shows {shown}"
-    return f"row {row.number}: {payout.id} is {shown}" if end is PayoutEnd.UNCLEAR else None
+    return f"row {row.number}: {payout.id} had ended as {row.service_status}, and the list shows {shown}"
 
 
-def status_difference(row: LedgerRow, payout: Payout) -> str | None:
-    """Describe how the status of a row's payout differs from what the ledger has; None when it does not.
+def status_finding(row: LedgerRow, payout: Payout) -> str | None:
+    """Describe a payout that contradicts itself, or the row as it is recorded; None when it does neither."""
+    if not _is_own(row, payout):
+        return None
+    end, shown = end_of(payout, had_arrived=row.had_arrived), described(payout, had_arrived=row.had_arrived)
+    if end is PayoutEnd.UNCLEAR:
+        return f"row {row.number}: {payout.id} is {shown}"
+    if status_of(payout) in (None, row.service_status) and end is row.payout_end:
+        return None
+    return f"row {row.number}: {payout.id} is {shown} on the list, and {row.service_status} in the ledger"
 
-    One that was not final and has arrived since goes on as expected; one that has failed does not.
-    """
-    told = contradiction(row, payout)
-    if told is not None or row.is_final or failure_of(payout) is None:
-        return told
-    return f"row {row.number}: {payout.id} was not final, and the list shows {described(payout)}"
+
+def _is_own(row: LedgerRow, payout: Payout) -> bool:
+    return row.state is RowState.CREATED and payout.id == row.known.payout_id
 
 
 def settled(row: LedgerRow, payout: Payout, later: Sequence[str] = ()) -> RowOutcome | None:
@@ -122,7 +121,7 @@ def settled(row: LedgerRow, payout: Payout, later: Sequence[str] = ()) -> RowOut
         made = row_state.confirm(row.known, payout.id)
         failure = failure_of(payout)
         later_payouts = _found(later) if failure and later else None
-        facts = (status_of(payout), settled_end(payout), failure, later_payouts)
+        facts = (status_of(payout), end_of(payout), failure, later_payouts)
         return RowOutcome(row.number, made, *facts, row.body_hash)
     if matched is Match.UNCLEAR:
         return None
@@ -165,5 +164,5 @@ def retry_block(row: LedgerRow, payout: Payout) -> str | None:
     if end_of(payout, had_arrived=row.had_arrived) is not PayoutEnd.FAILED:
         return f"its payout is {described(payout)}"
     if row.payout_end is PayoutEnd.ARRIVED and payout.status != PayoutStatus.REVERSED:
-        return contradiction(row, payout)
+        return turn_of(row, payout)
     return None if compare(row, payout) is Match.EQUAL else "the list shows its payout differently"

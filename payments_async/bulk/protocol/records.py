@@ -13,7 +13,7 @@ import attrs
 
 from ...models.statuses import PayoutEnd
 from .clocks import Timestamps
-from .outcomes import Outcome, outcome_of
+from .outcomes import ExtraPayout, Outcome, outcome_of
 from .row_state import RowKnowledge, RowState
 
 T = TypeVar("T")
@@ -39,6 +39,10 @@ class Binding:
     """Facts that identify an unchanged file without reading it: JSON text of size, time, head and tail."""
 
 
+ExtraTotals = Mapping[tuple[ExtraPayout, str], tuple[int, Decimal]]
+"""{(what they are, currency): (payouts, the sum of their amounts in major units)}."""
+
+
 @attrs.frozen
 class Header:
     """A ledger's facts about its batch."""
@@ -54,6 +58,8 @@ class Header:
     """How many rows were imported."""
     totals: Mapping[str, Decimal]
     """{currency: sum of the rows' amounts, major units}, as imported, or after accepted edits."""
+    extra: ExtraTotals = attrs.field(factory=dict)
+    """The extra payouts that the latest whole reading of the list has shown (`extra_payouts`)."""
 
 
 @attrs.frozen
@@ -122,7 +128,12 @@ class LedgerRow(NewRow):
     @property
     def is_final(self) -> bool:
         """True if its payout has ended."""
-        return self.payout_end is not PayoutEnd.OPEN
+        return self.payout_end.is_final
+
+    @property
+    def is_awaited(self) -> bool:
+        """True if its payout may still end: not final, without contradicting itself."""
+        return self.state is RowState.CREATED and self.payout_end is PayoutEnd.OPEN
 
 
 @attrs.frozen

@@ -27,7 +27,7 @@ from ...models import Payout
 from ...models._response import is_replayed
 from ...models.statuses import PayoutEnd
 from .attempts import AttemptReply, Record
-from .payout_status import failure_of, settled_end, status_of
+from .payout_status import end_of, failure_of, status_of
 from .stop_rules import Stop
 
 _LONGEST: Final = 500
@@ -62,7 +62,7 @@ def succeeded(payout: Payout) -> Posted:
     status = 200 if answer is None else answer.status
     reply = AttemptReply(status, "executed", replayed, "matching", payout.id)
     took = 0.0 if answer is None else answer.attempts[-1].elapsed
-    facts = (status_of(payout), settled_end(payout), failure_of(payout))
+    facts = (status_of(payout), end_of(payout), failure_of(payout))
     return Posted(reply, *facts, took=took, word=str(status))
 
 

@@ -79,13 +79,15 @@ def is_complete(tally: Totals) -> bool:
     return tally.count(*OPEN) == 0
 
 
-def exit_code(tally: Totals, *, stop: Stop | None = None) -> int:
+def exit_code(tally: Totals, *, stop: Stop | None = None, extra: bool = False) -> int:
     """The exit code: 0 every row created, 1 complete otherwise, 3 rows in doubt, 75 stopped, resumable.
 
     2 when the service cannot be used with this key or address (`Stop.NO_ACCESS`, `Stop.NOT_THE_SERVICE`).
+    `extra`: a payout stands for no row, which leaves a complete batch at 1.
     """
     if is_complete(tally):
-        return SOME_REFUSED if tally.count(*set(_O) - {_O.NOT_FINAL, _O.ARRIVED}) else ALL_CREATED
+        refused = extra or tally.count(*set(_O) - {_O.NOT_FINAL, _O.ARRIVED})
+        return SOME_REFUSED if refused else ALL_CREATED
     return stopped_code(stop) if tally.count(_O.NOT_STARTED, _O.UNDER_WAY) else SOME_IN_DOUBT
 
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from decimal import Context, Decimal, Inexact, InvalidOperation
+from enum import StrEnum
 from functools import reduce
 from typing import Final, Generic, TypeVar
 
 from ...models.common import amount_text
-from .outcomes import GROUPS, Outcome
-from .records import LedgerRow, RowTotals
+from .outcomes import GROUPS, ExtraPayout, Outcome
+from .records import ExtraTotals, LedgerRow, RowTotals
 
 P = TypeVar("P")
+W = TypeVar("W", bound=StrEnum)
 EXACT: Final = Context(prec=200, traps=[Inexact, InvalidOperation])
 """A context for exact sums: a sum that would be rounded raises instead."""
 
 _NOTHING: Final = (0, Decimal(0))
+_NONE: Final[ExtraTotals] = {}
 
 
 def as_text(amount: Decimal) -> str:
@@ -75,24 +79,44 @@ def payable(totals: RowTotals) -> dict[str, Decimal]:
     return by_currency({place: total for place, total in totals.items() if place[0] is not Outcome.CANCELLED})
 
 
-def counts_of(totals: RowTotals) -> dict[str, int]:
-    """{word of `GROUPS`: its rows}."""
-    rows = Counter[Outcome]()
-    for (outcome, _), (number, _) in totals.items():
-        rows[outcome] += number
-    return {word: sum(rows[outcome] for outcome in outcomes) for word, outcomes in GROUPS.items()}
+def counts_of(totals: RowTotals, extra: ExtraTotals = _NONE) -> dict[str, int]:
+    """{word of `GROUPS`: its rows}, then {word of `ExtraPayout`: its payouts}."""
+    rows = Counter[str]()
+    for (word, _), (number, _) in (*totals.items(), *extra.items()):
+        rows[word] += number
+    counts = {word: sum(rows[outcome] for outcome in outcomes) for word, outcomes in GROUPS.items()}
+    return {**counts, **{word.value: rows[word] for word in ExtraPayout}}
 
 
-def sums_of(totals: RowTotals) -> dict[str, dict[str, Decimal]]:
-    """{currency: {word of `GROUPS`: the sum of its rows, major units}}."""
+def sums_of(totals: RowTotals, extra: ExtraTotals = _NONE) -> dict[str, dict[str, Decimal]]:
+    """{currency: {word of `GROUPS` and of `ExtraPayout`: its sum, major units}}."""
     found: dict[str, dict[str, Decimal]] = {}
-    for currency in sorted(by_currency(totals)):
+    for currency in sorted({*by_currency(totals), *(code for _, code in extra)}):
         amounts = {outcome: totals.get((outcome, currency), _NOTHING)[1] for outcome in Outcome}
         found[currency] = {
             word: reduce(EXACT.add, (amounts[outcome] for outcome in outcomes), _NOTHING[1])
             for word, outcomes in GROUPS.items()
         }
+        for word in ExtraPayout:
+            found[currency][word.value] = extra.get((word, currency), _NOTHING)[1]
     return found
+
+
+def totals_text(totals: Mapping[tuple[W, str], tuple[int, Decimal]]) -> str:
+    """Format totals as JSON text: `{"arrived":{"XOF":[500,"12345.00"]}}`."""
+    found: dict[str, dict[str, tuple[int, str]]] = {}
+    for (word, currency), (number, amount) in sorted(totals.items()):
+        found.setdefault(word, {})[currency] = (number, as_text(amount))
+    return json.dumps(found, separators=(",", ":"))
+
+
+def read_totals(text: str, words: type[W]) -> dict[tuple[W, str], tuple[int, Decimal]]:
+    """Parse what `totals_text` wrote. Raises ValueError, TypeError, ArithmeticError or AttributeError."""
+    return {
+        (words(word), currency): (int(number), Decimal(amount))
+        for word, of_word in json.loads(text).items()
+        for currency, (number, amount) in of_word.items()
+    }
 
 
 def disagreements(kept: RowTotals, counted: RowTotals) -> list[str]:

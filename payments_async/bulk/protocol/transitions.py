@@ -107,8 +107,9 @@ def _facts(row: LedgerRow, outcome: RowOutcome) -> _Facts:
     moved = row.state is not outcome.known.state
     # the reason for an old doubt does not describe the payout that was made
     status, end, _, code, message = _NONE if moved or outcome.latest else _facts_of(row)
-    is_newer = moved or outcome.latest or not row.is_final or outcome.payout_end is not PayoutEnd.OPEN
-    if outcome.service_status is not None and is_newer:
+    is_newer = moved or outcome.latest or not row.is_final or outcome.payout_end.is_final
+    says_something = outcome.service_status is not None or outcome.payout_end is not PayoutEnd.OPEN
+    if says_something and is_newer:
         status, end = outcome.service_status, outcome.payout_end
     if outcome.failure_code is not None or outcome.failure_message is not None:
         code, message = outcome.failure_code, outcome.failure_message

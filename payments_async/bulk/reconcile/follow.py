@@ -15,8 +15,7 @@ from ..engine.service import Service, day_of
 from ..engine.stopping import Stopping
 from ..ledger.ledger import Ledger
 from ..protocol.clocks import Timestamps, scan_start
-from ..protocol.outcomes import Outcome
-from ..protocol.records import Awaited, LedgerRow, RowSet
+from ..protocol.records import Awaited, RowSet
 from ..protocol.responses import FATAL, stop_of, why
 
 _TRIES: Final = 5
@@ -78,7 +77,7 @@ class Follower:
             else:
                 self._trouble, failures = "", 0
                 shown = await self._mirror.take(page)
-                left -= sum(seen.add(each.row.number) for each in shown if _is_awaited(each.before))
+                left -= sum(seen.add(each.row.number) for each in shown if each.before.is_awaited)
                 news = news or any(each.row is not each.before for each in shown)
                 self._on_commit()
         if walk.is_over and left > 0 and walk.unread:
@@ -98,7 +97,3 @@ class Follower:
 
 def _not_final(rows: int) -> str:
     return "1 payout is not final yet" if rows == 1 else f"{rows} payouts are not final yet"
-
-
-def _is_awaited(row: LedgerRow) -> bool:
-    return row.outcome is Outcome.NOT_FINAL

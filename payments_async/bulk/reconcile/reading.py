@@ -6,17 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from ...models import Payout
-from ..engine.mirror import Mirror, Settle
+from ..engine.mirror import ListedRow, Mirror, Settle
 from ..ledger.ledger import Ledger
 from ..protocol.generations import parted
 from ..protocol.outcomes import NOT_ARRIVED
-from ..protocol.payout_status import facts_of, failure_of
-from ..protocol.records import NewRow, RowOutcome, RowSet
+from ..protocol.payout_status import failure_of
+from ..protocol.records import LedgerRow, NewRow, RowOutcome, RowSet
 from ..protocol.recovery import later_payout
 
 _GROUP: Final = 500
-_UNEXPLAINED: Final = (
-    "the list shows {}, a later payout of it that does not follow from what the ledger has; "
+_LATER: Final = (
+    "row {}: the list shows {}, a later payout of it that this ledger does not know of; "
     "pay the row by no other means before you have looked at it"
 )
 
@@ -31,15 +31,17 @@ class ListReading:
         self._failed = RowSet()
         self.settled: int = 0
         """Rows that the list shows as paid, or their references as taken, and the ledger did not."""
-        self.adopted: list[int] = []
-        """The numbers of rows that got a later payout, which the ledger did not know."""
+        self.adopted: dict[int, tuple[LedgerRow, Payout]] = {}
+        """{row number: the row with a later payout, which the ledger did not know, and that payout}."""
 
-    async def take(self, page: Sequence[Payout]) -> None:
+    async def take(self, page: Sequence[Payout]) -> list[ListedRow]:
         """Record what a page shows of the batch's rows."""
-        for each in await self.mirror.take(page):
+        listed = await self.mirror.take(page)
+        for each in listed:
             self.settled += each.row.state is not each.before.state
             if failure_of(each.payout, had_arrived=each.before.had_arrived) is not None:
                 self._failed.add(each.row.number)
+        return listed
 
     async def adopt(self) -> list[str]:
         """Give rows the later payouts that the list shows, where all before them have failed.
@@ -47,25 +49,26 @@ class ListReading:
         Returns findings: the later payouts that do not follow from what the ledger has.
         """
         shown = {number: _by_generation(found) for number, found in self.mirror.later.shown.items()}
-        findings = list[str]()
         for group in _groups(shown):
-            findings += await self._adopt({number: shown[number] for number in group})
-        return findings
+            await self._adopt({number: shown[number] for number in group})
+        later = self.mirror.later
+        return [
+            _LATER.format(number, words)
+            for number in sorted(shown.keys() - self.adopted.keys())
+            for words in later.of(number)
+        ]
 
-    async def _adopt(self, shown: Mapping[int, Sequence[Payout]]) -> list[str]:
+    async def _adopt(self, shown: Mapping[int, Sequence[Payout]]) -> None:
         binding, made = self._ledger.header.binding, dict[int, tuple[NewRow, RowOutcome]]()
-        findings = []
         for number, row in (await self._ledger.numbered(shown)).items():
             failed = number in self._failed or row.outcome in NOT_ARRIVED
             found = later_payout(row, shown[number], binding) if failed else None
-            if found is None:
-                findings.append(f"row {number}: {_UNEXPLAINED.format(facts_of(shown[number][-1]))}")
-            else:
+            if found is not None:
                 made[number] = found
         if made:
             await self._ledger.adopt(made.values())
-        self.adopted += sorted(made)
-        return findings
+            rows = await self._ledger.numbered(made)
+            self.adopted |= {number: (rows[number], shown[number][-1]) for number in sorted(made)}
 
 
 def _by_generation(payouts: Mapping[str, Payout]) -> list[Payout]:

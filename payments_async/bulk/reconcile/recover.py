@@ -66,11 +66,10 @@ async def recover(
     async for page in pages(service, _filters(state)):
         await reading.take(page)
         on_commit()
-    for finding in await reading.adopt():
-        reading.mirror.note(finding)
+    findings = (*reading.mirror.turns, *await reading.adopt())
     is_suspect = state.is_suspect and not commands_complete
     await ledger.end_recovery(state, confirmed=commands_complete, proven=not wait)
-    found = (reading.settled, tuple(reading.adopted), tuple(reading.mirror.findings))
+    found = (reading.settled, tuple(reading.adopted), findings)
     return RecoveryReport(batch_id, state.reason, state.commands, *found, is_suspect, wait)
 
 

@@ -17,7 +17,7 @@ from ..errors import BulkError
 from ..ledger.ledger import Ledger
 from ..protocol.generations import next_generation, same_again
 from ..protocol.identifiers import shown_key
-from ..protocol.outcomes import NOT_ARRIVED
+from ..protocol.outcomes import NOT_ARRIVED, Outcome
 from ..protocol.payout_status import facts_of, failure_of, retry_block
 from ..protocol.records import HIDDEN, LedgerRow, RowSet, grouped
 from ..protocol.row_state import RowState
@@ -27,6 +27,7 @@ _REASONS: Final = 100
 _GROUP: Final = 500
 _UNSEEN: Final = "the list does not show its payout"
 _UNSEEN_EARLIER: Final = "the list does not show an earlier payout of it"
+_RETURNED: Final = "its payout had arrived and was returned: name the row to pay its {} once more"
 _ALIVE: Final = "the list shows {}, {} payout of it that has not failed"
 
 
@@ -93,15 +94,17 @@ async def _require(ledger: Ledger, wanted: Collection[int] | None, state: RowSta
 
 
 class Retrier:
-    """Reads the whole list, then makes rows new. A row stays of which any payout has not failed."""
+    """Reads the whole list, then makes rows new. A row stays of which any payout has not failed.
+
+    So does one whose payout had arrived and was returned, unless it is asked for by its number.
+    """
 
     def __init__(
         self, ledger: Ledger, service: Service, rows: Collection[int] | None, *, dry_run: bool = False
     ) -> None:
         self._ledger, self._service, self._dry_run = ledger, service, dry_run
         self._wanted = None if rows is None else frozenset(rows)
-        # a turn that it recorded itself would not keep the next call from paying the row
-        self._mirror, self._others = Mirror(ledger, keeps_arrived=True), OtherGenerations(ledger)
+        self._mirror, self._others = Mirror(ledger), OtherGenerations(ledger)
         self._failed = RowSet()
         self._past: dict[int, set[str | None]] = {}
         """{row number: the references of its earlier payouts that the list shows as failed}."""
@@ -164,6 +167,9 @@ class Retrier:
         replaced = []
         for row in rows:
             if row.number in self._blocked:
+                continue
+            if self._wanted is None and row.outcome is Outcome.RETURNED:
+                self._blocked[row.number] = _RETURNED.format(amount_text(row.currency, row.amount))
                 continue
             unseen = self._unseen(row)
             if unseen is not None:

@@ -14,7 +14,8 @@ from ..ledger.postgresql.leasing.leases import Lease
 from ..ledger.postgresql.ledger import PostgresLedger
 from ..ledger_errors import LedgerError
 from ..protocol.responses import stop_of, why
-from ..reconcile.certificate import Certificate, certify
+from ..reconcile.certificate import Certificate
+from ..reconcile.reconcile import reconcile
 from .chunk_run import LeaseHolder
 from .planning import end_of
 from .reports import ChunkReport
@@ -28,7 +29,7 @@ class BatchClosing:
 
     rows: Final = 0
     """It decides no row."""
-    doing: Doing = "certifying"
+    doing: Doing = "reconciling"
     waits: Final = Waits()
     next_post: Final = None
 
@@ -72,7 +73,7 @@ class BatchClosing:
         holder = self._holder
         service = Service(holder.client, holder.database.clock.now)
         ledger = await PostgresLedger.open(holder.database, self._lease.batch.batch_id, clock=service.moment)
-        facts = summary(await certify(ledger, service)) if self._audits else {}
+        facts = summary(await reconcile(ledger, service)) if self._audits else {}
         await batches.close(holder.database, ledger.facts.batch, service.moment, facts)
 
 

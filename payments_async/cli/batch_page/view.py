@@ -292,7 +292,9 @@ def _certificate(found: Mapping[str, Any] | None) -> Context | None:
     ]
     return {
         "clean": found["clean"],
+        "settled": found["settled"],
         "findings": [clean(text) for text in found["findings"]],
+        "turns": [clean(text) for text in audit["turns"]],
         "at": charts.moment(found["at"]),
         "money": [_paid(currency, sums) for currency, sums in sorted(found["sums"].items())],
         "arrived": [
@@ -303,6 +305,7 @@ def _certificate(found: Mapping[str, Any] | None) -> Context | None:
             ("Account", f"{found['environment']} key {found['key_fingerprint']}"),
             ("Service", found["base_url"]),
             ("Rows", f"{found['rows']['asked']:,}: {_by_outcome(found['rows'])}"),
+            *_extra(found),
             (
                 "On the service's list",
                 f"{audit['seen']:,} as asked for, {audit['missing']:,} missing, "
@@ -313,6 +316,23 @@ def _certificate(found: Mapping[str, Any] | None) -> Context | None:
         ],
         "fields": compared,
     }
+
+
+def _extra(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The payouts that stand for no row, with their money."""
+    words = {"moved_in_conflict": "Moved in conflict", "in_excess": "In excess"}
+    return [
+        (
+            name,
+            ", ".join(
+                amount_text(currency, amount)
+                for currency, sums in sorted(found["sums"].items())
+                if (amount := Decimal(sums[word]))
+            ),
+        )
+        for word, name in words.items()
+        if found["rows"][word]
+    ]
 
 
 def _paid(currency: str, sums: Mapping[str, str]) -> tuple[str, str]:

@@ -32,7 +32,7 @@ from .summary import (
 
 _EVERY: Final = 1.0
 _LEFT: Final = INDENT + 4
-_NAMES: Final = {"waiting": "Waiting", "following": "Following", "certifying": "Certifying"}
+_NAMES: Final = {"waiting": "Waiting", "following": "Following"}
 """Activities that have a name of their own."""
 _NOT_TAKEN: Final = (("rejected", "rejected"), ("conflict", "in conflict"))
 _ENDED: Final = (
@@ -41,7 +41,7 @@ _ENDED: Final = (
     ("failed", "failed"),
     ("not_final", "not final yet"),
 )
-_AFTER: Final = ("following", "reconciling", "certifying")
+_AFTER: Final = ("following", "reconciling")
 """Activities that send no rows."""
 
 

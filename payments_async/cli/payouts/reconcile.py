@@ -15,6 +15,7 @@ from ...bulk import BatchReport, Certificate, PayoutBatch, RecoveryReport, Retry
 from ...bulk._files import write_text
 from ...bulk.errors import BulkError
 from ...errors import PaymentsError
+from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit
 from . import messages
 from .confirm import ConfirmOptions, confirm_once, is_live, terminal
@@ -36,6 +37,8 @@ class Certified:
     """Path of the written certificate; None when there is none."""
     code: Exit
     """Exit code when every row was created: 0 only with a clean certificate."""
+    found: BatchReport | None = None
+    """The batch as the list's reading left it; None when the list could not be read."""
     reason: str | None = None
     """The reason for having no certificate."""
     unproven: bool = False
@@ -43,6 +46,10 @@ class Certified:
 
     def applied_to(self, report: BatchReport) -> BatchReport:
         """The report of a run that also had to certify. Refused rows take precedence."""
+        if self.found is not None:
+            awaits = report.resumable is not None and self.found.counts["not_final"]
+            counts, sums = self.found.counts, self.found.sums
+            report = attrs.evolve(report, counts=counts, sums=sums) if awaits else self.found
         if report.exit_code != Exit.DONE:
             return report
         resumable = {Exit.RESUMABLE: "now", Exit.USAGE: "after_change"}.get(self.code)
@@ -57,17 +64,18 @@ async def certify(batch: PayoutBatch, ledger: LedgerAddress, context: CommandCon
     """
     try:
         with context.progress("Certifying") as view:
-            certificate = await ledger_work(ledger, batch.certify(updater(view)))
+            certificate = await ledger_work(ledger, batch.reconcile(updater(view)))
     except BulkError:
         raise
     except PaymentsError as error:
         again = ledger.command("reconcile")
         text = f"not written ({error}); every row is recorded, and `{again}` writes it"
         context.show.step("Certified", text, good=False, path=None, error=str(error))
-        return Certified(None, code_of(error), f"the certificate could not be made ({error})")
+        return Certified(None, code_of(error), reason=f"the certificate could not be made ({error})")
     unproven = batch._ledger.unproven is not None
     path = write_certificate(certificate, ledger.beside("certificate.json"), context, unproven=unproven)
-    return Certified(path, Exit.DONE if certificate.is_clean else Exit.REFUSED, unproven=unproven)
+    code = Exit.DONE if certificate.is_clean else Exit.REFUSED
+    return Certified(path, code, certificate.report, unproven=unproven)
 
 
 def write_certificate(
@@ -93,6 +101,7 @@ def write_certificate(
         "path": None if is_kept else path,
         "clean": certificate.is_clean,
         "seen": audit.seen,
+        "turns": list(audit.turns),
     }
     facts["fields"] = {name: attrs.asdict(count) for name, count in audit.fields.items()}
     text = f"the service's list shows {seen} as asked for" + ", BUT:" * bool(findings)
@@ -100,6 +109,8 @@ def write_certificate(
     if not context.as_json:
         for finding in findings[:_MOST_FINDINGS]:
             context.show.step("Finding", finding, good=False)
+        for turn in audit.turns[:_MOST_FINDINGS]:
+            context.show.step("Turned", clean(turn), good=None)
         context.show.step("Kept" if is_kept else "Written", path, wrap=False)
     return None if is_kept else path
 

@@ -189,6 +189,8 @@ _NAMES: Final = {
     "not_started": "Not started",
     "cancelled": "Cancelled",
 }
+_EXTRA: Final = {"moved_in_conflict": "Moved in conflict", "in_excess": "In excess"}
+"""Payouts that stand for no row."""
 _ALWAYS: Final = ("created", "rejected", "in_doubt")
 _STYLES: Final = {
     **dict.fromkeys(("created", "arrived"), "green"),
@@ -223,6 +225,12 @@ def _states(figures: BatchFigures, beside: Sequence[str]) -> Table:
         table.add_row(_NAMES[word], f"{number:,}", *cells, style=style, end_section=word == shown[-1])
     totals = (grouped(figures.sums[currency]["asked"]) for currency in beside)
     table.add_row("All", f"{figures.rows:,}", *totals)
+    for word, name in _EXTRA.items():
+        if number := figures.counts[word]:
+            cells = (
+                grouped(amount) if (amount := figures.sums[currency][word]) else "" for currency in beside
+            )
+            table.add_row(name, f"{number:,}", *cells, style="bold red")
     return table
 
 
@@ -246,6 +254,7 @@ _NOT_PAID: Final = {
     "returned": "returned",
     "rejected": "rejected",
     "conflict": "in conflict",
+    "in_excess": "in excess",
 }
 
 

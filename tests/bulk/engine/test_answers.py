@@ -46,7 +46,7 @@ async def test_a_list_that_goes_in_circles_proves_nothing(service: Sandbox, tmp_
         await batch.run()
         alter(batch._service._client, _circling())
         with pytest.raises(SearchIncomplete):
-            await batch.certify()
+            await batch.reconcile()
         with pytest.raises(SearchIncomplete):
             await search(batch._service, ["unknown"])
         assert not any([whole async for _, whole in scan(batch._service)])

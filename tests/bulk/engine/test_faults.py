@@ -37,7 +37,7 @@ async def test_faults_of_every_kind_on_a_real_socket_pay_each_row_once(tmp_path:
             assert report.counts["rejected"] > 0
             assert report.exit_code == 1
             assert_true(report, sandbox, rows)
-            certificate = await batch.certify()
+            certificate = await batch.reconcile()
             assert certificate.is_clean
             assert certificate.audit.seen == report.counts["created"]
 

@@ -119,7 +119,7 @@ async def test_a_body_that_is_not_the_recorded_one_is_never_sent(service: Sandbo
             _spoil(tables)
         async with PayoutBatch.open(tmp_path / "l", client) as batch:
             report = await batch.run()
-            assert (await batch.certify()).check.findings
+            assert (await batch.reconcile()).check.findings
     assert (report.exit_code, report.resumable) == (75, "after_change")
     assert "not the one that was recorded" in str(report.stopped)
     assert service.books.payouts() == []

@@ -102,12 +102,12 @@ async def test_an_audit_names_a_conflict_and_shows_a_hundred_findings(
             await batch.load([rows[0]], batch_id="ours")
             report = await batch.run()
             assert (report.exit_code, report.counts["conflict"]) == (1, 1)
-            (finding,) = (await batch.certify()).findings
+            (finding,) = (await batch.reconcile()).findings
             assert finding.startswith("row 1: in conflict, and the list shows po_")
         await paid(tmp_path / "theirs", client, rows)
         async with PayoutBatch.open(tmp_path / "new", client) as batch:
             await batch.load(rows)
-            audit = (await batch.certify()).audit
+            audit = (await batch.reconcile()).audit
     assert (audit.differing, len(audit.findings)) == (120, 100)
 
 

@@ -28,7 +28,7 @@ async def test_a_list_with_an_unreadable_item_proves_no_absence(service: Sandbox
         assert not any([whole async for _, whole in scan(batch._service)])
         assert list(await search(batch._service, [second])) == [second]
         with pytest.raises(SearchIncomplete, match="could not be read"):
-            await batch.certify()
+            await batch.reconcile()
 
 
 @pytest.mark.parametrize("says", [None, {"count": 3}, {"has_more_pages": None}, {"has_more_pages": True}])
@@ -46,9 +46,8 @@ async def test_a_list_that_does_not_show_its_end_proves_no_absence(
         with pytest.raises(SearchIncomplete, match="did not say that the list ends"):
             [page async for page in pages(batch._service)]
         assert [whole async for _, whole in scan(batch._service)] == [False]
-        for certifying in (batch.certify, batch.reconcile):
-            with pytest.raises(SearchIncomplete, match="did not say that the list ends"):
-                await certifying()
+        with pytest.raises(SearchIncomplete, match="did not say that the list ends"):
+            await batch.reconcile()
 
 
 async def test_a_list_whose_cursor_is_null_was_read_to_its_end(service: Sandbox, tmp_path: Path) -> None:
@@ -57,7 +56,7 @@ async def test_a_list_whose_cursor_is_null_was_read_to_its_end(service: Sandbox,
         await batch.run()
         alter(batch._service._client, silent({"next_cursor": None}))
         assert [whole async for _, whole in scan(batch._service)] == [True]
-        assert (await batch.certify()).is_clean
+        assert (await batch.reconcile()).is_clean
 
 
 async def test_a_list_of_too_many_records_is_not_read(service: Sandbox, tmp_path: Path) -> None:
@@ -69,4 +68,4 @@ async def test_a_list_of_too_many_records_is_not_read(service: Sandbox, tmp_path
         with pytest.raises(DecodeError, match="more than 1,000 records"):
             await search(batch._service, [row.reference])
         with pytest.raises(DecodeError, match="more than 1,000 records"):
-            await batch.certify()
+            await batch.reconcile()

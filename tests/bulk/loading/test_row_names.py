@@ -126,7 +126,7 @@ async def test_a_sheet_in_another_unicode_form_pays_nobody_again(
             async with desk.open(tmp_path / ledger, client) as batch:
                 await batch.load(rows, batch_id="june")
                 assert (await batch.run()).exit_code == 0
-                assert (await batch.certify()).is_clean
+                assert (await batch.reconcile()).is_clean
     assert len(service.books.payouts()) == 3
 
 
@@ -184,7 +184,7 @@ async def test_a_ledger_of_an_earlier_release_keeps_its_references(
             ]
             assert [row.state for row in after] == [RowState.NEW, RowState.NEW, RowState.CANCELLED]
             await batch.run()
-            assert (await batch.certify()).is_clean
+            assert (await batch.reconcile()).is_clean
     assert {payout.reference for payout in service.books.payouts()} == {row.reference for row in before[:2]}
 
 

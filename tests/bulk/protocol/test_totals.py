@@ -32,18 +32,18 @@ async def test_a_batch_with_a_sum_of_many_digits_balances_and_is_certified(
         report = await batch.run()
         assert (report.balanced, report.exit_code) == (True, 0)
         assert report.totals == {"XOF": Decimal("137037036703703703674.370370367")}
-        assert (await batch.certify()).is_clean
+        assert (await batch.reconcile()).is_clean
 
 
 async def test_a_certificate_that_is_not_clean_always_says_why(service: Sandbox, tmp_path: Path) -> None:
     async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
         await batch.load(items(3))
         await batch.run(max_rows=2)
-        half = await batch.certify()
+        half = await batch.reconcile()
         assert not half.is_clean
         assert half.findings == ("the batch is not complete: of 3 rows, 1 not started",)
         await batch.run()
-        whole = await batch.certify()
+        whole = await batch.reconcile()
     assert (whole.is_clean, whole.findings) == (True, ())
     unbalanced: Certificate = attrs.evolve(whole, report=attrs.evolve(whole.report, balanced=False))
     assert not unbalanced.is_clean

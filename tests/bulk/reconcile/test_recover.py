@@ -67,7 +67,7 @@ async def test_what_the_list_shows_is_recorded_and_lost_commands_wait_for_proof(
 
         with pytest.raises(LedgerRefused, match="commits were lost"):
             await batch.load(rows[:5], accept_edits=True)
-        assert any("commits were lost" in finding for finding in (await batch.certify()).findings)
+        assert any("commits were lost" in finding for finding in (await batch.reconcile()).findings)
 
         await post(client, two)  # by a lost request that was slow
         runtime_of(client).advance(PROOF_AFTER)

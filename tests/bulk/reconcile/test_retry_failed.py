@@ -86,7 +86,7 @@ async def test_the_new_request_is_the_old_one_but_for_its_names(service: Sandbox
         before = await ledger_rows(batch)
         assert (await batch.retry_failed()).rows == (1, 2, 3)
         after = await ledger_rows(batch)
-        certificate = await batch.certify()
+        certificate = await batch.reconcile()
         assert certificate.check.findings == ()
     for old, new in zip(before, after, strict=True):
         was, now = json.loads(old.body), json.loads(new.body)
@@ -110,7 +110,7 @@ async def test_without_proofs_there_is_none_in_the_new_request(service: Sandbox,
         (row,) = await ledger_rows(batch)
         assert "metadata" not in json.loads(row.body)
         assert (await batch.run(wait_final=60.0)).exit_code == 0
-        assert (await batch.certify()).is_clean
+        assert (await batch.reconcile()).is_clean
 
 
 @EITHER

@@ -155,12 +155,12 @@ async def test_the_certificate_tells_what_the_list_shows_otherwise(batch: Any, s
     rows = items(150)
     await batch.load(rows)
     await batch.run()
-    certificate = await batch.certify()
+    certificate = await batch.reconcile()
     assert certificate.is_clean
     assert certificate.audit.seen == 150
     _forget(service, 1)
     _falsify(service, 0)
-    certificate = await batch.certify()
+    certificate = await batch.reconcile()
     assert not certificate.is_clean
     assert (certificate.audit.seen, certificate.audit.missing, certificate.audit.differing) == (148, 1, 1)
     assert not json.loads(certificate.to_json())["clean"]
@@ -174,7 +174,7 @@ async def test_a_row_that_was_never_sent_and_yet_is_in_the_list_is_reported(
         await desk.paid(tmp_path / "a", client, items(2))
         async with desk.open(tmp_path / "b", client) as batch:
             await batch.load(items(2))
-            certificate = await batch.certify()
+            certificate = await batch.reconcile()
     assert certificate.audit.differing == 2
     assert "NEW" in certificate.audit.findings[0]
 

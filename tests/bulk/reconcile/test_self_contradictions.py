@@ -52,7 +52,7 @@ async def test_a_payout_that_arrived_and_is_shown_as_failed_too_is_not_paid_a_se
     assert len(service.books.payouts()) == 2
 
 
-async def test_a_failed_payout_that_is_shown_as_arrived_too_stays_failed_and_is_left(
+async def test_a_failed_payout_that_is_shown_as_arrived_too_is_not_final_and_is_left(
     service: Sandbox, tmp_path: Path
 ) -> None:
     service.on("payouts.create").outcome("fail:RECIPIENT_ERROR")
@@ -65,7 +65,7 @@ async def test_a_failed_payout_that_is_shown_as_arrived_too_stays_failed_and_is_
         assert "completed_at" in report.left[0].reason
         assert not (await batch.reconcile()).is_clean
         (row,) = await ledger_rows(batch)
-        assert (row.service_status, row.payout_end) == ("failed", "failed")
+        assert (row.service_status, row.outcome, row.is_awaited) == ("failed", "not_final", False)
     assert len(service.books.payouts()) == 1
 
 
@@ -81,7 +81,7 @@ async def test_a_second_payout_under_a_rows_reference_is_a_finding(
         twin = await others(client, after) or twin
         tenant = service._core.world.tenants[service.api_key]
         tenant.payouts_by_id[twin].reference = (await ledger_rows(batch))[0].reference
-        certificate = await batch.certify()
+        certificate = await batch.reconcile()
         assert not certificate.is_clean
         assert twin in certificate.audit.findings[0]
 

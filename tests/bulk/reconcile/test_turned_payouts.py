@@ -33,27 +33,55 @@ def turn(service: Sandbox, place: int, status: str, completed: bool, failed: boo
 
 @EITHER
 @pytest.mark.parametrize("turned", TURNS)
-async def test_a_status_that_turned_makes_no_clean_certificate_until_it_is_recorded(
+async def test_a_status_that_turned_is_recorded_by_the_reading_that_saw_it_and_told_once(
     service: Sandbox, place: Place, turned: str
 ) -> None:
     async with over_socket(service) as client, open_at(place, client) as batch:
         await batch.load(items(3))
         assert (await batch.run(wait_final=60.0)).counts["arrived"] == 3
-        assert (await batch.certify()).is_clean
+        before = await batch.reconcile()
+        assert (before.is_clean, before.is_settled, before.audit.turns) == (True, True, ())
         turn(service, 1, *TURNS[turned])
-        for certificate in (await batch.certify(), await batch.certify(), await batch.reconcile()):
-            (finding,) = certificate.findings
-            assert not certificate.is_clean
-            assert certificate.audit.differing == 1
-            assert finding.startswith("row 2: po")
-            assert TURNS[turned][0] in finding
-        again, clear = await batch.reconcile(), turned != "completed with failed_at"
-        assert again.is_clean is clear  # a payout that contradicts itself is never recorded
+        certificate = await batch.reconcile()
+        (event,) = certificate.audit.turns
+        assert event.startswith("row 2: po")
+        assert f" had ended as completed, and the list shows {TURNS[turned][0]}" in event
+        is_clear = turned != "completed with failed_at"
+        again = await batch.reconcile()
+        assert again.audit.turns == ()
+        for each in (certificate, again):
+            assert each.is_clean is each.agrees is is_clear
+            assert each.is_settled is (is_clear and turned != "pending")
+            assert ["contradicts itself" in finding for finding in each.findings] == [True] * (not is_clear)
         report = batch.status()
+        assert report == certificate.report
         assert report.counts["returned"] == (turned in ("reversed", "failed", "cancelled"))
         assert report.counts["failed"] == 0
         assert report.exit_code == (1 if report.counts["returned"] else 0)
-        assert report.counts["not_final"] == (turned == "pending")
+        assert report.counts["not_final"] == (turned in ("pending", "completed with failed_at"))
+
+
+@EITHER
+async def test_a_payout_that_contradicts_itself_is_not_waited_for(service: Sandbox, place: Place) -> None:
+    async with over_socket(service) as client, open_at(place, client) as batch:
+        await batch.load(items(3))
+        await batch.run(wait_final=60.0)
+        turn(service, 1, *TURNS["completed with failed_at"])
+        assert not (await batch.reconcile()).is_clean
+        asked = len(service.requests)
+        report = await batch.follow(60.0)
+        assert (report.counts["not_final"], report.stopped, report.exit_code) == (1, None, 0)
+        assert len(service.requests) == asked
+
+
+async def test_of_many_turns_the_first_hundred_are_told(service: Sandbox, tmp_path: Path) -> None:
+    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(101))
+        await batch.run(wait_final=60.0)
+        for number in range(101):
+            turn(service, number, *TURNS["reversed"])
+        certificate = await batch.reconcile()
+        assert (len(certificate.audit.turns), certificate.report.counts["returned"]) == (100, 101)
 
 
 @EITHER
@@ -85,11 +113,11 @@ async def test_a_first_payout_that_arrives_after_its_successor_is_in_no_clean_ce
             await batch.run(wait_final=60.0)
             assert (await batch.retry_failed()).rows == (1,)
         await batch.run(wait_final=60.0)
-        assert (await batch.certify()).is_clean
+        assert (await batch.reconcile()).is_clean
         first = next(entry for entry in service.books.payouts() if entry.status == "failed")
         place_of_first = [entry.id for entry in service.books.payouts()].index(first.id)
         turn(service, place_of_first, "completed", completed=True, failed=False)
-        for certificate in (await batch.certify(), await batch.reconcile(), await batch.certify()):
+        for certificate in (await batch.reconcile(), await batch.reconcile(), await batch.reconcile()):
             (finding,) = certificate.findings
             assert finding == (
                 f"row 1: {first.id} had failed and the row was retried, and the list shows completed"
@@ -143,7 +171,7 @@ async def test_a_row_in_conflict_is_named_with_its_payout(
         turn(
             service, payouts.index(wrong), status, completed=status == "completed", failed=status == "failed"
         )
-        for certificate in (await batch.certify(), await batch.reconcile()):
+        for certificate in (await batch.reconcile(), await batch.reconcile()):
             (finding,) = certificate.findings
             assert finding == f"row 1: in conflict, and the list shows {wrong.id}, XOF 10.3, {status}"
 
@@ -160,7 +188,9 @@ async def test_a_row_in_conflict_whose_payout_is_not_listed_is_named(
         report = await batch.run(wait_final=60.0)
         assert report.counts["conflict"] == 1
         payout.reference = None
-        assert (await batch.certify()).findings == ("row 1: in conflict, and its payout is not in the list",)
+        assert (await batch.reconcile()).findings == (
+            "row 1: in conflict, and its payout is not in the list",
+        )
 
 
 def _stranger() -> dict[str, object]:
@@ -169,7 +199,7 @@ def _stranger() -> dict[str, object]:
 
 
 @EITHER
-async def test_a_payout_that_failed_since_it_was_read_makes_no_clean_certificate_until_it_is_recorded(
+async def test_a_payout_that_failed_since_it_was_read_is_recorded_and_the_exit_code_says_it(
     service: Sandbox, place: Place
 ) -> None:
     service.on("payouts.create", description="row 1").outcome("fail:RECIPIENT_ERROR")
@@ -177,13 +207,10 @@ async def test_a_payout_that_failed_since_it_was_read_makes_no_clean_certificate
         await batch.load(items(2))
         assert (await batch.run()).exit_code == 0
         service.advance(60.0)
-        for certificate in (await batch.certify(), await batch.certify()):
-            (finding,) = certificate.findings
-            assert finding.startswith("row 1: po")
-            assert finding.endswith(" was not final, and the list shows failed")
-        assert (await batch.reconcile()).is_clean
-        counts = batch.status().counts
-        assert (counts["arrived"], counts["failed"], batch.status().exit_code) == (1, 1, 1)
+        certificate = await batch.reconcile()
+        assert (certificate.is_clean, certificate.audit.turns) == (True, ())
+        counts = certificate.report.counts
+        assert (counts["arrived"], counts["failed"], certificate.report.exit_code) == (1, 1, 1)
 
 
 @EITHER
@@ -222,37 +249,65 @@ async def test_each_earlier_payout_that_has_not_failed_is_named(service: Sandbox
         await batch.run(wait_final=60.0)
         for place in (0, 1):
             turn(service, place, "completed", completed=True, failed=False)
-        certificate = await batch.certify()
+        certificate = await batch.reconcile()
         assert [finding.split()[2] for finding in certificate.findings] == [
             entry.id for entry in reversed(service.books.payouts()[:2])
         ]
 
 
-async def test_a_payout_that_two_pages_show_in_two_statuses_makes_no_clean_certificate(
-    service: Sandbox, tmp_path: Path
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        pytest.param(7, "is completed on the list, and reversed in the ledger", id="one page"),
+        pytest.param(150, "had ended as completed, and the list shows reversed", id="two pages"),
+    ],
+)
+async def test_a_payout_that_a_reading_shows_in_two_statuses_makes_no_clean_certificate(
+    service: Sandbox, tmp_path: Path, number: int, said: str
 ) -> None:
     async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
         await batch.load(items(150))
         await batch.run(wait_final=60.0)
-        alter(batch._service._client, repeating(7, status="reversed"))
-        (finding,) = (await batch.certify()).findings
-        assert finding.startswith("row 7: ")
-        assert finding.endswith("had ended as completed, and the list shows reversed")
+        alter(batch._service._client, repeating(number, later=number == 150, status="reversed"))
+        (finding,) = (await batch.reconcile()).findings
+        assert finding.startswith(f"row {number}: ")
+        assert finding.endswith(said)
 
 
 @EITHER
-@pytest.mark.parametrize("dry_run", [True, False])
-async def test_retry_failed_pays_no_row_of_which_only_itself_has_seen_the_turn(
-    service: Sandbox, place: Place, dry_run: bool
+@pytest.mark.parametrize("status", ["failed", "cancelled", "reversed"])
+async def test_what_had_arrived_and_was_returned_is_paid_again_only_by_its_row_number(
+    service: Sandbox, place: Place, status: str
 ) -> None:
-    """A payout that had arrived and is shown as failed is for `reconcile` to record first."""
+    async with over_socket(service) as client, open_at(place, client) as batch:
+        await batch.load(items(2))
+        await batch.run(wait_final=60.0)
+        turn(service, 0, *TURNS[status])
+        for dry_run in (True, False):
+            report = await batch.retry_failed(dry_run=dry_run)
+            assert report.rows == ()
+            (left,) = report.left
+            assert left.number == 1
+        assert left.reason == (
+            "its payout had arrived and was returned: name the row to pay its XOF 1.01 once more"
+        )
+        assert batch.status().counts["returned"] == 1
+        assert (await batch.retry_failed(rows=[1])).rows == (1,)
+        assert (await batch.run(wait_final=60.0)).counts["arrived"] == 2
+    assert len(service.books.payouts()) == 3
+
+
+@EITHER
+async def test_a_turn_that_only_the_retry_itself_has_seen_is_no_reason_to_pay_again(
+    service: Sandbox, place: Place
+) -> None:
+    """One page of one reading may be wrong."""
     async with over_socket(service) as client, open_at(place, client) as batch:
         await batch.load(items(1))
         await batch.run(wait_final=60.0)
         turn(service, 0, *TURNS["failed"])
-        for dry in (dry_run, False):
-            assert (await batch.retry_failed(dry_run=dry)).rows == ()
-        assert batch.status().counts["returned"] == 0
-        await batch.reconcile()
-        assert batch.status().counts["returned"] == 1
-        assert (await batch.retry_failed(dry_run=True)).rows == (1,)
+        report = await batch.retry_failed(rows=[1])
+        assert report.rows == ()
+        assert "had ended as completed, and the list shows failed" in report.left[0].reason
+        turn(service, 0, *TURNS["failed"])
+        assert (await batch.retry_failed(rows=[1])).rows == (1,)

@@ -142,7 +142,7 @@ async def test_a_corrected_reject_is_paid_once(desk: Desk, service: Sandbox, tmp
         async with desk.open(tmp_path / "rejects", client) as batch:
             await batch.load(rejects)
             assert (await batch.run()).exit_code == 0
-            assert (await batch.certify()).is_clean
+            assert (await batch.reconcile()).is_clean
     assert await reference_of("emp-1") in {payout.reference for payout in service.books.payouts()}
 
 

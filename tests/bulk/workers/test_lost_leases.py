@@ -112,7 +112,7 @@ async def test_an_outcome_that_comes_home_after_the_lease_was_lost_is_merged(
     await other
     assert (await batch.refresh()).counts["created"] == 1  # the other one knows less
     assert len(transport.sent) == 1
-    assert (await batch.certify()).is_clean
+    assert (await batch.reconcile()).is_clean
 
 
 async def test_a_worker_whose_lease_has_ended_gives_the_chunk_up_and_asks_for_it_again(fleet: Fleet) -> None:

@@ -47,7 +47,7 @@ async def test_the_chunk_of_a_killed_worker_is_taken_up_when_its_lease_has_ended
     assert (await batch.refresh()).counts["under_way"] > 0
     assert (await fleet.run()).exit_code == 0
     assert (await batch.refresh()).counts["created"] == len(books(fleet.sandbox)) == 60
-    assert (await batch.certify()).is_clean
+    assert (await batch.reconcile()).is_clean
 
 
 async def test_a_worker_that_was_stopped_beyond_its_lease_sends_nothing_more_under_it(
@@ -64,4 +64,4 @@ async def test_a_worker_that_was_stopped_beyond_its_lease_sends_nothing_more_und
     assert (code, report["stopped"], report["unrecorded"]) == (0, "stopped", [])
     assert len(one.writes) == before
     assert (await batch.refresh()).counts["created"] == len(books(fleet.sandbox)) == 50
-    assert (await batch.certify()).is_clean
+    assert (await batch.reconcile()).is_clean

@@ -33,7 +33,7 @@ async def test_two_workers_pay_each_row_once_and_close_the_batch(
     assert (report.complete, report.balanced, report.counts["created"]) == (True, True, 300)
     assert len(books(fleet.sandbox)) == len(set(books(fleet.sandbox))) == 300
     assert (await batch.check()).findings == ()
-    assert (await batch.certify()).is_clean
+    assert (await batch.reconcile()).is_clean
     name = fleet.url.rpartition("/")[2]
     ((state,),) = postgres.query(name, "SELECT state FROM payments.batches")
     ((text,),) = postgres.query(name, "SELECT changes FROM payments.entries WHERE kind = 'root'")

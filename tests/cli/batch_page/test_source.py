@@ -73,7 +73,7 @@ async def test_a_run_shows_its_batch_from_the_first_row_read_to_the_certificate(
             False,
         )
         await batch.run()
-        certificate = await batch.certify()
+        certificate = await batch.reconcile()
         assert (await shown.snapshot()).certificate is None
         Path(address.beside("certificate.json")).write_text(certificate.to_json())
         last = await shown.snapshot()

@@ -144,7 +144,7 @@ class Process:
             self.note("retried after final failure" if retried.rows else "nothing to retry")
 
     async def _certify(self, batch: PayoutBatch) -> None:
-        certificate = await batch.certify()
+        certificate = await batch.reconcile()
         missing = [f"{certificate.audit.missing} missing"] if certificate.audit.missing else []
         self.doubts = (*certificate.check.findings, *missing)
 

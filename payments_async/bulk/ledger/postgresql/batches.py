@@ -19,10 +19,10 @@ from ...ledger_errors import (
 )
 from ...protocol.clocks import Timestamps
 from ...protocol.leases import BatchState
-from ...protocol.outcomes import OPEN
-from ...protocol.records import Binding, Header
+from ...protocol.outcomes import OPEN, ExtraPayout
+from ...protocol.records import Binding, ExtraTotals, Header
 from ...protocol.stop_rules import StopRules
-from ...protocol.totals import as_text
+from ...protocol.totals import as_text, read_totals, totals_text
 from ..rows import UnreadableRecord, readable
 from . import chunks as _chunks
 from .chunks import WHOLE, Batch, Entered, Locked
@@ -40,7 +40,7 @@ _COLUMNS: Final = ", ".join(
         *("b.batch", "b.chunk_size", *(f"b.{name}" for name in _BINDING)),
         *("b.created_at", "b.client_version", "b.schema", "b.rows", "b.totals"),
         *("b.chunks", "b.described_in", "b.state", "b.reason", "b.stopped", "b.rules", "b.keys"),
-        *("b.losses", "b.lost_in IS NOT NULL", "b.lossy_standby"),
+        *("b.losses", "b.lost_in IS NOT NULL", "b.lossy_standby", "b.extra"),
     )
 )
 READ: Final = f"SELECT {_COLUMNS} FROM payments.batches b"
@@ -94,7 +94,7 @@ def facts_of(values: Sequence[Any]) -> BatchFacts:
     with readable("a batch"):
         binding = Binding(*values[2:8])
         amounts = {currency: Decimal(text) for currency, text in json.loads(values[12]).items()}
-        header = Header(*(binding, *values[8:12], amounts))
+        header = Header(*(binding, *values[8:12], amounts, read_totals(values[23], ExtraPayout)))
         state, reason, stopped, rules, keys, *loss = values[15:23]
         return BatchFacts(
             Batch(values[0], binding.batch_id, values[1]),
@@ -124,7 +124,8 @@ def amounts_text(header: Header) -> str:
 
 def facts_text(header: Header, batch: Batch, chunks: int) -> str:
     """The facts of a batch that an entry records, as JSON text."""
-    values = {**attrs.asdict(header), "totals": amounts_text(header)}
+    sums = {"totals": amounts_text(header), "extra": totals_text(header.extra)}
+    values = {**attrs.asdict(header), **sums}
     return json.dumps({**values, "chunk_size": batch.chunk_size, "chunks": chunks}, sort_keys=True)
 
 
@@ -309,6 +310,24 @@ async def close(database: Database, batch: Batch, clock: Clock, facts: Mapping[s
     return done[0]
 
 
+async def note_extra(database: Database, batch: Batch, clock: Clock, extra: ExtraTotals) -> None:
+    """Record the extra payouts that a whole reading of the list has shown; not while commits may be lost."""
+
+    async def work(transaction: Transaction) -> Entered | None:
+        locking = _chunks.locking(batch.batch, [WHOLE])
+        found, stored = await transaction.read(locking, by_id(batch.batch_id))
+        locked, facts = Locked.of(found), facts_of(stored[0])
+        if not locked.is_here:
+            return None
+        header = attrs.evolve(facts.header, extra=extra)
+        text = facts_text(header, batch, facts.chunks)
+        whole = noted(transaction, batch, locked, clock, "header", text)
+        transaction.write(rebinding(batch.batch, header, whole.entry.number))
+        return whole
+
+    await commit(database, batch, work)
+
+
 def reopening(batch: int, chunks: Iterable[int]) -> tuple[Statement, Statement]:
     """Make statements for rows that an operator changed: their chunks are granted anew."""
     return (
@@ -378,10 +397,11 @@ def rebinding(batch: int, header: Header, described_in: int) -> Statement:
     binding = header.binding
     return (
         "UPDATE payments.batches SET key_fingerprint = %s, input_hash = %s, input_stat = %s, totals = %s, "
-        "described_in = %s, "
+        "extra = %s, described_in = %s, "
         "keys = CASE WHEN %s = ANY(keys) THEN keys ELSE array_append(keys, %s) END WHERE batch = %s",
         (
             *(binding.key_fingerprint, binding.input_hash, binding.input_stat, amounts_text(header)),
-            *(described_in, binding.key_fingerprint, binding.key_fingerprint, batch),
+            *(totals_text(header.extra), described_in),
+            *(binding.key_fingerprint, binding.key_fingerprint, batch),
         ),
     )

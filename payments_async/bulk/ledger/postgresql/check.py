@@ -33,7 +33,7 @@ _NAMES: Final = (
     "UNION SELECT chunk FROM payments.entries WHERE batch = %s ORDER BY chunk"
 )
 _COUNTS: Final = (
-    "SELECT unsent, in_flight, in_doubt, created, refused, awaited FROM payments.chunks "
+    "SELECT unsent, in_flight, in_doubt, created, refused, not_final FROM payments.chunks "
     "WHERE batch = %s AND chunk = %s"
 )
 

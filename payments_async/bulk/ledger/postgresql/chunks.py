@@ -216,7 +216,7 @@ _STORED: Final[tuple[tuple[str, Callable[[Sequence[Any]], arrays.PackedArray]], 
     ("in_doubt", arrays.int4s),
     ("created", arrays.int4s),
     ("refused", arrays.int4s),
-    ("awaited", arrays.int4s),
+    ("not_final", arrays.int4s),
     ("generation", arrays.int4s),
     ("totals", arrays.texts),
 )

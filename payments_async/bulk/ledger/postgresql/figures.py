@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from decimal import Decimal
 
 import attrs
 
 from ...protocol import totals as _totals
 from ...protocol.outcomes import Outcome
 from ...protocol.records import LedgerRow, RowTotals
-from ...protocol.totals import Sums, as_text
-from ..hash_chain import as_json
+from ...protocol.totals import Sums, read_totals, totals_text
 
 
 @attrs.frozen
@@ -38,23 +35,13 @@ class RowFigures:
 
     @property
     def totals_text(self) -> str:
-        """The totals as JSON text: `{"arrived":{"XOF":[500,"12345.00"]}}`."""
-        found: dict[str, dict[str, tuple[int, str]]] = {}
-        for (outcome, currency), (rows, amount) in sorted(self.totals.items()):
-            found.setdefault(outcome, {})[currency] = (rows, as_text(amount))
-        return as_json(found)
+        """The totals as JSON text."""
+        return totals_text(self.totals)
 
     @classmethod
     def read(cls, totals: str, generation: int) -> RowFigures:
         """Parse what `totals_text` wrote. Raises ValueError, TypeError, ArithmeticError or AttributeError."""
-        return cls(
-            {
-                (Outcome(outcome), currency): (int(rows), Decimal(amount))
-                for outcome, of_outcome in json.loads(totals).items()
-                for currency, (rows, amount) in of_outcome.items()
-            },
-            generation,
-        )
+        return cls(read_totals(totals, Outcome), generation)
 
 
 def figures_of(rows: Iterable[LedgerRow]) -> RowFigures:

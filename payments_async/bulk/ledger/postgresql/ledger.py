@@ -22,6 +22,7 @@ from ...protocol.records import (
     Binding,
     CheckReport,
     Claim,
+    ExtraTotals,
     Header,
     IntentTimes,
     LedgerRow,
@@ -239,6 +240,11 @@ class PostgresLedger(SharedLedger):
         """Record that the ledger now belongs to another key or input. The batch stays the same."""
         self.require(binding, other_key=True, other_input=True)
         await self.edit(lambda edits: edits.rebind(binding))
+
+    async def note_extra(self, extra: ExtraTotals) -> None:
+        """Record the extra payouts that a whole reading of the list has shown."""
+        await batches.note_extra(self.database, self.facts.batch, self._clock, extra)
+        await self.refresh()
 
     async def edit(self, work: Callable[[Edits], Awaitable[None]], *, dry: bool = False) -> None:
         """Carry out edits as one transaction: all of them, or none. `dry`: `work` only reads.

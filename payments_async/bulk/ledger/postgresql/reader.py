@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from ...protocol.clocks import Timestamps
-from ...protocol.outcomes import NOT_ARRIVED, OF_STATE, Outcome
+from ...protocol.outcomes import NOT_ARRIVED, OF_STATE
 from ...protocol.records import Awaited, IntentTimes, LedgerRow
 from ...protocol.row_state import RowState
 from ..rows import readable
@@ -24,10 +24,12 @@ from .schema import states_table
 _PAGE: Final = 500
 _OF_STATE: Final = "s.state = %s"
 _FAILED: Final = "s.payout_end = 'failed'"
-_BEGUN: Final = (
-    "SELECT min(e.server), count(*) = count(e.server) FROM payments.entries e WHERE e.batch = %s "
-    "AND e.chunk = %s AND e.number IN (SELECT DISTINCT s.first_intent FROM {states} s "
-    "WHERE s.number BETWEEN %s AND %s AND s.state = 'CREATED' AND s.payout_end = 'open')"
+_AWAITED: Final = (
+    "WITH awaited AS (SELECT s.first_intent FROM {states} s "
+    "WHERE s.number BETWEEN %s AND %s AND s.state = 'CREATED' AND s.payout_end = 'open') "
+    "SELECT (SELECT count(*) FROM awaited), min(e.server), count(*) = count(e.server) "
+    "FROM payments.entries e WHERE e.batch = %s AND e.chunk = %s "
+    "AND e.number IN (SELECT first_intent FROM awaited)"
 )
 _TIMES: Final = (
     "SELECT e.chunk, e.number, e.wall, e.monotonic, e.session, e.server FROM payments.entries e "
@@ -157,17 +159,16 @@ class RowReader:
         return {(chunk, number): Timestamps(*at) for chunk, number, *at in found}
 
     async def awaited(self) -> Awaited:
-        """Count the CREATED rows whose payouts are not final, and find when the first was begun."""
+        """Count the rows whose payouts are awaited, and find when the first was begun."""
         rows, since, known = 0, None, True
         if not self.is_whole:
             since = (await self._moments({_IMPORT}))[_IMPORT].server
             known = since is not None
-        sql = _BEGUN.format(states=states_table(self.batch.batch))
-        for chunk in await self.chunks("AND c.awaited > 0"):
-            rows += chunk.figures.count(Outcome.NOT_FINAL)
-            place = (self.batch.batch, chunk.number, chunk.first, chunk.last)
-            ((begun, is_known),), *_ = await self.database.read((sql, place))
-            known = known and is_known
+        sql = _AWAITED.format(states=states_table(self.batch.batch))
+        for chunk in await self.chunks("AND c.not_final > 0"):
+            place = (chunk.first, chunk.last, self.batch.batch, chunk.number)
+            ((number, begun, is_known),), *_ = await self.database.read((sql, place))
+            rows, known = rows + number, known and is_known
             since = begun if since is None or (begun is not None and begun < since) else since
         return Awaited(rows, since if known else None)
 

@@ -56,7 +56,8 @@ class SqliteEdits(Edits):
 
     async def rebind(self, binding: Binding) -> None:
         """Record another binding."""
-        self.state = await journal.rebind(self._db, self.state, binding, self._at)
+        header = attrs.evolve(self.state.header, binding=binding)
+        self.state = await journal.describe(self._db, self.state, self._at, header)
 
     async def _commit(self, kind: str, plan: Plan) -> None:
         self.state, _ = await journal.commit(self._db, self.state, kind, self._at, plan)

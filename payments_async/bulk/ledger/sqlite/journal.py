@@ -12,9 +12,9 @@ from aiosqlite import Connection
 
 from ...protocol import totals as _totals
 from ...protocol.clocks import Timestamps
-from ...protocol.outcomes import Outcome
+from ...protocol.outcomes import ExtraPayout, Outcome
 from ...protocol.records import Binding, Header, LedgerRow, RowTotals
-from ...protocol.totals import as_text
+from ...protocol.totals import as_text, read_totals, totals_text
 from .. import hash_chain
 from ..hash_chain import ChainEntry
 from ..rows import UnreadableRecord, blob, readable
@@ -27,13 +27,13 @@ _TOTALS: Final = "SELECT outcome, currency, rows, amount FROM totals"
 _SET_TOTAL: Final = "INSERT OR REPLACE INTO totals VALUES (?, ?, ?, ?)"
 _HEADER: Final = """
     SELECT batch_id, environment, base_url, key_fingerprint, input_hash, input_stat, created_at,
-        client_version, schema, rows, totals, told_in, head, head_hash
+        client_version, schema, rows, totals, extra, told_in, head, head_hash
     FROM header
 """
-_ADD_HEADER: Final = f"INSERT INTO header VALUES (1, {', '.join('?' * 14)})"
+_ADD_HEADER: Final = f"INSERT INTO header VALUES (1, {', '.join('?' * 15)})"
 _SET_HEADER: Final = """
     UPDATE header SET schema = ?, batch_id = ?, environment = ?, base_url = ?, key_fingerprint = ?,
-        input_hash = ?, input_stat = ?, created_at = ?, client_version = ?, rows = ?, totals = ?,
+        input_hash = ?, input_stat = ?, created_at = ?, client_version = ?, rows = ?, totals = ?, extra = ?,
         told_in = ?, head = ?, head_hash = ?
 """
 _SET_HEAD: Final = "UPDATE header SET head = ?, head_hash = ?"
@@ -62,7 +62,8 @@ async def set_totals(db: Connection, changed: RowTotals) -> None:
 def facts(header: Header) -> str:
     """The facts of a header that an entry records, as JSON text."""
     values = attrs.asdict(header)
-    return json.dumps({**values, "totals": _amounts(header.totals)}, separators=(",", ":"), sort_keys=True)
+    sums = {"totals": _amounts(header.totals), "extra": totals_text(header.extra)}
+    return json.dumps({**values, **sums}, separators=(",", ":"), sort_keys=True)
 
 
 def _amounts(totals: Mapping[str, Decimal]) -> dict[str, str]:
@@ -75,6 +76,7 @@ async def set_header(db: Connection, header: Header, entry: ChainEntry, *, fresh
         header.schema,
         *(getattr(header.binding, name) for name in _BINDING),
         *(header.created_at, header.client_version, header.rows, json.dumps(_amounts(header.totals))),
+        totals_text(header.extra),
         *(entry.number, entry.number, entry.hash),
     )
     await run_many(db, _ADD_HEADER if fresh else _SET_HEADER, [values])
@@ -86,10 +88,12 @@ async def header(db: Connection) -> tuple[Header, int, tuple[int, bytes]] | None
     if not found:
         return None
     with readable("the header"):
-        ((*names, created_at, version, schema, rows, totals, told_in, head, digest),) = found
+        ((*names, created_at, version, schema, rows, totals, extra, told_in, head, digest),) = found
         binding = Binding(**dict(zip(_BINDING, names, strict=True)))
         amounts = {currency: Decimal(text) for currency, text in json.loads(totals).items()}
-        facts = Header(binding, float(created_at), version, schema, int(rows), amounts)
+        facts = Header(
+            binding, float(created_at), version, schema, int(rows), amounts, read_totals(extra, ExtraPayout)
+        )
         return facts, int(told_in), (int(head), blob(digest))
 
 
@@ -157,12 +161,11 @@ async def commit(
     return LedgerState(before.header, entry, {**before.totals, **moved}), rows
 
 
-async def rebind(db: Connection, before: LedgerState, binding: Binding, at: Timestamps) -> LedgerState:
-    """Store another binding, with its entry, and the sums that corrections have changed."""
-    totals = _totals.by_currency(before.totals)
-    header = attrs.evolve(before.header, binding=binding, totals=totals)
+async def describe(db: Connection, before: LedgerState, at: Timestamps, header: Header) -> LedgerState:
+    """Store another header, with its entry, and the sums that corrections have changed."""
+    header = attrs.evolve(header, totals=_totals.by_currency(before.totals))
     described, digest = facts(header), before.head.rows_digest
-    entry = hash_chain.linked(before.head, binding.batch_id, at, "header", described, digest)
+    entry = hash_chain.linked(before.head, header.binding.batch_id, at, "header", described, digest)
     await append(db, entry)
     await set_header(db, header, entry, fresh=False)
     return LedgerState(header, entry, before.totals)

@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
 from functools import partial
 
+import attrs
 from aiosqlite import Connection
 
 from .... import __version__
 from ...ledger_errors import BatchExists, LedgerRefused
 from ...protocol import transitions
 from ...protocol.clocks import Timestamps
-from ...protocol.records import Binding, Claim, Header, LedgerRow, NewRow, Resend, RowOutcome
+from ...protocol.records import Binding, Claim, ExtraTotals, Header, LedgerRow, NewRow, Resend, RowOutcome
 from ...protocol.row_state import OPEN
 from ...protocol.run_figures import RunFigures, RunSeries
 from ..ledger import Edits
@@ -57,10 +58,17 @@ class SqliteLedger(LedgerReader):
     async def rebind(self, binding: Binding) -> None:
         """Record that the ledger now belongs to another key or input file. The batch stays the same."""
         self.require(binding, other_key=True, other_input=True)
+        await self._describe(attrs.evolve(self.header, binding=binding))
+
+    async def note_extra(self, extra: ExtraTotals) -> None:
+        """Record the extra payouts that a whole reading of the list has shown."""
+        await self._describe(attrs.evolve(self.header, extra=extra))
+
+    async def _describe(self, header: Header) -> None:
         at = self._clock()
 
         async def work(db: Connection) -> None:
-            self._after_commit(await journal.rebind(db, self._current, binding, at))
+            self._after_commit(await journal.describe(db, self._current, at, header))
 
         await self._handle.transact(work, Purpose.OUTCOME)
 

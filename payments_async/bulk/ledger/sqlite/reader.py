@@ -148,11 +148,11 @@ class LedgerReader(Ledger):
 
     def publish(self, activity: Mapping[str, Any] | None, *, running: bool) -> None:
         """Rewrite the status file beside the ledger."""
-        at, binding, speed = self._clock().wall, self.header.binding, None
+        at, speed = self._clock().wall, None
         if self._series is not None:
             speed = SpeedFigures.of(self._series + self.recorder.pending(at).series, at).facts()
         state: dict[str, Any] = {"pid": os.getpid(), "at": at, "running": running}
-        facts = status_file.report(self.totals, binding, **state, activity=activity, speed=speed)
+        facts = status_file.report(self.totals, self.header, **state, activity=activity, speed=speed)
         StatusFile.of(self.path).write(facts)
 
     async def first(self) -> LedgerRow:
@@ -212,7 +212,7 @@ class LedgerReader(Ledger):
         return {number: each.row for number, each in found.items()}
 
     async def awaited(self) -> Awaited:
-        """Count the CREATED rows whose payouts are not final, and find when the first was begun."""
+        """Count the rows whose payouts are awaited, and find when the first was begun."""
         rows, *_ = await self._first(_AWAITED)
         since, known = await self._first(_AWAITED_SINCE)
         return Awaited(rows, since if known else None)

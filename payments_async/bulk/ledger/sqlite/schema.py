@@ -24,6 +24,7 @@ TABLES: Final = (
         client_version TEXT NOT NULL,
         rows INTEGER NOT NULL,
         totals TEXT NOT NULL,
+        extra TEXT NOT NULL,
         told_in INTEGER NOT NULL,
         head INTEGER NOT NULL,
         head_hash BLOB NOT NULL,

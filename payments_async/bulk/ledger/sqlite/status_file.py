@@ -15,7 +15,7 @@ import attrs
 
 from ... import _files
 from ...ledger_errors import InputPaidElsewhere
-from ...protocol.records import Binding, RowTotals
+from ...protocol.records import Binding, Header, RowTotals
 from ...protocol.totals import as_text, counts_of, sums_of
 
 _VERSION: Final = 2
@@ -25,7 +25,7 @@ _LONGEST: Final = 1 << 20
 
 def report(
     totals: RowTotals,
-    binding: Binding,
+    header: Header,
     *,
     pid: int,
     at: float,
@@ -34,6 +34,7 @@ def report(
     speed: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Make the file's content: counts and sums by outcome, never a row. Times are seconds UTC."""
+    binding = header.binding
     return {
         "version": _VERSION,
         "batch_id": binding.batch_id,
@@ -44,10 +45,10 @@ def report(
         "running": running,
         "activity": activity,
         "speed": speed,
-        "rows": counts_of(totals),
+        "rows": counts_of(totals, header.extra),
         "sums": {
             currency: {word: as_text(amount) for word, amount in sums.items()}
-            for currency, sums in sums_of(totals).items()
+            for currency, sums in sums_of(totals, header.extra).items()
         },
     }
 

@@ -21,7 +21,7 @@ class Command(BaseCommand):
         with PayoutBatch.open(f"{batch_id}.ledger", payments.blocking()) as batch:
             batch.load(file, batch_id=batch_id)
             report = batch.run()
-            certificate = batch.certify()
+            certificate = batch.reconcile()
         if report.exit_code or not certificate.is_clean:
             raise CommandError(f"{batch_id} is not done: run it again", returncode=report.exit_code or 1)
         self.stdout.write(f"{batch_id}: paid, and the service's list agrees")
