@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -110,3 +111,23 @@ def test_a_turned_payout_is_told_once_by_the_command_that_read_it_and_recorded(h
     assert shown.code == Exit.DONE
     assert "Turned" in shown.out
     assert here("reconcile", "june.csv.ledger").code == Exit.DONE
+
+
+def test_a_first_payout_that_arrives_late_is_shown_in_excess_with_its_money(here: Here) -> None:
+    payouts_file(here.folder, 3)
+    here.sandbox.on("payouts.create").outcome("fail:RECIPIENT_ERROR immediate", times=1)
+    here.sandbox.on("payouts.create").outcome("complete immediate", times=None)
+    assert here("run", "june.csv", "--concurrency", "1").code == Exit.REFUSED
+    assert here("retry-failed", "june.csv.ledger").code == Exit.DONE
+    assert here("run", "june.csv").code == Exit.DONE
+    first = here.sandbox._core.world.tenants[here.sandbox.api_key].payouts[0]
+    first.status, first.failed_at, first.completed_at = "completed", None, first.created_at
+    said = here("run", "june.csv")
+    end, amount = said.step("finished"), f"{first.amount}"
+    assert (said.code, end["rows"]["in_excess"], end["rows"]["arrived"]) == (Exit.REFUSED, 1, 3)
+    assert end["sums"][first.currency]["in_excess"] == amount
+    assert said.err.startswith("payments: 1 payout in excess of what the rows ask for")
+    assert here("status", "june.csv.ledger", "--json").step("batch")["rows"]["in_excess"] == 1
+    shown = here("reconcile", "june.csv.ledger", as_text=True)
+    assert re.search(rf"In excess +1 +{re.escape(amount)}", shown.out)
+    assert "complete, 1 in excess" in here("status", "june.csv.ledger").out

@@ -148,7 +148,10 @@ def test_each_exit_code_says_what_to_do_next() -> None:
     assert "failed.csv --state failed --state returned" in back
     failed = printed(0, failed=1)
     assert failed.startswith("1 payout failed for good: `payments payouts export 'a b.ledger' failed.csv")
-    assert "`payments payouts retry-failed 'a b.ledger'` makes their rows new" in failed
+    assert (
+        "`payments payouts retry-failed 'a b.ledger'` makes the rows of those that failed new again."
+        in failed
+    )
     assert "--state rejected --state conflict" in printed(1, rejected=2, conflict=1)
     assert "2 rows rejected and 1 row in conflict" in printed(1, rejected=2, conflict=1)
     assert "names the payout" in printed(1, conflict=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from decimal import Decimal
 from typing import Any
@@ -23,6 +23,7 @@ from payments_async.bulk import (
 )
 from payments_async.bulk._activity import Activity
 from payments_async.bulk._report import report_of
+from payments_async.bulk.protocol.outcomes import ExtraPayout
 from payments_async.bulk.protocol.records import Binding, Header
 from payments_async.bulk.protocol.run_figures import BOUNDS, time_class
 from payments_async.cli.batch_page.feed import PageSource
@@ -95,13 +96,14 @@ def in_doubt(number: int) -> RowView:
     )
 
 
-def report(rows: dict[str, int], *, currencies: int = 1, **more: Any) -> BatchReport:
-    """A report with so many rows of each outcome, 501.20 for each row."""
+def report(rows: dict[str, int], *, currencies: int = 1, in_excess: int = 0, **more: Any) -> BatchReport:
+    """A report with so many rows of each outcome, and payouts in excess: 501.20 for each."""
     names = ["GHS", "XOF", "NGN", "KES", "ZMW", "RWF"][:currencies]
     each = Decimal("501.20")
     totals = {(Outcome(word), names[0]): (number, number * each) for word, number in rows.items()}
     asked = sum(rows.values())
-    header = Header(BINDING, float(BEGAN), "0", 1, asked, {names[0]: asked * each})
+    extra = {(ExtraPayout.IN_EXCESS, names[0]): (in_excess, in_excess * each)} if in_excess else {}
+    header = Header(BINDING, float(BEGAN), "0", 1, asked, {names[0]: asked * each}, extra)
     plain = report_of(header, totals)
     return attrs.evolve(plain, sums=dict.fromkeys(names, plain.sums[names[0]]), **more)
 
@@ -120,7 +122,7 @@ def snapshot(**facts: Any) -> BatchSnapshot:
     return BatchSnapshot(**{**default, **facts})
 
 
-def certificate(report: BatchReport, *findings: str) -> dict[str, Any]:
+def certificate(report: BatchReport, *findings: str, turns: Sequence[str] = ()) -> dict[str, Any]:
     """The content of a certificate's file."""
     created = report.counts["created"]
     return {
@@ -151,7 +153,7 @@ def certificate(report: BatchReport, *findings: str) -> dict[str, Any]:
                 "metadata.payments_sdk": {"compared": created, "not_shown": 3},
             },
             "findings": list(findings),
-            "turns": [],
+            "turns": list(turns),
         },
     }
 
@@ -172,6 +174,9 @@ def states() -> dict[str, BatchSnapshot]:
     waiting = report({"arrived": 11000, "not_final": 998, "in_doubt": 2}, activity=waits)
     done = report({"arrived": 12000})
     failed = report({"arrived": 11900, "failed": 50, "rejected": 40, "conflict": 2, "cancelled": 8})
+    returned = report({"arrived": 11999, "returned": 1}, in_excess=2)
+    turn = "row 41: po_41 had ended as completed, and the list shows reversed"
+    paid_twice = "row 7: po_7 had failed and the row was retried, and the list shows completed"
     nothing = LedgerDetails(series(), RowsToLookAt((), 0))
     return {
         "empty": snapshot(phase="reading", pid=11300),
@@ -194,6 +199,13 @@ def states() -> dict[str, BatchSnapshot]:
         ),
         "failed": snapshot(
             report=failed, details=look, phase="ended", pid=None, certificate=certificate(failed)
+        ),
+        "returned": snapshot(
+            report=returned,
+            details=look,
+            phase="ended",
+            pid=None,
+            certificate=certificate(returned, paid_twice, turns=[turn] * 21),
         ),
         "complete": snapshot(
             report=done, details=nothing, phase="ended", pid=None, certificate=certificate(done)

@@ -29,6 +29,8 @@ class OtherGenerations:
         self._latest: int | None = None
         self.shown: dict[int, dict[str, Payout]] = {}
         """{row number: {reference: its later payout}}, of all pages so far."""
+        self.references: set[str] = set()
+        """The references of these payouts."""
 
     async def take(self, page: Iterable[Payout]) -> list[tuple[LedgerRow, str]]:
         """Read a page. Returns rows with later payouts that no page showed before, with one of them each."""
@@ -66,6 +68,7 @@ class OtherGenerations:
         if reference in shown:
             return None  # a list that grows while it is read may show a payout on two pages
         shown[reference] = payout
+        self.references.add(reference)
         return _described(payout)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from .._report import report_of
 from ..engine.mirror import ListedRow, OtherGenerations
@@ -24,33 +24,23 @@ async def reconcile(ledger: Ledger, service: Service, on_commit: Callable[[], ob
     """
     began = service.moment()
     reading, auditor, others = ListReading(ledger, settled), Auditor(ledger), OtherGenerations(ledger)
-    retried = list[ListedRow]()
+    later, retried = reading.mirror.later, list[ListedRow]()
     async for page in pages(service):
         listed, past = await reading.take(page), await others.past(page)
-        later = reading.mirror.later.shown
+        auditor.take(each for each in listed if each.row.number not in later.shown)
+        retried += (each for each in listed if each.row.number in later.shown)
         auditor.take_past(past)
         known = {each.row.reference for each in listed} | {payout.reference for _, payout in past}
-        known = known.union(*later.values())
-        auditor.take_unknown(payout for payout in page if payout.reference not in known)
-        auditor.take(each for each in listed if each.row.number not in later)
-        retried += (each for each in listed if each.row.number in later)
+        unmatched = (each for each in page if each.reference not in known)
+        auditor.take_unknown(each for each in unmatched if each.reference not in later.references)
         on_commit()
-    findings = await reading.adopt()
-    if reading.adopted:
-        on_commit()
-    auditor.take(each for each in retried if each.row.number not in reading.adopted)
-    auditor.take(ListedRow(row, row, payout) for row, payout in reading.adopted.values())
-    for finding in findings:
-        auditor.note(finding)
-    left = reading.mirror.later.shown.keys() - reading.adopted.keys()
-    for number, row in (await ledger.numbered(left)).items():
-        auditor.take_later(row, reading.mirror.later.shown[number].values())
+    await _compare_retried(ledger, reading, auditor, retried)
     audit = await auditor.result(reading.mirror.turns)
+    await ledger.refresh()
     if auditor.extra != ledger.header.extra:
         await ledger.note_extra(auditor.extra)
-        on_commit()
+    on_commit()
     check = await ledger.check()
-    await ledger.refresh()
     binding = ledger.header.binding
     return Certificate(
         report_of(ledger.header, ledger.totals),
@@ -63,3 +53,16 @@ async def reconcile(ledger: Ledger, service: Service, on_commit: Callable[[], ob
         check.with_finding(ledger.unproven),
         audit,
     )
+
+
+async def _compare_retried(
+    ledger: Ledger, reading: ListReading, auditor: Auditor, listed: Iterable[ListedRow]
+) -> None:
+    """Record the later payouts of rows, then compare these rows: `listed`, by their references until now."""
+    findings, shown = await reading.adopt(), reading.mirror.later.shown
+    auditor.take(each for each in listed if each.row.number not in reading.adopted)
+    auditor.take(ListedRow(row, row, payout) for row, payout in reading.adopted.values())
+    for finding in findings:
+        auditor.note(finding)
+    for number, row in (await ledger.numbered(shown.keys() - reading.adopted.keys())).items():
+        auditor.take_later(row, shown[number].values())

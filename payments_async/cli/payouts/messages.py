@@ -63,7 +63,8 @@ def after_run(
             _open(figures, ledger),
         ]
     elif code == 1:
-        parts = [refused(figures.counts, ledger), _failed(figures.counts, ledger)]
+        counts = figures.counts
+        parts = [_in_excess(counts), refused(counts, ledger), _failed(counts, ledger)]
         unconfirmed = recovering(ledger) if unproven else _disagreeing(clean, ledger)
         parts += [unconfirmed or _open(figures, ledger)]
     else:
@@ -134,11 +135,26 @@ def _failed(counts: Mapping[str, int], ledger: LedgerAddress) -> str:
     }
     if not there:
         return ""
-    again = ledger.command("retry-failed")
-    states = " ".join(f"--state {word}" for word in there)
-    which = f"`{ledger.command('export', 'failed.csv')} {states}` lists them"
-    failed = f"{' and '.join(there.values())}: {which}"
-    return f"{failed}, `{again}` makes their rows new again: the next run pays them under a new reference."
+    states, again = " ".join(f"--state {word}" for word in there), ledger.command("retry-failed")
+    parts = [
+        f"{' and '.join(there.values())}: `{ledger.command('export', 'failed.csv')} {states}` lists them."
+    ]
+    if counts["failed"]:
+        parts.append(f"`{again}` makes the rows of those that failed new again.")
+    if counts["returned"]:
+        parts.append(f"`{again} --row N` makes the row of one that was returned new again.")
+    return " ".join([*parts, "The next run pays these rows under a new reference."])
+
+
+def _in_excess(counts: Mapping[str, int]) -> str:
+    """Payouts that stand for no row."""
+    payouts = counts["in_excess"]
+    if not payouts:
+        return ""
+    return (
+        f"{counted(payouts, 'payout')} in excess of what the rows ask for: the certificate names the first. "
+        "Ask the service's support to return them."
+    )
 
 
 def _open(figures: BatchFigures, ledger: LedgerAddress) -> str:

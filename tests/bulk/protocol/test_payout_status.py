@@ -137,15 +137,19 @@ def test_a_payout_that_contradicts_itself_is_a_finding_and_counts_as_not_final(s
     assert outcome.failure_code is None
 
 
-def test_what_had_arrived_is_paid_again_only_after_it_came_back() -> None:
+def test_what_had_arrived_is_paid_again_only_after_its_return_was_recorded() -> None:
     amount, method = Amount(value=Decimal("1.01"), currency="XOF"), Method(value="m")
     where = PayoutInstrument(type="phone", phone_number="+1")
     arrived = row(service_status="completed", payout_end=PayoutEnd.ARRIVED, had_arrived=True)
     shown = payout(amount=amount, method=method, instrument=where)
-    back = attrs.evolve(shown, status="reversed", completed_at=AT)
-    assert retry_block(arrived, back) is None
-    told = str(retry_block(arrived, attrs.evolve(shown, status="failed")))
-    assert "had ended as completed, and the list shows failed" in told
+    for status in ("reversed", "failed", "cancelled"):
+        back = attrs.evolve(shown, status=status, completed_at=AT)
+        assert f"had ended as completed, and the list shows {status}" in str(retry_block(arrived, back))
+        outcome = mirrored(arrived, back)
+        assert outcome is not None
+        returned = recorded(arrived, outcome, 2)
+        assert returned is not None
+        assert retry_block(returned, back) is None
 
 
 def test_nothing_new_is_no_outcome() -> None:

@@ -131,6 +131,7 @@ def test_what_stopped_a_run_says_when_it_can_go_on(stop: Stop | None, code: int,
     assert exit_code(tally(under_way=1), stop=stop) == code
     assert exit_code(tally(in_doubt=1), stop=stop) == 3  # that money may have moved matters more
     assert exit_code(tally(not_final=1), stop=stop) == 0
+    assert exit_code(tally(not_final=1), stop=stop, extra=True) == 1
 
 
 HOME = Account("live", "https://service.example/v1", "key 1")

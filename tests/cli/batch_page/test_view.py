@@ -84,6 +84,14 @@ SHOWN = {
         "22 s the last run, 224 a second",
         "No row needs a look",
     ),
+    "returned": (
+        "complete, 1 returned, 2 in excess",
+        "had failed and the row was retried, and the list shows completed",
+        "These payouts had ended, and the service's list then showed them otherwise: row 41: po_41 had ended",
+        "and more",
+        "In excess GHS 1,002.40",
+        "11,999 arrived, 1 returned",
+    ),
     "unconfirmed": ("complete, not confirmed", "row 12: pyt_12 is not in the list"),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
+from decimal import Decimal
 
 import attrs
 import pytest
@@ -22,6 +23,7 @@ from payments_async.bulk.ledger.postgresql.schema import states_table
 from payments_async.bulk.ledger.postgresql.standbys import standbys
 from payments_async.bulk.ledger_errors import LeaseLost, LedgerDamaged, LedgerRefused, LedgerUnavailable
 from payments_async.bulk.protocol.leases import LEASE
+from payments_async.bulk.protocol.outcomes import ExtraPayout
 from payments_async.bulk.protocol.records import Claim, LedgerRow, NewRow, Resend, RowOutcome
 from payments_async.bulk.protocol.recovery import Loss, Standbys, Store
 from payments_async.bulk.protocol.row_state import LOST_INTENTS, RowKnowledge, RowState, doubt
@@ -425,11 +427,15 @@ async def test_a_batch_that_may_have_been_sent_is_not_discarded(database: str) -
             await ledger.discard()
 
 
-async def test_a_batch_whose_commits_may_be_lost_is_neither_discarded_nor_closed(database: str) -> None:
+async def test_a_batch_whose_commits_may_be_lost_is_neither_discarded_nor_closed_nor_described_anew(
+    database: str,
+) -> None:
     async with opened(database, rows=3) as ledger:
         await ledger.cancel_rest()
         await move(ledger, standby=Standbys.ASYNCHRONOUS)
         assert not await batches.close(ledger.database, ledger.facts.batch, Clock(), {})
+        await ledger.note_extra({(ExtraPayout.IN_EXCESS, "XOF"): (1, Decimal("1.01"))})
+        assert ledger.header.extra == {}
         await tamper(ledger, f"UPDATE {states_table(ledger.facts.batch.batch)} SET state = 'NEW'")
         with pytest.raises(LedgerRefused, match="it is the record of that"):
             await ledger.discard()

@@ -46,7 +46,7 @@ from payments_async.bulk.ledger_errors import (
 from payments_async.bulk.protocol.records import Binding
 from tests.support.ledgers import BINDING, Clock, begun, counts, tampering
 
-TABLES_OF_SCHEMA_3 = "00afd47b488bc7175057932c992185417ae069d5fc1b76a8266594782c1c71d9"
+TABLES_OF_SCHEMA_3 = "1cfad65c004a8214443925c8168cd7a4271e1c387c317a9faeaa887395d5f424"
 
 MOUNTS = """\
 21 1 254:0 / / rw,relatime - ext4 /dev/vda rw

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from payments_async.bulk.ledger.sqlite.status_file import StatusFile, report
-from payments_async.bulk.protocol.outcomes import GROUPS, Outcome
-from payments_async.bulk.protocol.records import RowTotals
+from payments_async.bulk.protocol.outcomes import GROUPS, ExtraPayout, Outcome
+from payments_async.bulk.protocol.records import Header, RowTotals
 from payments_async.bulk.protocol.totals import EXACT, Sums, as_text, by_currency, disagreements
 from tests.support.ledgers import BINDING
 
@@ -20,10 +20,13 @@ TOTALS: RowTotals = {
     (Outcome.NOT_FINAL, "XOF"): (1, Decimal("1E+2")),
     (Outcome.NOT_FINAL, "GHS"): (3, Decimal("0.3")),
 }
+EXTRA = {(ExtraPayout.IN_EXCESS, "NGN"): (1, Decimal("7.50"))}
+HEADER = Header(BINDING, 0.0, "0", 1, 6, by_currency(TOTALS), EXTRA)
+WORDS = (*GROUPS, *ExtraPayout)
 
 
 def test_the_report_counts_every_state_and_sums_every_currency() -> None:
-    said = report(TOTALS, BINDING, pid=7, at=5.5, running=True)
+    said = report(TOTALS, HEADER, pid=7, at=5.5, running=True)
     assert said == {
         "version": 2,
         "batch_id": "batch-1",
@@ -34,15 +37,23 @@ def test_the_report_counts_every_state_and_sums_every_currency() -> None:
         "running": True,
         "activity": None,
         "speed": None,
-        "rows": {**dict.fromkeys(GROUPS, 0), "asked": 6, "not_started": 2, "created": 4, "not_final": 4},
+        "rows": {
+            **dict.fromkeys(WORDS, 0),
+            "asked": 6,
+            "not_started": 2,
+            "created": 4,
+            "not_final": 4,
+            "in_excess": 1,
+        },
         "sums": {
             "XOF": {
-                **dict.fromkeys(GROUPS, "0"),
+                **dict.fromkeys(WORDS, "0"),
                 "asked": "120.20",
                 "not_started": "20.20",
                 **dict.fromkeys(("created", "not_final"), "100"),
             },
-            "GHS": {**dict.fromkeys(GROUPS, "0"), **dict.fromkeys(("asked", "created", "not_final"), "0.3")},
+            "GHS": {**dict.fromkeys(WORDS, "0"), **dict.fromkeys(("asked", "created", "not_final"), "0.3")},
+            "NGN": {**dict.fromkeys(WORDS, "0"), "in_excess": "7.50"},
         },
     }
 
@@ -52,10 +63,10 @@ def test_what_is_written_is_read_and_the_owners_alone(tmp_path: Path, path: Path
     assert status.read() is None
     before = os.umask(0)
     try:
-        assert status.write(report(TOTALS, BINDING, pid=7, at=5.5, running=True))
+        assert status.write(report(TOTALS, HEADER, pid=7, at=5.5, running=True))
     finally:
         os.umask(before)
-    assert status.read() == report(TOTALS, BINDING, pid=7, at=5.5, running=True)
+    assert status.read() == report(TOTALS, HEADER, pid=7, at=5.5, running=True)
     assert os.listdir(tmp_path) == ["ledger.status.json"]
     assert (tmp_path / "ledger.status.json").stat().st_mode & 0o777 == 0o600
 
