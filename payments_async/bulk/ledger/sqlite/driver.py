@@ -80,6 +80,8 @@ async def run(connection: aiosqlite.Connection, statement: str, *parameters: Any
         return list(await connection.execute_fetchall(statement, parameters))
     except sqlite3.Error as error:  # whose traceback holds the statement, and so the lock of a closed file
         raise error.with_traceback(None) from None
+    except UnicodeDecodeError:  # SQLite's own words, which quote a damaged file
+        raise sqlite3.DatabaseError("the file's tables are not described in UTF-8") from None
 
 
 async def run_many(connection: aiosqlite.Connection, statement: str, rows: Iterable[Sequence[Any]]) -> int:

@@ -270,6 +270,19 @@ async def test_a_lock_of_another_batch_or_without_a_mark_proves_nothing(tmp_path
         await (await SqliteLedger.open(path, clock=Clock())).close()
 
 
+async def test_a_description_of_a_table_that_is_not_text_is_damage(path: Path) -> None:
+    await worked_on(path)
+    whole = path.read_bytes()
+    assert whole.count(b"tablerowsrows") == 1
+    path.write_bytes(
+        whole.replace(b"tablerowsrows", b"tabler\xf4wsrows").replace(
+            b"CREATE TABLE rows", b"DELETE TABLE rows"
+        )
+    )
+    with pytest.raises(LedgerDamaged, match="not described in UTF-8"):
+        await SqliteLedger.open(path, clock=Clock())
+
+
 async def test_a_flipped_byte_changes_nothing_that_goes_unnoticed(path: Path) -> None:
     await worked_on(path)
     whole, before = path.read_bytes(), await everything_in(path)
