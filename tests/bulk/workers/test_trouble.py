@@ -38,6 +38,7 @@ from payments_async.bulk.workers import (
     planning,
     run_chunk,
     work,
+    worker as worker_module,
 )
 from payments_async.bulk.workers.chunk_run import ChunkRun
 from payments_async.bulk.workers.closing import BatchClosing
@@ -183,13 +184,23 @@ async def test_rows_that_stay_in_doubt_are_left_for_later_and_the_worker_ends(fl
     assert (await fleet.run(patience=0.0)).chunks == 0  # not yet
 
 
-async def test_a_worker_waits_for_the_chunk_of_one_that_may_die(fleet: Fleet) -> None:
+async def test_a_worker_waits_for_the_chunk_of_one_that_may_die(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await fleet.planned(10)
     fleet.sandbox.on("payouts.create").respond("slow:1h", times=1)
     doomed = fleet.started(await fleet.worker(concurrency=1, slots=1))
     await until(lambda: posts(fleet.sandbox) == 1)
+    under_way = list[list[Any]]()
+
+    async def looked(*args: Any, **options: Any) -> Any:
+        under_way.append(await granting.open_batches(*args, **options))
+        return under_way[-1]
+
+    monkeypatch.setattr(worker_module, "open_batches", looked)
     patient = fleet.started(await fleet.worker())
-    await until(lambda: fleet.query("SELECT count(*) FROM payments.workers") == [(2,)])
+    await until(lambda: len(under_way) == 2)  # it has looked, found the batch, and goes on
+    assert all(under_way)
     assert not patient.done()
     doomed.cancel()
     assert (await patient).exit_code == 0
