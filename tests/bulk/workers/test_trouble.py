@@ -38,6 +38,8 @@ from payments_async.bulk.workers import (
     planning,
     run_chunk,
     work,
+)
+from payments_async.bulk.workers import (
     worker as worker_module,
 )
 from payments_async.bulk.workers.chunk_run import ChunkRun
