@@ -47,6 +47,7 @@ from tests.support.databases import (
     waits_for_lock,
 )
 from tests.support.ledgers import BINDING, Clock, new_row, numbers
+from tests.support.patience import until
 from tests.support.servers import CutProxy, PostgresServer
 
 SECRET = "account-data-CANARY"
@@ -272,6 +273,26 @@ async def test_a_commit_is_finished_when_its_caller_is_cancelled(database: str) 
             other.execute("SELECT pg_advisory_unlock(7)")
             await ledger.refresh()
             assert ledger.totals[Outcome.UNDER_WAY, "XOF"][0] == 3
+
+
+async def test_a_suspended_process_loses_its_transaction_and_the_locks(
+    database: str, postgres: PostgresServer
+) -> None:
+    idle = "SELECT pid FROM pg_stat_activity WHERE state = 'idle in transaction'"
+    name, backends = urlsplit(database).path[1:], set[int]()
+
+    async with connected(database) as opened:
+
+        async def work(transaction: Transaction) -> None:
+            brief = ("SET LOCAL idle_in_transaction_session_timeout = '100ms'", ())
+            _, ((backend,),) = await transaction.read(brief, ("SELECT pg_backend_pid()", ()))
+            backends.add(backend)
+            if len(backends) == 1:
+                await until(lambda: not postgres.query(name, f"{idle} AND pid = {backend}"))
+            await transaction.read(("SELECT", ()))
+
+        await opened.commit(work)
+    assert len(backends) == 2
 
 
 async def test_an_edit_is_rolled_back_when_its_caller_is_cancelled(database: str) -> None:

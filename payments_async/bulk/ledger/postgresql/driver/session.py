@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, Final
 
 import attrs
@@ -91,7 +91,17 @@ async def sent(connection: Connection, statements: Sequence[Statement]) -> list[
     async with connection.pipeline() as pipeline:
         cursors = [await connection.execute(sql.encode(), values, binary=True) for sql, values in statements]
         await pipeline.sync()
+        pipeline._exit_gen = _nothing_left  # type: ignore[method-assign]
     return [await cursor.fetchall() if cursor.description else [] for cursor in cursors]
+
+
+def _nothing_left() -> Generator[Any, Any, None]:
+    """End a pipeline whose answers have all come in.
+
+    psycopg would send Sync and Flush. After a Flush, `idle_in_transaction_session_timeout` does not count, and
+    a suspended process would keep its locks.
+    """
+    yield from ()
 
 
 async def set_up(connection: Connection) -> tuple[DatabaseServer, float]:
