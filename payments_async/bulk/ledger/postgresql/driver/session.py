@@ -98,8 +98,8 @@ async def sent(connection: Connection, statements: Sequence[Statement]) -> list[
 def _nothing_left() -> Generator[Any, Any, None]:
     """End a pipeline whose answers have all come in.
 
-    psycopg would send Sync and Flush. After a Flush, `idle_in_transaction_session_timeout` does not count, and
-    a suspended process would keep its locks.
+    psycopg would send Sync and Flush. After a Flush, `idle_in_transaction_session_timeout` does not count,
+    and a suspended process would keep its locks.
     """
     yield from ()
 
