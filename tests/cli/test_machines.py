@@ -135,9 +135,9 @@ def test_a_damaged_batch_is_named_and_the_others_are_listed(here: Here, database
     assert (printed.code, "2 batches" in printed.out, "batch june: " in printed.err) == (1, True, True)
     assert printed.out.splitlines()[-2].split()[:2] == ["july", "open"]
     with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute("UPDATE payments.batches SET schema = 4 WHERE batch_id = 'july'")
+        connection.execute("UPDATE payments.batches SET schema = 5 WHERE batch_id = 'july'")
     here("batches").assert_one_message(
-        Exit.REFUSED, "batch june: a chunk", "batch july: its form is number 4"
+        Exit.REFUSED, "batch june: a chunk", "batch july: its form is number 5"
     )
 
 

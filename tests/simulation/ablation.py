@@ -80,11 +80,11 @@ def _by_wall_clock(real: Any) -> Callable[..., ElapsedRange]:
 
 
 def _any_content(real: Any) -> Callable[..., Match]:
-    def judge(*args: Any) -> Match:
+    def match_of(*args: Any) -> Match:
         found: Match = real(*args)
         return Match.EQUAL if found is Match.OTHER_BODY else found
 
-    return judge
+    return match_of
 
 
 def _here(real: Any) -> Callable[..., Any]:
@@ -149,8 +149,8 @@ ABLATIONS: Final[Mapping[str, tuple[Ablation, ...]]] = {
     ),
     "scan_starts_by_service_clock": ((clocks, "scan_start", lambda _: lambda first: first.wall - DAY),),
     "second_scan_is_unbounded": ((rows_in_doubt, "after_scan", _evolved(everywhere=True)),),
-    "proof_decides": ((matching, "judge", _evolved(proof=None)),),
-    "body_is_compared": ((matching, "judge", _any_content),),
+    "proof_decides": ((matching, "match_of", _evolved(proof=None)),),
+    "body_is_compared": ((matching, "match_of", _any_content),),
     # The run as a whole
     "same_place": ((stop_rules, "account_mismatch", _here),),
     "rotated_key_is_proven": ((stop_rules, "account_mismatch", _given(visible=True)),),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from payments_async.bulk.protocol.clocks import scan_start
 from payments_async.bulk.protocol.identifiers import PROOF_KEY
-from payments_async.bulk.protocol.matching import Detail, Expected, Found, Match, judge
+from payments_async.bulk.protocol.matching import Detail, Expected, Found, Match, match_of
 
 from .ledger import Entry
 from .service import Payment
@@ -41,7 +41,7 @@ def compare(worker: Worker, entry: Entry, payment: Payment) -> Match:
     asked = _details(entry.body.amount, "XOF", row)
     shown = _details(payment.amount, payment.currency, account)
     metadata = None if payment.proof is None else {PROOF_KEY: payment.proof}
-    matched = judge(Expected(asked, proof), Found(shown, metadata))
+    matched = match_of(Expected(asked, proof), Found(shown, metadata))
     worker.world.note(f"found: {matched}")
     return matched
 

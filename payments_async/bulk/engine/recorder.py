@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, Final
 
 import attrs
@@ -14,7 +14,7 @@ from ...errors import Effect
 from ..errors import BulkError
 from ..ledger.ledger import Ledger
 from ..ledger_errors import LedgerError
-from ..protocol.records import RowOutcome
+from ..protocol.records import LedgerRow, RowOutcome
 
 _DELAY: Final = 0.02
 """Seconds an outcome waits for others."""
@@ -70,6 +70,13 @@ class Recorder:
             self._timer = self._runtime.call_later(_DELAY, self._start)
         if len(self._waiting) >= _MOST:
             await self.flush()
+
+    async def record(self, outcomes: Iterable[RowOutcome]) -> tuple[LedgerRow, ...]:
+        """Commit outcomes now. Returns no rows. A ledger that refuses ends the run, as ever."""
+        for outcome in outcomes:
+            await self.put(outcome)
+        await self.flush()
+        return ()
 
     async def flush(self) -> None:
         """Wait until all outcomes are recorded, or the ledger has refused."""

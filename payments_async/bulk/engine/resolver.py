@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping
 from datetime import date
 from typing import Final
 
 import attrs
 
-from ...models import Payout
+from ..._assumptions import ABANDONED_AFTER
 from ..ledger.ledger import Ledger
 from ..protocol import row_state
 from ..protocol.clocks import Timestamps, age, scan_start, since_last_send
 from ..protocol.identifiers import Identity
-from ..protocol.payout_status import settled
 from ..protocol.records import Claim, LedgerRow, Resend, RowOutcome, RowSet
 from ..protocol.row_state import UNFINISHED
 from ..protocol.rows_in_doubt import ListScan, NextStep, Resolution, after_scan
 from .doubt_queue import SCANS, UnresolvedBatch, UnresolvedQueue, UnresolvedRow
-from .mirror import OtherGenerations
 from .payout_list import scan
+from .reading import ListReading
 from .recorder import Recorder
 from .service import Service, day_of
 from .stopping import Stopping
@@ -46,7 +45,7 @@ class _Scope:
         """Extend the scope to one more row."""
         self.rows += 1
         self.wanted.add(row.number)
-        self.everywhere |= doubt.everywhere
+        self.everywhere |= doubt.everywhere or bool(row.known.generation)  # for its earlier payouts
         for name, values in self.values.items():
             values.add(getattr(row, name))
         start = scan_start(first_intent)
@@ -76,6 +75,8 @@ class _Scanned:
     whole: bool
     everywhere: bool
     found: RowSet
+    earlier: Collection[int]
+    """Rows of which the list shows an earlier payout that has not failed."""
 
 
 class Resolver:
@@ -140,26 +141,21 @@ class Resolver:
 
     async def _scan_list(self, scope: _Scope) -> _Scanned:
         filters, at, found, left = scope.filters(), self._service.moment(), RowSet(), scope.rows
-        whole, later = False, OtherGenerations(self._ledger)
+        record, whole = self._recorder.record, False
+        reading = ListReading(self._ledger, self._service, only=scope.wanted, record=record)
         async for payouts, is_end in scan(self._service, filters):
             whole = is_end
-            await later.take(payouts)  # newest first: later generations come before, or on the same page
-            shown = {payout.reference: payout for payout in payouts if payout.reference is not None}
-            for row in await self._ledger.by_references(shown):
-                if row.number in scope.wanted and row.state in UNFINISHED and found.add(row.number):
-                    await self._settle(row, shown[row.reference], later.of(row.number))
+            for each in (await reading.take(payouts)).rows:
+                if each.before.state in UNFINISHED and each.shows_own and found.add(each.row.number):
+                    if each.judgement.outcome is None:  # the proof of its payout cannot be read
+                        await self._record(each.row, row_state.doubt(each.row.known))
                     left -= 1
             if not left or self._stopping.draining:
                 break
-        return _Scanned(at, whole, not filters, found)
-
-    async def _settle(self, row: LedgerRow, payout: Payout, later: Sequence[str]) -> None:
-        """Settle a row by the payout that the list shows under its reference."""
-        learned = settled(row, payout, later)
-        if learned is None:
-            await self._record(row, row_state.doubt(row.known))
-        else:
-            await self._recorder.put(learned)
+        ended = await reading.end() if whole else []
+        return _Scanned(
+            at, whole, not filters, found, {each.row.number for each in ended if each.earlier_lives}
+        )
 
     async def _absent(self, taken: UnresolvedBatch, scanned: _Scanned) -> AsyncGenerator[Claim, None]:
         """Apply the rules to the rows that the scan did not show."""
@@ -169,6 +165,9 @@ class Resolver:
             resends = []
             for row, doubt in absent:
                 resolution = self._resolution(row, doubt, scanned, times[row.number].last)
+                if row.number in scanned.earlier:  # its own may still come: it is only looked up
+                    since = self._since_send(times[row.number].last, scanned.at)
+                    resolution = Resolution(NextStep.WAIT, ABANDONED_AFTER - since)
                 if resolution.step is NextStep.NEXT_EPOCH:
                     resends.append(self._next_epoch(row, resolution))
                 else:

@@ -28,6 +28,7 @@ from ..protocol.rows_in_doubt import Action, at_start
 from ..protocol.run_figures import ending_of
 from ..protocol.stop_rules import Stop
 from .doubt_queue import BackOff, UnresolvedRow
+from .earlier_payouts import EarlierPayouts, SendPermission
 from .recorder import Recorder
 from .resolver import Resolver
 from .service import Service
@@ -64,6 +65,7 @@ class Sender:
         self._ledger, self._service = ledger, service
         self._recorder, self._stopping = recorder, stopping
         self._resolver, self._backoff = resolver, backoff
+        self._earlier = EarlierPayouts(ledger, service, recorder, stopping)
         self._budget = RetryBudget()
 
     async def send(self, row: LedgerRow, at: Timestamps) -> None:
@@ -77,6 +79,8 @@ class Sender:
         tries, doubt = TRIES, row.known.was_doubtful
         is_first = row.known.intents <= 1
         while not self._stopping.halted:
+            if row.known.generation and not await self._may_be_paid_again(row, unsent=not doubt):
+                return
             elapsed = _with_margin(self._age(at))
             match send_block(durable=True, under_way=0, same_bytes=same_bytes(row), age_of_intent=elapsed):
                 case None:
@@ -109,6 +113,13 @@ class Sender:
             elif step not in (Step.AGAIN, Step.PAUSE):
                 await self._conclude(row, posted, step)
                 return
+
+    async def _may_be_paid_again(self, row: LedgerRow, *, unsent: bool) -> bool:
+        """Whether no earlier payout of the row lives. One that is in doubt for that is looked up."""
+        permission = await self._earlier.permission(row, unsent=unsent)
+        if permission is SendPermission.LOOK_UP and not self._stopping.halted:
+            await self._give_up(row, UnresolvedRow(row.number))
+        return permission is SendPermission.SEND and not self._stopping.halted
 
     def _note(self, row: LedgerRow, posted: Posted, *, is_first: bool) -> None:
         """Count the answer. Attempts are kept of rows that are not created at once."""
@@ -167,8 +178,8 @@ class Sender:
         reply, known = posted.reply, row.known
         if step is Step.CONFIRM:
             made = row_state.confirm(known, reply.payout_id)
-            facts = (posted.status, posted.end, posted.failure, None)
-            await self._recorder.put(RowOutcome(row.number, made, *facts, row.body_hash))
+            facts = (posted.status, posted.end, posted.failure)
+            await self._recorder.put(RowOutcome(row.number, made, *facts, body_hash=row.body_hash))
         elif step is Step.REJECT:
             await self._recorder.put(_unsuccessful(row, row_state.refuse(known), posted))
         elif step is Step.LATER:

@@ -314,6 +314,10 @@ class Ledger(ABC):
     async def latest_generation(self) -> int:
         """The highest generation of all rows."""
 
+    @abstractmethod
+    async def latest_command(self) -> int:
+        """The number of the last entry that made rows new again: it grows with each retry and edit."""
+
     # How runs went: figures that decide nothing
 
     async def run_began(self) -> float | None:

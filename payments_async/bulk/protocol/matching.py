@@ -12,11 +12,13 @@ import attrs
 from ..._codec import decode
 from ...models import Payout
 from .identifiers import PROOF_KEY, Proof
-from .records import LedgerRow
+from .records import NewRow
 
 Detail = Decimal | str | None
 MONEY: Final = ("amount", "currency")
 """The fields that are compared for every payout."""
+ACCOUNT: Final = ("instrument.phone_number", "instrument.account_number", "instrument.address")
+"""The fields that are compared where the service shows them in full: it may hide a part of them."""
 
 
 class Match(StrEnum):
@@ -50,7 +52,7 @@ class Found:
     metadata: Mapping[str, Any] | None
 
 
-def judge(expected: Expected, found: Found) -> Match:
+def match_of(expected: Expected, found: Found) -> Match:
     """Decide whether a found payout is the expected one; both have the same reference.
 
     The proof decides where there is one, as metadata comes back unchanged: a payout without it was made by
@@ -72,13 +74,34 @@ def judge(expected: Expected, found: Found) -> Match:
 
 
 def compared(expected: Expected, found: Found) -> dict[str, bool]:
-    """List the fields that `judge` compares: {field: True if the service shows it}."""
+    """List the fields that are compared: {field: True if the service shows it, account details in full}."""
+    asked = {name: value for name, value in expected.details.items() if value is not None}
     if expected.proof is None:
-        asked = [name for name, value in expected.details.items() if value is not None]
         return {name: found.details.get(name) is not None for name in asked}
     proof = (found.metadata or {}).get(PROOF_KEY)
-    money = {name: found.details.get(name) is not None for name in MONEY}
-    return {**money, f"metadata.{PROOF_KEY}": proof is not None}
+    fields = {name: found.details.get(name) is not None for name in MONEY}
+    fields |= {name: _is_in_full(asked[name], found.details.get(name)) for name in asked if name in ACCOUNT}
+    return {**fields, f"metadata.{PROOF_KEY}": proof is not None}
+
+
+def other_account(expected: Expected, found: Found) -> str | None:
+    """Name the first account detail that the service shows in full, and otherwise than asked for."""
+    for name in ACCOUNT:
+        asked, said = expected.details.get(name), found.details.get(name)
+        if _is_in_full(asked, said) and str(asked).casefold() != str(said).casefold():
+            return name
+    return None
+
+
+def _is_in_full(asked: Detail, said: Detail) -> bool:
+    """True if an account detail is shown whole: as long as what was asked for, and no character is masked."""
+    if not isinstance(asked, str) or not isinstance(said, str) or len(said) != len(asked):
+        return False
+    return not any(mark in _MASKS and mark != there for mark, there in zip(said, asked, strict=True))
+
+
+_MASKS: Final = frozenset("*•●#…xX_-.")
+"""What stands for a hidden character of an account."""
 
 
 def _by_details(expected: Mapping[str, Detail], found: Mapping[str, Detail]) -> Match:
@@ -106,12 +129,12 @@ def _same(asked: Detail, shown: Detail) -> bool:
 _TEXTS: Final = ("type", "phone_number", "account_number", "bank_code", "address", "network", "memo_tag")
 
 
-def compare(row: LedgerRow, payout: Payout) -> Match:
-    """True if a payout that has the row's reference is the row's."""
-    return judge(expected(row), shown(payout))
+def compare(row: NewRow, payout: Payout) -> Match:
+    """Compare a payout that has the row's reference with the row."""
+    return match_of(expected(row), shown(payout))
 
 
-def expected(row: LedgerRow) -> Expected:
+def expected(row: NewRow) -> Expected:
     """Read the payout that a row's recorded bytes ask for."""
     body: dict[str, Any] = decode.parse(row.body)
     instrument: dict[str, Any] = body.get("instrument") or {}

@@ -103,6 +103,10 @@ class LedgerRow(NewRow):
     """How the payout has ended, as the service said last."""
     had_arrived: bool = False
     """True if the service ever said that the payout had arrived."""
+    earlier_arrived: bool = False
+    """True if the service ever said that another payout of the row had arrived."""
+    payout_money: str | None = None
+    """What the service says the payout is of, where the row asks for another sum: `XOF 10.3`."""
     failure_code: str | None = None
     failure_message: str | None = None
     """The reason for the refusal or failure, without account data."""
@@ -123,7 +127,8 @@ class LedgerRow(NewRow):
     @property
     def outcome(self) -> Outcome:
         """What became of the row."""
-        return outcome_of(self.known.state, self.payout_end, had_arrived=self.had_arrived)
+        had_arrived = self.had_arrived or self.earlier_arrived
+        return outcome_of(self.known.state, self.payout_end, had_arrived=had_arrived)
 
     @property
     def is_final(self) -> bool:
@@ -148,6 +153,7 @@ class RowOutcome:
     """How the payout has ended: one that is open replaces an end only if it is the `latest`."""
     failure_code: str | None = None
     failure_message: str | None = None
+    payout_money: str | None = None
     body_hash: str | None = attrs.field(default=None, repr=False)
     """The body that it is about: it is no outcome of a row that has another; None if that is known to fit."""
     latest: bool = False

@@ -6,28 +6,20 @@ false either:
 
 * the store is compared with the one that the batch's last commit went to (`loss_of`);
 * intents that may be lost are counted, none of them cleared (`transitions.doubted`, `perhaps_resent`);
-* what the service's list shows is believed, whatever the ledger says (`settled_after_loss`, `later_payout`);
+* what the service's list shows is believed, whatever the ledger says (`judge`, `lost`);
 * that the list does not show a payout counts once no lost request can still make it (`proof_due`).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
 import attrs
 
 from ..._assumptions import ABANDONED_AFTER, LIST_SETTLES
-from ...models import Payout
-from . import row_state, transitions
 from .clocks import INTENT_LIFETIME, Timestamps, age
-from .generations import at_generation
-from .matching import Match, compare
-from .payout_status import failure_of, settled
-from .records import Binding, LedgerRow, NewRow, RowOutcome
-from .row_state import RowState
 
 
 @attrs.frozen
@@ -144,46 +136,6 @@ def _differ(found: int | None, recorded: int | None) -> bool:
     return found is not None and recorded is not None and found != recorded
 
 
-_LESS_KNOWN: Final = (RowState.NEW, RowState.REJECTED, *row_state.UNFINISHED)
-"""States of rows that may have been sent since, for all the ledger knows."""
-
-
-def settled_after_loss(row: LedgerRow, payout: Payout, later: Sequence[str] = ()) -> RowOutcome | None:
-    """Settle a row whose reference the list shows, even one that is new or rejected by the ledger.
-
-    None when the payout leaves the row undecided. `later`: what the list shows of its later payouts.
-    """
-    if row.state not in _LESS_KNOWN:
-        return None
-    known = attrs.evolve(row_state.after_loss(row.known, 1), state=RowState.IN_FLIGHT)
-    return settled(attrs.evolve(row, known=known), payout, later)
-
-
-def later_payout(
-    row: LedgerRow, later: Sequence[Payout], binding: Binding
-) -> tuple[NewRow, RowOutcome] | None:
-    """Make a row's last generation from its payouts on the list: the retries that began them were lost.
-
-    `later`: the row's payouts of later generations, in their order; its own has failed. None unless no
-    generation is missing, all but the last have failed, and the last has all that the row asks for.
-    """
-    *before, last = later
-    generation = row.known.generation + len(later)
-    if row.state not in _ADOPTING or any(failure_of(payout) is None for payout in before):
-        return None
-    try:
-        new = at_generation(row, binding, generation)
-    except ValueError:  # its reference would be too long: it has no such payout
-        return None
-    after = transitions.adopted(row, new, row.changed_in)
-    if new.reference != last.reference or compare(after, last) is not Match.EQUAL:
-        return None
-    outcome = settled_after_loss(after, last)
-    return None if outcome is None else (new, outcome)
-
-
-_ADOPTING: Final = (RowState.CREATED, RowState.CONFLICT)
-"""States of rows that can have a later payout: theirs has failed, or has the content of an earlier file."""
 PROOF_AFTER: Final = INTENT_LIFETIME + ABANDONED_AFTER + LIST_SETTLES
 """Seconds after a loss before a reading of the list can prove that a lost request made no payout."""
 

@@ -6,7 +6,8 @@
                       │  └─ intend ─┐
                       └─ doubt ──▶ IN_DOUBT ── confirm, contradict
     NEW ── cancel ──▶ CANCELLED     CREATED ── retry ──▶ NEW of the next generation
-                                    CREATED, CONFLICT ── adopt ──▶ NEW of the generation of a later payout
+    any but REJECTED, CANCELLED ── adopt ──▶ NEW of the generation of a later payout
+    NEW, REJECTED, CANCELLED, CONFLICT ── confirm ──▶ CREATED, by a payout that the list shows
 
 Each time a worker takes a row it first records an *intent* and counts it. Until something proves that all
 requests of an intent made nothing, a later reader must take it that they made a payout: that is the doubt
@@ -58,19 +59,29 @@ TRANSITIONS: Final[Mapping[tuple[RowState, RowChange], RowState]] = {
     (_S.NEW, _C.INTEND): _S.IN_FLIGHT,
     (_S.NEW, _C.CANCEL): _S.CANCELLED,
     (_S.NEW, _C.CORRECT): _S.NEW,
+    (_S.NEW, _C.CONFIRM): _S.CREATED,
+    (_S.NEW, _C.CONTRADICT): _S.CONFLICT,
+    (_S.NEW, _C.ADOPT): _S.NEW,
     (_S.IN_FLIGHT, _C.INTEND): _S.IN_FLIGHT,
     (_S.IN_FLIGHT, _C.CONFIRM): _S.CREATED,
     (_S.IN_FLIGHT, _C.REFUSE): _S.REJECTED,
     (_S.IN_FLIGHT, _C.CONTRADICT): _S.CONFLICT,
     (_S.IN_FLIGHT, _C.DOUBT): _S.IN_DOUBT,
+    (_S.IN_FLIGHT, _C.ADOPT): _S.NEW,
     (_S.IN_DOUBT, _C.INTEND): _S.IN_FLIGHT,
     (_S.IN_DOUBT, _C.CONFIRM): _S.CREATED,
     (_S.IN_DOUBT, _C.CONTRADICT): _S.CONFLICT,
     (_S.IN_DOUBT, _C.DOUBT): _S.IN_DOUBT,
+    (_S.IN_DOUBT, _C.ADOPT): _S.NEW,
     (_S.REJECTED, _C.CORRECT): _S.NEW,
+    (_S.REJECTED, _C.CONFIRM): _S.CREATED,
+    (_S.REJECTED, _C.CONTRADICT): _S.CONFLICT,
+    (_S.CANCELLED, _C.CONFIRM): _S.CREATED,
+    (_S.CANCELLED, _C.CONTRADICT): _S.CONFLICT,
     (_S.CREATED, _C.RETRY): _S.NEW,
     (_S.CREATED, _C.ADOPT): _S.NEW,
     (_S.CONFLICT, _C.ADOPT): _S.NEW,
+    (_S.CONFLICT, _C.CONFIRM): _S.CREATED,
 }
 """All allowed transitions. Any other is refused."""
 
@@ -115,6 +126,11 @@ class RowKnowledge:
     cleared: int = 0
     """All intents up to this one are known to have made no payout."""
     payout_id: str = ""
+
+    @property
+    def may_have_paid(self) -> bool:
+        """True if a request of this generation may have made a payout."""
+        return self.cleared < self.intents
 
     @property
     def was_doubtful(self) -> bool:

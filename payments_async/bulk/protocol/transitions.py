@@ -7,7 +7,7 @@ the functions of `row_state` alone, which raise IllegalTransition for a change t
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
@@ -81,11 +81,22 @@ def recorded(row: LedgerRow, outcome: RowOutcome, entry: int) -> LedgerRow | Non
     """
     if outcome.known.generation != row.known.generation or outcome.body_hash not in (None, row.body_hash):
         return None
-    known, before = row_state.merge(row.known, outcome.known), _facts_of(row)
-    facts = _facts(row, outcome) if _is_account(outcome.known, known) else before
+    known, before = _known_with(row, outcome), _facts_of(row)
+    is_other = known.payout_id != row.known.payout_id
+    is_account = _is_account(outcome.known, known) or (is_other and outcome.latest)
+    facts = _facts(row, outcome, is_other=is_other) if is_account else before
     if known == row.known and facts == before:
         return None
-    return _standing(row, known, facts, (row.first_intent, row.key_intent, row.last_intent), entry)
+    after = _standing(row, known, facts, (row.first_intent, row.key_intent, row.last_intent), entry)
+    return attrs.evolve(after, earlier_arrived=True) if is_other and row.had_arrived else after
+
+
+def _known_with(row: LedgerRow, outcome: RowOutcome) -> RowKnowledge:
+    """What is known with an outcome. The latest reading says which payout stands for a created row."""
+    known, learned = row.known, outcome.known
+    if outcome.latest and known.state is learned.state is RowState.CREATED:
+        return attrs.evolve(known, payout_id=learned.payout_id)
+    return row_state.merge(known, learned)
 
 
 def _is_account(known: RowKnowledge, merged: RowKnowledge) -> bool:
@@ -93,28 +104,45 @@ def _is_account(known: RowKnowledge, merged: RowKnowledge) -> bool:
     return known is merged or attrs.evolve(known, intents=merged.intents) == merged
 
 
-_Facts = tuple[str | None, PayoutEnd, bool, str | None, str | None]
-"""The values of `_NAMES`."""
-_NAMES: Final = ("service_status", "payout_end", "had_arrived", "failure_code", "failure_message")
-_NONE: Final[_Facts] = (None, PayoutEnd.OPEN, False, None, None)
+@attrs.frozen
+class _Facts:
+    """What the service says of a row's payout: the fields of a `LedgerRow` of these names."""
+
+    service_status: str | None = None
+    payout_end: PayoutEnd = PayoutEnd.OPEN
+    had_arrived: bool = False
+    payout_money: str | None = None
+    failure_code: str | None = None
+    failure_message: str | None = None
+
+
+_NAMES: Final = tuple(field.name for field in attrs.fields(_Facts))
+_read_facts: Final = attrgetter(*_NAMES)
+_NONE: Final = _Facts()
 
 
 def _facts_of(row: LedgerRow) -> _Facts:
-    return row.service_status, row.payout_end, row.had_arrived, row.failure_code, row.failure_message
+    return _Facts(*_read_facts(row))
 
 
-def _facts(row: LedgerRow, outcome: RowOutcome) -> _Facts:
+def _facts(row: LedgerRow, outcome: RowOutcome, *, is_other: bool) -> _Facts:
+    """The facts with an outcome. `is_other`: it is about another payout than the row's, or its first."""
     moved = row.state is not outcome.known.state
     # the reason for an old doubt does not describe the payout that was made
-    status, end, _, code, message = _NONE if moved or outcome.latest else _facts_of(row)
+    before = _NONE if moved or outcome.latest else _facts_of(row)
     is_newer = moved or outcome.latest or not row.is_final or outcome.payout_end.is_final
     says_something = outcome.service_status is not None or outcome.payout_end is not PayoutEnd.OPEN
-    if says_something and is_newer:
-        status, end = outcome.service_status, outcome.payout_end
-    if outcome.failure_code is not None or outcome.failure_message is not None:
-        code, message = outcome.failure_code, outcome.failure_message
-    had_arrived = end is PayoutEnd.ARRIVED or status == PayoutStatus.REVERSED
-    return status, end, had_arrived or (row.had_arrived and not moved), code, message
+    said = outcome if says_something and is_newer else before
+    why = before if outcome.failure_code is None and outcome.failure_message is None else outcome
+    had_arrived = said.payout_end is PayoutEnd.ARRIVED or said.service_status == PayoutStatus.REVERSED
+    return _Facts(
+        said.service_status,
+        said.payout_end,
+        had_arrived or (row.had_arrived and not is_other),
+        outcome.payout_money or before.payout_money,
+        why.failure_code,
+        why.failure_message,
+    )
 
 
 def _standing(
@@ -125,16 +153,17 @@ def _standing(
     entry: int,
 ) -> LedgerRow:
     """Copy the row with all that a run changes. `evolve` costs three times as much."""
-    status, end, had_arrived, code, message = facts
     first, key, last = intents
     return LedgerRow(  # type: ignore[misc]  # `_content` gives no more than the fields before these
         *_content(row),
         known=known,
-        service_status=status,
-        payout_end=end,
-        had_arrived=had_arrived,
-        failure_code=code,
-        failure_message=message,
+        service_status=facts.service_status,
+        payout_end=facts.payout_end,
+        had_arrived=facts.had_arrived,
+        earlier_arrived=row.earlier_arrived,
+        payout_money=facts.payout_money,
+        failure_code=facts.failure_code,
+        failure_message=facts.failure_message,
         first_intent=first,
         key_intent=key,
         last_intent=last,
@@ -164,7 +193,7 @@ def retried(row: LedgerRow, new: NewRow, entry: int) -> LedgerRow:
 def adopted(row: LedgerRow, new: NewRow, entry: int) -> LedgerRow:
     """Give a row the generation of a later payout that the list shows, with nothing known of it yet.
 
-    Raises TransitionRefused, and IllegalTransition for a row that has no payout of an earlier generation.
+    Raises TransitionRefused, and IllegalTransition for a row that is rejected or cancelled.
     """
     return _begun(row, new, row_state.adopt(row.known, parted(new.reference)[1]), entry)
 
@@ -173,7 +202,8 @@ def _begun(row: LedgerRow, new: NewRow, known: RowKnowledge, entry: int) -> Ledg
     if new.reference == row.reference:
         raise TransitionRefused("a new payout needs a reference of its own")
     after = attrs.evolve(_replaced(row, new), known=known, changed_in=entry)
-    return attrs.evolve(after, first_intent=None, last_intent=None)
+    earlier_arrived = row.earlier_arrived or row.had_arrived
+    return attrs.evolve(after, first_intent=None, last_intent=None, earlier_arrived=earlier_arrived)
 
 
 def _replaced(row: LedgerRow, new: NewRow) -> LedgerRow:
@@ -182,8 +212,7 @@ def _replaced(row: LedgerRow, new: NewRow) -> LedgerRow:
     if new.idempotency_key == row.idempotency_key:
         raise TransitionRefused("its idempotency key is used up: another body has another")
     content = {name: getattr(new, name) for name in _REPLACED}
-    nothing = dict[str, Any](zip(_NAMES, _NONE, strict=True))
-    return attrs.evolve(row, **nothing, key_intent=None, **content)
+    return attrs.evolve(row, **attrs.asdict(_NONE), key_intent=None, **content)
 
 
 _REPLACED: Final = [

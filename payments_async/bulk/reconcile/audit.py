@@ -9,23 +9,23 @@ from typing import Final
 import attrs
 
 from ...models import Amount, Payout
-from ..engine.mirror import ListedRow
+from ...models.statuses import PayoutEnd
+from ..engine.reading import JudgedRow
 from ..ledger.ledger import Ledger
-from ..protocol.extra_payouts import extra_of
 from ..protocol.identifiers import Identity, Proof
-from ..protocol.matching import MONEY, Match, compared, expected, judge, shown
+from ..protocol.judge import RowPayout, other_status
+from ..protocol.matching import MONEY, Match, compared, other_account
 from ..protocol.outcomes import ExtraPayout
-from ..protocol.payout_status import described, facts_of, failure_of, status_finding, turn_of
+from ..protocol.payout_status import end_of, facts_of
 from ..protocol.records import ExtraTotals, LedgerRow, RowSet
 from ..protocol.row_state import RowState
-from ..protocol.totals import Sums
+from ..protocol.totals import EXACT, Sums
 
 _MOST_FINDINGS: Final = 100
 _NAMED: Final = 5
 _UNKNOWN: Final = "the list shows {}, which has this batch's proof, and a reference that no row has"
 _NO_CURRENCY: Final = "XXX"
 """The code of ISO 4217 for none."""
-_PAST: Final = "row {}: {} had failed and the row was retried, and the list shows {}"
 
 
 @attrs.frozen
@@ -55,7 +55,10 @@ class Audit:
     """Created rows whose payouts the list shows without an amount or currency, but otherwise equal."""
     fields: Mapping[str, FieldCount]
     """{field: the count of rows compared}: `amount`, `currency`, and `metadata.payments_sdk`,
-    the proof that covers the whole request; without proofs, each detail instead."""
+    the proof that covers the whole request, and account details where the list shows them in full; without
+    proofs, each detail instead."""
+    rounded: Mapping[str, Decimal]
+    """{currency: the sum that the list shows of rounded payouts, less what was asked for}."""
     findings: tuple[str, ...]
     """The first differences."""
     turns: tuple[str, ...]
@@ -69,29 +72,22 @@ class Auditor:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger, binding = ledger, ledger.header.binding
         self._batch = Identity(binding.environment, binding.batch_id, "").proof("").batch
-        self._seen, self._told = RowSet(), RowSet()
+        self._seen = RowSet()
         self._counts = {"seen": 0, "missing": 0, "differing": 0, "uncompared": 0}
         self._fields = dict.fromkeys(MONEY, FieldCount())
+        self._rounded: dict[str, Decimal] = {}
         self._uncompared: list[int] = []
         self._findings: list[str] = []
         self._extra: dict[str, tuple[ExtraPayout, str, Decimal]] = {}
 
-    def take(self, listed: Iterable[ListedRow]) -> None:
-        """Compare the rows of one page with the payouts under their references."""
-        for each in listed:
-            self._compare(each.row, each.payout, each.before)
-
-    def take_past(self, payouts: Iterable[tuple[LedgerRow, Payout]]) -> None:
-        """Look for payouts of earlier generations that have not failed."""
-        for row, payout in payouts:
-            if failure_of(payout) is None:
-                self._add(row, payout)
-                self.note(_PAST.format(row.number, payout.id, described(payout)))
-
-    def take_later(self, row: LedgerRow, payouts: Iterable[Payout]) -> None:
-        """Look for payouts of later generations that have not failed."""
-        for payout in payouts:
-            self._add(row, payout)
+    def take(self, judged: Iterable[JudgedRow]) -> None:
+        """Compare rows, as they are recorded, with their payouts."""
+        for each in judged:
+            self._compare(each)
+            for word, payout in each.judgement.extra:
+                self._add(word, payout, each.row.currency)
+            for finding in each.judgement.findings:
+                self.note(finding)
 
     @property
     def extra(self) -> ExtraTotals:
@@ -105,18 +101,17 @@ class Auditor:
         """Look for payouts of the batch, by their proofs, among those whose references no row has."""
         for payout in payouts:
             proof = Proof.of(payout.metadata)
-            if proof is not None and proof.batch == self._batch and self._add(None, payout):
+            if proof is None or proof.batch != self._batch or end_of(payout) is PayoutEnd.FAILED:
+                continue
+            if self._add(ExtraPayout.IN_EXCESS, payout, _NO_CURRENCY):
                 self.note(_UNKNOWN.format(facts_of(payout)))
 
-    def _add(self, row: LedgerRow | None, payout: Payout) -> bool:
-        """Count a payout that is not the row's, if it is an extra one. True if it was not counted before."""
-        word, place = extra_of(row, payout), payout.id or payout.reference or ""
-        if word is None or place in self._extra:
-            return False
-        amount = payout.amount or Amount()
-        currency = amount.currency or (_NO_CURRENCY if row is None else row.currency)
-        self._extra[place] = (word, currency, amount.value or Decimal(0))
-        return True
+    def _add(self, word: ExtraPayout, payout: Payout, currency: str) -> bool:
+        """Count an extra payout, in this currency where it shows none. True if it was not counted before."""
+        name = payout.id or payout.reference or ""
+        is_new, amount = name not in self._extra, payout.amount or Amount()
+        self._extra[name] = (word, amount.currency or currency, amount.value or Decimal(0))
+        return is_new
 
     async def result(self, turns: Sequence[str]) -> Audit:
         """The result, once the list was read whole: reads the ledger's created rows and its conflicts."""
@@ -127,53 +122,65 @@ class Auditor:
             if row.number not in self._seen:
                 self.note(f"row {row.number}: in conflict, and its payout is not in the list")
         uncompared = _not_compared(self._counts["uncompared"], self._uncompared)
-        findings = (*uncompared, *self._findings)
-        return Audit(**self._counts, fields=self._fields, findings=findings, turns=tuple(turns))
+        return Audit(
+            **self._counts,
+            fields=self._fields,
+            rounded=self._rounded,
+            findings=(*uncompared, *self._findings),
+            turns=tuple(turns),
+        )
 
-    def _compare(self, row: LedgerRow, payout: Payout, before: LedgerRow) -> None:
+    def _compare(self, judged: JudgedRow) -> None:
+        """Compare a created row with its payout; a row in conflict is only looked for."""
+        row, own = (
+            judged.row,
+            [each for each in judged.payouts if each.payout.id == judged.row.known.payout_id],
+        )
         if row.state is RowState.CONFLICT:
             self._seen.add(row.number)
-            self._add(row, payout)
-            self.note(f"row {row.number}: in conflict, and the list shows {facts_of(payout)}")
-        elif row.state is not RowState.CREATED:
-            self._add(row, payout)
-            self.note(f"row {row.number}: {row.state}, and the list shows {facts_of(payout)}")
-        elif self._seen.add(row.number):
-            self._count(row, payout)
-            self._tell(row, status_finding(row, payout))
-        elif payout.id != row.known.payout_id:
-            self._add(row, payout)
-            self.note(f"row {row.number}: {payout.id} has its reference, beside {row.known.payout_id}")
-        elif _is_other(judge(expected(row), shown(payout))):
-            # a list that grows while it is read may repeat a payout on two pages, but never with a difference
+        if row.state is not RowState.CREATED or not own:
+            return
+        again = own
+        if self._seen.add(row.number):
+            self._count(row, own[0])
+            again = own[1:]
+        elif judged.judgement.turn is not None:
+            self.note(judged.judgement.turn)
+        # a list that grows while it is read may repeat a payout on two pages, but never with a difference
+        if any(_is_other(each.match) for each in again):
             self.note(f"row {row.number}: {row.known.payout_id}, and the list shows it in two ways")
-        else:
-            self._tell(row, turn_of(before, payout) or status_finding(row, payout))
+        for each in own:
+            if (status := other_status(row, each)) is not None:
+                self.note(status)
 
-    def _tell(self, row: LedgerRow, finding: str | None) -> None:
-        if finding is not None and self._told.add(row.number):
-            self.note(finding)
-
-    def _count(self, row: LedgerRow, payout: Payout) -> None:
-        """Compare a created row with the payout that the list shows under its reference."""
-        asked, found = expected(row), shown(payout)
-        fields = compared(asked, found)
+    def _count(self, row: LedgerRow, own: RowPayout) -> None:
+        """Count a created row whose payout the list shows, and each of its fields."""
+        fields = compared(own.asked, own.found)
         for name, is_shown in fields.items():
             self._fields[name] = self._fields.get(name, FieldCount()).with_row(is_shown=is_shown)
-        is_own = payout.id == row.known.payout_id
-        if not is_own:
-            self._add(row, payout)
-        match = judge(asked, found) if is_own else Match.FOREIGN
-        kind = _kind(match, shows_money=all(fields[name] for name in MONEY))
+        kind = _kind(own.match, shows_money=all(fields[name] for name in MONEY))
         if kind == "differing":
-            self.note(f"row {row.number}: {row.known.payout_id}, and the list shows {payout.id} differently")
+            self.note(f"row {row.number}: the list shows {own.payout.id} differently")
             return
         self._counts[kind] += 1
         if kind == "uncompared":
             self._uncompared = sorted([*self._uncompared, row.number])[:_NAMED]
+        if (detail := other_account(own.asked, own.found)) is not None:
+            self.note(f"row {row.number}: the list shows {own.payout.id} with another {detail}")
+        if own.other_money is not None:
+            self._note_rounded(row, own)
+
+    def _note_rounded(self, row: LedgerRow, own: RowPayout) -> None:
+        shown = (own.payout.amount or Amount()).value or row.amount
+        before = self._rounded.get(row.currency, Decimal(0))
+        self._rounded[row.currency] = EXACT.add(before, EXACT.subtract(shown, row.amount))
+        asked = f"{row.currency} {row.amount_text}"
+        self.note(f"row {row.number}: {own.payout.id} is of {own.other_money}, and {asked} was asked for")
 
     def note(self, finding: str, kind: str = "differing") -> None:
-        """Count a difference, and keep it if it is one of the first."""
+        """Count a difference, and keep it if it is one of the first. One that two pages show counts once."""
+        if finding in self._findings:
+            return
         self._counts[kind] += 1
         if len(self._findings) < _MOST_FINDINGS:
             self._findings.append(finding)

@@ -9,8 +9,8 @@ from typing import Final
 from ..._polling.list_poller import PASSING
 from ..._polling.schedule import PollSchedule, interval
 from ...errors import PaymentsError
-from ..engine.mirror import Mirror
 from ..engine.payout_list import PayoutList
+from ..engine.reading import ListReading
 from ..engine.service import Service, day_of
 from ..engine.stopping import Stopping
 from ..ledger.ledger import Ledger
@@ -35,7 +35,6 @@ class Follower:
     ) -> None:
         self._ledger, self._service, self._stopping = ledger, service, stopping
         self._schedule, self._on_commit = schedule, on_commit
-        self._mirror = Mirror(ledger)
         self._everywhere = False
         self._trouble = ""
 
@@ -59,6 +58,7 @@ class Follower:
         """Read the list until each awaited payout was seen, or its end; a failed page is read again."""
         runtime = self._service.runtime
         walk, seen, news, failures = PayoutList(self._service, self._filters(awaited)), RowSet(), False, 0
+        reading = ListReading(self._ledger, self._service)
         left = awaited.rows
         while left > 0 and not walk.is_over and failures < _TRIES and not self._stopping.draining:
             if (seconds := until - runtime.monotonic()) <= 0:
@@ -76,7 +76,7 @@ class Follower:
                 self._everywhere = True  # the service may refuse the filters
             else:
                 self._trouble, failures = "", 0
-                shown = await self._mirror.take(page)
+                shown = (await reading.take(page)).rows
                 left -= sum(seen.add(each.row.number) for each in shown if each.before.is_awaited)
                 news = news or any(each.row is not each.before for each in shown)
                 self._on_commit()

@@ -8,11 +8,11 @@ from datetime import date
 import attrs
 
 from ..engine.payout_list import pages
+from ..engine.reading import ListReading
 from ..engine.service import Service, day_of
 from ..ledger.ledger import SharedLedger
 from ..protocol.clocks import scan_start
-from ..protocol.recovery import LossState, OperatorCommand, proof_due, settled_after_loss
-from .reading import ListReading
+from ..protocol.recovery import LossState, OperatorCommand, proof_due
 
 
 @attrs.frozen
@@ -62,14 +62,14 @@ async def recover(
     if state is None:
         return RecoveryReport(batch_id, None)
     wait = 0.0 if state.lost is None else proof_due(state.lost, service.moment())
-    reading = ListReading(ledger, settled_after_loss)
+    reading = ListReading(ledger, service, lost=True)
     async for page in pages(service, _filters(state)):
         await reading.take(page)
         on_commit()
-    findings = (*reading.mirror.turns, *await reading.adopt())
+    findings = (*reading.turns, *(found for each in await reading.end() for found in each.judgement.findings))
     is_suspect = state.is_suspect and not commands_complete
     await ledger.end_recovery(state, confirmed=commands_complete, proven=not wait)
-    found = (reading.settled, tuple(reading.adopted), findings)
+    found = (reading.settled, tuple(sorted(reading.adopted)), findings)
     return RecoveryReport(batch_id, state.reason, state.commands, *found, is_suspect, wait)
 
 

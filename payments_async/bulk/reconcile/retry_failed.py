@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Final
 
 import attrs
 
-from ...models import Payout
 from ...models.common import amount_text
-from ..engine.mirror import ListedRow, Mirror, OtherGenerations
 from ..engine.payout_list import PayoutList
+from ..engine.reading import JudgedRow, ListReading
 from ..engine.service import Service
 from ..errors import BulkError
 from ..ledger.ledger import Ledger
 from ..protocol.generations import next_generation, same_again
 from ..protocol.identifiers import shown_key
+from ..protocol.judge import UNSEEN, UNSEEN_EARLIER, retry_block
 from ..protocol.outcomes import NOT_ARRIVED, Outcome
-from ..protocol.payout_status import facts_of, failure_of, retry_block
 from ..protocol.records import HIDDEN, LedgerRow, RowSet, grouped
 from ..protocol.row_state import RowState
 from ..protocol.totals import EXACT, brief
 
 _REASONS: Final = 100
 _GROUP: Final = 500
-_UNSEEN: Final = "the list does not show its payout"
-_UNSEEN_EARLIER: Final = "the list does not show an earlier payout of it"
 _RETURNED: Final = "its payout had arrived and was returned: name the row to pay its {} once more"
-_ALIVE: Final = "the list shows {}, {} payout of it that has not failed"
 
 
 @attrs.frozen
@@ -104,10 +100,8 @@ class Retrier:
     ) -> None:
         self._ledger, self._service, self._dry_run = ledger, service, dry_run
         self._wanted = None if rows is None else frozenset(rows)
-        self._mirror, self._others = Mirror(ledger), OtherGenerations(ledger)
+        self._reading = ListReading(ledger, service)
         self._failed = RowSet()
-        self._past: dict[int, set[str | None]] = {}
-        """{row number: the references of its earlier payouts that the list shows as failed}."""
         self._blocked: dict[int, str] = {}
         self._retried = _Retried()
         self._left: list[LeftRow] = []
@@ -118,9 +112,10 @@ class Retrier:
         await _require(self._ledger, self._wanted, RowState.CREATED, why)
         walk = PayoutList(self._service)
         while not walk.is_over:
-            await self._take(await walk.page())
+            page = await self._reading.take(await walk.page())
+            self._take(each for each in page.rows if each.row.number not in self._reading.several)
             on_commit()
-        self._block_later()
+        self._take(await self._reading.end())
         unread = f", which may be one of the {walk.unread} that could not be read" if walk.unread else ""
         async for group in grouped(self._candidates(), _GROUP):
             await self._replace(group, unread)
@@ -128,30 +123,19 @@ class Retrier:
         self._left += [LeftRow(number, reason) for number, reason in self._blocked.items()]
         return self._retried.report(self._ledger, self._left, dry_run=self._dry_run)
 
-    async def _take(self, page: Sequence[Payout]) -> None:
-        for shown in await self._mirror.take(page):
-            reason = retry_block(shown.before, shown.payout)
+    def _take(self, judged: Iterable[JudgedRow]) -> None:
+        """Note of each row whether all its payouts have failed, and else why it is left."""
+        for each in judged:
+            reason = retry_block(each.before, each.payouts)
             if reason is None:
-                self._failed.add(shown.row.number)
-            elif self._is_candidate(shown):
-                self._blocked[shown.row.number] = reason
-        for row, payout in await self._others.past(page):
-            if failure_of(payout) is not None:
-                self._past.setdefault(row.number, set()).add(payout.reference)
-            elif self._wanted is None or row.number in self._wanted:
-                self._blocked.setdefault(row.number, _ALIVE.format(facts_of(payout), "an earlier"))
-        await self._others.take(page)
+                self._failed.add(each.row.number)
+            elif self._is_candidate(each):
+                self._blocked.setdefault(each.row.number, reason)
 
-    def _block_later(self) -> None:
-        for number, payouts in self._others.shown.items():
-            alive = [payout for payout in payouts.values() if failure_of(payout) is None]
-            if alive and (self._wanted is None or number in self._wanted):
-                self._blocked.setdefault(number, _ALIVE.format(facts_of(alive[0]), "a later"))
-
-    def _is_candidate(self, shown: ListedRow) -> bool:
+    def _is_candidate(self, judged: JudgedRow) -> bool:
         if self._wanted is not None:
-            return shown.row.number in self._wanted
-        return shown.before.outcome in NOT_ARRIVED or shown.row.outcome in NOT_ARRIVED
+            return judged.row.number in self._wanted
+        return judged.before.outcome in NOT_ARRIVED or judged.row.outcome in NOT_ARRIVED
 
     async def _candidates(self) -> AsyncIterator[LedgerRow]:
         """Read the rows that are asked for, else all whose payouts have failed."""
@@ -166,14 +150,15 @@ class Retrier:
         """Make rows new, but for those that are blocked or of which the list does not show every payout."""
         replaced = []
         for row in rows:
-            if row.number in self._blocked:
+            if (reason := self._blocked.get(row.number)) is not None:
+                if reason == UNSEEN_EARLIER:
+                    self._blocked[row.number] = f"{reason}{unread}"
                 continue
             if self._wanted is None and row.outcome is Outcome.RETURNED:
                 self._blocked[row.number] = _RETURNED.format(amount_text(row.currency, row.amount))
                 continue
-            unseen = self._unseen(row)
-            if unseen is not None:
-                self._blocked[row.number] = f"{unseen}{unread}"
+            if row.number not in self._failed:
+                self._blocked[row.number] = f"{UNSEEN}{unread}"
                 continue
             try:
                 replaced.append((row, next_generation(row, self._ledger.header.binding)))
@@ -183,13 +168,6 @@ class Retrier:
             await self._ledger.next_generation(new for _, new in replaced)
         for row, _ in replaced:
             self._retried.add(row)
-
-    def _unseen(self, row: LedgerRow) -> str | None:
-        """Say which payout of a row the list does not show; None if it shows all that the ledger knows of."""
-        if row.number not in self._failed:
-            return _UNSEEN
-        is_whole = len(self._past.get(row.number, ())) == row.known.generation
-        return None if is_whole else _UNSEEN_EARLIER
 
 
 async def retry_rejected(

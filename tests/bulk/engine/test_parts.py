@@ -106,7 +106,7 @@ async def test_an_audit_names_a_conflict_and_shows_a_hundred_findings(
             assert finding.startswith("row 1: in conflict, and the list shows po_")
         await paid(tmp_path / "theirs", client, rows)
         async with PayoutBatch.open(tmp_path / "new", client) as batch:
-            await batch.load(rows)
+            await batch.load(rows, batch_id="another", pay_again=True)
             audit = (await batch.reconcile()).audit
     assert (audit.differing, len(audit.findings)) == (120, 100)
 

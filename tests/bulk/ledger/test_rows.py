@@ -23,6 +23,8 @@ ROW = LedgerRow(
     service_status="completed",
     payout_end=PayoutEnd.FAILED,
     had_arrived=True,
+    earlier_arrived=False,
+    payout_money="XOF 1",
     failure_code="code",
     failure_message="message",
     first_intent=11,
@@ -32,7 +34,6 @@ ROW = LedgerRow(
 )
 OTHERS = {
     int: 99,
-    bool: False,
     str: "other",
     Decimal: Decimal(5),
     bytes: b"other",
@@ -49,7 +50,7 @@ def other(row: LedgerRow, name: str) -> LedgerRow:
 
 
 def _other(value: object) -> object:
-    return OTHERS[type(value)]
+    return not value if isinstance(value, bool) else OTHERS[type(value)]
 
 
 @pytest.mark.parametrize("row", [ROW, fresh(new_row(1, line=None), 1)])

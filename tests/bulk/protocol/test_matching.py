@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from payments_async.bulk.protocol.identifiers import PROOF_KEY, Identity, body_hash
-from payments_async.bulk.protocol.matching import Detail, Expected, Found, Match, judge
+from payments_async.bulk.protocol.matching import Detail, Expected, Found, Match, match_of
 
 IDENTITY = Identity("live", "march", "7")
 PROOF = IDENTITY.proof(body_hash(b"{}"))
@@ -30,17 +30,17 @@ def found(proof: Any = PROOF.text, **details: Detail) -> Found:
 
 
 def test_the_payout_that_was_asked_for() -> None:
-    assert judge(EXPECTED, found()) is Match.EQUAL
+    assert match_of(EXPECTED, found()) is Match.EQUAL
 
 
 @pytest.mark.parametrize("metadata", [None, {}, {"note": "x"}, {PROOF_KEY: None}])
 def test_without_the_proof_it_is_another_payout_however_alike(metadata: dict[str, Any] | None) -> None:
-    assert judge(EXPECTED, Found(DETAILS, metadata)) is Match.FOREIGN
+    assert match_of(EXPECTED, Found(DETAILS, metadata)) is Match.FOREIGN
 
 
 @pytest.mark.parametrize("text", ["2.later", "", 7, {}, PROOF.text + "x"])
 def test_an_unreadable_proof_decides_nothing(text: object) -> None:
-    assert judge(EXPECTED, found(text)) is Match.UNCLEAR
+    assert match_of(EXPECTED, found(text)) is Match.UNCLEAR
 
 
 @pytest.mark.parametrize(
@@ -49,32 +49,32 @@ def test_an_unreadable_proof_decides_nothing(text: object) -> None:
 )
 def test_a_proof_of_another_row_makes_it_foreign(change: dict[str, Any]) -> None:
     other = attrs.evolve(IDENTITY, **change).proof(body_hash(b"{}"))
-    assert judge(EXPECTED, found(other.text)) is Match.FOREIGN
+    assert match_of(EXPECTED, found(other.text)) is Match.FOREIGN
 
 
 def test_another_body_under_the_same_proof_is_not_the_payout_asked_for() -> None:
-    assert judge(EXPECTED, found(IDENTITY.proof(body_hash(b"[]")).text)) is Match.OTHER_BODY
-    assert judge(EXPECTED, found(amount=Decimal("10.11"))) is Match.OTHER_BODY
-    assert judge(EXPECTED, found(currency="USD")) is Match.OTHER_BODY
+    assert match_of(EXPECTED, found(IDENTITY.proof(body_hash(b"[]")).text)) is Match.OTHER_BODY
+    assert match_of(EXPECTED, found(amount=Decimal("10.11"))) is Match.OTHER_BODY
+    assert match_of(EXPECTED, found(currency="USD")) is Match.OTHER_BODY
 
 
 def test_with_a_proof_shortened_or_missing_details_do_no_harm() -> None:
-    assert judge(EXPECTED, found(instrument__phone_number="+229****33", amount=None)) is Match.EQUAL
-    assert judge(EXPECTED, Found({}, {PROOF_KEY: PROOF.text})) is Match.EQUAL
+    assert match_of(EXPECTED, found(instrument__phone_number="+229****33", amount=None)) is Match.EQUAL
+    assert match_of(EXPECTED, Found({}, {PROOF_KEY: PROOF.text})) is Match.EQUAL
 
 
 def test_an_amount_may_come_back_as_a_double() -> None:
     asked = Expected({**DETAILS, "amount": Decimal("12345678901234567.89")}, PROOF)
-    assert judge(asked, found(amount=Decimal("12345678901234568"))) is Match.EQUAL
+    assert match_of(asked, found(amount=Decimal("12345678901234568"))) is Match.EQUAL
 
 
 def test_without_proofs_everything_shown_must_agree() -> None:
-    assert judge(UNPROVEN, found(None)) is Match.EQUAL
-    assert judge(UNPROVEN, found(None, method="moov_bj")) is Match.OTHER_BODY
-    assert judge(UNPROVEN, found(None, instrument__phone_number="+229")) is Match.OTHER_BODY
-    assert judge(UNPROVEN, found(None, instrument__account_name="A. Dossou")) is Match.EQUAL
+    assert match_of(UNPROVEN, found(None)) is Match.EQUAL
+    assert match_of(UNPROVEN, found(None, method="moov_bj")) is Match.OTHER_BODY
+    assert match_of(UNPROVEN, found(None, instrument__phone_number="+229")) is Match.OTHER_BODY
+    assert match_of(UNPROVEN, found(None, instrument__account_name="A. Dossou")) is Match.EQUAL
 
 
 @pytest.mark.parametrize("hidden", ["amount", "currency", "instrument__phone_number"])
 def test_without_proofs_money_and_destination_must_be_shown(hidden: str) -> None:
-    assert judge(UNPROVEN, found(None, **{hidden: None})) is Match.UNCLEAR
+    assert match_of(UNPROVEN, found(None, **{hidden: None})) is Match.UNCLEAR

@@ -12,26 +12,18 @@ from hypothesis import strategies as st
 
 from payments_async.bulk.protocol import row_state, transitions
 from payments_async.bulk.protocol.clocks import Timestamps
-from payments_async.bulk.protocol.generations import next_generation
-from payments_async.bulk.protocol.identifiers import Identity
-from payments_async.bulk.protocol.matching import expected
-from payments_async.bulk.protocol.payout_status import OTHER_CONTENT, OTHER_PAYOUT
-from payments_async.bulk.protocol.records import LedgerRow, NewRow, RowOutcome
+from payments_async.bulk.protocol.records import LedgerRow, RowOutcome
 from payments_async.bulk.protocol.recovery import (
     PROOF_AFTER,
     Loss,
     OwnCommits,
     Standbys,
     Store,
-    later_payout,
     loss_of,
     proof_due,
-    settled_after_loss,
 )
-from payments_async.bulk.protocol.row_state import LOST_INTENTS, RowKnowledge, RowState, after_loss, merge
-from payments_async.models import Amount, Payout
+from payments_async.bulk.protocol.row_state import LOST_INTENTS, RowKnowledge, RowState, after_loss
 from payments_async.models.statuses import PayoutEnd
-from tests.bulk.protocol.test_generations import BINDING
 from tests.bulk.protocol.test_generations import row as failed_row
 from tests.bulk.protocol.test_row_state import ACCOUNTS
 
@@ -170,85 +162,6 @@ def test_an_outcome_of_another_body_under_the_same_revision_is_never_merged(stat
     learned = RowKnowledge(state, revision=1, intents=1, cleared=1)
     assert transitions.recorded(row, RowOutcome(7, learned, body_hash="of a lost correction"), 9) is None
     assert transitions.recorded(row, RowOutcome(7, learned, body_hash=row.body_hash), 9) is not None
-
-
-# What the list shows
-
-
-def payout(row: LedgerRow | NewRow, **changes: Any) -> Payout:
-    """The payout that a row asks for, as the list shows it."""
-    proof = expected(row_with(RowKnowledge(), body=row.body)).proof
-    assert proof is not None
-    fields: dict[str, Any] = {
-        "id": "po_9",
-        "reference": row.reference,
-        "amount": Amount(value=row.amount, currency=row.currency),
-        "status": "pending",
-        "metadata": {"payments_sdk": proof.text},
-    }
-    return Payout(**{**fields, **changes})
-
-
-@pytest.mark.parametrize("state", [S.NEW, S.REJECTED, S.IN_FLIGHT, S.IN_DOUBT])
-def test_a_row_that_the_list_shows_was_made_whatever_its_ledger_says(state: RowState) -> None:
-    row = row_with(RowKnowledge(state, intents=1, cleared=1))
-    outcome = settled_after_loss(row, payout(row))
-    assert outcome is not None
-    after = transitions.recorded(row, outcome, 9)
-    assert after is not None
-    assert (after.state, after.known.payout_id, after.service_status) == (S.CREATED, "po_9", "pending")
-    assert after.known == merge(row.known, outcome.known)
-
-
-def test_a_row_whose_correction_was_lost_is_in_conflict_with_its_payout() -> None:
-    row = row_with(RowKnowledge(S.REJECTED, intents=1, cleared=1))
-    other = Amount(value=row.amount + 1, currency=row.currency)
-    outcome = settled_after_loss(row, payout(row, amount=other))
-    assert outcome is not None
-    assert (outcome.known.state, outcome.failure_code) == (S.CONFLICT, OTHER_CONTENT)
-
-
-def test_a_payout_of_somebody_else_is_a_conflict_and_one_that_says_nothing_decides_nothing() -> None:
-    row = row_with(RowKnowledge())
-    foreign = settled_after_loss(row, payout(row, metadata={}))
-    assert foreign is not None
-    assert (foreign.known.state, foreign.failure_code) == (S.CONFLICT, OTHER_PAYOUT)
-    assert settled_after_loss(row, payout(row, metadata={"payments_sdk": "2.later"})) is None
-
-
-@pytest.mark.parametrize("state", [S.CREATED, S.CONFLICT, S.CANCELLED])
-def test_what_is_decided_for_good_stays(state: RowState) -> None:
-    row = row_with(RowKnowledge(state, intents=1))
-    assert settled_after_loss(row, payout(row)) is None
-
-
-def test_a_lost_retry_is_made_good_from_the_payout_that_it_led_to() -> None:
-    row = failed_row()
-    new = next_generation(row, BINDING)
-    shown = payout(new, status="completed")
-    found = later_payout(row, [shown], BINDING)
-    assert found is not None
-    assert found[0] == new
-    retried = transitions.retried(row, found[0], 8)
-    after = transitions.recorded(retried, found[1], 9)
-    assert after is not None
-    assert (after.state, after.known.generation, after.reference) == (S.CREATED, 1, row.reference + "~g1")
-    assert (after.known.payout_id, after.service_status, after.outcome) == ("po_9", "completed", "arrived")
-
-
-def test_only_the_next_payout_of_a_row_that_failed_replaces_it() -> None:
-    row = failed_row()
-    new = next_generation(row, BINDING)
-    other = Identity("sandbox", "july", "seven", 1).proof("content").text
-    later = attrs.evolve(new, reference=f"{row.reference}~g2")
-    too_long = attrs.evolve(row, reference="r" * 190)
-    assert later_payout(attrs.evolve(row, known=RowKnowledge()), [payout(new)], BINDING) is None
-    assert later_payout(row, [payout(later)], BINDING) is None
-    assert later_payout(row, [payout(row)], BINDING) is None
-    assert later_payout(row, [payout(new, metadata={"payments_sdk": other})], BINDING) is None
-    assert later_payout(row, [payout(new, reference=f"{row.reference}x~g1")], BINDING) is None
-    assert later_payout(too_long, [payout(new, reference="r" * 190 + "~g1")], BINDING) is None
-    assert later_payout(row, [payout(new, id=None)], BINDING) is None
 
 
 # Time

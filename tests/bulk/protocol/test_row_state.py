@@ -77,8 +77,18 @@ def test_what_the_diagram_of_the_protocol_says() -> None:
         "IN_DOUBT doubt IN_DOUBT",
         "REJECTED correct NEW",
         "CREATED retry NEW",
+        "NEW adopt NEW",
+        "IN_FLIGHT adopt NEW",
+        "IN_DOUBT adopt NEW",
         "CREATED adopt NEW",
         "CONFLICT adopt NEW",
+        "NEW confirm CREATED",
+        "NEW contradict CONFLICT",
+        "REJECTED confirm CREATED",
+        "REJECTED contradict CONFLICT",
+        "CANCELLED confirm CREATED",
+        "CANCELLED contradict CONFLICT",
+        "CONFLICT confirm CREATED",
     }
 
 

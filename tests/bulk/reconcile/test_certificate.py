@@ -137,6 +137,7 @@ async def test_with_proofs_a_row_is_compared_by_its_proof_and_its_money(batch: P
     assert {name: attrs.astuple(count) for name, count in certificate.audit.fields.items()} == {
         "amount": (ROWS, 0),
         "currency": (ROWS, 0),
+        "instrument.phone_number": (0, ROWS),
         "metadata.payments_sdk": (ROWS, 0),
     }
 

@@ -56,11 +56,13 @@ async def test_what_the_list_shows_is_recorded_and_lost_commands_wait_for_proof(
         await post(client, await again(batch, three), await again(batch, one))
 
         report = await batch.recover(by_hand=True)
-        assert (report.reason, report.settled, report.retried) == (Loss.BY_HAND.value, 3, (3,))
+        assert (report.reason, report.settled, report.retried) == (Loss.BY_HAND.value, 3, (1, 3))
         assert [command.kind for command in report.commands] == ["import", "plan"]
         assert (report.is_suspect, report.is_over, report.wait) == (True, False, PROOF_AFTER)
-        (finding,) = report.findings
-        assert finding.startswith("row 1: the list shows po_")
+        turned, beside = report.findings  # two payouts of row 1 live
+        assert turned.startswith("row 1: po_")
+        assert turned.endswith(" had failed and the row was retried, and the list shows completed")
+        assert " has its reference, beside po_" in beside
         assert await states(batch) == [S.CREATED, S.NEW, S.CREATED, S.CREATED, S.NEW, S.NEW]
         assert (await ledger_rows(batch))[2].reference == f"{three.reference}~g1"
         assert batch.status().stopped == f"suspect: {Loss.BY_HAND.value}"

@@ -8,9 +8,9 @@ from typing import Any
 from unittest.mock import patch
 
 from payments_async.bulk.engine import doubt_queue, resolver, sender
-from payments_async.bulk.protocol import payout_status
+from payments_async.bulk.protocol import judge
 from payments_async.bulk.protocol.attempts import AttemptReply, Step, after_attempt, kind_of
-from payments_async.bulk.protocol.matching import Match, compare
+from payments_async.bulk.protocol.matching import Match, match_of
 from payments_async.bulk.protocol.rows_in_doubt import Resolution, after_scan, post_again_after
 
 
@@ -28,7 +28,7 @@ def counted(note: Callable[[str], None]) -> Iterator[None]:
         return resolution
 
     def found(*args: Any) -> Match:
-        matched = compare(*args)
+        matched = match_of(*args)
         note(f"found: {matched}")
         return matched
 
@@ -41,6 +41,6 @@ def counted(note: Callable[[str], None]) -> Iterator[None]:
         patch.object(doubt_queue, "post_again_after", waited),
         patch.object(sender, "after_attempt", answered),
         patch.object(resolver, "after_scan", resolved),
-        patch.object(payout_status, "compare", found),
+        patch.object(judge, "match_of", found),
     ):
         yield

@@ -452,3 +452,8 @@ class PostgresLedger(SharedLedger):
     async def latest_generation(self) -> int:
         """The highest generation of all rows."""
         return added_up(chunk.figures for chunk in await self._reader.chunks()).generation
+
+    async def latest_command(self) -> int:
+        """The number of the last entry that made rows new again: that of the batch's own chain."""
+        (whole,) = await self._reader.chunks("AND c.chunk = 0")
+        return whole.entries

@@ -111,7 +111,8 @@ _PACKED: Final[dict[str, Callable[[Sequence[Any]], arrays.PackedArray]]] = {
     **dict.fromkeys(STATE, arrays.int4s),
     **dict.fromkeys(("state", "payout_id", "service_status", "payout_end"), arrays.texts),
     **dict.fromkeys(("failure_code", "failure_message"), arrays.texts),
-    "had_arrived": arrays.bools,
+    **dict.fromkeys(("had_arrived", "earlier_arrived"), arrays.bools),
+    "payout_money": arrays.texts,
     "version": arrays.int2s,
     "idempotency_key": arrays.texts,
     "rank": arrays.int8s,
@@ -201,8 +202,8 @@ _FRESH_STATE: Final = b"".join(
         arrays.text(""),
         _NULL,
         arrays.text(PayoutEnd.OPEN.value),
-        struct.pack(">i?", 1, False),
-        _NULL * 5,
+        struct.pack(">i?", 1, False) * 2,
+        _NULL * 6,
         _NUMBER(4, 1),  # changed in the chunk's first entry
         _NULL,
         struct.pack(">iq", 8, rank(RowKnowledge())),
@@ -213,4 +214,4 @@ _FRESH_STATE: Final = b"".join(
 
 def fresh_state(number: int, digest: bytes) -> bytes:
     """Pack the state of a row that was just imported."""
-    return _FRESH_HEAD(21, 4, number) + _FRESH_STATE + digest
+    return _FRESH_HEAD(23, 4, number) + _FRESH_STATE + digest

@@ -12,7 +12,7 @@ from typing import Final
 SCHEMA: Final = 4
 """The version of the tables. A database with another one is refused."""
 
-PROTOCOL: Final = 3
+PROTOCOL: Final = 4
 """The version of what a batch's records mean. A batch keeps that of its import; only that one works on it."""
 
 _FIGURES: Final = (
@@ -186,6 +186,8 @@ def batch_tables(batch: int) -> tuple[str, ...]:
             service_status text,
             payout_end text,
             had_arrived boolean,
+            earlier_arrived boolean,
+            payout_money text,
             failure_code text,
             failure_message text,
             first_intent integer,

@@ -40,6 +40,7 @@ _AWAITED_SINCE: Final = """
     WHERE number IN (SELECT DISTINCT first_intent FROM rows WHERE state = 'CREATED' AND payout_end = 'open')
 """
 _LATEST_GENERATION: Final = "SELECT max(generation) FROM rows WHERE generation > 0"
+_LATEST_COMMAND: Final = "SELECT max(number) FROM entries WHERE kind IN ('retry', 'correct')"
 _RUN_BEGAN: Final = """
     SELECT min(wall) FROM entries WHERE session = (
         SELECT session FROM entries WHERE kind IN ('claim', 'resend') ORDER BY number DESC LIMIT 1
@@ -220,6 +221,11 @@ class LedgerReader(Ledger):
     async def latest_generation(self) -> int:
         """The highest generation of all rows."""
         (found,) = await self._first(_LATEST_GENERATION)
+        return found or 0
+
+    async def latest_command(self) -> int:
+        """The number of the last entry that made rows new again."""
+        (found,) = await self._first(_LATEST_COMMAND)
         return found or 0
 
     async def run_began(self) -> float | None:

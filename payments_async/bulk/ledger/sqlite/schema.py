@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-SCHEMA: Final = 3
+SCHEMA: Final = 4
 """The schema version. A file with another one is refused; a change of the tables raises the number."""
 
 TABLES: Final = (
@@ -54,6 +54,8 @@ TABLES: Final = (
         service_status TEXT,
         payout_end TEXT NOT NULL,
         had_arrived BOOLEAN NOT NULL,
+        earlier_arrived BOOLEAN NOT NULL,
+        payout_money TEXT,
         failure_code TEXT,
         failure_message TEXT,
         first_intent INTEGER,

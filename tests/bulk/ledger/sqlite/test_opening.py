@@ -46,7 +46,7 @@ from payments_async.bulk.ledger_errors import (
 from payments_async.bulk.protocol.records import Binding
 from tests.support.ledgers import BINDING, Clock, begun, counts, tampering
 
-TABLES_OF_SCHEMA_3 = "1cfad65c004a8214443925c8168cd7a4271e1c387c317a9faeaa887395d5f424"
+TABLES_OF_SCHEMA_4 = "07e1ce203bff6986922bb6d7b01eaf767894dffc3b7c9394ce7e1a2ab1d9603d"
 
 MOUNTS = """\
 21 1 254:0 / / rw,relatime - ext4 /dev/vda rw
@@ -207,11 +207,11 @@ async def test_a_ledger_that_another_program_holds_is_refused(path: Path) -> Non
 async def test_a_ledger_of_a_newer_version_is_refused(path: Path) -> None:
     await (await begun(path)).close()
     with tampering(path) as tables:
-        tables.execute("UPDATE header SET schema = 4")
+        tables.execute("UPDATE header SET schema = 5")
         tables.execute("ALTER TABLE header DROP COLUMN head_hash")
-    with pytest.raises(LedgerNewer, match="form is number 4, and this version knows up to 3") as caught:
+    with pytest.raises(LedgerNewer, match="form is number 5, and this version knows up to 4") as caught:
         await SqliteLedger.open(path, clock=Clock())
-    assert (caught.value.found, caught.value.known) == (4, 3)
+    assert (caught.value.found, caught.value.known) == (5, 4)
 
 
 async def test_a_ledger_of_an_older_version_is_refused(path: Path) -> None:
@@ -220,7 +220,7 @@ async def test_a_ledger_of_an_older_version_is_refused(path: Path) -> None:
         tables.execute("UPDATE header SET schema = 1")
     with pytest.raises(LedgerOlder, match="for a file or a batch, use the version that wrote it") as caught:
         await SqliteLedger.open(path, clock=Clock())
-    assert (caught.value.found, caught.value.known) == (1, 3)
+    assert (caught.value.found, caught.value.known) == (1, 4)
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ async def test_the_tables_of_a_schema_number_never_change(path: Path) -> None:
     with closing(sqlite3.connect(path)) as db:
         tables = [sql for (sql,) in db.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")]
     digest = hashlib.sha256("\n".join(" ".join(sql.split()) for sql in tables).encode()).hexdigest()
-    assert (SCHEMA, digest) == (3, TABLES_OF_SCHEMA_3), "ledgers that exist would be called damaged"
+    assert (SCHEMA, digest) == (4, TABLES_OF_SCHEMA_4), "ledgers that exist would be called damaged"
 
 
 @pytest.mark.parametrize("moment", ["_connect", "close"])

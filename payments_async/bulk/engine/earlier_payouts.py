@@ -1,0 +1,96 @@
+"""Looks for earlier payouts of a row before one of a later generation is sent: one may live again.
+
+A row of generation 1 was paid once, and that payout had failed. Banks change their minds. So no request for
+such a row leaves without a whole reading of the list that this run made after the row was made new, at most
+15 minutes ago.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from enum import StrEnum
+from typing import Final
+
+from ...errors import PaymentsError
+from ..ledger.ledger import Ledger
+from ..protocol.judge import RowPayout, judge
+from ..protocol.records import LedgerRow
+from ..protocol.responses import FATAL, stop_of, why
+from ..protocol.row_state import UNFINISHED
+from .payout_list import pages
+from .reading import ListReading
+from .recorder import Recorder
+from .service import Service
+from .stopping import Stopping
+
+_VALID: Final = 900.0
+"""Seconds after its beginning in which a reading counts."""
+_AGAIN: Final = 60.0
+"""Seconds after a reading that failed before the next."""
+
+
+class SendPermission(StrEnum):
+    """What may be done for a row of a later generation."""
+
+    SEND = "send"
+    DECIDED = "decided"
+    """The reading has decided the row: nothing is sent."""
+    LOOK_UP = "look up"
+    """An earlier payout lives, or the list could not be read whole: the row's own may only be looked for."""
+
+
+class EarlierPayouts:
+    """The readings of one run, each for all rows that ask while it counts."""
+
+    def __init__(self, ledger: Ledger, service: Service, recorder: Recorder, stopping: Stopping) -> None:
+        self._ledger, self._service = ledger, service
+        self._recorder, self._stopping = recorder, stopping
+        self._reading: ListReading | None = None
+        self._began = self._failed_at = -_VALID
+        self._command = 0
+        self._turn = asyncio.Lock()
+
+    async def permission(self, row: LedgerRow, *, unsent: bool) -> SendPermission:
+        """Say whether a claimed row may be sent. `unsent`: no request for it can have made a payout.
+
+        Raises LedgerError.
+        """
+        async with self._turn:
+            reading = await self._valid_reading()
+        if reading is None:
+            return SendPermission.LOOK_UP
+        now = (await self._ledger.numbered([row.number]))[row.number]
+        if now.state not in UNFINISHED:
+            return SendPermission.DECIDED
+        kept, binding = reading.several.get(row.number), self._ledger.header.binding
+        shown = [RowPayout.of(now, each, binding) for each in (kept.payouts.values() if kept else ())]
+        if not any(each.is_alive for each in shown):
+            return SendPermission.SEND
+        outcome = judge(now, shown, unsent=unsent).outcome
+        if outcome is None:
+            return SendPermission.LOOK_UP
+        await self._recorder.record([outcome])
+        return SendPermission.DECIDED
+
+    async def _valid_reading(self) -> ListReading | None:
+        """The last reading if it counts, else a new one; None if the list could not be read whole now."""
+        now, command = self._service.runtime.monotonic(), await self._ledger.latest_command()
+        if self._reading is not None and now - self._began <= _VALID and command == self._command:
+            return self._reading
+        if now - self._failed_at < _AGAIN:
+            return None
+        self._reading, self._began, self._command = None, now, command
+        reading = ListReading(self._ledger, self._service, record=self._recorder.record)
+        try:
+            async for page in pages(self._service):
+                await reading.take(page)
+                if self._stopping.draining:
+                    return None
+        except PaymentsError as error:
+            self._failed_at = self._service.runtime.monotonic()
+            if isinstance(error, FATAL):
+                self._stopping.halt(why(error), stop_of(error))
+            return None
+        await reading.end()
+        self._reading = reading
+        return reading

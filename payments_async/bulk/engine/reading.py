@@ -1,0 +1,199 @@
+"""One reading of the service's list: judges the rows of each page, and records what became of them.
+
+A row with one payout is judged on the page that shows it. A row of a later generation, or one of which the
+list shows several payouts, is judged again with each page that shows another, and at the list's end.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from ..._assumptions import ABANDONED_AFTER
+from ...models import Payout
+from ...models._masking import clean
+from ..ledger.ledger import Ledger
+from ..protocol.clocks import Timestamps, age, since_last_send
+from ..protocol.generations import earlier_references, later_references
+from ..protocol.judge import Judgement, RowPayout, judge, later_generation
+from ..protocol.records import LedgerRow, NewRow, RowOutcome, RowSet
+from ..protocol.row_state import UNFINISHED
+from .service import Service
+
+_log = logging.getLogger("payments_async")
+_MOST_TURNS: Final = 100
+_GROUP: Final = 500
+Record = Callable[[Sequence[RowOutcome]], Awaitable[Collection[LedgerRow]]]
+"""Records outcomes, and returns the rows that they changed."""
+
+
+@attrs.frozen
+class JudgedRow:
+    """A row, its payouts on the list, and what they say."""
+
+    before: LedgerRow
+    """The row before this page; of `ListReading.end`, before the reading."""
+    row: LedgerRow
+    """The row as the ledger has it now."""
+    payouts: tuple[RowPayout, ...]
+    judgement: Judgement
+
+    @property
+    def shows_own(self) -> bool:
+        """True if the list shows a payout under the row's present reference."""
+        return any(each.generation == self.before.known.generation for each in self.payouts)
+
+    @property
+    def earlier_lives(self) -> bool:
+        """True if an earlier payout of the row has arrived, or may still arrive."""
+        return any(each.is_alive and each.generation < self.row.known.generation for each in self.payouts)
+
+
+@attrs.frozen
+class SeveralPayouts:
+    """The payouts of one row that the list has shown so far."""
+
+    before: LedgerRow
+    """The row before the reading."""
+    payouts: dict[str, Payout] = attrs.field(factory=dict)
+    """{id: payout}, as shown last."""
+
+
+@attrs.frozen
+class JudgedPage:
+    """What one page shows."""
+
+    rows: tuple[JudgedRow, ...]
+    """Its rows. Those of `ListReading.several` are judged for good at the list's end."""
+    unmatched: tuple[Payout, ...]
+    """Its payouts under references that no row of the batch has or had."""
+
+
+class ListReading:
+    """One reading, in the memory of a page and of the rows that have several payouts."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        service: Service,
+        *,
+        only: RowSet | None = None,
+        record: Record | None = None,
+        lost: bool = False,
+    ) -> None:
+        """`only`: judge no other rows. `record`: instead of the ledger. `lost`: the ledger lost commits."""
+        self._ledger, self._service, self._only, self._lost = ledger, service, only, lost
+        self._record: Record = record or ledger.record
+        self.began: Timestamps = service.moment()
+        """When the reading began."""
+        self._latest: int | None = None
+        self.several: dict[int, SeveralPayouts] = {}
+        """{row number: its payouts} of rows that have, or may have, more of them than one page shows."""
+        self.turns: list[str] = []
+        """The first payouts that had ended, and are now shown otherwise."""
+        self.settled: int = 0
+        """Rows whose state the list has changed."""
+        self.adopted: set[int] = set()
+        """The numbers of rows that got the generation of a later payout."""
+
+    async def take(self, page: Sequence[Payout]) -> JudgedPage:
+        """Judge what a page shows of the batch's rows, and record it in one commit. Raises LedgerError."""
+        found, unmatched = await self._matched(page)
+        judged = await self._judge(
+            [(row, self._several(row, payouts) or payouts) for row, payouts in found], absent={}
+        )
+        return JudgedPage(tuple(judged), tuple(unmatched))
+
+    async def end(self) -> list[JudgedRow]:
+        """Judge the rows with several payouts, once the list was read whole. Raises LedgerError."""
+        judged = list[JudgedRow]()
+        for numbers in _groups(self.several):
+            rows = await self._ledger.numbered(numbers)
+            pairs = [(row, [*self.several[number].payouts.values()]) for number, row in rows.items()]
+            judged += await self._judge(pairs, absent=await self._since_send(rows.values()))
+        return [attrs.evolve(each, before=self.several[each.row.number].before) for each in judged]
+
+    async def _since_send(self, rows: Collection[LedgerRow]) -> Mapping[int, float]:
+        """{row number: seconds that had surely passed since its last request when this reading began}."""
+        unfinished = [row for row in rows if row.state in UNFINISHED]
+        times = await self._ledger.intent_times(unfinished) if unfinished else {}
+        return {
+            number: since_last_send(age(at.last, self.began, self._service.started))
+            for number, at in times.items()
+        }
+
+    async def _matched(
+        self, page: Sequence[Payout]
+    ) -> tuple[list[tuple[LedgerRow, list[Payout]]], list[Payout]]:
+        """Find the rows of a page's payouts, by their references of any generation."""
+        if self._latest is None:
+            self._latest = await self._ledger.latest_generation()
+        named = dict[str, list[Payout]]()
+        for payout in page:
+            if (name := payout.reference) is not None:
+                others = (earlier_references(name, self._latest), later_references(name, self._latest))
+                for reference in (name, *others[0], *others[1]):
+                    named.setdefault(reference, []).append(payout)
+        rows = await self._ledger.by_references(named) if named else []
+        known = {id(payout) for row in rows for payout in named[row.reference]}
+        found = [
+            (row, named[row.reference]) for row in rows if self._only is None or row.number in self._only
+        ]
+        return found, [payout for payout in page if id(payout) not in known]
+
+    def _several(self, row: LedgerRow, payouts: Sequence[Payout]) -> list[Payout] | None:
+        """All payouts of a row so far, if it may have several."""
+        kept = self.several.get(row.number)
+        if kept is None:
+            if not row.known.generation and all(each.reference == row.reference for each in payouts):
+                return None
+            kept = self.several[row.number] = SeveralPayouts(row)
+        for payout in payouts:
+            kept.payouts[payout.id or payout.reference or ""] = payout
+        return [*kept.payouts.values()]
+
+    async def _judge(
+        self, found: Sequence[tuple[LedgerRow, Sequence[Payout]]], absent: Mapping[int, float]
+    ) -> list[JudgedRow]:
+        binding = self._ledger.header.binding
+        later = {row.number: made for row, each in found if (made := later_generation(row, each, binding))}
+        judged = list[JudgedRow]()
+        for before, payouts in found:
+            row = later[before.number][1] if before.number in later else before
+            shown = tuple(RowPayout.of(row, payout, binding) for payout in payouts)
+            is_absent = absent.get(row.number, 0.0) >= ABANDONED_AFTER
+            judgement = judge(row, shown, absent=is_absent, lost=self._lost)
+            judged.append(JudgedRow(before, row, shown, judgement))
+        return await self._recorded(judged, {number: new for number, (new, _) in later.items()})
+
+    async def _recorded(self, judged: Sequence[JudgedRow], later: Mapping[int, NewRow]) -> list[JudgedRow]:
+        """Record outcomes, and the generations of later payouts. Returns the rows as they are then."""
+        outcomes = {each.row.number: each.judgement.outcome for each in judged}
+        made = [(new, outcome) for number, new in later.items() if (outcome := outcomes[number])]
+        if made:
+            await self._ledger.adopt(made)
+            self.adopted.update(later)
+            self._latest = None
+        known = [outcome for number, outcome in outcomes.items() if outcome and number not in later]
+        changed = {row.number: row for row in (await self._record(known) if known else ())}
+        if made:
+            changed |= await self._ledger.numbered(later)
+        for each in judged:
+            self._note(each.judgement.turn)
+        done = [attrs.evolve(each, row=changed.get(each.row.number, each.row)) for each in judged]
+        self.settled += sum(each.row.state is not each.before.state for each in done)
+        return done
+
+    def _note(self, turn: str | None) -> None:
+        if turn is not None:
+            _log.warning("%s", clean(turn))
+            if len(self.turns) < _MOST_TURNS:
+                self.turns.append(turn)
+
+
+def _groups(numbers: Collection[int]) -> Iterator[list[int]]:
+    in_order = sorted(numbers)
+    return (in_order[start : start + _GROUP] for start in range(0, len(in_order), _GROUP))

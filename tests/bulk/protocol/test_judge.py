@@ -1,0 +1,533 @@
+"""What the list says of a row, by all its payouts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payments_async.bulk.protocol import transitions
+from payments_async.bulk.protocol.generations import at_generation
+from payments_async.bulk.protocol.identifiers import Identity
+from payments_async.bulk.protocol.judge import (
+    OTHER_CONTENT,
+    OTHER_PAYOUT,
+    UNSEEN,
+    UNSEEN_EARLIER,
+    Judgement,
+    RowPayout,
+    judge,
+    later_generation,
+    other_status,
+    retry_block,
+)
+from payments_async.bulk.protocol.matching import Match, expected
+from payments_async.bulk.protocol.outcomes import ExtraPayout, Outcome
+from payments_async.bulk.protocol.records import LedgerRow, NewRow
+from payments_async.bulk.protocol.row_state import UNFINISHED, RowKnowledge, RowState, rank
+from payments_async.models import Amount, Failure, FailureCode, Payout, PayoutInstrument
+from payments_async.models.statuses import PayoutEnd
+from tests.bulk.protocol.test_generations import BINDING
+from tests.bulk.protocol.test_generations import row as proven_row
+
+S, W = RowState, Outcome
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+IN_EXCESS, IN_CONFLICT = ExtraPayout.IN_EXCESS, ExtraPayout.MOVED_IN_CONFLICT
+
+
+def row(state: RowState, generation: int = 0, **facts: Any) -> LedgerRow:
+    """A row with a proof; created, its payout is `po_` and its generation."""
+    made = proven_row()
+    at = at_generation(made, BINDING, generation)
+    payout_id = f"po_{generation}" if state is S.CREATED else ""
+    intents = 0 if state in (S.NEW, S.CANCELLED) else 1
+    known = RowKnowledge(state, generation=generation, intents=intents, payout_id=payout_id)
+    content = {field.name: getattr(at, field.name) for field in attrs.fields(NewRow)}
+    nothing: dict[str, Any] = {"service_status": None, "payout_end": PayoutEnd.OPEN, "failure_code": None}
+    return attrs.evolve(made, **{**content, "known": known, **nothing, "had_arrived": False, **facts})
+
+
+def payout(generation: int = 0, status: str | None = "pending", **changes: Any) -> Payout:
+    """The payout of that generation that the row asks for, as the list shows it."""
+    at = at_generation(proven_row(), BINDING, generation)
+    proof = expected(at).proof
+    assert proof is not None
+    fields: dict[str, Any] = {
+        "id": f"po_{generation}",
+        "reference": at.reference,
+        "amount": Amount(value=at.amount, currency=at.currency),
+        "status": status,
+        "metadata": {"payments_sdk": proof.text},
+    }
+    return Payout(**{**fields, **changes})
+
+
+def other(generation: int = 0, status: str = "pending", **changes: Any) -> Payout:
+    """The same with another amount."""
+    return payout(generation, status, amount=Amount(value=Decimal(77), currency="XOF"), **changes)
+
+
+def judged(of: LedgerRow, *payouts: Payout, **known: bool) -> Judgement:
+    """What the list says of a row."""
+    return judge(of, [RowPayout.of(of, each, BINDING) for each in payouts], **known)
+
+
+def after(of: LedgerRow, *payouts: Payout, **known: bool) -> LedgerRow:
+    """The row as it is recorded."""
+    outcome = judged(of, *payouts, **known).outcome
+    return of if outcome is None else transitions.recorded(of, outcome, 9) or of
+
+
+def extra(of: LedgerRow, *payouts: Payout, **known: bool) -> dict[str | None, ExtraPayout]:
+    """{id: what it is} of the payouts beside the one that stands for the row."""
+    return {each.id: word for word, each in judged(of, *payouts, **known).extra}
+
+
+FAILED_0 = {"service_status": "failed", "payout_end": PayoutEnd.FAILED, "failure_code": "failed"}
+ARRIVED_0 = {"service_status": "completed", "payout_end": PayoutEnd.ARRIVED, "had_arrived": True}
+
+
+@pytest.mark.parametrize(
+    ("before", "payouts", "outcome", "standing", "beside"),
+    [
+        pytest.param(row(S.CREATED), [payout(0, "completed")], W.ARRIVED, "po_0", {}, id="arrives"),
+        pytest.param(row(S.CREATED), [payout(0, "failed")], W.FAILED, "po_0", {}, id="fails"),
+        pytest.param(row(S.CREATED), [payout(0, "reversed")], W.RETURNED, "po_0", {}, id="seen as reversed"),
+        pytest.param(
+            row(S.CREATED, **ARRIVED_0), [payout(0, "failed")], W.RETURNED, "po_0", {}, id="is returned"
+        ),
+        pytest.param(row(S.CREATED, **ARRIVED_0), [payout(0)], W.NOT_FINAL, "po_0", {}, id="pending again"),
+        pytest.param(
+            row(S.CREATED, 1, **FAILED_0),
+            [payout(1, "failed"), payout(0, "completed")],
+            *(W.ARRIVED, "po_0", {}),
+            id="an earlier one arrives after its successor failed",
+        ),
+        pytest.param(
+            row(S.CREATED, 1, **ARRIVED_0),
+            [payout(1, "completed"), payout(0, "completed")],
+            *(W.ARRIVED, "po_1", {"po_0": IN_EXCESS}),
+            id="both arrive",
+        ),
+        pytest.param(
+            row(S.CREATED, 1),
+            [payout(1), payout(0, "completed")],
+            *(W.ARRIVED, "po_0", {"po_1": IN_EXCESS}),
+            id="an earlier one arrives while its successor is on its way",
+        ),
+        pytest.param(
+            row(S.CREATED, 1, **ARRIVED_0),
+            [payout(0, "completed")],
+            *(W.ARRIVED, "po_1", {"po_0": IN_EXCESS}),
+            id="its own is not shown on this page",
+        ),
+        pytest.param(
+            row(S.CREATED, 1, **FAILED_0),
+            [payout(1, "failed"), payout(0, "reversed")],
+            *(W.RETURNED, "po_0", {}),
+            id="an earlier one was returned",
+        ),
+        pytest.param(
+            row(S.CREATED, 1, **FAILED_0, earlier_arrived=True),
+            [payout(1, "failed"), payout(0, "failed")],
+            *(W.RETURNED, "po_1", {}),
+            id="an earlier one had arrived by the ledger's word",
+        ),
+        pytest.param(
+            row(S.CREATED, 1, **ARRIVED_0),
+            [payout(1, "completed"), other(0, "completed")],
+            *(W.ARRIVED, "po_1", {"po_0": IN_EXCESS}),
+            id="an earlier one of other content",
+        ),
+        pytest.param(
+            row(S.CREATED, **ARRIVED_0),
+            [payout(0, "completed"), payout(0, id="po_9")],
+            *(W.ARRIVED, "po_0", {"po_9": IN_EXCESS}),
+            id="two under one reference",
+        ),
+        pytest.param(
+            row(S.CREATED),
+            [payout(0), payout(2, id="po_2", metadata={})],
+            *(W.NOT_FINAL, "po_0", {"po_2": IN_EXCESS}),
+            id="a later one of another program",
+        ),
+    ],
+)
+def test_one_payout_stands_for_a_created_row(
+    before: LedgerRow, payouts: list[Payout], outcome: Outcome, standing: str, beside: dict[str, ExtraPayout]
+) -> None:
+    row = after(before, *payouts)
+    assert (row.outcome, row.known.payout_id) == (outcome, standing)
+    assert extra(before, *payouts) == beside
+    assert judged(row, *payouts).outcome is None
+    assert extra(row, *payouts) == beside
+
+
+@pytest.mark.parametrize(
+    ("before", "payouts", "state", "standing", "beside"),
+    [
+        pytest.param(row(S.IN_DOUBT), [payout(0)], S.CREATED, "po_0", {}, id="in doubt, its own"),
+        pytest.param(row(S.IN_FLIGHT), [payout(0)], S.CREATED, "po_0", {}, id="under way, its own"),
+        pytest.param(
+            row(S.NEW), [payout(0)], S.CREATED, "po_0", {}, id="new, its own: sent by a lost ledger"
+        ),
+        pytest.param(row(S.CONFLICT), [payout(0)], S.CREATED, "po_0", {}, id="a conflict that is none"),
+        *(
+            pytest.param(row(state), [other(0)], S.CONFLICT, "", {"po_0": IN_CONFLICT}, id=f"{state}, other")
+            for state in (S.NEW, *UNFINISHED, S.CONFLICT)
+        ),
+        *(
+            pytest.param(row(state), [payout(0)], state, "", {"po_0": IN_EXCESS}, id=f"{state}, its own")
+            for state in (S.REJECTED, S.CANCELLED)
+        ),
+        *(
+            pytest.param(
+                row(state, 1), [payout(0)], S.CREATED, "po_0", {}, id=f"{state}, an earlier one lives"
+            )
+            for state in (S.NEW, S.REJECTED, S.CANCELLED)
+        ),
+        *(
+            pytest.param(
+                row(state, 1), [other(0)], S.CONFLICT, "", {"po_0": IN_CONFLICT}, id=f"{state}, other content"
+            )
+            for state in (S.NEW, S.REJECTED, S.CANCELLED)
+        ),
+        *(
+            pytest.param(row(state, 1), [payout(0, "failed")], state, "", {}, id=f"{state}, it has failed")
+            for state in (S.NEW, S.REJECTED, S.CANCELLED, *UNFINISHED)
+        ),
+        *(
+            pytest.param(
+                row(state, 1), [payout(0)], state, "", {"po_0": IN_EXCESS}, id=f"{state}, only looked up"
+            )
+            for state in UNFINISHED
+        ),
+        pytest.param(
+            row(S.IN_DOUBT, 1),
+            [payout(1), payout(0, "completed")],
+            *(S.CREATED, "po_0", {"po_1": IN_EXCESS}),
+            id="in doubt, both live",
+        ),
+        pytest.param(
+            row(S.IN_DOUBT, 1),
+            [payout(1, "completed"), payout(0)],
+            *(S.CREATED, "po_1", {"po_0": IN_EXCESS}),
+            id="in doubt, its own has arrived",
+        ),
+        pytest.param(
+            row(S.IN_DOUBT, 1),
+            [other(1), payout(0)],
+            *(S.CONFLICT, "", {"po_0": IN_CONFLICT, "po_1": IN_CONFLICT}),
+            id="in doubt, its own has other content",
+        ),
+        pytest.param(
+            row(S.IN_DOUBT),
+            [payout(0, metadata={"payments_sdk": "2.later"})],
+            S.IN_DOUBT,
+            "",
+            {},
+            id="unclear",
+        ),
+        pytest.param(row(S.IN_DOUBT), [payout(0, id=None)], S.IN_DOUBT, "", {}, id="without an id"),
+        pytest.param(row(S.IN_DOUBT), [payout(0, metadata={})], S.CONFLICT, "", {}, id="a stranger's"),
+        pytest.param(
+            row(S.NEW, 1), [payout(0, metadata={})], S.NEW, "", {"po_0": IN_EXCESS}, id="a stranger's earlier"
+        ),
+    ],
+)
+def test_the_list_decides_other_rows(
+    before: LedgerRow, payouts: list[Payout], state: RowState, standing: str, beside: dict[str, ExtraPayout]
+) -> None:
+    row = after(before, *payouts)
+    assert (row.state, row.known.payout_id) == (state, standing)
+    assert row.known.generation == before.known.generation
+    assert rank(row.known) >= rank(before.known)
+    assert extra(before, *payouts) == beside
+    assert after(row, *payouts) == row
+
+
+@pytest.mark.parametrize("state", UNFINISHED)
+def test_a_row_whose_own_payout_cannot_appear_any_more_gets_the_earlier_one(state: RowState) -> None:
+    assert after(row(state, 1), payout(0, "completed"), absent=True).known.payout_id == "po_0"
+    assert after(row(state, 1), payout(0, "failed"), absent=True).state is state
+    assert after(row(state, 1), other(0), absent=True).state is state
+    assert after(row(state, 1), payout(0, id=None), absent=True).state is state
+
+
+def test_nothing_was_sent_since_the_row_was_made_new() -> None:
+    assert after(row(S.IN_FLIGHT, 1), payout(0), unsent=True).known.payout_id == "po_0"
+    assert after(row(S.IN_FLIGHT, 1), other(0), unsent=True).state is S.CONFLICT
+    assert after(row(S.IN_FLIGHT, 1), payout(0, "failed"), unsent=True).state is S.IN_FLIGHT
+
+
+@pytest.mark.parametrize("state", [S.NEW, S.REJECTED, *UNFINISHED])
+def test_a_ledger_that_lost_commits_believes_the_list(state: RowState) -> None:
+    assert after(row(state), payout(0), lost=True).known.payout_id == "po_0"
+    conflict = after(row(state), other(0), lost=True)
+    assert (conflict.state, conflict.failure_code) == (S.CONFLICT, OTHER_CONTENT)
+    assert after(row(S.CANCELLED), payout(0), lost=True).state is S.CANCELLED
+
+
+@pytest.mark.parametrize(
+    ("status", "completed", "failed", "outcome"),
+    [
+        ("completed", True, True, W.NOT_FINAL),
+        ("completed", False, True, W.NOT_FINAL),
+        ("pending", False, True, W.NOT_FINAL),
+        ("pending", True, False, W.NOT_FINAL),
+        ("failed", True, False, W.NOT_FINAL),
+        ("cancelled", True, True, W.NOT_FINAL),
+        (None, True, True, W.NOT_FINAL),
+        (None, True, False, W.ARRIVED),
+        (None, False, True, W.FAILED),
+        ("bounced", False, True, W.FAILED),
+        ("settled", True, False, W.ARRIVED),
+        ("reversed", True, True, W.RETURNED),
+        ("unheard-of", False, False, W.NOT_FINAL),
+    ],
+)
+def test_timestamps_count_beside_the_status(
+    status: str | None, completed: bool, failed: bool, outcome: Outcome
+) -> None:
+    shown = payout(0, status, completed_at=AT if completed else None, failed_at=AT if failed else None)
+    is_unclear = outcome is W.NOT_FINAL and (completed or failed)
+    for before in (row(S.CREATED), row(S.CREATED, **FAILED_0), row(S.IN_DOUBT)):
+        now = after(before, shown)
+        assert (now.outcome, now.is_awaited) == (outcome, outcome is W.NOT_FINAL and not is_unclear)
+        assert (now.failure_code is None) is (outcome not in (W.FAILED, W.RETURNED))
+        findings = judged(before, shown).findings
+        assert [finding.endswith("the service contradicts itself") for finding in findings] == (
+            [True] * is_unclear
+        )
+        if is_unclear:
+            assert findings[0].startswith(f"row 7: po_0 is {status or 'without a status'} with ")
+            assert "contradicts itself" in str(retry_block(now, [RowPayout.of(now, shown, BINDING)]))
+
+
+@pytest.mark.parametrize("status", ["failed", "cancelled"])
+def test_the_time_of_an_arrival_that_was_seen_does_not_contradict_a_failure(status: str) -> None:
+    back = payout(0, status, completed_at=AT, failed_at=AT)
+    arrived = row(S.CREATED, **ARRIVED_0)
+    assert judged(arrived, back).turn == f"row 7: po_0 had ended as completed, and the list shows {status}"
+    returned = after(arrived, back)
+    assert (returned.outcome, returned.failure_code) == (W.RETURNED, status)
+    assert judged(returned, back) == Judgement(standing=RowPayout.of(returned, back, BINDING))
+    again = transitions.retried(returned, at_generation(returned, BINDING, 1), 10)
+    assert (again.outcome, again.earlier_arrived, again.had_arrived) == (W.NOT_STARTED, True, False)
+    assert after(again, back).state is S.NEW
+
+
+def test_what_had_arrived_once_was_returned_whatever_was_shown_between() -> None:
+    now = row(S.CREATED)
+    for status in ("completed", "pending", "failed"):
+        now = after(now, payout(0, status))
+    assert now.outcome is W.RETURNED
+
+
+def test_nothing_new_is_no_outcome_and_a_reason_that_was_missing_is_one() -> None:
+    failed = row(S.CREATED, **FAILED_0)
+    assert judged(failed, payout(0, "failed")).outcome is None
+    assert judged(row(S.CREATED, service_status="pending"), payout(0)).outcome is None
+    assert judged(row(S.CREATED), payout(0, None)).outcome is None
+    told = payout(0, "failed", failure=Failure(code=FailureCode(value="NO_FUNDS")))
+    assert after(failed, told).failure_code == "NO_FUNDS"
+
+
+def test_another_end_is_told_once_and_counts_from_then_on() -> None:
+    arrived = row(S.CREATED, **ARRIVED_0)
+    assert judged(arrived, payout(0, "completed")).turn is None
+    assert judged(row(S.CREATED), payout(0, "completed")).turn is None
+    for status in ("pending", "reversed", "failed"):
+        assert f"had ended as completed, and the list shows {status}" in str(
+            judged(arrived, payout(0, status)).turn
+        )
+        now = after(arrived, payout(0, status))
+        assert now.service_status == status
+        assert judged(now, payout(0, status)).turn is None
+
+
+def test_a_payout_given_up_that_stands_again_is_told() -> None:
+    failed = row(S.CREATED, 1, **FAILED_0)
+    told = "row 7: po_0 had failed and the row was retried, and the list shows completed"
+    assert judged(failed, payout(1, "failed"), payout(0, "completed")).turn == told
+    assert judged(row(S.NEW, 1), payout(0, "completed")).turn == told
+    both = judged(row(S.CREATED, 1, **ARRIVED_0), payout(1, "completed"), payout(0, "completed"))
+    assert (both.turn, both.findings) == (None, (told,))
+
+
+@pytest.mark.parametrize(
+    ("of", "payouts", "finding"),
+    [
+        (row(S.CONFLICT), [other(0)], "row 7: in conflict, and the list shows po_0, XOF 77, pending"),
+        (
+            row(S.CONFLICT),
+            [other(0, "failed")],
+            "row 7: in conflict, and the list shows po_0, XOF 77, failed",
+        ),
+        (row(S.REJECTED), [payout(0)], "row 7: REJECTED, and the list shows po_0, XOF 10.10, pending"),
+        (row(S.CREATED), [payout(0), payout(0, id="po_9")], "row 7: po_9 has its reference, beside po_0"),
+        (
+            row(S.CREATED),
+            [payout(0), other(1)],
+            "row 7: the list shows po_1, XOF 77, pending under its ~g1, a later payout of it that this "
+            "ledger does not know of; pay the row by no other means before you have looked at it",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told(of: LedgerRow, payouts: list[Payout], finding: str) -> None:
+    assert judged(of, *payouts).findings == (finding,)
+
+
+@pytest.mark.parametrize(
+    ("shown", "code", "message"),
+    [
+        (other(0), OTHER_CONTENT, "the list shows po_0, XOF 77, pending"),
+        (payout(0, metadata={}), OTHER_PAYOUT, "the list shows po_0, XOF 10.10, pending"),
+        (
+            payout(
+                0,
+                "sent to +229 90",
+                id="of Ama Mensah",
+                amount=Amount(value=Decimal(2), currency="+22990112233 "),
+            ),
+            OTHER_CONTENT,
+            "the list shows a payout, 2",
+        ),
+        (payout(0, None, id="po_1", amount=None, metadata={}), OTHER_PAYOUT, "the list shows po_1"),
+    ],
+)
+def test_a_conflict_says_whose_payout_it_is_and_shows_no_account(
+    shown: Payout, code: str, message: str
+) -> None:
+    conflict = after(row(S.IN_DOUBT), shown)
+    assert (conflict.state, conflict.failure_code, conflict.failure_message) == (S.CONFLICT, code, message)
+
+
+def test_a_conflict_names_the_later_payouts_that_are_not_the_rows() -> None:
+    message = after(row(S.IN_DOUBT), other(0), other(1)).failure_message
+    assert message == "the list shows po_0, XOF 77, pending; and po_1, XOF 77, pending under its ~g1"
+    failed = after(row(S.IN_DOUBT), payout(0, "failed"), other(1))
+    assert failed.failure_message == "the list shows po_1, XOF 77, pending under its ~g1"
+
+
+def test_the_sum_of_a_payout_is_kept_where_the_row_asks_for_another() -> None:
+    rounded = payout(0, amount=Amount(value=Decimal("10.1000000000000000000001"), currency="XOF"))
+    now = after(row(S.CREATED), rounded)
+    assert now.payout_money == "XOF 10.1000000000000000000001"
+    assert RowPayout.of(now, rounded, BINDING).match is Match.EQUAL
+    assert after(now, payout(0)).payout_money is None
+    assert after(row(S.IN_DOUBT), other(0)).payout_money == "XOF 77"
+    assert after(row(S.CREATED), payout(0, amount=None)).payout_money is None
+
+
+def test_without_proofs_only_the_payout_under_a_rows_reference_moves_in_conflict() -> None:
+    bare = proven_row(proofs=False)
+    made = at_generation(bare, BINDING, 1)
+    content = {field.name: getattr(made, field.name) for field in attrs.fields(NewRow)}
+    of = attrs.evolve(bare, **content, known=RowKnowledge(S.CONFLICT, generation=1, intents=1))
+    where = PayoutInstrument(type="phone", phone_number="+22990112233")
+    amount = Amount(value=Decimal(77), currency="XOF")
+    own = Payout(id="po_1", reference=made.reference, amount=amount, instrument=where)
+    first = Payout(id="po_0", reference=bare.reference, amount=amount, instrument=where)
+    assert extra(of, own, first) == {"po_1": IN_CONFLICT, "po_0": IN_EXCESS}
+    assert extra(row(S.CONFLICT), payout(0, metadata={})) == {}
+
+
+def test_a_status_that_the_ledger_does_not_have_is_told() -> None:
+    kept = row(S.CREATED, service_status="pending")
+    told = "row 7: po_0 is completed on the list, and pending in the ledger"
+    assert other_status(kept, RowPayout.of(kept, payout(0, "completed"), BINDING)) == told
+    assert other_status(kept, RowPayout.of(kept, payout(0), BINDING)) is None
+    assert other_status(kept, RowPayout.of(kept, payout(0, None), BINDING)) is None
+    unclear = payout(0, failed_at=AT)
+    now = after(kept, unclear)
+    assert other_status(now, RowPayout.of(now, unclear, BINDING)) is None
+
+
+def blocked(of: LedgerRow, *payouts: Payout) -> str | None:
+    """Why a row must not be paid again."""
+    return retry_block(of, [RowPayout.of(of, each, BINDING) for each in payouts])
+
+
+def test_a_row_is_paid_again_only_if_the_list_shows_each_of_its_payouts_as_failed() -> None:
+    failed = row(S.CREATED, **FAILED_0)
+    assert blocked(failed, payout(0, "failed")) is None
+    assert blocked(failed) == UNSEEN
+    assert blocked(failed, payout(0, "failed", id="po_9")) == (
+        "the list shows po_9 under its reference, which is not the row's payout"
+    )
+    assert blocked(failed, payout(0, "completed")) == "its payout is completed"
+    assert blocked(failed, other(0, "failed")) == "the list shows its payout differently"
+    retried = row(S.CREATED, 1, **FAILED_0)
+    assert blocked(retried, payout(1, "failed"), payout(0, "failed")) is None
+    assert blocked(retried, payout(1, "failed")) == UNSEEN_EARLIER
+    said = "the list shows po_{}, XOF 10.10, {}, {} payout of it that has not failed"
+    assert blocked(retried, payout(1, "failed"), payout(0)) == said.format(0, "pending", "an earlier")
+    assert blocked(failed, payout(0, "failed"), payout(1)) == said.format(1, "pending", "a later")
+    given = after(row(S.IN_FLIGHT, 1), payout(0), unsent=True)
+    assert blocked(after(given, payout(0, "failed")), payout(0, "failed")) is None
+    looked_up = after(row(S.IN_FLIGHT, 1), payout(0), absent=True)
+    assert blocked(after(looked_up, payout(0, "failed")), payout(0, "failed")) == UNSEEN
+    arrived = row(S.CREATED, **ARRIVED_0)
+    assert blocked(arrived, payout(0, "failed")) == (
+        "row 7: po_0 had ended as completed, and the list shows failed"
+    )
+
+
+# A lost ledger
+
+
+@pytest.mark.parametrize("state", [S.NEW, *UNFINISHED, S.CREATED, S.CONFLICT])
+def test_a_row_gets_the_generation_of_its_latest_payout(state: RowState) -> None:
+    before = row(state)
+    found = later_generation(before, [payout(0, "failed"), payout(1, "failed"), payout(2)], BINDING)
+    assert found is not None
+    new, made = found
+    assert (new.reference, made.known.generation, made.state) == (payout(2).reference, 2, S.NEW)
+    now = after(made, payout(0, "failed"), payout(1, "failed"), payout(2, "completed"))
+    assert (now.outcome, now.known.payout_id, now.known.generation) == (W.ARRIVED, "po_2", 2)
+    assert extra(made, payout(0, "completed"), payout(2)) == {"po_2": IN_EXCESS}
+    assert rank(now.known) > rank(before.known)
+
+
+def test_another_payout_than_the_rows_changes_no_generation() -> None:
+    failed, too_long = row(S.CREATED, **FAILED_0), attrs.evolve(row(S.CREATED), reference="r" * 190)
+    foreign = Identity("sandbox", "july", "seven", 1).proof("content").text
+    assert later_generation(row(S.REJECTED), [payout(1)], BINDING) is None
+    assert later_generation(row(S.CANCELLED), [payout(1)], BINDING) is None
+    assert later_generation(failed, [payout(0)], BINDING) is None
+    assert later_generation(failed, [other(1)], BINDING) is None
+    assert later_generation(failed, [payout(1, id=None)], BINDING) is None
+    assert later_generation(failed, [payout(1, metadata={"payments_sdk": foreign})], BINDING) is None
+    assert later_generation(failed, [payout(1, reference=f"{failed.reference}x~g1")], BINDING) is None
+    assert later_generation(too_long, [payout(1, reference="r" * 190 + "~g1")], BINDING) is None
+    assert RowPayout.of(too_long, payout(1, reference="r" * 190 + "~g1"), BINDING).match is Match.FOREIGN
+
+
+STATUSES = st.sampled_from(["pending", "completed", "failed", "reversed", "cancelled"])
+READINGS = st.lists(st.lists(st.none() | STATUSES, min_size=3, max_size=3), min_size=1, max_size=4)
+
+
+@given(st.sampled_from(S), READINGS)
+def test_each_payout_that_moves_money_is_the_rows_or_beside_it(
+    state: RowState, readings: list[list[str | None]]
+) -> None:
+    """What the list shows as arrived or on its way equals not final + arrived + the extra ones."""
+    now = row(state, 2)
+    for statuses in readings:
+        shown = [payout(number, status) for number, status in enumerate(statuses) if status is not None]
+        ruled = judged(now, *shown)
+        now = after(now, *shown)
+        alive = {each.id for each in shown if each.status in ("pending", "completed")}
+        beside = {each.id for _, each in ruled.extra}
+        stands = {now.known.payout_id} if now.outcome in (W.NOT_FINAL, W.ARRIVED) else set()
+        own_in_doubt = {"po_2"} if now.state in UNFINISHED else set()
+        assert not stands & beside
+        assert alive - own_in_doubt <= stands | beside
+        assert beside <= alive
+        assert judged(now, *shown).outcome is None
