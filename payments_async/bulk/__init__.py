@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from .errors import BulkError as BulkError
     from .errors import SourceErrors as SourceErrors
     from .errors import SourceUnreadable as SourceUnreadable
+    from .export.causes import Cause as Cause
     from .export.export import ExportReport as ExportReport
-    from .export.row_view import RowsToLookAt as RowsToLookAt
     from .export.row_view import RowView as RowView
     from .ledger_errors import InputPaidElsewhere as InputPaidElsewhere
     from .ledger_errors import LedgerError as LedgerError
@@ -59,7 +59,8 @@ _HOMES = {
     "reconcile.audit": ("Audit",),
     "reconcile.certificate": ("Certificate",),
     "export.export": ("ExportReport",),
-    "export.row_view": ("RowView", "RowsToLookAt"),
+    "export.causes": ("Cause",),
+    "export.row_view": ("RowView",),
     "protocol.outcomes": ("Outcome",),
     "_report": ("BatchReport", "ImportReport", "Progress"),
     "engine.recorder": ("OutcomesUnrecorded",),

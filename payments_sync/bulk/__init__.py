@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from payments_async.bulk import BatchIdRequired as BatchIdRequired
     from payments_async.bulk import BatchReport as BatchReport
     from payments_async.bulk import BulkError as BulkError
+    from payments_async.bulk import Cause as Cause
     from payments_async.bulk import Certificate as Certificate
     from payments_async.bulk import CheckReport as CheckReport
     from payments_async.bulk import ExportReport as ExportReport
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from payments_async.bulk import RowAttempt as RowAttempt
     from payments_async.bulk import RowAttempts as RowAttempts
     from payments_async.bulk import RowState as RowState
-    from payments_async.bulk import RowsToLookAt as RowsToLookAt
     from payments_async.bulk import RowView as RowView
     from payments_async.bulk import RunSeries as RunSeries
     from payments_async.bulk import SeriesBucket as SeriesBucket

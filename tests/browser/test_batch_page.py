@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from payments_async.cli._exit_codes import Exit
+from payments_async.cli.batch_page import feed
 from payments_async.cli.batch_page.address_file import ask_running
 from payments_async.cli.batch_page.ticket_form import ticket_form
 from payments_async.sandbox import Sandbox, SandboxLimits
@@ -49,9 +50,9 @@ async def test_a_run_with_faults_is_watched_to_its_certificate(
             await page.get_by_role("img", name="a second on average").wait_for()
             await page.get_by_role("link", name="r4").wait_for()
             await page.get_by_text("As a table").click()  # and it stays open when the figures change
-            before = await page.locator(".key").inner_text()
+            before = await page.locator(".sums").inner_text()
             await page.wait_for_function(
-                "now => document.querySelector('.key').innerText !== now", arg=before
+                "now => document.querySelector('.sums').innerText !== now", arg=before
             )
             assert await page.get_by_role("cell", name="no answer").is_visible()
             for scheme, width in (("dark", 1280), ("light", 390)):
@@ -78,8 +79,9 @@ async def test_a_run_with_faults_is_watched_to_its_certificate(
             assert await page.get_by_role("link", name="r4").count() == 0  # its server is gone
             assert await visitor.violations() == []
             await page.emulate_media(media="print")
-            assert not await page.locator("footer").is_visible()
+            assert not await page.locator("#charts").is_visible()
             assert await page.get_by_role("heading", name="Certified").is_visible()
+            assert await page.get_by_role("rowheader", name="In excess").is_visible(), "also without any"
             await visitor.picture("batch-certificate-print")
             await asyncio.to_thread(run.communicate, timeout=40)
         assert run.returncode == Exit.REFUSED
@@ -99,6 +101,28 @@ async def test_a_page_whose_run_is_gone_says_so_and_no_longer_that_it_pays(
         assert await visitor.measure("document.documentElement.scrollWidth") <= 390
         assert await visitor.violations() == []
     visitor.errors.clear()  # of the connection that the test cut
+
+
+async def test_a_page_whose_run_says_nothing_shows_no_pace_until_there_is_news(
+    visit: Callable[..., Awaitable[Visitor]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed, "_BEAT", 3600.0)  # as of a process that is suspended
+    visitor = await visit(width=1280, alone=True)
+    page, hidden = visitor.page, ("#state", ".pace")
+    await page.clock.install()
+    async with served(GivenSource(states()["running"])) as server:
+        await visitor.open(server.access.new_address())
+        await page.locator("#live").get_by_text("live").wait_for()
+        await page.clock.fast_forward(11_000)
+        assert await page.locator(".pace").is_visible()
+        await page.clock.fast_forward(3_000)
+        await page.locator("#live").get_by_text("no news for 14 s").wait_for()
+        assert [await page.locator(place).is_visible() for place in hidden] == [False, False]
+        assert await visitor.violations() == []
+        await visitor.picture("batch-no-news-light-1280")
+        server.feed.changed()
+        await page.locator("#live").get_by_text("live").wait_for()
+        assert [await page.locator(place).is_visible() for place in hidden] == [True, True]
 
 
 async def test_where_no_user_is_known_a_file_opens_it_and_all_of_it_works_under_the_secret(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 from payments_async.sandbox import Sandbox
@@ -24,7 +25,7 @@ async def test_a_run_with_faults_shows_what_came_back(service: Sandbox, place: P
     async with open_at(place) as batch:
         series = await batch.series()
         rows = {name: await batch.row(name) for name in ("row-1", "row-2", "row-3", "4", "row-5")}
-        look = await batch.rows_to_look_at()
+        causes = await batch.causes()
         assert await batch.row("row-7") is None
     assert series == during
     total = series.total
@@ -41,9 +42,15 @@ async def test_a_run_with_faults_shows_what_came_back(service: Sandbox, place: P
         "4": "429 201",
         "row-5": "reset 201",
     }
-    assert [row.number for row in look.rows] == [3]
-    assert look.total == 1
-    refused = look.rows[0]
+    (cause,) = causes
+    assert [row.number for row in cause.rows] == [3]
+    assert cause.facts() == {
+        "outcome": "rejected",
+        "reason": cause.rows[0].reason,
+        "count": 1,
+        "sums": {"XOF": "3.01"},
+    }
+    refused = cause.rows[0]
     assert refused.facts()["outcome"] == "rejected"
     assert refused.facts()["amount"] == "3.01"
     assert refused.facts()["attempts"]["made"] == 1
@@ -57,19 +64,29 @@ async def test_a_run_with_faults_shows_what_came_back(service: Sandbox, place: P
     assert times["row-1"][1] == times["row-1"][0] > 0.0
 
 
-async def test_only_so_many_rows_to_look_at_are_shown(service: Sandbox, place: Path | str) -> None:
+async def test_rows_to_look_at_are_grouped_by_cause_and_only_the_first_are_shown(
+    service: Sandbox, place: Path | str
+) -> None:
     service.on("payouts.create").respond("http:422", times=3)
     service.on("payouts.create", description="row 5").outcome("fail:RECIPIENT_ERROR")
+    service.on("payouts.create", description="row 6").outcome("fail:INSUFFICIENT_FUNDS")
     async with in_process(service) as client, open_at(place, client) as batch:
-        await batch.load(items(5))
-        assert (await batch.rows_to_look_at()).rows == ()
+        await batch.load(items(6))
+        assert await batch.causes() == ()
         assert (await batch.series()).buckets == ()
         await batch.run(concurrency=1, wait_final=600.0)
-        some, all_rows = await batch.rows_to_look_at(2), await batch.rows_to_look_at()
-        assert (await batch.rows_to_look_at(0)).rows == ()
-    assert ([row.number for row in some], some.total) == ([1, 2], 4)
-    assert [(row.number, row.outcome.value) for row in all_rows.rows][-1] == (5, "failed")
-    assert all_rows.rows[-1].failure_code == "RECIPIENT_ERROR"
+        all_rows, some, none = await batch.causes(), await batch.causes(7), await batch.causes(0)
+    assert [(cause.outcome.value, cause.count, cause.sums) for cause in all_rows] == [
+        ("failed", 1, {"XOF": Decimal("5.01")}),
+        ("failed", 1, {"XOF": Decimal("6.01")}),
+        ("rejected", 3, {"XOF": Decimal("6.03")}),
+    ]
+    codes = [(cause.reason or "").split(":")[0] for cause in all_rows]
+    assert codes == ["RECIPIENT_ERROR", "INSUFFICIENT_FUNDS", "HTTP 422"]
+    assert [[row.number for row in cause.rows] for cause in all_rows] == [[5], [6], [1, 2, 3]]
+    assert [[row.number for row in cause.rows] for cause in some] == [[5], [6], [1, 2]]
+    assert [cause.rows for cause in none] == [(), (), ()]
+    assert [cause.count for cause in none] == [1, 1, 3]
 
 
 async def test_a_name_or_an_account_is_masked_as_a_reference_too(service: Sandbox, place: Path | str) -> None:

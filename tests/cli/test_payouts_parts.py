@@ -11,7 +11,7 @@ import attrs
 import pytest
 from rich.console import Console
 
-from payments_async.bulk import Outcome
+from payments_async.bulk import Outcome, RunSeries, SeriesBucket
 from payments_async.bulk._report import progress_of
 from payments_async.bulk.ledger_errors import LedgerLocked
 from payments_async.bulk.protocol.run_figures import SpeedFigures
@@ -23,11 +23,12 @@ from payments_async.cli.payouts.options import amount_of, delimiter_of, seconds_
 from payments_async.cli.payouts.progress import BarView, LinesView
 from payments_async.cli.payouts.summary import (
     BatchFigures,
-    Speed,
     activity_text,
     duration_text,
     figures_of,
+    length_and_pace,
     rate_text,
+    seconds_left,
     state_table,
     title_of,
 )
@@ -122,13 +123,22 @@ def test_figures_add_up_and_leave_cancelled_rows_out_of_what_is_to_be_paid() -> 
     assert figures(not_started=3, cancelled=1).is_untouched
 
 
-def test_speed_is_of_the_last_seconds() -> None:
-    speed = Speed()
-    assert (speed.per_second, speed.seconds_left(10)) == (0.0, None)
-    for second in range(60):
-        speed.add(float(second), 10 * second if second < 30 else 300 + 100 * (second - 30))
-    assert speed.per_second == pytest.approx(100)
-    assert speed.seconds_left(500) == pytest.approx(5)
+def test_the_time_left_is_that_of_the_open_rows_of_which_as_many_are_created_as_so_far() -> None:
+    assert seconds_left(figures(not_started=500, created=100), 100.0) == 5.0
+    assert seconds_left(figures(not_started=400, under_way=100, created=50, rejected=50), 100.0) == 2.5
+    for seen, pace in (
+        (figures(not_started=5), 1.0),
+        (figures(created=5, in_doubt=1), 1.0),
+        (figures(not_started=5, created=1), 0.0),
+    ):
+        assert seconds_left(seen, pace) is None
+
+
+def test_a_run_is_as_long_as_from_its_first_answer_to_its_last() -> None:
+    run = RunSeries((SeriesBucket(100, created=30), SeriesBucket(103, created=50, failed=9)))
+    assert length_and_pace(run) == (4.0, 20.0)
+    assert length_and_pace(RunSeries(run.buckets[:1])) is None, "it is counted in whole seconds"
+    assert length_and_pace(RunSeries((SeriesBucket(100, 4, failed=9),))) is None
 
 
 def test_durations_are_written_for_people() -> None:
@@ -200,7 +210,8 @@ def test_the_bar_fits_the_terminal_and_shows_what_is_moved(width: int) -> None:
     bar.read(1200)
     assert drawn(bar, width) == ["  · Paying     1,200 rows"]
     bar.show(figures(not_started=10_000), 0.0)
-    bar.show(figures(not_started=8_000, created=1_990, rejected=7, in_doubt=3), 2.0)
+    paying = figures(not_started=8_000, created=1_990, rejected=7, in_doubt=3)
+    bar.show(attrs.evolve(paying, speed=SpeedFigures(per_second=998.0)), 2.0)
     bar.note("Ctrl-C: finishing")
     first, *rest = drawn(bar, width)
     assert len(first) <= width
@@ -210,6 +221,7 @@ def test_the_bar_fits_the_terminal_and_shows_what_is_moved(width: int) -> None:
         assert [line.strip() for line in rest] == [
             "1,990 created · 3 in doubt · 7 rejected",
             "998 a second · 8 s left",
+            "0 refused (429) · 0 other errors · 0 unanswered",
             "XOF 2,985.00 of 15,000.00",
             "Ctrl-C: finishing",
         ]
@@ -218,7 +230,9 @@ def test_the_bar_fits_the_terminal_and_shows_what_is_moved(width: int) -> None:
 @pytest.mark.parametrize(("width", "seconds"), [(60, 26), (80, 46), (120, 60)])
 def test_the_board_shows_the_rate_against_the_limit_and_what_came_back(width: int, seconds: int) -> None:
     bar = BarView("Paying")
-    speed = SpeedFigures(1000.0, closed=True, p95=0.18, refused=3, failed=12, minute=(9,) * 59 + (310,))
+    speed = SpeedFigures(
+        1000.0, 1000.0, closed=True, p95=0.18, refused=3, failed=12, minute=(9,) * 59 + (310,)
+    )
     bar.show(figures(not_started=10_000), 0.0)
     bar.show(attrs.evolve(figures(not_started=8_000, created=2_000), speed=speed), 2.0)
     _, created, pace, chart, answers, _ = [line.strip() for line in drawn(bar, width)]
@@ -231,7 +245,8 @@ def test_the_board_shows_the_rate_against_the_limit_and_what_came_back(width: in
     assert max(map(len, drawn(bar, width))) <= width
     bar.show(
         attrs.evolve(
-            figures(not_started=1, created=2), speed=SpeedFigures(0.5, p95=1.44, failed=1, minute=(0, 0))
+            figures(not_started=1, created=2),
+            speed=SpeedFigures(0.5, 0.25, p95=1.44, failed=1, minute=(0, 0)),
         ),
         3.0,
     )
@@ -289,7 +304,7 @@ def test_the_bar_of_what_is_followed_shows_how_payouts_end() -> None:
     assert first.endswith("22 of 30 73 %")
     assert [line.strip() for line in rest] == [
         "20 arrived · 2 failed · 8 not final yet",
-        "XOF 30 of 30",
+        "XOF 20 of 30",
         "all sent; followed until final, 5 min at most",
     ]
 
@@ -297,7 +312,7 @@ def test_the_bar_of_what_is_followed_shows_how_payouts_end() -> None:
 @pytest.mark.parametrize("doing", ["following", "reconciling"])
 def test_a_bar_has_no_pace_once_all_is_sent(doing: str) -> None:
     bar, activity = BarView("Paying"), {"waiting": 0, "why": None, "next_look": None, "listed": 0}
-    speed = SpeedFigures(1000.0, p95=0.18, minute=(9, 9))
+    speed = SpeedFigures(1000.0, 9.0, p95=0.18, minute=(9, 9))
     bar.show(figures(not_started=2_000), 0.0)
     paying = attrs.evolve(figures(created=2_000), speed=speed, activity={**activity, "doing": "paying"})
     bar.show(paying, 2.0)
@@ -305,19 +320,19 @@ def test_a_bar_has_no_pace_once_all_is_sent(doing: str) -> None:
     bar.show(attrs.evolve(paying, activity={**activity, "doing": doing}), 3.0)
     assert [line.strip() for line in drawn(bar, 80)][1:] == [
         "2,000 created · 0 in doubt",
-        "XOF 3,000.00 of 3,000.00",
+        f"XOF {'0.00' if doing == 'following' else '3,000.00'} of 3,000.00",
     ]
 
 
 def test_the_table_shows_under_created_what_arrived_and_failed() -> None:
     ended = figures(arrived=2, returned=1, failed=3, created=4)
     printed = drawn(state_table(ended), 80)
-    assert [line.split() for line in printed if line.strip()][2:7] == [
+    assert [line.split() for line in printed if line.strip()][5:] == [
         ["Created", "10", "15.00"],
-        ["arrived", "2", "3.00"],
-        ["returned", "1", "1.50"],
-        ["failed", "3", "4.50"],
         ["not", "final", "yet", "4", "6.00"],
+        ["arrived", "2", "3.00"],
+        ["failed", "3", "4.50"],
+        ["returned", "1", "1.50"],
     ]
     assert ["XOF", "3.00", "15.00"] in [line.split() for line in drawn(state_table(ended), 42)]
     assert not any("failed" in line for line in drawn(state_table(figures(arrived=3)), 80))
@@ -332,21 +347,11 @@ def test_passes_over_the_input_are_numbered(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_what_the_limit_counts_is_shown_once_a_minute_is_over() -> None:
-    speed = Speed()
-    for second in range(61):
-        assert second == 0 or speed.last_minute is None
-        speed.add(float(second), 1000 * second + 27_000 * (second > 0))
-    assert speed.last_minute == 87_000
-    speed.add(61.0, 88_000)
-    assert speed.last_minute == 60_000
+    for seconds, words in ((59, "1,500 a second"), (60, "1,500 a second · 60,000 in the last minute")):
+        bar, speed = BarView("Paying"), SpeedFigures(per_second=1500.0, minute=(1000,) * seconds)
+        bar.show(attrs.evolve(figures(created=2), speed=speed), 0.0)
+        assert words in [line.strip() for line in drawn(bar, 80)]
     assert (rate_text(0.36), rate_text(1135.4)) == ("0.4 a second", "1,135 a second")
-
-
-def test_no_time_left_is_shown_at_the_very_beginning() -> None:
-    speed = Speed()
-    speed.add(0.0, 0)
-    speed.add(0.5, 1)
-    assert speed.seconds_left(400) is None
 
 
 def test_many_currencies_are_shown_below_each_other() -> None:
@@ -369,7 +374,11 @@ async def test_lines_come_at_most_once_a_second(capsys: pytest.CaptureFixture[st
     lines.close()
     printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["rows"]["created"] for line in printed] == [0, 10, 20]
-    assert printed[-1]["per_second"] == 10.0
+    assert (printed[-1]["per_second"], printed[-1]["seconds_left"]) == (0.0, None)
+    pace = SpeedFigures(per_second=2.5)
+    LinesView(JsonLines()).show(attrs.evolve(figures(not_started=5, created=1), speed=pace), 9.0)
+    line = json.loads(capsys.readouterr().out)
+    assert (line["per_second"], line["seconds_left"]) == (2.5, 2)
 
 
 def test_progress_without_a_terminal_is_a_line_of_text(capsys: pytest.CaptureFixture[str]) -> None:

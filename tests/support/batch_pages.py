@@ -13,10 +13,10 @@ import attrs
 from payments_async.bulk import (
     AnswerTimes,
     BatchReport,
+    Cause,
     Outcome,
     RowAttempt,
     RowAttempts,
-    RowsToLookAt,
     RowView,
     RunSeries,
     SeriesBucket,
@@ -25,7 +25,7 @@ from payments_async.bulk._activity import Activity
 from payments_async.bulk._report import report_of
 from payments_async.bulk.protocol.outcomes import ExtraPayout
 from payments_async.bulk.protocol.records import Binding, Header
-from payments_async.bulk.protocol.run_figures import BOUNDS, time_class
+from payments_async.bulk.protocol.run_figures import BOUNDS, RunTime, time_class
 from payments_async.cli.batch_page.feed import PageSource
 from payments_async.cli.batch_page.server import BatchPageServer
 from payments_async.cli.batch_page.source import BatchSnapshot, LedgerDetails
@@ -34,6 +34,7 @@ from payments_async.cli.payouts.ledger_address import LedgerAddress
 BEGAN = 1_782_854_366
 BINDING = Binding("june-2026", "sandbox", "http://127.0.0.1:20999/v1", "c44c91f2a0d7", "ab" * 32, "")
 LEDGER = LedgerAddress("june.csv.ledger")
+EACH = Decimal("501.20")
 
 
 def series(seconds: int = 22) -> RunSeries:
@@ -96,14 +97,29 @@ def in_doubt(number: int) -> RowView:
     )
 
 
-def report(rows: dict[str, int], *, currencies: int = 1, in_excess: int = 0, **more: Any) -> BatchReport:
-    """A report with so many rows of each outcome, and payouts in excess: 501.20 for each."""
+def cause(
+    outcome: Outcome, count: int, *rows: RowView, reason: str | None = None, currency: str = "GHS"
+) -> Cause:
+    """So many rows of 501.20 each that have one reason: that of the first row shown, unless given."""
+    reason = rows[0].reason if rows and reason is None else reason
+    return Cause(outcome, reason, count, {currency: count * EACH}, rows)
+
+
+def report(
+    rows: dict[str, int],
+    *,
+    currencies: int = 1,
+    in_excess: int = 0,
+    moved_in_conflict: int = 0,
+    **more: Any,
+) -> BatchReport:
+    """A report with so many rows of each outcome, and extra payouts: 501.20 for each."""
     names = ["GHS", "XOF", "NGN", "KES", "ZMW", "RWF"][:currencies]
-    each = Decimal("501.20")
-    totals = {(Outcome(word), names[0]): (number, number * each) for word, number in rows.items()}
+    totals = {(Outcome(word), names[0]): (number, number * EACH) for word, number in rows.items()}
     asked = sum(rows.values())
-    extra = {(ExtraPayout.IN_EXCESS, names[0]): (in_excess, in_excess * each)} if in_excess else {}
-    header = Header(BINDING, float(BEGAN), "0", 1, asked, {names[0]: asked * each}, extra)
+    payouts = {ExtraPayout.IN_EXCESS: in_excess, ExtraPayout.MOVED_IN_CONFLICT: moved_in_conflict}
+    extra = {(word, names[0]): (number, number * EACH) for word, number in payouts.items() if number}
+    header = Header(BINDING, float(BEGAN), "0", 1, asked, {names[0]: asked * EACH}, extra)
     plain = report_of(header, totals)
     return attrs.evolve(plain, sums=dict.fromkeys(names, plain.sums[names[0]]), **more)
 
@@ -159,11 +175,46 @@ def certificate(report: BatchReport, *findings: str, turns: Sequence[str] = ()) 
 
 
 RUNNING = {"arrived": 5120, "failed": 59, "not_final": 402, "under_way": 96, "not_started": 6323}
+UNPAID: dict[str, Any] = {"payout_status": None, "payout_id": None}
+INVALID = {"failure_code": "HTTP 422", "failure_message": "The given data was invalid."}
+
+
+def causes() -> tuple[Cause, ...]:
+    """Rows of each outcome that needs a person."""
+    taken = {"failure_code": "HTTP 409", "failure_message": "The reference belongs to another payout."}
+    once = RowAttempts(1, (RowAttempt(BEGAN + 3.0, "422", 0.08),))
+    conflict = row(23, outcome=Outcome.CONFLICT, **UNPAID, **taken)
+    returned = row(61, outcome=Outcome.RETURNED, payout_status="reversed", attempts=RowAttempts())
+    no_reason = {"failure_code": None, "failure_message": None}
+    rejected = [row(n, outcome=Outcome.REJECTED, attempts=once, **UNPAID, **INVALID) for n in (7, 8, 9)]
+    return (
+        cause(Outcome.IN_DOUBT, 2, in_doubt(17), in_doubt(18)),
+        cause(Outcome.CONFLICT, 2, conflict),
+        cause(Outcome.RETURNED, 1, attrs.evolve(returned, **no_reason)),
+        cause(Outcome.FAILED, 45, row(41), row(107)),
+        cause(Outcome.FAILED, 5, row(55, failure_code="RECIPIENT_ERROR", failure_message=None)),
+        cause(Outcome.REJECTED, 40, *rejected),
+    )
+
+
+def of(*outcomes: str) -> LedgerDetails:
+    """The causes of these outcomes, after one run."""
+    mine = tuple(each for each in causes() if each.outcome in outcomes)
+    return LedgerDetails(series(), (RunTime(BEGAN - 0.5, BEGAN + 22.0),), mine, BEGAN + 21.0)
+
+
+def resumed() -> LedgerDetails:
+    """Two runs before the last one, of which the first was killed."""
+    gaps = ((BEGAN - 800, 12, True), (BEGAN - 77, 30, False))
+    buckets = [SeriesBucket(at + n, 1, 60 + 9 * n) for at, seconds, _ in gaps for n in range(seconds)]
+    runs = [RunTime(float(at), at + seconds - 0.5, killed) for at, seconds, killed in gaps]
+    found = of("failed")
+    whole = RunSeries((*buckets, *found.series.buckets), found.series.times)
+    return attrs.evolve(found, series=whole, runs=(*runs, *found.runs))
 
 
 def states() -> dict[str, BatchSnapshot]:
     """Every state of the page by name."""
-    look = LedgerDetails(series(), RowsToLookAt((in_doubt(17), row(41), row(107)), 61))
     running = report(RUNNING, activity=Activity(doing="paying"))
     waits = Activity(
         doing="waiting",
@@ -171,52 +222,53 @@ def states() -> dict[str, BatchSnapshot]:
         why="2 had no clear answer and will be posted again, unchanged",
         next_look=12.0,
     )
+    follows = report({"arrived": 11000, "not_final": 1000}, activity=Activity(doing="following", listed=400))
     waiting = report({"arrived": 11000, "not_final": 998, "in_doubt": 2}, activity=waits)
     done = report({"arrived": 12000})
+    created = report({"not_final": 12000})
     failed = report({"arrived": 11900, "failed": 50, "rejected": 40, "conflict": 2, "cancelled": 8})
-    returned = report({"arrived": 11999, "returned": 1}, in_excess=2)
-    turn = "row 41: po_41 had ended as completed, and the list shows reversed"
+    returned = report({"arrived": 11999, "returned": 1})
+    excess = report({"arrived": 12000}, in_excess=2)
+    conflict = report({"arrived": 11998, "conflict": 2}, moved_in_conflict=1)
+    rejected = report({"not_final": 11960, "rejected": 40})
+    unclear = report({"arrived": 11999, "not_final": 1})
+    turn = "row 61: po_61 had ended as completed, and the list shows reversed"
     paid_twice = "row 7: po_7 had failed and the row was retried, and the list shows completed"
-    nothing = LedgerDetails(series(), RowsToLookAt((), 0))
+    contradicts = "row 12: po_12 contradicts itself: status completed, and a time of failure"
+    nothing = of()
+    cut_off = attrs.evolve(
+        nothing, runs=(RunTime(BEGAN - 0.5, BEGAN + 21.5, is_cut_off=True),), causes_at=BEGAN + 30.0
+    )
+
+    def ended(now: BatchReport, details: LedgerDetails, *findings: str, **more: Any) -> BatchSnapshot:
+        paper = certificate(now, *findings, **more)
+        return snapshot(report=now, details=details, phase="ended", pid=None, certificate=paper)
+
+    def open_at_rest(now: BatchReport, details: LedgerDetails) -> BatchSnapshot:
+        return snapshot(report=now, details=details, phase="ended", pid=None)
+
     return {
         "empty": snapshot(phase="reading", pid=11300),
         "reading": snapshot(phase="reading", rows_read=7500),
         "starting": snapshot(report=report({"not_started": 12000})),
-        "running": snapshot(report=running, details=look),
+        "running": snapshot(report=running, details=of("failed")),
+        "resumed": snapshot(report=running, details=resumed()),
         "currencies": snapshot(report=report(RUNNING, currencies=6), details=nothing),
-        "waiting": snapshot(
-            report=waiting, details=LedgerDetails(series(), RowsToLookAt((in_doubt(17),), 2))
-        ),
+        "waiting": snapshot(report=waiting, details=of("in_doubt")),
+        "following": snapshot(report=follows, details=nothing),
         "certifying": snapshot(report=done, details=nothing, phase="certifying"),
-        "stopped": snapshot(
-            report=report({"not_final": 700, "not_started": 500}), details=nothing, phase="ended", pid=None
-        ),
-        "doubt": snapshot(
-            report=report({"not_final": 1198, "in_doubt": 2}),
-            phase="ended",
-            pid=None,
-            details=LedgerDetails(series(), RowsToLookAt((in_doubt(17), in_doubt(18)), 2)),
-        ),
-        "failed": snapshot(
-            report=failed, details=look, phase="ended", pid=None, certificate=certificate(failed)
-        ),
-        "returned": snapshot(
-            report=returned,
-            details=look,
-            phase="ended",
-            pid=None,
-            certificate=certificate(returned, paid_twice, turns=[turn] * 21),
-        ),
-        "complete": snapshot(
-            report=done, details=nothing, phase="ended", pid=None, certificate=certificate(done)
-        ),
-        "unconfirmed": snapshot(
-            report=done,
-            details=nothing,
-            phase="ended",
-            pid=None,
-            certificate=certificate(done, "row 12: pyt_12 is not in the list", "row 40: shown differently"),
-        ),
+        "stopped": open_at_rest(report({"not_final": 700, "not_started": 500}), nothing),
+        "killed": open_at_rest(report({"not_final": 700, "under_way": 96, "not_started": 404}), cut_off),
+        "doubt": open_at_rest(report({"not_final": 1198, "in_doubt": 2}), of("in_doubt")),
+        "complete": ended(done, nothing),
+        "created": ended(created, nothing),
+        "rejected": ended(rejected, of("rejected")),
+        "failed": ended(failed, of("failed", "rejected", "conflict")),
+        "returned": ended(returned, of("returned"), turns=[turn]),
+        "excess": ended(excess, nothing, paid_twice, "in excess of what the rows ask for: 2 payouts"),
+        "conflict": ended(conflict, of("conflict"), "rows in conflict: 2", "row 23: po_9 moved in conflict"),
+        "unclear": ended(unclear, nothing, contradicts),
+        "unconfirmed": ended(done, nothing, "row 12: pyt_12 is not in the list", "row 40: shown differently"),
     }
 
 

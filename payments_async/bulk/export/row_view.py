@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Iterator, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
-from itertools import chain
-from typing import Any, Final
+from typing import Any
 
 import attrs
 
 from ..ledger.ledger import Ledger
 from ..protocol.attempts import NO_ATTEMPTS, RowAttempts
 from ..protocol.identifiers import shown_key, shown_reference
-from ..protocol.outcomes import NOT_ARRIVED, OF_STATE, Outcome
+from ..protocol.outcomes import Outcome
 from ..protocol.records import IntentTimes, LedgerRow
-from ..protocol.row_state import RowState
-from ..protocol.stop_rules import Totals
 from .rows import record
-
-_LOOKED_AT: Final = (RowState.IN_DOUBT, RowState.CONFLICT, RowState.REJECTED)
-"""States that need a person, the most urgent first; then come payouts that have failed or returned."""
 
 
 @attrs.frozen
@@ -63,7 +57,7 @@ class RowView:
     @property
     def reason(self) -> str | None:
         """Why it was rejected, has failed or is in doubt, in the service's words; None without one."""
-        return ": ".join(filter(None, (self.failure_code, self.failure_message))) or None
+        return reason_of(self)
 
     def facts(self) -> dict[str, Any]:
         """The same as JSON values, the amount as text."""
@@ -72,54 +66,19 @@ class RowView:
         return {**values, **shown, "attempts": self.attempts.facts()}
 
 
-@attrs.frozen
-class RowsToLookAt:
-    """The rows that need a person: in doubt, in conflict, rejected, or with a payout that failed or returned.
-
-    Iterating gives the first of them, `.rows`.
-    """
-
-    rows: tuple[RowView, ...]
-    """The first of them."""
-    total: int
-    """How many there are."""
-
-    def __iter__(self) -> Iterator[RowView]:
-        return iter(self.rows)
+def reason_of(row: RowView | LedgerRow) -> str | None:
+    """The service's code and words for a refusal or a failure; None without any."""
+    return ": ".join(filter(None, (row.failure_code, row.failure_message))) or None
 
 
 async def row_view(ledger: Ledger, name: str | int) -> RowView | None:
     """Show the row with this key, reference or number; None when there is none. Raises LedgerError."""
     row = await ledger.find(name)
-    return None if row is None else (await _views(ledger, [row]))[0]
+    return None if row is None else (await views(ledger, [row]))[0]
 
 
-async def rows_to_look_at(ledger: Ledger, most: int = 50) -> RowsToLookAt:
-    """Show the rows that need a person, the most urgent first, at most so many. Raises LedgerError."""
-    tally = Totals.of(ledger.totals)
-    counts = {state: tally.count(*OF_STATE[state]) for state in _LOOKED_AT}
-    failed = tally.count(*NOT_ARRIVED)
-    found: list[LedgerRow] = []
-    for rows in chain(
-        (ledger.rows(state) for state, number in counts.items() if number),
-        [ledger.failed()] if failed else [],
-    ):
-        found += [row async for row in _first(rows, most - len(found))]
-    return RowsToLookAt(tuple(await _views(ledger, found)), sum(counts.values()) + failed)
-
-
-async def _first(rows: AsyncIterable[LedgerRow], most: int) -> AsyncIterator[LedgerRow]:
-    """The first rows, at most so many."""
-    left = most
-    if left > 0:
-        async for row in rows:
-            yield row
-            left -= 1
-            if not left:
-                return
-
-
-async def _views(ledger: Ledger, rows: Sequence[LedgerRow]) -> list[RowView]:
+async def views(ledger: Ledger, rows: Sequence[LedgerRow]) -> list[RowView]:
+    """Show these rows, at most a thousand. Raises LedgerError."""
     attempts, times = await ledger.attempts([row.number for row in rows]), await ledger.intent_times(rows)
     base_url = ledger.header.binding.base_url
     return [

@@ -48,7 +48,7 @@ from ..protocol.records import (
 )
 from ..protocol.recovery import LossState
 from ..protocol.row_state import RowState
-from ..protocol.run_figures import RunFigures, RunSeries
+from ..protocol.run_figures import RunFigures, RunSeries, RunTime
 from ..protocol.stop_rules import StopRules
 from .run_recorder import RunRecorder
 
@@ -320,9 +320,9 @@ class Ledger(ABC):
 
     # How runs went: figures that decide nothing
 
-    async def run_began(self) -> float | None:
-        """When the last run that sent a row began, seconds since 1970; None where it is not known."""
-        return None
+    async def run_times(self) -> tuple[RunTime, ...]:
+        """When each run was at work that sent a row, the last one at the end; none where it is not known."""
+        return ()
 
     recorder: RunRecorder
     """The figures of this run. They are stored after outcomes, about once a second."""

@@ -21,6 +21,10 @@ MOST_BUCKETS: Final = 3600
 """Buckets of a series: an hour in seconds, two in buckets of two seconds, and so on."""
 SHORTENED: Final = 0.75
 """The share of these that are left, at most, once a ledger has merged neighbours: so it seldom has to."""
+_PAUSE: Final = 600
+"""Seconds without an answer after which another run began, where that is not known."""
+_RECENT: Final = 15.0
+_LEAST_RECENT: Final = 2.0
 _LEAST: Final = 0.001
 _OCTAVE: Final = 4
 BOUNDS: Final[tuple[float, ...]] = tuple(
@@ -163,6 +167,17 @@ def time_class(seconds: float) -> int:
 
 
 @attrs.frozen
+class RunTime:
+    """When a run was at work. Times are seconds since 1970."""
+
+    begin: float
+    end: float
+    """Its last entry in the ledger, or now."""
+    is_cut_off: bool = False
+    """True if it left rows under way: it was killed, or had no time to finish them."""
+
+
+@attrs.frozen
 class RunSeries:
     """The answers of a batch's runs, in the order of time. Seconds in which nothing ended have no bucket."""
 
@@ -228,6 +243,25 @@ class RunSeries:
         object.__setattr__(sums, "buckets", buckets)  # after the counts, which are not made anew
         return sums
 
+    def by_run(self, runs: Sequence[RunTime]) -> list[tuple[RunTime | None, RunSeries]]:
+        """Part it into runs, without answer times. Before the first known one long pauses part them: None."""
+        begins, parts = [run.begin for run in runs], list[tuple[int, list[SeriesBucket]]]()
+        end = -math.inf
+        for each in self.buckets:
+            number = bisect_left(begins, each.at + each.seconds) - 1
+            if not parts or number != parts[-1][0] or (number < 0 and each.at - end > _PAUSE):
+                parts.append((number, []))
+            parts[-1][1].append(each)
+            end = each.at + each.seconds
+        return [(runs[number] if number >= 0 else None, RunSeries(tuple(part))) for number, part in parts]
+
+    def recent_rate(self, now: float) -> float:
+        """Payouts created a second, within the last 15 seconds; 0 while it is too early to say."""
+        recent = self.buckets[bisect_right(self.buckets, now - _RECENT - self.seconds, key=_begin_of) :]
+        if not recent or now - recent[0].at < _LEAST_RECENT:
+            return 0.0
+        return sum(each.created for each in recent) / (now - recent[0].at)
+
     def between(self, begin: float, end: float, most: int) -> tuple[SeriesBucket, ...]:
         """Buckets without a gap for a chart, of one width, at most `most` (and one more at an end)."""
         seconds = self.seconds
@@ -263,6 +297,8 @@ class SpeedFigures:
 
     limit: float | None = None
     """Payouts a second that the limit in force allows; None if unknown."""
+    per_second: float = 0.0
+    """Payouts created a second (`RunSeries.recent_rate`)."""
     closed: bool = False
     """True if a 429 keeps the limit closed now."""
     p50: float | None = None
@@ -284,6 +320,7 @@ class SpeedFigures:
         begin = max(second - 59, min(series.begin or second, second))
         return cls(
             limit=next((each.limit for each in reversed(series.buckets) if each.limit is not None), None),
+            per_second=round(series.recent_rate(now), 2),
             closed=any(each.closed for each in series._within(second, second + 1)),
             p50=series.times.percentile(50),
             p95=series.times.percentile(95),

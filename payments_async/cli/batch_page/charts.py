@@ -13,7 +13,7 @@ from typing import Final
 
 import attrs
 
-from ...bulk.protocol.run_figures import BOUNDS, AnswerTimes, RunSeries, SeriesBucket
+from ...bulk.protocol.run_figures import BOUNDS, AnswerTimes, RunSeries, RunTime, SeriesBucket
 from .._text import took_text
 from ..payouts.messages import counted
 from ..payouts.summary import duration_text
@@ -24,8 +24,11 @@ _BUCKETS: Final = 120
 _BARS: Final = 14
 _FEWEST: Final = 8
 """Classes of answer times that are drawn at least: they have a round time among them."""
-_PAUSE: Final = 600
-"""Seconds without an answer after which another run began, where its begin is not known."""
+_GAP: Final = 6.0
+"""Percent that the time between two runs takes, at most."""
+_GAPS: Final = 36.0
+"""Percent that all these times take, at most."""
+_CUT_OFF: Final = "was killed or cut off, with rows under way"
 _NEAR: Final = 4
 """A limit is drawn when it is at most this many times the peak; else it would flatten the chart."""
 _LEAST_SHARE: Final = 0.8
@@ -38,9 +41,10 @@ _APART: Final = 14.0
 """Percent between two times at least, so that they have room on a phone."""
 _HALF: Final = 6.0
 """Percent that half a time takes. Nearer to the edge than that it begins at its mark."""
-_RECENT: Final = 15
 _WORD: Final = 14
 """Pixels that a line of words takes."""
+Run = tuple[RunTime | None, RunSeries]
+"""A run that is drawn: when it was at work, where that is known, and what came back."""
 
 
 @attrs.frozen
@@ -67,6 +71,17 @@ def stacked(counts: Sequence[tuple[str, str, int]]) -> list[Part]:
 
 
 @attrs.frozen
+class Gap:
+    """Time between two runs, which is drawn narrower than it was."""
+
+    x: float
+    width: float
+    words: str
+    is_cut_off: bool
+    """True if the run before it left rows under way."""
+
+
+@attrs.frozen
 class SpeedChart:
     """Payouts a second over time. Paths are drawn in 1,000 by 100 units and stretched."""
 
@@ -74,6 +89,8 @@ class SpeedChart:
     line: str
     bands: Sequence[tuple[float, float]]
     """Times when the limit was closed: where they begin and how wide they are, in percent."""
+    gaps: Sequence[Gap]
+    """Times between the runs; after the last run one without width if that was cut off."""
     ticks: Sequence[tuple[float, str]]
     """Lines across: height in pixels from the top, and the number."""
     limit: float | None
@@ -87,60 +104,79 @@ class SpeedChart:
     """The chart in words."""
 
 
-def speed_chart(run: RunSeries, left: float | None) -> SpeedChart | None:
-    """Draw a run; `left`: seconds that it still needs. None without figures."""
-    begin, end = run.begin, run.end
-    if begin is None or end is None:
+@attrs.frozen
+class _Stretch:
+    """A run on the axis: from and how wide, in percent."""
+
+    shown: Sequence[SeriesBucket]
+    x: float
+    width: float
+
+    def place(self, at: float) -> float:
+        begin, last = self.shown[0].at, self.shown[-1]
+        return self.x + (at - begin) / (last.at + last.seconds - begin) * self.width
+
+
+def speed_chart(runs: Sequence[Run], left: float | None) -> SpeedChart | None:
+    """Draw the runs on one axis; `left`: seconds that the last one still needs. None without figures."""
+    if not runs:
         return None
-    shown = run.between(begin, end, _BUCKETS)
-    begin = shown[0].at
-    until = max(end, min(end + (left or 0.0), end + 2.0 * (end - begin)))
-    rates, limit = [each.per_second for each in shown], _limit_of(shown)
-    peak = max(rates)
+    begin, end = runs[0][1].begin or 0, runs[-1][1].end or 0
+    worked = sum(series.total.seconds for _, series in runs)
+    rest = min(left or 0.0, 2.0 * worked)
+    gap = min(_GAP, _GAPS / max(len(runs) - 1, 1))
+    scale = (100.0 - gap * (len(runs) - 1)) / (worked + rest)
+    stretches, x = list[_Stretch](), 0.0
+    for _, series in runs:
+        whole = series.total
+        shown = series.between(whole.at, series.end or 0, math.ceil(_BUCKETS * whole.seconds / worked))
+        stretches.append(_Stretch(shown, x, whole.seconds * scale))
+        x += stretches[-1].width + gap
+    shown = tuple(bucket for each in stretches for bucket in each.shown)
+    limit, peak = _limit_of(shown), max(each.per_second for each in shown)
     near = limit is not None and limit <= _NEAR * max(peak, 1.0)
     top = max(peak, limit if near and limit else 0.0, 1.0) * 1.04
     limit_at = _height(limit, top) if near and limit else None
-    span = until - begin
-    corners = _corners(shown, begin, span, top)
     closed = sum(each.closed for each in shown)
+    gaps = _gaps(runs, stretches)
     return SpeedChart(
-        area=f"{corners}V100H0Z",
-        line=corners,
-        bands=[_band(each, begin, span) for each in shown if each.closed],
+        area="".join(f"{_corners(each, top)}V100H{each.x * 10:.5g}Z" for each in stretches),
+        line="".join(_corners(each, top) for each in stretches),
+        bands=[_band(bucket, each) for each in stretches for bucket in each.shown if bucket.closed],
+        gaps=gaps,
         ticks=[tick for tick in _ticks(top) if limit_at is None or abs(tick[0] - limit_at) > _WORD],
         limit=limit,
         limit_at=limit_at,
         begin=clock(begin),
-        end=clock(end) if until <= end else f"≈ {clock(until)}",
+        end=f"≈ {clock(end + rest)}" if rest else clock(end),
         note=_note(limit, shown, closed),
-        sentence=_sentence(shown, begin, end, closed),
+        sentence=_sentence(shown, begin, end, worked, closed) + "".join(f" {each.words}." for each in gaps),
     )
 
 
-def last_run(series: RunSeries, began: float | None) -> RunSeries:
-    """What came back since the last run began, without answer times; or since the last long pause.
-
-    The pause decides where the begin is not known, or nothing has come back since.
-    """
-    buckets = series.buckets
-    if mine := _since(series, began or math.inf):
-        return RunSeries(mine)
-    for place in range(len(buckets) - 1, 0, -1):
-        before = buckets[place - 1]
-        if buckets[place].at - before.at - before.seconds > _PAUSE:
-            return RunSeries(buckets[place:])
-    return RunSeries(buckets)
-
-
-def recent_rate(series: RunSeries, now: float, began: float | None) -> float:
-    """Payouts that the run created a second within the last fifteen seconds."""
-    recent = _since(series, max(now - _RECENT, began or 0.0))
-    return sum(each.created for each in recent) / max(now - recent[0].at, 1.0) if recent else 0.0
+def _gaps(runs: Sequence[Run], stretches: Sequence[_Stretch]) -> list[Gap]:
+    """The times between the runs, and the end of the last one if that was cut off."""
+    found = []
+    for (before, earlier), (after, later), here, there in zip(
+        runs, runs[1:], stretches, stretches[1:], strict=False
+    ):
+        x = here.x + here.width
+        span = (before.end if before else earlier.end or 0), (after.begin if after else later.begin or 0)
+        words = f"{'Not running' if before and after else 'No answer'} {_span_text(*span)}"
+        is_cut_off = before is not None and before.is_cut_off
+        words += f"; the run before {_CUT_OFF}" if is_cut_off else ""
+        found.append(Gap(round(x, 2), round(there.x - x, 2), words, is_cut_off))
+    last, of_last = runs[-1][0], stretches[-1]
+    if last is not None and last.is_cut_off:
+        words = f"At {clock(last.end)} the last run {_CUT_OFF}"
+        found.append(Gap(round(of_last.x + of_last.width, 2), 0.0, words, is_cut_off=True))
+    return found
 
 
-def _since(series: RunSeries, begin: float) -> tuple[SeriesBucket, ...]:
-    """The buckets that end after this moment."""
-    return tuple(each for each in series.buckets if each.at + each.seconds > begin)
+def _span_text(begin: float, end: float) -> str:
+    """`08:15:46 to 08:17:03`, with the dates where these differ."""
+    is_one_day = moment(begin)[:10] == moment(end)[:10]
+    return " to ".join(map(clock if is_one_day else moment, (begin, end)))
 
 
 def _limit_of(shown: Iterable[SeriesBucket]) -> float | None:
@@ -148,19 +184,18 @@ def _limit_of(shown: Iterable[SeriesBucket]) -> float | None:
     return limits[-1] if limits else None
 
 
-def _corners(shown: Sequence[SeriesBucket], begin: float, span: float, top: float) -> str:
+def _corners(stretch: _Stretch, top: float) -> str:
     """A path that is level within each bucket."""
-    parts = []
-    for each in shown:
-        x = (each.at - begin) / span * 1000
-        wide = each.seconds / span * 1000
-        parts.append(f"V{100 - each.per_second / top * 100:.4g}H{min(x + wide, 1000):.5g}")
-    return "M0 100" + "".join(parts)
+    parts = [f"M{stretch.x * 10:.5g} 100"]
+    for each in stretch.shown:
+        x = min(stretch.place(each.at + each.seconds) * 10, 1000)
+        parts.append(f"V{100 - each.per_second / top * 100:.4g}H{x:.5g}")
+    return "".join(parts)
 
 
-def _band(bucket: SeriesBucket, begin: float, span: float) -> tuple[float, float]:
-    wide = max(bucket.closed / span * 100, 0.4)
-    return round((bucket.at - begin) / span * 100, 2), round(wide, 2)
+def _band(bucket: SeriesBucket, stretch: _Stretch) -> tuple[float, float]:
+    x = stretch.place(bucket.at)
+    return round(x, 2), round(max(stretch.place(bucket.at + bucket.closed) - x, 0.4), 2)
 
 
 def _height(value: float, top: float) -> float:
@@ -182,12 +217,12 @@ def _note(limit: float | None, shown: Sequence[SeriesBucket], closed: float) -> 
     return " · ".join(part.replace(" ", "\N{NO-BREAK SPACE}") for part in parts)
 
 
-def _sentence(shown: Sequence[SeriesBucket], begin: float, end: float, closed: float) -> str:
+def _sentence(shown: Sequence[SeriesBucket], begin: float, end: float, worked: float, closed: float) -> str:
     total = sum(each.created for each in shown)
     peak = max(each.per_second for each in shown)
     words = (
-        f"From {clock(begin)} to {clock(end)} UTC {total:,} payouts were created: "
-        f"{total / (end - begin):,.1f} a second on average, {peak:,.0f} at most."
+        f"From {_span_text(begin, end)} UTC {total:,} payouts were created: "
+        f"{total / worked:,.1f} a second on average, {peak:,.0f} at most."
     )
     if (limit := _limit_of(shown)) is not None:
         words += f" The limit is {limit:,.0f} a second."

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 _EVERY: Final = 1.0
 """Seconds between two readings, and between two pieces of news of a stream, at least."""
-_KEEP_ALIVE: Final = 15.0
+_BEAT: Final = 5.0
+"""Seconds between two events of a stream, at most: without one for longer the page says so."""
 _LAST_LOOK: Final = 3.0
 """Seconds at most that readers have to fetch the last page."""
 
@@ -97,7 +98,7 @@ class BatchFeed:
         return await self._source.row(name)
 
     async def news(self) -> AsyncIterator[bytes]:
-        """Server-sent events: one at once and one after every change, at most one a second."""
+        """Server-sent events: one at once, after a change and every five seconds, at most one a second."""
         woken, shown = asyncio.Event(), None
         self._streams.add(woken)
         try:
@@ -105,10 +106,10 @@ class BatchFeed:
             while not self._over.is_set():
                 woken.clear()
                 now = await self._mark()
-                yield f"event: change\ndata: {self._version}\n\n".encode() if now != shown else b": same\n\n"
+                yield f"event: {'beat' if now == shown else 'change'}\ndata: {self._version}\n\n".encode()
                 shown = now
                 if not await _is_set(self._over, _EVERY):
-                    await _is_set(woken, _EVERY if self._source.is_polled else _KEEP_ALIVE)
+                    await _is_set(woken, _EVERY if self._source.is_polled else _BEAT - _EVERY)
             yield b"event: over\ndata: over\n\n"
             await asyncio.get_running_loop().create_future()  # until the reader has the last page, and leaves
         finally:

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 import attrs
 
 from ..._runtime import SYSTEM
-from ...bulk import BatchReport, PayoutBatch, RowsToLookAt, RowView, RunSeries
+from ...bulk import BatchReport, Cause, PayoutBatch, RowView, RunSeries
+from ...bulk.export.causes import NEED_A_PERSON
 from ...bulk.ledger.ledger import SharedLedger
 from ...bulk.ledger_errors import LedgerError, LedgerLocked, LedgerMissing
 from ...bulk.protocol.records import Header
+from ...bulk.protocol.run_figures import RunTime
+from ...bulk.protocol.totals import as_text
 from ..payouts.machines import views_in
 from ..payouts.session import open_batch
 from .address_file import ask_running
@@ -28,6 +31,10 @@ T = TypeVar("T")
 Phase = Literal["reading", "working", "certifying", "ended"]
 _SHOWN: Final = 50
 """Rows to look at, at most."""
+_EVERY: Final = 5.0
+"""Seconds between two readings of the causes, at least."""
+_SHARE: Final = 20
+"""The time between two readings of the causes is at least so many times that of the last one."""
 _PATIENCE: Final = 0.5
 """Seconds that a page waits for a ledger that is busy with an import or a check."""
 _FILES: Final = ("", "-wal", ".lock", ".certificate.json")
@@ -37,11 +44,34 @@ _FILES: Final = ("", "-wal", ".lock", ".certificate.json")
 class LedgerDetails:
     """What is read from the ledger for a page."""
 
-    series: RunSeries
-    look: RowsToLookAt
+    series: RunSeries = attrs.field(factory=RunSeries)
+    runs: tuple[RunTime, ...] = ()
+    """When the runs were at work, the last or the present one at the end; only those that are known."""
+    causes: tuple[Cause, ...] = ()
+    causes_at: float = attrs.field(default=0.0, eq=False)
+    """When the causes were read, seconds since 1970."""
 
 
-_NOTHING_READ: Final = LedgerDetails(RunSeries(), RowsToLookAt((), 0))
+@attrs.define
+class CauseReader:
+    """The causes of rows to look at: all such rows are read, so seldom that it costs a run little."""
+
+    _found: tuple[Cause, ...] = ()
+    _at: float = 0.0
+    _of: object = None
+    _next: float = 0.0
+
+    async def details(self, batch: PayoutBatch, runs: tuple[RunTime, ...]) -> LedgerDetails:
+        """The details, with causes read anew if there may be others, and it is time. Raises LedgerError."""
+        report, began = batch.status(), SYSTEM.monotonic()
+        sums = {currency: [each[word] for word in NEED_A_PERSON] for currency, each in report.sums.items()}
+        now = [report.counts[word] for word in NEED_A_PERSON], sums
+        if now != self._of and began >= self._next:
+            self._at, self._of = SYSTEM.now().timestamp(), now
+            self._found = await batch.causes(_SHOWN)
+            ended = SYSTEM.monotonic()
+            self._next = ended + max(_EVERY, _SHARE * (ended - began))
+        return LedgerDetails(await batch.series(), runs, self._found, self._at)
 
 
 @attrs.frozen(kw_only=True)
@@ -55,14 +85,12 @@ class BatchSnapshot:
     """`ended`: nobody works on it."""
     name: str
     """The file's name, or the ledger's."""
-    began: float | None = None
-    """When the last run began, seconds since 1970; None where it is not known."""
     rows_read: int = 0
     """Rows of the input that were read so far."""
     header: Header | None = None
     report: BatchReport | None = None
     """None before the import."""
-    details: LedgerDetails = _NOTHING_READ
+    details: LedgerDetails = LedgerDetails()
     certificate: Mapping[str, Any] | None = None
     """The certificate of these figures; None without one."""
     pid: int | None = None
@@ -87,7 +115,9 @@ class RunSource:
     batch: PayoutBatch | None = None
     began: float | None = None
     """When the run began, on the clock of its ledger."""
-    _details: LedgerDetails = _NOTHING_READ
+    _details: LedgerDetails = LedgerDetails()
+    _causes: CauseReader = attrs.field(factory=CauseReader)
+    _earlier: tuple[RunTime, ...] | None = None
     _reading: asyncio.Task[LedgerDetails] | None = None
     _last: BatchSnapshot | None = None
     is_polled: bool = False
@@ -104,7 +134,7 @@ class RunSource:
         facts |= {"at": SYSTEM.now().timestamp(), "phase": self.phase, "pid": os.getpid()}
         if batch is None or batch._ledger.is_empty:
             return BatchSnapshot(**facts)
-        facts |= {"at": batch._session.moment().wall, "began": self.began}
+        facts["at"] = batch._session.moment().wall
         report = attrs.evolve(batch.status(), activity=batch._session.activity())
         facts["ledger"] = self.ledger = self.ledger.of_batch(report.batch_id)
         return BatchSnapshot(
@@ -118,10 +148,17 @@ class RunSource:
     async def _latest(self, batch: PayoutBatch) -> None:
         reading = self._reading
         if reading is None or reading.done():
-            self._reading = reading = begun(_details(batch))
+            self._reading = reading = begun(self._read(batch))
         await asyncio.wait([reading], timeout=_PATIENCE)
         if reading.done():
             self._details = reading.result()
+
+    async def _read(self, batch: PayoutBatch) -> LedgerDetails:
+        began, now = self.began, batch._session.moment().wall
+        if self._earlier is None:
+            self._earlier = await batch._ledger.run_times()
+        runs = self._earlier if began is None else (*self._earlier, RunTime(began, now))
+        return await self._causes.details(batch, runs)
 
     async def row(self, name: str | int) -> RowView | None:
         """One row; none before the import."""
@@ -157,6 +194,7 @@ class LedgerSource:
     """When the last run began, if that was the run that serves the page."""
     is_polled: bool = True
     _kept: tuple[object, BatchSnapshot] | None = None
+    _causes: CauseReader = attrs.field(factory=CauseReader)
     _connected: PayoutBatch | None = None
     _turn: asyncio.Lock = attrs.field(factory=asyncio.Lock)
 
@@ -166,10 +204,30 @@ class LedgerSource:
         if self._kept is not None and self._kept[0] == stamp and not self.ledger.is_database:
             return self._kept[1]
         async with self._opened() as batch:
-            found = await read_batch(self.ledger, batch, self.began)
+            found = await self._read(batch)
             stamp = [_stamp(self.ledger.text + suffix) for suffix in _FILES]  # while nobody else can write
         self._kept = stamp, found
         return found
+
+    async def _read(self, batch: PayoutBatch) -> BatchSnapshot:
+        """Everything of a batch that this process does not work on. Raises LedgerMissing without rows."""
+        stored, at = batch._ledger, SYSTEM.now().timestamp()
+        if stored.is_empty:
+            raise LedgerMissing(self.ledger.shown, "holds no batch")
+        report, is_paid = batch.status(), False
+        if isinstance(stored, SharedLedger):
+            at, is_paid = stored.now(), not report.complete and await _has_workers(stored)
+        known = () if self.began is None else (RunTime(self.began, self.began),)
+        return BatchSnapshot(
+            at=at,
+            ledger=self.ledger,
+            phase="working" if is_paid else "ended",
+            name=os.path.basename(self.ledger.shown),
+            header=stored.header,
+            report=report,
+            details=await self._causes.details(batch, await stored.run_times() or known),
+            certificate=certificate_of(self.ledger, report),
+        )
 
     async def row(self, name: str | int) -> RowView | None:
         """One row. Raises LedgerError, PageElsewhere."""
@@ -211,27 +269,6 @@ class LedgerSource:
             await batch.__aexit__()
 
 
-async def read_batch(ledger: LedgerAddress, batch: PayoutBatch, began: float | None) -> BatchSnapshot:
-    """Everything of an open batch that this process does not work on. Raises LedgerMissing without rows."""
-    stored, at = batch._ledger, SYSTEM.now().timestamp()
-    if stored.is_empty:
-        raise LedgerMissing(ledger.shown, "holds no batch")
-    report, is_paid = batch.status(), False
-    if isinstance(stored, SharedLedger):
-        at, is_paid = stored.now(), not report.complete and await _has_workers(stored)
-    return BatchSnapshot(
-        at=at,
-        ledger=ledger,
-        phase="working" if is_paid else "ended",
-        name=os.path.basename(ledger.shown),
-        began=await stored.run_began() or began,
-        header=stored.header,
-        report=report,
-        details=await _details(batch),
-        certificate=certificate_of(ledger, report),
-    )
-
-
 async def _has_workers(ledger: SharedLedger) -> bool:
     """True if a process, here or on another machine, holds rows of a batch in a database."""
     from ...bulk.ledger.postgresql.ledger import PostgresLedger
@@ -241,17 +278,15 @@ async def _has_workers(ledger: SharedLedger) -> bool:
     return any(view.workers for view in views)
 
 
-async def _details(batch: PayoutBatch) -> LedgerDetails:
-    return LedgerDetails(await batch.series(), await batch.rows_to_look_at(_SHOWN))
-
-
 def certificate_of(ledger: LedgerAddress, report: BatchReport) -> Mapping[str, Any] | None:
-    """The certificate beside the ledger, if it is of this batch with these counts."""
+    """The certificate beside the ledger, if it is of this batch with these counts and sums."""
     if not report.complete:
         return None
+    sums = {code: {word: as_text(amount) for word, amount in of.items()} for code, of in report.sums.items()}
+    wanted = {"batch_id": report.batch_id, "rows": dict(report.counts), "sums": sums}
     try:
         found = json.loads(Path(ledger.beside("certificate.json")).read_text(encoding="utf-8"))
-        fits = found["batch_id"] == report.batch_id and found["rows"] == dict(report.counts)
+        fits = all(found[name] == value for name, value in wanted.items())
     except (OSError, ValueError, LookupError, TypeError):
         return None
     return found if fits else None

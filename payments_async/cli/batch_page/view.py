@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
-from ...bulk import BatchReport, Outcome, RowsToLookAt, RowView, RunSeries
+from ...bulk import BatchReport, RowView
+from ...bulk.export.causes import NEED_A_PERSON
 from ...bulk.protocol.records import HIDDEN
-from ...bulk.protocol.totals import EXACT
 from ...models._masking import clean
-from ...models.common import amount_text
+from ...models.common import amount_text, grouped
 from .._text import took_text
 from ..payouts import messages
 from ..payouts.messages import counted
 from ..payouts.row import inspector_page
 from ..payouts.summary import (
+    ALWAYS,
+    EXTRA,
+    NAMES,
     BatchFigures,
     activity_text,
+    cause_text,
     duration_text,
     failures_text,
     figures_of,
+    length_and_pace,
+    money_text,
+    more_causes,
     rate_text,
+    seconds_left,
 )
 from . import charts
 from .source import BatchSnapshot
@@ -30,43 +38,41 @@ from .source import BatchSnapshot
 Context = dict[str, object]
 FOLDER: Final = Path(__file__).parent
 _LONG_NAME: Final = 40
-_SHORT_RUN: Final = 3.0
-"""Seconds below which a run has no speed: it is counted in whole seconds."""
 _SHORT: Final = (8, 6)
 """Signs of a long reference that are shown of its beginning and its end."""
-_SELDOM: Final = ("returned", "in conflict", "cancelled")
-"""Parts of the bar that are named only when there are such rows."""
 _WORKING: Final[Mapping[str, tuple[str, str]]] = {
     "waiting": ("wait", "waiting for rows in doubt"),
     "following": ("work", "following the payouts"),
     "reconciling": ("work", "reading the service's list"),
     "certifying": ("work", "certifying"),
 }
-_HEADINGS: Final[Mapping[Outcome, str]] = {
-    Outcome.IN_DOUBT: "In doubt: do not pay these again; the run looks them up",
-    Outcome.CONFLICT: "In conflict: compare each with the service's payout before you pay it again",
-    Outcome.REJECTED: "Rejected: nothing was created",
-    Outcome.FAILED: "Failed: the payout was created, and did not arrive",
-    Outcome.RETURNED: "Returned: the payout had arrived, and the money came back",
+_GROUPS: Final[Mapping[str, str]] = {
+    "in_excess": "these payouts stand for no row, and have arrived or may still arrive",
+    "moved_in_conflict": "payouts of rows in conflict that have arrived or may still arrive",
+    "in_doubt": "do not pay these again; the run looks them up",
+    "conflict": "compare each with the service's payout before you pay it again",
+    "returned": "the payout had arrived, and the money came back",
+    "failed": "the payout was created, and did not arrive",
+    "rejected": "nothing was created",
 }
-_OUTCOMES: Final[Mapping[str, tuple[str, str]]] = {
-    "arrived": ("ok", "arrived"),
-    "returned": ("bad", "returned"),
-    "failed": ("bad", "failed"),
-    "not_final": ("work", "not final yet"),
-    "rejected": ("bad", "rejected"),
-    "conflict": ("bad", "in conflict"),
-    "in_doubt": ("wait", "in doubt"),
-    "under_way": ("way", "under way"),
-    "not_started": ("idle", "not started"),
-    "cancelled": ("none", "cancelled"),
+"""{what needs a person, the most urgent first: what it means for the next payment}."""
+_TONES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("returned", "failed", "rejected", "conflict", *EXTRA), "bad"),
+    "arrived": "ok",
+    "not_final": "work",
+    "in_doubt": "wait",
+    "under_way": "way",
+    "not_started": "idle",
+    "cancelled": "none",
+    "asked": "",
+    "created": "",
 }
-"""{outcome: its colour and its words}, in the order of the page."""
 _BAR: Final = (
     *("arrived", "not_final", "under_way", "in_doubt"),
     *("returned", "failed", "rejected", "conflict", "not_started", "cancelled"),
 )
 """The parts of the bar, in its order."""
+_MOST_CAUSES: Final = 20
 
 
 def batch_context(now: BatchSnapshot) -> Context:
@@ -75,30 +81,29 @@ def batch_context(now: BatchSnapshot) -> Context:
     if now.report is None:
         return {**common, "report": None, "rows_read": now.rows_read}
     figures, series = figures_of(now.report), now.details.series
-    run = charts.last_run(series, now.began)
-    rate = charts.recent_rate(series, now.at, now.began) if now.phase == "working" else 0.0
-    open_rows = figures.counts["not_started"] + figures.counts["under_way"]
-    left = open_rows / rate if rate and open_rows else None
+    runs = series.by_run(now.details.runs)
+    rate = series.recent_rate(now.at) if now.phase == "working" else 0.0
+    left = seconds_left(figures, rate)
     return {
         **common,
         "report": now.report,
-        "money": _money(figures),
+        "money": [(amount_text(code, done), amount_text(code, asked)) for code, done, asked in figures.led()],
+        "lead": figures.lead,
+        "table": _table(figures),
+        "currencies": [*figures.sums],
         "decided": figures.done - figures.counts["cancelled"],
         "rows": figures.rows - figures.counts["cancelled"],
-        "pace": _pace(now, run, rate, left),
+        "pace": _pace(now, runs, rate, left),
         "waits": activity_text(figures.activity),
         "is_waiting": bool(now.report.activity and now.report.activity.waiting),
-        "parts": charts.stacked(_parts(figures)),
-        "speed": charts.speed_chart(run, left),
+        "parts": charts.stacked([(_TONES[word], _word(word), figures.counts[word]) for word in _BAR]),
+        "speed": charts.speed_chart(runs, left),
         "times": charts.time_chart(series.times),
-        "times_of": ", all runs" if len(run.buckets) < len(series.buckets) else "",
-        "look": _groups(now.details.look),
-        "look_shown": len(now.details.look.rows),
-        "look_total": now.details.look.total,
-        "look_note": _look_note(figures),
+        "look": _groups(now, figures),
+        "look_more": more_causes(now.details.causes[_MOST_CAUSES:]),
+        "look_at": _look_at(now),
         "certificate": _certificate(now.certificate),
-        "steps": _steps(now, figures),
-        "export": now.ledger.command("export", "rows.csv"),
+        "step": _step(now, figures),
     }
 
 
@@ -200,51 +205,72 @@ def _ended(report: BatchReport, certificate: Mapping[str, Any] | None) -> tuple[
     return "wait", "stopped, can be resumed"
 
 
-def _money(figures: BatchFigures) -> list[tuple[str, str, str]]:
-    """What arrived of each currency, its total, and `arrived`; until all are sent, what was created."""
-    word = "arrived" if figures.over and figures.done == figures.rows else "created"
+def _table(figures: BatchFigures) -> list[dict[str, object]]:
+    """Money by outcome: a line for each word, with its rows or payouts and a sum of each currency."""
     return [
-        (amount_text(currency, figures.sums[currency][word] or total * 0), amount_text(currency, total), word)
-        for currency, total in figures.payable().items()
+        {
+            "name": name.strip(),
+            "is_part": name.startswith(" "),
+            "tone": _TONES[word],
+            "count": figures.counts[word],
+            "sums": [grouped(sums[word] or sums["asked"] * 0) for sums in figures.sums.values()],
+            "is_shown": figures.counts[word] or word in ALWAYS,
+        }
+        for word, name in NAMES.items()
     ]
 
 
-def _pace(now: BatchSnapshot, run: RunSeries, rate: float, left: float | None) -> tuple[str, str] | None:
+def _pace(
+    now: BatchSnapshot, runs: list[charts.Run], rate: float, left: float | None
+) -> tuple[str, str] | None:
     """The large figure at the right, and what it says."""
     if now.phase != "ended":
         return None if left is None else (duration_text(max(1.0, round(left))), f"left at {rate_text(rate)}")
-    total = run.total
-    if not total.created or total.seconds < _SHORT_RUN:
-        return None
-    return duration_text(total.seconds), f"the last run, {rate_text(total.per_second)}"
+    found = length_and_pace(runs[-1][1]) if runs else None
+    return found and (duration_text(found[0]), f"the last run, {rate_text(found[1])}")
 
 
-def _parts(figures: BatchFigures) -> list[tuple[str, str, int]]:
-    """Tone, word and rows of each part of the bar."""
-    parts = [(*_OUTCOMES[word], figures.counts[word]) for word in _BAR]
-    return [part for part in parts if part[2] or part[1] not in _SELDOM]
+def _groups(now: BatchSnapshot, figures: BatchFigures) -> list[Context]:
+    """Payouts and rows to look at, by outcome: advice with its command, and the causes."""
+    found: dict[str, list[Context]] = {}
+    for word in EXTRA:
+        if payouts := figures.counts[word]:
+            sums = {currency: each[word] for currency, each in figures.sums.items() if each[word]}
+            text = f"{counted(payouts, 'payout')} · {money_text(sums)}"
+            found[word] = [{"text": text, "rows": ()}]
+    for cause in now.details.causes[:_MOST_CAUSES]:
+        shown: Context = {"text": clean(cause_text(cause)), "rows": [_line(row) for row in cause.rows]}
+        found.setdefault(cause.outcome, []).append(shown)
+    return [
+        {
+            "tone": _TONES[word],
+            "heading": f"{NAMES[word].strip().capitalize()}: {meaning}",
+            "advice": messages.advice_on(word, figures.counts, now.ledger),
+            "causes": found[word],
+        }
+        for word, meaning in _GROUPS.items()
+        if word in found
+    ]
 
 
-def _groups(look: RowsToLookAt) -> list[tuple[str, list[dict[str, object]]]]:
-    """The rows to look at below what their state means for the next payment, the most urgent first."""
-    found: dict[str, list[dict[str, object]]] = {}
-    for row in look:
-        found.setdefault(_HEADINGS[row.outcome], []).append(_line(row))
-    return [*found.items()]
+def _look_at(now: BatchSnapshot) -> str | None:
+    """When the rows to look at were read, if the figures above are newer."""
+    assert now.report is not None
+    counts = Counter[str]()
+    for cause in now.details.causes:
+        counts[cause.outcome] += cause.count
+    is_same = all(counts[word] == now.report.counts[word] for word in NEED_A_PERSON)
+    return None if is_same else charts.clock(now.details.causes_at)
 
 
-def _line(row: RowView) -> dict[str, object]:
+def _line(row: RowView) -> Context:
     """A row of the table of rows to look at."""
-    tone, word = _happened(row)
     return {
         "number": row.number,
         "key": _key(row),
         "reference": row.reference,
         "short": shortened(row.reference),
         "amount": amount_text(row.currency, row.amount),
-        "tone": tone,
-        "word": word,
-        "reason": row.reason,
         "attempts": str(row.attempts),
         "at_once": row.payout_id is not None,
     }
@@ -255,22 +281,22 @@ def _key(row: RowView) -> str:
     return f"row {row.number}" if row.row_key == HIDDEN else row.row_key
 
 
+def _word(word: str) -> str:
+    """What an outcome is called within a sentence."""
+    return NAMES[word].strip().lower()
+
+
 def _happened(row: RowView) -> tuple[str, str]:
     """Colour and word of what became of a row. The word alone says it, without the colour."""
-    tone, words = _OUTCOMES[row.outcome]
-    return {"way": "work", "none": "idle"}.get(tone, tone), words
-
-
-def _look_note(figures: BatchFigures) -> str:
-    found = [(figures.counts[outcome], _OUTCOMES[outcome][1]) for outcome in _HEADINGS]
-    return " · ".join(f"{count:,} {words}" for count, words in found if count)
+    tone = _TONES[row.outcome]
+    return {"way": "work", "none": "idle"}.get(tone, tone), _word(row.outcome)
 
 
 def _facts(row: RowView) -> list[tuple[str, str]]:
     found = [
         ("Row", f"{row.number:,}" + (f", line {row.line:,}" if row.line else "")),
         ("Method", row.method),
-        ("Outcome", _OUTCOMES[row.outcome][1]),
+        ("Outcome", _word(row.outcome)),
         ("Payout", row.payout_id),
         ("Status", row.payout_status),
         ("Reason", row.reason),
@@ -296,18 +322,13 @@ def _certificate(found: Mapping[str, Any] | None) -> Context | None:
         "findings": [clean(text) for text in found["findings"]],
         "turns": [clean(text) for text in audit["turns"]],
         "at": charts.moment(found["at"]),
-        "money": [_paid(currency, sums) for currency, sums in sorted(found["sums"].items())],
-        "arrived": [
-            amount_text(currency, Decimal(sums["arrived"])) for currency, sums in found["sums"].items()
-        ],
         "facts": [
             ("Batch", found["batch_id"]),
             ("Account", f"{found['environment']} key {found['key_fingerprint']}"),
             ("Service", found["base_url"]),
-            ("Rows", f"{found['rows']['asked']:,}: {_by_outcome(found['rows'])}"),
-            *_extra(found),
+            ("List read", charts.moment(found["looked_at"] or found["at"]) + " UTC"),
             (
-                "On the service's list",
+                "On the list",
                 f"{audit['seen']:,} as asked for, {audit['missing']:,} missing, "
                 f"{audit['differing']:,} different",
             ),
@@ -318,41 +339,13 @@ def _certificate(found: Mapping[str, Any] | None) -> Context | None:
     }
 
 
-def _extra(found: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The payouts that stand for no row, with their money."""
-    words = {"moved_in_conflict": "Moved in conflict", "in_excess": "In excess"}
-    return [
-        (
-            name,
-            ", ".join(
-                amount_text(currency, amount)
-                for currency, sums in sorted(found["sums"].items())
-                if (amount := Decimal(sums[word]))
-            ),
-        )
-        for word, name in words.items()
-        if found["rows"][word]
-    ]
-
-
-def _paid(currency: str, sums: Mapping[str, str]) -> tuple[str, str]:
-    """Created and total of a currency, without cancelled rows."""
-    total = EXACT.subtract(Decimal(sums["asked"]), Decimal(sums["cancelled"]))
-    return amount_text(currency, Decimal(sums["created"]) or total * 0), amount_text(currency, total)
-
-
-def _by_outcome(counts: Mapping[str, int]) -> str:
-    """`11,950 arrived, 40 rejected`."""
-    return ", ".join(f"{counts[word]:,} {words}" for word, (_, words) in _OUTCOMES.items() if counts[word])
-
-
-def _steps(now: BatchSnapshot, figures: BatchFigures) -> list[str]:
-    """Advice when the run is over."""
+def _step(now: BatchSnapshot, figures: BatchFigures) -> str:
+    """Advice on the batch as a whole when the run is over."""
     report = now.report
     if now.phase != "ended" or report is None or figures.is_untouched:
-        return []
+        return ""
     unclean = None if now.certificate is None else bool(now.certificate["clean"])
-    return messages.after_run(figures, report.exit_code, None, now.ledger, clean=unclean)
+    return messages.going_on(figures, report.exit_code, None, now.ledger, clean=unclean)
 
 
 def shortened(text: str) -> str:

@@ -21,7 +21,7 @@ from . import messages
 from .ledger_address import LedgerAddress
 from .machines import BatchView, no_worker, run_command, view_of, views_in, worker_facts
 from .messages import counted
-from .session import CommandContext, open_batch, open_database, read_status
+from .session import CommandContext, causes_of, open_batch, open_database, read_status
 from .summary import (
     BatchFigures,
     activity_text,
@@ -32,6 +32,7 @@ from .summary import (
     money_text,
     plain_sums,
     result,
+    show_causes,
     state_table,
     title_of,
 )
@@ -53,7 +54,7 @@ async def status(ledger: LedgerAddress, context: CommandContext) -> Exit:
         return await _status_in_database(ledger, context)
     try:
         async with open_batch(ledger) as batch:
-            report = batch.status()
+            report, causes = batch.status(), await causes_of(batch)
     except LedgerLocked as locked:
         return _running(ledger, locked, context)
     figures = figures_of(report)
@@ -68,9 +69,11 @@ async def status(ledger: LedgerAddress, context: CommandContext) -> Exit:
         f"{state}{failures and ', '}{failures}; no run is under way",
         good=False if failures else True if report.complete else None,
         running=False,
-        **result(report, Exit.DONE, steps),
+        **result(report, Exit.DONE, steps, causes),
     )
     context.show.render(state_table(figures))
+    if not context.as_json:
+        show_causes(causes, context.show)
     for sentence in () if figures.is_untouched else steps:
         context.show.paragraph(sentence)
     return Exit.DONE
@@ -240,8 +243,10 @@ async def _status_in_database(ledger: LedgerAddress, context: CommandContext) ->
     view = await view_of(ledger)
     report, figures = view.report, view.figures
     steps = _next_steps(view, ledger)
+    async with open_batch(ledger) as batch:
+        causes = await causes_of(batch)
     context.show.heading(ledger.shown, title_of(view.batch_id))
-    facts = {**result(report, Exit.DONE, steps), **view.facts, "running": bool(view.workers)}
+    facts = {**result(report, Exit.DONE, steps, causes), **view.facts, "running": bool(view.workers)}
     good = False if failures_text(report.counts) else True if report.complete else None
     context.show.step("Batch", _state_text(view), good=good, **facts)
     if not context.as_json:
@@ -252,6 +257,8 @@ async def _status_in_database(ledger: LedgerAddress, context: CommandContext) ->
         if not report.complete:
             context.show.step("Workers", view.speed_text, good=None)
     context.show.render(state_table(figures))
+    if not context.as_json:
+        show_causes(causes, context.show)
     for sentence in steps:
         context.show.paragraph(sentence)
     return Exit.DONE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -50,26 +51,40 @@ def after_run(
     `clean`: whether the service's list agrees with the ledger, where they were compared. `unproven`: commits
     were lost, and no recovery has proven yet which.
     """
+    ahead = going_on(figures, code, stopped, ledger, clean=clean, unproven=unproven)
+    counts, failed = figures.counts, _failed(figures.counts, ledger)
+    if code in (2, 75):
+        return [part for part in (ahead, failed) if part]
+    doubt = doubtful(counts["in_doubt"], ledger) if code == 3 else ""
+    refusals = (not_taken if code == 3 else refused)(counts, ledger)
+    return [part for part in (doubt, _in_excess(counts), refusals, failed, ahead) if part]
+
+
+def going_on(
+    figures: BatchFigures,
+    code: int,
+    stopped: str | None,
+    ledger: LedgerAddress,
+    *,
+    clean: bool | None = None,
+    unproven: bool = False,
+) -> str:
+    """Advice on the batch as a whole, for `after_run`."""
     if code in (2, 75):
         again = _FIX if code == 2 else _resumed_by(stopped or "", ledger)
-        ended = f"{_stopped(stopped)} {_unsure(figures.counts['under_way'])}{again}"
-        parts = [ended, _failed(figures.counts, ledger)]
-    elif code == 3:
-        doubt = doubtful(figures.counts["in_doubt"], ledger)
-        parts = [
-            doubt,
-            not_taken(figures.counts, ledger),
-            _failed(figures.counts, ledger),
-            _open(figures, ledger),
-        ]
-    elif code == 1:
-        counts = figures.counts
-        parts = [_in_excess(counts), refused(counts, ledger), _failed(counts, ledger)]
-        unconfirmed = recovering(ledger) if unproven else _disagreeing(clean, ledger)
-        parts += [unconfirmed or _open(figures, ledger)]
-    else:
-        parts = [_failed(figures.counts, ledger), _open(figures, ledger)]
-    return [part for part in parts if part]
+        return f"{_stopped(stopped)} {_unsure(figures.counts['under_way'])}{again}"
+    unconfirmed = recovering(ledger) if unproven else _disagreeing(clean, ledger)
+    return (unconfirmed if code == 1 else "") or _open(figures, ledger)
+
+
+def advice_on(word: str, counts: Mapping[str, int], ledger: LedgerAddress) -> str:
+    """Advice on the rows of one outcome, or on payouts that stand for no row."""
+    if word == "in_doubt":
+        return doubtful(counts[word], ledger)
+    if word == "moved_in_conflict":
+        return _EXAMINE
+    only = defaultdict(int, {word: counts[word]})
+    return _in_excess(only) or not_taken(only, ledger) or _failed(only, ledger)
 
 
 def _resumed_by(stopped: str, ledger: LedgerAddress) -> str:

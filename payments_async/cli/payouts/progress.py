@@ -22,15 +22,17 @@ from .._output import INDENT, Show
 from .messages import counted
 from .summary import (
     BatchFigures,
-    Speed,
     activity_text,
     answers_text,
     duration_text,
     minute_chart,
     rate_text,
+    seconds_left,
 )
 
 _EVERY: Final = 1.0
+_MINUTE: Final = 60
+"""Seconds that the chart has once a minute is over."""
 _LEFT: Final = INDENT + 4
 _NAMES: Final = {"waiting": "Waiting", "following": "Following"}
 """Activities that have a name of their own."""
@@ -64,7 +66,6 @@ class LinesView:
 
     _show: Show
     _every: float = _EVERY
-    _speed: Speed = attrs.field(factory=Speed)
     _shown_at: float | None = None
     _later: Timer | None = None
     """Shows what came soon after a line, when its time is over."""
@@ -78,7 +79,6 @@ class LinesView:
 
     def show(self, figures: BatchFigures, at: float) -> None:
         """A line, now or when it is time."""
-        self._speed.add(at, figures.done)
         self.close()
         if self._is_time(at):
             self._print(figures)
@@ -92,13 +92,15 @@ class LinesView:
             self._later = None
 
     def _print(self, figures: BatchFigures) -> None:
-        left = self._speed.seconds_left(figures.rows - figures.done)
+        speed = figures.speed.per_second if figures.speed else 0.0
+        left = seconds_left(figures, speed)
         self._show.step(
             "Progress",
-            f"{figures.done:,} of {counted(figures.rows, 'row')}, {rate_text(self._speed.per_second)}",
+            f"{figures.done:,} of {counted(figures.rows, 'row')}"
+            + (f", {rate_text(speed)}" if speed else ""),
             good=None,
             **figures.facts(),
-            per_second=round(self._speed.per_second, 1),
+            per_second=round(speed, 1),
             seconds_left=None if left is None else round(left),
         )
 
@@ -121,7 +123,6 @@ class BarView:
 
     _name: str
     _figures: BatchFigures | None = None
-    _speed: Speed = attrs.field(factory=Speed)
     _read: int = 0
     _number: int = 1
     _note: str = ""
@@ -132,7 +133,6 @@ class BarView:
 
     def show(self, figures: BatchFigures, at: float) -> None:
         """Keep this for the next drawing."""
-        self._speed.add(at, figures.done)
         self._figures = figures
 
     def note(self, text: str) -> None:
@@ -177,20 +177,23 @@ class BarView:
         return " · ".join(parts)
 
     def _pace(self, figures: BatchFigures) -> str:
-        speed = self._speed.per_second
-        if not speed or _is_all_sent(figures) or (figures.activity or {}).get("waiting"):
+        speed = figures.speed
+        if (
+            not (speed and speed.per_second)
+            or _is_all_sent(figures)
+            or (figures.activity or {}).get("waiting")
+        ):
             return ""
-        left = self._speed.seconds_left(figures.rows - figures.done)
-        minute = self._speed.last_minute
-        parts = [rate_text(speed) + _limit_text(figures.speed)]
-        parts += [f"{minute:,} in the last minute"] if minute is not None else []
+        left = seconds_left(figures, speed.per_second)
+        parts = [rate_text(speed.per_second) + _limit_text(speed)]
+        parts += [f"{sum(speed.minute):,} in the last minute"] if len(speed.minute) == _MINUTE else []
         parts += [f"{duration_text(left)} left"] if left else []
         return " · ".join(parts)
 
 
-def _limit_text(speed: SpeedFigures | None) -> str:
+def _limit_text(speed: SpeedFigures) -> str:
     """` of 1,000, closed by a 429`; "" while the limit is unknown."""
-    if speed is None or speed.limit is None:
+    if speed.limit is None:
         return ""
     closed = ", closed by a 429" if speed.closed else ""
     return f" of {speed.limit:,.0f}{closed}" if speed.limit >= 10 else f" of {speed.limit:,.1f}{closed}"
@@ -216,12 +219,10 @@ def _done_and_total(figures: BatchFigures) -> tuple[int, int]:
 
 
 def _money(figures: BatchFigures) -> Iterator[str]:
-    totals = figures.payable()
-    moved = {currency: grouped(figures.sums[currency]["created"]) for currency in totals}
-    wide = max((len(amount) for amount in moved.values()), default=0)
-    wide_total = max((len(grouped(total)) for total in totals.values()), default=0)
-    for currency, total in totals.items():
-        yield f"{currency} {moved[currency]:>{wide}} of {grouped(total):>{wide_total}}"
+    pairs = [(currency, grouped(done), grouped(asked)) for currency, done, asked in figures.led()]
+    _, wide, wide_asked = (max(map(len, each)) for each in zip(("", "", ""), *pairs, strict=True))
+    for currency, done, asked in pairs:
+        yield f"{currency} {done:>{wide}} of {asked:>{wide_asked}}"
 
 
 _EACH: Final = 500

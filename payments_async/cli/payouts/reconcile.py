@@ -22,8 +22,25 @@ from .confirm import ConfirmOptions, confirm_once, is_live, terminal
 from .ledger_address import LedgerAddress
 from .messages import code_of, counted
 from .options import RecoverOptions, RetryOptions
-from .session import CommandContext, ledger_work, open_batch, open_client, print_next_steps, updater
-from .summary import duration_text, figures_of, money_text, plain_sums, result, state_table, title_of
+from .session import (
+    CommandContext,
+    causes_of,
+    ledger_work,
+    open_batch,
+    open_client,
+    print_next_steps,
+    updater,
+)
+from .summary import (
+    duration_text,
+    figures_of,
+    money_text,
+    plain_sums,
+    result,
+    show_causes,
+    state_table,
+    title_of,
+)
 
 _MOST_FINDINGS = 5
 _SHOWN = 20
@@ -138,6 +155,7 @@ async def reconcile(
         unproven = batch._ledger.unproven is not None
         path = path or ledger.beside("certificate.json")
         written = write_certificate(certificate, path, context, unproven=unproven)
+        causes = await causes_of(batch)
     figures, code = figures_of(report), Exit(report.exit_code)
     if code is Exit.DONE and not certificate.is_clean:
         code = Exit.REFUSED
@@ -145,8 +163,10 @@ async def reconcile(
     clean = certificate.is_clean
     steps = messages.after_run(figures, code, None, ledger, clean=clean, unproven=unproven)
     if context.as_json:
-        facts = {**result(report, code, steps), "certificate": written}
+        facts = {**result(report, code, steps, causes), "certificate": written}
         context.show.step("Finished", "", good=code is Exit.DONE, **facts)
+    else:
+        show_causes(causes, context.show)
     print_next_steps(steps)
     return code
 

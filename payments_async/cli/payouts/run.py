@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Final
 
@@ -12,8 +12,8 @@ import attrs
 
 from ..._request.auth import read_key
 from ..._runtime import SYSTEM
-from ...bulk import BatchReport, ImportReport, PayoutBatch, Progress
-from ...bulk.protocol.run_figures import SpeedFigures
+from ...bulk import BatchReport, Cause, ImportReport, PayoutBatch, Progress, RunSeries
+from ...bulk.protocol.run_figures import RunTime, SpeedFigures
 from ...bulk.sources import Source
 from ...errors import PaymentsError
 from .._exit_codes import CommandEnded, Exit
@@ -24,16 +24,18 @@ from .messages import after_edits, counted
 from .options import RunOptions
 from .progress import CountedSource, ProgressView, readable
 from .reconcile import Certified, certify
-from .session import CommandContext, ledger_work, open_batch, open_client, print_next_steps
+from .session import CommandContext, causes_of, ledger_work, open_batch, open_client, print_next_steps
 from .summary import (
     BatchFigures,
     answers_text,
     duration_text,
     figures_of,
+    length_and_pace,
     money_text,
     plain_sums,
     rate_text,
     result,
+    show_causes,
     state_table,
 )
 from .workers import pay_with_workers
@@ -204,7 +206,7 @@ def _show_planned(order: RunOptions, context: CommandContext) -> Exit:
 
 
 async def _pay(batch: PayoutBatch, order: RunOptions, context: CommandContext) -> Exit:
-    began, before = SYSTEM.monotonic(), figures_of(batch.status())
+    began, before = batch._session.moment().wall, figures_of(batch.status())
     progress = RunProgress(order.wait_final)
     try:
         report = await ledger_work(order.address, _run(batch, order, context, progress))
@@ -213,14 +215,14 @@ async def _pay(batch: PayoutBatch, order: RunOptions, context: CommandContext) -
             raise
         report = await batch.refresh() if order.address.is_database else batch.status()
         report = attrs.evolve(report, stopped=f"{context.interrupts.reason}, twice")
-        return _show_end(report, None, Exit.RESUMABLE, order, context)
-    ended = progress.decided or SYSTEM.monotonic()
+        return _show_end(report, None, Exit.RESUMABLE, order, context, await causes_of(batch))
     await progress.note_speed(batch)
     after = attrs.evolve(figures_of(report), speed=progress.speed)
-    _show_speed(before, after, ended - began, context)
+    runs = [series for run, series in progress.series.by_run([RunTime(began, began)]) if run is not None]
+    _show_speed(before, after, runs, context)
     certified = await certify(batch, order.address, context) if report.complete else None
     report = certified.applied_to(report) if certified else report
-    return _show_end(report, certified, Exit(report.exit_code), order, context)
+    return _show_end(report, certified, Exit(report.exit_code), order, context, await causes_of(batch))
 
 
 async def _run(
@@ -267,6 +269,8 @@ class RunProgress:
     """Time at which every row was decided, by the monotonic clock; None before that."""
     speed: SpeedFigures | None = None
     """What came back, as read last."""
+    series: RunSeries = attrs.field(factory=RunSeries)
+    """The same second by second, of all runs."""
     _latest: BatchFigures | None = None
 
     @asynccontextmanager
@@ -289,7 +293,8 @@ class RunProgress:
     async def note_speed(self, batch: PayoutBatch) -> None:
         """Read what came back."""
         with suppress(PaymentsError):  # the run itself finds out what is wrong
-            self.speed = SpeedFigures.of(await batch.series(), SYSTEM.now().timestamp())
+            self.series = await batch.series()
+            self.speed = SpeedFigures.of(self.series, SYSTEM.now().timestamp())
 
     def update(self, progress: Progress, view: ProgressView, batch: PayoutBatch) -> None:
         """Show what the latest commit changed."""
@@ -306,17 +311,27 @@ class RunProgress:
             view.note(f"all sent; followed until final, {duration_text(self.wait_final)} at most")
 
 
-def _show_speed(before: BatchFigures, after: BatchFigures, seconds: float, context: CommandContext) -> None:
+def _show_speed(
+    before: BatchFigures, after: BatchFigures, runs: Sequence[RunSeries], context: CommandContext
+) -> None:
+    """Show what this run sent, and its length and pace if it was no short one."""
     rows = after.done - before.done
     if rows and not context.as_json:
-        text = f"{counted(rows, 'row')} in {duration_text(seconds)}"
-        context.show.step("Sent", f"{text}, {rate_text(rows / seconds)}" if seconds else text)
+        text, pace = counted(rows, "row"), length_and_pace(runs[-1]) if runs else None
+        context.show.step(
+            "Sent", f"{text} in {duration_text(pace[0])}, {rate_text(pace[1])}" if pace else text
+        )
         if after.speed is not None:
             context.show.step("Answers", answers_text(after.speed), good=None)
 
 
 def _show_end(
-    report: BatchReport, certified: Certified | None, code: Exit, order: RunOptions, context: CommandContext
+    report: BatchReport,
+    certified: Certified | None,
+    code: Exit,
+    order: RunOptions,
+    context: CommandContext,
+    causes: Sequence[Cause],
 ) -> Exit:
     figures, ledger = figures_of(report), order.address
     is_refused = bool(messages.refused(figures.counts, ledger))
@@ -325,7 +340,9 @@ def _show_end(
     steps = messages.after_run(figures, code, report.stopped, ledger, clean=clean, unproven=unproven)
     context.show.render(state_table(figures))
     if context.as_json:
-        facts = {**result(report, code, steps), "certificate": certified and certified.path}
+        facts = {**result(report, code, steps, causes), "certificate": certified and certified.path}
         context.show.step("Finished", "", good=code is Exit.DONE, **facts)
+    else:
+        show_causes(causes, context.show)
     print_next_steps(steps)
     return code

@@ -10,7 +10,14 @@ import json
 import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager, nullcontext
+from contextlib import (
+    AbstractContextManager,
+    asynccontextmanager,
+    closing,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from importlib.util import find_spec
 from logging import LogRecord
 from pathlib import Path
@@ -24,7 +31,7 @@ from ..._emitter import logger
 from ..._extras import needs
 from ..._request.notify import CANCELLED
 from ..._runtime import SYSTEM
-from ...bulk import OutcomesUnrecorded, PayoutBatch, Progress
+from ...bulk import Cause, OutcomesUnrecorded, PayoutBatch, Progress
 from ...bulk._files import write_text
 from ...bulk.errors import BulkError
 from ...bulk.ledger_errors import (
@@ -390,6 +397,13 @@ def read_status(ledger: LedgerAddress) -> dict[str, Any]:
 def updater(view: ProgressView) -> Callable[[Progress], None]:
     """An `on_progress` that updates the view."""
     return lambda progress: view.show(figures_of(progress), SYSTEM.monotonic())
+
+
+async def causes_of(batch: PayoutBatch) -> tuple[Cause, ...]:
+    """The rows to look at by cause; none where the ledger cannot be read any longer."""
+    with suppress(PaymentsError):
+        return await batch.causes(0)
+    return ()
 
 
 def print_next_steps(steps: Iterable[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
@@ -12,20 +12,20 @@ from rich.box import SIMPLE_HEAD
 from rich.padding import Padding
 from rich.table import Table
 
-from ...bulk import BatchReport, Progress
+from ...bulk import BatchReport, Cause, Outcome, Progress, RunSeries
 from ...bulk.protocol.run_figures import SpeedFigures
 from ...models.common import amount_text, grouped
-from .._output import FirstThatFits
+from .._output import FirstThatFits, Show
 from .._text import took_text
 
 Money = Mapping[str, Decimal]
 """{currency: sum, major units}."""
 
 _OPEN: Final = ("not_started", "under_way", "in_doubt")
-_WINDOW: Final = 15.0
-_LEAST: Final = 2.0
-_MINUTE: Final = 60.0
+_SHORT_RUN: Final = 3
 _LONG_NAME: Final = 40
+_LONG_REASON: Final = 160
+_MOST_CAUSES: Final = 10
 
 
 @attrs.frozen
@@ -69,6 +69,17 @@ class BatchFigures:
         return self.counts["created"] - self.counts["not_final"]
 
     @property
+    def lead(self) -> str:
+        """The word whose sum comes first: `arrived` once payouts are followed, `created` before."""
+        is_followed = self.is_followed or (self.activity or {}).get("doing") == "following"
+        return "arrived" if is_followed or (self.over and self.done == self.rows) else "created"
+
+    def led(self) -> list[tuple[str, Decimal, Decimal]]:
+        """Each currency, its sum of `lead`, and what was asked."""
+        sums = [(currency, each[self.lead], each["asked"]) for currency, each in self.sums.items()]
+        return [(currency, done or asked * 0, asked) for currency, done, asked in sums]
+
+    @property
     def is_untouched(self) -> bool:
         """True if no row was ever sent."""
         return self.rows == self.counts["not_started"] + self.counts["cancelled"]
@@ -89,38 +100,21 @@ class BatchFigures:
         }
 
 
-@attrs.define
-class Speed:
-    """The speed of deciding rows: per second over the last 15 seconds, and within the last minute."""
+def seconds_left(figures: BatchFigures, per_second: float) -> float | None:
+    """Seconds until every open row is decided, if as many of them are created as so far; None if unknown."""
+    rows = figures.counts["not_started"] + figures.counts["under_way"]
+    share = figures.counts["created"] / (figures.done or 1)
+    return rows * share / per_second if rows and share and per_second else None
 
-    _recent: deque[tuple[float, int]] = attrs.field(factory=deque)
-    _minute: deque[tuple[float, int]] = attrs.field(factory=deque)
 
-    def add(self, at: float, done: int) -> None:
-        """Note how many rows were decided at this time, in seconds."""
-        for window, seconds in ((self._recent, _WINDOW), (self._minute, _MINUTE)):
-            window.append((at, done))
-            while len(window) > 2 and at - window[1][0] >= seconds:
-                window.popleft()
+def length_and_pace(run: RunSeries) -> tuple[float, float] | None:
+    """The seconds from a run's first answer to its last, and payouts created a second.
 
-    @property
-    def per_second(self) -> float:
-        """Rows a second; 0 while it is unknown."""
-        if len(self._recent) < 2:
-            return 0.0
-        (began, before), (at, done) = self._recent[0], self._recent[-1]
-        return (done - before) / (at - began) if at > began else 0.0
-
-    @property
-    def last_minute(self) -> int | None:
-        """Rows of the last minute, which the service limits; None during the first minute."""
-        (began, before), (at, done) = self._minute[0], self._minute[-1]
-        return done - before if at - began >= _MINUTE else None
-
-    def seconds_left(self, rows: int) -> float | None:
-        """Seconds until so many more rows are decided; None while it is unknown."""
-        is_early = not self._recent or self._recent[-1][0] - self._recent[0][0] < _LEAST
-        return None if is_early or self.per_second <= 0 else rows / self.per_second
+    None for a short run: it is counted in whole seconds.
+    """
+    total = run.total
+    is_long = total.created and total.seconds >= _SHORT_RUN
+    return (float(total.seconds), total.per_second) if is_long else None
 
 
 def activity_text(activity: Mapping[str, Any] | None, since: float = 0.0) -> str:
@@ -176,25 +170,31 @@ def duration_text(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02} min"
 
 
-_NAMES: Final = {
-    "created": "Created",
-    "arrived": "  arrived",
-    "returned": "  returned",
-    "failed": "  failed",
-    "not_final": "  not final yet",
-    "rejected": "Rejected",
-    "conflict": "Conflict",
-    "in_doubt": "In doubt",
-    "under_way": "Under way",
+NAMES: Final[Mapping[str, str]] = {
+    "asked": "Asked",
     "not_started": "Not started",
     "cancelled": "Cancelled",
+    "rejected": "Rejected",
+    "under_way": "Under way",
+    "in_doubt": "In doubt",
+    "conflict": "In conflict",
+    "created": "Created",
+    "not_final": "  not final yet",
+    "arrived": "  arrived",
+    "failed": "  failed",
+    "returned": "  returned",
+    "moved_in_conflict": "Moved in conflict",
+    "in_excess": "In excess",
 }
-_EXTRA: Final = {"moved_in_conflict": "Moved in conflict", "in_excess": "In excess"}
+"""{word: what tables call it}, in their order: money by outcome."""
+EXTRA: Final = ("moved_in_conflict", "in_excess")
 """Payouts that stand for no row."""
-_ALWAYS: Final = ("created", "rejected", "in_doubt")
+ALWAYS: Final = ("asked", "rejected", "in_doubt", "created")
+"""What tables show also without rows."""
 _STYLES: Final = {
+    "asked": "bold",
     **dict.fromkeys(("created", "arrived"), "green"),
-    **dict.fromkeys(("returned", "failed"), "bold red"),
+    **dict.fromkeys(("returned", "failed", *EXTRA), "bold red"),
     "not_final": "dim",
     **dict.fromkeys(("rejected", "conflict"), "red"),
     "in_doubt": "bold yellow",
@@ -202,7 +202,7 @@ _STYLES: Final = {
 
 
 def state_table(figures: BatchFigures) -> FirstThatFits:
-    """The table. States without rows are left out, except the most important ones.
+    """Money by outcome. Those without rows are left out, except the most important ones.
 
     Currencies that have no room side by side come below it.
     """
@@ -216,21 +216,13 @@ def _states(figures: BatchFigures, beside: Sequence[str]) -> Table:
     table.add_column("Rows", justify="right", min_width=9)
     for currency in beside:
         table.add_column(currency, justify="right", min_width=12)
-    shown = [word for word in _NAMES if figures.counts[word] or word in _ALWAYS]
-    for word in shown:
+    for word, name in NAMES.items():
         number = figures.counts[word]
-        sums = (figures.sums[currency][word] for currency in beside)
-        cells = (grouped(amount) if amount else "" for amount in sums)
-        style = _STYLES.get(word, "") if number else "dim"
-        table.add_row(_NAMES[word], f"{number:,}", *cells, style=style, end_section=word == shown[-1])
-    totals = (grouped(figures.sums[currency]["asked"]) for currency in beside)
-    table.add_row("All", f"{figures.rows:,}", *totals)
-    for word, name in _EXTRA.items():
-        if number := figures.counts[word]:
-            cells = (
-                grouped(amount) if (amount := figures.sums[currency][word]) else "" for currency in beside
-            )
-            table.add_row(name, f"{number:,}", *cells, style="bold red")
+        if number or word in ALWAYS:
+            sums = (figures.sums[currency][word] for currency in beside)
+            cells = (grouped(amount) if amount else "" for amount in sums)
+            style = _STYLES.get(word, "") if number else "dim"
+            table.add_row(name, f"{number:,}", *cells, style=style)
     return table
 
 
@@ -240,8 +232,8 @@ def _with_list(table: Table, figures: BatchFigures) -> Table:
     both.add_row(table)
     both.add_row("")
     money = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    word = "arrived" if figures.over else "created"
-    for name in ("", word.capitalize(), "All"):
+    word = figures.lead
+    for name in ("", word.capitalize(), "Asked"):
         money.add_column(name, justify="right" if name else "left", min_width=12 if name else None)
     for currency, sums in figures.sums.items():
         money.add_row(currency, grouped(sums[word]), grouped(sums["asked"]))
@@ -274,8 +266,33 @@ def title_of(batch_id: str) -> str:
     return f"batch {batch_id[:12]}…" if len(batch_id) > _LONG_NAME else f"batch {batch_id}"
 
 
-def result(report: BatchReport, code: int, steps: Iterable[str]) -> dict[str, Any]:
-    """A report for programs, with the exit code and what to do next."""
+def cause_text(cause: Cause) -> str:
+    """`20 × HTTP 422: The given data was invalid. · GHS 649.60`."""
+    reason = textwrap.shorten(cause.reason or "no reason given", _LONG_REASON, placeholder="…")
+    return f"{cause.count:,} × {reason} · {money_text(cause.sums)}"
+
+
+def more_causes(causes: Sequence[Cause]) -> str:
+    """`12 rows with 3 more causes`: what is not shown one by one; empty without any."""
+    rows = sum(cause.count for cause in causes)
+    return f"{rows:,} rows with {len(causes):,} more causes" if rows else ""
+
+
+def show_causes(causes: Sequence[Cause], show: Show) -> None:
+    """Show people the rows to look at by cause."""
+    for cause in causes[:_MOST_CAUSES]:
+        is_open = cause.outcome is Outcome.IN_DOUBT
+        show.step(
+            NAMES[cause.outcome].strip().capitalize(), cause_text(cause), good=None if is_open else False
+        )
+    if more := more_causes(causes[_MOST_CAUSES:]):
+        show.step("More", more, good=None)
+
+
+def result(
+    report: BatchReport, code: int, steps: Iterable[str], causes: Iterable[Cause] = ()
+) -> dict[str, Any]:
+    """A report for programs, with the rows to look at by cause, the exit code and what to do next."""
     facts = figures_of(report).facts()
     return {
         "batch_id": report.batch_id,
@@ -285,6 +302,7 @@ def result(report: BatchReport, code: int, steps: Iterable[str]) -> dict[str, An
         "stopped": report.stopped,
         "resumable": report.resumable,
         "payable": plain_sums(report.payable),
+        "causes": [cause.facts() for cause in causes],
         "exit_code": int(code),
         "next": " ".join(steps),
     }

@@ -13,7 +13,7 @@ from payments_async.bulk.ledger.sqlite import run_figures as in_file
 from payments_async.bulk.ledger_errors import LedgerError
 from payments_async.bulk.protocol.attempts import RowAttempt
 from payments_async.bulk.protocol.row_state import RowState
-from payments_async.bulk.protocol.run_figures import MOST_BUCKETS, RunSeries, SeriesBucket
+from payments_async.bulk.protocol.run_figures import MOST_BUCKETS, RunSeries, RunTime, SeriesBucket
 from tests.support.ledgers import Clock, created
 from tests.support.places import BOTH, Place, begun, opened
 
@@ -63,20 +63,24 @@ async def test_figures_are_stored_with_outcomes_and_add_up_over_runs(path: Place
     }
 
 
-async def test_a_ledger_in_a_file_knows_when_the_last_run_began_that_sent_a_row(path: Place) -> None:
+async def test_a_ledger_in_a_file_knows_when_runs_were_at_work_and_which_were_cut_off(path: Place) -> None:
     is_file, later = isinstance(path, Path), Clock("second", _AT)
-    async with await begun(path, 3) as ledger:
-        assert await ledger.run_began() is None
+    async with await begun(path, 5) as ledger:
+        assert await ledger.run_times() == ()
         await ledger.claim(1)
+        await ledger.record([created(row) for row in (await ledger.claim(1)).rows])
     async with await opened(path, later) as ledger:
         began = later.wall + 1
         rows = (await ledger.claim(1)).rows
         await ledger.record([created(row) for row in rows])
-        await ledger.claim(1)
-        assert await ledger.run_began() == (began if is_file else None), "a database has many processes"
     async with await opened(path, Clock("reconciles", _AT + 50)) as ledger:
         await ledger.record([created(each) async for each in ledger.rows(RowState.IN_FLIGHT)])
-        assert await ledger.run_began() == (began if is_file else None)
+        runs = await ledger.run_times()
+    assert len(runs) == (2 if is_file else 0), "a database has many processes"
+    if is_file:
+        assert [run.is_cut_off for run in runs] == [True, False], "one row of the first had no outcome"
+        assert runs[1] == RunTime(began, began + 1)
+        assert runs[0].begin < runs[0].end
 
 
 async def test_a_long_run_takes_bounded_room(path: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from payments_async.bulk.protocol.run_figures import (
     BOUNDS,
     AnswerTimes,
     RunSeries,
+    RunTime,
     SeriesBucket,
     SpeedFigures,
     time_class,
@@ -55,6 +56,37 @@ def test_series_of_two_workers_add_up_in_the_wider_buckets() -> None:
     assert one + RunSeries() == one
     assert both.buckets[0].requests == 6
     assert both.buckets[0].per_second == 1.0
+
+
+def test_the_pace_is_of_the_last_seconds_and_unknown_at_the_very_beginning() -> None:
+    slow_then_fast = [SeriesBucket(at, created=10 if at < 130 else 100) for at in range(100, 160)]
+    series = RunSeries(tuple(slow_then_fast))
+    assert series.recent_rate(160.0) == pytest.approx(100)
+    assert SpeedFigures.of(series, 160.0).per_second == 100.0
+    assert series.recent_rate(175.5) == 0.0
+    assert RunSeries(series.buckets[:2]).recent_rate(101.5) == 0.0
+    assert RunSeries(series.buckets[:2]).recent_rate(102.0) == 10.0
+    assert RunSeries().recent_rate(102.0) == 0.0
+
+
+def test_answers_are_those_of_the_run_in_which_they_came() -> None:
+    buckets = tuple(SeriesBucket(at, created=1) for at in (10, 11, 700, 800, 801, 803))
+    first, second = RunTime(650.5, 700.9, is_cut_off=True), RunTime(801.2, 803.9)
+    silent = RunTime(790.0, 800.1)
+    parts = RunSeries(buckets, _times(0.1)).by_run([first, silent, second])
+    assert [(run, [bucket.at for bucket in part.buckets]) for run, part in parts] == [
+        (None, [10, 11]),
+        (first, [700]),
+        (silent, [800]),
+        (second, [801, 803]),
+    ]
+    assert [part.times for _, part in parts] == [AnswerTimes()] * 4
+    unknown = RunSeries(buckets).by_run([])
+    assert [(run, [bucket.at for bucket in part.buckets]) for run, part in unknown] == [
+        (None, [10, 11]),
+        (None, [700, 800, 801, 803]),
+    ]
+    assert RunSeries().by_run([first]) == []
 
 
 def test_a_bucket_is_never_closed_for_longer_than_it_lasts() -> None:

@@ -30,10 +30,10 @@ async def visitor(page: BatchPageServer) -> AsyncIterator[ClientSession]:
         yield session
 
 
-async def event(stream: ClientResponse) -> str:
-    """The name of the next event of a stream."""
+async def event(stream: ClientResponse, *, beats: bool = False) -> str:
+    """The name of the next event of a stream, beats left out unless asked for."""
     while line := await stream.content.readline():
-        if line.startswith(b"event: "):
+        if line.startswith(b"event: ") and (beats or line != b"event: beat\n"):
             return line.decode().split()[1]
     raise AssertionError("the stream has ended")
 
@@ -71,6 +71,16 @@ async def test_a_stream_has_an_event_at_once_one_for_news_and_one_for_the_end() 
             assert "complete and certified" in await last.text()
         stream.close()  # it has the last page: the end waits no longer
         await closing
+
+
+async def test_a_stream_without_news_has_beats(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert feed._BEAT < 12, "the page says then that there is no news"
+    monkeypatch.setattr(feed, "_BEAT", 0.3)
+    source = GivenSource(states()["running"])
+    async with served(source) as page, visitor(page) as session, session.get("/events") as stream:
+        found = [await event(stream, beats=True) for _ in range(3)]
+        page.feed.changed()
+        assert [*found, await event(stream)] == ["change", "beat", "beat", "change"]
 
 
 async def test_figures_that_change_without_a_word_are_read_again_while_somebody_looks() -> None:

@@ -14,7 +14,7 @@ import pytest_asyncio
 from aiohttp import ClientSession
 
 from payments_async import AsyncPayments, Instrument, PayoutRequest
-from payments_async.bulk import PayoutBatch, RowsToLookAt
+from payments_async.bulk import Cause, Outcome, PayoutBatch
 from payments_async.bulk.ledger_errors import LedgerGone, LedgerLocked, LedgerMissing
 from payments_async.cli.batch_page import address_file, source, view
 from payments_async.cli.batch_page.feed import BatchFeed
@@ -22,7 +22,7 @@ from payments_async.cli.batch_page.source import LedgerSource, PageElsewhere, Ru
 from payments_async.cli.payouts.ledger_address import LedgerAddress
 from payments_async.cli.payouts.session import open_batch
 from payments_async.sandbox import Sandbox
-from tests.support.batch_pages import GivenSource, served, states
+from tests.support.batch_pages import GivenSource, cause, served, states
 
 
 @pytest.fixture
@@ -184,16 +184,43 @@ async def test_a_ledger_that_is_busy_shows_its_figures_and_older_details(
         await batch.load(payouts)
         shown = RunSource(address, "june.csv", batch=batch)
 
-        async def later(most: int) -> RowsToLookAt:
+        async def later(most: int) -> tuple[Cause, ...]:
             await free.wait()
-            return RowsToLookAt((), 7)
+            return (cause(Outcome.REJECTED, 7),)
 
-        monkeypatch.setattr(batch, "rows_to_look_at", later)
-        assert (await shown.snapshot()).details.look.total == 0
+        monkeypatch.setattr(batch, "causes", later)
+        assert (await shown.snapshot()).details.causes == ()
         free.set()
-        while (await shown.snapshot()).details.look.total != 7:
+        while not (found := (await shown.snapshot()).details.causes):
             pass
+        assert found[0].count == 7
         await shown.end()
+
+
+async def test_causes_are_read_again_only_if_there_may_be_others_and_not_too_often(
+    client: AsyncPayments, payouts: list[PayoutRequest], sandbox: Sandbox, tmp_path: Path
+) -> None:
+    sandbox.on("payouts.create", amount="2.50").respond("http:422")
+    reader, readings = source.CauseReader(), 0
+    async with PayoutBatch.open(tmp_path / "june.ledger", client) as batch:
+        await batch.load(payouts)
+
+        async def counted(most: int) -> tuple[Cause, ...]:
+            nonlocal readings
+            readings += 1
+            return await PayoutBatch.causes(batch, most)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(batch, "causes", counted)
+            first = await reader.details(batch, ())
+            await batch.run()
+            second = await reader.details(batch, ())
+            assert (first.causes, second.causes, readings) == ((), (), 1), "it is too early"
+            reader._next = 0.0
+            third, fourth = await reader.details(batch, ()), await reader.details(batch, ())
+    assert [each.count for each in third.causes] == [1]
+    assert (fourth.causes, readings) == (third.causes, 2)
+    assert third.causes_at == fourth.causes_at > first.causes_at
 
 
 async def test_a_reading_that_fails_when_its_page_is_gone_is_not_logged(
@@ -203,13 +230,13 @@ async def test_a_reading_that_fails_when_its_page_is_gone_is_not_logged(
     monkeypatch.setattr(source, "_PATIENCE", 0.01)
     asyncio.get_running_loop().set_exception_handler(lambda _, context: logged.append(context["message"]))
 
-    async def lost(most: int) -> RowsToLookAt:
+    async def lost(most: int) -> tuple[Cause, ...]:
         await free.wait()
         raise LedgerGone(address.text, "was deleted")
 
     async with PayoutBatch.open(address.text, client) as batch:
         await batch.load(payouts)
-        monkeypatch.setattr(batch, "rows_to_look_at", lost)
+        monkeypatch.setattr(batch, "causes", lost)
         shown = RunSource(address, "june.csv", batch=batch)
         feed = BatchFeed(shown)
         assert (await feed.snapshot()).report is not None

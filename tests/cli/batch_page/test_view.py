@@ -10,20 +10,20 @@ import attrs
 import pytest
 
 from payments_async.bulk import (
+    Activity,
     AnswerTimes,
     Outcome,
     RowAttempts,
-    RowsToLookAt,
     RowView,
     RunSeries,
     SeriesBucket,
 )
-from payments_async.bulk.protocol.run_figures import time_class
+from payments_async.bulk.protocol.run_figures import RunTime, time_class
 from payments_async.cli.batch_page import charts, view
 from payments_async.cli.batch_page.site import FILES
 from payments_async.cli.batch_page.source import BatchSnapshot, LedgerDetails
 from payments_async.cli.payouts.ledger_address import LedgerAddress
-from tests.support.batch_pages import BEGAN, report, row, series, snapshot, states
+from tests.support.batch_pages import BEGAN, cause, causes, report, row, series, snapshot, states
 
 HEAVIEST = 60_000
 
@@ -42,55 +42,101 @@ def words_of(html: str) -> str:
 SHOWN = {
     "empty": ("june.csv reading the file", "Reading the file. Every row is checked"),
     "reading": ("7,500 rows of the file are read.",),
-    "starting": ("june-2026 paying", "GHS 0.00 created of GHS 6,014,400.00", "12,000 not started"),
+    "starting": ("june-2026 paying", "GHS 0.00 created of GHS 6,014,400.00 asked", "Not started 12,000"),
     "running": (
-        "GHS 2,797,197.20 created of GHS 6,014,400.00 5,581 of 12,000 rows decided",
+        "GHS 2,797,197.20 created of GHS 6,014,400.00 asked 5,581 of 12,000 rows decided",
         "24 s left at 265 a second",
-        "5,120 arrived 402 not final yet 96 under way 0 in doubt 59 failed 0 rejected 6,323 not started",
+        "Asked 12,000 6,014,400.00 Not started 6,323 3,169,087.60 Cancelled 0 0.00 Rejected 0 0.00 "
+        "Under way 96 48,115.20 In doubt 0 0.00 In conflict 0 0.00 Created 5,581 2,797,197.20 "
+        "not final yet 402 201,482.40 arrived 5,120 2,566,144.00 failed 59 29,570.80 returned 0 0.00 "
+        "Moved in conflict 0 0.00 In excess 0 0.00",
         "limit 1,000 a second · 1 × 429 · closed for 1.5 s",
         "p50 140 ms · p95 296 ms · p99 479 ms",
         "37 no answer",
-        "failed emp-00041 nccuq4qo…aukiqa GHS 1,337.76 INSUFFICIENT_FUNDS: The balance does not cover this "
-        "payout. 503 timeout 201",
-        "The first 3 of 61. payments payouts export june.csv.ledger rows.csv writes all rows.",
+        "Rows to look at as of 21:19:47 UTC; the figures above are newer",
+        "45 × INSUFFICIENT_FUNDS: The balance does not cover this payout. · GHS 22,554.00",
+        "emp-00041 nccuq4qo…aukiqa GHS 1,337.76 503 timeout 201",
+        "5 × RECIPIENT_ERROR · GHS 2,506.00",
     ),
-    "currencies": ("XOF", "2 more currencies"),
+    "resumed": (
+        "24 s left",
+        "Not running 21:06:17 to 21:18:09; the run before was killed or cut off, with rows under way",
+        "Not running 21:18:38 to 21:19:25",
+        "From 21:06:06 to 21:19:48 UTC 11,961 payouts were created: 186.9 a second on average",
+    ),
+    "currencies": ("XOF", "and 2 more currencies, below"),
     "waiting": ("waiting for rows in doubt", "2 rows wait, next check in 12 s: 2 had no clear answer"),
-    "certifying": (
-        "june-2026 certifying",
-        "all of it arrived 12,000 rows, each one decided",
-        "12,000 arrived 0 not final yet 0 under way",
+    "following": (
+        "following the payouts",
+        "GHS 5,513,200.00 arrived of GHS 6,014,400.00 asked",
+        "400 payouts of the service's list read",
     ),
+    "certifying": ("june-2026 certifying", "arrived of GHS 6,014,400.00 asked 12,000 rows, each one decided"),
     "stopped": ("stopped, can be resumed", "The same run command resumes the batch; nothing is paid twice."),
+    "killed": (
+        "stopped, can be resumed",
+        "At 21:19:47 the last run was killed or cut off, with rows under way",
+        "96 rows under way will be posted again first, unchanged.",
+    ),
     "doubt": (
         "2 rows in doubt",
+        "In doubt: do not pay these again; the run looks them up",
         "payments payouts reconcile june.csv.ledger",
+        "2 × no reason given · GHS 1,002.40",
         "503 timeout 201 … (4 more) … 503 timeout",
-    ),
-    "failed": (
-        "complete, 50 failed, 40 rejected, 2 in conflict",
-        "Certified",
-        "Created GHS 5,989,340.00 of GHS 6,010,390.40",
-        "12,000: 11,900 arrived, 50 failed, 40 rejected, 2 in conflict, 8 cancelled",
-        "50 failed 40 rejected 2 in conflict 0 not started 8 cancelled",
-        "50 payouts failed for good",
-        "2 in conflict · 40 rejected · 50 failed",
     ),
     "complete": (
         "complete and certified",
+        "GHS 6,014,400.00 arrived of GHS 6,014,400.00 asked",
         "Every created row is on the service's own list",
+        "List read 2026-06-30 21:20:25 UTC",
         "12,000 as asked for, 0 missing, 0 different",
         "metadata.payments_sdk: 12,000, 3 not shown",
         "22 s the last run, 224 a second",
         "No row needs a look",
     ),
+    "created": (
+        "complete and certified",
+        "GHS 6,014,400.00 created of GHS 6,014,400.00 asked",
+        "12,000 payouts are created, and not final yet: each may still fail.",
+    ),
+    "rejected": (
+        "complete, 40 rejected",
+        "Rejected: nothing was created",
+        "payments payouts retry-failed june.csv.ledger --rejected",
+        "40 × HTTP 422: The given data was invalid. · GHS 20,048.00",
+        "emp-00007",
+    ),
+    "failed": (
+        "complete, 50 failed, 40 rejected, 2 in conflict",
+        "Certified",
+        "GHS 5,964,280.00 arrived of GHS 6,014,400.00 asked",
+        "Cancelled 8 4,009.60 Rejected 40 20,048.00",
+        "50 payouts failed for good: payments payouts export june.csv.ledger failed.csv --state failed",
+    ),
     "returned": (
-        "complete, 1 returned, 2 in excess",
+        "complete, 1 returned",
+        "These payouts had ended, and the service's list then showed them otherwise: row 61: po_61 had ended",
+        "Returned: the payout had arrived, and the money came back",
+        "payments payouts retry-failed june.csv.ledger --row N",
+        "1 × no reason given · GHS 501.20",
+        "created at once",
+    ),
+    "excess": (
+        "complete, 2 in excess",
         "had failed and the row was retried, and the list shows completed",
-        "These payouts had ended, and the service's list then showed them otherwise: row 41: po_41 had ended",
-        "and more",
-        "In excess GHS 1,002.40",
-        "11,999 arrived, 1 returned",
+        "In excess 2 1,002.40",
+        "Ask the service's support to return them. 2 payouts · GHS 1,002.40",
+    ),
+    "conflict": (
+        "complete, 2 in conflict",
+        "Moved in conflict 1 501.20",
+        "may have been paid already. 1 payout · GHS 501.20 In conflict: compare each with",
+        "2 × HTTP 409: The reference belongs to another payout. · GHS 1,002.40",
+    ),
+    "unclear": (
+        "complete, not confirmed",
+        "po_12 contradicts itself: status completed, and a time of failure",
     ),
     "unconfirmed": ("complete, not confirmed", "row 12: pyt_12 is not in the list"),
 }
@@ -111,21 +157,21 @@ def test_each_state_says_what_it_is(name: str) -> None:
 def test_every_page_with_its_assets_is_light() -> None:
     assets = sum(map(len, FILES.assets.values()))
     now = states()["failed"]
-    many = RowsToLookAt(tuple(row(number) for number in range(1, 51)), 90)
+    many = [row(number, failure_message="Why it was so. " * 20) for number in range(1, 51)]
+    reasons = tuple(cause(Outcome.FAILED, 90, *many[n : n + 3], reason="So. " * 99) for n in range(0, 48, 2))
     buckets = tuple(SeriesBucket(BEGAN + n, 1, 500 + n % 300, 1, 0, 0, 1000.0, 0.5) for n in range(3600))
-    full = attrs.evolve(now, details=LedgerDetails(RunSeries(buckets, series().times), many))
+    full = attrs.evolve(now, details=LedgerDetails(RunSeries(buckets, series().times), (), reasons))
     page = FILES.render("row.html", view.row_context(now, row(41)))
     for html in (html_of(full), page):
         assert len(html.encode()) + assets <= HEAVIEST, (len(html), assets)
+    assert "360 rows with 4 more causes" in words_of(html_of(full))
 
 
 def test_a_short_run_has_no_speed_as_it_is_counted_in_whole_seconds() -> None:
     now = states()["complete"]
     short = RunSeries((SeriesBucket(BEGAN, 1, 7),), series().times)
     assert "the last run" in words_of(html_of(now))
-    assert "the last run" not in words_of(
-        html_of(attrs.evolve(now, details=LedgerDetails(short, RowsToLookAt((), 0))))
-    )
+    assert "the last run" not in words_of(html_of(attrs.evolve(now, details=LedgerDetails(short))))
 
 
 def test_a_batch_without_a_name_is_called_after_its_file_and_one_in_a_database_has_its_commands() -> None:
@@ -137,9 +183,7 @@ def test_a_batch_without_a_name_is_called_after_its_file_and_one_in_a_database_h
     words = words_of(html_of(attrs.evolve(now, ledger=database)))
     assert "payments payouts watch 'postgresql://me:***@host/db' --batch-id june-2026" in words
     assert "secret" not in words
-    untouched = attrs.evolve(
-        states()["starting"], phase="ended", details=LedgerDetails(RunSeries(), RowsToLookAt((), 0))
-    )
+    untouched = attrs.evolve(states()["starting"], phase="ended", details=LedgerDetails())
     assert "nothing was sent yet" in words_of(html_of(untouched))
 
 
@@ -150,8 +194,8 @@ def test_a_batch_that_waits_for_its_confirmation_is_not_said_to_be_paid() -> Non
 
 def test_a_batch_whose_rows_are_all_cancelled_has_created_nothing() -> None:
     words = words_of(html_of(snapshot(phase="ended", report=report({"cancelled": 8}))))
-    assert "all of it created" not in words
-    assert "8 cancelled" in words
+    assert "GHS 0.00 created of GHS 4,009.60 asked" in words
+    assert "Cancelled 8 4,009.60" in words
 
 
 def test_a_row_has_its_facts_its_attempts_and_its_place_in_the_inspector() -> None:
@@ -201,7 +245,7 @@ def test_a_row_has_its_facts_its_attempts_and_its_place_in_the_inspector() -> No
 def test_what_a_service_or_an_operator_wrote_is_text() -> None:
     evil = row(3, failure_message="<script>alert(1)</script>", row_key="<b>", reference="<i>" * 9)
     now = states()["running"]
-    page = html_of(attrs.evolve(now, details=LedgerDetails(series(), RowsToLookAt((evil,), 1))))
+    page = html_of(attrs.evolve(now, details=LedgerDetails(series(), (), (cause(evil.outcome, 1, evil),))))
     page += FILES.render("row.html", view.row_context(now, evil))
     assert "<script>" not in page
     assert "<i>" not in page
@@ -216,42 +260,59 @@ def test_a_bar_shows_small_parts_and_its_parts_fill_it() -> None:
     assert charts.stacked([("ok", "arrived", 0)])[0].width == 0
 
 
-def test_the_speed_chart_has_the_last_run_its_limit_and_the_time_that_is_left() -> None:
-    assert charts.speed_chart(RunSeries(), None) is None
-    yesterday = SeriesBucket(BEGAN - 86_400, 1, 9_999)
-    whole = attrs.evolve(series(), buckets=(yesterday, *series().buckets))
-    chart = charts.speed_chart(charts.last_run(whole, None), 22.0)
+def drawn(whole: RunSeries, *runs: RunTime, left: float | None = None) -> charts.SpeedChart:
+    """The chart of these runs."""
+    chart = charts.speed_chart(whole.by_run(runs), left)
     assert chart is not None
+    return chart
+
+
+def test_the_speed_chart_has_a_run_its_limit_and_the_time_that_is_left() -> None:
+    assert charts.speed_chart([], None) is None
+    chart = drawn(series(), left=22.0)
     assert (chart.begin, chart.end) == ("21:19:26", "≈ 21:20:10")
-    assert "9,999" not in chart.sentence
     assert chart.sentence == (
         "From 21:19:26 to 21:19:48 UTC 4,932 payouts were created: 224.2 a second on average, 394 at most. "
         "The limit is 1,000 a second. It was closed for 1.5 s after an answer 429."
     )
     assert [x for x, _ in chart.bands] == [20.45, 22.73]
-    slow = RunSeries((SeriesBucket(BEGAN, 1, 3, limit=1000.0),), AnswerTimes())
-    far = charts.speed_chart(slow, None)
-    assert far is not None  # a limit far above would flatten the chart: it is only named
+    far = drawn(RunSeries((SeriesBucket(BEGAN, 1, 3, limit=1000.0),)))  # a limit far above is only named
     assert (far.limit, far.limit_at, far.end) == (1000.0, None, "21:19:27")
-    unlimited = charts.speed_chart(RunSeries((SeriesBucket(BEGAN, 1, 3),), AnswerTimes()), None)
-    assert unlimited is not None
+    unlimited = drawn(RunSeries((SeriesBucket(BEGAN, 1, 3),)))
     assert (unlimited.limit, unlimited.note, "limit" in unlimited.sentence) == (None, "", False)
-    assert charts.recent_rate(RunSeries(), BEGAN, None) == 0
-    assert charts.recent_rate(series(), BEGAN + 1000.0, None) == 0
 
 
-def test_a_resumed_run_begins_where_it_was_begun() -> None:
-    killed = tuple(SeriesBucket(BEGAN - 30 + n, 1, 50) for n in range(20))
-    whole = attrs.evolve(series(), buckets=(*killed, *series().buckets))
-    both = charts.last_run(whole, None)  # without a long pause they look like one
-    assert (both.begin, both.total.created) == (BEGAN - 30, 5_932)
-    resumed = charts.last_run(whole, BEGAN - 2.5)
-    assert (resumed.begin, resumed.total.created) == (BEGAN, 4_932)
-    just_begun = charts.last_run(whole, BEGAN + 60.0)  # nothing came back yet: the chart of what did
-    assert just_begun == both
-    early = attrs.evolve(whole, buckets=whole.buckets[:21])
-    assert charts.recent_rate(early, BEGAN + 1.0, BEGAN - 2.5) == 80.0
-    assert charts.recent_rate(early, BEGAN + 1.0, BEGAN + 1.0) == 0
+def test_all_runs_are_on_one_axis_and_the_time_between_them_is_narrow() -> None:
+    first = tuple(SeriesBucket(BEGAN - 90_000 + n, 1, 50) for n in range(20))
+    whole = attrs.evolve(series(), buckets=(*first, *series().buckets))
+    known = (RunTime(BEGAN - 90_000.5, BEGAN - 89_980.2, is_cut_off=True), RunTime(BEGAN - 2.5, BEGAN + 22.0))
+    chart = drawn(whole, *known)
+    (gap,) = chart.gaps
+    assert gap.words == (
+        "Not running 2026-06-29 20:19:45 to 2026-06-30 21:19:23; "
+        "the run before was killed or cut off, with rows under way"
+    )
+    assert (gap.x, gap.width, gap.is_cut_off) == (44.76, 6.0, True)
+    assert chart.line.count("M") == chart.area.count("Z") == 2
+    assert "5,932 payouts were created: 141.2 a second on average" in chart.sentence
+    assert "Not running" in chart.sentence
+    (unknown,) = drawn(whole).gaps  # without the ledger's word it only says what it has seen
+    assert (unknown.words, unknown.is_cut_off) == (
+        "No answer 2026-06-29 20:19:46 to 2026-06-30 21:19:26",
+        False,
+    )
+    (end,) = drawn(series(), attrs.evolve(known[1], is_cut_off=True)).gaps
+    assert (end.x, end.width) == (100.0, 0.0)
+    assert end.words == "At 21:19:48 the last run was killed or cut off, with rows under way"
+
+
+def test_many_runs_share_the_room_for_the_times_between_them() -> None:
+    buckets = tuple(SeriesBucket(BEGAN + 1000 * n, 1, 10) for n in range(40))
+    chart = drawn(RunSeries(buckets))
+    assert len(chart.gaps) == 39
+    assert sum(gap.width for gap in chart.gaps) == pytest.approx(36, abs=0.5)
+    html = html_of(attrs.evolve(states()["complete"], details=LedgerDetails(RunSeries(buckets))))
+    assert html.count("<li>No answer") == 3, "the last of them are named"
 
 
 def test_the_answer_times_are_a_histogram_of_few_bars_with_a_table() -> None:
@@ -309,26 +370,26 @@ def test_a_snapshot_differs_by_its_figures_and_not_by_its_time() -> None:
     assert snapshot(rows_read=1) != snapshot(rows_read=2)
 
 
-def test_rows_in_doubt_and_rejected_rows_are_told_apart_in_words() -> None:
-    refused = {"payout_status": None, "payout_id": None, "failure_code": "HTTP 422"}
-    doubt = row(3, outcome=Outcome.IN_DOUBT, failure_message="The reference is taken.", **refused)
-    rejected = row(5, outcome=Outcome.REJECTED, failure_message="No such method.", **refused)
-    conflict = row(4, outcome=Outcome.CONFLICT, failure_message=None, **{**refused, "failure_code": None})
-    details = LedgerDetails(series(), RowsToLookAt((doubt, conflict, rejected, row(6)), 4))
-    html = html_of(attrs.evolve(states()["failed"], details=details))
-    words = words_of(html)
-    for told in (
-        "In doubt: do not pay these again; the run looks them up in doubt emp-00003",
-        "HTTP 422: The reference is taken.",
-        "In conflict: compare each with the service's payout before you pay it again in conflict emp-00004",
-        "Rejected: nothing was created rejected emp-00005",
-        "HTTP 422: No such method.",
-        "Failed: the payout was created, and did not arrive failed emp-00006",
-    ):
-        assert told in words
-    assert [words_of(pill) for pill in re.findall(r'<span class="pill \w+">[^<]*</span>', html)[1:]] == [
-        "in doubt",
-        "in conflict",
-        "rejected",
-        "failed",
+def test_what_needs_a_person_comes_by_urgency_with_its_meaning() -> None:
+    now = attrs.evolve(states()["excess"], details=LedgerDetails(series(), (), causes()))
+    headings = re.findall(r"<h3>(.*?)</h3>", html_of(now))
+    assert [heading.split(":")[0] for heading in headings] == [
+        "In excess",
+        "In doubt",
+        "In conflict",
+        "Returned",
+        "Failed",
+        "Rejected",
     ]
+
+
+def test_a_page_leads_with_what_arrived_once_payouts_are_followed() -> None:
+    arrives = {"arrived": 3, "not_final": 1}
+    for rows, doing, word in (
+        (arrives, "paying", "arrived"),
+        ({"not_final": 4}, "following", "arrived"),
+        ({"not_final": 4}, "reconciling", "created"),
+        ({**arrives, "not_started": 1}, "paying", "created"),
+    ):
+        now = snapshot(report=report(rows, activity=Activity(doing=doing)))
+        assert f"{word} of GHS" in words_of(html_of(now)), (rows, doing)

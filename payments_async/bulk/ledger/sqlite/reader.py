@@ -21,7 +21,7 @@ from ...protocol.records import (
     RowTotals,
 )
 from ...protocol.row_state import UNFINISHED, RowState
-from ...protocol.run_figures import RunSeries, SpeedFigures
+from ...protocol.run_figures import RunSeries, RunTime, SpeedFigures
 from ..ledger import Ledger
 from ..run_recorder import RunRecorder
 from . import check as _check
@@ -31,6 +31,7 @@ from .connection import LedgerConnection, Purpose, open_handle
 from .journal import LedgerState
 from .lock import HighWater
 from .rows import StoredRow
+from .run_times import run_times as _run_times
 from .schema import SCHEMA, TABLES
 from .status_file import StatusFile
 
@@ -41,11 +42,6 @@ _AWAITED_SINCE: Final = """
 """
 _LATEST_GENERATION: Final = "SELECT max(generation) FROM rows WHERE generation > 0"
 _LATEST_COMMAND: Final = "SELECT max(number) FROM entries WHERE kind IN ('retry', 'correct')"
-_RUN_BEGAN: Final = """
-    SELECT min(wall) FROM entries WHERE session = (
-        SELECT session FROM entries WHERE kind IN ('claim', 'resend') ORDER BY number DESC LIMIT 1
-    )
-"""
 _IS_LEDGER: Final = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'header'"
 
 
@@ -228,10 +224,9 @@ class LedgerReader(Ledger):
         (found,) = await self._first(_LATEST_COMMAND)
         return found or 0
 
-    async def run_began(self) -> float | None:
-        """When the last run that sent a row began, seconds since 1970; None before the first."""
-        (at,) = await self._first(_RUN_BEGAN)
-        return None if at is None else float(at)
+    async def run_times(self) -> tuple[RunTime, ...]:
+        """When each run was at work that sent a row, the last one at the end."""
+        return await self._handle.transact(_run_times)
 
     async def series(self) -> RunSeries:
         """The answers of all runs so far, second by second."""

@@ -33,6 +33,12 @@ function swap(region, next) {
   }
 }
 
+let heard = Date.now();
+function hear() {
+  heard = Date.now();
+  if (isLive) say("on", "live"); else live.hidden = true;
+}
+
 function say(state, text) {
   live.hidden = false;
   live.dataset.state = state;
@@ -58,9 +64,10 @@ function listen() {
   stream = null;
   if (document.hidden || over) return;
   stream = new EventSource(location.pathname.replace(/(rows\/\d+)?$/, "events"));
-  stream.onopen = () => { if (isLive) say("on", "live"); else live.hidden = true; };
+  stream.onopen = hear;
+  stream.addEventListener("beat", hear);
   stream.onerror = () => say("lost", "no connection: the run may have ended");
-  stream.addEventListener("change", soon);
+  stream.addEventListener("change", () => { hear(); soon(); });
   stream.addEventListener("over", async () => {
     over = true;
     await soon();
@@ -70,5 +77,10 @@ function listen() {
     document.querySelectorAll("a[href^='/']").forEach((one) => one.removeAttribute("href"));
   });
 }
+// The server sends a beat every five seconds, also when nothing has changed.
+setInterval(() => {
+  const seconds = Math.floor((Date.now() - heard) / 1000);
+  if (isLive && stream?.readyState === EventSource.OPEN && seconds >= 12) say("lost", `no news for ${seconds} s`);
+}, 1000);
 document.addEventListener("visibilitychange", listen);
 listen();
