@@ -47,7 +47,7 @@ async def test_a_run_with_faults_is_watched_to_its_certificate(
             assert "token" not in page.url
             await page.locator("#live").get_by_text("live").wait_for()
             await page.get_by_role("img", name="under way").wait_for()
-            await page.get_by_role("img", name="a second on average").wait_for()
+            await page.get_by_role("img", name="payouts a second while").wait_for()
             await page.get_by_role("link", name="r4").wait_for()
             await page.get_by_text("As a table").click()  # and it stays open when the figures change
             before = await page.locator(".sums").inner_text()
@@ -108,7 +108,7 @@ async def test_a_page_whose_run_says_nothing_shows_no_pace_until_there_is_news(
 ) -> None:
     monkeypatch.setattr(feed, "_BEAT", 3600.0)  # as of a process that is suspended
     visitor = await visit(width=1280, alone=True)
-    page, hidden = visitor.page, ("#state", ".pace")
+    page, hidden = visitor.page, ("#state", ".pace", ".left")
     await page.clock.install()
     async with served(GivenSource(states()["running"])) as server:
         await visitor.open(server.access.new_address())
@@ -117,12 +117,12 @@ async def test_a_page_whose_run_says_nothing_shows_no_pace_until_there_is_news(
         assert await page.locator(".pace").is_visible()
         await page.clock.fast_forward(3_000)
         await page.locator("#live").get_by_text("no news for 14 s").wait_for()
-        assert [await page.locator(place).is_visible() for place in hidden] == [False, False]
+        assert [await page.locator(place).is_visible() for place in hidden] == [False] * 3
         assert await visitor.violations() == []
         await visitor.picture("batch-no-news-light-1280")
         server.feed.changed()
         await page.locator("#live").get_by_text("live").wait_for()
-        assert [await page.locator(place).is_visible() for place in hidden] == [True, True]
+        assert [await page.locator(place).is_visible() for place in hidden] == [True] * 3
 
 
 async def test_where_no_user_is_known_a_file_opens_it_and_all_of_it_works_under_the_secret(

@@ -218,11 +218,12 @@ def _note(limit: float | None, shown: Sequence[SeriesBucket], closed: float) -> 
 
 
 def _sentence(shown: Sequence[SeriesBucket], begin: float, end: float, worked: float, closed: float) -> str:
+    """The chart in words, without a total: of a run that is killed the last second has no figures."""
     total = sum(each.created for each in shown)
     peak = max(each.per_second for each in shown)
     words = (
-        f"From {_span_text(begin, end)} UTC {total:,} payouts were created: "
-        f"{total / worked:,.1f} a second on average, {peak:,.0f} at most."
+        f"From {_span_text(begin, end)} UTC: {total / worked:,.1f} payouts a second while a run was at work, "
+        f"{peak:,.0f} at most."
     )
     if (limit := _limit_of(shown)) is not None:
         words += f" The limit is {limit:,.0f} a second."

@@ -236,10 +236,10 @@ def _groups(now: BatchSnapshot, figures: BatchFigures) -> list[Context]:
     for word in EXTRA:
         if payouts := figures.counts[word]:
             sums = {currency: each[word] for currency, each in figures.sums.items() if each[word]}
-            text = f"{counted(payouts, 'payout')} · {money_text(sums)}"
-            found[word] = [{"text": text, "rows": ()}]
+            found[word] = [{"text": counted(payouts, "payout"), "money": money_text(sums), "rows": ()}]
     for cause in now.details.causes[:_MOST_CAUSES]:
-        shown: Context = {"text": clean(cause_text(cause)), "rows": [_line(row) for row in cause.rows]}
+        text, money = clean(cause_text(cause)).rsplit(" · ", 1)
+        shown: Context = {"text": text, "money": money, "rows": [_line(row) for row in cause.rows]}
         found.setdefault(cause.outcome, []).append(shown)
     return [
         {
@@ -344,8 +344,9 @@ def _step(now: BatchSnapshot, figures: BatchFigures) -> str:
     report = now.report
     if now.phase != "ended" or report is None or figures.is_untouched:
         return ""
-    unclean = None if now.certificate is None else bool(now.certificate["clean"])
-    return messages.going_on(figures, report.exit_code, None, now.ledger, clean=unclean)
+    clean_one = None if now.certificate is None else bool(now.certificate["clean"])
+    code = report.exit_code or int(clean_one is False)
+    return messages.going_on(figures, code, None, now.ledger, clean=clean_one)
 
 
 def shortened(text: str) -> str:

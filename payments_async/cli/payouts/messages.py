@@ -81,8 +81,6 @@ def advice_on(word: str, counts: Mapping[str, int], ledger: LedgerAddress) -> st
     """Advice on the rows of one outcome, or on payouts that stand for no row."""
     if word == "in_doubt":
         return doubtful(counts[word], ledger)
-    if word == "moved_in_conflict":
-        return _EXAMINE
     only = defaultdict(int, {word: counts[word]})
     return _in_excess(only) or not_taken(only, ledger) or _failed(only, ledger)
 

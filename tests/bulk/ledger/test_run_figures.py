@@ -11,7 +11,9 @@ from payments_async.bulk.ledger.postgresql import run_figures as in_database
 from payments_async.bulk.ledger.run_recorder import RunRecorder
 from payments_async.bulk.ledger.sqlite import run_figures as in_file
 from payments_async.bulk.ledger_errors import LedgerError
+from payments_async.bulk.protocol import row_state
 from payments_async.bulk.protocol.attempts import RowAttempt
+from payments_async.bulk.protocol.records import RowOutcome
 from payments_async.bulk.protocol.row_state import RowState
 from payments_async.bulk.protocol.run_figures import MOST_BUCKETS, RunSeries, RunTime, SeriesBucket
 from tests.support.ledgers import Clock, created
@@ -71,8 +73,8 @@ async def test_a_ledger_in_a_file_knows_when_runs_were_at_work_and_which_were_cu
         await ledger.record([created(row) for row in (await ledger.claim(1)).rows])
     async with await opened(path, later) as ledger:
         began = later.wall + 1
-        rows = (await ledger.claim(1)).rows
-        await ledger.record([created(row) for row in rows])
+        paid, doubtful = (await ledger.claim(2)).rows
+        await ledger.record([created(paid), RowOutcome(doubtful.number, row_state.doubt(doubtful.known))])
     async with await opened(path, Clock("reconciles", _AT + 50)) as ledger:
         await ledger.record([created(each) async for each in ledger.rows(RowState.IN_FLIGHT)])
         runs = await ledger.run_times()

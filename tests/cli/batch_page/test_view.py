@@ -62,7 +62,7 @@ SHOWN = {
         "24 s left",
         "Not running 21:06:17 to 21:18:09; the run before was killed or cut off, with rows under way",
         "Not running 21:18:38 to 21:19:25",
-        "From 21:06:06 to 21:19:48 UTC 11,961 payouts were created: 186.9 a second on average",
+        "From 21:06:06 to 21:19:48 UTC: 186.9 payouts a second while a run was at work",
     ),
     "currencies": ("XOF", "and 2 more currencies, below"),
     "waiting": ("waiting for rows in doubt", "2 rows wait, next check in 12 s: 2 had no clear answer"),
@@ -131,14 +131,18 @@ SHOWN = {
     "conflict": (
         "complete, 2 in conflict",
         "Moved in conflict 1 501.20",
-        "may have been paid already. 1 payout · GHS 501.20 In conflict: compare each with",
+        "1 payout · GHS 501.20 In conflict: compare each with",
         "2 × HTTP 409: The reference belongs to another payout. · GHS 1,002.40",
     ),
     "unclear": (
         "complete, not confirmed",
         "po_12 contradicts itself: status completed, and a time of failure",
     ),
-    "unconfirmed": ("complete, not confirmed", "row 12: pyt_12 is not in the list"),
+    "unconfirmed": (
+        "complete, not confirmed",
+        "row 12: pyt_12 is not in the list",
+        "The service's list does not confirm the ledger: read the findings.",
+    ),
 }
 
 
@@ -151,6 +155,7 @@ def test_each_state_says_what_it_is(name: str) -> None:
         assert text in words.replace("\N{NO-BREAK SPACE}", " "), words
     assert ("http-equiv" in html) is (now.phase != "ended")  # without JavaScript it loads itself anew
     assert not re.search(r"\sstyle=|\son\w+=", html)
+    assert ("No row needs a look" in words) is (name in ("complete", "created"))
     assert set(SHOWN) == set(states())
 
 
@@ -272,7 +277,7 @@ def test_the_speed_chart_has_a_run_its_limit_and_the_time_that_is_left() -> None
     chart = drawn(series(), left=22.0)
     assert (chart.begin, chart.end) == ("21:19:26", "≈ 21:20:10")
     assert chart.sentence == (
-        "From 21:19:26 to 21:19:48 UTC 4,932 payouts were created: 224.2 a second on average, 394 at most. "
+        "From 21:19:26 to 21:19:48 UTC: 224.2 payouts a second while a run was at work, 394 at most. "
         "The limit is 1,000 a second. It was closed for 1.5 s after an answer 429."
     )
     assert [x for x, _ in chart.bands] == [20.45, 22.73]
@@ -294,7 +299,7 @@ def test_all_runs_are_on_one_axis_and_the_time_between_them_is_narrow() -> None:
     )
     assert (gap.x, gap.width, gap.is_cut_off) == (44.76, 6.0, True)
     assert chart.line.count("M") == chart.area.count("Z") == 2
-    assert "5,932 payouts were created: 141.2 a second on average" in chart.sentence
+    assert "141.2 payouts a second while a run was at work" in chart.sentence
     assert "Not running" in chart.sentence
     (unknown,) = drawn(whole).gaps  # without the ledger's word it only says what it has seen
     assert (unknown.words, unknown.is_cut_off) == (
