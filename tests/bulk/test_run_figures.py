@@ -7,6 +7,7 @@ from pathlib import Path
 
 from payments_async.sandbox import Sandbox
 from tests.support.batches import in_process, item, items, open_at
+from tests.support.desks import Desk
 from tests.support.places import EITHER
 
 pytestmark = EITHER
@@ -65,12 +66,12 @@ async def test_a_run_with_faults_shows_what_came_back(service: Sandbox, place: P
 
 
 async def test_rows_to_look_at_are_grouped_by_cause_and_only_the_first_are_shown(
-    service: Sandbox, place: Path | str
+    desk: Desk, service: Sandbox, place: Path | str
 ) -> None:
     service.on("payouts.create").respond("http:422", times=3)
     service.on("payouts.create", description="row 5").outcome("fail:RECIPIENT_ERROR")
     service.on("payouts.create", description="row 6").outcome("fail:INSUFFICIENT_FUNDS")
-    async with in_process(service) as client, open_at(place, client) as batch:
+    async with desk.client(service) as client, desk.open(place, client, batch_id="b") as batch:
         await batch.load(items(6))
         assert await batch.causes() == ()
         assert (await batch.series()).buckets == ()

@@ -2,8 +2,8 @@
 
 Follows the links of a sandbox where everything has happened and of an empty one, and goes through each state
 of the checkout and of a batch's page. One page of each kind is looked at in light and dark, 390 and 1280
-wide: axe finds what somebody cannot read, and a picture goes to test-output/screens. The exit code is 1 when
-something was found.
+wide, and as it is printed: axe finds what somebody cannot read, and a picture goes to test-output/screens.
+The exit code is 1 when something was found.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from playwright.async_api import Browser, Page
 
 OUTPUT = Path(__file__).parents[2] / "test-output" / "screens"
+PAPER = 680
+"""Pixels between the margins of A4."""
 VIEWS = [(scheme, width) for scheme in ("light", "dark") for width in (390, 1280)]
 
 
@@ -49,7 +51,7 @@ async def _look(parts: list[str]) -> int:
                 faults = await _at(browser, name, address)
                 found += len(faults)
                 print(f"{name:<48} {'; '.join(faults) or 'ok'}", flush=True)
-    print(f"{len(wanted)} pages, {len(wanted) * len(VIEWS)} pictures in {OUTPUT}, {found} faults")
+    print(f"{len(wanted)} pages, {len(wanted) * (len(VIEWS) + 1)} pictures in {OUTPUT}, {found} faults")
     return int(bool(found))
 
 
@@ -115,6 +117,9 @@ async def _at(browser: Browser, name: str, address: str) -> list[str]:
         faults += [f"{scheme} {width}: {fault}" for fault in await _faults(page)]
         file = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
         await page.screenshot(path=OUTPUT / f"{file}-{scheme}-{width}.png", full_page=True)
+    await page.emulate_media(media="print")
+    await page.set_viewport_size({"width": PAPER, "height": 844})
+    await page.screenshot(path=OUTPUT / f"{file}-print.png", full_page=True)
     await page.close()
     return faults
 

@@ -11,7 +11,7 @@ import attrs
 import pytest
 from rich.console import Console
 
-from payments_async.bulk import Outcome, RunSeries, SeriesBucket
+from payments_async.bulk import Cause, Outcome, RunSeries, SeriesBucket
 from payments_async.bulk._report import progress_of
 from payments_async.bulk.ledger_errors import LedgerLocked
 from payments_async.bulk.protocol.run_figures import SpeedFigures
@@ -29,6 +29,7 @@ from payments_async.cli.payouts.summary import (
     length_and_pace,
     rate_text,
     seconds_left,
+    show_causes,
     state_table,
     title_of,
 )
@@ -139,6 +140,25 @@ def test_a_run_is_as_long_as_from_its_first_answer_to_its_last() -> None:
     assert length_and_pace(run) == (4.0, 20.0)
     assert length_and_pace(RunSeries(run.buckets[:1])) is None, "it is counted in whole seconds"
     assert length_and_pace(RunSeries((SeriesBucket(100, 4, failed=9),))) is None
+
+
+def test_people_see_the_largest_causes_and_how_many_more_there_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    sums = {"GHS": Decimal("649.60"), "XOF": Decimal("10.10")}
+    rejected = Cause(Outcome.REJECTED, "HTTP 422: The given data was invalid.", 20, sums)
+    doubt = Cause(Outcome.IN_DOUBT, None, 1, {"GHS": Decimal("0.10")})
+    long = Cause(Outcome.FAILED, "so long " * 40, 2, {"GHS": Decimal(2)})
+    show_causes([doubt, rejected, *[long] * 11], Terminal())
+    printed = capsys.readouterr().out
+    assert "· In doubt   1 × no reason given · GHS 0.10" in printed
+    assert "✗ Rejected   20 × HTTP 422: The given data was invalid. ·" in printed
+    assert "GHS 649.60, XOF 10.10" in " ".join(printed.split())
+    assert printed.count("✗ Failed") == 8
+    assert "so long…" in printed
+    assert "· More       6 rows with 3 more causes" in printed
+    show_causes([], Terminal())
+    assert capsys.readouterr().out == ""
 
 
 def test_durations_are_written_for_people() -> None:

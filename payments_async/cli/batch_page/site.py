@@ -104,11 +104,12 @@ async def _page(feed: BatchFeed, request: Request) -> Answer | Stream:
     if request.path == "/":
         return _html(request, 200, "batch.html", view.batch_context(await feed.snapshot()))
     found = _ROW.fullmatch(request.path)
-    number = int(found[1]) if found else None
-    row = None if number is None else await feed.row(number)
-    if row is None:
-        return _html(request, 404, "missing.html", view.missing_context(number))
-    return _html(request, 200, "row.html", view.row_context(await feed.snapshot(), row))
+    if found is None:
+        return _html(request, 404, "missing.html", view.missing_context(None))
+    now = await feed.snapshot()  # before the row: what is said of the batch is never newer
+    if (row := await feed.row(int(found[1]))) is None:
+        return _html(request, 404, "missing.html", view.missing_context(int(found[1])))
+    return _html(request, 200, "row.html", view.row_context(now, row))
 
 
 async def _command(feed: BatchFeed, access: PageAccess, request: Request, query: Mapping[str, str]) -> Answer:
