@@ -72,6 +72,8 @@ _BAR: Final = (
     *("returned", "failed", "rejected", "conflict", "not_started", "cancelled"),
 )
 """The parts of the bar, in its order."""
+_BESIDE: Final = 4
+"""Currencies of one table."""
 _MOST_CAUSES: Final = 20
 
 
@@ -89,8 +91,7 @@ def batch_context(now: BatchSnapshot) -> Context:
         "report": now.report,
         "money": [(amount_text(code, done), amount_text(code, asked)) for code, done, asked in figures.led()],
         "lead": figures.lead,
-        "table": _table(figures),
-        "currencies": [*figures.sums],
+        "tables": [_table(figures, codes) for codes in _beside([*figures.sums])],
         "decided": figures.done - figures.counts["cancelled"],
         "rows": figures.rows - figures.counts["cancelled"],
         "pace": _pace(now, runs, rate, left),
@@ -205,19 +206,26 @@ def _ended(report: BatchReport, certificate: Mapping[str, Any] | None) -> tuple[
     return "wait", "stopped, can be resumed"
 
 
-def _table(figures: BatchFigures) -> list[dict[str, object]]:
+def _beside(currencies: list[str]) -> list[list[str]]:
+    """The currencies of each table: so many that they have room on paper."""
+    return [currencies[at : at + _BESIDE] for at in range(0, len(currencies), _BESIDE)]
+
+
+def _table(figures: BatchFigures, currencies: list[str]) -> Context:
     """Money by outcome: a line for each word, with its rows or payouts and a sum of each currency."""
-    return [
+    sums = [figures.sums[currency] for currency in currencies]
+    lines = [
         {
             "name": name.strip(),
             "is_part": name.startswith(" "),
             "tone": _TONES[word],
             "count": figures.counts[word],
-            "sums": [grouped(sums[word] or sums["asked"] * 0) for sums in figures.sums.values()],
+            "sums": [grouped(each[word] or each["asked"] * 0) for each in sums],
             "is_shown": figures.counts[word] or word in ALWAYS,
         }
         for word, name in NAMES.items()
     ]
+    return {"currencies": currencies, "lines": lines}
 
 
 def _pace(

@@ -64,7 +64,11 @@ SHOWN = {
         "Not running 21:18:38 to 21:19:25",
         "From 21:06:06 to 21:19:48 UTC: 186.9 payouts a second while a run was at work",
     ),
-    "currencies": ("XOF", "and 2 more currencies, below"),
+    "currencies": (
+        "Outcome Rows GHS XOF NGN KES Asked",
+        "and 2 more currencies, below",
+        "Outcome Rows ZMW RWF Asked",
+    ),
     "waiting": ("waiting for rows in doubt", "2 rows wait, next check in 12 s: 2 had no clear answer"),
     "following": (
         "following the payouts",
