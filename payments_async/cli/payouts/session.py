@@ -10,14 +10,7 @@ import json
 import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
-from contextlib import (
-    AbstractContextManager,
-    asynccontextmanager,
-    closing,
-    contextmanager,
-    nullcontext,
-    suppress,
-)
+from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager, nullcontext
 from importlib.util import find_spec
 from logging import LogRecord
 from pathlib import Path
@@ -401,9 +394,10 @@ def updater(view: ProgressView) -> Callable[[Progress], None]:
 
 async def causes_of(batch: PayoutBatch) -> tuple[Cause, ...]:
     """The rows to look at by cause; none where the ledger cannot be read any longer."""
-    with suppress(PaymentsError):
+    try:
         return await batch.causes(0)
-    return ()
+    except PaymentsError:
+        return ()
 
 
 def print_next_steps(steps: Iterable[str]) -> None:
