@@ -117,7 +117,7 @@ class RunSource:
     """When the run began, on the clock of its ledger."""
     _details: LedgerDetails = LedgerDetails()
     _causes: CauseReader = attrs.field(factory=CauseReader)
-    _earlier: tuple[RunTime, ...] | None = None
+    _runs: tuple[RunTime, ...] | None = None
     _reading: asyncio.Task[LedgerDetails] | None = None
     _last: BatchSnapshot | None = None
     is_polled: bool = False
@@ -155,10 +155,17 @@ class RunSource:
 
     async def _read(self, batch: PayoutBatch) -> LedgerDetails:
         began, now = self.began, batch._session.moment().wall
-        if self._earlier is None:
-            self._earlier = await batch._ledger.run_times()
-        runs = self._earlier if began is None else (*self._earlier, RunTime(began, now))
-        return await self._causes.details(batch, runs)
+        if self._runs is None:
+            runs = await batch._ledger.run_times()
+            if began is not None and not any(each.begin >= began for each in runs):
+                return await self._causes.details(
+                    batch, (*runs, RunTime(began, now))
+                )  # it has sent nothing yet
+            self._runs = runs
+        if began is None:
+            return await self._causes.details(batch, self._runs)
+        *earlier, this = self._runs
+        return await self._causes.details(batch, (*earlier, RunTime(this.begin, now)))
 
     async def row(self, name: str | int) -> RowView | None:
         """One row; none before the import."""
