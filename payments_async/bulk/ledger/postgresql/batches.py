@@ -26,7 +26,6 @@ from ...protocol.totals import as_text, read_totals, totals_text
 from ..rows import UnreadableRecord, readable
 from . import chunks as _chunks
 from .chunks import WHOLE, Batch, Entered, Locked
-from .driver import arrays
 from .driver.database import Database, Transaction
 from .driver.session import Rows, Statement
 from .figures import RowFigures, added_up
@@ -169,7 +168,7 @@ class ListedBatch:
 
 _FIGURES: Final = (
     "SELECT batch, unsent + in_flight + in_doubt > 0, coalesce(expires > clock_timestamp(), false), "
-    "totals, generation FROM payments.chunks WHERE batch = ANY(%s) AND chunk > 0"
+    "totals, generation FROM payments.chunks WHERE batch = ANY(%b::int8[]) AND chunk > 0"
 )
 
 
@@ -184,7 +183,7 @@ async def listed(
     """
     where = (f"{READ} ORDER BY b.created_at DESC", ()) if batch_id is None else by_id(batch_id)
     (found,) = await database.read(where)
-    (figures,) = await database.read((_FIGURES, (arrays.int8s([values[0] for values in found]),)))
+    (figures,) = await database.read((_FIGURES, ([values[0] for values in found],)))
     chunks = dict[int, list[tuple[Any, ...]]]()
     for each in figures:
         chunks.setdefault(each[0], []).append(each)
@@ -337,8 +336,8 @@ def reopening(batch: int, chunks: Iterable[int]) -> tuple[Statement, Statement]:
             (batch,),
         ),
         (
-            "UPDATE payments.chunks SET granted_to = 0 WHERE batch = %s AND chunk = ANY(%s)",
-            (batch, arrays.int4s(sorted(chunks))),
+            "UPDATE payments.chunks SET granted_to = 0 WHERE batch = %s AND chunk = ANY(%b::int4[])",
+            (batch, sorted(chunks)),
         ),
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import attrs
@@ -18,7 +18,6 @@ from ...protocol.outcomes import CREATED, Outcome
 from .. import hash_chain
 from ..hash_chain import ChainEntry
 from ..rows import readable
-from .driver import arrays
 from .driver.database import Transaction
 from .driver.session import Rows, Statement
 from .figures import RowFigures
@@ -105,7 +104,7 @@ _LOCK: Final = (
     "SELECT extract(epoch FROM clock_timestamp())::float8, b.state, b.reason, "
     f"{HERE}, b.losses, b.lost_in IS NOT NULL, {_COLUMNS} "
     "FROM payments.chunks c JOIN payments.batches b ON b.batch = c.batch "
-    "WHERE c.batch = %s AND c.chunk = ANY(%s) ORDER BY c.chunk FOR UPDATE OF c"
+    "WHERE c.batch = %s AND c.chunk = ANY(%b::int4[]) ORDER BY c.chunk FOR UPDATE OF c"
 )
 
 
@@ -132,7 +131,7 @@ def reading(batch: int, condition: str = "", *values: Any) -> Statement:
 
 def locking(batch: int, chunks: Iterable[int]) -> Statement:
     """Make a statement that locks chunks, for `Locked.of`."""
-    return _LOCK, (batch, arrays.int4s(sorted(set(chunks))))
+    return _LOCK, (batch, sorted(set(chunks)))
 
 
 def locking_all(batch: int) -> Statement:
@@ -207,27 +206,30 @@ def changed(
     return Entered(after, entry, lease, rows)
 
 
-_STORED: Final[tuple[tuple[str, Callable[[Sequence[Any]], arrays.PackedArray]], ...]] = (
-    ("entries", arrays.int4s),
-    ("head", arrays.blobs),
-    ("digest", arrays.blobs),
-    ("unsent", arrays.int4s),
-    ("in_flight", arrays.int4s),
-    ("in_doubt", arrays.int4s),
-    ("created", arrays.int4s),
-    ("refused", arrays.int4s),
-    ("not_final", arrays.int4s),
-    ("generation", arrays.int4s),
-    ("totals", arrays.texts),
-)
 _UPDATE: Final = (
-    f"UPDATE payments.chunks c SET {', '.join(f'{name} = u.{name}' for name, _ in _STORED)} "
-    f"FROM unnest(%s, {', '.join('%s' for _ in _STORED)}) AS u(chunk, {', '.join(n for n, _ in _STORED)}) "
-    "WHERE c.batch = %s AND c.chunk = u.chunk"
+    "UPDATE payments.chunks SET entries = %s, head = %s, digest = %s, unsent = %s, in_flight = %s, "
+    "in_doubt = %s, created = %s, refused = %s, not_final = %s, generation = %s, totals = %s "
+    "WHERE batch = %s AND chunk = %s"
 )
 _APPEND: Final = (
     "INSERT INTO payments.entries (batch, chunk, number, wall, monotonic, session, server, kind, lease, "
-    "rows_digest, hash, changes) SELECT %s, * FROM unnest(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+    "rows_digest, hash, changes) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+)
+_COPY_CHUNKS: Final = (
+    "COPY payments.chunks (batch, chunk, first, last, granted_to, entries, head, digest, unsent, in_flight, "
+    "in_doubt, created, refused, not_final, generation, totals) FROM STDIN (FORMAT binary)"
+)
+_CHUNK_TYPES: Final = (
+    *("int8", "int4", "int4", "int4", "int4", "int4", "bytea", "bytea", "int4", "int4"),
+    *("int4", "int4", "int4", "int4", "int4", "text"),
+)
+_COPY_ENTRIES: Final = (
+    "COPY payments.entries (batch, chunk, number, wall, monotonic, session, server, kind, lease, "
+    "rows_digest, hash, changes) FROM STDIN (FORMAT binary)"
+)
+_ENTRY_TYPES: Final = (
+    *("int8", "int4", "int4", "float8", "float8", "text", "float8", "text", "bytea"),
+    *("bytea", "bytea", "text"),
 )
 
 
@@ -247,62 +249,39 @@ def write(transaction: Transaction, batch: Batch, all_entered: Sequence[Entered]
     rows = [row for each in all_entered for row in each.rows]
     if rows:
         transaction.write(updating(batch.batch, rows))
-    transaction.write(_appending(batch.batch, all_entered))
-    numbers = arrays.int4s([each.chunk.number for each in all_entered])
-    columns = zip(*(stored_values(each.chunk) for each in all_entered), strict=True)
-    packed = [pack(column) for (_, pack), column in zip(_STORED, columns, strict=True)]
-    transaction.write((_UPDATE, (numbers, *packed, batch.batch)))
+    for each in all_entered:
+        transaction.write((_APPEND, _entry_values(batch, each)))
+        place = (batch.batch, each.chunk.number)
+        transaction.write((_UPDATE, (*stored_values(each.chunk), *place)))
 
 
-_KEPT: Final[tuple[tuple[str, Callable[[Sequence[Any]], arrays.PackedArray]], ...]] = (
-    ("chunk", arrays.int4s),
-    ("first", arrays.int4s),
-    ("last", arrays.int4s),
-    ("granted_to", arrays.int4s),
-)
-_INSERT: Final = (
-    f"INSERT INTO payments.chunks (batch, {', '.join(n for n, _ in (*_KEPT, *_STORED))}) "
-    f"SELECT %s, * FROM unnest({', '.join('%s' for _ in (*_KEPT, *_STORED))})"
-)
-
-
-def insert(transaction: Transaction, batch: Batch, all_entered: Sequence[Entered]) -> None:
+async def insert(transaction: Transaction, batch: Batch, all_entered: Sequence[Entered]) -> None:
     """Insert chunks with their first entries."""
-    rows = [
-        (chunk.number, chunk.first, chunk.last, chunk.granted_to, *stored_values(chunk))
+    chunks = [
+        (batch.batch, chunk.number, chunk.first, chunk.last, chunk.granted_to, *stored_values(chunk))
         for chunk, *_ in all_entered
     ]
-    columns = zip(*rows, strict=True)
-    packed = [pack(column) for (_, pack), column in zip((*_KEPT, *_STORED), columns, strict=True)]
-    transaction.write((_INSERT, (batch.batch, *packed)))
-    transaction.write(_appending(batch.batch, all_entered))
+    await transaction.copy(_COPY_CHUNKS, _CHUNK_TYPES, chunks)
+    entries = [_entry_values(batch, each) for each in all_entered]
+    await transaction.copy(_COPY_ENTRIES, _ENTRY_TYPES, entries)
 
 
-def _appending(batch: int, all_entered: Sequence[Entered]) -> Statement:
-    chunks = [each.chunk.number for each in all_entered]
-    entries = [each.entry for each in all_entered]
-    return _APPEND, (
-        batch,
-        arrays.int4s(chunks),
-        arrays.int4s([entry.number for entry in entries]),
-        arrays.float8s([entry.at.wall for entry in entries]),
-        arrays.float8s([entry.at.monotonic for entry in entries]),
-        arrays.texts([entry.at.session for entry in entries]),
-        arrays.float8s([entry.at.server for entry in entries]),
-        arrays.texts([entry.kind for entry in entries]),
-        arrays.blobs([each.lease for each in all_entered]),
-        arrays.blobs([entry.rows_digest for entry in entries]),
-        arrays.blobs([entry.hash for entry in entries]),
-        arrays.texts([entry.changes for entry in entries]),
+def _entry_values(batch: Batch, entered: Entered) -> tuple[Any, ...]:
+    entry, at = entered.entry, entered.entry.at
+    return (
+        *(batch.batch, entered.chunk.number, entry.number),
+        *(at.wall, at.monotonic, at.session, at.server),
+        *(entry.kind, entered.lease, entry.rows_digest, entry.hash, entry.changes),
     )
 
 
 async def is_stored(transaction: Transaction, batch: int, all_entered: Collection[Entered]) -> bool:
     """Find out whether entries were committed. Waits for a lost session that may still be doing so."""
     chunks = [each.chunk.number for each in all_entered]
-    hashes = arrays.blobs([each.entry.hash for each in all_entered])
-    count = "SELECT count(*) FROM payments.entries WHERE batch = %s AND chunk = ANY(%s) AND hash = ANY(%s)"
-    _, ((stored,),) = await transaction.read(
-        locking(batch, chunks), (count, (batch, arrays.int4s(chunks), hashes))
+    hashes = [each.entry.hash for each in all_entered]
+    count = (
+        "SELECT count(*) FROM payments.entries "
+        "WHERE batch = %s AND chunk = ANY(%b::int4[]) AND hash = ANY(%b::bytea[])"
     )
+    _, ((stored,),) = await transaction.read(locking(batch, chunks), (count, (batch, chunks, hashes)))
     return bool(stored == len(all_entered))

@@ -6,8 +6,8 @@ of each chunk's chain and the chunks themselves, and commit.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from typing import Final, TypeVar
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 import attrs
 
@@ -181,9 +181,8 @@ class Committer:
         if not done.rows:
             return done
         before = {each.row.number: each.row.reference for each in found}
-        await transaction.copy(
-            _rows.copying(rows_table(self.batch.batch), frozen=False), _new_content(done, before)
-        )
+        into = _rows.copying(rows_table(self.batch.batch), frozen=False)
+        await transaction.copy(into, _rows.CONTENT_TYPES, _new_content(done, before))
         return done
 
     def noted(
@@ -359,12 +358,10 @@ def _with_outcomes(row: LedgerRow, outcomes: Iterable[RowOutcome], locked: Locke
     return row if known is before else known
 
 
-def _new_content(done: Commit, references: Mapping[int, str]) -> bytes:
-    """Pack the content of replaced rows. A new reference must be nobody else's."""
-    packed = []
+def _new_content(done: Commit, references: Mapping[int, str]) -> Iterator[tuple[Any, ...]]:
+    """The content of replaced rows. A new reference must be nobody else's."""
     for each in done.entered:
         for row in each.rows:
             new = row.row.reference
             hashed = None if new == references[row.row.number] else _rows.name_hash(new)
-            packed.append(_rows.content(row.row, row.version, hashed))
-    return b"".join((_rows.COPY_HEAD, *packed, _rows.COPY_END))
+            yield _rows.content(row.row, row.version, hashed)

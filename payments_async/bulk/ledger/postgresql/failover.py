@@ -19,7 +19,6 @@ from ...protocol.recovery import Loss, OwnCommits, Standbys, Store, loss_of
 from . import chunks as _chunks
 from .batches import Clock, commit, noted
 from .chunks import WHOLE, Batch, Entered, Locked
-from .driver import arrays
 from .driver.database import Database, Transaction
 from .driver.session import Rows, Statement
 
@@ -28,8 +27,8 @@ _STORE: Final = (
     "FROM payments.batches b WHERE b.batch = %s"
 )
 _OWN: Final = (
-    "SELECT count(*), count(e.hash) FROM unnest(%s, %s, %s) AS u(chunk, number, hash) "
-    "LEFT JOIN payments.entries e "
+    "SELECT count(*), count(e.hash) "
+    "FROM unnest(%b::int4[], %b::int4[], %b::bytea[]) AS u(chunk, number, hash) LEFT JOIN payments.entries e "
     "ON e.batch = %s AND e.chunk = u.chunk AND e.number = u.number AND e.hash = u.hash"
 )
 _MOVE: Final = (
@@ -129,7 +128,7 @@ def _read(found: Rows) -> tuple[Store, Store, Standbys, int]:
 
 def _own(batch: Batch, heads: Heads) -> Statement:
     numbers, hashes = [number for number, _ in heads.ends.values()], [each for _, each in heads.ends.values()]
-    return _OWN, (arrays.int4s(list(heads.ends)), arrays.int4s(numbers), arrays.blobs(hashes), batch.batch)
+    return _OWN, (list(heads.ends), numbers, hashes, batch.batch)
 
 
 def _found(own: Rows, heads: Heads, losses: int) -> OwnCommits:

@@ -24,7 +24,6 @@ from . import chunks as _chunks
 from . import rows as _rows
 from .batches import amounts_text, facts_text, rules_text
 from .chunks import WHOLE, Batch, Chunk, Entered
-from .driver import arrays
 from .driver.database import Transaction
 from .driver.session import NOW, Statement
 from .figures import RowFigures, added_up
@@ -107,7 +106,7 @@ class Loading:
         values: dict[str, Any] = {
             **binding,
             "batch": self.batch,
-            "keys": arrays.texts([self.binding.key_fingerprint]),
+            "keys": [self.binding.key_fingerprint],
             "created_at": 0.0,
             "client_version": __version__,
             "schema": PROTOCOL,
@@ -124,14 +123,16 @@ class Loading:
         return f"{into} VALUES ({places}) ON CONFLICT DO NOTHING RETURNING 1", tuple(values.values())
 
     async def _insert(self, transaction: Transaction, group: Sequence[NewRow]) -> None:
-        contents, states = [_rows.COPY_HEAD], [_rows.COPY_HEAD]
+        contents, states = list[tuple[Any, ...]](), list[tuple[Any, ...]]()
         for new in group:
             digest = self._counted(new)
             contents.append(_rows.content(new, 0, _rows.name_hash(new.reference)))
             states.append(_rows.fresh_state(new.number, digest))
-        for table, parts in ((rows_table(self.batch), contents), (states_table(self.batch), states)):
-            parts.append(_rows.COPY_END)
-            await transaction.copy(_rows.copying(table, frozen=True), b"".join(parts))
+        into_rows, into_states = (
+            _rows.copying(table(self.batch), frozen=True) for table in (rows_table, states_table)
+        )
+        await transaction.copy(into_rows, _rows.CONTENT_TYPES, contents)
+        await transaction.copy(into_states, _rows.STATE_TYPES, states)
 
     def _counted(self, new: NewRow) -> bytes:
         """Add a row to the sums. Returns its digest."""
@@ -187,7 +188,7 @@ class Loading:
         figures = added_up(chunk.figures for chunk in chunks)
         rows = sum(block.rows for block in self.blocks.values())
         header = Header(self.binding, at.wall, __version__, PROTOCOL, rows, by_currency(figures.totals))
-        _chunks.insert(transaction, batch, _begun(batch, header, at, chunks))
+        await _chunks.insert(transaction, batch, _begun(batch, header, at, chunks))
         transaction.write(_describing(header, batch, len(chunks)))
         (grantees,) = await transaction.read(_GRANTEES)
         for (role,) in grantees:

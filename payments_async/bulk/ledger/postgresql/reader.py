@@ -15,7 +15,6 @@ from ..rows import readable
 from . import chunks as _chunks
 from . import rows as _rows
 from .chunks import WHOLE, Batch, Chunk
-from .driver import arrays
 from .driver.database import Database
 from .driver.session import Rows, Statement
 from .rows import undamaged
@@ -33,7 +32,8 @@ _AWAITED: Final = (
 )
 _TIMES: Final = (
     "SELECT e.chunk, e.number, e.wall, e.monotonic, e.session, e.server FROM payments.entries e "
-    "JOIN unnest(%s, %s) AS u(chunk, number) ON e.chunk = u.chunk AND e.number = u.number WHERE e.batch = %s"
+    "JOIN unnest(%b::int4[], %b::int4[]) AS u(chunk, number) "
+    "ON e.chunk = u.chunk AND e.number = u.number WHERE e.batch = %s"
 )
 _IMPORT: Final = (WHOLE, 1)
 """The entry of the import."""
@@ -154,7 +154,7 @@ class RowReader:
 
     async def _moments(self, places: Collection[tuple[int, int]]) -> dict[tuple[int, int], Timestamps]:
         chunks, entries = zip(*places, strict=True) if places else ((), ())
-        values = (arrays.int4s(chunks), arrays.int4s(entries), self.batch.batch)
+        values = (list(chunks), list(entries), self.batch.batch)
         (found,) = await self.database.read((_TIMES, values))
         return {(chunk, number): Timestamps(*at) for chunk, number, *at in found}
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import struct
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from ....models.statuses import PayoutEnd
 from ...ledger_errors import LedgerDamaged
 from ...protocol.records import LedgerRow, NewRow
 from ...protocol.row_state import RowKnowledge, RowState, rank
@@ -22,7 +21,6 @@ from ..rows import (
     row_of,
     values_of,
 )
-from .driver import arrays
 from .driver.session import Statement
 from .schema import rows_table, states_table
 
@@ -62,20 +60,22 @@ def reading(batch: int, condition: str, values: Sequence[Any], *, limit: int | N
 
 def numbered(batch: int, numbers: Collection[int]) -> Statement:
     """Make a statement that reads the rows with these numbers."""
-    return reading(batch, "s.number = ANY(%s)", [arrays.int4s(sorted(numbers))])
+    return reading(batch, "s.number = ANY(%b::int4[])", [sorted(numbers)])
 
 
 def by_keys(batch: int, keys: Collection[str]) -> Statement:
     """Make a statement that reads the rows with these keys."""
-    hashed = arrays.blobs([name_hash(key) for key in keys])
-    same = f"s.number IN (SELECT k.number FROM {rows_table(batch)} k WHERE k.key_hash = ANY(%s))"
+    hashed = [name_hash(key) for key in keys]
+    same = f"s.number IN (SELECT k.number FROM {rows_table(batch)} k WHERE k.key_hash = ANY(%b::bytea[]))"
     return reading(batch, same, [hashed])
 
 
 def by_references(batch: int, references: Collection[str]) -> Statement:
     """Make a statement that reads the rows that have, or had, one of these references."""
-    hashed = arrays.blobs([name_hash(reference) for reference in references])
-    same = f"s.number IN (SELECT k.number FROM {rows_table(batch)} k WHERE k.reference_hash = ANY(%s))"
+    hashed = [name_hash(reference) for reference in references]
+    same = (
+        f"s.number IN (SELECT k.number FROM {rows_table(batch)} k WHERE k.reference_hash = ANY(%b::bytea[]))"
+    )
     return reading(batch, same, [hashed])
 
 
@@ -107,22 +107,20 @@ def stored_row(values: Iterable[Any]) -> VersionedRow:
 
 # Changes
 
-_PACKED: Final[dict[str, Callable[[Sequence[Any]], arrays.PackedArray]]] = {
-    **dict.fromkeys(STATE, arrays.int4s),
-    **dict.fromkeys(("state", "payout_id", "service_status", "payout_end"), arrays.texts),
-    **dict.fromkeys(("failure_code", "failure_message"), arrays.texts),
-    "had_arrived": arrays.bools,
-    "version": arrays.int2s,
-    "idempotency_key": arrays.texts,
-    "rank": arrays.int8s,
-    "digest": arrays.blobs,
-}
 _UPDATE: Final = (
-    f"UPDATE {{states}} s SET {', '.join(f'{name} = u.{name}' for name in _PACKED)} "
-    f"FROM unnest(%s, {', '.join('%s' for _ in _PACKED)}) AS u(number, {', '.join(_PACKED)}) "
-    "WHERE s.number = u.number"
+    "UPDATE {states} s SET version = u.version, state = u.state, generation = u.generation, "
+    "revision = u.revision, epoch = u.epoch, intents = u.intents, cleared = u.cleared, "
+    "payout_id = u.payout_id, service_status = u.service_status, payout_end = u.payout_end, "
+    "had_arrived = u.had_arrived, failure_code = u.failure_code, failure_message = u.failure_message, "
+    "first_intent = u.first_intent, key_intent = u.key_intent, last_intent = u.last_intent, "
+    "changed_in = u.changed_in, idempotency_key = u.idempotency_key, rank = u.rank, digest = u.digest "
+    "FROM unnest(%b::int4[], %b::text[], %b::int4[], %b::int4[], %b::int4[], %b::int4[], %b::int4[], "
+    "%b::text[], %b::text[], %b::text[], %b::bool[], %b::text[], %b::text[], %b::int4[], %b::int4[], "
+    "%b::int4[], %b::int4[], %b::int2[], %b::text[], %b::int8[], %b::bytea[]) "
+    "AS u(number, state, generation, revision, epoch, intents, cleared, payout_id, service_status, "
+    "payout_end, had_arrived, failure_code, failure_message, first_intent, key_intent, last_intent, "
+    "changed_in, version, idempotency_key, rank, digest) WHERE s.number = u.number"
 )
-_PACK: Final = (arrays.int4s, *_PACKED.values())
 _moving: Final = values_of(("number", *STATE))
 
 
@@ -148,22 +146,24 @@ def moved(change: Change) -> Moved:
 def updating(batch: int, rows: Iterable[Moved]) -> Statement:
     """Make the statement that stores the states of changed rows."""
     columns = zip(*(_state_values(each) for each in rows), strict=True)
-    values = [pack(column) for pack, column in zip(_PACK, columns, strict=True)]
-    return _UPDATE.format(states=states_table(batch)), values
+    return _UPDATE.format(states=states_table(batch)), [list(column) for column in columns]
 
 
 def _state_values(moved: Moved) -> tuple[Any, ...]:
     return *_moving(moved.row), moved.version, moved.own_key, rank(moved.row.known), moved.digest
 
 
-# New content, in PostgreSQL's binary format for COPY: parameters of statements can end up in a log
+# New content, by binary COPY: parameters of statements can end up in a log
 
-COPY_HEAD: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
-COPY_END: Final = b"\xff\xff"
-_FIELDS: Final = struct.Struct(">hiiih")
-_NUMBER: Final = struct.Struct(">ii").pack
-_NULL: Final = struct.pack(">i", -1)
-_HASH: Final = struct.pack(">i", 32)
+CONTENT_TYPES: Final = (
+    *("int4", "int2", "int4", "text", "text", "text", "text", "text", "bytea", "text", "text", "text"),
+    *("bytea", "bytea"),
+)
+STATE_TYPES: Final = (
+    *("int4", "int2", "text", "int4", "int4", "int4", "int4", "int4", "text", "text", "text", "bool"),
+    *("text", "text", "int4", "int4", "int4", "int4", "text", "int8", "bytea"),
+)
+_sent: Final = values_of(name for name in CONTENT if name != "number")
 
 
 def copying(table: str, *, frozen: bool) -> str:
@@ -171,46 +171,15 @@ def copying(table: str, *, frozen: bool) -> str:
     return f"COPY {table} FROM STDIN (FORMAT binary{', FREEZE' if frozen else ''})"
 
 
-def content(new: NewRow, version: int, reference_hash: bytes | None) -> bytes:
-    """Pack one row of the table of contents; `reference_hash`: of a reference that it brings."""
-    return b"".join(
-        (
-            _FIELDS.pack(14, 4, new.number, 2, version),
-            _NULL if new.line is None else _NUMBER(4, new.line),
-            arrays.text(new.row_key),
-            arrays.text(new.reference),
-            arrays.text(new.amount_text),
-            arrays.text(new.currency),
-            arrays.text(new.method),
-            arrays.blob(new.body),
-            arrays.text(new.body_hash),
-            arrays.text(new.idempotency_key),
-            _NULL if new.metadata is None else arrays.text(new.metadata),
-            _NULL if version else _HASH + name_hash(new.row_key),
-            _NULL if reference_hash is None else _HASH + reference_hash,
-        )
-    )
+def content(new: NewRow, version: int, reference_hash: bytes | None) -> tuple[Any, ...]:
+    """The values of the table of contents; `reference_hash`: of a reference that it brings."""
+    return new.number, version, *_sent(new), None if version else name_hash(new.row_key), reference_hash
 
 
-_FRESH_HEAD: Final = struct.Struct(">hii").pack
-_FRESH_STATE: Final = b"".join(
-    (
-        struct.pack(">ih", 2, 0),  # version
-        arrays.text(RowState.NEW.value),
-        _NUMBER(4, 0) * 5,
-        arrays.text(""),
-        _NULL,
-        arrays.text(PayoutEnd.OPEN.value),
-        struct.pack(">i?", 1, False),
-        _NULL * 5,
-        _NUMBER(4, 1),  # changed in the chunk's first entry
-        _NULL,
-        struct.pack(">iq", 8, rank(RowKnowledge())),
-        _HASH,
-    )
-)
+_fresh: Final = values_of(STATE)(LedgerRow(0, None, "", "", Decimal(0), "", "", b"", "", "", changed_in=1))
+_FRESH_RANK: Final = rank(RowKnowledge())
 
 
-def fresh_state(number: int, digest: bytes) -> bytes:
-    """Pack the state of a row that was just imported."""
-    return _FRESH_HEAD(21, 4, number) + _FRESH_STATE + digest
+def fresh_state(number: int, digest: bytes) -> tuple[Any, ...]:
+    """The state of a row that was just imported, in the chunk's first entry."""
+    return number, 0, *_fresh, None, _FRESH_RANK, digest

@@ -7,7 +7,7 @@ the batch, in rising order, so that no two commits can wait for one another.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Final
+from typing import Any, Final
 from zlib import crc32
 
 from ...ledger_errors import LedgerDamaged
@@ -23,7 +23,6 @@ from ...protocol.run_figures import (
     unreadable_figures,
 )
 from ..rows import UnreadableRecord, readable
-from .driver import arrays
 from .driver.database import Database, Transaction
 from .driver.session import Rows, Statement
 
@@ -37,17 +36,18 @@ _ADDING: Final = (
 )
 _ADD_BUCKETS: Final = (
     "INSERT INTO payments.series AS s (batch, lane, at, seconds, created, refused, failed, no_answer, "
-    "allowed, closed) SELECT %s, %s, * FROM unnest(%s, %s, %s, %s, %s, %s, %s, %s) AS u(at) ORDER BY at "
+    "allowed, closed) SELECT %s, %s, * FROM unnest(%b::int8[], %b::int4[], %b::int4[], %b::int4[], "
+    "%b::int4[], %b::int4[], %b::float8[], %b::float8[]) AS u(at) ORDER BY at "
     f"{_ADDING}"
 )
 _ADD_TIMES: Final = (
     "INSERT INTO payments.answer_times AS t (batch, lane, class, answers) "
-    "SELECT %s, %s, * FROM unnest(%s, %s) AS u(class) ORDER BY class "
+    "SELECT %s, %s, * FROM unnest(%b::int2[], %b::int8[]) AS u(class) ORDER BY class "
     "ON CONFLICT (batch, lane, class) DO UPDATE SET answers = t.answers + excluded.answers"
 )
 _SET_ATTEMPTS: Final = (
     "INSERT INTO payments.attempts (batch, number, attempts) "
-    "SELECT %s, * FROM unnest(%s, %s) AS u(number) ORDER BY number "
+    "SELECT %s, * FROM unnest(%b::int4[], %b::text[]) AS u(number) ORDER BY number "
     "ON CONFLICT (batch, number) DO UPDATE SET attempts = excluded.attempts"
 )
 _OWN: Final = "FROM payments.series s WHERE s.batch = %s AND s.lane = %s"
@@ -71,7 +71,7 @@ _READ_TIMES: Final = (
 )
 _OF_BATCH: Final = "SELECT number, attempts FROM payments.attempts WHERE batch = %s"
 _PAGE: Final = f"{_OF_BATCH} AND number > %s ORDER BY number LIMIT 500"
-_READ_ATTEMPTS: Final = f"{_OF_BATCH} AND number = ANY(%s)"
+_READ_ATTEMPTS: Final = f"{_OF_BATCH} AND number = ANY(%b::int4[])"
 
 
 def lane_of(session: str) -> int:
@@ -84,24 +84,24 @@ async def write(transaction: Transaction, batch: int, lane: int, figures: RunFig
     if figures.attempts:
         (found,) = await transaction.read(_reading_attempts(batch, figures.attempts))
         after = figures.attempts_after(_attempts(found))
-        texts = arrays.texts([each.text for each in after.values()])
-        transaction.write((_SET_ATTEMPTS, (batch, arrays.int4s(list(after)), texts)))
+        texts = [each.text for each in after.values()]
+        transaction.write((_SET_ATTEMPTS, (batch, list(after), texts)))
     left, own = int(MOST_BUCKETS * SHORTENED), (batch, lane)
     transaction.write((_ADD_BUCKETS, (*own, *_columns(figures.series))))
     transaction.write((_SHORTEN, (*own, MOST_BUCKETS, *own, left, *own, MOST_BUCKETS)))
     times = figures.series.times.by_class()
-    values = (arrays.int2s(list(times)), arrays.int8s(list(times.values())))
+    values = (list(times), list(times.values()))
     transaction.write((_ADD_TIMES, (*own, *values)))
 
 
-def _columns(series: RunSeries) -> tuple[arrays.PackedArray, ...]:
+def _columns(series: RunSeries) -> tuple[list[Any], ...]:
     buckets = series.buckets
     return (
-        arrays.int8s([bucket.at for bucket in buckets]),
-        arrays.int4s([bucket.seconds for bucket in buckets]),
-        *(arrays.int4s([getattr(bucket, name) for bucket in buckets]) for name in ENDINGS),
-        arrays.float8s([bucket.limit for bucket in buckets]),
-        arrays.float8s([bucket.closed for bucket in buckets]),
+        [bucket.at for bucket in buckets],
+        [bucket.seconds for bucket in buckets],
+        *([getattr(bucket, name) for bucket in buckets] for name in ENDINGS),
+        [bucket.limit for bucket in buckets],
+        [bucket.closed for bucket in buckets],
     )
 
 
@@ -159,7 +159,7 @@ async def attempts(database: Database, batch: int, numbers: Collection[int]) -> 
 
 
 def _reading_attempts(batch: int, numbers: Collection[int]) -> Statement:
-    return _READ_ATTEMPTS, (batch, arrays.int4s(sorted(numbers)))
+    return _READ_ATTEMPTS, (batch, sorted(numbers))
 
 
 def _attempts(found: Rows) -> dict[int, RowAttempts]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final, NoReturn, Self, TypeVar
 
 import attrs
@@ -65,12 +65,14 @@ class Transaction:
         """Send a statement with the next read or the commit."""
         self._waiting.append(statement)
 
-    async def copy(self, statement: str, data: bytes) -> None:
-        """Run one `COPY … FROM STDIN` with these bytes."""
+    async def copy(self, statement: str, types: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Run one `COPY … FROM STDIN (FORMAT binary)` with rows of values of these types."""
         if self._waiting:
             await self.read()
         async with self.connection.cursor() as cursor, cursor.copy(statement.encode()) as copy:
-            await copy.write(data)
+            copy.set_types(types)
+            for row in rows:
+                await copy.write_row(row)
 
     async def commit(self) -> None:
         """Send what waits, and commit."""

@@ -21,7 +21,6 @@ from ...rows import UnreadableRecord
 from .. import chunks as _chunks
 from ..batches import pause, read_rules, stopping
 from ..chunks import HERE, Batch, Chunk, Entered
-from ..driver import arrays
 from ..driver.database import Database, Transaction
 from ..failover import judge
 from ..schema import PROTOCOL, rows_table, states_table
@@ -30,11 +29,12 @@ from .allowances import Allowance, NewRows, Taken
 from .leases import Lease, Work
 from .workers import Worker
 
-_FREE: Final = "c.batch = ANY(%s) AND (c.expires IS NULL OR c.expires <= clock_timestamp())"
+_FREE: Final = "c.batch = ANY(%b::int8[]) AND (c.expires IS NULL OR c.expires <= clock_timestamp())"
 _HAS_NEW: Final = "c.unsent > 0 AND (b.stopped IS NULL OR c.granted_to > 0)"
 _BUSY: Final = (
     "WITH busy AS (SELECT k.batch, count(DISTINCT k.holder) AS workers FROM payments.chunks k "
-    "WHERE k.batch = ANY(%s) AND k.lease IS NOT NULL AND k.expires > clock_timestamp() GROUP BY k.batch) "
+    "WHERE k.batch = ANY(%b::int8[]) AND k.lease IS NOT NULL AND k.expires > clock_timestamp() "
+    "GROUP BY k.batch) "
 )
 _DUE: Final = "(c.look_at IS NULL OR c.look_at <= clock_timestamp())"
 _COMPLETE: Final = (
@@ -160,7 +160,7 @@ class _Granting:
             )
         sql = _FIND.format(condition=_CONDITIONS[self.kind])
         most = "" if self.kind is Work.LOOK else " LIMIT 1"
-        values = (arrays.int8s(among), arrays.int8s(among), chunk, chunk)
+        values = (list(among), list(among), chunk, chunk)
         (found,) = await transaction.read((f"{sql}{most} FOR UPDATE OF c SKIP LOCKED", values))
         if not found:
             return []

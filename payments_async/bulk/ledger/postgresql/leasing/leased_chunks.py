@@ -11,7 +11,6 @@ from ....protocol.clocks import Timestamps
 from ....protocol.outcomes import Outcome
 from ....protocol.records import Claim, IntentTimes, LedgerRow, Resend
 from ....protocol.row_state import UNFINISHED
-from ..driver import arrays
 from ..driver.database import Database
 from ..figures import RowFigures
 from ..ledger import PostgresLedger
@@ -51,8 +50,8 @@ class LeasedChunks(PostgresLedger):
         """Do nothing: other chunks' ledgers use the database too."""
 
     async def _all_figures(self) -> dict[int, RowFigures]:
-        numbers = arrays.int4s(sorted(self._leases))
-        chunks = await self._reader.chunks("AND c.chunk = ANY(%s) AND c.chunk > 0", numbers)
+        numbers = sorted(self._leases)
+        chunks = await self._reader.chunks("AND c.chunk = ANY(%b::int4[]) AND c.chunk > 0", numbers)
         return {chunk.number: chunk.figures for chunk in chunks}
 
     def may_send(self, row: LedgerRow) -> Callable[[], bool] | None:
@@ -106,8 +105,8 @@ class LeasedChunks(PostgresLedger):
 
     async def unfinished(self) -> AsyncIterator[LedgerRow]:
         """Read rows as earlier holders left them, IN_FLIGHT ones first, then IN_DOUBT; none changed since."""
-        numbers = arrays.int4s(sorted(self._leases))
-        chunks = await self._reader.chunks("AND c.chunk = ANY(%s)", numbers)
+        numbers = sorted(self._leases)
+        chunks = await self._reader.chunks("AND c.chunk = ANY(%b::int4[])", numbers)
         for state in UNFINISHED:
             for chunk in chunks:
                 begun_in = self._leases[chunk.number].begun_in

@@ -15,7 +15,6 @@ from ....protocol.stop_rules import StopRules, Totals, stop_reason
 from ...rows import UnreadableRecord
 from ..batches import hold_reason, read_rules, stopping
 from ..chunks import HERE, Batch
-from ..driver import arrays
 from ..driver.database import Database, Transaction
 from ..driver.session import NOW
 from ..failover import judge
@@ -25,13 +24,13 @@ from .workers import Worker
 
 _RENEW: Final = (
     "UPDATE payments.chunks c SET expires = clock_timestamp() + %s * interval '1 s' "
-    "FROM unnest(%s, %s, %s) AS u(batch, chunk, lease), payments.batches b "
+    "FROM unnest(%b::int8[], %b::int4[], %b::bytea[]) AS u(batch, chunk, lease), payments.batches b "
     "WHERE c.batch = u.batch AND c.chunk = u.chunk AND c.lease = u.lease AND c.expires > clock_timestamp() "
     f"AND b.batch = c.batch AND {HERE} RETURNING c.lease"
 )
 _STATES: Final = (
     f"SELECT b.batch, b.batch_id, b.chunk_size, {HERE}, b.state, b.reason, b.stopped, b.rules "
-    "FROM payments.batches b WHERE b.batch = ANY(%s) ORDER BY b.batch"
+    "FROM payments.batches b WHERE b.batch = ANY(%b::int8[]) ORDER BY b.batch"
 )
 _DECIDED: Final = (
     "SELECT coalesce(sum(created), 0)::int, coalesce(sum(refused), 0)::int "
@@ -104,7 +103,7 @@ class _Renewing:
         ((now,),), renewed, found, ((drain,),) = await transaction.read(
             NOW,
             (_RENEW, (_rules.LEASE, *_places(self.leases, self.asked))),
-            (_STATES, (arrays.int8s(numbers),)),
+            (_STATES, (numbers,)),
             self.worker.seen(self.rows, self.trouble),
         )
         self.database.clock.note(now)
@@ -128,9 +127,9 @@ def _places(leases: Iterable[Lease], now: float | None) -> Sequence[Any]:
     """Batches, chunks and ids of the leases that have not ended for their holder."""
     valid = [lease for lease in leases if now is not None and may_send(lease.ends, now)]
     return (
-        arrays.int8s([lease.batch.batch for lease in valid]),
-        arrays.int4s([lease.chunk for lease in valid]),
-        arrays.blobs([lease.id for lease in valid]),
+        [lease.batch.batch for lease in valid],
+        [lease.chunk for lease in valid],
+        [lease.id for lease in valid],
     )
 
 
