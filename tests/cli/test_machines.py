@@ -15,7 +15,7 @@ import pytest
 
 from payments_async import _postgresql, client
 from payments_async._rate_limit.registry import LimiterRegistry
-from payments_async.bulk.ledger.postgresql import chunks
+from payments_async.bulk.ledger import importing
 from payments_async.bulk.ledger.postgresql.leasing import granting
 from payments_async.bulk.ledger_errors import RightsMissing
 from payments_async.bulk.workers import PayoutWorker, WorkerReport, planning
@@ -35,7 +35,7 @@ def here(here: Here, database: str, monkeypatch: pytest.MonkeyPatch) -> Here:
     monkeypatch.setenv("PAYMENTS_LEDGER", database)
     monkeypatch.setenv("PAYMENTS_RATE_SHARE", "1")  # the limit stays in this process
     monkeypatch.setattr(planning, "POLL", 0.05)
-    monkeypatch.setattr(chunks, "BLOCK", 2)
+    monkeypatch.setattr(importing, "BLOCK", 2)
     return here
 
 
@@ -135,9 +135,9 @@ def test_a_damaged_batch_is_named_and_the_others_are_listed(here: Here, database
     assert (printed.code, "2 batches" in printed.out, "batch june: " in printed.err) == (1, True, True)
     assert printed.out.splitlines()[-2].split()[:2] == ["july", "open"]
     with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute("UPDATE payments.batches SET schema = 4 WHERE batch_id = 'july'")
+        connection.execute("UPDATE payments.batches SET schema = 5 WHERE batch_id = 'july'")
     here("batches").assert_one_message(
-        Exit.REFUSED, "batch june: a chunk", "batch july: its form is number 4"
+        Exit.REFUSED, "batch june: a chunk", "batch july: its form is number 5"
     )
 
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 import attrs
 import pytest
 
-from payments_async.bulk.ledger.rows import COLUMNS, fresh_digest, row_digest, row_findings, row_of, values_of
+from payments_async.bulk.ledger.rows import COLUMNS, StoredRow, fresh_digest, row_digest, row_of, values_of
 from payments_async.bulk.protocol.records import LedgerRow, NewRow
 from payments_async.bulk.protocol.row_state import RowKnowledge, RowState, rank
 from payments_async.bulk.protocol.transitions import fresh
@@ -76,6 +76,7 @@ def test_every_field_is_stored_and_counts_in_the_digest(name: str) -> None:
         name
     ]
     assert (row_digest(changed) != row_digest(ROW)) is (name != "body")
-    assert row_findings(changed, rank(KNOWN), row_digest(ROW)) == [
+    stored = StoredRow(changed, 0, None, rank(KNOWN), row_digest(ROW))
+    assert stored.findings(row_digest(changed)) == [
         "the body of row 7 is another" if name == "body" else f"row {changed.number} is not as it was written"
     ]

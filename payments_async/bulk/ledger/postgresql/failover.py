@@ -16,11 +16,13 @@ import attrs
 
 from ...protocol import leases as _leases
 from ...protocol.recovery import Loss, OwnCommits, Standbys, Store, loss_of
-from . import chunks as _chunks
+from .. import chunks as _chunks
+from ..chunks import WHOLE, Batch, Entered, Locked
+from ..database import Transaction
+from ..statements import Rows, Statement
 from .batches import Clock, commit, noted
-from .chunks import WHOLE, Batch, Entered, Locked
-from .driver.database import Database, Transaction
-from .driver.session import Rows, Statement
+from .dialect import locking_all
+from .driver.database import Database
 
 _STORE: Final = (
     "SELECT b.store, b.tables, b.tableoid::bigint, current_setting('payments.store'), b.standbys, b.losses "
@@ -101,7 +103,7 @@ async def judge(database: Database, batch: Batch, clock: Clock, heads: Heads | N
 
     async def work(transaction: Transaction) -> Entered | None:
         heads.connection = database.connections
-        locking = _chunks.locking(batch.batch, [WHOLE])
+        locking = _chunks.locking(transaction, batch.batch, [WHOLE])
         locked, found, own = await transaction.read(locking, (_STORE, (batch.batch,)), _own(batch, heads))
         whole = Locked.of(locked)
         before, here, standby, losses = _read(found)
@@ -111,7 +113,7 @@ async def judge(database: Database, batch: Batch, clock: Clock, heads: Heads | N
             return mark(transaction, batch, whole, clock, decided[0], text)
         if whole.is_here:
             return None
-        transaction.write(_chunks.locking_all(batch.batch))
+        transaction.write(locking_all(batch.batch))
         transaction.write((_EXTEND, (_leases.LEASE, batch.batch)))
         transaction.write((_MOVE, (batch.batch,)))
         return noted(transaction, batch, whole, clock, "server", _text(before, here))
@@ -146,7 +148,7 @@ def mark(
     transaction: Transaction, batch: Batch, locked: Locked, clock: Clock, loss: Loss, text: str
 ) -> Entered:
     """Mark a locked batch as suspect: its leases are void, and it has one loss more."""
-    transaction.write(_chunks.locking_all(batch.batch))
+    transaction.write(locking_all(batch.batch))
     entered = noted(transaction, batch, locked, clock, "loss", text)
     transaction.write((_VOID, (_leases.LEASE, batch.batch)))
     transaction.write((_MOVE, (batch.batch,)))

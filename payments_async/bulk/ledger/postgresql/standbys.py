@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from ...protocol.recovery import Standbys
-from .chunks import HERE
+from ..statements import Statement
+from .dialect import HERE
 from .driver.database import Database
-from .driver.session import Statement
 
 _FOUND: Final = (
     "SELECT CASE WHEN count(*) = 0 THEN 'none' WHEN bool_and(coalesce(s.sync_state, 'hidden') "

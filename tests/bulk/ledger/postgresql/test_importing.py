@@ -11,7 +11,7 @@ import attrs
 import psycopg
 import pytest
 
-from payments_async.bulk.ledger.postgresql import chunks
+from payments_async.bulk.ledger.postgresql.importing import chunk_size
 from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk.ledger.postgresql.setup import Role, grants, make_tables
 from payments_async.bulk.ledger_errors import (
@@ -154,7 +154,7 @@ async def test_an_import_without_an_answer_to_its_commit(
     ("last", "size"), [(1, 500), (100_000, 500), (100_001, 1000), (1_000_000, 5000), (10**8, 10_000)]
 )
 def test_chunks_have_five_hundred_to_ten_thousand_rows(last: int, size: int) -> None:
-    assert chunks.chunk_size(last) == size or last == 100_001
+    assert chunk_size(last) == size or last == 100_001
     assert size % 500 == 0
 
 

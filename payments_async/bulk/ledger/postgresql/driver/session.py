@@ -12,10 +12,8 @@ from psycopg import Error
 from ....._postgresql import OLDEST, Connection
 from ....._runtime import Runtime
 from ....protocol.recovery import Store
+from ...statements import Rows, Statement
 
-Statement = tuple[str, Sequence[Any]]
-"""SQL with `%s` for each value, `%b` for each list, and the values."""
-Rows = list[tuple[Any, ...]]
 NOW: Final[Statement] = ("SELECT extract(epoch FROM clock_timestamp())::float8", ())
 """Reads the database's time, seconds since 1970."""
 _SETTINGS: Final = {

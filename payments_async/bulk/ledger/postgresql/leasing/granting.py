@@ -17,13 +17,16 @@ from ....protocol import leases as _rules
 from ....protocol.leases import BatchState, own_end
 from ....protocol.outcomes import Outcome
 from ....protocol.stop_rules import Account, StopRules
+from ... import chunks as _chunks
+from ...batches import FORM
+from ...chunks import Batch, Chunk, Entered
+from ...database import Transaction
 from ...rows import UnreadableRecord
-from .. import chunks as _chunks
 from ..batches import pause, read_rules, stopping
-from ..chunks import HERE, Batch, Chunk, Entered
-from ..driver.database import Database, Transaction
+from ..dialect import HERE
+from ..driver.database import Database
 from ..failover import judge
-from ..schema import PROTOCOL, rows_table, states_table
+from ..schema import rows_table, states_table
 from . import allowances
 from .allowances import Allowance, NewRows, Taken
 from .leases import Lease, Work
@@ -69,7 +72,7 @@ _GRANT: Final = (
 )
 _OPEN: Final = (
     f"SELECT b.batch, b.batch_id, b.chunk_size, {HERE}, b.base_url FROM payments.batches b "
-    f"WHERE b.state = 'open' AND b.schema = {PROTOCOL} AND b.environment = %s AND (%s = ANY(b.keys)) = %s "
+    f"WHERE b.state = 'open' AND b.schema = {FORM} AND b.environment = %s AND (%s = ANY(b.keys)) = %s "
     "AND (%s::bigint IS NULL OR b.batch = %s)"
 )
 _UNDER_WAY: Final = (
@@ -164,8 +167,8 @@ class _Granting:
         (found,) = await transaction.read((f"{sql}{most} FOR UPDATE OF c SKIP LOCKED", values))
         if not found:
             return []
-        self.batch = found[0][0]
-        chunks = [each[1] for each in found if each[0] == self.batch]
+        self.batch, _ = found[0]
+        chunks = [number for batch, number in found if batch == self.batch]
         return await self._grant(transaction, self.batch, chunks, asked)
 
     async def _grant(
@@ -173,7 +176,7 @@ class _Granting:
     ) -> list[Lease]:
         """Grant locked chunks, under the lock of their batch."""
         ((batch_id, size, rules, state, stopped),), found = await transaction.read(
-            (_LOCK_BATCH, (number,)), _chunks.locking(number, chunks)
+            (_LOCK_BATCH, (number,)), _chunks.locking(transaction, number, chunks)
         )
         if state != BatchState.OPEN:
             return []
@@ -250,11 +253,11 @@ class _Limits:
 
     async def _taken(self, chunk: Chunk) -> Taken:
         """Add up what was promised of other chunks, and what was taken of this one."""
-        (found,) = await self.transaction.read(
-            _chunks.reading(self.batch.batch, "AND c.chunk > 0 AND c.chunk <> %s", chunk.number)
-        )
+        (found,) = await self.transaction.read((self.transaction.sql.chunks, (self.batch.batch,)))
         taken = allowances.promised(attrs.evolve(chunk, granted_to=0))
         for other in _chunks.read(found):
+            if other.number == chunk.number:
+                continue
             is_partial = 0 < other.granted_to < other.last
             new = await self._new(other, other.granted_to) if is_partial else ()
             taken += allowances.promised(other, new)

@@ -12,10 +12,12 @@ from ....protocol import leases as _rules
 from ....protocol.leases import may_send, own_end
 from ....protocol.outcomes import Outcome
 from ....protocol.stop_rules import StopRules, Totals, stop_reason
+from ...chunks import Batch
+from ...database import Transaction
 from ...rows import UnreadableRecord
 from ..batches import hold_reason, read_rules, stopping
-from ..chunks import HERE, Batch
-from ..driver.database import Database, Transaction
+from ..dialect import HERE
+from ..driver.database import Database
 from ..driver.session import NOW
 from ..failover import judge
 from ..standbys import observing
@@ -108,9 +110,11 @@ class _Renewing:
         )
         self.database.clock.note(now)
         self.renewed = {lease for (lease,) in renewed}
-        self.moved = [Batch(*each[:3]) for each in found if not each[3]]
+        self.moved.clear()
         holds, stopped = dict[int, str](), dict[int, str]()
-        for batch, _, _, _, state, reason, why, rules in found:
+        for batch, batch_id, size, is_here, state, reason, why, rules in found:
+            if not is_here:
+                self.moved.append(Batch(batch, batch_id, size))
             if (hold := hold_reason(state, reason)) is not None:
                 holds[batch] = hold
             try:
