@@ -18,7 +18,6 @@ from payments_async.bulk.ledger_errors import (
     BatchExists,
     InputPaidElsewhere,
     LedgerClosed,
-    LedgerDuplicates,
     LedgerOfAnotherBatch,
     LedgerRefused,
     LedgerUnavailable,
@@ -170,16 +169,6 @@ async def test_numbers_may_have_gaps_and_a_chunk_without_rows_is_left_out(databa
         await chunk.claim(30)
         last, _ = await leased(ledger.database)
         assert numbers(await last.claim(30)) == [1700, 1701, 1702, 1703, 1704]
-
-
-async def test_duplicates_over_two_copies_are_found(database: str) -> None:
-    rows = [*new_rows(2500), new_row(2501, reference="reference-1")]
-    async with connected(database) as opened:
-        ledger = await unimported(opened)
-        with pytest.raises(LedgerDuplicates) as caught:
-            await imported(ledger, rows)
-        assert caught.value.duplicates[0].rows == (1, 2501)
-        assert run(database, "SELECT count(*) FROM pg_tables WHERE tablename LIKE 'row%'") == [(0,)]
 
 
 async def test_rights_on_the_rows_of_a_batch_follow_those_on_chunks(
