@@ -22,7 +22,7 @@ from ..protocol.totals import Sums, read_totals, totals_text
 from . import hash_chain
 from .database import Transaction
 from .hash_chain import ChainEntry
-from .rows import Change, StoredRow, blob, readable, state_values
+from .rows import Change, StoredRow, blob, readable
 from .rows import changed as changed_row
 from .statements import Rows, Statement
 
@@ -233,6 +233,8 @@ class Entered(NamedTuple):
     entry: ChainEntry
     lease: bytes | None
     rows: tuple[StoredRow, ...] = ()
+    states: tuple[tuple[Any, ...], ...] = ()
+    """The values of the rows' states."""
 
 
 def entered(
@@ -247,7 +249,7 @@ def changed(
     batch: Batch, chunk: Chunk, kind: str, at: Timestamps, changes: Sequence[Change], lease: bytes | None
 ) -> Entered:
     """Add an entry about changed rows of the chunk, and compute its figures anew."""
-    rows = tuple(map(changed_row, changes))
+    rows, states = zip(*map(changed_row, changes), strict=True)
     digest = hash_chain.moved(
         chunk.digest, (before.digest for before, _ in changes), (row.digest for row in rows)
     )
@@ -255,7 +257,7 @@ def changed(
     entry = hash_chain.linked(chunk.end, batch.chain(chunk.number, lease), at, kind, text, digest)
     figures = chunk.figures.moved((before.row, after) for before, after in changes)
     after = attrs.evolve(chunk, entries=entry.number, head=entry.hash, digest=digest, figures=figures)
-    return Entered(after, entry, lease, rows)
+    return Entered(after, entry, lease, rows, states)
 
 
 def stored_values(chunk: Chunk) -> tuple[Any, ...]:
@@ -281,10 +283,9 @@ def entry_values(batch: Batch, entered: Entered) -> tuple[Any, ...]:
 
 def write(transaction: Transaction, batch: Batch, all_entered: Sequence[Entered]) -> None:
     """Store chunks, their new entries and the states of their changed rows, with the commit."""
-    rows = [state_values(row) for each in all_entered for row in each.rows]
-    sql = transaction.sql
-    if rows:
-        transaction.write_rows(sql.set_states.format(batch=batch.batch), rows)
+    states, sql = [state for each in all_entered for state in each.states], transaction.sql
+    if states:
+        transaction.write_rows(sql.set_states.format(batch=batch.batch), states)
     for each in all_entered:
         transaction.write((sql.append, entry_values(batch, each)))
         place = (batch.batch, each.chunk.number)

@@ -24,7 +24,7 @@ from .batches import BatchFacts, batch_of, rebinding
 from .chunks import NOTHING_LOCKED, WHOLE, Batch, Chunk, Entered, Locked, RowFigures
 from .database import LedgerDatabase, Purpose, Transaction
 from .rows import Change, StoredRow, content, stored_rows, undamaged
-from .statements import Statement, Statements
+from .statements import Rows, Statement, Statements
 
 T = TypeVar("T")
 Move = Callable[[LedgerRow, int], LedgerRow]
@@ -62,6 +62,8 @@ class Committer:
     """The time on this process's clocks; the wall clock's is replaced by the database's, where it has one."""
     took: Callable[[Commit], object]
     """Called with each commit once it is stored, even when its caller is gone."""
+    in_flight: Mapping[int, StoredRow]
+    """{number: row}, of rows that were claimed here: they are read again only if another has changed them."""
 
     @property
     def sql(self) -> Statements:
@@ -287,25 +289,34 @@ class Committer:
         chunks = {*self.batch.chunks_of(numbers), *also}
         if not chunks:
             return NOTHING_LOCKED, []
-        locked, found = await self._locked(transaction, chunks, self._numbered(numbers))
-        self._require_all(numbers, found)
-        return locked, found
+        known = [self.in_flight[number] for number in sorted(numbers) if number in self.in_flight]
+        is_known = len(known) == len(numbers)
+        digests = self.on_rows(self.sql.row_digests, [each.row.number for each in known])
+        reading = digests if is_known else self._numbered(numbers)
+        found, rows = await transaction.read(_chunks.locking(transaction, self.batch.batch, chunks), reading)
+        locked = Locked.of(found)
+        self.require_store(locked)
+        if not is_known:
+            return locked, self._all_of_them(numbers, rows)
+        if {(each.row.number, each.rank, each.digest) for each in known} == set(rows):
+            return locked, known
+        return locked, await self.numbered(transaction, numbers)
 
     async def numbered(self, transaction: Transaction, numbers: Collection[int]) -> list[StoredRow]:
         """Read rows by number. Raises LedgerRefused when one is not there."""
-        (found,) = await transaction.read(self._numbered(numbers))
-        rows = stored_rows(found)
-        self._require_all(numbers, rows)
-        return rows
+        (rows,) = await transaction.read(self._numbered(numbers))
+        return self._all_of_them(numbers, rows)
 
     def _numbered(self, numbers: Collection[int]) -> Statement:
         return self.on_rows(self.sql.rows_numbered, sorted(numbers))
 
-    def _require_all(self, numbers: Iterable[int], found: Iterable[StoredRow]) -> None:
+    def _all_of_them(self, numbers: Iterable[int], rows: Rows) -> list[StoredRow]:
+        found = stored_rows(rows)
         there = {each.row.number for each in found}
         for number in numbers:
             if number not in there:
                 raise LedgerRefused(self.path, number, "is not there")
+        return found
 
     def moment(self, locked: Locked) -> Timestamps:
         """The time of a commit: by the database's clock, and by this process's others."""

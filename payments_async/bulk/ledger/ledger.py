@@ -34,6 +34,7 @@ from ..protocol.records import (
     RowOutcome,
 )
 from ..protocol.recovery import LossState
+from ..protocol.row_state import RowState
 from ..protocol.run_figures import RunFigures
 from ..protocol.stop_rules import StopRules
 from . import chunks as _chunks
@@ -56,6 +57,11 @@ class Ledger(LedgerReader):
     def _took(self, commit: Commit) -> None:
         """Keep what a commit has changed, even when its caller is gone."""
         self._keep(commit.figures)
+        for stored in (row for each in commit.entered for row in each.rows):
+            if stored.row.state is RowState.IN_FLIGHT:
+                self._in_flight[stored.row.number] = stored
+            else:
+                self._in_flight.pop(stored.row.number, None)
         if commit.facts is not None:
             header, described_in = commit.facts.header, commit.facts.described_in
             self._facts = attrs.evolve(self.facts, header=header, described_in=described_in)

@@ -32,7 +32,7 @@ from . import run_figures
 from .batches import BatchFacts
 from .chunks import WHOLE, Chunk, RowFigures, added_up
 from .database import LedgerDatabase
-from .rows import readable, stored_rows, undamaged
+from .rows import StoredRow, readable, stored_rows, undamaged
 from .run_recorder import RunRecorder
 from .statements import LAST_NUMBER, PAGE, Rows, Statement, Statements
 
@@ -61,6 +61,8 @@ class LedgerReader(ABC):
         self._facts: BatchFacts | None = None
         self._figures: dict[int, RowFigures] = {}
         self._total: RowFigures | None = None
+        self._in_flight: dict[int, StoredRow] = {}
+        """{number: row}, of rows that were claimed here and have no outcome yet."""
         self.recorder: RunRecorder = RunRecorder()
         self._series = run_figures.StoredSeries()
 

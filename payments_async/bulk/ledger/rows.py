@@ -31,8 +31,8 @@ STATE: Final = (*_KNOWN, *_FACTS)
 COLUMNS: Final = (*CONTENT, *STATE)
 _PATHS: Final = {
     **{name: f"known.{name}" for name in _KNOWN},
-    "state": "known.state.value",
-    "payout_end": "payout_end.value",
+    "state": "known.state._value_",  # `value` is a descriptor, which costs more than all the rest
+    "payout_end": "payout_end._value_",
     "amount": "amount_text",
 }
 _MOST_FINDINGS: Final = 100
@@ -160,20 +160,20 @@ Change = tuple[StoredRow, LedgerRow]
 """A row before and after a change."""
 
 
-def changed(change: Change) -> StoredRow:
-    """Make what is written of a changed row. One that is NEW was corrected, or is of a new generation."""
+def changed(change: Change) -> tuple[StoredRow, tuple[Any, ...]]:
+    """Make a changed row as it is stored, and the values of its state, its number last.
+
+    A row that is NEW was corrected, or is of a new generation.
+    """
     (before, version, own_key, _, _), after = change
     if after.state is RowState.NEW:
         version, own_key = version + 1, None
     elif after.idempotency_key != before.idempotency_key:
         own_key = after.idempotency_key
-    return StoredRow(after, version, own_key, rank(after.known), row_digest(after))
-
-
-def state_values(stored: StoredRow) -> tuple[Any, ...]:
-    """The values of a row's state: those of `STATE`, then of what is stored beside them, then its number."""
-    row, version, own_key, stored_rank, digest = stored
-    return *_state(row), version, own_key, stored_rank, digest, row.number
+    state, own_rank = _state(after), rank(after.known)
+    digest = _digest((*_content(after), *state))
+    values = (*state, version, own_key, own_rank, digest, after.number)
+    return StoredRow(after, version, own_key, own_rank, digest), values
 
 
 def fresh_state(number: int, digest: bytes) -> tuple[Any, ...]:

@@ -87,7 +87,7 @@ class Statements:
     lock_chunks: str
     """Locks chunks; reads what `chunks.Locked.of` takes."""
     set_states: str
-    """Takes rows of `rows.state_values`."""
+    """Takes the values that `rows.changed` makes."""
     import_rows: Copying
     """Takes `rows.content`."""
     import_states: Copying
@@ -124,6 +124,7 @@ class Statements:
         ) AND s.state = 'NEW' ORDER BY s.number LIMIT %s
     """
     rows_numbered: str = f"{_ROW} WHERE s.number = ANY(%b::int4[]) ORDER BY s.number"
+    row_digests: str = f"SELECT number, rank, digest FROM {_STATES} WHERE number = ANY(%b::int4[])"
     rows_by_keys: str = f"""
         {_ROW} WHERE s.number IN (
             SELECT k.number FROM {_CONTENTS} k WHERE k.unique_key = ANY(%b::bytea[])

@@ -149,6 +149,7 @@ class PostgresLedger(SharedLedger):
             path=self.path,
             clock=self._clock,
             took=self._took,
+            in_flight=self._in_flight,
             heads=self._heads,
         )
 

@@ -147,7 +147,13 @@ class SqliteLedger(Ledger):
     @property
     def _committer(self) -> FileCommitter:
         return FileCommitter(
-            self._handle, self.facts.batch, self.path, self._clock, self._took, ends=self._ends
+            self._handle,
+            self.facts.batch,
+            self.path,
+            self._clock,
+            self._took,
+            self._in_flight,
+            ends=self._ends,
         )
 
     async def refresh(self) -> None:

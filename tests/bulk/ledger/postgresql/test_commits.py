@@ -50,6 +50,19 @@ async def test_outcomes_that_come_at_the_same_time_are_all_kept(database: str) -
         assert (await ledger.check()).findings == ()
 
 
+async def test_an_outcome_is_added_to_what_another_process_has_recorded_of_a_claimed_row(
+    database: str,
+) -> None:
+    async with batch(database, 2) as ledger:
+        chunk, _ = await leased(ledger.database)
+        one, two = (await chunk.claim(2)).rows
+        await ledger.record([created(one, service_status="pending")])
+        assert await chunk.record([rejected(one)]) == ()
+        recorded = await chunk.record([created(one, service_status="processing"), created(two)])
+        assert [row.service_status for row in recorded] == ["processing", None]
+        assert (await ledger.check()).findings == ()
+
+
 async def test_what_was_created_is_counted_until_it_is_final(database: str) -> None:
     async with batch(database, spread(3, 3, 3)) as ledger:
         assert (await ledger.awaited()).rows == 0
