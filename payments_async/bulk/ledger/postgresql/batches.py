@@ -119,11 +119,11 @@ def read_rules(text: str) -> StopRules:
 async def found(database: Database, batch_id: str) -> SharedFacts:
     """Read one batch. Raises LedgerMissing, and LedgerError."""
     path = f"{database.label}, batch {batch_id}"
-    (values,) = await database.read(by_id(batch_id))
-    if not values:
+    (rows,) = await database.read(by_id(batch_id))
+    if not rows:
         raise LedgerMissing(path, "there is no such batch")
     with undamaged(path):
-        return facts_of(values[0])
+        return facts_of(rows[0])
 
 
 # Lists
