@@ -260,9 +260,8 @@ class PostgresLedger(SharedLedger):
 
     async def cancel_rest(self) -> None:
         """Cancel every row that is still new, chunk by chunk. Raises LedgerRefused while commits are lost."""
-        for chunk in await self._chunks():
-            if chunk.figures.count(Outcome.NOT_STARTED):
-                await self._committer.cancel_new(chunk)
+        for chunk in (each for each in await self._chunks() if each.figures.count(Outcome.NOT_STARTED)):
+            await self._committer.cancel_new(chunk)
         await self.refresh()
 
     # Lost commits
@@ -276,9 +275,8 @@ class PostgresLedger(SharedLedger):
 
     async def end_recovery(self, state: LossState, *, confirmed: bool, proven: bool) -> None:
         """Record what a recovery has found. Raises LedgerUnavailable when more was lost meanwhile."""
-        for chunk in await self._chunks():
-            if chunk.figures.count(*UNFINISHED):
-                await self._committer.doubt(chunk)
+        for chunk in (each for each in await self._chunks() if each.figures.count(*UNFINISHED)):
+            await self._committer.doubt(chunk)
         recovery = Recovery(self.database, self.facts.batch, self._clock)
         await recovery.end(state, confirmed=confirmed, proven=proven)
         await self.refresh()
