@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from payments_async.bulk import PayoutBatch, RowState
-from payments_async.bulk.ledger.postgresql import chunks
+from payments_async.bulk.ledger import chunks
 from payments_async.bulk.ledger.postgresql.driver.session import DatabaseClock
 from payments_async.bulk.ledger_errors import LedgerRefused
 from payments_async.bulk.protocol import leases

@@ -15,7 +15,7 @@ import pytest
 
 from payments_async import _postgresql, client
 from payments_async._rate_limit.registry import LimiterRegistry
-from payments_async.bulk.ledger.postgresql import chunks
+from payments_async.bulk.ledger import importing
 from payments_async.bulk.ledger.postgresql.leasing import granting
 from payments_async.bulk.ledger_errors import RightsMissing
 from payments_async.bulk.workers import PayoutWorker, WorkerReport, planning
@@ -35,7 +35,7 @@ def here(here: Here, database: str, monkeypatch: pytest.MonkeyPatch) -> Here:
     monkeypatch.setenv("PAYMENTS_LEDGER", database)
     monkeypatch.setenv("PAYMENTS_RATE_SHARE", "1")  # the limit stays in this process
     monkeypatch.setattr(planning, "POLL", 0.05)
-    monkeypatch.setattr(chunks, "BLOCK", 2)
+    monkeypatch.setattr(importing, "BLOCK", 2)
     return here
 
 

@@ -10,13 +10,15 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from payments_async import AsyncPayments
+from payments_async.bulk.ledger.database import Purpose
 from payments_async.bulk.ledger.sqlite import file as _ledger_file
-from payments_async.bulk.ledger.sqlite import reader
-from payments_async.bulk.ledger.sqlite.connection import LedgerConnection, Purpose
+from payments_async.bulk.ledger.sqlite import ledger as sqlite_ledger
+from payments_async.bulk.ledger.sqlite.connection import LedgerConnection
 from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk.ledger.sqlite.lock import LedgerLock
 from payments_async.bulk.ledger_errors import LedgerBroken, LedgerError, LedgerFull
@@ -246,7 +248,7 @@ def test_every_command_refuses_a_damaged_ledger(here: Here, monkeypatch: pytest.
     assert here("run", "june.csv").code == Exit.DONE
     ledger = Path("june.csv.ledger")
     whole = ledger.read_bytes()
-    monkeypatch.setattr(reader, "SCHEMA", 0)
+    monkeypatch.setattr(sqlite_ledger, "FORM", 0)
     here("run", "june.csv").assert_one_message(Exit.USAGE, "knows up to 0", "version that wrote it")
     monkeypatch.undo()
     monkeypatch.chdir(here.folder)
@@ -338,18 +340,18 @@ def test_a_ledger_deleted_in_mid_run_stops_it_and_the_same_command_pays_the_rest
 ) -> None:
     payouts_file(here.folder, 60)
     here.sandbox.on("payouts.create", amount="1.07").respond("slow:0.2s")
-    real = LedgerConnection.transact
+    real = LedgerConnection.commit
     intents = []
 
-    async def deleted(self: LedgerConnection, work: object, purpose: Purpose = Purpose.READ) -> object:
+    async def deleted(self: LedgerConnection, *given: Any, purpose: Purpose, **more: Any) -> object:
         if purpose is Purpose.INTENT:
             intents.append(purpose)
             if len(intents) == 2:
                 os.unlink("june.csv.ledger")
-        return await real(self, work, purpose)  # type: ignore[arg-type] # passed on as it came
+        return await real(self, *given, purpose=purpose, **more)
 
     with monkeypatch.context() as patch:
-        patch.setattr(LedgerConnection, "transact", deleted)
+        patch.setattr(LedgerConnection, "commit", deleted)
         done = here("run", "june.csv", "--concurrency", "10")
     assert done.code == Exit.OUTCOME_UNKNOWN, done
     assert "june.csv.ledger was deleted, moved or replaced" in done.err

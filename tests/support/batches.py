@@ -123,7 +123,8 @@ def steady_ledgers() -> Iterator[None]:
         return counted
 
     with pytest.MonkeyPatch.context() as patch:
-        for owner, name in ((LedgerConnection, "transact"), (Database, "_attempt"), (Database, "_connect")):
+        of_file = ((LedgerConnection, name) for name in ("commit", "once"))
+        for owner, name in (*of_file, (Database, "_attempt"), (Database, "_connect")):
             patch.setattr(owner, name, counting(getattr(owner, name)))
         yield
 

@@ -11,7 +11,7 @@ import psycopg
 
 from payments_async import AsyncPayments
 from payments_async.bulk import PayoutBatch
-from payments_async.bulk.ledger.postgresql import chunks
+from payments_async.bulk.ledger import importing
 from payments_async.bulk.protocol import leases
 from payments_async.bulk.workers import PayoutWorker, WorkerReport, planning, session
 from payments_async.sandbox import Sandbox
@@ -20,7 +20,7 @@ from tests.support.batches import Item, items
 
 BRIEF: Final = ((leases, "LEASE", 1.6), (leases, "MARGIN", 0.4), (session, "RENEWAL_ANSWER", 0.8))
 """Leases that end while a test waits; on a machine with other work they may end at any time."""
-BRISK: Final = ((leases, "RENEW_EVERY", 0.3), (chunks, "BLOCK", 50), (planning, "POLL", 0.05))
+BRISK: Final = ((leases, "RENEW_EVERY", 0.3), (importing, "BLOCK", 50), (planning, "POLL", 0.05))
 """Small chunks, and workers that ask often."""
 Setting = Callable[[Any, str, object], object]
 

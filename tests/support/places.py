@@ -7,6 +7,7 @@ A test takes the `path` fixture of `tests/bulk/ledger/` under `BOTH`, or the `pl
 from __future__ import annotations
 
 import os
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
@@ -24,7 +25,8 @@ from payments_async.bulk.ledger.postgresql.leasing.workers import Worker
 from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk.protocol.stop_rules import Account, StopRules
 from payments_async.bulk.protocol.totals import counts_of, sums_of
-from tests.support.ledgers import BINDING, Clock, imported, new_rows
+from tests.support.databases import run
+from tests.support.ledgers import BINDING, Clock, imported, new_rows, tampering
 
 Place = Path | str
 EITHER: Final = pytest.mark.parametrize("place", ["sqlite", "postgresql"], indirect=True)
@@ -41,6 +43,26 @@ async def opened(
     ledger = await open_ledger(os.fspath(place), batch_id=batch_id, **options)
     is_shared = isinstance(ledger, PostgresLedger) and not ledger.is_empty
     return await AllChunks.of(ledger) if is_shared else ledger
+
+
+async def looked_at(place: Place) -> Ledger:
+    """The ledger at a place, to be read and edited: no row of a database is leased."""
+    return await open_ledger(
+        os.fspath(place), batch_id=BINDING.batch_id, clock=Clock("later"), runtime=SYSTEM
+    )
+
+
+def tampered(place: Place, *statements: str) -> None:
+    """Change the tables of a closed ledger by another hand, with statements as a file takes them."""
+    if isinstance(place, Path):
+        with tampering(place) as tables:
+            for statement in statements:
+                tables.execute(statement)
+        return
+    ((number,),) = run(place, "SELECT batch FROM payments.batches")
+    for statement in statements:
+        of_batch = re.sub(r"\b(UPDATE|FROM) (rows|row_states)\b", rf"\1 payments.\2_{number:016x}", statement)
+        run(place, re.sub(r"\b(UPDATE|FROM) (?!payments\.)", r"\1 payments.", of_batch))
 
 
 async def begun(place: Place, count: int = 5, clock: Clock | None = None) -> Ledger:

@@ -23,7 +23,7 @@ import attrs
 from payments_async import AsyncPayments, RateLimits
 from payments_async._http import direct
 from payments_async._http.types import HTTPRequest
-from payments_async.bulk.ledger.postgresql.commits import Committer
+from payments_async.bulk.ledger.postgresql.commits import SharedCommitter
 from payments_async.bulk.ledger.postgresql.leasing.leases import Lease
 from payments_async.bulk.ledger_errors import LedgerUnavailable
 from payments_async.bulk.protocol import leases
@@ -53,7 +53,7 @@ def ablate(rule: str) -> None:
     elif rule == "expiry":
         LeaseKeeper._expire = lambda self: None  # type: ignore[method-assign] # an ablation
     elif rule == "fencing":
-        Committer._require_lease = lambda self, locked, leases: None  # type: ignore[method-assign] # an ablation
+        SharedCommitter.require_leases = lambda self, locked, leases: None  # type: ignore[method-assign] # an ablation
     else:
         raise ValueError(rule)
 

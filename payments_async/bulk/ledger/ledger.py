@@ -14,145 +14,57 @@ chooses by the address. What needs a ledger takes this interface, and imports no
 
 from __future__ import annotations
 
-import re
-from abc import ABC, abstractmethod
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
-from typing import Any, Final, Self
-from unicodedata import normalize
+from abc import abstractmethod
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping
+from typing import Any
 
-from ..._http.addresses import same_service
-from ..ledger_errors import (
-    InputPaidElsewhere,
-    LedgerGone,
-    LedgerMismatch,
-    LedgerOfAnotherAddress,
-    LedgerOfAnotherBatch,
-    LedgerOfAnotherEnvironment,
-    LedgerOfAnotherInput,
-    LedgerOfAnotherKey,
-)
-from ..protocol.attempts import RowAttempts
+import attrs
+
+from ..ledger_errors import InputPaidElsewhere
+from ..protocol import transitions
 from ..protocol.records import (
-    Awaited,
     Binding,
     CheckReport,
     Claim,
     ExtraTotals,
     Header,
-    IntentTimes,
     LedgerRow,
     NewRow,
     Resend,
     RowOutcome,
-    RowTotals,
 )
 from ..protocol.recovery import LossState
 from ..protocol.row_state import RowState
-from ..protocol.run_figures import RunFigures, RunSeries, RunTime
+from ..protocol.run_figures import RunFigures
 from ..protocol.stop_rules import StopRules
-from .run_recorder import RunRecorder
-
-_NUMBER: Final = re.compile(r"[0-9]{1,9}")
-_UNSTORABLE: Final = re.compile("[\0\ud800-\udfff]")
-"""What no key and no reference has: neither a file nor a database can hold it."""
-_MISMATCHES: Final[tuple[tuple[str, type[LedgerMismatch]], ...]] = (
-    ("environment", LedgerOfAnotherEnvironment),
-    ("base_url", LedgerOfAnotherAddress),
-    ("batch_id", LedgerOfAnotherBatch),
-    ("key_fingerprint", LedgerOfAnotherKey),
-    ("input_hash", LedgerOfAnotherInput),
-)
+from . import chunks as _chunks
+from .chunks import WHOLE
+from .commits import Commit, Committer
+from .database import Purpose, Transaction
+from .edits import Edits as Edits
+from .reader import LedgerReader
+from .rows import undamaged
 
 
-class Edits(ABC):
-    """Edits of a batch in one transaction: committed together, or not at all. Valid within `Ledger.edit`.
-
-    What a method reads holds what this transaction has changed.
-    """
-
-    @abstractmethod
-    async def by_keys(self, keys: Collection[str]) -> list[LedgerRow]:
-        """Read the rows with one of these keys, at most a thousand keys."""
-
-    @abstractmethod
-    def rows(self) -> AsyncIterator[LedgerRow]:
-        """Read all rows in the order of their numbers, a page at a time."""
-
-    @abstractmethod
-    async def correct(self, replacements: Collection[NewRow]) -> None:
-        """Give rows another body, as `Ledger.correct` does. Raises LedgerRefused."""
-
-    @abstractmethod
-    async def cancel(self, numbers: Collection[int]) -> None:
-        """Cancel rows that were never sent. Raises LedgerRefused for another state."""
-
-    @abstractmethod
-    async def rebind(self, binding: Binding) -> None:
-        """Record that the ledger now belongs to another key or input; its totals are summed anew."""
-
-
-class Ledger(ABC):
+class Ledger(LedgerReader):
     """One batch's ledger, open. Every method may raise a LedgerError; see `ledger_errors`."""
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    @abstractmethod
-    async def close(self) -> None:
-        """Wait for a running commit and close. A second call does nothing."""
-
-    # Facts, as of the last commit that is known here
-
     @property
     @abstractmethod
-    def path(self) -> str:
-        """Where the ledger is, for messages: a file's absolute path, or an address without its password."""
+    def _committer(self) -> Committer:
+        """What makes its commits."""
 
-    @property
-    @abstractmethod
-    def is_empty(self) -> bool:
-        """True if nothing was imported yet."""
-
-    @property
-    @abstractmethod
-    def header(self) -> Header:
-        """The ledger's facts about its batch. Raises LedgerMissing before the import."""
-
-    @property
-    @abstractmethod
-    def totals(self) -> RowTotals:
-        """Rows and sums by outcome and currency. Raises LedgerMissing before the import."""
-
-    @property
-    def gone(self) -> str | None:
-        """Describe what happened to the ledger when it is no longer the one that was opened; else None."""
-        return None
-
-    @property
-    def unproven(self) -> str | None:
-        """Say that commits were lost, and that no reading of the list has proven yet what; else None."""
-        return None
-
-    def require_there(self) -> None:
-        """Raise LedgerGone when the ledger is no longer the one that was opened: commits would be lost."""
-        if gone := self.gone:
-            raise LedgerGone(self.path, gone)
-
-    def require(self, binding: Binding, *, other_key: bool = False, other_input: bool = False) -> None:
-        """Check that this run fits the ledger's batch, environment, base URL, key and input.
-
-        `other_key` and `other_input` allow these to differ, once that was proven safe. Raises the
-        LedgerMismatch that fits.
-        """
-        allowed, recorded = {"key_fingerprint": other_key, "input_hash": other_input}, self.header.binding
-        for name, error in _MISMATCHES:
-            before, now = getattr(recorded, name), getattr(binding, name)
-            same = same_service(before, now) if name == "base_url" else before == now
-            if not same and not allowed.get(name):
-                raise error(self.path, recorded=before, given=now)
+    def _took(self, commit: Commit) -> None:
+        """Keep what a commit has changed, even when its caller is gone."""
+        self._keep(commit.figures)
+        for stored in (row for each in commit.entered for row in each.rows):
+            if stored.row.state is RowState.IN_FLIGHT:
+                self._in_flight[stored.row.number] = stored
+            else:
+                self._in_flight.pop(stored.row.number, None)
+        if commit.facts is not None:
+            header, described_in = commit.facts.header, commit.facts.described_in
+            self._facts = attrs.evolve(self.facts, header=header, described_in=described_in)
 
     @abstractmethod
     async def refresh(self) -> None:
@@ -181,21 +93,40 @@ class Ledger(ABC):
         other money (`""`: any environment).
         """
 
-    @abstractmethod
     async def rebind(self, binding: Binding) -> None:
         """Record that the ledger now belongs to another key or input. The batch stays the same."""
+        self.require(binding, other_key=True, other_input=True)
+        await self.edit(lambda edits: edits.rebind(binding))
 
-    @abstractmethod
     async def note_extra(self, extra: ExtraTotals) -> None:
         """Record the extra payouts that a whole reading of the list has shown: `header.extra`."""
+        await self._committer.note_extra(extra)
 
-    @abstractmethod
     async def edit(self, work: Callable[[Edits], Awaitable[None]], *, dry: bool = False) -> None:
         """Carry out edits as one transaction: all of them, or none. `dry`: `work` only reads.
 
         Raises whatever `work` raises; nothing is changed then, nor when the edit is cancelled before its
         commit. `work` runs once.
         """
+        chunks, purpose = ([], Purpose.READ) if dry else ([WHOLE, *self._figures], Purpose.IMPORT)
+        made: list[Edits] = []
+        committer, facts = self._committer, self.facts
+
+        async def edited(transaction: Transaction) -> None:
+            edits = await Edits.begun(transaction, committer, facts, chunks)
+            made.append(edits)
+            await work(edits)
+            edits.end()
+
+        async def committed(transaction: Transaction) -> bool:
+            return await _chunks.is_stored(transaction, facts.batch.batch, made[0].entered.values())
+
+        with undamaged(self.path):
+            await committer.judged(
+                lambda: self._db.once(edited, committed, may_repeat=lambda: not made, purpose=purpose)
+            )
+        if made[0].entered:
+            self._took(made[0].commit)
 
     @abstractmethod
     async def discard(self) -> None:
@@ -229,103 +160,37 @@ class Ledger(ABC):
         """The question to ask right before the first byte of a claimed row is sent; None: always yes."""
         return None
 
-    @abstractmethod
     async def record(self, outcomes: Iterable[RowOutcome]) -> tuple[LedgerRow, ...]:
         """Record outcomes, all in one commit. Returns the changed rows.
 
         An outcome that knows less than the ledger changes nothing. LedgerFull means that these outcomes are
         not recorded and must be kept elsewhere.
         """
+        commit = await self._committer.record(outcomes)
+        await self._store(self.recorder.due(self.now()))
+        return commit.rows
 
-    @abstractmethod
     async def correct(self, replacements: Iterable[NewRow]) -> tuple[LedgerRow, ...]:
         """Give rejected rows (or new ones) another body: same reference, new key; they are NEW again.
 
         Raises LedgerRefused, and changes nothing, when a row is in another state or the reference differs.
         """
+        return (await self._committer.replace("correct", replacements, transitions.corrected)).rows
 
-    @abstractmethod
     async def next_generation(self, replacements: Iterable[NewRow]) -> tuple[LedgerRow, ...]:
         """Make rows new whose payout has finally failed (that is recorded): new references.
 
         The caller has just confirmed with the service that each has failed. Raises LedgerRefused,
         and changes nothing, when a row is in another state or its reference is not a new one.
         """
+        return (await self._committer.replace("retry", replacements, transitions.retried)).rows
 
-    @abstractmethod
     async def adopt(self, payouts: Iterable[tuple[NewRow, RowOutcome]]) -> tuple[LedgerRow, ...]:
         """Make good lost retries: each row's later generation, and its outcome. Raises LedgerRefused."""
-
-    # Reading
-
-    @abstractmethod
-    async def first(self) -> LedgerRow:
-        """Read the row with the lowest number. Raises LedgerMissing before the import."""
-
-    @abstractmethod
-    async def last(self, state: RowState) -> LedgerRow | None:
-        """Read the row with the highest number in a state."""
-
-    @abstractmethod
-    async def numbered(self, numbers: Iterable[int]) -> dict[int, LedgerRow]:
-        """Read rows by number: {number: row}, without those that do not exist."""
-
-    @abstractmethod
-    async def by_keys(self, keys: Collection[str]) -> list[LedgerRow]:
-        """Read the rows with one of these keys, at most a thousand keys."""
-
-    async def find(self, name: str | int) -> LedgerRow | None:
-        """Read the row with this key; else with this reference, or number. An int is a number alone."""
-        if isinstance(name, int):
-            return (await self.numbered([name])).get(name)
-        if _UNSTORABLE.search(name):
-            return None
-        composed = normalize("NFC", name)
-        found = await self.by_keys([composed]) or await self.by_references([composed])
-        if not found and _NUMBER.fullmatch(name):
-            found = list((await self.numbered([int(name)])).values())
-        return found[0] if found else None
-
-    @abstractmethod
-    async def by_references(self, references: Iterable[str]) -> list[LedgerRow]:
-        """Read the rows with one of these references, at most as many as a page of the list has."""
-
-    @abstractmethod
-    async def intent_times(self, rows: Iterable[LedgerRow]) -> Mapping[int, IntentTimes]:
-        """{row number: times of its intents}, without rows that have none under their present key."""
-
-    @abstractmethod
-    def rows(self, state: RowState | None = None) -> AsyncIterator[LedgerRow]:
-        """Read all rows, or those in a state, in the order of their numbers, a page at a time."""
-
-    @abstractmethod
-    def unfinished(self) -> AsyncIterator[LedgerRow]:
-        """Read rows as an earlier run left them, IN_FLIGHT ones first, then IN_DOUBT; none changed since."""
-
-    @abstractmethod
-    def failed(self) -> AsyncIterator[LedgerRow]:
-        """Read the CREATED rows whose payouts have failed, as far as the ledger knows."""
-
-    @abstractmethod
-    async def awaited(self) -> Awaited:
-        """Count the CREATED rows whose payouts are not final, and find when the first was begun."""
-
-    @abstractmethod
-    async def latest_generation(self) -> int:
-        """The highest generation of all rows."""
-
-    @abstractmethod
-    async def latest_command(self) -> int:
-        """The number of the last entry that made rows new again: it grows with each retry and edit."""
-
-    # How runs went: figures that decide nothing
-
-    async def run_times(self) -> tuple[RunTime, ...]:
-        """When each run was at work that sent a row, the last one at the end; none where it is not known."""
-        return ()
-
-    recorder: RunRecorder
-    """The figures of this run. They are stored after outcomes, about once a second."""
+        found = list(payouts)
+        new = [new for new, _ in found]
+        await self._committer.replace("recover", new, transitions.adopted, recovers=True)
+        return await self.record(outcome for _, outcome in found)
 
     async def save_figures(self, at: float = 0.0) -> None:
         """Store the figures of this run until now that are not stored yet, those that can be stored."""
@@ -336,17 +201,9 @@ class Ledger(ABC):
             with self.recorder.storing(figures):
                 await self._store_figures(figures)
 
-    @abstractmethod
     async def _store_figures(self, figures: RunFigures) -> None:
         """Store figures in a transaction of their own."""
-
-    @abstractmethod
-    async def series(self) -> RunSeries:
-        """The answers of all runs so far, second by second: of this one until now, of others as stored."""
-
-    @abstractmethod
-    async def attempts(self, numbers: Collection[int]) -> Mapping[int, RowAttempts]:
-        """{row number: its attempts}, at most a thousand, without rows that were created at once."""
+        await self._committer.save(figures)
 
 
 class SharedLedger(Ledger):

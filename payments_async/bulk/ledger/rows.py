@@ -1,24 +1,26 @@
-"""A row as both databases store it: its columns, their values, its digest, and the check of what is read.
+"""A row as a ledger stores it: its columns, their values, its digest, and the check of what is read.
 
-The columns are the fields of `LedgerRow` in their order, with those of `RowKnowledge` in its place.
+All follows from the fields of `LedgerRow`, with those of `RowKnowledge` in its place. What is sent is stored
+once for each version of it; what changes while the row is paid is stored beside it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
 from operator import attrgetter
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 import attrs
+import msgspec
 
 from ...models.statuses import PayoutEnd
+from ..ledger_errors import LedgerDamaged
 from ..protocol.identifiers import body_hash
 from ..protocol.records import LedgerRow, NewRow
 from ..protocol.row_state import RowKnowledge, RowState, rank
-from .hash_chain import as_json
 
 CONTENT: Final = tuple(field.name for field in attrs.fields(NewRow))
 """The columns of what is sent."""
@@ -29,8 +31,8 @@ STATE: Final = (*_KNOWN, *_FACTS)
 COLUMNS: Final = (*CONTENT, *STATE)
 _PATHS: Final = {
     **{name: f"known.{name}" for name in _KNOWN},
-    "state": "known.state.value",
-    "payout_end": "payout_end.value",
+    "state": "known.state._value_",  # `value` is a descriptor, which costs more than all the rest
+    "payout_end": "payout_end._value_",
     "amount": "amount_text",
 }
 _MOST_FINDINGS: Final = 100
@@ -63,87 +65,39 @@ def values_of(columns: Iterable[str]) -> Callable[[NewRow], tuple[Any, ...]]:
     return attrgetter(*(_PATHS.get(name, name) for name in columns))
 
 
-_content: Final = values_of(name for name in CONTENT if name != "body")
-_state: Final = values_of(STATE)
-_FRESH: Final = _state(LedgerRow(0, None, "", "", Decimal(0), "", "", b"", "", "", changed_in=1))
-_STATES: Final = {state.value: state for state in RowState}
-_ENDS: Final = {end.value: end for end in PayoutEnd}
-_FLAGS: Final = {0: False, 1: True}
-
-
-def row_of(values: Iterable[Any]) -> LedgerRow:
-    """Make a row of the values of `COLUMNS`. Those that no row has raise one of the errors of `readable`."""
-    (
-        number,
-        line,
-        row_key,
-        reference,
-        amount,
-        currency,
-        method,
-        body,
-        sha256,
-        idempotency_key,
-        metadata,
-        state,
-        generation,
-        revision,
-        epoch,
-        intents,
-        cleared,
-        payout_id,
-        service_status,
-        payout_end,
-        had_arrived,
-        earlier_arrived,
-        payout_money,
-        failure_code,
-        failure_message,
-        first_intent,
-        key_intent,
-        last_intent,
-        changed_in,
-    ) = values
-    return LedgerRow(
-        number=number,
-        line=line,
-        row_key=row_key,
-        reference=reference,
-        amount=Decimal(amount),
-        currency=currency,
-        method=method,
-        body=blob(body),
-        body_hash=sha256,
-        idempotency_key=idempotency_key,
-        metadata=metadata,
-        known=RowKnowledge(
-            state=_STATES[state],
-            generation=int(generation),
-            revision=int(revision),
-            epoch=int(epoch),
-            intents=int(intents),
-            cleared=int(cleared),
-            payout_id=payout_id,
-        ),
-        service_status=service_status,
-        payout_end=_ENDS[payout_end],
-        had_arrived=_FLAGS[had_arrived],
-        earlier_arrived=_FLAGS[earlier_arrived],
-        payout_money=payout_money,
-        failure_code=failure_code,
-        failure_message=failure_message,
-        first_intent=first_intent,
-        key_intent=key_intent,
-        last_intent=last_intent,
-        changed_in=changed_in,
-    )
-
-
 def blob(value: object) -> bytes:
     """Return a value that is bytes. Raises TypeError for any other."""
     if not isinstance(value, bytes):  # damage can make it a number, of which bytes() makes zeros
         raise TypeError("not a blob")
     return value
+
+
+_READ: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "amount": Decimal,
+    "body": blob,
+    "state": {state.value: state for state in RowState}.__getitem__,
+    **dict.fromkeys(("generation", "revision", "epoch", "intents", "cleared"), int),
+    "payout_end": {end.value: end for end in PayoutEnd}.__getitem__,
+    **dict.fromkeys(("had_arrived", "earlier_arrived"), {0: False, 1: True}.__getitem__),
+}
+"""{column: how its value is read}, of those whose value is not the field's."""
+
+
+def row_of(values: Iterable[Any]) -> LedgerRow:
+    """Make a row of the values of `COLUMNS`. Those that no row has raise one of the errors of `readable`."""
+    facts = dict(zip(COLUMNS, values, strict=True))
+    for name, read in _READ.items():
+        facts[name] = read(facts[name])
+    known = RowKnowledge(**{name: facts.pop(name) for name in _KNOWN})
+    return LedgerRow(known=known, **facts)
+
+
+_content: Final = values_of(name for name in CONTENT if name != "body")
+_sent: Final = values_of(name for name in CONTENT if name != "number")
+_state: Final = values_of(STATE)
+_FRESH: Final = _state(LedgerRow(0, None, "", "", Decimal(0), "", "", b"", "", "", changed_in=1))
+_FRESH_RANK: Final = rank(RowKnowledge())
+_as_json: Final = msgspec.json.Encoder().encode
 
 
 def row_digest(row: LedgerRow) -> bytes:
@@ -157,19 +111,81 @@ def fresh_digest(new: NewRow) -> bytes:
 
 
 def _digest(values: tuple[Any, ...]) -> bytes:
-    return hashlib.sha256(as_json(values).encode()).digest()
+    return hashlib.sha256(_as_json(values)).digest()
 
 
-def is_as_written(row: LedgerRow, stored_rank: int, digest: bytes) -> bool:
-    """True if the digest and the rank that are stored with a row are its own."""
-    return row_digest(row) == digest and rank(row.known) == stored_rank
+class StoredRow(NamedTuple):
+    """A row as the tables have it."""
+
+    row: LedgerRow
+    version: int
+    """Which content it has; each correction and each generation brings another."""
+    own_key: str | None
+    """Its idempotency key, when it is no longer the one that came with its content."""
+    rank: int
+    digest: bytes
+
+    def findings(self, digest: bytes) -> list[str]:
+        """What the check of a ledger finds wrong with it. `digest`: that of what was read."""
+        row = self.row
+        if digest != self.digest or rank(row.known) != self.rank:
+            return [f"row {row.number} is not as it was written"]
+        return [] if body_hash(row.body) == row.body_hash else [f"the body of row {row.number} is another"]
 
 
-def row_findings(row: LedgerRow, stored_rank: int, digest: bytes) -> list[str]:
-    """What the check of a ledger finds wrong with a row."""
-    if not is_as_written(row, stored_rank, digest):
-        return [f"row {row.number} is not as it was written"]
-    return [] if body_hash(row.body) == row.body_hash else [f"the body of row {row.number} is another"]
+def stored_row(values: Iterable[Any]) -> StoredRow:
+    """Make a row of what a statement of `statements` has read."""
+    *columns, version, own_key, stored_rank, digest = values
+    return StoredRow(row_of(columns), version, own_key, stored_rank, digest)
+
+
+def stored_rows(found: Iterable[Iterable[Any]]) -> list[StoredRow]:
+    """Make rows of what a statement has read. Raises UnreadableRecord."""
+    with readable("some row"):
+        return [stored_row(values) for values in found]
+
+
+@contextmanager
+def undamaged(path: str) -> Iterator[None]:
+    """Raise LedgerDamaged in place of UnreadableRecord."""
+    try:
+        yield
+    except UnreadableRecord as error:
+        raise_alone(LedgerDamaged(path, [str(error)]))
+
+
+# What is written
+
+Change = tuple[StoredRow, LedgerRow]
+"""A row before and after a change."""
+
+
+def changed(change: Change) -> tuple[StoredRow, tuple[Any, ...]]:
+    """Make a changed row as it is stored, and the values of its state, its number last.
+
+    A row that is NEW was corrected, or is of a new generation.
+    """
+    (before, version, own_key, _, _), after = change
+    if after.state is RowState.NEW:
+        version, own_key = version + 1, None
+    elif after.idempotency_key != before.idempotency_key:
+        own_key = after.idempotency_key
+    state, own_rank = _state(after), rank(after.known)
+    digest = _digest((*_content(after), *state))
+    values = (*state, version, own_key, own_rank, digest, after.number)
+    return StoredRow(after, version, own_key, own_rank, digest), values
+
+
+def fresh_state(number: int, digest: bytes) -> tuple[Any, ...]:
+    """The values of the state of a row that is just imported, in the order of the table's columns."""
+    return *_FRESH, 0, None, _FRESH_RANK, digest, number
+
+
+def content(
+    new: NewRow, version: int, key: str | bytes | None, reference: str | bytes | None
+) -> tuple[Any, ...]:
+    """The values of what is sent; `key` and `reference`: what these are unique by, where they are new."""
+    return new.number, version, *_sent(new), key, reference
 
 
 class Findings(list[str]):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
+from pathlib import Path
 
 import attrs
 import pytest
 
-from payments_async.bulk.ledger.rows import COLUMNS, fresh_digest, row_digest, row_findings, row_of, values_of
+from payments_async.bulk.ledger import rows
+from payments_async.bulk.ledger.rows import COLUMNS, StoredRow, fresh_digest, row_digest, row_of, values_of
 from payments_async.bulk.protocol.records import LedgerRow, NewRow
 from payments_async.bulk.protocol.row_state import RowKnowledge, RowState, rank
 from payments_async.bulk.protocol.transitions import fresh
@@ -77,6 +80,15 @@ def test_every_field_is_stored_and_counts_in_the_digest(name: str) -> None:
         name
     ]
     assert (row_digest(changed) != row_digest(ROW)) is (name != "body")
-    assert row_findings(changed, rank(KNOWN), row_digest(ROW)) == [
+    stored = StoredRow(changed, 0, None, rank(KNOWN), row_digest(ROW))
+    assert stored.findings(row_digest(changed)) == [
         "the body of row 7 is another" if name == "body" else f"row {changed.number} is not as it was written"
     ]
+
+
+def test_no_value_of_a_stored_row_is_found_by_its_position() -> None:
+    """A swapped pair would be seen by no type checker, in the code that says what was paid."""
+    by_position = re.compile(r"\bvalues\[|\b(?:row|each|found\[\d\])\[\d*:?\d*\]")
+    ledger = Path(rows.__file__).parent
+    found = [path.name for path in ledger.rglob("*.py") if by_position.search(path.read_text())]
+    assert found == []

@@ -7,9 +7,8 @@ from pathlib import Path
 import attrs
 import pytest
 
-from payments_async.bulk.ledger.postgresql import run_figures as in_database
+from payments_async.bulk.ledger import run_figures
 from payments_async.bulk.ledger.run_recorder import RunRecorder
-from payments_async.bulk.ledger.sqlite import run_figures as in_file
 from payments_async.bulk.ledger_errors import LedgerError
 from payments_async.bulk.protocol import row_state
 from payments_async.bulk.protocol.attempts import RowAttempt
@@ -86,8 +85,7 @@ async def test_a_ledger_in_a_file_knows_when_runs_were_at_work_and_which_were_cu
 
 
 async def test_a_long_run_takes_bounded_room(path: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(in_file, "MOST_BUCKETS", 8)
-    monkeypatch.setattr(in_database, "MOST_BUCKETS", 8)
+    monkeypatch.setattr(run_figures, "MOST_BUCKETS", 8)
     async with await begun(path, 1) as ledger:
         for second in range(20):
             ledger.recorder.add(_AT + second, "created", 0.1)

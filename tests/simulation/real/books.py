@@ -21,8 +21,9 @@ from ..service import Request
 from . import wire
 
 _ROWS = (
-    "SELECT state, generation, revision, epoch, intents, cleared, payout_id, "
-    "body, reference, idempotency_key FROM rows ORDER BY number"
+    "SELECT s.state, s.generation, s.revision, s.epoch, s.intents, s.cleared, s.payout_id, "
+    "r.body, r.reference, coalesce(s.idempotency_key, r.idempotency_key) "
+    "FROM row_states s JOIN rows r ON r.number = s.number AND r.version = s.version ORDER BY s.number"
 )
 
 

@@ -165,7 +165,7 @@ class Machine:
 def _kind(raw: sqlite3.Connection) -> str | None:
     """What the transaction about to be committed is for; None before there is a ledger."""
     try:
-        found = raw.execute("SELECT kind FROM entries ORDER BY number DESC LIMIT 1").fetchone()
+        found = raw.execute("SELECT kind FROM entries ORDER BY wall DESC, chunk DESC LIMIT 1").fetchone()
     except sqlite3.OperationalError:
         return None
     return None if found is None else str(found[0])

@@ -19,43 +19,32 @@ from ...ledger_errors import (
 )
 from ...protocol.clocks import Timestamps
 from ...protocol.leases import BatchState
-from ...protocol.outcomes import OPEN, ExtraPayout
-from ...protocol.records import Binding, ExtraTotals, Header
+from ...protocol.outcomes import OPEN
 from ...protocol.stop_rules import StopRules
-from ...protocol.totals import as_text, read_totals, totals_text
-from ..rows import UnreadableRecord, readable
-from . import chunks as _chunks
-from .chunks import WHOLE, Batch, Entered, Locked
-from .driver import arrays
-from .driver.database import Database, Transaction
-from .driver.session import Rows, Statement
-from .figures import RowFigures, added_up
-from .rows import undamaged
-from .schema import PROTOCOL
+from ...protocol.totals import as_text
+from .. import chunks as _chunks
+from ..batches import FORM, BatchFacts, batch_of
+from ..chunks import WHOLE, Batch, Entered, Locked, RowFigures, added_up
+from ..database import Transaction
+from ..rows import UnreadableRecord, readable, undamaged
+from ..statements import BATCH_COLUMNS, Rows, Statement
+from .dialect import locking_all
+from .driver.database import Database
 from .standbys import observing
 
-_BINDING: Final = ("batch_id", "environment", "base_url", "key_fingerprint", "input_hash", "input_stat")
-_COLUMNS: Final = ", ".join(
-    (
-        *("b.batch", "b.chunk_size", *(f"b.{name}" for name in _BINDING)),
-        *("b.created_at", "b.client_version", "b.schema", "b.rows", "b.totals"),
-        *("b.chunks", "b.described_in", "b.state", "b.reason", "b.stopped", "b.rules", "b.keys"),
-        *("b.losses", "b.lost_in IS NOT NULL", "b.lossy_standby", "b.extra"),
-    )
-)
-READ: Final = f"SELECT {_COLUMNS} FROM payments.batches b"
+_READ: Final = f"""
+    SELECT b.batch, b.batch_id, b.schema, b.state, b.reason, b.stopped, b.rules, b.keys, b.losses,
+        b.lost_in IS NOT NULL, b.lossy_standby, {BATCH_COLUMNS}
+    FROM payments.batches b
+"""
+_LIST: Final = f"{_READ} ORDER BY b.created_at DESC"
+_BY_ID: Final = f"{_READ} WHERE b.batch_id = %s"
 
 
-@attrs.frozen
-class BatchFacts:
-    """A batch, as stored."""
+@attrs.frozen(kw_only=True)
+class SharedFacts(BatchFacts):
+    """A batch of a database, as stored."""
 
-    batch: Batch
-    header: Header
-    chunks: int
-    """How many chunks it has, without the one that stands for itself."""
-    described_in: int
-    """The entry of its own chain that carries the header's facts."""
     state: BatchState
     reason: str | None
     """The reason for the state, if it was given."""
@@ -86,47 +75,32 @@ def hold_reason(state: str, reason: str | None) -> str | None:
     return f"{state}: {reason}" if reason else str(state)
 
 
-def facts_of(values: Sequence[Any]) -> BatchFacts:
-    """Make a batch of the values that `READ` found. Raises UnreadableRecord, LedgerNewer, LedgerOlder."""
-    if values[10] != PROTOCOL:
-        other = LedgerNewer if values[10] > PROTOCOL else LedgerOlder
-        raise other(f"batch {values[2]}", found=values[10], known=PROTOCOL)
+def facts_of(values: Sequence[Any]) -> SharedFacts:
+    """Make a batch of the values of a table row. Raises UnreadableRecord, LedgerNewer, LedgerOlder."""
+    _, name, form, state, reason, stopped, rules, keys, losses, is_unproven, accepts_loss, *common = values
+    if form != FORM:
+        raise (LedgerNewer if form > FORM else LedgerOlder)(f"batch {name}", found=form, known=FORM)
     with readable("a batch"):
-        binding = Binding(*values[2:8])
-        amounts = {currency: Decimal(text) for currency, text in json.loads(values[12]).items()}
-        header = Header(*(binding, *values[8:12], amounts, read_totals(values[23], ExtraPayout)))
-        state, reason, stopped, rules, keys, *loss = values[15:23]
-        return BatchFacts(
-            Batch(values[0], binding.batch_id, values[1]),
-            header,
-            chunks=values[13],
-            described_in=values[14],
+        facts = batch_of(*common)
+        return SharedFacts(
+            batch=facts.batch,
+            header=facts.header,
+            chunks=facts.chunks,
+            described_in=facts.described_in,
             state=BatchState(state),
             reason=reason,
             stopped=stopped,
             rules=read_rules(rules),
             keys=tuple(keys),
-            losses=loss[0],
-            is_unproven=loss[1],
-            accepts_loss=loss[2],
+            losses=losses,
+            is_unproven=is_unproven,
+            accepts_loss=accepts_loss,
         )
 
 
 def by_id(batch_id: str) -> Statement:
     """Make a statement that reads a batch by the name that the operator gave it."""
-    return f"{READ} WHERE b.batch_id = %s", (batch_id,)
-
-
-def amounts_text(header: Header) -> str:
-    """Format a header's sums as JSON text."""
-    return json.dumps({currency: as_text(amount) for currency, amount in sorted(header.totals.items())})
-
-
-def facts_text(header: Header, batch: Batch, chunks: int) -> str:
-    """The facts of a batch that an entry records, as JSON text."""
-    sums = {"totals": amounts_text(header), "extra": totals_text(header.extra)}
-    values = {**attrs.asdict(header), **sums}
-    return json.dumps({**values, "chunk_size": batch.chunk_size, "chunks": chunks}, sort_keys=True)
+    return _BY_ID, (batch_id,)
 
 
 def rules_text(rules: StopRules) -> str:
@@ -142,14 +116,14 @@ def read_rules(text: str) -> StopRules:
         return StopRules(None if amount is None else Decimal(amount), rows, rate)
 
 
-async def found(database: Database, batch_id: str) -> BatchFacts:
+async def found(database: Database, batch_id: str) -> SharedFacts:
     """Read one batch. Raises LedgerMissing, and LedgerError."""
     path = f"{database.label}, batch {batch_id}"
-    (values,) = await database.read(by_id(batch_id))
-    if not values:
+    (rows,) = await database.read(by_id(batch_id))
+    if not rows:
         raise LedgerMissing(path, "there is no such batch")
     with undamaged(path):
-        return facts_of(values[0])
+        return facts_of(rows[0])
 
 
 # Lists
@@ -159,7 +133,7 @@ async def found(database: Database, batch_id: str) -> BatchFacts:
 class ListedBatch:
     """A batch with its figures."""
 
-    facts: BatchFacts
+    facts: SharedFacts
     figures: RowFigures
     chunks_open: int
     """Chunks with rows that are new, in flight or in doubt."""
@@ -169,7 +143,7 @@ class ListedBatch:
 
 _FIGURES: Final = (
     "SELECT batch, unsent + in_flight + in_doubt > 0, coalesce(expires > clock_timestamp(), false), "
-    "totals, generation FROM payments.chunks WHERE batch = ANY(%s) AND chunk > 0"
+    "totals, generation FROM payments.chunks WHERE batch = ANY(%b::int8[]) AND chunk > 0"
 )
 
 
@@ -182,16 +156,17 @@ async def listed(
 
     `on_unreadable` gets the error of a batch that cannot be read, in place of the caller.
     """
-    where = (f"{READ} ORDER BY b.created_at DESC", ()) if batch_id is None else by_id(batch_id)
+    where = (_LIST, ()) if batch_id is None else by_id(batch_id)
     (found,) = await database.read(where)
-    (figures,) = await database.read((_FIGURES, (arrays.int8s([values[0] for values in found]),)))
-    chunks = dict[int, list[tuple[Any, ...]]]()
-    for each in figures:
-        chunks.setdefault(each[0], []).append(each)
+    (figures,) = await database.read((_FIGURES, ([batch for batch, *_ in found],)))
+    chunks = dict[int, Rows]()
+    for batch, *chunk in figures:
+        chunks.setdefault(batch, []).append(tuple(chunk))
     listing = []
-    for values in found:
+    for batch, name, *values in found:
         try:
-            listing.append(_listed(database, values, chunks.get(values[0], [])))
+            with undamaged(f"{database.label}, batch {name}"):
+                listing.append(_with_figures(facts_of((batch, name, *values)), chunks.get(batch, [])))
         except LedgerError as error:
             if on_unreadable is None:
                 raise
@@ -199,16 +174,11 @@ async def listed(
     return listing
 
 
-def _listed(database: Database, values: Sequence[Any], chunks: Rows) -> ListedBatch:
-    with undamaged(f"{database.label}, batch {values[2]}"):
-        return _with_figures(facts_of(values), chunks)
-
-
-def _with_figures(facts: BatchFacts, chunks: Rows) -> ListedBatch:
+def _with_figures(facts: SharedFacts, chunks: Rows) -> ListedBatch:
     with readable("a chunk"):
-        figures = added_up(RowFigures.read(*each[3:5]) for each in chunks)
-    open_, leased = (sum(1 for each in chunks if each[place]) for place in (1, 2))
-    return ListedBatch(facts, figures, open_, leased)
+        figures = added_up(RowFigures.read(totals, generation) for *_, totals, generation in chunks)
+    is_open, is_leased = ([each for each, *_ in chunks], [each for _, each, *_ in chunks])
+    return ListedBatch(facts, figures, sum(is_open), sum(is_leased))
 
 
 # Changes: each locks the batch's own chunk and adds an entry to its chain
@@ -235,7 +205,7 @@ async def plan(database: Database, batch: Batch, clock: Clock, rules: StopRules,
     """
     text = rules_text(rules)
     number = batch.batch
-    granted = _chunks.locking_all(number), (_NO_GRANTS, (number,)), (_LOOK_NOW, (number,))
+    granted = locking_all(number), (_NO_GRANTS, (number,)), (_LOOK_NOW, (number,))
     statements = (*granted, (_SET_RULES, (text, number)), *also)
     await _change(database, batch, clock, "plan", text, lambda _: statements)
 
@@ -294,8 +264,8 @@ async def close(database: Database, batch: Batch, clock: Clock, facts: Mapping[s
     done: list[bool] = []
 
     async def work(transaction: Transaction) -> Entered | None:
-        locking = _chunks.locking(batch.batch, [WHOLE])
-        found, chunks = await transaction.read(locking, _chunks.reading(batch.batch, "AND c.chunk > 0"))
+        locking = _chunks.locking(transaction, batch.batch, [WHOLE])
+        found, chunks = await transaction.read(locking, (transaction.sql.chunks, (batch.batch,)))
         locked, root = Locked.of(found), _chunks.Root()
         done[:] = [locked.state == BatchState.OPEN and locked.is_here]  # else commits may be lost
         for chunk in _chunks.read(chunks):
@@ -310,24 +280,6 @@ async def close(database: Database, batch: Batch, clock: Clock, facts: Mapping[s
     return done[0]
 
 
-async def note_extra(database: Database, batch: Batch, clock: Clock, extra: ExtraTotals) -> None:
-    """Record the extra payouts that a whole reading of the list has shown; not while commits may be lost."""
-
-    async def work(transaction: Transaction) -> Entered | None:
-        locking = _chunks.locking(batch.batch, [WHOLE])
-        found, stored = await transaction.read(locking, by_id(batch.batch_id))
-        locked, facts = Locked.of(found), facts_of(stored[0])
-        if not locked.is_here:
-            return None
-        header = attrs.evolve(facts.header, extra=extra)
-        text = facts_text(header, batch, facts.chunks)
-        whole = noted(transaction, batch, locked, clock, "header", text)
-        transaction.write(rebinding(batch.batch, header, whole.entry.number))
-        return whole
-
-    await commit(database, batch, work)
-
-
 def reopening(batch: int, chunks: Iterable[int]) -> tuple[Statement, Statement]:
     """Make statements for rows that an operator changed: their chunks are granted anew."""
     return (
@@ -337,8 +289,8 @@ def reopening(batch: int, chunks: Iterable[int]) -> tuple[Statement, Statement]:
             (batch,),
         ),
         (
-            "UPDATE payments.chunks SET granted_to = 0 WHERE batch = %s AND chunk = ANY(%s)",
-            (batch, arrays.int4s(sorted(chunks))),
+            "UPDATE payments.chunks SET granted_to = 0 WHERE batch = %s AND chunk = ANY(%b::int4[])",
+            (batch, sorted(chunks)),
         ),
     )
 
@@ -358,7 +310,7 @@ async def _change(
     database: Database, batch: Batch, clock: Clock, kind: str, text: str, decide: Decide
 ) -> None:
     async def work(transaction: Transaction) -> Entered | None:
-        (found,) = await transaction.read(_chunks.locking(batch.batch, [WHOLE]))
+        (found,) = await transaction.read(_chunks.locking(transaction, batch.batch, [WHOLE]))
         locked = Locked.of(found)
         statements = decide(locked)
         if statements is None:
@@ -390,18 +342,3 @@ async def commit(
         finding = str(error)
     await found(database, batch.batch_id)
     raise LedgerDamaged(f"{database.label}, batch {batch.batch_id}", [finding])
-
-
-def rebinding(batch: int, header: Header, described_in: int) -> Statement:
-    """Make the statement that stores another binding, with the entry that carries its facts."""
-    binding = header.binding
-    return (
-        "UPDATE payments.batches SET key_fingerprint = %s, input_hash = %s, input_stat = %s, totals = %s, "
-        "extra = %s, described_in = %s, "
-        "keys = CASE WHEN %s = ANY(keys) THEN keys ELSE array_append(keys, %s) END WHERE batch = %s",
-        (
-            *(binding.key_fingerprint, binding.input_hash, binding.input_stat, amounts_text(header)),
-            *(totals_text(header.extra), described_in),
-            *(binding.key_fingerprint, binding.key_fingerprint, batch),
-        ),
-    )

@@ -16,20 +16,21 @@ import attrs
 
 from ...protocol import leases as _leases
 from ...protocol.recovery import Loss, OwnCommits, Standbys, Store, loss_of
-from . import chunks as _chunks
+from .. import chunks as _chunks
+from ..chunks import WHOLE, Batch, Entered, Locked
+from ..database import Transaction
+from ..statements import Rows, Statement
 from .batches import Clock, commit, noted
-from .chunks import WHOLE, Batch, Entered, Locked
-from .driver import arrays
-from .driver.database import Database, Transaction
-from .driver.session import Rows, Statement
+from .dialect import locking_all
+from .driver.database import Database
 
 _STORE: Final = (
     "SELECT b.store, b.tables, b.tableoid::bigint, current_setting('payments.store'), b.standbys, b.losses "
     "FROM payments.batches b WHERE b.batch = %s"
 )
 _OWN: Final = (
-    "SELECT count(*), count(e.hash) FROM unnest(%s, %s, %s) AS u(chunk, number, hash) "
-    "LEFT JOIN payments.entries e "
+    "SELECT count(*), count(e.hash) "
+    "FROM unnest(%b::int4[], %b::int4[], %b::bytea[]) AS u(chunk, number, hash) LEFT JOIN payments.entries e "
     "ON e.batch = %s AND e.chunk = u.chunk AND e.number = u.number AND e.hash = u.hash"
 )
 _MOVE: Final = (
@@ -102,7 +103,7 @@ async def judge(database: Database, batch: Batch, clock: Clock, heads: Heads | N
 
     async def work(transaction: Transaction) -> Entered | None:
         heads.connection = database.connections
-        locking = _chunks.locking(batch.batch, [WHOLE])
+        locking = _chunks.locking(transaction, batch.batch, [WHOLE])
         locked, found, own = await transaction.read(locking, (_STORE, (batch.batch,)), _own(batch, heads))
         whole = Locked.of(locked)
         before, here, standby, losses = _read(found)
@@ -112,7 +113,7 @@ async def judge(database: Database, batch: Batch, clock: Clock, heads: Heads | N
             return mark(transaction, batch, whole, clock, decided[0], text)
         if whole.is_here:
             return None
-        transaction.write(_chunks.locking_all(batch.batch))
+        transaction.write(locking_all(batch.batch))
         transaction.write((_EXTEND, (_leases.LEASE, batch.batch)))
         transaction.write((_MOVE, (batch.batch,)))
         return noted(transaction, batch, whole, clock, "server", _text(before, here))
@@ -129,7 +130,7 @@ def _read(found: Rows) -> tuple[Store, Store, Standbys, int]:
 
 def _own(batch: Batch, heads: Heads) -> Statement:
     numbers, hashes = [number for number, _ in heads.ends.values()], [each for _, each in heads.ends.values()]
-    return _OWN, (arrays.int4s(list(heads.ends)), arrays.int4s(numbers), arrays.blobs(hashes), batch.batch)
+    return _OWN, (list(heads.ends), numbers, hashes, batch.batch)
 
 
 def _found(own: Rows, heads: Heads, losses: int) -> OwnCommits:
@@ -147,7 +148,7 @@ def mark(
     transaction: Transaction, batch: Batch, locked: Locked, clock: Clock, loss: Loss, text: str
 ) -> Entered:
     """Mark a locked batch as suspect: its leases are void, and it has one loss more."""
-    transaction.write(_chunks.locking_all(batch.batch))
+    transaction.write(locking_all(batch.batch))
     entered = noted(transaction, batch, locked, clock, "loss", text)
     transaction.write((_VOID, (_leases.LEASE, batch.batch)))
     transaction.write((_MOVE, (batch.batch,)))

@@ -12,12 +12,13 @@ from ...ledger_errors import LedgerUnavailable
 from ...protocol.clocks import Timestamps
 from ...protocol.leases import BatchState
 from ...protocol.recovery import Loss, LossState, OperatorCommand
+from .. import chunks as _chunks
+from ..chunks import WHOLE, Batch, Entered, Locked
+from ..database import Transaction
 from ..rows import readable
-from . import chunks as _chunks
+from ..statements import Rows
 from .batches import Clock, commit, noted
-from .chunks import WHOLE, Batch, Entered, Locked
-from .driver.database import Database, Transaction
-from .driver.session import Rows, Statement
+from .driver.database import Database
 from .failover import mark
 from .standbys import standbys
 
@@ -50,7 +51,8 @@ class Recovery:
         """Read what is known of a loss; None when there is none. `by_hand`: there is one now."""
 
         async def work(transaction: Transaction) -> Entered | None:
-            found, loss = await transaction.read(*self._locking(_LOSS))
+            locking = _chunks.locking(transaction, self.batch.batch, [WHOLE])
+            found, loss = await transaction.read(locking, (_LOSS, (self.batch.batch,)))
             locked, lost = Locked.of(found), _lost(loss)
             if by_hand:  # also of a batch that has lost some already: an older copy may be of before that
                 return mark(transaction, self.batch, locked, self.clock, Loss.BY_HAND, "{}")
@@ -70,7 +72,7 @@ class Recovery:
         text = json.dumps({"confirmed": confirmed, "proven": proven})
 
         async def work(transaction: Transaction) -> Entered | None:
-            (found,) = await transaction.read(_chunks.locking(self.batch.batch, [WHOLE]))
+            (found,) = await transaction.read(_chunks.locking(transaction, self.batch.batch, [WHOLE]))
             locked = Locked.of(found)
             if locked.losses != state.losses or not locked.is_here:
                 raise LedgerUnavailable(
@@ -93,19 +95,15 @@ class Recovery:
             is_suspect, lost = state == BatchState.SUSPECT, _lost(loss)
             if not is_suspect and lost is None:
                 return None
-            imported = Timestamps(*commands[0][1:5])
+            (_, *imported, _), *_ = commands
             return LossState(
                 reason or "commits were lost",
                 is_suspect,
                 lost,
                 losses,
-                imported,
+                Timestamps(*imported),
                 tuple(map(_command, commands)),
             )
-
-    def _locking(self, *readings: str) -> tuple[Statement, ...]:
-        batch = self.batch.batch
-        return _chunks.locking(batch, [WHOLE]), *((sql, (batch,)) for sql in readings)
 
 
 def _lost(found: Rows) -> Timestamps | None:

@@ -12,9 +12,6 @@ from typing import Final
 SCHEMA: Final = 4
 """The version of the tables. A database with another one is refused."""
 
-PROTOCOL: Final = 4
-"""The version of what a batch's records mean. A batch keeps that of its import; only that one works on it."""
-
 _FIGURES: Final = (
     # the buckets of a series: figures, which no hash covers
     """CREATE TABLE payments.series (
@@ -156,7 +153,7 @@ def states_table(batch: int) -> str:
 
 
 def batch_tables(batch: int) -> tuple[str, ...]:
-    """Statements that make the tables of one batch, without their indexes."""
+    """Statements that make the tables of one batch, without their indexes (`dialect`)."""
     return (
         f"""CREATE TABLE {rows_table(batch)} (
             number integer,
@@ -171,8 +168,8 @@ def batch_tables(batch: int) -> tuple[str, ...]:
             body_hash text,
             idempotency_key text,
             metadata text,
-            key_hash bytea,
-            reference_hash bytea)""",
+            unique_key bytea,
+            unique_reference bytea)""",
         f"""CREATE TABLE {states_table(batch)} (
             number integer,
             version smallint,
@@ -197,18 +194,4 @@ def batch_tables(batch: int) -> tuple[str, ...]:
             idempotency_key text,
             rank bigint,
             digest bytea) WITH (fillfactor = {_FILL})""",
-    )
-
-
-def batch_indexes(batch: int) -> tuple[str, ...]:
-    """Statements that index a batch's rows: made once they are imported, which is faster.
-
-    The two unique hashes come first, as rows may break these.
-    """
-    rows, states = rows_table(batch), states_table(batch)
-    return (
-        f"CREATE UNIQUE INDEX ON {rows} (key_hash)",
-        f"CREATE UNIQUE INDEX ON {rows} (reference_hash)",
-        f"ALTER TABLE {rows} ADD PRIMARY KEY (number, version)",
-        f"ALTER TABLE {states} ADD PRIMARY KEY (number)",
     )

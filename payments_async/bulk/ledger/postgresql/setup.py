@@ -12,8 +12,9 @@ from .... import __version__
 from ...._postgresql import MAKING_TABLES
 from ...._rate_limit.store_postgresql import TABLE as LIMITS_TABLE
 from ...ledger_errors import LedgerMissing, LedgerNewer, LedgerOlder, RightsMissing
-from .driver.database import Database, Transaction
-from .driver.session import Statement
+from ..database import Transaction
+from ..statements import Statement
+from .driver.database import Database
 from .schema import FIGURES_TABLES, SCHEMA, TABLES, UPGRADES
 
 

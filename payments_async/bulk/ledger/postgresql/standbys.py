@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from ...protocol.recovery import Standbys
-from .chunks import HERE
-from .driver import arrays
+from ..statements import Statement
+from .dialect import HERE
 from .driver.database import Database
-from .driver.session import Statement
 
 _FOUND: Final = (
     "SELECT CASE WHEN count(*) = 0 THEN 'none' WHEN bool_and(coalesce(s.sync_state, 'hidden') "
@@ -30,7 +29,7 @@ async def standbys(database: Database) -> Standbys:
 def observing(batches: Iterable[int]) -> Statement:
     """Make the statement that records which standbys there are. An asynchronous one stays on record."""
     return (
-        f"UPDATE payments.batches b SET standbys = f.seen FROM ({_FOUND}) f WHERE b.batch = ANY(%s) "
+        f"UPDATE payments.batches b SET standbys = f.seen FROM ({_FOUND}) f WHERE b.batch = ANY(%b::int8[]) "
         f"AND {HERE} AND b.standbys <> f.seen AND b.standbys <> 'asynchronous'",
-        (arrays.int8s(sorted(batches)),),
+        (sorted(batches),),
     )

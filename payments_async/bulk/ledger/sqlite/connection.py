@@ -6,8 +6,7 @@ import asyncio
 import contextlib
 import os
 import sqlite3
-from collections.abc import Awaitable, Callable
-from enum import Enum, auto
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final, NoReturn, TypeVar
 
 import attrs
@@ -25,11 +24,13 @@ from ...ledger_errors import (
     LedgerReadOnly,
     LedgerRefused,
 )
+from ..database import LedgerDatabase, Purpose, Transaction, Work
 from ..rows import UnreadableRecord
+from ..statements import Copying, Rows, Statement
 from . import driver
-from .check import emptied
+from .dialect import SQL
 from .file import DiskReserve, FileWatch, needs_check, prepare, refuse_remote, remove
-from .lock import LedgerLock
+from .lock import LedgerLock, emptied
 
 
 @attrs.frozen
@@ -62,30 +63,66 @@ _ERRORS: Final[dict[str, tuple[type[LedgerError], str]]] = {
 
 
 T = TypeVar("T")
-Work = Callable[[Connection], Awaitable[T]]
-"""The work of a transaction. It may run twice, so it must keep nothing of a run that failed."""
 
 RESERVE_SIZE: Final = 4 << 20
 """Bytes kept free for outcomes: more than the write-ahead log grows to before it is reused."""
 
 
-class Purpose(Enum):
-    """The purpose of a transaction: it decides the checks before, and what is done when the disk is full."""
+class FileTransaction(Transaction):
+    """Statements of one transaction of the file: there is one at a time."""
 
-    READ = auto()
-    INTENT = auto()
-    """Something will be sent after it: not begun unless there is room to record the outcome too."""
-    IMPORT = auto()
-    """All or nothing: rolled back when the caller is cancelled."""
-    FIGURES = auto()
-    """What may be lost: nothing is freed for it on a full disk, and no other work ends with it."""
-    OUTCOME = auto()
-    """Something has already happened: the disk reserve is freed for it when needed."""
+    sql = SQL
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._waiting: list[Callable[[], Awaitable[object]]] = []
+
+    async def read(self, *statements: Statement) -> list[Rows]:
+        """Run what waits and all statements, and return what each of these finds."""
+        waiting, self._waiting = self._waiting, []
+        for write in waiting:
+            await write()
+        return [await driver.run(self.connection, sql, *values) for sql, values in statements]
+
+    def lock(self, name: str) -> None:
+        """Do nothing: there is no other."""
+
+    def write(self, statement: Statement) -> None:
+        """Run a statement with the next read or the commit."""
+        sql, values = statement
+        self._waiting.append(lambda: driver.run(self.connection, sql, *values))
+
+    def write_rows(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run a statement for each of these rows, with the next read or the commit."""
+
+        async def written() -> None:
+            if await driver.run_many(self.connection, sql, rows) != len(rows):
+                raise UnreadableRecord("rows are changed by something else than this run")
+
+        self._waiting.append(written)
+
+    async def copy(self, into: Copying, rows: Iterable[Sequence[Any]]) -> None:
+        """Insert rows."""
+        await self.read()
+        await driver.run_many(self.connection, into.sql, rows)
+
+    async def are_unique(self, indexes: Iterable[str]) -> bool:
+        """Make unique indexes. Returns False when rows share what is to be unique."""
+        await self.read()
+        async with driver.sorting(self.connection):
+            try:
+                for index in indexes:
+                    await driver.run(self.connection, index)
+            except sqlite3.IntegrityError:
+                return False
+        return True
 
 
 @attrs.define(eq=False)
-class LedgerConnection:
+class LedgerConnection(LedgerDatabase):
     """An open ledger file. It is unusable once a failure has left its state unknown."""
+
+    sql = SQL
 
     path: str
     lock: LedgerLock
@@ -93,8 +130,6 @@ class LedgerConnection:
     """True if this opening created the file."""
     needs_check: bool
     """True if SQLite has to check the file's structure before it is used."""
-    after: Callable[[], None] | None = None
-    """A callback, set within a transaction: called after the commit, even when the caller was cancelled."""
     _connection: Connection = attrs.field(kw_only=True)
     _reserve: DiskReserve = attrs.field(kw_only=True)
     _watch: FileWatch = attrs.field(kw_only=True)
@@ -110,14 +145,40 @@ class LedgerConnection:
         path = self._watch.gone()
         return None if path is None else f"{path} was deleted, moved or replaced"
 
-    async def transact(self, work: Work[T], purpose: Purpose = Purpose.READ) -> T:
+    async def read(self, *statements: Statement, purpose: Purpose = Purpose.READ) -> list[Rows]:
+        """Read with all statements."""
+        return await self.commit(lambda transaction: transaction.read(*statements), purpose=purpose)
+
+    async def snapshot(self, work: Work[T]) -> T:
+        """Run `work`, which reads."""
+        return await self.commit(work, purpose=Purpose.READ)
+
+    async def once(
+        self,
+        work: Work[T],
+        committed: Work[bool] | None = None,
+        *,
+        may_repeat: Callable[[], bool] = bool,
+        purpose: Purpose = Purpose.IMPORT,
+    ) -> T:
+        """Run `work` in a transaction. A cancelled caller rolls it back, unless it only reads."""
+        if purpose is Purpose.IMPORT:
+            return await self._in_turn(work, purpose, bool)
+        return await self.commit(work, purpose=purpose)
+
+    async def commit(
+        self,
+        work: Work[T],
+        committed: Work[bool] | None = None,
+        *,
+        purpose: Purpose = Purpose.OUTCOME,
+        done: Callable[[T], object] = bool,
+    ) -> T:
         """Run `work` in a transaction of its own, and finish it even when the caller is cancelled.
 
         Raises the LedgerError that fits; a failed transaction was rolled back.
         """
-        if purpose is Purpose.IMPORT:
-            return await self._in_turn(work, purpose)
-        running = asyncio.ensure_future(self._in_turn(work, purpose))
+        running = asyncio.ensure_future(self._in_turn(work, purpose, done))
         self._running.add(running)
         running.add_done_callback(self._running.discard)
         return await asyncio.shield(running)
@@ -156,15 +217,16 @@ class LedgerConnection:
         with contextlib.suppress(sqlite3.Error):  # a broken disk; earlier commits are safe
             await self._connection.close()
 
-    async def _in_turn(self, work: Work[T], purpose: Purpose) -> T:
+    async def _in_turn(self, work: Work[T], purpose: Purpose, done: Callable[[T], object]) -> T:
         async with self._turn:
             self._refuse_unusable(purpose)
-            done = await self._attempt(work)
-            if isinstance(done, TransactionFailure) and self._makes_room(done, purpose):
-                done = await self._attempt(work)
-            if isinstance(done, TransactionFailure):
-                self._give_up(done, purpose)
-            return done
+            found = await self._guarded(self._transaction(work))
+            if isinstance(found, TransactionFailure) and self._makes_room(found, purpose):
+                found = await self._guarded(self._transaction(work))
+            if isinstance(found, TransactionFailure):
+                self._give_up(found, purpose)
+            done(found)
+            return found
 
     def _refuse_unusable(self, purpose: Purpose) -> None:
         if self._closed:
@@ -182,16 +244,12 @@ class LedgerConnection:
     def _makes_room(self, failure: TransactionFailure, purpose: Purpose) -> bool:
         return failure.kind == driver.FULL and purpose is Purpose.OUTCOME and self._reserve.drop()
 
-    async def _attempt(self, work: Work[T]) -> T | TransactionFailure:
-        self.after = None
-        done = await self._guarded(self._transaction(work))
-        if self.after is not None and not isinstance(done, TransactionFailure):
-            self.after()
-        return done
-
     async def _transaction(self, work: Work[T]) -> T:
         async with driver.transaction(self._connection):
-            return await work(self._connection)
+            transaction = FileTransaction(self._connection)
+            found = await work(transaction)
+            await transaction.read()
+        return found
 
     async def _guarded(self, action: Awaitable[T]) -> T | TransactionFailure:
         try:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import aiosqlite
 
+from ..statements import Rows
 from .file import APPLICATION_ID
 
 T = TypeVar("T")
@@ -74,10 +76,11 @@ async def connect(path: str) -> aiosqlite.Connection:
     return connection
 
 
-async def run(connection: aiosqlite.Connection, statement: str, *parameters: Any) -> list[Sequence[Any]]:
-    """Run a statement, and return all that it finds. Raises sqlite3.Error."""
+async def run(connection: aiosqlite.Connection, statement: str, *parameters: Any) -> Rows:
+    """Run a statement, and return all that it finds; a list is a JSON text. Raises sqlite3.Error."""
+    values = [json.dumps(each) if isinstance(each, list) else each for each in parameters]
     try:
-        return list(await connection.execute_fetchall(statement, parameters))
+        return cast(Rows, list(await connection.execute_fetchall(statement, values)))
     except sqlite3.Error as error:  # whose traceback holds the statement, and so the lock of a closed file
         raise error.with_traceback(None) from None
     except UnicodeDecodeError:  # SQLite's own words, which quote a damaged file

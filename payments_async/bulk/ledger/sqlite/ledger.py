@@ -3,38 +3,174 @@
     async with await SqliteLedger.open("may.ledger", clock=clock, create=True) as ledger:
         await ledger.import_rows(binding, rows)
 
-One process has the file, so the state after the last commit is kept in memory. Every commit is synced to the
-disk.
+A file is a batch with one chunk of rows. One process has it, so what the last commit left is known here.
+Every commit is synced to the disk.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
-from functools import partial
+import os
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
+from typing import Any, Self
 
 import attrs
-from aiosqlite import Connection
 
-from .... import __version__
-from ...ledger_errors import BatchExists, LedgerRefused
-from ...protocol import transitions
+from ...ledger_errors import (
+    BatchExists,
+    InputPaidElsewhere,
+    LedgerDamaged,
+    LedgerMissing,
+    LedgerNewer,
+    LedgerOlder,
+    LedgerRefused,
+)
 from ...protocol.clocks import Timestamps
-from ...protocol.records import Binding, Claim, ExtraTotals, Header, LedgerRow, NewRow, Resend, RowOutcome
-from ...protocol.row_state import OPEN
-from ...protocol.run_figures import RunFigures, RunSeries
-from ..ledger import Edits
-from . import journal, run_figures
-from . import rows as _store
-from .connection import Purpose
-from .edits import SqliteEdits, moves, wanted_rows
-from .importing import load
-from .journal import Change, LedgerState, Plan
-from .lock import HighWater
-from .reader import LedgerReader
+from ...protocol.records import Binding, CheckReport, Claim, Header, LedgerRow, NewRow, Resend
+from ...protocol.row_state import UNFINISHED
+from ...protocol.run_figures import RunFigures, RunSeries, RunTime, SpeedFigures
+from .. import run_figures
+from ..batches import FORM
+from ..check import checked
+from ..chunks import Chunk, Locked
+from ..commits import Commit, Committer
+from ..database import Transaction
+from ..importing import Loading, provisional
+from ..ledger import Ledger
+from ..rows import UnreadableRecord
+from . import driver, status_file
+from .check import BATCH, ROWS, LedgerEnd, ending
+from .connection import FileTransaction, LedgerConnection, open_handle
+from .dialect import ADD_BATCH, FIGURES, LEFT_IN_FLIGHT, OF_FORM, RUNS, TABLE_NAMES, TABLES
+from .lock import HighWater, emptied
+from .status_file import StatusFile
 
 
-class SqliteLedger(LedgerReader):
+@attrs.frozen
+class FileCommitter(Committer):
+    """Makes the commits of the batch of a file."""
+
+    ends: Mapping[int, Chunk] = attrs.field(kw_only=True)
+    """{chunk: what the last commit here left}."""
+
+    def moment(self, locked: Locked) -> Timestamps:
+        """The time of a commit, on this process's clocks."""
+        return self.clock()
+
+    def require_store(self, locked: Locked) -> None:
+        """Raise UnreadableRecord when something else than this run has changed the chunks."""
+        for number, chunk in locked.chunks.items():
+            if chunk != self.ends[number]:
+                raise UnreadableRecord("the end of the ledger is not what this run committed last")
+
+
+class SqliteLedger(Ledger):
     """One batch's ledger, open and locked."""
+
+    def __init__(self, handle: LedgerConnection, clock: Callable[[], Timestamps]) -> None:
+        """Use `open`."""
+        super().__init__(handle, clock)
+        self._handle = handle
+        self._ends: dict[int, Chunk] = {}
+        self._claimed = 0
+        """The highest number of a row that was claimed."""
+        self._is_discarded = False
+        self._all: RunSeries | None = None  # as stored, once it was read
+
+    @classmethod
+    async def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        clock: Callable[[], Timestamps],
+        create: bool = False,
+        read_only: bool = False,
+    ) -> Self:
+        """Open and lock the ledger at `path`, and check that its last commit is as it was written.
+
+        With `create`, a missing file is made (mode 0600), and one that holds no batch yet is used. `clock`
+        gives the moment of each entry; its `session` names this run. `read_only`: for a moment, to read it.
+        """
+        pid, since = os.getpid(), clock().wall
+        handle = await open_handle(os.fspath(path), create=create, pid=pid, since=since, read_only=read_only)
+        ledger = cls(handle, clock)
+        try:
+            await ledger._begin(create=create)
+        except BaseException:
+            await handle.close()
+            raise
+        return ledger
+
+    async def _begin(self, *, create: bool) -> None:
+        handle = self._handle
+        end = await handle.snapshot(lambda db: _opened(db, handle))
+        if end is not None:
+            self._stands(end)
+            await handle.in_write_ahead_log()
+        elif not create:
+            raise LedgerMissing(handle.path, "holds no batch: its import did not end")
+
+    def _stands(self, end: LedgerEnd) -> None:
+        """Take what the last commit left."""
+        self._facts, self._ends = end.facts, {chunk.number: chunk for chunk in end.chunks}
+        self._figures, self._total = {ROWS: self._ends[ROWS].figures}, None
+        self._note()
+
+    def _took(self, commit: Commit) -> None:
+        """Keep what a commit has changed, even when its caller is gone."""
+        super()._took(commit)
+        self._ends.update((each.chunk.number, each.chunk) for each in commit.entered)
+        self._note()
+
+    def _note(self) -> None:
+        """Record the last commit in the lock file."""
+        ends = [(number, chunk.entries, chunk.head.hex()) for number, chunk in sorted(self._ends.items())]
+        self._handle.lock.note(HighWater(self.facts.batch.batch_id, ends))
+
+    async def close(self) -> None:
+        """Wait for a running commit, close and unlock the file. One made now, without a batch, is removed."""
+        if self._handle.made and self.is_empty:
+            self._handle.remove_when_closed()
+        if self._is_discarded:
+            StatusFile.of(self.path).remove()
+        await self._handle.close()
+
+    @property
+    def path(self) -> str:
+        """The ledger's file, absolute."""
+        return self._handle.path
+
+    @property
+    def gone(self) -> str | None:
+        """Describe what happened to the file when it is no longer the one that was opened; else None."""
+        return self._handle.gone
+
+    @property
+    def _committer(self) -> FileCommitter:
+        return FileCommitter(
+            self._handle,
+            self.facts.batch,
+            self.path,
+            self._clock,
+            self._took,
+            self._in_flight,
+            ends=self._ends,
+        )
+
+    async def refresh(self) -> None:
+        """Do nothing: no other process can change the file meanwhile."""
+
+    async def paid_elsewhere(self, binding: Binding) -> InputPaidElsewhere | None:
+        """Find another ledger, in the same folder, that holds the same input, by its status file."""
+        return status_file.paid_elsewhere(self.path, binding)
+
+    def publish(self, activity: Mapping[str, Any] | None, *, running: bool) -> None:
+        """Rewrite the status file beside the ledger."""
+        at, speed = self._clock().wall, None
+        if self._all is not None:
+            speed = SpeedFigures.of(self._all + self.recorder.pending(at).series, at).facts()
+        state: dict[str, Any] = {"pid": os.getpid(), "at": at, "running": running}
+        facts = status_file.report(self.totals, self.header, **state, activity=activity, speed=speed)
+        StatusFile.of(self.path).write(facts)
 
     async def import_rows(self, binding: Binding, rows: AsyncIterable[NewRow]) -> Header:
         """Import all rows in one transaction, in rising order of their numbers; then the batch can begin.
@@ -47,159 +183,120 @@ class SqliteLedger(LedgerReader):
             raise BatchExists(self.path)
         at = self._clock()
 
-        async def work(db: Connection) -> None:
-            state = await load(db, self.path, binding, rows, at=at, client_version=__version__)
-            self._after_commit(state)
+        async def work(transaction: Transaction) -> LedgerEnd:
+            transaction.write((ADD_BATCH, provisional(BATCH, binding)))
+            await Loading(BATCH, self.path, binding).load(transaction, rows, at)
+            end = await ending(transaction, None)
+            assert end is not None  # it was just imported
+            return end
 
-        await self._handle.transact(work, Purpose.IMPORT)
+        self._stands(await self._handle.once(work))
         await self._handle.in_write_ahead_log()
         return self.header
 
-    async def rebind(self, binding: Binding) -> None:
-        """Record that the ledger now belongs to another key or input file. The batch stays the same."""
-        self.require(binding, other_key=True, other_input=True)
-        await self._describe(attrs.evolve(self.header, binding=binding))
-
-    async def note_extra(self, extra: ExtraTotals) -> None:
-        """Record the extra payouts that a whole reading of the list has shown."""
-        await self._describe(attrs.evolve(self.header, extra=extra))
-
-    async def _describe(self, header: Header) -> None:
-        at = self._clock()
-
-        async def work(db: Connection) -> None:
-            self._after_commit(await journal.describe(db, self._current, at, header))
-
-        await self._handle.transact(work, Purpose.OUTCOME)
-
     async def discard(self) -> None:
         """Remove the file once it is closed. Raises LedgerRefused when a row was ever claimed for sending."""
-        if await self._found(_store.USED):
+        if (await self._handle.read(self._on_rows(self._sql.used)))[0]:
             raise LedgerRefused(self.path, None, "its rows were sent or cancelled: it is the record of that")
         self._handle.remove_when_closed()
-        self._discarded = True
-
-    async def edit(self, work: Callable[[Edits], Awaitable[None]], *, dry: bool = False) -> None:
-        """Carry out edits as one transaction: all of them, or none. `dry`: `work` only reads.
-
-        A cancelled edit is rolled back and the ledger unusable until it is opened again.
-        """
-        at = self._clock()
-
-        async def edited(db: Connection) -> None:
-            edits = SqliteEdits(self._current, db, self.path, at)
-            await work(edits)
-            self._after_commit(edits.state)
-
-        await self._handle.transact(edited, Purpose.READ if dry else Purpose.IMPORT)
+        self._is_discarded = True
 
     async def claim(self, limit: int) -> Claim:
         """Mark up to `limit` NEW rows IN_FLIGHT. Returned only once the intent is on the disk.
 
         Raises LedgerFull or LedgerGone when the intent, or later its outcome, cannot be recorded.
         """
-
-        async def plan(db: Connection, entry: int) -> list[Change]:
-            found = await _store.unclaimed(db, limit)
-            return [(stored, transitions.claimed(stored.row, entry)) for stored in found]
-
-        return await self._intend("claim", plan)
+        commit = await self._committer.claim(ROWS, after=self._claimed, limit=limit)
+        self._claimed = max((row.number for row in commit.rows), default=self._claimed)
+        return Claim(commit.rows, commit.at)
 
     async def resend(self, resends: Iterable[Resend]) -> Claim:
         """Record intents to post unfinished rows again, without decided ones; on the disk when it returns."""
-        wanted = {resend.number: resend for resend in resends}
+        commit = await self._committer.resend(resends, {})
+        return Claim(commit.rows, commit.at)
 
-        async def plan(db: Connection, entry: int) -> list[Change]:
-            found = await wanted_rows(db, self.path, wanted)
-            return [
-                (each, transitions.resent(each.row, wanted[each.row.number], entry))
-                for each in found
-                if each.row.state in OPEN
-            ]
+    async def unfinished(self) -> AsyncIterator[LedgerRow]:
+        """Read rows as an earlier run left them, IN_FLIGHT ones first, then IN_DOUBT; none changed since."""
+        (chunk,) = await self._chunks()
+        for state in UNFINISHED:
+            async for row in self._of_chunk(chunk, state, chunk.entries):
+                yield row
 
-        return await self._intend("resend", plan)
+    async def run_times(self) -> tuple[RunTime, ...]:
+        """When each run was at work that sent a row, the last one at the end."""
+        (runs,) = await self._handle.read((RUNS, ()))
+        ends = await self._handle.read(*((LEFT_IN_FLIGHT, (last, session)) for session, last, *_ in runs))
+        return tuple(
+            RunTime(float(began), float(ended), is_cut_off=bool(left))
+            for (_, _, began, ended), ((left,),) in zip(runs, ends, strict=True)
+        )
 
-    async def _intend(self, kind: str, plan: Plan) -> Claim:
-        at = self._clock()
-        return Claim(await self._commit(kind, plan, Purpose.INTENT, at), at)
-
-    async def record(self, outcomes: Iterable[RowOutcome]) -> tuple[LedgerRow, ...]:
-        """Record outcomes, all in one commit. Returns the changed rows.
-
-        An outcome that knows less than the ledger changes nothing. On a full disk the reserve is freed first;
-        LedgerFull means that these outcomes are not recorded and must be kept elsewhere.
-        """
-        learned = list(outcomes)
-
-        async def plan(db: Connection, entry: int) -> list[Change]:
-            found = await wanted_rows(db, self.path, {outcome.number for outcome in learned})
-            after = {each.row.number: each.row for each in found}
-            for outcome in learned:
-                row = after[outcome.number]
-                after[outcome.number] = transitions.recorded(row, outcome, entry) or row
-            pairs = [(each, after[each.row.number]) for each in found]
-            return [(each, row) for each, row in pairs if row is not each.row]
-
-        changed = await self._commit("record", plan, Purpose.OUTCOME)
-        await self._store(self.recorder.due(self._clock().wall))
-        return changed
+    async def series(self) -> RunSeries:
+        """The answers of all runs so far, second by second."""
+        if self._all is None:
+            stored = RunSeries()
+            with self.recorder.reading():
+                stored = await run_figures.series(self._handle, BATCH)
+            self._all = stored
+        return self._all + self.recorder.pending(self._clock().wall).series
 
     async def _store_figures(self, figures: RunFigures) -> None:
-        async def work(db: Connection) -> None:
-            await run_figures.save(db, figures)
-            series = self._series
-            stored = await run_figures.series(db) if series is None else series + figures.series
-            self._after_commit(self._current, stored)
+        before = await run_figures.series(self._handle, BATCH) if self._all is None else self._all
 
-        await self._handle.transact(work, Purpose.FIGURES)
+        def stored(_: None) -> None:
+            self._all = before + figures.series
 
-    async def correct(self, replacements: Iterable[NewRow]) -> tuple[LedgerRow, ...]:
-        """Give rejected rows (or new ones) another body: same reference, new key; they are NEW again.
+        await self._committer.save(figures, stored)
 
-        Raises LedgerRefused, and changes nothing, when a row is in another state or the reference differs.
+    async def check(self) -> CheckReport:
+        """Check all of the ledger: SQLite's structure, chains, rows and sums.
+
+        A few seconds for 100,000 rows; nothing else is done meanwhile. What is wrong is in `.findings`.
         """
-        return await self._replace("correct", replacements, transitions.corrected)
+        batch_id = self.facts.batch.batch_id
+        try:
+            wrong = await self._handle.snapshot(self._differences)
+            report = await checked(self._handle, batch_id)
+        except LedgerDamaged as error:  # so damaged that it could not be read through
+            return CheckReport(0, 0, "", error.findings).with_finding(self.gone)
+        report = attrs.evolve(report, findings=tuple(dict.fromkeys((*wrong, *report.findings))))
+        return report.with_finding(self.gone)  # a deleted file can still be read and checked to its end
 
-    async def next_generation(self, replacements: Iterable[NewRow]) -> tuple[LedgerRow, ...]:
-        """Make rows new whose payout has finally failed (`final` is recorded): new references.
+    async def _differences(self, transaction: Transaction) -> list[str]:
+        """Find out what is wrong with the file itself, and with its end."""
+        end = await ending(transaction, None)
+        if end is None or {chunk.number: chunk for chunk in end.chunks} != self._ends:
+            raise UnreadableRecord("the end of the ledger is not what this run committed last")
+        assert isinstance(transaction, FileTransaction)
+        return [*end.findings, *await driver.faults(transaction.connection)]
 
-        The caller has just confirmed with the service that each has failed. Raises LedgerRefused,
-        and changes nothing, when a row is in another state or its reference is not a new one.
-        """
-        return await self._replace("retry", replacements, transitions.retried)
 
-    async def adopt(self, payouts: Iterable[tuple[NewRow, RowOutcome]]) -> tuple[LedgerRow, ...]:
-        """Make good lost retries: each row's later generation, and its outcome. Raises LedgerRefused."""
-        found = list(payouts)
-        await self._replace("recover", [new for new, _ in found], transitions.adopted)
-        return await self.record(outcome for _, outcome in found)
+async def _opened(transaction: Transaction, handle: LedgerConnection) -> LedgerEnd | None:
+    """Read what a ledger's last commit left. Without a batch, create its tables and return None.
 
-    async def _replace(
-        self, kind: str, replacements: Iterable[NewRow], move: Callable[[LedgerRow, NewRow, int], LedgerRow]
-    ) -> tuple[LedgerRow, ...]:
-        wanted = {new.number: new for new in replacements}
-        return await self._commit(kind, moves(self.path, wanted, move), Purpose.OUTCOME)
-
-    async def _commit(
-        self,
-        kind: str,
-        plan: Plan,
-        purpose: Purpose,
-        at: Timestamps | None = None,
-    ) -> tuple[LedgerRow, ...]:
-        moment = at or self._clock()
-
-        async def work(db: Connection) -> tuple[LedgerRow, ...]:
-            state, rows = await journal.commit(db, self._current, kind, moment, plan)
-            self._after_commit(state)
-            return rows
-
-        return await self._handle.transact(work, purpose)
-
-    def _after_commit(self, state: LedgerState, series: RunSeries | None = None) -> None:
-        self._handle.after = partial(self._set_state, state, series)
-
-    def _set_state(self, state: LedgerState, series: RunSeries | None) -> None:
-        self._series = series or self._series
-        self._state, head = state, state.head
-        self._handle.lock.note(HighWater(state.header.binding.batch_id, head.number, head.hash.hex()))
+    Raises LedgerNewer, LedgerOlder or LedgerDamaged.
+    """
+    path, mark = handle.path, handle.lock.mark
+    assert isinstance(transaction, FileTransaction)
+    connection = transaction.connection
+    if handle.needs_check and (faults := await driver.faults(connection, quick=True)):
+        raise LedgerDamaged(path, faults)
+    names = {name for (name,) in await driver.run(connection, TABLE_NAMES)}
+    for table in OF_FORM.keys() & names:
+        for (form,) in await driver.run(connection, OF_FORM[table]):
+            if form != FORM:
+                raise (LedgerNewer if form > FORM else LedgerOlder)(path, found=form, known=FORM)
+    is_new = "batches" not in names
+    if is_new:
+        await driver.mark(connection)
+    for table in (*(TABLES if is_new else ()), *FIGURES):  # without indexes: they are made after the rows
+        await driver.run(connection, table)
+    end = await ending(transaction, mark)
+    if end is None:
+        if (await transaction.read((transaction.sql.chunk_names, (BATCH, BATCH))))[0]:
+            raise LedgerDamaged(path, ["the header is missing"])
+        if mark is not None:
+            raise LedgerDamaged(path, [emptied(mark)])
+    elif end.findings:
+        raise LedgerDamaged(path, end.findings)
+    return end

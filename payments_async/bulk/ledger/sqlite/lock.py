@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, Self
 
@@ -27,10 +28,14 @@ class HighWater:
     """The ledger's last commit, as recorded in its lock file."""
 
     batch_id: str
-    entry: int
-    """The number of the last entry of its chain."""
-    head: str
-    """That entry's hash, hexadecimal."""
+    ends: Sequence[tuple[int, int, str]]
+    """(chunk, number of its last entry, that entry's hash, hexadecimal)."""
+
+
+def emptied(mark: HighWater) -> str:
+    """The finding for a ledger that holds no batch although its lock file records one."""
+    *_, (_, entry, _) = mark.ends
+    return f"holds nothing, while its .lock says that entry {entry} of batch {mark.batch_id} was committed"
 
 
 @attrs.define
@@ -123,6 +128,7 @@ def _since_of(record: dict[str, Any]) -> datetime | None:
 
 def _mark_of(record: dict[str, Any]) -> HighWater | None:
     try:
-        return HighWater(**record["mark"])
-    except (KeyError, TypeError):
+        mark = HighWater(**record["mark"])
+        return HighWater(mark.batch_id, [(int(chunk), int(entry), head) for chunk, entry, head in mark.ends])
+    except (KeyError, TypeError, ValueError):
         return None

@@ -21,15 +21,10 @@ async def worked_on(ledger: PostgresLedger) -> None:
 
 
 TAMPERED = [
-    ("UPDATE {rows} SET amount = '1.00' WHERE number = 3", "chunk 1: row 3 is not as it was written"),
-    ("UPDATE {rows} SET body = 'x' WHERE number = 3", "chunk 1: the body of row 3 is another"),
-    ("UPDATE {rows} SET amount = 'many' WHERE number = 3", "chunk 1: row 3 cannot be read"),
-    ("UPDATE {states} SET state = 'NEW' WHERE number = 3", "chunk 1: row 3 is not as it was written"),
     ("UPDATE {states} SET rank = rank + 1 WHERE number = 505", "chunk 2: row 505 is not as it was written"),
     ("DELETE FROM {states} WHERE number = 505", "30 rows were imported, 29 are there"),
     ("DELETE FROM {rows} WHERE number = 505", "chunk 2: rows not started: 10 recorded (XOF 101.00), 9 found"),
     ("DELETE FROM {states} WHERE number = 505", "chunk 2: the rows do not add up to what the chain says"),
-    ("UPDATE payments.entries SET changes = '[]' WHERE kind = 'record'", "entry 4 of the chain is not as it"),
     (
         "UPDATE payments.entries SET lease = 'x' WHERE kind = 'claim'",
         "chunk 1: entry 3 of the chain is not as",
@@ -89,20 +84,6 @@ async def test_figures_that_cannot_be_read_are_named_and_are_no_damage(database:
         assert checked.findings == ()
         assert checked.unreadable == ("payouts a second and answer times", "the attempts of rows")
         assert (await ledger.series(), await ledger.attempts([2])) == (RunSeries(), {})
-
-
-async def test_a_report_has_a_root_that_any_change_moves(database: str) -> None:
-    async with batch(database, spread(20, 10)) as ledger:
-        first = await ledger.check()
-        assert (first.rows, first.entries, len(first.head)) == (30, 4, 64)
-        await worked_on(ledger)
-        assert (await ledger.check()).head != first.head
-
-
-async def test_no_more_than_a_hundred_findings_are_kept(database: str) -> None:
-    async with batch(database, 600) as ledger:
-        run(database, f"UPDATE payments.row_states_{ledger.facts.batch.batch:016x} SET rank = 1")
-        assert len((await ledger.check()).findings) <= 102
 
 
 async def test_what_cannot_be_read_is_damage(database: str) -> None:

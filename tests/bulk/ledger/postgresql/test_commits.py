@@ -7,19 +7,17 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
-import attrs
 import pytest
 
-from payments_async.bulk.ledger.ledger import Edits
 from payments_async.bulk.ledger.postgresql import batches
 from payments_async.bulk.ledger.postgresql.driver.database import Database
-from payments_async.bulk.ledger_errors import LedgerDamaged, LedgerRefused
+from payments_async.bulk.ledger_errors import LedgerDamaged
 from payments_async.bulk.protocol.outcomes import Outcome
-from payments_async.bulk.protocol.records import Resend, RowOutcome
+from payments_async.bulk.protocol.records import RowOutcome
 from payments_async.bulk.protocol.row_state import RowState, confirm
 from payments_async.models.statuses import PayoutEnd
 from tests.support.databases import batch, connected, leased, run, spread, unimported
-from tests.support.ledgers import BINDING, all_rows, counts, created, new_row, numbers, rejected
+from tests.support.ledgers import counts, created, numbers, rejected
 
 
 async def test_outcomes_of_several_chunks_are_one_commit_with_an_entry_for_each(database: str) -> None:
@@ -52,110 +50,17 @@ async def test_outcomes_that_come_at_the_same_time_are_all_kept(database: str) -
         assert (await ledger.check()).findings == ()
 
 
-async def test_nothing_is_committed_for_nothing(database: str) -> None:
-    async with batch(database) as ledger:
-        assert await ledger.record([]) == ()
+async def test_an_outcome_is_added_to_what_another_process_has_recorded_of_a_claimed_row(
+    database: str,
+) -> None:
+    async with batch(database, 2) as ledger:
         chunk, _ = await leased(ledger.database)
-        (row,) = (await chunk.claim(1)).rows
-        await ledger.record([created(row)])
-        before = (await ledger.check()).entries
-        assert await ledger.record([created(row)]) == ()
-        assert await ledger.correct([]) == ()
-        assert (await chunk.resend([Resend(1)])).rows == ()
-        assert (await ledger.check()).entries == before
-
-
-async def test_an_outcome_of_a_row_that_is_not_there_is_refused(database: str) -> None:
-    async with batch(database) as ledger:
-        (row, *_) = await all_rows(ledger)
-        with pytest.raises(LedgerRefused, match="row 6: is not there"):
-            await ledger.record([RowOutcome(6, row.known)])
-
-
-async def test_a_reference_that_another_row_ever_had_is_no_new_one(database: str) -> None:
-    async with batch(database, 3) as ledger:
-        chunk, _ = await leased(ledger.database)
-        rows = (await chunk.claim(3)).rows
-        failed = [
-            created(row, service_status="FAILED", payout_end=PayoutEnd.FAILED, failure_code="x")
-            for row in rows
-        ]
-        await ledger.record(failed)
-        assert ledger.totals[Outcome.FAILED, "XOF"] == (3, Decimal("30.30"))
-        assert [row.number async for row in ledger.failed()] == [1, 2, 3]
-        again = [new_row(1, reference="reference-1~g1", idempotency_key="next-1")]
-        assert [row.known.generation for row in await ledger.next_generation(again)] == [1]
-        assert await ledger.latest_generation() == 1
-        for taken in ("reference-1", "reference-1~g1", "reference-3"):
-            with pytest.raises(LedgerRefused, match="belongs to another row"):
-                await ledger.next_generation([new_row(2, reference=taken, idempotency_key="next-2")])
-        assert [row.number for row in await ledger.by_references(["reference-1", "reference-2"])] == [2]
-        assert [row.number for row in await ledger.by_references(["reference-1~g1"])] == [1]
-        assert ledger.totals[Outcome.FAILED, "XOF"] == (2, Decimal("20.20"))
+        one, two = (await chunk.claim(2)).rows
+        await ledger.record([created(one, service_status="pending")])
+        assert await chunk.record([rejected(one)]) == ()
+        recorded = await chunk.record([created(one, service_status="processing"), created(two)])
+        assert [row.service_status for row in recorded] == ["processing", None]
         assert (await ledger.check()).findings == ()
-
-
-async def test_the_next_epochs_key_stays_with_the_row_until_it_gets_other_content(database: str) -> None:
-    async with batch(database, 1) as ledger:
-        chunk, _ = await leased(ledger.database)
-        await chunk.claim(1)
-        (row,) = (await chunk.resend([Resend(1, "epoch-1", absent=True)])).rows
-        assert row.idempotency_key == "epoch-1"
-        (row,) = await ledger.record([rejected(row)])
-        assert row.idempotency_key == "epoch-1"
-        (row,) = await ledger.correct([new_row(1, body=b"{}", idempotency_key="corrected")])
-        assert (row.idempotency_key, row.known.revision) == ("corrected", 1)
-        assert (await ledger.check()).findings == ()
-
-
-async def test_edits_are_one_transaction_and_read_what_they_changed(database: str) -> None:
-    async with batch(database, spread(4, 3)) as ledger:
-
-        async def work(edits: Edits) -> None:
-            await edits.correct(
-                [
-                    new_row(2, body=b"{}", idempotency_key="two"),
-                    new_row(502, body=b"{}", idempotency_key="six"),
-                ]
-            )
-            await edits.cancel([3, 503])
-            await edits.cancel([4])
-            assert [row.state async for row in edits.rows()][2:4] == [RowState.CANCELLED] * 2
-            (row,) = await edits.by_keys(["row-2", "nobody's"])
-            assert (row.number, row.body) == (2, b"{}")
-            await edits.rebind(attrs.evolve(BINDING, input_hash="input-2"))
-
-        await ledger.edit(work)
-        assert counts(ledger) == {"not_started": 4, "cancelled": 3}
-        assert ledger.header.binding.input_hash == "input-2"
-        kinds = run(
-            database,
-            "SELECT kind, changes FROM payments.entries WHERE chunk = 0 AND number > 2 ORDER BY number",
-        )
-        assert [kind for kind, _ in kinds] == ["header", "correct", "cancel"]
-        assert [text for _, text in kinds[1:]] == ['{"rows":2}', '{"rows":3}']
-        header = ledger.header
-        await ledger.refresh()
-        assert ledger.header == header
-        assert (await ledger.check()).findings == ()
-
-
-async def test_edits_that_fail_change_nothing(database: str) -> None:
-    async with batch(database, 3) as ledger:
-
-        async def work(edits: Edits) -> None:
-            await edits.cancel([1])
-            await edits.cancel([1])
-
-        with pytest.raises(LedgerRefused, match="row 1: a row that is CANCELLED cannot cancel"):
-            await ledger.edit(work)
-        with pytest.raises(LedgerRefused, match="row 9: is not there"):
-            await ledger.edit(lambda edits: edits.cancel([9]))
-        await ledger.edit(lambda edits: edits.correct([]))
-        await ledger.edit(lambda edits: edits.by_keys(["row-1"]), dry=True)  # type: ignore[arg-type, return-value] # an edit that makes nothing
-        await ledger.refresh()
-        assert counts(ledger) == {"not_started": 3}
-        assert (await ledger.check()).entries == 3
 
 
 async def test_what_was_created_is_counted_until_it_is_final(database: str) -> None:

@@ -11,14 +11,13 @@ import attrs
 import psycopg
 import pytest
 
-from payments_async.bulk.ledger.postgresql import chunks
+from payments_async.bulk.ledger.postgresql.importing import chunk_size
 from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk.ledger.postgresql.setup import Role, grants, make_tables
 from payments_async.bulk.ledger_errors import (
     BatchExists,
     InputPaidElsewhere,
     LedgerClosed,
-    LedgerDuplicates,
     LedgerOfAnotherBatch,
     LedgerRefused,
     LedgerUnavailable,
@@ -154,7 +153,7 @@ async def test_an_import_without_an_answer_to_its_commit(
     ("last", "size"), [(1, 500), (100_000, 500), (100_001, 1000), (1_000_000, 5000), (10**8, 10_000)]
 )
 def test_chunks_have_five_hundred_to_ten_thousand_rows(last: int, size: int) -> None:
-    assert chunks.chunk_size(last) == size or last == 100_001
+    assert chunk_size(last) == size or last == 100_001
     assert size % 500 == 0
 
 
@@ -170,16 +169,6 @@ async def test_numbers_may_have_gaps_and_a_chunk_without_rows_is_left_out(databa
         await chunk.claim(30)
         last, _ = await leased(ledger.database)
         assert numbers(await last.claim(30)) == [1700, 1701, 1702, 1703, 1704]
-
-
-async def test_duplicates_over_two_copies_are_found(database: str) -> None:
-    rows = [*new_rows(2500), new_row(2501, reference="reference-1")]
-    async with connected(database) as opened:
-        ledger = await unimported(opened)
-        with pytest.raises(LedgerDuplicates) as caught:
-            await imported(ledger, rows)
-        assert caught.value.duplicates[0].rows == (1, 2501)
-        assert run(database, "SELECT count(*) FROM pg_tables WHERE tablename LIKE 'row%'") == [(0,)]
 
 
 async def test_rights_on_the_rows_of_a_batch_follow_those_on_chunks(

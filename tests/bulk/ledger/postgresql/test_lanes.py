@@ -7,8 +7,8 @@ import asyncio
 import psycopg
 import pytest
 
-from payments_async.bulk.ledger.postgresql import run_figures
-from payments_async.bulk.ledger.postgresql.driver.database import Transaction
+from payments_async.bulk.ledger import run_figures
+from payments_async.bulk.ledger.database import Transaction
 from payments_async.bulk.protocol.run_figures import RunFigures, RunSeries, SeriesBucket
 from tests.support.databases import batch, connected, waits_for_lock
 
@@ -24,11 +24,11 @@ async def test_two_processes_of_a_lane_shorten_it_at_the_same_time(
     monkeypatch.setattr(run_figures, "MOST_BUCKETS", 8)
     async with batch(database) as ledger, connected(database) as one, connected(database) as two:
         number, waits = ledger.facts.batch.batch, asyncio.Event()
-        await one.commit(lambda work: run_figures.write(work, number, 3, _figures(100, 108)))
+        await one.commit(lambda work: run_figures.write(work, number, "a", _figures(100, 108)))
         written = asyncio.Event()
 
         async def slow(work: Transaction) -> None:
-            await run_figures.write(work, number, 3, _figures(108, 109))
+            await run_figures.write(work, number, "a", _figures(108, 109))
             await work.read()
             written.set()
             await waits.wait()
@@ -36,7 +36,7 @@ async def test_two_processes_of_a_lane_shorten_it_at_the_same_time(
         first = asyncio.ensure_future(one.commit(slow))
         await written.wait()
         second = asyncio.ensure_future(
-            two.commit(lambda work: run_figures.write(work, number, 3, _figures(109, 110)))
+            two.commit(lambda work: run_figures.write(work, number, "a", _figures(109, 110)))
         )
         with psycopg.connect(database, autocommit=True) as observer:
             await waits_for_lock(observer)
@@ -53,7 +53,7 @@ async def test_between_two_readings_of_a_whole_series_only_its_end_is_read(
         number, now = ledger.facts.batch.batch, int(ledger.now())
 
         async def added(figures: RunFigures) -> int:
-            await other.commit(lambda work: run_figures.write(work, number, 3, figures))
+            await other.commit(lambda work: run_figures.write(work, number, "a", figures))
             return (await ledger.series()).total.created
 
         assert await added(_figures(now - 200, now - 190)) == 10

@@ -258,7 +258,8 @@ async def test_rows_changed_by_something_else_are_noticed(path: Path) -> None:
     async with await begun(path) as ledger:
         driver = ledger._handle._connection
         trigger = (
-            "CREATE TRIGGER meddler BEFORE UPDATE ON rows WHEN old.number = 2 BEGIN SELECT RAISE(IGNORE); END"
+            "CREATE TRIGGER meddler BEFORE UPDATE ON row_states WHEN old.number = 2 "
+            "BEGIN SELECT RAISE(IGNORE); END"
         )
         await driver.execute(trigger)
         with pytest.raises(LedgerDamaged, match="changed by something else"):

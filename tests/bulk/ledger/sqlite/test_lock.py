@@ -58,11 +58,11 @@ def test_that_there_is_a_batch_is_on_the_disk_and_later_marks_do_not_wait_for_it
     lock.note(None)
     assert not synced
     for entry in (1, 2, 3):
-        lock.note(HighWater("june", entry, "ab"))
+        lock.note(HighWater("june", [(1, entry, "ab")]))
     lock.release()
     assert len(synced) == 1
     again = taken(tmp_path / "l")
-    again.note(HighWater("june", 4, "ab"))
+    again.note(HighWater("june", [(1, 4, "ab")]))
     again.release()
     assert len(synced) == 1
 

@@ -20,10 +20,10 @@ import pytest
 from aiosqlite import Connection
 
 from payments_async.bulk.errors import BulkError
+from payments_async.bulk.ledger.batches import FORM
 from payments_async.bulk.ledger.sqlite import connection, file
 from payments_async.bulk.ledger.sqlite.file import file_system, is_remote, refuse_remote
 from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
-from payments_async.bulk.ledger.sqlite.schema import SCHEMA
 from payments_async.bulk.ledger_errors import (
     LedgerBroken,
     LedgerClosed,
@@ -46,7 +46,7 @@ from payments_async.bulk.ledger_errors import (
 from payments_async.bulk.protocol.records import Binding
 from tests.support.ledgers import BINDING, Clock, begun, counts, tampering
 
-TABLES_OF_SCHEMA_4 = "07e1ce203bff6986922bb6d7b01eaf767894dffc3b7c9394ce7e1a2ab1d9603d"
+TABLES_OF_FORM_4 = "d5830d88b2b761f51791c8b05a22e3d54b5224792f1af9365d76012bfb6d76ae"
 
 MOUNTS = """\
 21 1 254:0 / / rw,relatime - ext4 /dev/vda rw
@@ -207,17 +207,22 @@ async def test_a_ledger_that_another_program_holds_is_refused(path: Path) -> Non
 async def test_a_ledger_of_a_newer_version_is_refused(path: Path) -> None:
     await (await begun(path)).close()
     with tampering(path) as tables:
-        tables.execute("UPDATE header SET schema = 5")
-        tables.execute("ALTER TABLE header DROP COLUMN head_hash")
+        tables.execute("UPDATE batches SET schema = 5")
+        tables.execute("ALTER TABLE batches DROP COLUMN described_in")
     with pytest.raises(LedgerNewer, match="form is number 5, and this version knows up to 4") as caught:
         await SqliteLedger.open(path, clock=Clock())
     assert (caught.value.found, caught.value.known) == (5, 4)
 
 
-async def test_a_ledger_of_an_older_version_is_refused(path: Path) -> None:
+@pytest.mark.parametrize(
+    "made", ["ALTER TABLE batches RENAME TO header", "UPDATE batches SET schema = schema"], ids=["3", "later"]
+)
+async def test_a_ledger_of_an_older_version_is_refused(path: Path, made: str) -> None:
+    """Up to form 3 the batch was in a table of another name."""
     await (await begun(path)).close()
     with tampering(path) as tables:
-        tables.execute("UPDATE header SET schema = 1")
+        tables.execute("UPDATE batches SET schema = 1")
+        tables.execute(made)
     with pytest.raises(LedgerOlder, match="for a file or a batch, use the version that wrote it") as caught:
         await SqliteLedger.open(path, clock=Clock())
     assert (caught.value.found, caught.value.known) == (1, 4)
@@ -289,13 +294,13 @@ def _run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-async def test_the_tables_of_a_schema_number_never_change(path: Path) -> None:
+async def test_the_tables_of_a_form_never_change(path: Path) -> None:
     async with await begun(path, 1):
         pass
     with closing(sqlite3.connect(path)) as db:
         tables = [sql for (sql,) in db.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")]
     digest = hashlib.sha256("\n".join(" ".join(sql.split()) for sql in tables).encode()).hexdigest()
-    assert (SCHEMA, digest) == (4, TABLES_OF_SCHEMA_4), "ledgers that exist would be called damaged"
+    assert (FORM, digest) == (4, TABLES_OF_FORM_4), "ledgers that exist would be called damaged"
 
 
 @pytest.mark.parametrize("moment", ["_connect", "close"])

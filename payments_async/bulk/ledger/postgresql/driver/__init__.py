@@ -1,1 +1,1 @@
-"""The connection to PostgreSQL: transactions, error codes, arrays as parameters."""
+"""The connection to PostgreSQL: transactions and error codes."""

@@ -14,19 +14,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final, NoReturn, Self, TypeVar
 
 import attrs
 from psycopg import AsyncConnection, Error
+from psycopg.errors import UniqueViolation
 from psycopg.pq import TransactionStatus
 
 from ....._postgresql import Address, Connection, cut, exposure
 from ....._runtime import Runtime
 from ....errors import BulkError
 from ....ledger_errors import DatabaseUnfit, LedgerClosed, LedgerUnavailable
+from ...database import LedgerDatabase, Purpose, Transaction, Work
+from ...statements import Copying, Rows, Statement
+from ..dialect import SQL
 from .failures import DatabaseFailure, FailureKind, diagnosed, error_of, refusal
-from .session import DatabaseClock, DatabaseServer, Rows, Statement, is_shared, sent, set_up
+from .session import DatabaseClock, DatabaseServer, is_shared, sent, set_up
 
 T = TypeVar("T")
 PATIENCE: Final = 60.0
@@ -45,8 +49,10 @@ _BEGIN_READING: Final[Statement] = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ 
 _COMMIT: Final[tuple[Statement, ...]] = (("SET LOCAL statement_timeout = 0", ()), ("COMMIT", ()))
 
 
-class Transaction:
-    """Statements of one transaction. Writes wait, to be sent with the next read or the commit."""
+class SessionTransaction(Transaction):
+    """Statements of one transaction of a session: what waits and is read is one round trip."""
+
+    sql = SQL
 
     def __init__(self, connection: Connection, *, limited: bool = True, begin: Statement = _BEGIN) -> None:
         """`limited`: each statement has to end within 30 seconds."""
@@ -61,24 +67,40 @@ class Transaction:
         waiting, self._waiting = self._waiting, []
         return (await sent(self.connection, [*waiting, *statements]))[len(waiting) :]
 
+    def lock(self, name: str) -> None:
+        """Let one transaction at a time go on from the next read, of those that lock this name."""
+        self._waiting.append(("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (name,)))
+
     def write(self, statement: Statement) -> None:
         """Send a statement with the next read or the commit."""
         self._waiting.append(statement)
 
-    async def copy(self, statement: str, data: bytes) -> None:
-        """Run one `COPY … FROM STDIN` with these bytes."""
+    def write_rows(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Send a statement that takes a list of each column, with the next read or the commit."""
+        self._waiting.append((sql, [list(column) for column in zip(*rows, strict=True)]))
+
+    async def copy(self, into: Copying, rows: Iterable[Sequence[Any]]) -> None:
+        """Run one `COPY … FROM STDIN (FORMAT binary)`: parameters of statements can end up in a log."""
         if self._waiting:
             await self.read()
-        async with self.connection.cursor() as cursor, cursor.copy(statement.encode()) as copy:
-            await copy.write(data)
+        async with self.connection.cursor() as cursor, cursor.copy(into.sql.encode()) as copy:
+            copy.set_types(into.types)
+            for row in rows:
+                await copy.write_row(row)
+
+    async def are_unique(self, indexes: Iterable[str]) -> bool:
+        """Make unique indexes. Returns False, and undoes that alone, when rows share what is to be unique."""
+        self.write(("SAVEPOINT indexes", ()))
+        try:
+            await self.read(*((index, ()) for index in indexes))
+        except UniqueViolation:
+            await self.read(("ROLLBACK TO SAVEPOINT indexes", ()))
+            return False
+        return True
 
     async def commit(self) -> None:
         """Send what waits, and commit."""
         await sent(self.connection, [*self._waiting, *_COMMIT])
-
-
-Work = Callable[[Transaction], Awaitable[T]]
-"""The work of a transaction. It may run again, so it must keep nothing of a run that failed."""
 
 
 @attrs.frozen
@@ -93,8 +115,10 @@ _Attempt = Callable[[Connection, _Unknown | None], Awaitable[T | _Unknown]]
 """An attempt at work, given the last one's result when it is not known if that was committed."""
 
 
-class Database:
+class Database(LedgerDatabase):
     """A database, through one connection that is made again when it is lost."""
+
+    sql = SQL
 
     def __init__(
         self, address: Address, runtime: Runtime, *, insecure_database: bool, patience: float, answer: float
@@ -193,7 +217,7 @@ class Database:
 
     # Work
 
-    async def read(self, *statements: Statement) -> list[Rows]:
+    async def read(self, *statements: Statement, purpose: Purpose = Purpose.READ) -> list[Rows]:
         """Read with all statements in one round trip, each for itself. Raises LedgerError."""
 
         async def reading(connection: Connection, before: _Unknown | None) -> list[Rows]:
@@ -201,43 +225,51 @@ class Database:
 
         return await self._finished(self._repeated(reading))
 
-    async def commit(self, work: Work[T], committed: Work[bool] | None = None) -> T:
-        """Run `work` in a transaction and commit it. Raises LedgerError.
-
-        Args:
-            work: it may run several times.
-            committed: finds out, at the beginning of a new transaction, whether the last run of `work` was
-                committed, when that is not known. Without it `work` is simply repeated.
-        """
+    async def commit(
+        self,
+        work: Work[T],
+        committed: Work[bool] | None = None,
+        *,
+        purpose: Purpose = Purpose.OUTCOME,
+        done: Callable[[T], object] = bool,
+    ) -> T:
+        """Run `work` in a transaction and commit it. Raises LedgerError."""
 
         async def attempt(connection: Connection, before: _Unknown | None) -> T | _Unknown:
-            return await self._transact(Transaction(connection), work, committed, before)
+            return await self._transact(SessionTransaction(connection), work, committed, before)
 
-        return await self._finished(self._repeated(attempt))
+        async def to_its_end() -> T:
+            result = await self._repeated(attempt)
+            done(result)
+            return result
+
+        return await self._finished(to_its_end())
 
     async def snapshot(self, work: Work[T]) -> T:
         """Run `work`, which reads, on one unchanging view of the database. Raises LedgerError."""
 
         async def attempt(connection: Connection, before: _Unknown | None) -> T | _Unknown:
-            reading = Transaction(connection, begin=_BEGIN_READING)
+            reading = SessionTransaction(connection, begin=_BEGIN_READING)
             return await self._transact(reading, work, None, before)
 
         return await self._finished(self._repeated(attempt))
 
-    async def once(self, work: Work[T], committed: Work[bool], *, may_repeat: Callable[[], bool]) -> T:
+    async def once(
+        self,
+        work: Work[T],
+        committed: Work[bool] | None = None,
+        *,
+        may_repeat: Callable[[], bool] = bool,
+        purpose: Purpose = Purpose.IMPORT,
+    ) -> T:
         """Run `work` in a transaction, once, for as long as it takes. A cancelled caller rolls it back.
-
-        Args:
-            work: it runs again only when it was broken off for another's sake and `may_repeat`.
-            committed: finds out, at the beginning of a new transaction, whether `work` was committed.
-            may_repeat: whether it has read nothing yet that it cannot read again.
 
         Raises LedgerError: LedgerUnavailable too when nothing was committed because the connection was lost.
         """
         rests = _Rests(self.runtime, self.patience)
 
         async def attempt(connection: Connection) -> T | _Unknown:
-            return await self._transact(Transaction(connection, limited=False), work, committed, None)
+            return await self._transact(SessionTransaction(connection, limited=False), work, committed, None)
 
         async with self._turn:
             done = await self._attempt(attempt)
@@ -250,9 +282,11 @@ class Database:
             raise error_of(self.label, done)
         return done
 
-    async def _settled(self, unknown: _Unknown, committed: Work[bool]) -> Any:
+    async def _settled(self, unknown: _Unknown, committed: Work[bool] | None) -> Any:
         async def attempt(connection: Connection, before: _Unknown | None) -> Any:
-            return await self._transact(Transaction(connection), self._refuse_repeat, committed, unknown)
+            return await self._transact(
+                SessionTransaction(connection), self._refuse_repeat, committed, unknown
+            )
 
         return await self._repeated(attempt)
 
@@ -330,7 +364,11 @@ class Database:
         return failure
 
     async def _transact(
-        self, transaction: Transaction, work: Work[T], committed: Work[bool] | None, before: _Unknown | None
+        self,
+        transaction: SessionTransaction,
+        work: Work[T],
+        committed: Work[bool] | None,
+        before: _Unknown | None,
     ) -> T | _Unknown:
         if before is not None and committed is not None and await committed(transaction):
             result: T = before.result

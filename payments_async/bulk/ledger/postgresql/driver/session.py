@@ -12,11 +12,8 @@ from psycopg import Error
 from ....._postgresql import OLDEST, Connection
 from ....._runtime import Runtime
 from ....protocol.recovery import Store
-from . import arrays
+from ...statements import Rows, Statement
 
-Statement = tuple[str, Sequence[Any]]
-"""SQL with `%s` for each value, and the values."""
-Rows = list[tuple[Any, ...]]
 NOW: Final[Statement] = ("SELECT extract(epoch FROM clock_timestamp())::float8", ())
 """Reads the database's time, seconds since 1970."""
 _SETTINGS: Final = {
@@ -106,7 +103,6 @@ def _nothing_left() -> Generator[Any, Any, None]:
 
 async def set_up(connection: Connection) -> tuple[DatabaseServer, float]:
     """Set up a new session. Returns facts of the server, and its time in seconds since 1970."""
-    arrays.register(connection)
     await connection.execute(_SET.encode())
     with contextlib.suppress(Error):  # not on every platform
         await connection.execute("SET client_connection_check_interval = '5s'")

@@ -11,7 +11,7 @@ import attrs
 from ....protocol.outcomes import Outcome
 from ....protocol.stop_rules import StopRules, Totals, stop_reason
 from ....protocol.totals import EXACT
-from ..chunks import Chunk
+from ...chunks import Chunk
 
 NewRows = Sequence[tuple[int, str, Decimal]]
 """Number, currency and amount of new rows, in the order of their numbers."""

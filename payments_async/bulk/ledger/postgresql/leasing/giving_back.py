@@ -7,10 +7,11 @@ from typing import Final
 
 import attrs
 
-from .. import chunks as _chunks
-from ..chunks import Batch, Entered
-from ..driver.database import Database, Transaction
-from ..rows import undamaged
+from ... import chunks as _chunks
+from ...chunks import Batch, Entered
+from ...database import Transaction
+from ...rows import undamaged
+from ..driver.database import Database
 from .leases import Lease
 from .workers import Worker
 
@@ -55,7 +56,7 @@ class _Ending:
         self._last = (0, [])
         lock, found = await transaction.read(
             ("SELECT batch_id, chunk_size FROM payments.batches WHERE batch = %s", (self.number,)),
-            _chunks.locking(self.number, self.leases),
+            _chunks.locking(transaction, self.number, self.leases),
         )
         if not found:
             return

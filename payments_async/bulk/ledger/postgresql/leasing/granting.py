@@ -17,24 +17,27 @@ from ....protocol import leases as _rules
 from ....protocol.leases import BatchState, own_end
 from ....protocol.outcomes import Outcome
 from ....protocol.stop_rules import Account, StopRules
+from ... import chunks as _chunks
+from ...batches import FORM
+from ...chunks import Batch, Chunk, Entered
+from ...database import Transaction
 from ...rows import UnreadableRecord
-from .. import chunks as _chunks
 from ..batches import pause, read_rules, stopping
-from ..chunks import HERE, Batch, Chunk, Entered
-from ..driver import arrays
-from ..driver.database import Database, Transaction
+from ..dialect import HERE
+from ..driver.database import Database
 from ..failover import judge
-from ..schema import PROTOCOL, rows_table, states_table
+from ..schema import rows_table, states_table
 from . import allowances
 from .allowances import Allowance, NewRows, Taken
 from .leases import Lease, Work
 from .workers import Worker
 
-_FREE: Final = "c.batch = ANY(%s) AND (c.expires IS NULL OR c.expires <= clock_timestamp())"
+_FREE: Final = "c.batch = ANY(%b::int8[]) AND (c.expires IS NULL OR c.expires <= clock_timestamp())"
 _HAS_NEW: Final = "c.unsent > 0 AND (b.stopped IS NULL OR c.granted_to > 0)"
 _BUSY: Final = (
     "WITH busy AS (SELECT k.batch, count(DISTINCT k.holder) AS workers FROM payments.chunks k "
-    "WHERE k.batch = ANY(%s) AND k.lease IS NOT NULL AND k.expires > clock_timestamp() GROUP BY k.batch) "
+    "WHERE k.batch = ANY(%b::int8[]) AND k.lease IS NOT NULL AND k.expires > clock_timestamp() "
+    "GROUP BY k.batch) "
 )
 _DUE: Final = "(c.look_at IS NULL OR c.look_at <= clock_timestamp())"
 _COMPLETE: Final = (
@@ -69,7 +72,7 @@ _GRANT: Final = (
 )
 _OPEN: Final = (
     f"SELECT b.batch, b.batch_id, b.chunk_size, {HERE}, b.base_url FROM payments.batches b "
-    f"WHERE b.state = 'open' AND b.schema = {PROTOCOL} AND b.environment = %s AND (%s = ANY(b.keys)) = %s "
+    f"WHERE b.state = 'open' AND b.schema = {FORM} AND b.environment = %s AND (%s = ANY(b.keys)) = %s "
     "AND (%s::bigint IS NULL OR b.batch = %s)"
 )
 _UNDER_WAY: Final = (
@@ -160,12 +163,12 @@ class _Granting:
             )
         sql = _FIND.format(condition=_CONDITIONS[self.kind])
         most = "" if self.kind is Work.LOOK else " LIMIT 1"
-        values = (arrays.int8s(among), arrays.int8s(among), chunk, chunk)
+        values = (list(among), list(among), chunk, chunk)
         (found,) = await transaction.read((f"{sql}{most} FOR UPDATE OF c SKIP LOCKED", values))
         if not found:
             return []
-        self.batch = found[0][0]
-        chunks = [each[1] for each in found if each[0] == self.batch]
+        self.batch, _ = found[0]
+        chunks = [number for batch, number in found if batch == self.batch]
         return await self._grant(transaction, self.batch, chunks, asked)
 
     async def _grant(
@@ -173,7 +176,7 @@ class _Granting:
     ) -> list[Lease]:
         """Grant locked chunks, under the lock of their batch."""
         ((batch_id, size, rules, state, stopped),), found = await transaction.read(
-            (_LOCK_BATCH, (number,)), _chunks.locking(number, chunks)
+            (_LOCK_BATCH, (number,)), _chunks.locking(transaction, number, chunks)
         )
         if state != BatchState.OPEN:
             return []
@@ -250,11 +253,11 @@ class _Limits:
 
     async def _taken(self, chunk: Chunk) -> Taken:
         """Add up what was promised of other chunks, and what was taken of this one."""
-        (found,) = await self.transaction.read(
-            _chunks.reading(self.batch.batch, "AND c.chunk > 0 AND c.chunk <> %s", chunk.number)
-        )
+        (found,) = await self.transaction.read((self.transaction.sql.chunks, (self.batch.batch,)))
         taken = allowances.promised(attrs.evolve(chunk, granted_to=0))
         for other in _chunks.read(found):
+            if other.number == chunk.number:
+                continue
             is_partial = 0 < other.granted_to < other.last
             new = await self._new(other, other.granted_to) if is_partial else ()
             taken += allowances.promised(other, new)

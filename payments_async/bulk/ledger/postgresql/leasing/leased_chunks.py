@@ -11,9 +11,8 @@ from ....protocol.clocks import Timestamps
 from ....protocol.outcomes import Outcome
 from ....protocol.records import Claim, IntentTimes, LedgerRow, Resend
 from ....protocol.row_state import UNFINISHED
-from ..driver import arrays
+from ...chunks import WHOLE, RowFigures
 from ..driver.database import Database
-from ..figures import RowFigures
 from ..ledger import PostgresLedger
 from .leases import Lease
 
@@ -51,9 +50,8 @@ class LeasedChunks(PostgresLedger):
         """Do nothing: other chunks' ledgers use the database too."""
 
     async def _all_figures(self) -> dict[int, RowFigures]:
-        numbers = arrays.int4s(sorted(self._leases))
-        chunks = await self._reader.chunks("AND c.chunk = ANY(%s) AND c.chunk > 0", numbers)
-        return {chunk.number: chunk.figures for chunk in chunks}
+        chunks = await self._chunks(self._leases)
+        return {chunk.number: chunk.figures for chunk in chunks if chunk.number != WHOLE}
 
     def may_send(self, row: LedgerRow) -> Callable[[], bool] | None:
         """The question to ask right before the first byte of a claimed row is sent."""
@@ -66,11 +64,10 @@ class LeasedChunks(PostgresLedger):
                 continue
             after = self._claimed.get(chunk, 0)
             with self._noting_loss():
-                commit = await self._committer.claim(chunk, lease.id, after=after, limit=limit)
-            rows = self._took(commit)
-            if rows:
-                self._claimed[chunk] = rows[-1].number
-                return Claim(rows, commit.at)
+                commit = await self._committer.claim(chunk, after=after, limit=limit, lease=lease.id)
+            if commit.rows:
+                self._claimed[chunk] = commit.rows[-1].number
+                return Claim(commit.rows, commit.at)
         return Claim((), self._clock())
 
     async def resend(self, resends: Iterable[Resend]) -> Claim:
@@ -78,7 +75,7 @@ class LeasedChunks(PostgresLedger):
         leases = {chunk: lease.id for chunk, lease in self._leases.items()}
         with self._noting_loss():
             commit = await self._committer.resend(resends, leases)
-        return Claim(self._took(commit), commit.at)
+        return Claim(commit.rows, commit.at)
 
     async def intent_times(self, rows: Iterable[LedgerRow]) -> Mapping[int, IntentTimes]:
         """{row number: times of its intents}, without rows that have none under their present key.
@@ -91,7 +88,7 @@ class LeasedChunks(PostgresLedger):
         except LedgerDamaged:
             with self._noting_loss():
                 for chunk in self.facts.batch.chunks_of(row.number for row in asked):
-                    await self._committer.claim(chunk, self._leases[chunk].id, after=0, limit=0)
+                    await self._committer.claim(chunk, after=0, limit=0, lease=self._leases[chunk].id)
             raise
 
     @contextmanager
@@ -106,13 +103,8 @@ class LeasedChunks(PostgresLedger):
 
     async def unfinished(self) -> AsyncIterator[LedgerRow]:
         """Read rows as earlier holders left them, IN_FLIGHT ones first, then IN_DOUBT; none changed since."""
-        numbers = arrays.int4s(sorted(self._leases))
-        chunks = await self._reader.chunks("AND c.chunk = ANY(%s)", numbers)
+        chunks = await self._chunks(self._leases)
         for state in UNFINISHED:
             for chunk in chunks:
-                begun_in = self._leases[chunk.number].begun_in
-                found = self._reader.of_chunk(
-                    chunk, "s.state = %s AND s.changed_in <= %s", state.value, begun_in
-                )
-                async for row in found:
+                async for row in self._of_chunk(chunk, state, self._leases[chunk.number].begun_in):
                     yield row

@@ -8,7 +8,7 @@ from enum import StrEnum
 import attrs
 
 from ....protocol.leases import may_send
-from ..chunks import Batch
+from ...chunks import Batch
 
 
 class Work(StrEnum):

@@ -12,11 +12,12 @@ from ....protocol import leases as _rules
 from ....protocol.leases import may_send, own_end
 from ....protocol.outcomes import Outcome
 from ....protocol.stop_rules import StopRules, Totals, stop_reason
+from ...chunks import Batch
+from ...database import Transaction
 from ...rows import UnreadableRecord
 from ..batches import hold_reason, read_rules, stopping
-from ..chunks import HERE, Batch
-from ..driver import arrays
-from ..driver.database import Database, Transaction
+from ..dialect import HERE
+from ..driver.database import Database
 from ..driver.session import NOW
 from ..failover import judge
 from ..standbys import observing
@@ -25,13 +26,13 @@ from .workers import Worker
 
 _RENEW: Final = (
     "UPDATE payments.chunks c SET expires = clock_timestamp() + %s * interval '1 s' "
-    "FROM unnest(%s, %s, %s) AS u(batch, chunk, lease), payments.batches b "
+    "FROM unnest(%b::int8[], %b::int4[], %b::bytea[]) AS u(batch, chunk, lease), payments.batches b "
     "WHERE c.batch = u.batch AND c.chunk = u.chunk AND c.lease = u.lease AND c.expires > clock_timestamp() "
     f"AND b.batch = c.batch AND {HERE} RETURNING c.lease"
 )
 _STATES: Final = (
     f"SELECT b.batch, b.batch_id, b.chunk_size, {HERE}, b.state, b.reason, b.stopped, b.rules "
-    "FROM payments.batches b WHERE b.batch = ANY(%s) ORDER BY b.batch"
+    "FROM payments.batches b WHERE b.batch = ANY(%b::int8[]) ORDER BY b.batch"
 )
 _DECIDED: Final = (
     "SELECT coalesce(sum(created), 0)::int, coalesce(sum(refused), 0)::int "
@@ -104,14 +105,16 @@ class _Renewing:
         ((now,),), renewed, found, ((drain,),) = await transaction.read(
             NOW,
             (_RENEW, (_rules.LEASE, *_places(self.leases, self.asked))),
-            (_STATES, (arrays.int8s(numbers),)),
+            (_STATES, (numbers,)),
             self.worker.seen(self.rows, self.trouble),
         )
         self.database.clock.note(now)
         self.renewed = {lease for (lease,) in renewed}
-        self.moved = [Batch(*each[:3]) for each in found if not each[3]]
+        self.moved.clear()
         holds, stopped = dict[int, str](), dict[int, str]()
-        for batch, _, _, _, state, reason, why, rules in found:
+        for batch, batch_id, size, is_here, state, reason, why, rules in found:
+            if not is_here:
+                self.moved.append(Batch(batch, batch_id, size))
             if (hold := hold_reason(state, reason)) is not None:
                 holds[batch] = hold
             try:
@@ -128,9 +131,9 @@ def _places(leases: Iterable[Lease], now: float | None) -> Sequence[Any]:
     """Batches, chunks and ids of the leases that have not ended for their holder."""
     valid = [lease for lease in leases if now is not None and may_send(lease.ends, now)]
     return (
-        arrays.int8s([lease.batch.batch for lease in valid]),
-        arrays.int4s([lease.chunk for lease in valid]),
-        arrays.blobs([lease.id for lease in valid]),
+        [lease.batch.batch for lease in valid],
+        [lease.chunk for lease in valid],
+        [lease.id for lease in valid],
     )
 
 

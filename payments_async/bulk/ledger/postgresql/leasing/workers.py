@@ -10,8 +10,8 @@ import attrs
 from ....ledger_errors import LedgerRefused
 from ....protocol.clocks import Timestamps
 from ....protocol.stop_rules import Account
+from ...statements import Statement
 from ..driver.database import Database
-from ..driver.session import Statement
 
 _LISTED: Final = (
     "SELECT encode(w.id, 'hex'), w.host, w.pid, w.version, w.slots, w.rows, "
@@ -103,7 +103,8 @@ async def listed(database: Database, prefix: str = "") -> list[ListedWorker]:
 
 
 def _worker(values: Sequence[Any]) -> ListedWorker:
-    return ListedWorker(*values[:11], leased_chunks=tuple(zip(values[11], values[12], strict=True)))
+    *facts, batches, chunks = values
+    return ListedWorker(*facts, leased_chunks=tuple(zip(batches, chunks, strict=True)))
 
 
 def _listing(prefix: str) -> Statement:

@@ -8,9 +8,8 @@ import attrs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from payments_async.bulk.ledger.postgresql.chunks import Chunk
+from payments_async.bulk.ledger.chunks import Chunk, RowFigures
 from payments_async.bulk.ledger.postgresql.driver.database import Database
-from payments_async.bulk.ledger.postgresql.figures import RowFigures
 from payments_async.bulk.ledger.postgresql.leasing.allowances import Taken, allowance, promised
 from payments_async.bulk.ledger.postgresql.leasing.giving_back import give_back
 from payments_async.bulk.ledger.postgresql.leasing.granting import grant

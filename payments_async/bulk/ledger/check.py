@@ -3,42 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
-from ...protocol import totals as _totals
-from ...protocol.clocks import Timestamps
-from ...protocol.records import CheckReport, LedgerRow
-from .. import hash_chain
-from ..hash_chain import GENESIS, ChainEntry
-from ..rows import Findings, UnreadableRecord, readable, row_digest, row_findings
-from . import batches, run_figures
+from ..protocol import totals as _totals
+from ..protocol.clocks import Timestamps
+from ..protocol.records import CheckReport, LedgerRow
 from . import chunks as _chunks
-from . import rows as _rows
-from .batches import BatchFacts, facts_text
-from .chunks import WHOLE, Batch, Chunk, Root
-from .driver.database import Database, Transaction
-from .driver.session import Rows
-from .figures import RowFigures, added_up, figures_of
+from . import hash_chain, run_figures
+from .batches import BatchFacts, batch_of
+from .chunks import WHOLE, Batch, Chunk, Root, RowFigures, added_up, entry_of, figures_of
+from .database import LedgerDatabase, Transaction
+from .hash_chain import GENESIS, ChainEntry
+from .rows import Findings, UnreadableRecord, readable, row_digest, stored_row
+from .statements import PAGE, Rows
 
-_PAGE: Final = 500
 _ENTRIES: Final = 64
-_READ_ENTRIES: Final = (
-    "SELECT number, wall, monotonic, session, server, kind, changes, rows_digest, hash, lease "
-    "FROM payments.entries WHERE batch = %s AND chunk = %s AND number > %s ORDER BY number LIMIT %s"
-)
-_NAMES: Final = (
-    "SELECT chunk FROM payments.chunks WHERE batch = %s "
-    "UNION SELECT chunk FROM payments.entries WHERE batch = %s ORDER BY chunk"
-)
-_COUNTS: Final = (
-    "SELECT unsent, in_flight, in_doubt, created, refused, not_final FROM payments.chunks "
-    "WHERE batch = %s AND chunk = %s"
-)
 
 
-async def checked(database: Database, batch_id: str, on_line: Callable[[str], object] = bool) -> CheckReport:
+async def checked(
+    database: LedgerDatabase, batch_id: str, on_line: Callable[[str], object] = bool
+) -> CheckReport:
     """Check a whole batch; `on_line` gets a line of JSON for each chunk, in the order of their numbers.
 
     Raises LedgerError when the database cannot be read. Takes the memory of one page of rows.
@@ -89,20 +75,20 @@ class _Whole:
 
 
 async def _whole(transaction: Transaction, batch_id: str) -> _Whole:
-    (found,) = await transaction.read(batches.by_id(batch_id))
+    (found,) = await transaction.read((transaction.sql.batch, (batch_id,)))
+    if not found:
+        return _Whole(None, ["the header is missing"])
     try:
-        facts = batches.facts_of(found[0]) if found else None
+        facts = facts_of(found)
     except UnreadableRecord as error:
         return _Whole(None, [str(error)])
-    if facts is None:
-        return _Whole(None, ["the header is missing"])
     check = _Check(facts.batch, WHOLE, GENESIS)
     result = await check.run(transaction)
     whole = _Whole(facts, result.findings, result.entries, check.first)
-    text = facts_text(facts.header, facts.batch, facts.chunks)
-    if check.texts.get(facts.described_in) != text:
+    if check.texts.get(facts.described_in) != facts.text:
         whole.findings.append("the header is not as it was written")
-    (numbers,) = await transaction.read((_NAMES, (facts.batch.batch, facts.batch.batch)))
+    names = (transaction.sql.chunk_names, (facts.batch.batch, facts.batch.batch))
+    (numbers,) = await transaction.read(names)
     whole.numbers = [number for (number,) in numbers if number != WHOLE]
     return whole
 
@@ -134,8 +120,9 @@ class _Check:
         """Check chain, rows and sums."""
         result = _Result()
         place = (self.batch.batch, self.number)
+        sql = transaction.sql
         found, counts = await transaction.read(
-            _chunks.reading(self.batch.batch, "AND c.chunk = %s", self.number), (_COUNTS, place)
+            (sql.chunks_numbered, (self.batch.batch, [self.number])), (sql.chunk_counts, place)
         )
         try:
             (chunk,) = _chunks.read(found)
@@ -167,25 +154,24 @@ class _Check:
         last, more = 0, True
         while more:
             values = (self.batch.batch, self.number, last, _ENTRIES)
-            (found,) = await transaction.read((_READ_ENTRIES, values))
-            yield [(_entry_of(entry), entry[9]) for entry in found]
+            (found,) = await transaction.read((transaction.sql.entries_after, values))
+            page = read_entries(found)
+            yield page
             more = len(found) == _ENTRIES
-            last = found[-1][0] if found else last
+            last = page[-1][0].number if page else last
 
     async def _rows(self, transaction: Transaction, result: _Result) -> bytes:
         """Check each row, and count them. Returns the digest of all."""
         digest, last, more, size = bytes(32), 0, True, self.batch.chunk_size
         last, end = (self.number - 1) * size, self.number * size
         while more:
-            page = _rows.reading(
-                self.batch.batch, "s.number > %s AND s.number <= %s", [last, end], limit=_PAGE
-            )
-            (found,) = await transaction.read(page)
+            sql = transaction.sql.rows_after.format(batch=self.batch.batch)
+            (found,) = await transaction.read((sql, (last, end, PAGE)))
             rows = list(_readable_rows(found, result.findings))
-            digest = hash_chain.moved(digest, (), map(row_digest, rows))
-            result.figures = added_up((result.figures, figures_of(rows)))
-            more = len(found) == _PAGE
-            last = found[-1][0] if found else last
+            digest = hash_chain.moved(digest, (), (of_row for _, of_row in rows))
+            result.figures = added_up((result.figures, figures_of(row for row, _ in rows)))
+            more = len(found) == PAGE
+            last = max((number for number, *_ in found), default=last)
         return digest
 
     def _differences(
@@ -196,7 +182,7 @@ class _Check:
             yield "the rows do not add up to what the chain says of them"
         yield from _totals.disagreements(chunk.figures.totals, counted.totals)
         wanted = _chunks.stored_values(attrs.evolve(chunk, figures=counted))
-        if tuple(counts[0]) != wanted[3:9] or chunk.figures != counted:
+        if counts != [wanted]:
             yield "its counts are not those of its rows"
 
 
@@ -204,20 +190,28 @@ def _before(start: bytes) -> ChainEntry:
     return ChainEntry(0, Timestamps(0.0, 0.0, ""), "", "", b"", start)
 
 
-def _entry_of(values: tuple[Any, ...]) -> ChainEntry:
-    number, wall, monotonic, session, server, kind, changes, rows_digest, digest, _ = values
-    return ChainEntry(
-        number, Timestamps(wall, monotonic, session, server), kind, changes, rows_digest, digest
-    )
+def facts_of(found: Rows) -> BatchFacts:
+    """Make a batch of what a statement has read. Raises UnreadableRecord."""
+    with readable("a batch"):
+        (facts,) = (batch_of(*values) for values in found)
+        return facts
 
 
-def _readable_rows(found: Rows, findings: Findings) -> Iterator[LedgerRow]:
-    for values in found:
+def read_entries(found: Rows) -> list[tuple[ChainEntry, bytes | None]]:
+    """Make entries, and the leases they were made with, of what a statement has read."""
+    with readable("the chain"):
+        return [entry_of(*values) for values in found]
+
+
+def _readable_rows(found: Rows, findings: Findings) -> Iterator[tuple[LedgerRow, bytes]]:
+    """Rows with their digests."""
+    for number, *values in found:
         try:
-            with readable(f"row {values[0]}"):
-                stored = _rows.stored_row(values)
-                findings.add(*row_findings(stored.row, stored.rank, stored.digest))
+            with readable(f"row {number}"):
+                stored = stored_row((number, *values))
+                digest = row_digest(stored.row)
+                findings.add(*stored.findings(digest))
         except UnreadableRecord as error:
             findings.add(str(error))
         else:
-            yield stored.row
+            yield stored.row, digest

@@ -1,0 +1,245 @@
+"""The SQL of the tables that both databases have, as PostgreSQL writes it: `sqlite/dialect.py` adapts it.
+
+`%s` is a value, `%b::type[]` a list. A batch has two tables of its own, with its number in their names:
+`rows_…` has what is sent, one row for each version of it, and `row_states_…` what changes while it is paid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from .rows import CONTENT, STATE
+
+Statement = tuple[str, Sequence[Any]]
+"""SQL and its values."""
+Rows = list[tuple[Any, ...]]
+PAGE: Final = 500
+"""Rows of a page."""
+LAST_NUMBER: Final = 2**31 - 1
+"""The highest number that a row can have."""
+
+_STATES: Final = "payments.row_states_{batch:016x}"
+_CONTENTS: Final = "payments.rows_{batch:016x}"
+_KEY: Final = "coalesce(s.idempotency_key, r.idempotency_key)"
+_CONTENT_COLUMNS: Final = ", ".join(_KEY if name == "idempotency_key" else f"r.{name}" for name in CONTENT)
+_STATE_COLUMNS: Final = ", ".join(f"s.{name}" for name in STATE)
+_ROW: Final = f"""
+    SELECT {_CONTENT_COLUMNS}, {_STATE_COLUMNS}, s.version, s.idempotency_key, s.rank, s.digest
+    FROM {_STATES} s JOIN {_CONTENTS} r ON r.number = s.number AND r.version = s.version
+"""
+"""Reads what `rows.stored_row` takes."""
+_CHUNK: Final = """
+    SELECT c.chunk, c.first, c.last, c.granted_to, c.lease, c.entries, c.head, c.digest, c.totals,
+        c.generation
+    FROM payments.chunks c
+"""
+"""Reads what `chunks.chunk_of` takes."""
+_ENTRY: Final = """
+    SELECT number, wall, monotonic, session, server, kind, changes, rows_digest, hash, lease
+    FROM payments.entries
+"""
+"""Reads what `chunks.entry_of` takes."""
+BATCH_COLUMNS: Final = """b.batch, b.chunk_size, b.chunks, b.described_in, b.batch_id, b.environment,
+    b.base_url, b.key_fingerprint, b.input_hash, b.input_stat, b.created_at, b.client_version, b.schema,
+    b.rows, b.totals, b.extra"""
+"""What `batches.batch_of` takes."""
+
+
+@attrs.frozen
+class Copying:
+    """How rows are inserted in bulk."""
+
+    sql: str
+    types: tuple[str, ...] = ()
+    """The types of the values, where they have to be named."""
+
+
+def _sharing(column: str) -> tuple[str, str]:
+    """Count the values of a column that rows share; find the first of them, each with its first two rows."""
+    ranked = f"""
+        SELECT {column} AS value, number, line, lag(number) OVER same AS before,
+            lag(line) OVER same AS line_before, row_number() OVER same AS place
+        FROM {_CONTENTS} WINDOW same AS (PARTITION BY {column} ORDER BY number)
+    """
+    return (
+        f"SELECT count(*) FROM ({ranked}) ranked WHERE place = 2",
+        "SELECT value, number, line, before, line_before "
+        f"FROM ({ranked}) ranked WHERE place = 2 ORDER BY before LIMIT %s",
+    )
+
+
+SHARED_NAMES: Final = {name: _sharing(name) for name in ("row_key", "reference")}
+
+
+@attrs.frozen(kw_only=True)
+class Statements:
+    """The statements of one kind of database."""
+
+    # what each database says in its own way
+
+    named: Callable[[str], str | bytes]
+    """What a key or a reference is unique by."""
+    lanes: int
+    """How many series the figures of runs are kept in: processes of different ones do not wait."""
+    lock_chunks: str
+    """Locks chunks; reads what `chunks.Locked.of` takes."""
+    set_states: str
+    """Takes the values that `rows.changed` makes."""
+    import_rows: Copying
+    """Takes `rows.content`."""
+    import_states: Copying
+    """Takes `rows.fresh_state`."""
+    add_rows: Copying
+    """As `import_rows`, into tables that have been there before."""
+    add_chunks: Copying
+    """Takes place and bounds of a chunk, then `chunks.stored_values`."""
+    add_entries: Copying
+    """Takes `chunks.entry_values`."""
+    unique_indexes: tuple[str, ...]
+    """Made once all rows are imported, which is faster; the two that rows may break."""
+    indexes: tuple[str, ...]
+    """What is made after these."""
+    keep_key: tuple[str, ...] = ()
+    """What follows when a batch gets another key."""
+
+    # rows
+
+    rows_after: str = f"{_ROW} WHERE s.number > %s AND s.number <= %s ORDER BY s.number LIMIT %s"
+    rows_in_state: str = f"""
+        {_ROW} WHERE s.number > %s AND s.number <= %s AND s.state = %s ORDER BY s.number LIMIT %s
+    """
+    rows_left: str = f"""
+        {_ROW} WHERE s.number > %s AND s.number <= %s AND s.state = %s AND s.changed_in <= %s
+        ORDER BY s.number LIMIT %s
+    """
+    rows_failed: str = f"""
+        {_ROW} WHERE s.number > %s AND s.number <= %s AND s.payout_end = 'failed' ORDER BY s.number LIMIT %s
+    """
+    rows_claimable: str = f"""
+        {_ROW} WHERE s.number > %s AND s.number <= (
+            SELECT c.granted_to FROM payments.chunks c WHERE c.batch = %s AND c.chunk = %s
+        ) AND s.state = 'NEW' ORDER BY s.number LIMIT %s
+    """
+    rows_numbered: str = f"{_ROW} WHERE s.number = ANY(%b::int4[]) ORDER BY s.number"
+    row_digests: str = f"SELECT number, rank, digest FROM {_STATES} WHERE number = ANY(%b::int4[])"
+    rows_by_keys: str = f"""
+        {_ROW} WHERE s.number IN (
+            SELECT k.number FROM {_CONTENTS} k WHERE k.unique_key = ANY(%b::bytea[])
+        ) ORDER BY s.number
+    """
+    rows_by_references: str = f"""
+        {_ROW} WHERE s.number IN (
+            SELECT k.number FROM {_CONTENTS} k WHERE k.unique_reference = ANY(%b::bytea[])
+        ) ORDER BY s.number
+    """
+    """The rows that have, or had, one of these references."""
+    last_in_state: str = f"""
+        {_ROW} WHERE s.number = (
+            SELECT max(n.number) FROM {_STATES} n WHERE n.number BETWEEN %s AND %s AND n.state = %s
+        )
+    """
+    used: str = f"""
+        SELECT 1 FROM {_STATES}
+        WHERE first_intent IS NOT NULL OR state <> 'NEW' OR generation > 0 LIMIT 1
+    """
+    awaited: str = f"""
+        WITH awaited AS (
+            SELECT s.first_intent FROM {_STATES} s
+            WHERE s.number BETWEEN %s AND %s AND s.state = 'CREATED' AND s.payout_end = 'open'
+        )
+        SELECT (SELECT count(*) FROM awaited), min(e.server), count(*) = count(e.server)
+        FROM payments.entries e
+        WHERE e.batch = %s AND e.chunk = %s AND e.number IN (SELECT first_intent FROM awaited)
+    """
+    shared_names: Mapping[str, tuple[str, str]] = attrs.field(factory=lambda: SHARED_NAMES)
+    """{column: how many values of it rows share, and the first of these}."""
+
+    # chunks and their chains
+
+    chunks: str = f"{_CHUNK} WHERE c.batch = %s AND c.chunk > 0 ORDER BY c.chunk"
+    chunks_numbered: str = f"{_CHUNK} WHERE c.batch = %s AND c.chunk = ANY(%b::int4[]) ORDER BY c.chunk"
+    chunk_counts: str = """
+        SELECT entries, head, digest, unsent, in_flight, in_doubt, created, refused, not_final, generation,
+            totals
+        FROM payments.chunks WHERE batch = %s AND chunk = %s
+    """
+    set_chunk: str = """
+        UPDATE payments.chunks SET entries = %s, head = %s, digest = %s, unsent = %s, in_flight = %s,
+            in_doubt = %s, created = %s, refused = %s, not_final = %s, generation = %s, totals = %s
+        WHERE batch = %s AND chunk = %s
+    """
+    append: str = """
+        INSERT INTO payments.entries (batch, chunk, number, wall, monotonic, session, server, kind, lease,
+            rows_digest, hash, changes)
+        VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+    """
+    entries_after: str = f"{_ENTRY} WHERE batch = %s AND chunk = %s AND number > %s ORDER BY number LIMIT %s"
+    count_entries: str = """
+        SELECT count(*) FROM payments.entries
+        WHERE batch = %s AND chunk = ANY(%b::int4[]) AND hash = ANY(%b::bytea[])
+    """
+    moments: str = """
+        SELECT chunk, number, wall, monotonic, session, server FROM payments.entries
+        WHERE batch = %s AND chunk = %s AND number = ANY(%b::int4[])
+    """
+    chunk_names: str = """
+        SELECT chunk FROM payments.chunks WHERE batch = %s
+        UNION SELECT chunk FROM payments.entries WHERE batch = %s ORDER BY chunk
+    """
+
+    # the batch
+
+    batch: str = f"SELECT {BATCH_COLUMNS} FROM payments.batches b WHERE b.batch_id = %s"
+    describe: str = """
+        UPDATE payments.batches SET created_at = %s, rows = %s, totals = %s, chunk_size = %s, chunks = %s
+        WHERE batch = %s
+    """
+    rebind: str = """
+        UPDATE payments.batches SET key_fingerprint = %s, input_hash = %s, input_stat = %s, totals = %s,
+            extra = %s, described_in = %s
+        WHERE batch = %s
+    """
+
+    # the figures of runs
+
+    add_bucket: str = """
+        INSERT INTO payments.series AS s
+            (batch, lane, at, seconds, created, refused, failed, no_answer, allowed, closed)
+        VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+        ON CONFLICT (batch, lane, at, seconds) DO UPDATE SET
+            created = s.created + excluded.created, refused = s.refused + excluded.refused,
+            failed = s.failed + excluded.failed, no_answer = s.no_answer + excluded.no_answer,
+            allowed = CASE WHEN s.allowed >= excluded.allowed THEN s.allowed
+                ELSE coalesce(excluded.allowed, s.allowed) END,
+            closed = CASE WHEN s.closed + excluded.closed < s.seconds THEN s.closed + excluded.closed
+                ELSE s.seconds END
+    """
+    count_buckets: str = "SELECT count(*) FROM payments.series WHERE batch = %s AND lane = %s"
+    own_buckets: str = """
+        SELECT at, seconds, created, refused, failed, no_answer, allowed, closed
+        FROM payments.series WHERE batch = %s AND lane = %s
+    """
+    remove_buckets: str = "DELETE FROM payments.series WHERE batch = %s AND lane = %s"
+    buckets: str = """
+        SELECT at, seconds, created, refused, failed, no_answer, allowed, closed
+        FROM payments.series WHERE batch = %s AND at >= %s
+    """
+    add_times: str = """
+        INSERT INTO payments.answer_times AS t (batch, lane, class, answers) VALUES (%s, %s, %s, %s)
+        ON CONFLICT (batch, lane, class) DO UPDATE SET answers = t.answers + excluded.answers
+    """
+    times: str = "SELECT class, answers FROM payments.answer_times WHERE batch = %s"
+    set_attempts: str = """
+        INSERT INTO payments.attempts (batch, number, attempts) VALUES (%s, %s, %s)
+        ON CONFLICT (batch, number) DO UPDATE SET attempts = excluded.attempts
+    """
+    attempts: str = """
+        SELECT number, attempts FROM payments.attempts WHERE batch = %s AND number = ANY(%b::int4[])
+    """
+    attempts_after: str = """
+        SELECT number, attempts FROM payments.attempts WHERE batch = %s AND number > %s
+        ORDER BY number LIMIT 500
+    """
