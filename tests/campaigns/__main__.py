@@ -28,6 +28,7 @@ CAMPAIGNS = (
     *(("shared_limit", store, "300", "--limit", "6000", "--faults") for store in ("postgresql", "valkey")),
     ("waits", "10000"),
     ("sandbox_promises", "1000000"),
+    ("walks", "300", "40"),
     ("kills", "20000", "50"),
     ("kills", "8000", "9", "--brisk", "--deletions", "1", "--within", "60"),
     ("deletions", "2000", "10"),

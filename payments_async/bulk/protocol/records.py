@@ -263,7 +263,7 @@ class CheckReport:
     rows: int
     entries: int
     head: str
-    """The hash of the last entry, hexadecimal; it covers all that was ever recorded of rows."""
+    """SHA-256 over a line for each chunk, hexadecimal; it covers all that was ever recorded of rows."""
     findings: tuple[str, ...]
     """What is wrong; empty when all is well."""
     unreadable: tuple[str, ...] = ()
