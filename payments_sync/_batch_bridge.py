@@ -21,7 +21,7 @@ from ._event_loop import Bridge
 from ._row_feed import FedCall
 
 if TYPE_CHECKING:
-    from payments_async.bulk.batch import PayoutBatch as AsyncPayoutBatch
+    from payments_async.bulk.batch import AnyBatch as AsyncBatch
     from payments_async.bulk.loading.load import Input
     from payments_async.bulk.workers import PayoutWorker as AsyncPayoutWorker
 
@@ -47,7 +47,7 @@ class BatchBridge(Bridge):
 
     __slots__ = ("_batch", "_client", "_pinned")
 
-    def __init__(self, twin: AsyncPayoutBatch, client: Bridge | None) -> None:
+    def __init__(self, twin: AsyncBatch, client: Bridge | None) -> None:
         self._batch = _OpenBatch(twin)
         super().__init__(self._batch.close)
         self._client = client
@@ -152,7 +152,7 @@ def _call_soon(queue: CallQueue, func: Callable[P, None], /, *args: P.args, **kw
 class _OpenBatch:
     """A batch and its tasks, on the loop. It does not refer to the bridge, which can so be collected."""
 
-    def __init__(self, twin: AsyncPayoutBatch) -> None:
+    def __init__(self, twin: AsyncBatch) -> None:
         self._twin = twin
         self._tasks: set[asyncio.Task[Any]] = set()
         self._is_open = False

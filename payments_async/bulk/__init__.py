@@ -1,8 +1,8 @@
 """Many payouts: each row of a file is paid at most once, none is lost, and every one in doubt is shown.
 
-`PayoutBatch` (`batch`) is the public class; `docs/bulk.md` is the guide, and `docs/architecture.md` shows the
-trip of one row through the rooms. The protocol (`protocol/`) is pure, and everything that acts asks it what
-to do.
+`PayoutBatch` (`batch`), and for many machines `SharedBatch`, are the public classes; `docs/bulk.md` is the
+guide, and `docs/architecture.md` shows the trip of one row through the rooms. The protocol (`protocol/`) is
+pure, and everything that acts asks it what to do.
 
 Safety rests on one fact of the interface: a payout's `reference` is unique within the project, and a
 duplicate returns 409 (`docs/interface.md`, Endpoints, POST /payouts). A row's reference never changes, so
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ._report import BatchReport as BatchReport
     from ._report import ImportReport as ImportReport
     from ._report import Progress as Progress
+    from .batch import AnyBatch as AnyBatch
     from .batch import PayoutBatch as PayoutBatch
     from .engine.recorder import OutcomesUnrecorded as OutcomesUnrecorded
     from .errors import BatchIdRequired as BatchIdRequired
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from .reconcile.recover import RecoveryReport as RecoveryReport
     from .reconcile.retry_failed import LeftRow as LeftRow
     from .reconcile.retry_failed import RetryReport as RetryReport
+    from .shared_batch import SharedBatch as SharedBatch
 
 _HOMES = {
     "_activity": ("Activity",),
@@ -71,7 +73,8 @@ _HOMES = {
     "protocol.row_state": ("RowState",),
     "protocol.attempts": ("RowAttempt", "RowAttempts"),
     "protocol.run_figures": ("AnswerTimes", "RunSeries", "SeriesBucket"),
-    "batch": ("PayoutBatch",),
+    "batch": ("AnyBatch", "PayoutBatch"),
+    "shared_batch": ("SharedBatch",),
     "errors": ("BatchIdRequired", "BulkError", "SourceErrors", "SourceUnreadable"),
     "ledger_errors": ("InputPaidElsewhere", "LedgerError", "LedgerOfAnotherInput"),
 }

@@ -5,8 +5,8 @@
         batch.load("june.csv")
         report = batch.run()
 
-The same names as `payments_async.bulk`, whose `PayoutBatch` does the work on the client's loop; reports,
-errors and sources are the same objects. Ctrl-C stops a run in order, a second one cuts it off; either way it
+The same names as `payments_async.bulk`, whose batches do the work on the client's loop; reports, errors and
+sources are the same objects. Ctrl-C stops a run in order, a second one cuts it off; either way it
 can be run again. `on_progress` is called on the loop's thread. Payouts from code of yours, such as a
 generator, are read in your thread. Public names are loaded when they are first used.
 """
@@ -52,9 +52,11 @@ if TYPE_CHECKING:
     from payments_async.bulk import SourceErrors as SourceErrors
     from payments_async.bulk import SourceUnreadable as SourceUnreadable
 
+    from .batch import AnyBatch as AnyBatch
     from .batch import PayoutBatch as PayoutBatch
+    from .shared_batch import SharedBatch as SharedBatch
 
-_OURS = {"PayoutBatch": ".batch"}
+_OURS = {"AnyBatch": ".batch", "PayoutBatch": ".batch", "SharedBatch": ".shared_batch"}
 
 __all__ = payments_async.bulk.__all__  # pyright: ignore[reportUnsupportedDunderAll] # from a table
 

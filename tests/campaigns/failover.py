@@ -25,7 +25,7 @@ from multidict import CIMultiDict
 
 from payments_async import AsyncPayments
 from payments_async._http.types import HTTPRequest, HTTPResponse, TransportError, withheld
-from payments_async.bulk import PayoutBatch, RecoveryReport, RowState
+from payments_async.bulk import PayoutBatch, RecoveryReport, RowState, SharedBatch
 from payments_async.bulk.engine import resolver, sender
 from payments_async.bulk.ledger_errors import LedgerError, LedgerOfAnotherInput
 from payments_async.bulk.protocol import attempts, clocks, recovery, rows_in_doubt
@@ -199,7 +199,7 @@ class Round:
 
     async def play(self, rows: int) -> None:
         """All of it."""
-        batch = PayoutBatch.open(self.fleet.url, self._client(), batch_id="june")
+        batch = SharedBatch.open(self.fleet.url, self._client(), batch_id="june")
         async with batch:
             operator = Operator(batch, self.chance, items(rows))
             await batch.load(operator.input)

@@ -24,7 +24,7 @@ from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from payments_sync import Payments, _batch_bridge, _row_feed
 from payments_sync._blocking_call import GRACE, WAIT_SLICE
 from payments_sync._row_feed import GROUP
-from payments_sync.bulk import PayoutBatch
+from payments_sync.bulk import PayoutBatch, SharedBatch
 from tests.support.batches import Item, calling, item, items, ledger_rows, steady_ledgers
 from tests.sync.scenes import interrupt_main_thread, loop_threads, run
 
@@ -445,7 +445,7 @@ def test_once_forked_a_batch_refuses_and_leaves_the_parents_loop_alone(
 
 
 def test_a_batch_in_a_database_is_planned_paused_and_paid(client: Payments, database: str) -> None:
-    with PayoutBatch.open(database, client, batch_id="june") as batch:
+    with SharedBatch.open(database, client, batch_id="june") as batch:
         assert batch.load(items(3)).is_new
         assert batch.plan(max_rows=2).stopped is None
         assert batch.pause("lunch").stopped == "paused: lunch"
@@ -453,7 +453,7 @@ def test_a_batch_in_a_database_is_planned_paused_and_paid(client: Payments, data
         assert batch.run(max_rows=2).counts["created"] == 2
         assert batch.run().exit_code == 0
         assert batch.reconcile().is_clean
-    with PayoutBatch.open(database, batch_id="june") as batch:
+    with SharedBatch.open(database, batch_id="june") as batch:
         assert batch.refresh().complete
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 import attrs
 
 from ..._runtime import SYSTEM
-from ...bulk import BatchReport, Cause, PayoutBatch, RowView, RunSeries
+from ...bulk import AnyBatch, BatchReport, Cause, RowView, RunSeries
 from ...bulk.export.causes import NEED_A_PERSON
 from ...bulk.ledger.ledger import SharedLedger
 from ...bulk.ledger_errors import LedgerError, LedgerLocked, LedgerMissing
@@ -61,7 +61,7 @@ class CauseReader:
     _of: object = None
     _next: float = 0.0
 
-    async def details(self, batch: PayoutBatch, runs: tuple[RunTime, ...]) -> LedgerDetails:
+    async def details(self, batch: AnyBatch, runs: tuple[RunTime, ...]) -> LedgerDetails:
         """The details, with causes read anew if there may be others, and it is time. Raises LedgerError."""
         report, began = batch.status(), SYSTEM.monotonic()
         sums = {currency: [each[word] for word in NEED_A_PERSON] for currency, each in report.sums.items()}
@@ -112,7 +112,7 @@ class RunSource:
     name: str
     phase: Phase = "reading"
     rows_read: int = 0
-    batch: PayoutBatch | None = None
+    batch: AnyBatch | None = None
     began: float | None = None
     """When the run began, on the clock of its ledger."""
     _details: LedgerDetails = LedgerDetails()
@@ -129,7 +129,7 @@ class RunSource:
             await self._latest(batch)
         return self._last or self._of(batch)
 
-    def _of(self, batch: PayoutBatch | None) -> BatchSnapshot:
+    def _of(self, batch: AnyBatch | None) -> BatchSnapshot:
         facts: dict[str, Any] = {"ledger": self.ledger, "name": self.name, "rows_read": self.rows_read}
         facts |= {"at": SYSTEM.now().timestamp(), "phase": self.phase, "pid": os.getpid()}
         if batch is None or batch._ledger.is_empty:
@@ -145,7 +145,7 @@ class RunSource:
             certificate=certificate_of(facts["ledger"], report),
         )
 
-    async def _latest(self, batch: PayoutBatch) -> None:
+    async def _latest(self, batch: AnyBatch) -> None:
         reading = self._reading
         if reading is None or reading.done():
             self._reading = reading = begun(self._read(batch))
@@ -153,7 +153,7 @@ class RunSource:
         if reading.done():
             self._details = reading.result()
 
-    async def _read(self, batch: PayoutBatch) -> LedgerDetails:
+    async def _read(self, batch: AnyBatch) -> LedgerDetails:
         began, now = self.began, batch._session.moment().wall
         if self._runs is None:
             runs = await batch._ledger.run_times()
@@ -202,7 +202,7 @@ class LedgerSource:
     is_polled: bool = True
     _kept: tuple[object, BatchSnapshot] | None = None
     _causes: CauseReader = attrs.field(factory=CauseReader)
-    _connected: PayoutBatch | None = None
+    _connected: AnyBatch | None = None
     _turn: asyncio.Lock = attrs.field(factory=asyncio.Lock)
 
     async def snapshot(self) -> BatchSnapshot:
@@ -216,7 +216,7 @@ class LedgerSource:
         self._kept = stamp, found
         return found
 
-    async def _read(self, batch: PayoutBatch) -> BatchSnapshot:
+    async def _read(self, batch: AnyBatch) -> BatchSnapshot:
         """Everything of a batch that this process does not work on. Raises LedgerMissing without rows."""
         stored, at = batch._ledger, SYSTEM.now().timestamp()
         if stored.is_empty:
@@ -242,7 +242,7 @@ class LedgerSource:
             return await batch.row(name)
 
     @asynccontextmanager
-    async def _opened(self) -> AsyncIterator[PayoutBatch]:
+    async def _opened(self) -> AsyncIterator[AnyBatch]:
         if self.ledger.is_database:
             async with self._turn, self._in_database() as batch:
                 yield batch
@@ -257,7 +257,7 @@ class LedgerSource:
             raise PageElsewhere(locked.pid, found["url"]) from None
 
     @asynccontextmanager
-    async def _in_database(self) -> AsyncIterator[PayoutBatch]:
+    async def _in_database(self) -> AsyncIterator[AnyBatch]:
         """The batch as it is now. After a failure the next reading connects anew."""
         try:
             if self._connected is None:

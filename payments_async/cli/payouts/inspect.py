@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..._runtime import SYSTEM
+from ...bulk import SharedBatch
 from ...bulk.ledger_errors import LedgerDamaged, LedgerError, LedgerLocked
 from ...bulk.protocol.leases import LEASE, BatchState
 from ...models._masking import clean
@@ -107,7 +108,8 @@ async def check(ledger: LedgerAddress, chunks: str | None, context: CommandConte
     try:
         async with open_batch(ledger) as batch:
             with context.spinner("Reading the whole ledger"):
-                report = await batch.check(chunks=chunks)
+                work = batch.check(chunks=chunks) if isinstance(batch, SharedBatch) else batch.check()
+                report = await work
     except LedgerDamaged as damaged:
         raise CommandEnded(str(damaged), Exit.REFUSED) from None
     context.show.heading(ledger.shown)

@@ -18,7 +18,7 @@ from .._exit_codes import CommandEnded, Exit
 from .confirm import terminal
 from .ledger_address import LedgerAddress
 from .messages import counted
-from .session import CommandContext, open_batch, open_database
+from .session import CommandContext, open_batch, open_database, open_shared
 from .summary import BatchFigures, duration_text, figures_of, money_text, title_of
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ async def pause(ledger: LedgerAddress, reason: str, context: CommandContext) -> 
     if view.state is BatchState.CLOSED:
         text = "every row is decided; nothing was changed"
         return await _show_change(ledger, context, "Pause", text, paused=False)
-    async with open_batch(ledger) as batch:
+    async with open_shared(ledger) as batch:
         await batch.pause(reason)
     text = "no worker begins another row within 5 s"
     if view.state is BatchState.SUSPECT:
@@ -223,7 +223,7 @@ async def resume(ledger: LedgerAddress, context: CommandContext) -> Exit:
         if command and not context.as_json:
             context.show.step("Command", command, good=None, wrap=False)
         return Exit.DONE
-    async with open_batch(ledger) as batch:
+    async with open_shared(ledger) as batch:
         await batch.resume()
     text = no_worker(ledger) if view.is_alone else "workers go on with it"
     return await _show_change(ledger, context, "Resumed", text)
@@ -291,7 +291,7 @@ async def cancel_rest(ledger: LedgerAddress, context: CommandContext, *, sure: b
         if not sure:
             _confirm_cancel(view, ledger, rows, context)
         with context.spinner("Cancelling"):
-            async with open_batch(ledger) as batch:
+            async with open_shared(ledger) as batch:
                 figures = figures_of(await batch.cancel_rest())
         rows = figures.counts["cancelled"] - before
     text = (

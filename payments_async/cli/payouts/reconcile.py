@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from ..._runtime import SYSTEM
-from ...bulk import BatchReport, Certificate, PayoutBatch, RecoveryReport, RetryReport
+from ...bulk import AnyBatch, BatchReport, Certificate, RecoveryReport, RetryReport
 from ...bulk._files import write_text
 from ...bulk.errors import BulkError
 from ...errors import PaymentsError
@@ -28,6 +28,7 @@ from .session import (
     ledger_work,
     open_batch,
     open_client,
+    open_shared,
     print_next_steps,
     updater,
 )
@@ -74,7 +75,7 @@ class Certified:
         return attrs.evolve(report, exit_code=int(self.code), resumable=resumable, stopped=stopped)
 
 
-async def certify(batch: PayoutBatch, ledger: LedgerAddress, context: CommandContext) -> Certified:
+async def certify(batch: AnyBatch, ledger: LedgerAddress, context: CommandContext) -> Certified:
     """Compare a complete batch with the service's list and write the certificate.
 
     Raises CommandEnded or BulkError where the ledger fails.
@@ -237,7 +238,7 @@ async def recover(ledger: LedgerAddress, wanted: RecoverOptions, context: Comman
     """Learn from the list what a database has lost. Raises CommandEnded or PaymentsError."""
     async with (
         open_client(wanted.base_url, insecure_database=ledger.is_insecure) as client,
-        open_batch(ledger, client, create=False) as batch,
+        open_shared(ledger, client, create=False) as batch,
     ):
         context.show.heading(ledger.shown, title_of(batch.status().batch_id))
         with context.progress("Recovering") as view:

@@ -24,7 +24,7 @@ from ..._emitter import logger
 from ..._extras import needs
 from ..._request.notify import CANCELLED
 from ..._runtime import SYSTEM
-from ...bulk import Cause, OutcomesUnrecorded, PayoutBatch, Progress
+from ...bulk import AnyBatch, Cause, OutcomesUnrecorded, PayoutBatch, Progress, SharedBatch
 from ...bulk._files import write_text
 from ...bulk.errors import BulkError
 from ...bulk.ledger_errors import (
@@ -305,9 +305,18 @@ async def open_client(
 
 def open_batch(
     ledger: LedgerAddress, client: AsyncPayments | None = None, *, create: bool = True
-) -> PayoutBatch:
+) -> AnyBatch:
     """The batch at this address, to be entered."""
-    return PayoutBatch.open(
+    if ledger.is_database:
+        return open_shared(ledger, client, create=create)
+    return PayoutBatch.open(ledger.text, client, create=create, batch_id=ledger.batch_id)
+
+
+def open_shared(
+    ledger: LedgerAddress, client: AsyncPayments | None = None, *, create: bool = True
+) -> SharedBatch:
+    """The batch in this database, to be entered."""
+    return SharedBatch.open(
         ledger.text,
         client,
         create=create,
@@ -392,7 +401,7 @@ def updater(view: ProgressView) -> Callable[[Progress], None]:
     return lambda progress: view.show(figures_of(progress), SYSTEM.monotonic())
 
 
-async def causes_of(batch: PayoutBatch) -> tuple[Cause, ...]:
+async def causes_of(batch: AnyBatch) -> tuple[Cause, ...]:
     """The rows to look at by cause; none where the ledger cannot be read any longer."""
     try:
         return await batch.causes(0)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
 from payments_async._runtime import SYSTEM
-from payments_async.bulk import BulkError, PayoutBatch
 from payments_async.bulk.ledger.postgresql.driver.database import Database
 from payments_async.bulk.ledger.postgresql.leasing import workers
 from payments_async.bulk.ledger_errors import LedgerRefused
@@ -125,12 +123,6 @@ async def test_the_rest_of_a_batch_is_cancelled_while_a_worker_pays(fleet: Fleet
     assert len(books(fleet.sandbox)) == final.counts["created"] == posts(fleet.sandbox)
     assert (await batch.check()).findings == ()
     assert (await batch.cancel_rest()).counts == final.counts
-
-
-async def test_a_ledger_in_a_file_has_no_rest_to_cancel(fleet: Fleet, tmp_path: Path) -> None:
-    async with PayoutBatch.open(tmp_path / "l", await fleet.client()) as batch:
-        with pytest.raises(BulkError, match="accept_edits"):
-            await batch.cancel_rest()
 
 
 async def test_too_many_failures_stop_the_batch_for_all_workers(fleet: Fleet) -> None:

@@ -14,7 +14,7 @@ import pytest_asyncio
 from aiohttp import ClientSession
 
 from payments_async import AsyncPayments, Instrument, PayoutRequest
-from payments_async.bulk import Cause, Outcome, PayoutBatch
+from payments_async.bulk import Cause, Outcome, PayoutBatch, SharedBatch
 from payments_async.bulk.ledger_errors import LedgerGone, LedgerLocked, LedgerMissing
 from payments_async.cli.batch_page import address_file, source, view
 from payments_async.cli.batch_page.feed import BatchFeed
@@ -152,7 +152,7 @@ async def test_a_page_of_a_batch_in_a_database_connects_once_and_sees_whether_it
     with pytest.raises(LedgerMissing):
         await watched.snapshot()
     sandbox.on("payouts.create").respond("hang", times=1)
-    async with PayoutBatch.open(database, client, batch_id="june") as batch:
+    async with SharedBatch.open(database, client, batch_id="june") as batch:
         await batch.load(payouts)
         before = await watched.snapshot()
         paying = asyncio.ensure_future(batch.run())
