@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._activity import Activity as Activity
+    from ._listing import ListedBatch as ListedBatch
     from ._options import LoadOptions as LoadOptions
     from ._options import ReadingOptions as ReadingOptions
     from ._report import BatchReport as BatchReport
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ._report import Progress as Progress
     from .batch import AnyBatch as AnyBatch
     from .batch import PayoutBatch as PayoutBatch
+    from .database import BatchDatabase as BatchDatabase
     from .engine.recorder import OutcomesUnrecorded as OutcomesUnrecorded
     from .errors import BatchIdRequired as BatchIdRequired
     from .errors import BulkError as BulkError
@@ -35,15 +37,19 @@ if TYPE_CHECKING:
     from .export.causes import Cause as Cause
     from .export.export import ExportReport as ExportReport
     from .export.row_view import RowView as RowView
+    from .ledger.operators import DatabaseReport as DatabaseReport
+    from .ledger.operators import ListedWorker as ListedWorker
     from .ledger_errors import InputPaidElsewhere as InputPaidElsewhere
     from .ledger_errors import LedgerError as LedgerError
     from .ledger_errors import LedgerOfAnotherInput as LedgerOfAnotherInput
     from .protocol.attempts import RowAttempt as RowAttempt
     from .protocol.attempts import RowAttempts as RowAttempts
+    from .protocol.leases import BatchState as BatchState
     from .protocol.outcomes import Outcome as Outcome
     from .protocol.records import CheckReport as CheckReport
     from .protocol.records import InputDifference as InputDifference
     from .protocol.recovery import OperatorCommand as OperatorCommand
+    from .protocol.recovery import Standbys as Standbys
     from .protocol.row_state import RowState as RowState
     from .protocol.run_figures import AnswerTimes as AnswerTimes
     from .protocol.run_figures import RunSeries as RunSeries
@@ -67,7 +73,7 @@ _HOMES = {
     "_report": ("BatchReport", "ImportReport", "Progress"),
     "engine.recorder": ("OutcomesUnrecorded",),
     "protocol.records": ("CheckReport", "InputDifference"),
-    "protocol.recovery": ("OperatorCommand",),
+    "protocol.recovery": ("OperatorCommand", "Standbys"),
     "reconcile.recover": ("RecoveryReport",),
     "reconcile.retry_failed": ("LeftRow", "RetryReport"),
     "protocol.row_state": ("RowState",),
@@ -75,6 +81,10 @@ _HOMES = {
     "protocol.run_figures": ("AnswerTimes", "RunSeries", "SeriesBucket"),
     "batch": ("AnyBatch", "PayoutBatch"),
     "shared_batch": ("SharedBatch",),
+    "database": ("BatchDatabase",),
+    "_listing": ("ListedBatch",),
+    "ledger.operators": ("DatabaseReport", "ListedWorker"),
+    "protocol.leases": ("BatchState",),
     "errors": ("BatchIdRequired", "BulkError", "SourceErrors", "SourceUnreadable"),
     "ledger_errors": ("InputPaidElsewhere", "LedgerError", "LedgerOfAnotherInput"),
 }

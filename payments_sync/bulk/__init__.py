@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     from payments_async.bulk import Audit as Audit
     from payments_async.bulk import BatchIdRequired as BatchIdRequired
     from payments_async.bulk import BatchReport as BatchReport
+    from payments_async.bulk import BatchState as BatchState
     from payments_async.bulk import BulkError as BulkError
     from payments_async.bulk import Cause as Cause
     from payments_async.bulk import Certificate as Certificate
     from payments_async.bulk import CheckReport as CheckReport
+    from payments_async.bulk import DatabaseReport as DatabaseReport
     from payments_async.bulk import ExportReport as ExportReport
     from payments_async.bulk import ImportReport as ImportReport
     from payments_async.bulk import InputDifference as InputDifference
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from payments_async.bulk import LedgerError as LedgerError
     from payments_async.bulk import LedgerOfAnotherInput as LedgerOfAnotherInput
     from payments_async.bulk import LeftRow as LeftRow
+    from payments_async.bulk import ListedBatch as ListedBatch
+    from payments_async.bulk import ListedWorker as ListedWorker
     from payments_async.bulk import LoadOptions as LoadOptions
     from payments_async.bulk import OperatorCommand as OperatorCommand
     from payments_async.bulk import Outcome as Outcome
@@ -51,12 +55,19 @@ if TYPE_CHECKING:
     from payments_async.bulk import SeriesBucket as SeriesBucket
     from payments_async.bulk import SourceErrors as SourceErrors
     from payments_async.bulk import SourceUnreadable as SourceUnreadable
+    from payments_async.bulk import Standbys as Standbys
 
     from .batch import AnyBatch as AnyBatch
     from .batch import PayoutBatch as PayoutBatch
+    from .database import BatchDatabase as BatchDatabase
     from .shared_batch import SharedBatch as SharedBatch
 
-_OURS = {"AnyBatch": ".batch", "PayoutBatch": ".batch", "SharedBatch": ".shared_batch"}
+_OURS = {
+    "AnyBatch": ".batch",
+    "PayoutBatch": ".batch",
+    "BatchDatabase": ".database",
+    "SharedBatch": ".shared_batch",
+}
 
 __all__ = payments_async.bulk.__all__  # pyright: ignore[reportUnsupportedDunderAll] # from a table
 

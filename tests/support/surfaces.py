@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import payments_async
-from payments_async.bulk import PayoutBatch, SharedBatch
+from payments_async.bulk import BatchDatabase, PayoutBatch, SharedBatch
 from payments_async.client import AsyncPayments
 from payments_async.resources.checkouts import AsyncCheckouts
 from payments_async.resources.methods import AsyncMethods
@@ -91,6 +91,15 @@ def make_batch(surface: str, place: Path | str, client: Any = None, **options: A
 
     blocking = getattr(bulk, twin.__name__).open(place, client and client._blocking, **options)
     return Awaitable(blocking, twin)
+
+
+def make_database(surface: str, address: str) -> Any:
+    """A database of that surface, to be awaited in any case."""
+    if surface == "async":
+        return BatchDatabase.open(address)
+    from payments_sync import bulk
+
+    return Awaitable(bulk.BatchDatabase.open(address), BatchDatabase)
 
 
 def make_client(surface: str, *args: Any, **options: Any) -> Any:

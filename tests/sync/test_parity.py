@@ -23,6 +23,7 @@ CLASSES = {
     "resources.payouts": ("AsyncPayouts", "Payouts"),
     "bulk.batch": ("PayoutBatch", "PayoutBatch"),
     "bulk.shared_batch": ("SharedBatch", "SharedBatch"),
+    "bulk.database": ("BatchDatabase", "BatchDatabase"),
     "bulk.workers": ("PayoutWorker", "PayoutWorker"),
 }
 SHARED = ("arguments", "errors", "events", "models", "params")
@@ -74,7 +75,7 @@ def test_bulk_shows_the_same_names_of_which_only_the_batches_are_its_own() -> No
     assert sorted(asynchronous.__all__) == sorted(blocking.__all__)
     assert set(dir(blocking)) >= set(blocking.__all__)
     other = [name for name in blocking.__all__ if getattr(blocking, name) is not getattr(asynchronous, name)]
-    assert other == ["AnyBatch", "PayoutBatch", "SharedBatch"]
+    assert other == ["AnyBatch", "PayoutBatch", "SharedBatch", "BatchDatabase"]
     assert blocking.PayoutBatch.__module__ == "payments_sync.bulk.batch"
     with pytest.raises(AttributeError, match="no attribute 'AsyncPayments'"):
         blocking.AsyncPayments  # noqa: B018 - the point

@@ -15,7 +15,7 @@ SHARED = ("arguments", "errors", "events", "models", "params")
 EXTRAS = ("otel", "sandbox", "testing")
 """The same, of an extra: imported by their own names only."""
 
-OPENED = ("batch", "shared_batch")
+OPENED = ("batch", "database", "shared_batch")
 """Modules of bulk whose classes are opened, and have twins."""
 
 TWIN_OF_WORKERS = ".payout_worker"
@@ -103,13 +103,13 @@ def _names(package: Module, own: Sequence[str], modules: str) -> dict[str, str]:
     homes, source = package.constant("_HOMES"), package.name
     ours = {home: [blocking(name) for name in homes[home]] for home in own}
     theirs = {name for home, names in homes.items() if home not in own for name in names}
-    table = ", ".join(f'"{name}": ".{home}"' for home, names in ours.items() for name in names)
+    table = "\n".join(f'    "{name}": ".{home}",' for home, names in ours.items() for name in names)
     return {
         "header": header(package.path),
         "source": source,
         "typed": _typed(source, sorted(theirs, key=_order)),
         "ours": modules + "\n".join(_typed(f".{home}", names) for home, names in ours.items()),
-        "homes": f"{{{table}}}",
+        "homes": f"{{\n{table}\n}}",
     }
 
 

@@ -48,6 +48,15 @@ def require_extra(subject: str, extra: str) -> None:
         raise ImportError(needs(subject, extra))
 
 
+def require_address(address: str) -> None:
+    """Raise BulkError for anything but the address of a database."""
+    if not is_database(address):
+        raise BulkError(
+            "a batch that many processes share is in a database, postgresql://user@host:port/database; "
+            "`PayoutBatch.open(path, client)` opens one in a file, which has one process at a time"
+        )
+
+
 async def open_file(
     path: str, *, clock: Callable[[], Timestamps], create: bool = False, read_only: bool = False
 ) -> Ledger:
@@ -96,11 +105,7 @@ async def open_shared(
 
     Raises LedgerError, BulkError for a path or without a name, and ImportError without the extra.
     """
-    if not is_database(address):
-        raise BulkError(
-            "a batch that many processes share is in a database, postgresql://user@host:port/database; "
-            "`PayoutBatch.open(path, client)` opens one in a file, which has one process at a time"
-        )
+    require_address(address)
     may_be_missing = create or not must_exist
     if batch_id is None and not may_be_missing:
         raise BulkError("a database has many batches: name one by batch_id=")

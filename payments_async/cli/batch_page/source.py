@@ -20,7 +20,6 @@ from ...bulk.ledger_errors import LedgerError, LedgerLocked, LedgerMissing
 from ...bulk.protocol.records import Header
 from ...bulk.protocol.run_figures import RunTime
 from ...bulk.protocol.totals import as_text
-from ..payouts.machines import views_in
 from ..payouts.session import open_batch
 from .address_file import ask_running
 
@@ -278,11 +277,13 @@ class LedgerSource:
 
 async def _has_workers(ledger: SharedLedger) -> bool:
     """True if a process, here or on another machine, holds rows of a batch in a database."""
+    from ...bulk.ledger.postgresql.leasing import workers
     from ...bulk.ledger.postgresql.ledger import PostgresLedger
 
     assert isinstance(ledger, PostgresLedger)
-    views = await views_in(ledger.database, ledger.header.binding.batch_id)
-    return any(view.workers for view in views)
+    name = ledger.header.binding.batch_id
+    found = await workers.listed(ledger.database)
+    return any(name in worker.batches for worker in found if not worker.is_gone)
 
 
 def certificate_of(ledger: LedgerAddress, report: BatchReport) -> Mapping[str, Any] | None:

@@ -14,17 +14,16 @@ from contextlib import AbstractContextManager, asynccontextmanager, closing, con
 from importlib.util import find_spec
 from logging import LogRecord
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import attrs
 from rich.console import Console
 from rich.live import Live
 
 from ..._emitter import logger
-from ..._extras import needs
 from ..._request.notify import CANCELLED
 from ..._runtime import SYSTEM
-from ...bulk import AnyBatch, Cause, OutcomesUnrecorded, PayoutBatch, Progress, SharedBatch
+from ...bulk import AnyBatch, BatchDatabase, Cause, OutcomesUnrecorded, PayoutBatch, Progress, SharedBatch
 from ...bulk._files import write_text
 from ...bulk.errors import BulkError
 from ...bulk.ledger_errors import (
@@ -48,9 +47,6 @@ from .ledger_address import LedgerAddress
 from .messages import RESUME, code_of, error_facts, message_of
 from .progress import BarView, LinesView, ProgressView
 from .summary import figures_of
-
-if TYPE_CHECKING:
-    from ...bulk.ledger.postgresql.driver.database import Database
 
 _NAMES: Final = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
 
@@ -326,29 +322,11 @@ def open_shared(
 
 
 @asynccontextmanager
-async def open_database(ledger: LedgerAddress, *, tables: bool = True) -> AsyncIterator[Database]:
-    """Context of a connection to a ledger's database; `tables`: require those of this version.
-
-    Raises LedgerError, and ImportError without the extra.
-    """
+async def open_database(ledger: LedgerAddress) -> AsyncIterator[BatchDatabase]:
+    """Context of a connection to a ledger's database. Raises CommandEnded without tables, LedgerError."""
     try:
-        from ...bulk.ledger.postgresql.driver.database import Database
-    except ImportError as missing:
-        raise ImportError(needs("a ledger in PostgreSQL needs", "machines")) from missing
-    database = await Database.open(ledger.text, SYSTEM, insecure_database=ledger.is_insecure)
-    try:
-        if tables:
-            await _require_tables(database, ledger)
-        yield database
-    finally:
-        await database.close()
-
-
-async def _require_tables(database: Database, ledger: LedgerAddress) -> None:
-    from ...bulk.ledger.postgresql.setup import require_tables
-
-    try:
-        await require_tables(database, create=False)
+        async with BatchDatabase.open(ledger.text, insecure_database=ledger.is_insecure) as database:
+            yield database
     except LedgerMissing:
         problem = f"{ledger.shown}: holds no ledger's tables; the first `run` makes them, or `ledger init`"
         raise CommandEnded(problem, Exit.USAGE) from None

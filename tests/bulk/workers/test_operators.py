@@ -9,9 +9,7 @@ from decimal import Decimal
 import pytest
 import pytest_asyncio
 
-from payments_async._runtime import SYSTEM
-from payments_async.bulk.ledger.postgresql.driver.database import Database
-from payments_async.bulk.ledger.postgresql.leasing import workers
+from payments_async.bulk import BatchDatabase
 from payments_async.bulk.ledger_errors import LedgerRefused
 from payments_async.bulk.workers import RunEnd, WorkerReport, run_chunk
 from tests.support.fleet import Fleet, books, posts
@@ -19,10 +17,9 @@ from tests.support.patience import until
 
 
 @pytest_asyncio.fixture
-async def connection(database: str) -> AsyncIterator[Database]:
-    found = await Database.open(database, SYSTEM)
-    yield found
-    await found.close()
+async def connection(database: str) -> AsyncIterator[BatchDatabase]:
+    async with BatchDatabase.open(database) as found:
+        yield found
 
 
 async def paying(fleet: Fleet, rows: int = 4) -> asyncio.Task[WorkerReport]:
@@ -63,30 +60,34 @@ async def test_a_batch_is_not_worked_on_before_it_is_planned(fleet: Fleet) -> No
     assert (await fleet.run()).rows == 10
 
 
-async def test_a_drained_worker_ends_in_order_and_leaves_the_rest(fleet: Fleet, connection: Database) -> None:
+async def test_a_drained_worker_ends_in_order_and_leaves_the_rest(
+    fleet: Fleet, connection: BatchDatabase
+) -> None:
     batch = await fleet.planned(100)
     task = await paying(fleet)
-    (listed,) = await workers.listed(connection)
+    (listed,) = await connection.workers()
     assert {batch_id for batch_id, _ in listed.leased_chunks} == {"june"}
     assert (listed.slots, listed.is_draining, listed.silent < 5) == (2, False, True)
     for prefix in ("", "nobody", "%"):
         with pytest.raises(LedgerRefused, match="no workers have ids that begin with"):
-            await workers.drain(connection, prefix)
-    assert (await workers.drain(connection, listed.id[:6])).id == listed.id
+            await connection.drain(prefix)
+    assert (await connection.drain(listed.id[:6])).id == listed.id
     report = await task
     assert (report.exit_code, report.stopped) == (0, "drained by an operator")
     assert report.rows == len(books(fleet.sandbox)) < 100
     assert (await batch.refresh()).counts["under_way"] == 0
-    assert (fleet.held, await workers.listed(connection)) == (set(), [])
+    assert (fleet.held, await connection.workers()) == (set(), [])
 
 
-async def test_a_process_that_works_on_one_chunk_is_drained_too(fleet: Fleet, connection: Database) -> None:
+async def test_a_process_that_works_on_one_chunk_is_drained_too(
+    fleet: Fleet, connection: BatchDatabase
+) -> None:
     await fleet.planned(50)
     fleet.sandbox.on("payouts.create").respond("slow:300ms", times=None)
     running = asyncio.ensure_future(run_chunk(fleet.url, await fleet.client(), "june", 1, concurrency=2))
     await until(lambda: posts(fleet.sandbox) >= 2)
-    (listed,) = await workers.listed(connection)
-    await workers.drain(connection, listed.id)
+    (listed,) = await connection.workers()
+    await connection.drain(listed.id)
     report = await running
     assert (report.end, report.reason) == (RunEnd.STOPPED, "drained by an operator")
     assert report.rows == len(books(fleet.sandbox)) < 50
@@ -153,7 +154,9 @@ async def test_no_row_is_taken_over_the_largest_sum(fleet: Fleet) -> None:
     assert len(books(fleet.sandbox)) == 70
 
 
-async def test_a_list_of_workers_may_be_read_while_leases_end(fleet: Fleet, connection: Database) -> None:
+async def test_a_list_of_workers_may_be_read_while_leases_end(
+    fleet: Fleet, connection: BatchDatabase
+) -> None:
     await fleet.loaded(1)
     fleet.query(
         "INSERT INTO payments.workers (id, host, pid, version, slots, started, last_seen, rows) "
@@ -164,5 +167,5 @@ async def test_a_list_of_workers_may_be_read_while_leases_end(fleet: Fleet, conn
         "'chunk', n, 'holder', 'w'::bytea, 'expires', clock_timestamp() + n * interval '0.1 ms'))).* "
         "FROM payments.chunks c, generate_series(2, 3000) n WHERE c.chunk = 1"
     )
-    while (await workers.listed(connection))[0].leased_chunks:
+    while (await connection.workers())[0].leased_chunks:
         pass

@@ -156,7 +156,7 @@ async def found(database: Database, batch_id: str) -> BatchFacts:
 
 
 @attrs.frozen
-class ListedBatch:
+class BatchWithFigures:
     """A batch with its figures."""
 
     facts: BatchFacts
@@ -177,7 +177,7 @@ async def listed(
     database: Database,
     batch_id: str | None = None,
     on_unreadable: Callable[[LedgerError], object] | None = None,
-) -> list[ListedBatch]:
+) -> list[BatchWithFigures]:
     """List batches with their figures, newest first; `batch_id`: only that one. Raises LedgerError.
 
     `on_unreadable` gets the error of a batch that cannot be read, in place of the caller.
@@ -199,16 +199,16 @@ async def listed(
     return listing
 
 
-def _listed(database: Database, values: Sequence[Any], chunks: Rows) -> ListedBatch:
+def _listed(database: Database, values: Sequence[Any], chunks: Rows) -> BatchWithFigures:
     with undamaged(f"{database.label}, batch {values[2]}"):
         return _with_figures(facts_of(values), chunks)
 
 
-def _with_figures(facts: BatchFacts, chunks: Rows) -> ListedBatch:
+def _with_figures(facts: BatchFacts, chunks: Rows) -> BatchWithFigures:
     with readable("a chunk"):
         figures = added_up(RowFigures.read(*each[3:5]) for each in chunks)
     open_, leased = (sum(1 for each in chunks if each[place]) for place in (1, 2))
-    return ListedBatch(facts, figures, open_, leased)
+    return BatchWithFigures(facts, figures, open_, leased)
 
 
 # Changes: each locks the batch's own chunk and adds an entry to its chain

@@ -36,6 +36,7 @@ from ...protocol.row_state import UNFINISHED, RowState
 from ...protocol.run_figures import RunFigures, RunSeries
 from ...protocol.stop_rules import StopRules
 from ..ledger import Edits, SharedLedger
+from ..operators import Role
 from ..run_recorder import RunRecorder
 from . import batches, run_figures
 from . import chunks as _chunks
@@ -52,7 +53,7 @@ from .reader import RowReader
 from .recovering import Recovery
 from .rows import undamaged
 from .schema import FIGURES_TABLES, rows_table, states_table
-from .setup import Role, require_rights, require_tables
+from .setup import require_rights, require_tables
 from .standbys import standbys
 
 _NO_CHUNK = "no chunk of it is held here: rows are sent by workers"
