@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ._report import BatchReport as BatchReport
     from ._report import ImportReport as ImportReport
     from ._report import Progress as Progress
+    from ._snapshot import Snapshot as Snapshot
     from .batch import AnyBatch as AnyBatch
     from .batch import PayoutBatch as PayoutBatch
     from .database import BatchDatabase as BatchDatabase
@@ -46,14 +47,18 @@ if TYPE_CHECKING:
     from .protocol.attempts import RowAttempts as RowAttempts
     from .protocol.leases import BatchState as BatchState
     from .protocol.outcomes import Outcome as Outcome
+    from .protocol.records import Binding as Binding
     from .protocol.records import CheckReport as CheckReport
+    from .protocol.records import Header as Header
     from .protocol.records import InputDifference as InputDifference
     from .protocol.recovery import OperatorCommand as OperatorCommand
     from .protocol.recovery import Standbys as Standbys
     from .protocol.row_state import RowState as RowState
     from .protocol.run_figures import AnswerTimes as AnswerTimes
     from .protocol.run_figures import RunSeries as RunSeries
+    from .protocol.run_figures import RunTime as RunTime
     from .protocol.run_figures import SeriesBucket as SeriesBucket
+    from .protocol.run_figures import SpeedFigures as SpeedFigures
     from .reconcile.audit import Audit as Audit
     from .reconcile.certificate import Certificate as Certificate
     from .reconcile.recover import RecoveryReport as RecoveryReport
@@ -72,17 +77,18 @@ _HOMES = {
     "protocol.outcomes": ("Outcome",),
     "_report": ("BatchReport", "ImportReport", "Progress"),
     "engine.recorder": ("OutcomesUnrecorded",),
-    "protocol.records": ("CheckReport", "InputDifference"),
+    "protocol.records": ("Binding", "CheckReport", "Header", "InputDifference"),
     "protocol.recovery": ("OperatorCommand", "Standbys"),
     "reconcile.recover": ("RecoveryReport",),
     "reconcile.retry_failed": ("LeftRow", "RetryReport"),
     "protocol.row_state": ("RowState",),
     "protocol.attempts": ("RowAttempt", "RowAttempts"),
-    "protocol.run_figures": ("AnswerTimes", "RunSeries", "SeriesBucket"),
+    "protocol.run_figures": ("AnswerTimes", "RunSeries", "RunTime", "SeriesBucket", "SpeedFigures"),
     "batch": ("AnyBatch", "PayoutBatch"),
     "shared_batch": ("SharedBatch",),
     "database": ("BatchDatabase",),
     "_listing": ("ListedBatch",),
+    "_snapshot": ("Snapshot",),
     "ledger.operators": ("DatabaseReport", "ListedWorker"),
     "protocol.leases": ("BatchState",),
     "errors": ("BatchIdRequired", "BulkError", "SourceErrors", "SourceUnreadable"),

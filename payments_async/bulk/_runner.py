@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
+import attrs
+
 from ._activity import Activity, Doing, repeated
 from ._report import BatchReport, report_of
 from ._session import BatchSession, OnProgress
@@ -16,6 +18,7 @@ from .reconcile import same_account
 
 if TYPE_CHECKING:
     from .._polling.schedule import PollSchedule
+    from ._snapshot import Snapshot
     from .engine.engine import Engine, Pace
     from .reconcile.certificate import Certificate
     from .reconcile.retry_failed import RetryReport
@@ -46,7 +49,8 @@ class BatchRunner:
         """Make the batch's report. A follower that was not stopped has seen all that it waited for."""
         ledger = self._session.ledger
         if ended is None or ended.reason is None:
-            return report_of(ledger.header, ledger.totals, self._hold)
+            found = report_of(ledger.header, ledger.totals, self._hold)
+            return attrs.evolve(found, activity=self._session.activity())
         reason, kind = ended.reason, ended.kind
         return report_of(ledger.header, ledger.totals, reason, stop=kind, followed=followed)
 
@@ -59,6 +63,15 @@ class BatchRunner:
         """Read the figures anew, and make the batch's report."""
         await self._session.ledger.refresh()
         return self.report()
+
+    async def snapshot(self) -> Snapshot:
+        """Read what a reader shows."""
+        from ._snapshot import Snapshot
+
+        session, ledger = self._session, self._session.ledger
+        await ledger.refresh()
+        at, header, report = session.now(), ledger.header, self.report()
+        return Snapshot(at=at, header=header, report=report, series=await ledger.series())
 
     async def run(self, pace: Pace, wait_final: float | None, on_progress: OnProgress | None) -> BatchReport:
         """Pay, then follow for `wait_final` seconds unless the run was stopped."""

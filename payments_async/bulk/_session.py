@@ -169,6 +169,10 @@ class BatchSession:
             return self.service.moment()
         return Timestamps(SYSTEM.now().timestamp(), SYSTEM.monotonic(), self._reader_session)
 
+    def now(self) -> float:
+        """Read the time of day of the clock that stamps the ledger's commits, seconds since 1970."""
+        return self.moment().wall
+
     def committed(self, on_progress: OnProgress | None) -> None:
         """Report progress after a commit. A failing callback does not break the run."""
         if self.service.runtime.monotonic() - self._written >= _STATUS_EVERY:

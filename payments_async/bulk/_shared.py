@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
+import attrs
+
 from ..client import AsyncPayments
 from ..errors import PaymentsError
 from ._options import composed
@@ -16,6 +18,7 @@ from .ledger.opening import SHARED
 from .reconcile import same_account
 
 if TYPE_CHECKING:
+    from ._snapshot import Snapshot
     from .engine.engine import Pace
     from .engine.stopping import Stopping
     from .ledger.ledger import SharedLedger
@@ -69,6 +72,10 @@ class SharedSession(BatchSession):
             insecure_database=self.insecure_database,
         )
 
+    def now(self) -> float:
+        """Read the time of day of the database's clock, seconds since 1970."""
+        return self.ledger.now()
+
     def share_limits(self) -> None:
         """Take the client's rate from the database, unless it has a limit store or a part."""
         if self.client is not None:
@@ -96,6 +103,12 @@ class SharedRunner(BatchRunner):
         await ledger.refresh()
         await same_account.require_place(ledger, self._session.service)
         await ledger.plan(rules, lossy_standby=lossy_standby)
+
+    async def snapshot(self) -> Snapshot:
+        """Read what a reader shows, and which workers hold rows."""
+        ledger = self._session.ledger
+        found = await super().snapshot()
+        return attrs.evolve(found, rule=ledger.stopped, workers=await ledger.workers())
 
     async def recover(
         self, on_progress: OnProgress | None, *, commands_complete: bool, by_hand: bool

@@ -25,13 +25,14 @@ from .engine.service import Service
 
 if TYPE_CHECKING:
     from ._report import ImportReport
+    from ._snapshot import Snapshot
     from .export.causes import Cause
     from .export.export import ExportReport
     from .export.row_view import RowView
     from .ledger.ledger import Ledger
     from .loading.load import Input
-    from .protocol.records import CheckReport
-    from .protocol.run_figures import RunSeries
+    from .protocol.records import CheckReport, Header
+    from .protocol.run_figures import RunSeries, RunTime
     from .reconcile.certificate import Certificate
     from .reconcile.retry_failed import RetryReport
 
@@ -296,8 +297,9 @@ class AnyBatch:
         return await self._ledger.check()
 
     def status(self) -> BatchReport:
-        """Make the batch's report, as of the last commit. Raises LedgerMissing before anything was loaded.
+        """Make the batch's report, as of the last commit, with the present activity of this process.
 
+        Raises LedgerMissing before anything was loaded.
         What other processes have changed in a database since is not in it: see `refresh`.
         """
         return self._work.report()
@@ -309,6 +311,27 @@ class AnyBatch:
         """
         return await self._work.refreshed()
 
+    async def snapshot(self) -> Snapshot:
+        """Read what a reader shows of the batch, as of one moment: figures, answers, speed, workers.
+
+        Of a batch in a database it is what all processes have recorded until now. The rows that need a
+        person take longer to read: see `causes`.
+
+        Raises LedgerMissing before anything was loaded.
+        """
+        return await self._work.snapshot()
+
+    def header(self) -> Header:
+        """Show the batch, account and input that the ledger is bound to, and what was imported.
+
+        Raises LedgerMissing before anything was loaded.
+        """
+        return self._ledger.header
+
+    def now(self) -> float:
+        """Read the clock of the batch's times, in seconds since 1970: the client's, or the database's."""
+        return self._session.now()
+
     async def series(self) -> RunSeries:
         """Read how the runs of this batch went: answers second by second, and a histogram of answer times.
 
@@ -316,6 +339,13 @@ class AnyBatch:
         It is bounded: after an hour of seconds its buckets become wider.
         """
         return await self._ledger.series()
+
+    async def run_times(self) -> tuple[RunTime, ...]:
+        """Read when each run was at work that sent a row, the last one at the end.
+
+        Reads all entries of the ledger. Of a batch in a database it is not known, and empty.
+        """
+        return await self._ledger.run_times()
 
     async def row(self, name: str | int) -> RowView | None:
         """Read one row: its states, attempts and times, account data masked. None when there is none.

@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from payments_async.bulk import BatchIdRequired as BatchIdRequired
     from payments_async.bulk import BatchReport as BatchReport
     from payments_async.bulk import BatchState as BatchState
+    from payments_async.bulk import Binding as Binding
     from payments_async.bulk import BulkError as BulkError
     from payments_async.bulk import Cause as Cause
     from payments_async.bulk import Certificate as Certificate
     from payments_async.bulk import CheckReport as CheckReport
     from payments_async.bulk import DatabaseReport as DatabaseReport
     from payments_async.bulk import ExportReport as ExportReport
+    from payments_async.bulk import Header as Header
     from payments_async.bulk import ImportReport as ImportReport
     from payments_async.bulk import InputDifference as InputDifference
     from payments_async.bulk import InputPaidElsewhere as InputPaidElsewhere
@@ -52,9 +54,12 @@ if TYPE_CHECKING:
     from payments_async.bulk import RowState as RowState
     from payments_async.bulk import RowView as RowView
     from payments_async.bulk import RunSeries as RunSeries
+    from payments_async.bulk import RunTime as RunTime
     from payments_async.bulk import SeriesBucket as SeriesBucket
+    from payments_async.bulk import Snapshot as Snapshot
     from payments_async.bulk import SourceErrors as SourceErrors
     from payments_async.bulk import SourceUnreadable as SourceUnreadable
+    from payments_async.bulk import SpeedFigures as SpeedFigures
     from payments_async.bulk import Standbys as Standbys
 
     from .batch import AnyBatch as AnyBatch

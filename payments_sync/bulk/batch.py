@@ -25,12 +25,13 @@ from ..client import Payments
 
 if TYPE_CHECKING:
     from payments_async.bulk._report import ImportReport
+    from payments_async.bulk._snapshot import Snapshot
     from payments_async.bulk.export.causes import Cause
     from payments_async.bulk.export.export import ExportReport
     from payments_async.bulk.export.row_view import RowView
     from payments_async.bulk.loading.load import Input
-    from payments_async.bulk.protocol.records import CheckReport
-    from payments_async.bulk.protocol.run_figures import RunSeries
+    from payments_async.bulk.protocol.records import CheckReport, Header
+    from payments_async.bulk.protocol.run_figures import RunSeries, RunTime
     from payments_async.bulk.reconcile.certificate import Certificate
     from payments_async.bulk.reconcile.retry_failed import RetryReport
 
@@ -278,8 +279,9 @@ class AnyBatch:
         return self._bridge.call(self._async.check)
 
     def status(self) -> BatchReport:
-        """Make the batch's report, as of the last commit. Raises LedgerMissing before anything was loaded.
+        """Make the batch's report, as of the last commit, with the present activity of this process.
 
+        Raises LedgerMissing before anything was loaded.
         What other processes have changed in a database since is not in it: see `refresh`.
         """
         return self._async.status()
@@ -291,6 +293,27 @@ class AnyBatch:
         """
         return self._bridge.call(self._async.refresh)
 
+    def snapshot(self) -> Snapshot:
+        """Read what a reader shows of the batch, as of one moment: figures, answers, speed, workers.
+
+        Of a batch in a database it is what all processes have recorded until now. The rows that need a
+        person take longer to read: see `causes`.
+
+        Raises LedgerMissing before anything was loaded.
+        """
+        return self._bridge.call(self._async.snapshot)
+
+    def header(self) -> Header:
+        """Show the batch, account and input that the ledger is bound to, and what was imported.
+
+        Raises LedgerMissing before anything was loaded.
+        """
+        return self._async.header()
+
+    def now(self) -> float:
+        """Read the clock of the batch's times, in seconds since 1970: the client's, or the database's."""
+        return self._async.now()
+
     def series(self) -> RunSeries:
         """Read how the runs of this batch went: answers second by second, and a histogram of answer times.
 
@@ -298,6 +321,13 @@ class AnyBatch:
         It is bounded: after an hour of seconds its buckets become wider.
         """
         return self._bridge.call(self._async.series)
+
+    def run_times(self) -> tuple[RunTime, ...]:
+        """Read when each run was at work that sent a row, the last one at the end.
+
+        Reads all entries of the ledger. Of a batch in a database it is not known, and empty.
+        """
+        return self._bridge.call(self._async.run_times)
 
     def row(self, name: str | int) -> RowView | None:
         """Read one row: its states, attempts and times, account data masked. None when there is none.

@@ -50,6 +50,7 @@ from ..protocol.recovery import LossState
 from ..protocol.row_state import RowState
 from ..protocol.run_figures import RunFigures, RunSeries, RunTime
 from ..protocol.stop_rules import StopRules
+from .operators import ListedWorker
 from .run_recorder import RunRecorder
 
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
@@ -376,6 +377,10 @@ class SharedLedger(Ledger):
 
         `on_line` gets a line of JSON for each chunk; the report's head is the SHA-256 of all lines.
         """
+
+    @abstractmethod
+    async def workers(self) -> tuple[ListedWorker, ...]:
+        """Read the workers that hold rows of the batch now."""
 
     @abstractmethod
     def now(self) -> float:

@@ -69,7 +69,7 @@ class RunPage:
     @asynccontextmanager
     async def of(self, batch: AnyBatch) -> AsyncIterator[None]:
         """Show this batch, whose ledger is open: commands find the page by the file beside it."""
-        self.source.batch, self.source.began = batch, batch._session.moment().wall
+        self.source.batch, self.source.began = batch, batch.now()
         if self.server.is_open and not self.ledger.is_database:
             address_file.publish(self.ledger.text, self.server.access)
         try:

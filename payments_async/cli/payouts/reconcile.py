@@ -90,20 +90,17 @@ async def certify(batch: AnyBatch, ledger: LedgerAddress, context: CommandContex
         text = f"not written ({error}); every row is recorded, and `{again}` writes it"
         context.show.step("Certified", text, good=False, path=None, error=str(error))
         return Certified(None, code_of(error), reason=f"the certificate could not be made ({error})")
-    unproven = batch._ledger.unproven is not None
-    path = write_certificate(certificate, ledger.beside("certificate.json"), context, unproven=unproven)
+    path = write_certificate(certificate, ledger.beside("certificate.json"), context)
     code = Exit.DONE if certificate.is_clean else Exit.REFUSED
-    return Certified(path, code, certificate.report, unproven=unproven)
+    return Certified(path, code, certificate.report, unproven=certificate.is_unproven)
 
 
-def write_certificate(
-    certificate: Certificate, path: str, context: CommandContext, *, unproven: bool = False
-) -> str | None:
-    """Write and show a certificate; one that is `unproven` replaces no clean one, and None is returned.
+def write_certificate(certificate: Certificate, path: str, context: CommandContext) -> str | None:
+    """Write and show a certificate; one that is unproven replaces no clean one, and None is returned.
 
     Raises CommandEnded when it cannot be written.
     """
-    is_kept = unproven and _is_clean(path)
+    is_kept = certificate.is_unproven and _is_clean(path)
     try:
         if not is_kept:
             write_text(path, certificate.to_json() + "\n")
@@ -153,16 +150,15 @@ async def reconcile(
         with context.progress("Checking") as view:
             certificate = await ledger_work(ledger, batch.reconcile(updater(view)))
         report = batch.status()
-        unproven = batch._ledger.unproven is not None
         path = path or ledger.beside("certificate.json")
-        written = write_certificate(certificate, path, context, unproven=unproven)
+        written = write_certificate(certificate, path, context)
         causes = await causes_of(batch)
     figures, code = figures_of(report), Exit(report.exit_code)
     if code is Exit.DONE and not certificate.is_clean:
         code = Exit.REFUSED
     context.show.render(state_table(figures))
     clean = certificate.is_clean
-    steps = messages.after_run(figures, code, None, ledger, clean=clean, unproven=unproven)
+    steps = messages.after_run(figures, code, None, ledger, clean=clean, unproven=certificate.is_unproven)
     if context.as_json:
         facts = {**result(report, code, steps, causes), "certificate": written}
         context.show.step("Finished", "", good=code is Exit.DONE, **facts)

@@ -12,8 +12,17 @@ import attrs
 
 from ..._request.auth import read_key
 from ..._runtime import SYSTEM
-from ...bulk import AnyBatch, BatchReport, Cause, ImportReport, Progress, RunSeries, SharedBatch
-from ...bulk.protocol.run_figures import RunTime, SpeedFigures
+from ...bulk import (
+    AnyBatch,
+    BatchReport,
+    Cause,
+    ImportReport,
+    Progress,
+    RunSeries,
+    RunTime,
+    SharedBatch,
+    SpeedFigures,
+)
 from ...bulk.sources import Source
 from ...errors import PaymentsError
 from .._exit_codes import CommandEnded, Exit
@@ -184,9 +193,8 @@ def _show_differences(report: ImportReport, context: CommandContext) -> None:
 
 def _confirm(batch: AnyBatch, order: RunOptions, context: CommandContext) -> None:
     """Ask for the confirmation of a live batch's total. Raises CommandEnded without it."""
-    report = batch.status()
+    report, input_hash = batch.status(), batch.header().binding.input_hash
     figures = figures_of(report)
-    input_hash = batch._ledger.header.binding.input_hash
     key = os.environ["PAYMENTS_API_KEY"]
     account = f"{order.base_url or os.environ['PAYMENTS_BASE_URL']} {read_key(key).fingerprint}"
     wanted = Confirmation(report.batch_id, input_hash, account, figures.payable())
@@ -206,7 +214,7 @@ def _show_planned(order: RunOptions, context: CommandContext) -> Exit:
 
 
 async def _pay(batch: AnyBatch, order: RunOptions, context: CommandContext) -> Exit:
-    began, before = batch._session.moment().wall, figures_of(batch.status())
+    began, before = batch.now(), figures_of(batch.status())
     progress = RunProgress(order.wait_final)
     try:
         report = await ledger_work(order.address, _run(batch, order, context, progress))

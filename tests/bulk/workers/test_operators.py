@@ -154,6 +154,17 @@ async def test_no_row_is_taken_over_the_largest_sum(fleet: Fleet) -> None:
     assert len(books(fleet.sandbox)) == 70
 
 
+async def test_a_snapshot_of_a_batch_names_the_workers_that_hold_its_rows(
+    fleet: Fleet, connection: BatchDatabase
+) -> None:
+    june, july = await fleet.planned(100), await fleet.loaded(1, "july")
+    assert (await june.snapshot()).workers == ()
+    await paying(fleet)
+    (worker,) = await connection.workers()
+    assert [each.id for each in (await june.snapshot()).workers] == [worker.id]
+    assert (await july.snapshot()).workers == ()
+
+
 async def test_a_list_of_workers_may_be_read_while_leases_end(
     fleet: Fleet, connection: BatchDatabase
 ) -> None:

@@ -36,7 +36,7 @@ from ...protocol.row_state import UNFINISHED, RowState
 from ...protocol.run_figures import RunFigures, RunSeries
 from ...protocol.stop_rules import StopRules
 from ..ledger import Edits, SharedLedger
-from ..operators import Role
+from ..operators import ListedWorker, Role
 from ..run_recorder import RunRecorder
 from . import batches, run_figures
 from . import chunks as _chunks
@@ -49,6 +49,7 @@ from .edits import PostgresEdits
 from .failover import LOSSY, UNPROVEN, Heads, judge
 from .figures import RowFigures, added_up
 from .importing import Loading, one_input, same_input
+from .leasing import workers
 from .reader import RowReader
 from .recovering import Recovery
 from .rows import undamaged
@@ -158,6 +159,11 @@ class PostgresLedger(SharedLedger):
     def chunks(self) -> int:
         """How many chunks the batch has. Raises LedgerMissing before the import."""
         return self.facts.chunks
+
+    async def workers(self) -> tuple[ListedWorker, ...]:
+        """Read the workers that hold rows of the batch now."""
+        name, found = self.header.binding.batch_id, await workers.listed(self.database)
+        return tuple(each for each in found if name in each.batches and not each.is_gone)
 
     def now(self) -> float:
         """Seconds since 1970 on the database's clock, which decides."""
