@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .export.causes import Cause as Cause
     from .export.export import ExportReport as ExportReport
     from .export.row_view import RowView as RowView
+    from .ledger.opening import is_database as is_database
     from .ledger.operators import DatabaseReport as DatabaseReport
     from .ledger.operators import ListedWorker as ListedWorker
     from .ledger_errors import InputPaidElsewhere as InputPaidElsewhere
@@ -89,6 +90,7 @@ _HOMES = {
     "database": ("BatchDatabase",),
     "_listing": ("ListedBatch",),
     "_snapshot": ("Snapshot",),
+    "ledger.opening": ("is_database",),
     "ledger.operators": ("DatabaseReport", "ListedWorker"),
     "protocol.leases": ("BatchState",),
     "errors": ("BatchIdRequired", "BulkError", "SourceErrors", "SourceUnreadable"),

@@ -13,10 +13,11 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Self
 
+from .._files import AtomicFile
 from ..client import AsyncPayments
 from ..params import Money
 from . import _options
-from ._files import AtomicFile, refuse_existing
+from ._files import refuse_existing
 from ._report import BatchReport, Progress
 from ._shared import SharedRunner, SharedSession
 from .batch import AnyBatch

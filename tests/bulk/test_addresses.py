@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from payments_async.bulk import PayoutBatch, SharedBatch
+from payments_async.bulk import PayoutBatch, SharedBatch, is_database
 from payments_async.bulk.errors import BulkError
 from payments_async.bulk.ledger_errors import LedgerOfAnotherBatch
 from payments_async.sandbox import Sandbox
@@ -69,6 +69,14 @@ async def test_an_address_of_another_kind_is_refused_without_its_password(
             async with desk.open(address, client):
                 pass
     assert PASSWORD not in told_by(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("address", "found"),
+    [("postgresql://db.test/payments", True), ("postgres://db.test/payments", True), ("june.ledger", False)],
+)
+def test_an_address_says_by_itself_which_kind_of_batch_it_is_for(address: str, found: bool) -> None:
+    assert is_database(address) is found
 
 
 async def test_the_address_of_a_database_is_refused_as_a_path_and_a_path_as_an_address(

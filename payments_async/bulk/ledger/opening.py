@@ -30,7 +30,10 @@ _ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 def is_database(path: str) -> bool:
-    """True if a ledger's address is that of a database. Raises BulkError for one of an unknown kind."""
+    """True if a ledger is in a database, for `SharedBatch.open`, and not in a file, for `PayoutBatch.open`.
+
+    Raises BulkError for an address of an unknown kind.
+    """
     if KEYWORDS.match(path):
         raise BulkError(WRITTEN)
     if DATABASE.match(path):

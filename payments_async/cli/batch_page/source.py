@@ -14,7 +14,6 @@ import attrs
 
 from ..._runtime import SYSTEM
 from ...bulk import AnyBatch, BatchReport, Cause, RowView, RunSeries, RunTime, Snapshot
-from ...bulk.export.causes import NEED_A_PERSON
 from ...bulk.ledger_errors import LedgerError, LedgerLocked, LedgerMissing
 from ..payouts.session import open_batch
 from ..payouts.summary import plain_sums
@@ -49,8 +48,8 @@ class CauseReader:
     async def read(self, batch: AnyBatch) -> None:
         """Read the causes anew if there may be others, and it is time. Raises LedgerError."""
         report, began = batch.status(), SYSTEM.monotonic()
-        sums = {currency: [each[word] for word in NEED_A_PERSON] for currency, each in report.sums.items()}
-        now = [report.counts[word] for word in NEED_A_PERSON], sums
+        sums = {currency: [each[word] for word in Cause.outcomes] for currency, each in report.sums.items()}
+        now = [report.counts[word] for word in Cause.outcomes], sums
         if now != self._of and began >= self._next:
             at = SYSTEM.now().timestamp()
             self.found = await batch.causes(_SHOWN)

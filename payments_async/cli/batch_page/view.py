@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ...bulk import BatchReport, RowView
-from ...bulk.export.causes import NEED_A_PERSON
-from ...bulk.protocol.records import HIDDEN
+from ...bulk import BatchReport, Cause, RowView
 from ...models._masking import clean
 from ...models.common import amount_text, grouped
 from .._text import took_text
@@ -113,7 +111,6 @@ def row_context(now: PageFigures, row: RowView) -> Context:
     tone, word = _happened(row)
     attempts = list(row.attempts)
     longest = max((each.seconds for each in attempts), default=0.0) or 1.0
-    names = (row.row_key, row.reference, str(row.number))
     return {
         **_common(now),
         "row": row,
@@ -139,7 +136,7 @@ def row_context(now: PageFigures, row: RowView) -> Context:
             for place, each in enumerate(attempts)
         ],
         "inspector": inspector_page(row.facts()),
-        "show": now.ledger.command("show", next(name for name in names if name != HIDDEN)),
+        "show": now.ledger.command("show", row.name),
     }
 
 
@@ -266,7 +263,7 @@ def _look_at(now: PageFigures, figures: BatchFigures) -> str | None:
     counts = Counter[str]()
     for cause in now.causes:
         counts[cause.outcome] += cause.count
-    is_same = all(counts[word] == figures.counts[word] for word in NEED_A_PERSON)
+    is_same = all(counts[word] == figures.counts[word] for word in Cause.outcomes)
     return None if is_same else charts.clock(now.causes_at)
 
 
@@ -285,7 +282,7 @@ def _line(row: RowView) -> Context:
 
 def _key(row: RowView) -> str:
     """The row's key; its number where that is masked."""
-    return f"row {row.number}" if row.row_key == HIDDEN else row.row_key
+    return row.row_key if row.name == row.row_key else f"row {row.number}"
 
 
 def _word(word: str) -> str:

@@ -10,9 +10,9 @@ from typing import Any
 
 import attrs
 
+from ..._files import write_text
 from ..._runtime import SYSTEM
 from ...bulk import AnyBatch, BatchReport, Certificate, RecoveryReport, RetryReport
-from ...bulk._files import write_text
 from ...bulk.errors import BulkError
 from ...errors import PaymentsError
 from ...models._masking import clean

@@ -21,11 +21,11 @@ from rich.console import Console
 from rich.live import Live
 
 from ..._emitter import logger
+from ..._files import write_text
 from ..._request.notify import CANCELLED
 from ..._runtime import SYSTEM
 from ...bulk import AnyBatch, BatchDatabase, Cause, OutcomesUnrecorded, PayoutBatch, Progress, SharedBatch
-from ...bulk._files import write_text
-from ...bulk.errors import BulkError
+from ...bulk.errors import BulkError, access_problem
 from ...bulk.ledger_errors import (
     LedgerBroken,
     LedgerDamaged,
@@ -36,7 +36,6 @@ from ...bulk.ledger_errors import (
     LedgerReadOnly,
     LedgerUnavailable,
 )
-from ...bulk.protocol.responses import refuses_access, why
 from ...client import AsyncPayments
 from ...errors import APIConnectionError, APIStatusError, PaymentsError
 from ...models._masking import clean
@@ -241,8 +240,9 @@ def _for_operators(error: CommandEnded | PaymentsError) -> CommandEnded | Paymen
     if isinstance(error, BulkError):
         code = Exit.RESUMABLE if isinstance(error, LedgerUnavailable) else Exit.USAGE
         return CommandEnded(message_of(error), code)
-    if isinstance(error, APIStatusError | APIConnectionError) and refuses_access(error):
-        return CommandEnded(f"{why(error)}; then run the same command again", Exit.USAGE)
+    problem = access_problem(error) if isinstance(error, APIStatusError | APIConnectionError) else None
+    if problem is not None:
+        return CommandEnded(f"{problem}; then run the same command again", Exit.USAGE)
     if isinstance(error, PaymentsError) and code_of(error) is Exit.RESUMABLE:
         return CommandEnded(f"{error}; {RESUME}", Exit.RESUMABLE)
     return error
