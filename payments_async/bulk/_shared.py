@@ -78,8 +78,8 @@ class SharedSession(BatchSession):
 
     def share_limits(self) -> None:
         """Take the client's rate from the database, unless it has a limit store or a part."""
-        if self.client is not None:
-            self.client._internal.use_limit_store(self.address, insecure_database=self.insecure_database)
+        assert self.client is not None  # or there is no work
+        self.client._internal.use_limit_store(self.address, insecure_database=self.insecure_database)
 
     async def learn_time(self) -> None:
         """Learn the service's time for the import: a recovery reads the list from then on."""
