@@ -25,7 +25,7 @@ import attrs
 
 from benchmarks.bulk_service import Service, serving
 from payments_async import AsyncPayments
-from payments_async.bulk import PayoutBatch, SharedBatch
+from payments_async.bulk import SharedBatch
 from tests.support.processes import COUNTRIES, HEAD
 from tests.support.servers import PostgresServer, postgres_server
 
@@ -67,7 +67,7 @@ async def do(step: str, url: str, source: str, paid: int) -> None:
                 print(f"{counts['created']} rows are paid")
 
 
-async def _delay(batch: PayoutBatch) -> float:
+async def _delay(batch: SharedBatch) -> float:
     began = time.monotonic()
     await batch.refresh()
     return time.monotonic() - began

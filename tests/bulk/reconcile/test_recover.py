@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async.bulk import PayoutBatch, RowState, SharedBatch
+from payments_async.bulk import RowState, SharedBatch
 from payments_async.bulk.engine.service import Service, day_of
 from payments_async.bulk.ledger_errors import LedgerRefused
 from payments_async.bulk.protocol.generations import next_generation
@@ -28,7 +28,7 @@ async def post(client: Any, *rows: LedgerRow) -> None:
         await service.post(row, 60.0)
 
 
-async def again(batch: PayoutBatch, row: LedgerRow) -> LedgerRow:
+async def again(batch: SharedBatch, row: LedgerRow) -> LedgerRow:
     """The row as a retry would send it."""
     new = next_generation(row, batch._ledger.header.binding)
     return attrs.evolve(
@@ -36,7 +36,7 @@ async def again(batch: PayoutBatch, row: LedgerRow) -> LedgerRow:
     )
 
 
-async def states(batch: PayoutBatch) -> list[RowState]:
+async def states(batch: SharedBatch) -> list[RowState]:
     """Where each row stands."""
     return [row.state for row in await ledger_rows(batch)]
 

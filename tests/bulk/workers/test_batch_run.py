@@ -1,4 +1,4 @@
-"""`PayoutBatch.run` on a batch in a database: one process, or several at once, as with a file."""
+"""`SharedBatch.run`, on a batch in a database: one process, or several at once, as with a file."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import pytest_asyncio
 from aiohttp import ClientSession
 
 from payments_async import AsyncPayments, Instrument, PayoutRequest
-from payments_async.bulk import Cause, Outcome, PayoutBatch, RunTime, SharedBatch
+from payments_async.bulk import AnyBatch, Cause, Outcome, PayoutBatch, RunTime, SharedBatch
 from payments_async.bulk.ledger_errors import LedgerGone, LedgerLocked, LedgerMissing
 from payments_async.cli.batch_page import address_file, source, view
 from payments_async.cli.batch_page.feed import BatchFeed
@@ -144,7 +144,7 @@ async def test_what_another_writes_as_soon_as_the_ledger_is_free_is_news(
         await batch.load(payouts)
 
     @asynccontextmanager
-    async def overtaken(ledger: LedgerAddress) -> AsyncIterator[PayoutBatch]:
+    async def overtaken(ledger: LedgerAddress) -> AsyncIterator[AnyBatch]:
         async with open_batch(ledger) as batch:
             yield batch
         async with PayoutBatch.open(ledger.text, client) as batch:
