@@ -91,7 +91,9 @@ if TYPE_CHECKING:
     from . import params as params
     from .client import Payments as Payments
 
-_OURS = {"Payments": ".client"}
+_OURS = {
+    "Payments": ".client",
+}
 _THEIRS = {"AsyncPayments"}
 _MODULES = frozenset({"arguments", "errors", "events", "models", "params"})
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 from payments_async.bulk import BatchReport
+from payments_async.bulk.batch import AnyBatch as AsyncBatch
 from payments_async.bulk.errors import BulkError
 from payments_async.bulk.protocol.outcomes import CREATED
 from payments_async.errors import PaymentsError
@@ -21,7 +22,7 @@ from ._event_loop import Bridge
 from ._row_feed import FedCall
 
 if TYPE_CHECKING:
-    from payments_async.bulk.batch import PayoutBatch as AsyncPayoutBatch
+    from payments_async.bulk.database import BatchDatabase as AsyncBatchDatabase
     from payments_async.bulk.loading.load import Input
     from payments_async.bulk.workers import PayoutWorker as AsyncPayoutWorker
 
@@ -43,12 +44,12 @@ _FORKED: Final = (
 
 
 class BatchBridge(Bridge):
-    """Runs one batch's calls on the loop, from any thread, while the batch is open."""
+    """Runs the calls of one batch, or of a database, on the loop, from any thread, while it is open."""
 
     __slots__ = ("_batch", "_client", "_pinned")
 
-    def __init__(self, twin: AsyncPayoutBatch, client: Bridge | None) -> None:
-        self._batch = _OpenBatch(twin)
+    def __init__(self, twin: AsyncBatch | AsyncBatchDatabase, client: Bridge | None = None) -> None:
+        self._batch = _OpenBatch(twin, twin.stop if isinstance(twin, AsyncBatch) else bool)
         super().__init__(self._batch.close)
         self._client = client
         self._pinned: CallQueue | None = None
@@ -56,7 +57,7 @@ class BatchBridge(Bridge):
     def open(self) -> None:
         """Open the ledger on the client's loop, and keep to that loop. Raises BulkError, LedgerError."""
         if self._pinned is not None:
-            raise BulkError(_FORKED if self._pinned.closed else "the batch is open already")
+            raise BulkError(_FORKED if self._pinned.closed else "it is open already")
         self._refuse_own_loop()
         self._pinned = super()._queue()
         try:
@@ -152,8 +153,8 @@ def _call_soon(queue: CallQueue, func: Callable[P, None], /, *args: P.args, **kw
 class _OpenBatch:
     """A batch and its tasks, on the loop. It does not refer to the bridge, which can so be collected."""
 
-    def __init__(self, twin: AsyncPayoutBatch) -> None:
-        self._twin = twin
+    def __init__(self, twin: AsyncBatch | AsyncBatchDatabase, stop: Callable[[str], object]) -> None:
+        self._twin, self._stop = twin, stop
         self._tasks: set[asyncio.Task[Any]] = set()
         self._is_open = False
 
@@ -178,7 +179,7 @@ class _OpenBatch:
 
     def stop(self, reason: str) -> None:
         """Stop a run in order."""
-        self._twin.stop(reason)
+        self._stop(reason)
 
     async def close(self) -> None:
         """Wait for what is under way, or cancel it when this is cancelled; then close the ledger."""

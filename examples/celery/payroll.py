@@ -19,7 +19,7 @@ import sys
 from celery import Celery, Task
 
 from payments_async import AsyncPayments
-from payments_async.bulk import PayoutBatch
+from payments_async.bulk import SharedBatch
 from payments_async.bulk.workers import RunEnd, WorkerReport, run_chunk, work
 
 LEDGER = os.environ.get("PAYMENTS_LEDGER", "")
@@ -60,11 +60,11 @@ def close(batch_id: str) -> int:
 
 async def plan(file: str, batch_id: str) -> int:
     """Load a file, and let workers begin. Returns the number of chunks."""
-    async with AsyncPayments() as payments, PayoutBatch.open(LEDGER, payments, batch_id=batch_id) as batch:
+    async with AsyncPayments() as payments, SharedBatch.open(LEDGER, payments, batch_id=batch_id) as batch:
         loaded = await batch.load(file)
         print(loaded.rows, "rows,", dict(loaded.totals))
         await batch.plan()
-        return batch.chunks() or 0
+        return batch.chunks()
 
 
 def main(file: str, batch_id: str) -> None:

@@ -1,8 +1,8 @@
 """Many payouts: each row of a file is paid at most once, none is lost, and every one in doubt is shown.
 
-`PayoutBatch` (`batch`) is the public class; `docs/bulk.md` is the guide, and `docs/architecture.md` shows the
-trip of one row through the rooms. The protocol (`protocol/`) is pure, and everything that acts asks it what
-to do.
+`PayoutBatch` (`batch`), and for many machines `SharedBatch`, are the public classes; `docs/bulk.md` is the
+guide, and `docs/architecture.md` shows the trip of one row through the rooms. The protocol (`protocol/`) is
+pure, and everything that acts asks it what to do.
 
 Safety rests on one fact of the interface: a payout's `reference` is unique within the project, and a
 duplicate returns 409 (`docs/interface.md`, Endpoints, POST /payouts). A row's reference never changes, so
@@ -20,12 +20,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._activity import Activity as Activity
+    from ._listing import ListedBatch as ListedBatch
     from ._options import LoadOptions as LoadOptions
     from ._options import ReadingOptions as ReadingOptions
     from ._report import BatchReport as BatchReport
     from ._report import ImportReport as ImportReport
     from ._report import Progress as Progress
+    from ._snapshot import Snapshot as Snapshot
+    from .batch import AnyBatch as AnyBatch
     from .batch import PayoutBatch as PayoutBatch
+    from .database import BatchDatabase as BatchDatabase
     from .engine.recorder import OutcomesUnrecorded as OutcomesUnrecorded
     from .errors import BatchIdRequired as BatchIdRequired
     from .errors import BulkError as BulkError
@@ -34,24 +38,34 @@ if TYPE_CHECKING:
     from .export.causes import Cause as Cause
     from .export.export import ExportReport as ExportReport
     from .export.row_view import RowView as RowView
+    from .ledger.opening import is_database as is_database
+    from .ledger.operators import DatabaseReport as DatabaseReport
+    from .ledger.operators import ListedWorker as ListedWorker
     from .ledger_errors import InputPaidElsewhere as InputPaidElsewhere
     from .ledger_errors import LedgerError as LedgerError
     from .ledger_errors import LedgerOfAnotherInput as LedgerOfAnotherInput
     from .protocol.attempts import RowAttempt as RowAttempt
     from .protocol.attempts import RowAttempts as RowAttempts
+    from .protocol.leases import BatchState as BatchState
     from .protocol.outcomes import Outcome as Outcome
+    from .protocol.records import Binding as Binding
     from .protocol.records import CheckReport as CheckReport
+    from .protocol.records import Header as Header
     from .protocol.records import InputDifference as InputDifference
     from .protocol.recovery import OperatorCommand as OperatorCommand
+    from .protocol.recovery import Standbys as Standbys
     from .protocol.row_state import RowState as RowState
     from .protocol.run_figures import AnswerTimes as AnswerTimes
     from .protocol.run_figures import RunSeries as RunSeries
+    from .protocol.run_figures import RunTime as RunTime
     from .protocol.run_figures import SeriesBucket as SeriesBucket
+    from .protocol.run_figures import SpeedFigures as SpeedFigures
     from .reconcile.audit import Audit as Audit
     from .reconcile.certificate import Certificate as Certificate
     from .reconcile.recover import RecoveryReport as RecoveryReport
     from .reconcile.retry_failed import LeftRow as LeftRow
     from .reconcile.retry_failed import RetryReport as RetryReport
+    from .shared_batch import SharedBatch as SharedBatch
 
 _HOMES = {
     "_activity": ("Activity",),
@@ -64,14 +78,21 @@ _HOMES = {
     "protocol.outcomes": ("Outcome",),
     "_report": ("BatchReport", "ImportReport", "Progress"),
     "engine.recorder": ("OutcomesUnrecorded",),
-    "protocol.records": ("CheckReport", "InputDifference"),
-    "protocol.recovery": ("OperatorCommand",),
+    "protocol.records": ("Binding", "CheckReport", "Header", "InputDifference"),
+    "protocol.recovery": ("OperatorCommand", "Standbys"),
     "reconcile.recover": ("RecoveryReport",),
     "reconcile.retry_failed": ("LeftRow", "RetryReport"),
     "protocol.row_state": ("RowState",),
     "protocol.attempts": ("RowAttempt", "RowAttempts"),
-    "protocol.run_figures": ("AnswerTimes", "RunSeries", "SeriesBucket"),
-    "batch": ("PayoutBatch",),
+    "protocol.run_figures": ("AnswerTimes", "RunSeries", "RunTime", "SeriesBucket", "SpeedFigures"),
+    "batch": ("AnyBatch", "PayoutBatch"),
+    "shared_batch": ("SharedBatch",),
+    "database": ("BatchDatabase",),
+    "_listing": ("ListedBatch",),
+    "_snapshot": ("Snapshot",),
+    "ledger.opening": ("is_database",),
+    "ledger.operators": ("DatabaseReport", "ListedWorker"),
+    "protocol.leases": ("BatchState",),
     "errors": ("BatchIdRequired", "BulkError", "SourceErrors", "SourceUnreadable"),
     "ledger_errors": ("InputPaidElsewhere", "LedgerError", "LedgerOfAnotherInput"),
 }

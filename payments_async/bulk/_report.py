@@ -29,7 +29,7 @@ class Progress:
     sums: Mapping[str, Mapping[str, Decimal]] = attrs.field(repr=brief)
     """{currency: {each of these words: its sum, major units}}, exact."""
     activity: Activity | None = attrs.field(default=None, kw_only=True, repr=False)
-    """The present activity; None in a report, when nothing is being done."""
+    """The present activity; None when nothing is being done, and in the report of a run."""
 
     @property
     def rows(self) -> int:

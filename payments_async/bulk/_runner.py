@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
+import attrs
+
 from ._activity import Activity, Doing, repeated
-from ._files import AtomicFile, refuse_existing
 from ._report import BatchReport, report_of
 from ._session import BatchSession, OnProgress
 from .engine.stopping import Stopping
 from .errors import BulkError
-from .ledger.ledger import SharedLedger
 from .ledger_errors import LedgerError
-from .protocol.records import CheckReport
-from .protocol.stop_rules import StopRules
 from .reconcile import same_account
 
 if TYPE_CHECKING:
     from .._polling.schedule import PollSchedule
+    from ._snapshot import Snapshot
     from .engine.engine import Engine, Pace
     from .reconcile.certificate import Certificate
-    from .reconcile.recover import RecoveryReport
     from .reconcile.retry_failed import RetryReport
     from .workers.worker import WorkerRun
 
@@ -52,85 +49,36 @@ class BatchRunner:
         """Make the batch's report. A follower that was not stopped has seen all that it waited for."""
         ledger = self._session.ledger
         if ended is None or ended.reason is None:
-            hold = ledger.hold_reason if isinstance(ledger, SharedLedger) else None
-            return report_of(ledger.header, ledger.totals, hold)
+            found = report_of(ledger.header, ledger.totals, self._hold)
+            return attrs.evolve(found, activity=self._session.activity())
         reason, kind = ended.reason, ended.kind
         return report_of(ledger.header, ledger.totals, reason, stop=kind, followed=followed)
 
     @property
-    def chunks(self) -> int | None:
-        """How many chunks a batch in a database has."""
-        ledger = self._session.ledger
-        return ledger.chunks if isinstance(ledger, SharedLedger) else None
+    def _hold(self) -> str | None:
+        """Why no process may send a row of the batch now; None when one may."""
+        return None
 
     async def refreshed(self) -> BatchReport:
         """Read the figures anew, and make the batch's report."""
         await self._session.ledger.refresh()
         return self.report()
 
-    async def plan(self, rules: StopRules, *, lossy_standby: bool) -> BatchReport:
-        """Let workers begin under these rules."""
-        ledger = self._shared("`run` pays")
+    async def snapshot(self) -> Snapshot:
+        """Read what a reader shows."""
+        from ._snapshot import Snapshot
+
+        session, ledger = self._session, self._session.ledger
         await ledger.refresh()
-        await same_account.require_place(ledger, self._session.service)
-        await ledger.plan(rules, lossy_standby=lossy_standby)
-        return await self.refreshed()
+        at, header, report = session.now(), ledger.header, self.report()
+        return Snapshot(at=at, header=header, report=report, series=await ledger.series())
 
-    async def pause(self, reason: str) -> BatchReport:
-        """Let no worker begin another row."""
-        await self._shared("`stop` ends its one run").pause(reason)
-        return await self.refreshed()
-
-    async def resume(self) -> BatchReport:
-        """End a pause."""
-        await self._shared("`run` resumes it").resume()
-        return await self.refreshed()
-
-    async def cancel_rest(self) -> BatchReport:
-        """Cancel every row that is still new."""
-        await self._shared("load the input without the rows, with accept_edits").cancel_rest()
-        return await self.refreshed()
-
-    async def recover(
-        self, on_progress: OnProgress | None, *, commands_complete: bool, by_hand: bool
-    ) -> RecoveryReport:
-        """Learn from the list what the ledger's database has lost."""
-        from .reconcile.recover import recover
-
-        ledger, service = self._shared("an older copy of it is refused"), self._session.service
-        async with self._under_way("reconciling", on_progress):
-            await same_account.require_place(ledger, service)
-            on_commit = self._on_commit(on_progress)
-            return await recover(
-                ledger, service, on_commit, commands_complete=commands_complete, by_hand=by_hand
-            )
-
-    def _shared(self, otherwise: str) -> SharedLedger:
-        """The ledger, if it is in a database. Raises BulkError."""
-        ledger = self._session.ledger
-        if not isinstance(ledger, SharedLedger):
-            raise BulkError(f"{ledger.path}: a ledger in a file has one process at a time; {otherwise}")
-        return ledger
-
-    async def check(self, chunks: str | os.PathLike[str] | None) -> CheckReport:
-        """Check all of the ledger, and write a line for each chunk to a file."""
-        if chunks is None:
-            return await self._session.ledger.check()
-        ledger = self._shared("it is not divided into chunks")
-        refuse_existing(chunks)
-        with AtomicFile(chunks) as lines:
-            return await ledger.check(lambda line: lines.file.write(f"{line}\n".encode()))
-
-    async def run(
-        self, pace: Pace, wait_final: float | None, on_progress: OnProgress | None, *, lossy_standby: bool
-    ) -> BatchReport:
+    async def run(self, pace: Pace, wait_final: float | None, on_progress: OnProgress | None) -> BatchReport:
         """Pay, then follow for `wait_final` seconds unless the run was stopped."""
         session = self._session
         async with self._under_way("paying", on_progress) as stopping:
             await same_account.require_place(session.ledger, session.service)
-            if isinstance(session.ledger, SharedLedger):
-                await session.ledger.plan(pace.rules, lossy_standby=lossy_standby)
-            await self._pay(pace, stopping, on_progress)
+            await self._pay(pace, stopping, self._on_commit(on_progress))
             stopping.on_drain = bool  # by now the engine has nothing left to drain
             session.ledger.require_there()
             if wait_final is not None and not stopping.draining:
@@ -138,32 +86,12 @@ class BatchRunner:
                 await self._follow(wait_final, stopping, on_progress)
         return self.report(stopping, followed=wait_final is not None)
 
-    async def _pay(self, pace: Pace, stopping: Stopping, on_progress: OnProgress | None) -> None:
+    async def _pay(self, pace: Pace, stopping: Stopping, on_commit: Callable[[], object]) -> None:
         from .engine.engine import Engine
 
-        session, on_commit = self._session, self._on_commit(on_progress)
-        ledger, service = session.ledger, session.service
-        if isinstance(ledger, SharedLedger):
-            await self._pay_together(ledger, pace, stopping, on_commit)
-            return
-        self._engine = engine = Engine(ledger, service, pace, stopping, on_commit)
+        session = self._session
+        self._engine = engine = Engine(session.ledger, session.service, pace, stopping, on_commit)
         await engine.run()
-
-    async def _pay_together(
-        self, ledger: SharedLedger, pace: Pace, stopping: Stopping, on_figures: Callable[[], object]
-    ) -> None:
-        """Pay a batch in a database, beside other processes that may do so."""
-        from .workers.batch_run import FiguresReader, batch_run, note_hold
-
-        session, batch_id = self._session, ledger.header.binding.batch_id
-        assert session.client is not None  # or there is no service
-        figures = FiguresReader(ledger, session.service.runtime, on_figures)
-        place = (session.client, session.address, batch_id)
-        run = batch_run(*place, pace, stopping, figures.note, insecure_database=session.insecure_database)
-        self._engine = run
-        async with figures.reading():
-            await run.run()
-        await note_hold(ledger, stopping)
 
     async def follow(self, seconds: float, on_progress: OnProgress | None) -> BatchReport:
         """Copy the payouts' statuses to the ledger for so many seconds."""

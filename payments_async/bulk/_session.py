@@ -14,14 +14,13 @@ import attrs
 from .._request.auth import hidden
 from .._runtime import SYSTEM, Runtime
 from ..client import AsyncPayments
-from ..errors import PaymentsError
 from ._activity import Activity
 from ._options import composed, require_batch_id
 from ._report import Progress, progress_of
 from .engine.service import Service
 from .errors import BulkError
-from .ledger.ledger import Ledger, SharedLedger
-from .ledger.opening import KEYWORDS
+from .ledger.ledger import Ledger
+from .ledger.opening import FILE, KEYWORDS, require_extra
 from .protocol.clocks import Timestamps
 from .protocol.stop_rules import Account
 
@@ -34,26 +33,24 @@ OnProgress = Callable[[Progress], object]
 
 
 class BatchSession:
-    """One batch, between opening and closing."""
+    """One batch in a file, between opening and closing."""
+
+    _needs: tuple[str, str] = FILE
+    """What needs which extra."""
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        address: str | os.PathLike[str],
         client: AsyncPayments | None,
         *,
         create: bool,
-        batch_id: str | None = None,
-        insecure_database: bool = False,
+        batch_id: str | None,
     ) -> None:
-        from .ledger.opening import require_extra
-
-        text = os.fspath(path)
-        require_extra(text)
+        require_extra(*self._needs)
+        text = os.fspath(address)
         self.address: str = hidden(text) if "://" in text or KEYWORDS.match(text) else text
-        """The path or the address of the ledger, as it was given: it may hold a password."""
+        """The path, or the address with its password, as it was given."""
         self.client: AsyncPayments | None = client
-        self.insecure_database: bool = insecure_database
-        """True if a database on another host needs no proof of its name."""
         self._create = create and client is not None
         self.batch_id: str | None = batch_id
         """The batch's name as it was given, which is `load`'s default."""
@@ -64,6 +61,11 @@ class BatchSession:
         self.activity: Callable[[], Activity | None] = lambda: None
         """Gives the present activity."""
 
+    @property
+    def file(self) -> str | None:
+        """The ledger's path; None where it is no file."""
+        return self.path
+
     async def open(self) -> None:
         """Open the ledger, and lock it if it is a file. Raises LedgerError, BulkError."""
         ledger = await self._open(create=self._create, read_only=self._service is None)
@@ -72,8 +74,6 @@ class BatchSession:
         except BaseException:
             await ledger.close()
             raise
-        if self.client is not None and isinstance(ledger, SharedLedger):
-            self._service = Service(self.client, ledger.now)
         self._ledger = ledger
 
     def _require_batch(self, ledger: Ledger) -> None:
@@ -89,7 +89,6 @@ class BatchSession:
 
     async def _open(self, *, create: bool = False, must_exist: bool = True, read_only: bool) -> Ledger:
         """Open the ledger. Waits for a process that only reads it, but not for one that works on it."""
-        from .ledger.opening import open_ledger
         from .ledger_errors import LedgerLocked
 
         require_batch_id(self.batch_id)
@@ -97,20 +96,16 @@ class BatchSession:
         until = runtime.monotonic() + _READER_WAIT
         while True:
             try:
-                return await open_ledger(
-                    self.address,
-                    batch_id=composed(self.batch_id),
-                    clock=self.moment,
-                    runtime=runtime,
-                    create=create,
-                    must_exist=must_exist,
-                    read_only=read_only,
-                    insecure_database=self.insecure_database,
-                )
+                return await self._opened(create=create, must_exist=must_exist, read_only=read_only)
             except LedgerLocked as locked:
                 if not locked.read_only or runtime.monotonic() >= until:
                     raise
             await runtime.sleep(_READER_POLL)
+
+    async def _opened(self, *, create: bool, must_exist: bool, read_only: bool) -> Ledger:
+        from .ledger.opening import open_file
+
+        return await open_file(self.address, clock=self.moment, create=create, read_only=read_only)
 
     @property
     def runtime(self) -> Runtime:
@@ -142,9 +137,7 @@ class BatchSession:
     def ledger(self) -> Ledger:
         """The open ledger. Raises BulkError."""
         if self._ledger is None:
-            raise BulkError(
-                "the batch is not open: enter `PayoutBatch.open(path, client)`, by `with` or `async with`"
-            )
+            raise BulkError("the batch is not open: enter what `open` returned, by `with` or `async with`")
         return self._ledger
 
     @property
@@ -165,21 +158,20 @@ class BatchSession:
         return None if self._service is None else self._service.place
 
     def share_limits(self) -> None:
-        """Take the client's rate from the ledger's database, unless it has a limit store or a part."""
-        if self.client is not None and isinstance(self.ledger, SharedLedger):
-            self.client._internal.use_limit_store(self.address, insecure_database=self.insecure_database)
+        """Take the client's rate from the ledger's database, if it is in one."""
 
     async def learn_time(self) -> None:
-        """Learn the service's time for the import into a database: a recovery reads the list from then on."""
-        if isinstance(self.ledger, SharedLedger) and self.ledger.is_empty:
-            with contextlib.suppress(PaymentsError):  # then a recovery reads the whole list
-                await self.service.greet()
+        """Learn the service's time for the import into a database."""
 
     def moment(self) -> Timestamps:
         """Read the time: on the client's clocks, or without a client on this machine's."""
         if self._reader_session is None:
             return self.service.moment()
         return Timestamps(SYSTEM.now().timestamp(), SYSTEM.monotonic(), self._reader_session)
+
+    def now(self) -> float:
+        """Read the time of day of the clock that stamps the ledger's commits, seconds since 1970."""
+        return self.moment().wall
 
     def committed(self, on_progress: OnProgress | None) -> None:
         """Report progress after a commit. A failing callback does not break the run."""

@@ -124,5 +124,12 @@ class BatchIdRequired(BulkError):
         super().__init__(f"{self.problem}. Give load a batch_id, or every row a reference of its own")
 
 
+def access_problem(error: PaymentsError) -> str | None:
+    """Say why the service refuses all requests of a run, and what corrects that; None for another error."""
+    from .protocol.responses import refuses_access, why
+
+    return why(error) if refuses_access(error) else None
+
+
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

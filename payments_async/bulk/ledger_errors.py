@@ -322,6 +322,9 @@ class LedgerClosed(LedgerError):
     remedy = (
         "open it again: `PayoutBatch.open(path, client)`, and work with the batch inside its `with` block"
     )
+    database_remedy = (
+        "open it again: `SharedBatch.open(address, client)`, and work with the batch inside its `with` block"
+    )
 
 
 class LedgerFull(LedgerError):

@@ -5,8 +5,8 @@
         batch.load("june.csv")
         report = batch.run()
 
-The same names as `payments_async.bulk`, whose `PayoutBatch` does the work on the client's loop; reports,
-errors and sources are the same objects. Ctrl-C stops a run in order, a second one cuts it off; either way it
+The same names as `payments_async.bulk`, whose batches do the work on the client's loop; reports, errors and
+sources are the same objects. Ctrl-C stops a run in order, a second one cuts it off; either way it
 can be run again. `on_progress` is called on the loop's thread. Payouts from code of yours, such as a
 generator, are read in your thread. Public names are loaded when they are first used.
 """
@@ -24,17 +24,23 @@ if TYPE_CHECKING:
     from payments_async.bulk import Audit as Audit
     from payments_async.bulk import BatchIdRequired as BatchIdRequired
     from payments_async.bulk import BatchReport as BatchReport
+    from payments_async.bulk import BatchState as BatchState
+    from payments_async.bulk import Binding as Binding
     from payments_async.bulk import BulkError as BulkError
     from payments_async.bulk import Cause as Cause
     from payments_async.bulk import Certificate as Certificate
     from payments_async.bulk import CheckReport as CheckReport
+    from payments_async.bulk import DatabaseReport as DatabaseReport
     from payments_async.bulk import ExportReport as ExportReport
+    from payments_async.bulk import Header as Header
     from payments_async.bulk import ImportReport as ImportReport
     from payments_async.bulk import InputDifference as InputDifference
     from payments_async.bulk import InputPaidElsewhere as InputPaidElsewhere
     from payments_async.bulk import LedgerError as LedgerError
     from payments_async.bulk import LedgerOfAnotherInput as LedgerOfAnotherInput
     from payments_async.bulk import LeftRow as LeftRow
+    from payments_async.bulk import ListedBatch as ListedBatch
+    from payments_async.bulk import ListedWorker as ListedWorker
     from payments_async.bulk import LoadOptions as LoadOptions
     from payments_async.bulk import OperatorCommand as OperatorCommand
     from payments_async.bulk import Outcome as Outcome
@@ -48,13 +54,26 @@ if TYPE_CHECKING:
     from payments_async.bulk import RowState as RowState
     from payments_async.bulk import RowView as RowView
     from payments_async.bulk import RunSeries as RunSeries
+    from payments_async.bulk import RunTime as RunTime
     from payments_async.bulk import SeriesBucket as SeriesBucket
+    from payments_async.bulk import Snapshot as Snapshot
     from payments_async.bulk import SourceErrors as SourceErrors
     from payments_async.bulk import SourceUnreadable as SourceUnreadable
+    from payments_async.bulk import SpeedFigures as SpeedFigures
+    from payments_async.bulk import Standbys as Standbys
+    from payments_async.bulk import is_database as is_database
 
+    from .batch import AnyBatch as AnyBatch
     from .batch import PayoutBatch as PayoutBatch
+    from .database import BatchDatabase as BatchDatabase
+    from .shared_batch import SharedBatch as SharedBatch
 
-_OURS = {"PayoutBatch": ".batch"}
+_OURS = {
+    "AnyBatch": ".batch",
+    "PayoutBatch": ".batch",
+    "BatchDatabase": ".database",
+    "SharedBatch": ".shared_batch",
+}
 
 __all__ = payments_async.bulk.__all__  # pyright: ignore[reportUnsupportedDunderAll] # from a table
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self, Unpack
 from payments_async._signatures import named_arguments
 from payments_async.bulk._options import LoadOptions, ReadingOptions
 from payments_async.bulk._report import BatchReport, Progress
-from payments_async.bulk.batch import PayoutBatch as AsyncPayoutBatch
+from payments_async.bulk.batch import AnyBatch as AsyncAnyBatch, PayoutBatch as AsyncPayoutBatch
 from payments_async.params import Money
 
 from .._batch_bridge import BatchBridge
@@ -25,66 +25,24 @@ from ..client import Payments
 
 if TYPE_CHECKING:
     from payments_async.bulk._report import ImportReport
+    from payments_async.bulk._snapshot import Snapshot
     from payments_async.bulk.export.causes import Cause
     from payments_async.bulk.export.export import ExportReport
     from payments_async.bulk.export.row_view import RowView
     from payments_async.bulk.loading.load import Input
-    from payments_async.bulk.protocol.records import CheckReport
-    from payments_async.bulk.protocol.run_figures import RunSeries
+    from payments_async.bulk.protocol.records import CheckReport, Header
+    from payments_async.bulk.protocol.run_figures import RunSeries, RunTime
     from payments_async.bulk.reconcile.certificate import Certificate
-    from payments_async.bulk.reconcile.recover import RecoveryReport
     from payments_async.bulk.reconcile.retry_failed import RetryReport
 
 
 @named_arguments
-class PayoutBatch:
-    """One batch and its ledger, which records every row: `with PayoutBatch.open(path, client)`."""
+class AnyBatch:
+    """What a batch in a file (`PayoutBatch`) and one in a database (`SharedBatch`) have in common."""
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        client: Payments | None = None,
-        *,
-        create: bool = True,
-        batch_id: str | None = None,
-        insecure_database: bool = False,
-    ) -> None:
+    def __init__(self, twin: AsyncAnyBatch, bridge: BatchBridge) -> None:
         """Use `open`."""
-        twin = AsyncPayoutBatch(
-            path,
-            None if client is None else client._async,
-            create=create,
-            batch_id=batch_id,
-            insecure_database=insecure_database,
-        )
-        self._async, self._bridge = twin, BatchBridge(twin, None if client is None else client._bridge)
-
-    @classmethod
-    def open(
-        cls,
-        path: str | os.PathLike[str],
-        client: Payments | None = None,
-        *,
-        create: bool = True,
-        batch_id: str | None = None,
-        insecure_database: bool = False,
-    ) -> Self:
-        """A batch whose ledger is opened by `with`, and locked if it is a file.
-
-        Args:
-            path: the ledger: a file on a local disk, made (mode 0600) when it is not there, or a database of
-                many batches, `postgresql://user@host/database`, which many machines may work on together.
-            client: pays; its rate limits pace the batch, behind interactive calls. It stays open. With a
-                database, `run` takes them from there, with all workers of the key, unless the client has a
-                `limit_store` or a part of them (`RateLimits.share`). Without a client the batch can only be
-                read: methods that need the service raise BulkError.
-            create: whether a missing ledger is made; never without a client.
-            batch_id: the batch's name. It finds the batch in a database, and `load` gives it to a new one.
-            insecure_database: allow a database on another host without `sslmode=verify-full`.
-
-        Raises ImportError, with what to install, without the extra that the ledger needs.
-        """
-        return cls(path, client, create=create, batch_id=batch_id, insecure_database=insecure_database)
+        self._async, self._bridge = twin, bridge
 
     def __enter__(self) -> Self:
         self._bridge.open()
@@ -159,7 +117,6 @@ class PayoutBatch:
         patience: float = 3600.0,
         drain: float = 30.0,
         wait_final: float | None = None,
-        lossy_standby: bool = False,
     ) -> BatchReport:
         """Pay: first rows that an earlier run left unfinished, then new ones, then resolve those in doubt.
 
@@ -179,7 +136,6 @@ class PayoutBatch:
                 searched for.
             drain: seconds in which rows being sent may finish after `stop`, or Ctrl-C in a blocking program.
             wait_final: `follow` the payouts afterwards for so many seconds; None to leave that for later.
-            lossy_standby: as for `plan`, which a run of a batch in a database begins with.
 
         Raises:
             LedgerOfAnotherKey: the key was replaced, and the new one does not see the ledger's payouts.
@@ -198,72 +154,7 @@ class PayoutBatch:
             patience=patience,
             drain=drain,
             wait_final=wait_final,
-            lossy_standby=lossy_standby,
         )
-
-    def plan(
-        self,
-        *,
-        max_amount: Money | None = None,
-        max_rows: int | None = None,
-        max_failure_rate: float | None = None,
-        lossy_standby: bool = False,
-    ) -> BatchReport:
-        """Let workers begin to pay a batch in a database, under these rules. Sends nothing itself.
-
-        Until then no worker takes a row: look at the sums of `load`, then call this or `run`, which does the
-        same. It can be called again, to change the rules.
-
-        Args:
-            max_amount: take no row that would bring a currency over this, in major units.
-            max_rows: take no more rows than this, those of earlier runs included.
-            max_failure_rate: 0 to 1; take no more rows once more than this share is rejected or in conflict.
-            lossy_standby: accept, once for the batch, a standby that may lose the last commits (`recover`).
-
-        Raises:
-            BulkError: the ledger is a file, which has one process at a time: `run` pays.
-            LedgerMismatch: see `run`.
-            LedgerError: see `bulk.ledger_errors`.
-        """
-        return self._bridge.call(
-            self._async.plan,
-            max_amount=max_amount,
-            max_rows=max_rows,
-            max_failure_rate=max_failure_rate,
-            lossy_standby=lossy_standby,
-        )
-
-    def pause(self, reason: str = "paused") -> BatchReport:
-        """Let no worker begin another row, on any machine, within 5 seconds. Rows under way are finished.
-
-        A suspect batch is paused after its recovery. For one that is closed or not planned this does nothing.
-
-        Raises:
-            BulkError: the ledger is a file: `stop` ends its one run.
-            LedgerError: see `bulk.ledger_errors`.
-        """
-        return self._bridge.call(self._async.pause, reason)
-
-    def resume(self) -> BatchReport:
-        """End a pause: workers go on. Without a pause nothing is changed.
-
-        Raises:
-            BulkError: the ledger is a file: `run` resumes it.
-            LedgerError: see `bulk.ledger_errors`.
-        """
-        return self._bridge.call(self._async.resume)
-
-    def cancel_rest(self) -> BatchReport:
-        """Cancel every row that was not sent yet. It cannot be undone; rows under way are finished.
-
-        Workers may be paying meanwhile: a row is either cancelled or sent.
-
-        Raises:
-            BulkError: the ledger is a file: load the input without the rows, with `accept_edits`.
-            LedgerRefused: commits were lost, and it is not known yet which rows were sent: `recover` first.
-            LedgerError: see `bulk.ledger_errors`.
-        """
-        return self._bridge.call(self._async.cancel_rest)
 
     def follow(
         self, seconds: float, on_progress: Callable[[Progress], object] | None = None
@@ -332,39 +223,6 @@ class PayoutBatch:
         """
         return self._bridge.call(self._async.retry_failed, rows=rows, rejected=rejected, dry_run=dry_run)
 
-    def recover(
-        self,
-        on_progress: Callable[[Progress], object] | None = None,
-        *,
-        commands_complete: bool = False,
-        by_hand: bool = False,
-    ) -> RecoveryReport:
-        """Recover a batch whose database has lost commits, by a fail-over or a restored backup.
-
-        Such a batch is suspect: no row is sent. The service's list is read from a day before the import, and
-        what it shows is recorded. The report has the commands that the ledger still knows: repeat what is
-        missing, after a reading has proven what was lost (`RecoveryReport.wait`); then confirm.
-
-        Args:
-            on_progress: called after each page of the list, and at least every five seconds; it cannot
-                break the work.
-            commands_complete: no command of yours is missing: let the batch go on.
-            by_hand: commits were lost although nothing shows it, as after a restored disk image. Each such
-                call is a loss of its own.
-
-        Raises:
-            BulkError: the ledger is a file.
-            LedgerMismatch: see `run`.
-            LedgerError: see `bulk.ledger_errors`.
-            PaymentsError: the list cannot be read whole; all facts read until then are recorded.
-        """
-        return self._bridge.call(
-            self._async.recover,
-            on_progress,
-            commands_complete=commands_complete,
-            by_hand=by_hand,
-        )
-
     def stop(self, reason: str = "stopped") -> None:
         """End the running work early. A run finishes its rows and takes no new ones; it can be run again.
 
@@ -413,31 +271,17 @@ class PayoutBatch:
         """
         return self._bridge.call(self._async.discard)
 
-    def check(self, *, chunks: str | os.PathLike[str] | None = None) -> CheckReport:
+    def check(self) -> CheckReport:
         """Check all of the ledger: its structure, its chain, every row and sum.
 
         A few seconds for 100,000 rows; the service is not asked. What is wrong is in `.findings`.
-
-        Args:
-            chunks: for a batch in a database, a file to write (mode 0600): a line of JSON for each chunk,
-                with its rows, sums, digest and head. The report's `head` is the file's SHA-256.
-
-        Raises:
-            BulkError: `chunks` is there already, or the ledger is a file.
-            OSError: `chunks` cannot be written.
         """
-        return self._bridge.call(self._async.check, chunks=chunks)
-
-    def chunks(self) -> int | None:
-        """Count the chunks of a batch in a database, for `bulk.workers.run_chunk`; None for a file.
-
-        Raises LedgerMissing before anything was loaded.
-        """
-        return self._async.chunks()
+        return self._bridge.call(self._async.check)
 
     def status(self) -> BatchReport:
-        """Make the batch's report, as of the last commit. Raises LedgerMissing before anything was loaded.
+        """Make the batch's report, as of the last commit, with the present activity of this process.
 
+        Raises LedgerMissing before anything was loaded.
         What other processes have changed in a database since is not in it: see `refresh`.
         """
         return self._async.status()
@@ -449,6 +293,27 @@ class PayoutBatch:
         """
         return self._bridge.call(self._async.refresh)
 
+    def snapshot(self) -> Snapshot:
+        """Read what a reader shows of the batch, as of one moment: figures, answers, speed, workers.
+
+        Of a batch in a database it is what all processes have recorded until now. The rows that need a
+        person take longer to read: see `causes`.
+
+        Raises LedgerMissing before anything was loaded.
+        """
+        return self._bridge.call(self._async.snapshot)
+
+    def header(self) -> Header:
+        """Show the batch, account and input that the ledger is bound to, and what was imported.
+
+        Raises LedgerMissing before anything was loaded.
+        """
+        return self._async.header()
+
+    def now(self) -> float:
+        """Read the clock of the batch's times, in seconds since 1970: the client's, or the database's."""
+        return self._async.now()
+
     def series(self) -> RunSeries:
         """Read how the runs of this batch went: answers second by second, and a histogram of answer times.
 
@@ -456,6 +321,13 @@ class PayoutBatch:
         It is bounded: after an hour of seconds its buckets become wider.
         """
         return self._bridge.call(self._async.series)
+
+    def run_times(self) -> tuple[RunTime, ...]:
+        """Read when each run was at work that sent a row, the last one at the end.
+
+        Reads all entries of the ledger. Of a batch in a database it is not known, and empty.
+        """
+        return self._bridge.call(self._async.run_times)
 
     def row(self, name: str | int) -> RowView | None:
         """Read one row: its states, attempts and times, account data masked. None when there is none.
@@ -477,3 +349,38 @@ class PayoutBatch:
         `reason`, `count`, `sums` and first `rows`.
         """
         return self._bridge.call(self._async.causes, most)
+
+
+class PayoutBatch(AnyBatch):
+    """One batch in a file, which records every row: `with PayoutBatch.open(path, client)`."""
+
+    _async: AsyncPayoutBatch
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        client: Payments | None = None,
+        *,
+        create: bool = True,
+        batch_id: str | None = None,
+    ) -> Self:
+        """A batch whose ledger, a file, is opened and locked by `with`.
+
+        Args:
+            path: the ledger, a file on a local disk, made (mode 0600) when it is not there.
+            client: pays; its rate limits pace the batch, behind interactive calls. It stays open. Without a
+                client the batch can only be read: methods that need the service raise BulkError.
+            create: whether a missing ledger is made; never without a client.
+            batch_id: the batch's name. A file with another batch is refused; `load` gives it to a new one.
+
+        Raises ImportError, with what to install, without the extra. The address of a database, which is for
+        `SharedBatch.open`, is refused by `with`.
+        """
+        twin = AsyncPayoutBatch.open(
+            path,
+            None if client is None else client._async,
+            create=create,
+            batch_id=batch_id,
+        )
+        return cls(twin, BatchBridge(twin, None if client is None else client._bridge))

@@ -6,3 +6,4 @@ from payments_async.bulk.errors import BulkError as BulkError
 from payments_async.bulk.errors import RowFault as RowFault
 from payments_async.bulk.errors import SourceErrors as SourceErrors
 from payments_async.bulk.errors import SourceUnreadable as SourceUnreadable
+from payments_async.bulk.errors import access_problem as access_problem

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from payments_async.bulk import PayoutBatch, SharedBatch, is_database
 from payments_async.bulk.errors import BulkError
 from payments_async.bulk.ledger_errors import LedgerOfAnotherBatch
 from payments_async.sandbox import Sandbox
@@ -70,11 +71,30 @@ async def test_an_address_of_another_kind_is_refused_without_its_password(
     assert PASSWORD not in told_by(caught.value)
 
 
-async def test_a_file_has_one_process_which_needs_no_plan_and_no_pause(desk: Desk, batch: Any) -> None:
-    await batch.load(items(1))
-    for work in (batch.plan, batch.pause, batch.resume, batch.recover):
-        with pytest.raises(BulkError, match="a ledger in a file has one process at a time"):
-            await work()
+@pytest.mark.parametrize(
+    ("address", "found"),
+    [("postgresql://db.test/payments", True), ("postgres://db.test/payments", True), ("june.ledger", False)],
+)
+def test_an_address_says_by_itself_which_kind_of_batch_it_is_for(address: str, found: bool) -> None:
+    assert is_database(address) is found
+
+
+async def test_the_address_of_a_database_is_refused_as_a_path_and_a_path_as_an_address(
+    tmp_path: Path,
+) -> None:
+    address = f"postgresql://ada:{PASSWORD}@db.test/payments"
+    with pytest.raises(BulkError, match=r"`SharedBatch\.open\(address, client, batch_id=") as caught:
+        await PayoutBatch.open(address).__aenter__()
+    assert PASSWORD not in told_by(caught.value)
+    with pytest.raises(BulkError, match=r"`PayoutBatch\.open\(path, client\)` opens one in a file"):
+        await SharedBatch.open(str(tmp_path / "l"), batch_id="june").__aenter__()
+
+
+async def test_a_batch_in_a_file_has_one_process_which_needs_no_plan_and_no_pause(
+    desk: Desk, batch: Any
+) -> None:
+    for name in ("plan", "pause", "resume", "cancel_rest", "recover", "chunks"):
+        assert not hasattr(batch, name)
 
 
 async def test_the_figures_of_a_file_are_the_same_when_they_are_read_anew(desk: Desk, batch: Any) -> None:

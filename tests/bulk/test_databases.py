@@ -165,10 +165,6 @@ async def test_a_check_writes_a_line_for_each_chunk_and_its_head_is_their_hash(
         ]
         with pytest.raises(BulkError, match="exists already; name another file"):
             await batch.check(chunks=lines)
-    async with desk.client(service) as client, desk.open(tmp_path / "june.ledger", client) as batch:
-        await batch.load(items(1))
-        with pytest.raises(BulkError, match="it is not divided into chunks"):
-            await batch.check(chunks=tmp_path / "none.jsonl")
 
 
 async def test_a_batch_is_recovered_by_hand(desk: Desk, service: Sandbox, database: Any) -> None:
@@ -208,17 +204,20 @@ async def test_a_database_that_cannot_be_reached_is_named_without_its_password(
     assert PASSWORD not in told_by(caught.value)
 
 
-@pytest.mark.parametrize("batch_type", [payments_async.bulk.PayoutBatch, payments_sync.bulk.PayoutBatch])
+@pytest.mark.parametrize("package", [payments_async.bulk, payments_sync.bulk])
 @pytest.mark.parametrize(
-    ("path", "library", "extra"),
-    [("june.ledger", "aiosqlite", "bulk"), ("postgresql://u@127.0.0.1/d", "psycopg", "machines")],
+    ("name", "place", "library", "extra"),
+    [
+        ("PayoutBatch", "june.ledger", "aiosqlite", "bulk"),
+        ("SharedBatch", "postgresql://u@127.0.0.1/d", "psycopg", "machines"),
+    ],
 )
 def test_without_its_extra_a_batch_is_refused_before_it_is_entered(
-    batch_type: Any, path: str, library: str, extra: str, monkeypatch: pytest.MonkeyPatch
+    package: Any, name: str, place: str, library: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(ImportError, match=rf'needs {library}: pip install "payments-sdk\[{extra}\]"$'):
-        batch_type.open(path)
+        getattr(package, name).open(place)
 
 
 async def test_without_its_extra_a_file_names_it(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from payments_async.bulk import PayoutBatch, RowState
+from payments_async.bulk import RowState, SharedBatch
 from payments_async.bulk.ledger import chunks
 from payments_async.bulk.ledger.postgresql.driver.session import DatabaseClock
 from payments_async.bulk.ledger_errors import LedgerRefused
@@ -96,7 +96,7 @@ async def test_intents_outcomes_a_cancellation_and_a_retry_are_lost_and_nothing_
 
     with lossy(request) as (url, ready):
         async with in_process(service) as client:
-            async with PayoutBatch.open(url, client, batch_id="june") as batch:
+            async with SharedBatch.open(url, client, batch_id="june") as batch:
                 await batch.load(items(30))
                 await batch.plan(max_rows=10)
                 await paid(url, client)
@@ -112,7 +112,7 @@ async def test_intents_outcomes_a_cancellation_and_a_retry_are_lost_and_nothing_
                 await paid(url, client)
                 known = books(service)
             url = lose()
-            async with PayoutBatch.open(url, client, batch_id="june") as batch:
+            async with SharedBatch.open(url, client, batch_id="june") as batch:
                 service.on("payouts.create", description="row 25").respond("http:422", times=None)
                 assert (await paid(url, client)).rows == 0
                 assert books(service) == known
@@ -146,12 +146,12 @@ async def test_a_refusal_is_final_only_once_no_lost_request_can_succeed(
     name = postgres.make_database()
     async with in_process(service) as client:
         jump_along(monkeypatch, runtime_of(client))
-        async with PayoutBatch.open(postgres.url(name), client, batch_id="june") as batch:
+        async with SharedBatch.open(postgres.url(name), client, batch_id="june") as batch:
             await batch.load(items(4))
             await batch.plan()
             rows = await ledger_rows(batch)
         url: Any = postgres.url(restored(postgres, name))
-        async with PayoutBatch.open(url, client, batch_id="june") as batch:
+        async with SharedBatch.open(url, client, batch_id="june") as batch:
             assert (await paid(url, client)).rows == 0
             report = await batch.recover(commands_complete=True)
             assert (report.is_suspect, report.is_over) == (False, False)

@@ -25,7 +25,7 @@ from multidict import CIMultiDict
 
 from payments_async import AsyncPayments
 from payments_async._http.types import HTTPRequest, HTTPResponse, TransportError, withheld
-from payments_async.bulk import PayoutBatch, RecoveryReport, RowState
+from payments_async.bulk import RecoveryReport, RowState, SharedBatch
 from payments_async.bulk.engine import resolver, sender
 from payments_async.bulk.ledger_errors import LedgerError, LedgerOfAnotherInput
 from payments_async.bulk.protocol import attempts, clocks, recovery, rows_in_doubt
@@ -150,7 +150,7 @@ class Report:
 class Operator:
     """Cancels and retries rows, and remembers what was asked for."""
 
-    batch: PayoutBatch
+    batch: SharedBatch
     chance: random.Random
     input: list[Item]
     given: list[str] = attrs.field(factory=list)
@@ -199,7 +199,7 @@ class Round:
 
     async def play(self, rows: int) -> None:
         """All of it."""
-        batch = PayoutBatch.open(self.fleet.url, self._client(), batch_id="june")
+        batch = SharedBatch.open(self.fleet.url, self._client(), batch_id="june")
         async with batch:
             operator = Operator(batch, self.chance, items(rows))
             await batch.load(operator.input)
@@ -243,7 +243,7 @@ class Round:
         line = UnreliableLine(InProcessTransport(self.sandbox), self.chance, self.weather)
         return AsyncPayments(api_key=self.sandbox.api_key, base_url=IN_PROCESS, transport=line, max_retries=5)
 
-    async def _until_left(self, batch: PayoutBatch, rows: float) -> None:
+    async def _until_left(self, batch: SharedBatch, rows: float) -> None:
         """Wait until so few rows are open."""
         while True:
             self.sandbox.advance(20.0)

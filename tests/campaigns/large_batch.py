@@ -25,7 +25,7 @@ import attrs
 
 from benchmarks.bulk_service import Service, serving
 from payments_async import AsyncPayments
-from payments_async.bulk import PayoutBatch
+from payments_async.bulk import SharedBatch
 from tests.support.processes import COUNTRIES, HEAD
 from tests.support.servers import PostgresServer, postgres_server
 
@@ -49,7 +49,7 @@ def write_input(path: Path, rows: int) -> None:
 
 async def do(step: str, url: str, source: str, paid: int) -> None:
     """Do one step, in a process of its own. Prints what it found wrong."""
-    async with AsyncPayments() as client, PayoutBatch.open(url, client, batch_id=NAME) as batch:
+    async with AsyncPayments() as client, SharedBatch.open(url, client, batch_id=NAME) as batch:
         if step == "import":
             await batch.load(source)
             await batch.plan(max_rows=paid)
@@ -67,7 +67,7 @@ async def do(step: str, url: str, source: str, paid: int) -> None:
                 print(f"{counts['created']} rows are paid")
 
 
-async def _delay(batch: PayoutBatch) -> float:
+async def _delay(batch: SharedBatch) -> float:
     began = time.monotonic()
     await batch.refresh()
     return time.monotonic() - began

@@ -30,7 +30,7 @@ from typing import Any, Final
 import attrs
 
 from payments_async import AsyncPayments
-from payments_async.bulk import PayoutBatch
+from payments_async.bulk import SharedBatch
 from payments_async.sandbox import Sandbox, SandboxLimits
 from tests.support.processes import Batch
 from tests.support.servers import PostgresServer, postgres_server
@@ -190,7 +190,7 @@ async def play(server: PostgresServer, folder: Path, rows: int, count: int, sett
     with Sandbox(limits=SandboxLimits.off()) as sandbox:
         async with (
             AsyncPayments(sandbox.api_key, base_url=sandbox.base_url) as client,
-            PayoutBatch.open(server.url(database), client, batch_id=NAME) as planned,
+            SharedBatch.open(server.url(database), client, batch_id=NAME) as planned,
         ):
             await planned.load(str(batch.source))
             await planned.plan()

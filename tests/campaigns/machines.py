@@ -31,7 +31,7 @@ import attrs
 
 from benchmarks.bulk_service import Service, serving
 from payments_async import AsyncPayments, RateLimits
-from payments_async.bulk import PayoutBatch, workers
+from payments_async.bulk import SharedBatch, workers
 from tests.support.processes import Batch, sums_of
 from tests.support.servers import PostgresServer, postgres_server
 
@@ -181,13 +181,13 @@ def _client(service: Service) -> AsyncPayments:
 
 
 async def _planned(url: str, service: Service, batch: Batch) -> None:
-    async with _client(service) as client, PayoutBatch.open(url, client, batch_id=NAME) as planned:
+    async with _client(service) as client, SharedBatch.open(url, client, batch_id=NAME) as planned:
         await planned.load(batch.source)
         await planned.plan()
 
 
 async def _certified(url: str, service: Service) -> Any:
-    async with _client(service) as client, PayoutBatch.open(url, client, batch_id=NAME) as paid:
+    async with _client(service) as client, SharedBatch.open(url, client, batch_id=NAME) as paid:
         return await paid.reconcile()
 
 

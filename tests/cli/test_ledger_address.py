@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from payments_async.bulk._files import file_name
+from payments_async._files import file_name
 from payments_async.cli import main
 from payments_async.cli._exit_codes import CommandEnded, Exit
 from payments_async.cli.payouts.ledger_address import (

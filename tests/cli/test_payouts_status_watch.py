@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from payments_async import AsyncPayments
-from payments_async.bulk import PayoutBatch
+from payments_async.bulk import PayoutBatch, SharedBatch
 from payments_async.cli._exit_codes import Exit
 from payments_async.cli._output import JsonLines, OutputConsole
 from payments_async.cli.payouts import status_watch
@@ -47,7 +47,7 @@ async def test_a_batch_of_a_database_is_watched_until_it_is_over_or_ctrl_c(
 ) -> None:
     ledger = LedgerAddress(database, "june")
     client = AsyncPayments(here.sandbox.api_key, base_url=here.sandbox.base_url)
-    async with client, PayoutBatch.open(database, client, batch_id="june") as batch:
+    async with client, SharedBatch.open(database, client, batch_id="june") as batch:
         await batch.load(items(2))
         await batch.plan()
         assert await status_watch.watch_status(ledger, context()) == Exit.DONE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 
 import pytest
 
@@ -56,6 +57,15 @@ def test_the_architecture_names_every_module_at_the_top_and_every_tool() -> None
 
 def test_the_architecture_fits_on_its_pages() -> None:
     assert len(page(ARCHITECTURE).splitlines()) <= 200
+
+
+def test_the_command_line_may_import_no_room_of_bulk_that_is_not_public() -> None:
+    contracts = tomllib.loads(page("pyproject.toml"))["tool"]["importlinter"]["contracts"]
+    of_cli = [each for each in contracts if each.get("source_modules") == ["payments_async.cli"]]
+    forbidden = [name for each in of_cli for name in each["forbidden_modules"]]
+    named = {name.removeprefix("payments_async.bulk.").removesuffix(".*") for name in forbidden}
+    rooms = {path.stem for path in (ROOT / "payments_async" / "bulk").iterdir()}
+    assert named == {room for room in rooms if not room.startswith("__")} - {"errors", "ledger_errors"}
 
 
 def test_a_circle_of_imports_is_found() -> None:

@@ -19,16 +19,18 @@ from payments_async.bulk import (
     RowAttempts,
     RowView,
     RunSeries,
+    RunTime,
     SeriesBucket,
+    Snapshot,
 )
 from payments_async.bulk._activity import Activity
 from payments_async.bulk._report import report_of
 from payments_async.bulk.protocol.outcomes import ExtraPayout
 from payments_async.bulk.protocol.records import Binding, Header
-from payments_async.bulk.protocol.run_figures import BOUNDS, RunTime, time_class
+from payments_async.bulk.protocol.run_figures import BOUNDS, time_class
 from payments_async.cli.batch_page.feed import PageSource
 from payments_async.cli.batch_page.server import BatchPageServer
-from payments_async.cli.batch_page.source import BatchSnapshot, LedgerDetails
+from payments_async.cli.batch_page.source import PageFigures
 from payments_async.cli.payouts.ledger_address import LedgerAddress
 
 BEGAN = 1_782_854_366
@@ -124,18 +126,20 @@ def report(
     return attrs.evolve(plain, sums=dict.fromkeys(names, plain.sums[names[0]]), **more)
 
 
-def snapshot(**facts: Any) -> BatchSnapshot:
-    """A snapshot of a batch; without a report it is the file that is still read."""
-    header = Header(BINDING, float(BEGAN), "0", 1, 12_000, {}) if "report" in facts else None
-    default: dict[str, Any] = {
-        "at": BEGAN + 22.0,
-        "ledger": LEDGER,
-        "phase": "working",
-        "name": "june.csv",
-        "header": header,
-        "pid": 11300,
-    }
-    return BatchSnapshot(**{**default, **facts})
+def snapshot(report: BatchReport | None = None, series: RunSeries | None = None, **facts: Any) -> PageFigures:
+    """The figures of a batch; without a report it is the file that is still read."""
+    at, batch = facts.pop("at", BEGAN + 22.0), None
+    if report is not None:
+        header = Header(BINDING, float(BEGAN), "0", 1, 12_000, {})
+        batch = Snapshot(at=at, header=header, report=report, series=series or RunSeries())
+    default = {"ledger": LEDGER, "phase": "working", "name": "june.csv", "pid": 11300}
+    return PageFigures(at=at, batch=batch, **{**default, **facts})
+
+
+def changed(now: PageFigures, **figures: Any) -> PageFigures:
+    """The same with another report or series."""
+    assert now.batch is not None
+    return attrs.evolve(now, batch=attrs.evolve(now.batch, **figures))
 
 
 def certificate(report: BatchReport, *findings: str, turns: Sequence[str] = ()) -> dict[str, Any]:
@@ -197,23 +201,24 @@ def causes() -> tuple[Cause, ...]:
     )
 
 
-def of(*outcomes: str) -> LedgerDetails:
+def of(*outcomes: str) -> dict[str, Any]:
     """The causes of these outcomes, after one run."""
     mine = tuple(each for each in causes() if each.outcome in outcomes)
-    return LedgerDetails(series(), (RunTime(BEGAN - 0.5, BEGAN + 22.0),), mine, BEGAN + 21.0)
+    runs = (RunTime(BEGAN - 0.5, BEGAN + 22.0),)
+    return {"series": series(), "runs": runs, "causes": mine, "causes_at": BEGAN + 21.0}
 
 
-def resumed() -> LedgerDetails:
+def resumed() -> dict[str, Any]:
     """Two runs before the last one, of which the first was killed."""
     gaps = ((BEGAN - 800, 12, True), (BEGAN - 77, 30, False))
     buckets = [SeriesBucket(at + n, 1, 60 + 9 * n) for at, seconds, _ in gaps for n in range(seconds)]
     runs = [RunTime(float(at), at + seconds - 0.5, killed) for at, seconds, killed in gaps]
     found = of("failed")
-    whole = RunSeries((*buckets, *found.series.buckets), found.series.times)
-    return attrs.evolve(found, series=whole, runs=(*runs, *found.runs))
+    whole = RunSeries((*buckets, *found["series"].buckets), found["series"].times)
+    return {**found, "series": whole, "runs": (*runs, *found["runs"])}
 
 
-def states() -> dict[str, BatchSnapshot]:
+def states() -> dict[str, PageFigures]:
     """Every state of the page by name."""
     running = report(RUNNING, activity=Activity(doing="paying"))
     waits = Activity(
@@ -236,27 +241,26 @@ def states() -> dict[str, BatchSnapshot]:
     paid_twice = "row 7: po_7 had failed and the row was retried, and the list shows completed"
     contradicts = "row 12: po_12 contradicts itself: status completed, and a time of failure"
     nothing = of()
-    cut_off = attrs.evolve(
-        nothing, runs=(RunTime(BEGAN - 0.5, BEGAN + 21.5, is_cut_off=True),), causes_at=BEGAN + 30.0
-    )
+    killed = RunTime(BEGAN - 0.5, BEGAN + 21.5, is_cut_off=True)
+    cut_off = {**nothing, "runs": (killed,), "causes_at": BEGAN + 30.0}
 
-    def ended(now: BatchReport, details: LedgerDetails, *findings: str, **more: Any) -> BatchSnapshot:
+    def ended(now: BatchReport, details: dict[str, Any], *findings: str, **more: Any) -> PageFigures:
         paper = certificate(now, *findings, **more)
-        return snapshot(report=now, details=details, phase="ended", pid=None, certificate=paper)
+        return snapshot(report=now, phase="ended", pid=None, certificate=paper, **details)
 
-    def open_at_rest(now: BatchReport, details: LedgerDetails) -> BatchSnapshot:
-        return snapshot(report=now, details=details, phase="ended", pid=None)
+    def open_at_rest(now: BatchReport, details: dict[str, Any]) -> PageFigures:
+        return snapshot(report=now, phase="ended", pid=None, **details)
 
     return {
         "empty": snapshot(phase="reading", pid=11300),
         "reading": snapshot(phase="reading", rows_read=7500),
         "starting": snapshot(report=report({"not_started": 12000})),
-        "running": snapshot(report=running, details=of("failed")),
-        "resumed": snapshot(report=running, details=resumed()),
-        "currencies": snapshot(report=report(RUNNING, currencies=6), details=nothing),
-        "waiting": snapshot(report=waiting, details=of("in_doubt")),
-        "following": snapshot(report=follows, details=nothing),
-        "certifying": snapshot(report=done, details=nothing, phase="certifying"),
+        "running": snapshot(report=running, **of("failed")),
+        "resumed": snapshot(report=running, **resumed()),
+        "currencies": snapshot(report=report(RUNNING, currencies=6), **nothing),
+        "waiting": snapshot(report=waiting, **of("in_doubt")),
+        "following": snapshot(report=follows, **nothing),
+        "certifying": snapshot(report=done, phase="certifying", **nothing),
         "stopped": open_at_rest(report({"not_final": 700, "not_started": 500}), nothing),
         "killed": open_at_rest(report({"not_final": 700, "under_way": 96, "not_started": 404}), cut_off),
         "doubt": open_at_rest(report({"not_final": 1198, "in_doubt": 2}), of("in_doubt")),
@@ -274,16 +278,16 @@ def states() -> dict[str, BatchSnapshot]:
 
 @attrs.define(eq=False)
 class GivenSource:
-    """Gives the snapshot that a test sets."""
+    """Gives the figures that a test sets."""
 
-    now: BatchSnapshot
+    now: PageFigures
     rows: dict[str, RowView] = attrs.field(factory=dict)
     is_polled: bool = False
     error: Exception | None = None
     readings: int = 0
     ledger: LedgerAddress = LEDGER
 
-    async def snapshot(self) -> BatchSnapshot:
+    async def snapshot(self) -> PageFigures:
         self.readings += 1
         if self.error:
             raise self.error

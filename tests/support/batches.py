@@ -20,7 +20,7 @@ from payments_async import AsyncPayments, Instrument, PayoutRequest
 from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import HTTPRequest, HTTPResponse, Transport
 from payments_async._runtime import SYSTEM
-from payments_async.bulk import BatchReport, PayoutBatch
+from payments_async.bulk import AnyBatch, BatchReport, PayoutBatch, SharedBatch
 from payments_async.bulk.ledger.postgresql.driver.database import Database
 from payments_async.bulk.ledger.sqlite.connection import LedgerConnection
 from payments_async.bulk.protocol.records import LedgerRow
@@ -161,9 +161,11 @@ def name_of(place: Path | str) -> str | None:
     return "batch" if isinstance(place, str) else None
 
 
-def open_at(place: Path | str, client: AsyncPayments | None = None) -> PayoutBatch:
+def open_at(place: Path | str, client: AsyncPayments | None = None) -> AnyBatch:
     """The batch of a test at a place, a file or a database."""
-    return PayoutBatch.open(place, client, batch_id=name_of(place))
+    if isinstance(place, str):
+        return SharedBatch.open(place, client, batch_id=name_of(place))
+    return PayoutBatch.open(place, client)
 
 
 async def paid(path: Path | str, client: AsyncPayments, rows: Sequence[Item], **options: Any) -> BatchReport:
@@ -173,7 +175,7 @@ async def paid(path: Path | str, client: AsyncPayments, rows: Sequence[Item], **
         return await batch.run(**options)
 
 
-async def ledger_rows(batch: PayoutBatch) -> list[LedgerRow]:
+async def ledger_rows(batch: AnyBatch) -> list[LedgerRow]:
     """Every row of an open batch."""
     return [row async for row in batch._ledger.rows()]
 

@@ -17,7 +17,7 @@ from payments_async.bulk import BatchReport
 from payments_async.bulk.protocol.records import LedgerRow
 from payments_async.sandbox import Sandbox
 from tests.support.batches import Item, calling, ledger_rows, name_of
-from tests.support.surfaces import make_batch, make_client
+from tests.support.surfaces import make_batch, make_client, make_database
 
 
 @attrs.frozen
@@ -37,6 +37,10 @@ class Desk:
     def open(self, path: Path | str, client: Any = None, **options: Any) -> Any:
         """A batch, to be entered."""
         return make_batch(self.surface, path, client, **options)
+
+    def database(self, address: str) -> Any:
+        """A database of batches, to be entered."""
+        return make_database(self.surface, address)
 
     async def paid(self, path: Path | str, client: Any, rows: Sequence[Item], **options: Any) -> BatchReport:
         """Open, load and run a batch once."""

@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 import psycopg
 
 from payments_async import AsyncPayments
-from payments_async.bulk import PayoutBatch
+from payments_async.bulk import SharedBatch
 from payments_async.bulk.ledger import importing
 from payments_async.bulk.protocol import leases
 from payments_async.bulk.workers import PayoutWorker, WorkerReport, planning, session
@@ -58,18 +58,18 @@ class Fleet:
         client = AsyncPayments(**{"api_key": self.sandbox.api_key, **defaults, **options})
         return await self._stack.enter_async_context(client)
 
-    async def opened(self, batch_id: str) -> PayoutBatch:
+    async def opened(self, batch_id: str) -> SharedBatch:
         """An open batch."""
-        batch = PayoutBatch.open(self.url, await self.client(), batch_id=batch_id)
+        batch = SharedBatch.open(self.url, await self.client(), batch_id=batch_id)
         return await self._stack.enter_async_context(batch)
 
-    async def loaded(self, rows: int | Sequence[Item], batch_id: str = "june") -> PayoutBatch:
+    async def loaded(self, rows: int | Sequence[Item], batch_id: str = "june") -> SharedBatch:
         """An open batch that is not planned yet."""
         batch = await self.opened(batch_id)
         await batch.load(items(rows) if isinstance(rows, int) else rows)
         return batch
 
-    async def planned(self, rows: int | Sequence[Item], batch_id: str = "june", **rules: Any) -> PayoutBatch:
+    async def planned(self, rows: int | Sequence[Item], batch_id: str = "june", **rules: Any) -> SharedBatch:
         """An open batch that workers may begin on."""
         batch = await self.loaded(rows, batch_id)
         await batch.plan(**rules)

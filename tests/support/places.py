@@ -16,7 +16,7 @@ import pytest
 
 from payments_async._runtime import SYSTEM
 from payments_async.bulk.ledger.ledger import Ledger
-from payments_async.bulk.ledger.opening import open_ledger
+from payments_async.bulk.ledger.opening import open_file, open_shared
 from payments_async.bulk.ledger.postgresql.leasing.giving_back import give_back
 from payments_async.bulk.ledger.postgresql.leasing.granting import grant
 from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedChunks
@@ -39,17 +39,19 @@ async def opened(
     place: Place, clock: Clock | None = None, *, create: bool = False, batch_id: str = BINDING.batch_id
 ) -> Ledger:
     """The ledger at a place: a file, or a batch of a database, with leases of its rows."""
-    options: Any = {"clock": clock or Clock(), "runtime": SYSTEM, "create": create}
-    ledger = await open_ledger(os.fspath(place), batch_id=batch_id, **options)
-    is_shared = isinstance(ledger, PostgresLedger) and not ledger.is_empty
-    return await AllChunks.of(ledger) if is_shared else ledger
+    options: Any = {"clock": clock or Clock(), "create": create}
+    if isinstance(place, Path):
+        return await open_file(os.fspath(place), **options)
+    ledger = await open_shared(place, batch_id=batch_id, runtime=SYSTEM, **options)
+    assert isinstance(ledger, PostgresLedger)
+    return ledger if ledger.is_empty else await AllChunks.of(ledger)
 
 
 async def looked_at(place: Place) -> Ledger:
     """The ledger at a place, to be read and edited: no row of a database is leased."""
-    return await open_ledger(
-        os.fspath(place), batch_id=BINDING.batch_id, clock=Clock("later"), runtime=SYSTEM
-    )
+    if isinstance(place, Path):
+        return await open_file(os.fspath(place), clock=Clock("later"))
+    return await open_shared(place, batch_id=BINDING.batch_id, clock=Clock("later"), runtime=SYSTEM)
 
 
 def tampered(place: Place, *statements: str) -> None:

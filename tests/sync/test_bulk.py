@@ -24,7 +24,7 @@ from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from payments_sync import Payments, _batch_bridge, _row_feed
 from payments_sync._blocking_call import GRACE, WAIT_SLICE
 from payments_sync._row_feed import GROUP
-from payments_sync.bulk import PayoutBatch
+from payments_sync.bulk import PayoutBatch, SharedBatch
 from tests.support.batches import Item, calling, item, items, ledger_rows, steady_ledgers
 from tests.sync.scenes import interrupt_main_thread, loop_threads, run
 
@@ -444,16 +444,22 @@ def test_once_forked_a_batch_refuses_and_leaves_the_parents_loop_alone(
         queue.closed = False
 
 
-def test_a_batch_in_a_database_is_planned_paused_and_paid(client: Payments, database: str) -> None:
-    with PayoutBatch.open(database, client, batch_id="june") as batch:
+def test_a_batch_in_a_database_is_planned_paused_paid_and_examined(
+    client: Payments, database: str, tmp_path: Path
+) -> None:
+    with SharedBatch.open(database, client, batch_id="june") as batch:
         assert batch.load(items(3)).is_new
         assert batch.plan(max_rows=2).stopped is None
         assert batch.pause("lunch").stopped == "paused: lunch"
         assert batch.resume().stopped is None
         assert batch.run(max_rows=2).counts["created"] == 2
+        assert batch.recover().reason is None
         assert batch.run().exit_code == 0
         assert batch.reconcile().is_clean
-    with PayoutBatch.open(database, batch_id="june") as batch:
+        assert batch.cancel_rest().counts["cancelled"] == 0
+        assert batch.check(chunks=tmp_path / "chunks.jsonl").findings == ()
+        assert batch.chunks() == 1
+    with SharedBatch.open(database, batch_id="june") as batch:
         assert batch.refresh().complete
 
 

@@ -22,12 +22,14 @@ CLASSES = {
     "resources.payment_intents": ("AsyncPaymentIntents", "PaymentIntents"),
     "resources.payouts": ("AsyncPayouts", "Payouts"),
     "bulk.batch": ("PayoutBatch", "PayoutBatch"),
+    "bulk.shared_batch": ("SharedBatch", "SharedBatch"),
+    "bulk.database": ("BatchDatabase", "BatchDatabase"),
     "bulk.workers": ("PayoutWorker", "PayoutWorker"),
 }
 SHARED = ("arguments", "errors", "events", "models", "params")
 FOR_TESTS = ("sandbox", "testing")
 SHARED_IN_BULK = ("bulk.errors", "bulk.ledger_errors", "bulk.sources")
-MADE_BY_HAND = {"client", "bulk.batch", "bulk.workers"}
+MADE_BY_HAND = {"client", "bulk.workers"}
 RENAMED = {"aclose": "close", "__aenter__": "__enter__", "__aexit__": "__exit__"}
 
 
@@ -67,13 +69,13 @@ def test_an_unknown_name_is_refused() -> None:
     assert payments_sync.__version__ == payments_async.__version__
 
 
-def test_bulk_shows_the_same_names_of_which_only_the_batch_is_its_own() -> None:
+def test_bulk_shows_the_same_names_of_which_only_the_batches_are_its_own() -> None:
     asynchronous = importlib.import_module("payments_async.bulk")
     blocking = importlib.import_module("payments_sync.bulk")
     assert sorted(asynchronous.__all__) == sorted(blocking.__all__)
     assert set(dir(blocking)) >= set(blocking.__all__)
     other = [name for name in blocking.__all__ if getattr(blocking, name) is not getattr(asynchronous, name)]
-    assert other == ["PayoutBatch"]
+    assert other == ["AnyBatch", "PayoutBatch", "SharedBatch", "BatchDatabase"]
     assert blocking.PayoutBatch.__module__ == "payments_sync.bulk.batch"
     with pytest.raises(AttributeError, match="no attribute 'AsyncPayments'"):
         blocking.AsyncPayments  # noqa: B018 - the point

@@ -11,7 +11,7 @@ import pytest
 from payments_async.sandbox import Sandbox, SandboxLimits
 from payments_async.testing import IN_PROCESS, InProcessTransport
 from payments_sync import Payments
-from payments_sync.bulk import BulkError, PayoutBatch
+from payments_sync.bulk import BulkError, SharedBatch
 from payments_sync.bulk.workers import PayoutWorker, RunEnd, WorkerProgress, run_chunk, work
 from tests.support.batches import items
 from tests.support.fleet import BRISK, books, posts, shorten
@@ -38,7 +38,7 @@ def client(service: Sandbox) -> Iterator[Payments]:
 
 def planned(database: str, client: Payments, rows: int) -> None:
     """Plan a batch for workers."""
-    with PayoutBatch.open(database, client, batch_id="june") as batch:
+    with SharedBatch.open(database, client, batch_id="june") as batch:
         batch.load(items(rows))
         batch.plan()
 
@@ -61,7 +61,7 @@ def test_a_worker_pays_a_batch_and_closes_it(database: str, client: Payments, se
     report = work(database, client, until_idle=True)
     assert (report.exit_code, report.rows, report.stopped) == (0, 60, None)
     assert len(set(books(service))) == 60
-    with PayoutBatch.open(database, client, batch_id="june") as batch:
+    with SharedBatch.open(database, client, batch_id="june") as batch:
         assert batch.status().complete
 
 

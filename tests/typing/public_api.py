@@ -134,6 +134,28 @@ def batch_blocking(client: Payments) -> None:
         assert_type(looking.status(), async_bulk.BatchReport)
 
 
+async def shared_asynchronous(client: AsyncPayments) -> async_bulk.AnyBatch:
+    async with async_bulk.BatchDatabase.open("postgresql://db/payroll") as database:
+        assert_type(await database.batches("june"), list[async_bulk.ListedBatch])
+        assert_type(await database.check("reader"), async_bulk.DatabaseReport)
+    async with async_bulk.SharedBatch.open("postgresql://db/payroll", client, batch_id="june") as batch:
+        assert_type(batch, async_bulk.SharedBatch)
+        assert_type(await batch.plan(max_rows=1), async_bulk.BatchReport)
+        assert_type(await batch.snapshot(), async_bulk.Snapshot)
+        return batch
+
+
+def shared_blocking(client: Payments) -> bulk.AnyBatch:
+    with bulk.BatchDatabase.open("postgresql://db/payroll") as database:
+        assert_type(database.workers(), list[bulk.ListedWorker])
+    bulk.PayoutBatch.open("june.ledger", client).plan()  # type: ignore[attr-defined] # a file has one process
+    with bulk.SharedBatch.open("postgresql://db/payroll", client, batch_id="june") as batch:
+        assert_type(batch, bulk.SharedBatch)
+        assert_type(batch.pause("lunch"), async_bulk.BatchReport)
+        assert_type(batch.chunks(), int)
+        return batch
+
+
 def effect(error: PaymentsError) -> Effect:
     if isinstance(error, OutcomeUnknown):
         assert_type(Payments().resolve(error), Any)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from .arguments import HOMES, typed_dicts, with_arguments
-from .faces import EXTRAS, SHARED, bulk, face, same_objects, workers
+from .faces import EXTRAS, OPENED, SHARED, bulk, face, same_objects, workers
 from .module import Module
 from .words import SOURCE, TARGET, Unmirrored, header
 
@@ -28,7 +28,12 @@ WORKERS = "bulk/workers/payout_worker"
 def modules_with_twins(root: Path) -> list[str]:
     """The modules whose classes and coroutines have a blocking twin."""
     resources = sorted(path.stem for path in (root / SOURCE / "resources").glob("[!_]*.py"))
-    return ["client", *(f"resources/{name}" for name in resources), "bulk/batch", WORKERS]
+    return [
+        "client",
+        *(f"resources/{name}" for name in resources),
+        *(f"bulk/{name}" for name in OPENED),
+        WORKERS,
+    ]
 
 
 def documented(root: Path) -> dict[str, str]:

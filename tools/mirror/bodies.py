@@ -10,15 +10,24 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def is_entered(owner: ast.ClassDef) -> bool:
-    """Return whether a class is open only between `__aenter__` and `__aexit__`."""
+    """Return whether a class, or its base, is open only between `__aenter__` and `__aexit__`."""
     names = [getattr(node, "name", None) for node in owner.body]
-    return "__aenter__" in names and "aclose" not in names
+    return "aclose" not in names and ("__aenter__" in names or "open" in names)
 
 
 def uses_client(owner: ast.ClassDef) -> bool:
     """Return whether a class is made with a client."""
     methods = [node for node in owner.body if isinstance(node, Function) and node.name == "__init__"]
     return any(_clients(method) for method in methods)
+
+
+def made_with_twin(owner: ast.ClassDef) -> Iterator[str]:
+    """The `__init__` of a class whose objects get their twin and its bridge."""
+    entered = is_entered(owner)
+    types = (f"Async{owner.name}", "BatchBridge") if entered else (owner.name, "Bridge")
+    yield f"    def __init__(self, twin: {types[0]}, bridge: {types[1]}) -> None:"
+    yield from ['        """Use `open`."""'] if entered else []
+    yield "        self._async, self._bridge = twin, bridge"
 
 
 def _clients(method: Function) -> list[ast.arg]:
@@ -29,7 +38,7 @@ def _clients(method: Function) -> list[ast.arg]:
 
 def forwarding(owner: ast.ClassDef, method: Function) -> Iterator[str]:
     """The statements that hand a call to the twin."""
-    ours = _working if uses_client(owner) else _assembled
+    ours = _working if is_entered(owner) or uses_client(owner) else _assembled
     twin, given = f"self._async.{method.name}", list(_given(method.args))
     own = list(ours(owner, method, twin, given))
     return _without_accounts(method, own or list(_plainly(owner, method, twin, given)))
@@ -85,8 +94,11 @@ def _working(owner: ast.ClassDef, method: Function, twin: str, given: list[str])
     if method.name == "__init__":
         yield _call(f"twin = Async{owner.name}", _passed(method, given))
         bridges = [_twin_of(each, "_bridge") for each in _clients(method)]
-        kind = "BatchBridge" if is_entered(owner) else "WorkerBridge"
-        yield _call(f"self._async, self._bridge = twin, {kind}", ["twin", *bridges])
+        yield _call("self._async, self._bridge = twin, WorkerBridge", ["twin", *bridges])
+    elif method.name == "open":
+        yield _call(f"twin = Async{owner.name}.open", _passed(method, given))
+        bridges = [_twin_of(each, "_bridge") for each in _clients(method)]
+        yield f"return cls(twin, {_call('BatchBridge', ['twin', *bridges])})"
     elif method.name == "__aenter__":
         yield "self._bridge.open()"
         yield "return self"

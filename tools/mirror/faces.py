@@ -15,6 +15,9 @@ SHARED = ("arguments", "errors", "events", "models", "params")
 EXTRAS = ("otel", "sandbox", "testing")
 """The same, of an extra: imported by their own names only."""
 
+OPENED = ("batch", "database", "shared_batch")
+"""Modules of bulk whose classes are opened, and have twins."""
+
 TWIN_OF_WORKERS = ".payout_worker"
 """The module of workers that has a twin."""
 
@@ -67,8 +70,8 @@ _BULK = """Many payouts, blocking: each row of a file paid at most once, none lo
         batch.load("june.csv")
         report = batch.run()
 
-The same names as `payments_async.bulk`, whose `PayoutBatch` does the work on the client's loop; reports,
-errors and sources are the same objects. Ctrl-C stops a run in order, a second one cuts it off; either way it
+The same names as `payments_async.bulk`, whose batches do the work on the client's loop; reports, errors and
+sources are the same objects. Ctrl-C stops a run in order, a second one cuts it off; either way it
 can be run again. `on_progress` is called on the loop's thread. Payouts from code of yours, such as a
 generator, are read in your thread. Public names are loaded when they are first used."""
 
@@ -77,7 +80,7 @@ def face(package: Module) -> str:
     """The text of the package: the source's public names, and the blocking client."""
     return _FACE.format(
         **_names(
-            package, "client", "".join(f"    from . import {name} as {name}\n" for name in sorted(SHARED))
+            package, ("client",), "".join(f"    from . import {name} as {name}\n" for name in sorted(SHARED))
         ),
         text=_TOP,
         version=f"from {SOURCE}._version import __version__ as __version__\n",
@@ -89,23 +92,24 @@ def face(package: Module) -> str:
 
 
 def bulk(package: Module) -> str:
-    """The text of the package of bulk: the source's public names, and the blocking batch."""
-    names = _names(package, "batch", "")
+    """The text of the package of bulk: the source's public names, and the blocking batches."""
+    names = _names(package, OPENED, "")
     everything = f"{package.name}.__all__"
     return _FACE.format(**names, text=_BULK, version="", constants="", all=everything, loading="", listed="")
 
 
-def _names(package: Module, home: str, modules: str) -> dict[str, str]:
-    """The template's table of names and modules: those of the module `home` are the package's own."""
+def _names(package: Module, own: Sequence[str], modules: str) -> dict[str, str]:
+    """The template's table of names and modules: those of the modules `own` are the package's own."""
     homes, source = package.constant("_HOMES"), package.name
-    ours = [blocking(name) for name in homes[home]]
-    shared = sorted({name for names in homes.values() for name in names} - {*homes[home]}, key=_order)
+    ours = {home: [blocking(name) for name in homes[home]] for home in own}
+    theirs = {name for home, names in homes.items() if home not in own for name in names}
+    table = "\n".join(f'    "{name}": ".{home}",' for home, names in ours.items() for name in names)
     return {
         "header": header(package.path),
         "source": source,
-        "typed": _typed(source, shared),
-        "ours": modules + _typed(f".{home}", ours),
-        "homes": "{" + ", ".join(f'"{name}": ".{home}"' for name in ours) + "}",
+        "typed": _typed(source, sorted(theirs, key=_order)),
+        "ours": modules + "\n".join(_typed(f".{home}", names) for home, names in ours.items()),
+        "homes": f"{{\n{table}\n}}",
     }
 
 

@@ -8,11 +8,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from textwrap import indent
 
-from .bodies import Function, assembly, forwarding, function_body, is_entered, uses_client
+from .bodies import (
+    Function,
+    assembly,
+    forwarding,
+    function_body,
+    is_entered,
+    made_with_twin,
+    uses_client,
+)
 from .words import Unmirrored, blocking, header
 
 _COPIED = ("__aenter__", "__aexit__", "__repr__")
-"""Methods of a client whose bodies are copied with other words, as class methods are everywhere."""
+"""Methods of a client whose bodies are copied with other words."""
 
 _AWAITED = ("awaited_page",)
 """Decorators of coroutines."""
@@ -58,7 +66,13 @@ class Module:
 
     def _classes(self) -> list[ast.ClassDef]:
         classes = [node for node in self.tree.body if isinstance(node, ast.ClassDef)]
-        return [node for node in classes if node.name.startswith("Async") or uses_client(node)]
+        return [
+            node for node in classes if node.name.startswith("Async") or uses_client(node) or is_entered(node)
+        ]
+
+    def _bases(self) -> set[str]:
+        """The classes that those which are entered are derived from."""
+        return {ast.unparse(base) for node in self._classes() if is_entered(node) for base in node.bases}
 
     def _functions(self) -> list[ast.AsyncFunctionDef]:
         functions = [node for node in self.tree.body if isinstance(node, ast.AsyncFunctionDef)]
@@ -78,12 +92,21 @@ class Module:
 
     def _class(self, node: ast.ClassDef) -> Iterator[str]:
         """A class with its twin, its bridge and its methods."""
-        yield from ("", "", *_decorators(node), f"class {blocking(node.name)}:", self.docstring(node))
+        derived = f"({', '.join(map(ast.unparse, node.bases))})" if is_entered(node) and node.bases else ""
+        yield from (
+            "",
+            "",
+            *_decorators(node),
+            f"class {blocking(node.name)}{derived}:",
+            self.docstring(node),
+        )
         yield from self._attributes(node)
         methods = [method for method in node.body if isinstance(method, Function)]
-        if "__init__" not in [method.name for method in methods]:
-            yield from ("", f"    def __init__(self, twin: {node.name}, bridge: Bridge) -> None:")
-            yield "        self._async, self._bridge = twin, bridge"
+        methods = [each for each in methods if not (each.name == "__init__" and is_entered(node))]
+        if derived:
+            yield from ("", f"    _async: Async{node.name}")
+        elif "__init__" not in [method.name for method in methods]:
+            yield from ("", *made_with_twin(node))
         for method in methods:
             if method.name == "_assemble":
                 yield from ("", *assembly(node.name, method))
@@ -92,7 +115,11 @@ class Module:
 
     def _attributes(self, owner: ast.ClassDef) -> Iterator[str]:
         """The attributes that stand in the class, with the text under each."""
-        fields = [pair for pair in pairwise(owner.body) if isinstance(pair[0], ast.AnnAssign)]
+        fields = [
+            (field, text)
+            for field, text in pairwise(owner.body)
+            if isinstance(field, ast.AnnAssign) and not ast.unparse(field.target).startswith("_")
+        ]
         yield from [""] if fields else []
         for field, text in fields:
             yield blocking("\n".join(self._lines[field.lineno - 1 : text.end_lineno]))
@@ -107,7 +134,7 @@ class Module:
         yield from (f"    @{mark}" for mark in marks if mark not in _AWAITED)
         last = method.body[0].end_lineno if documented or overload else method.body[0].lineno - 1
         yield blocking("\n".join(self._lines[method.lineno - 1 : last]))
-        if "classmethod" in marks or (method.name in _COPIED and not is_entered(owner)):
+        if method.name in _COPIED and not is_entered(owner):
             body = "\n".join(self._lines[last or 0 : method.end_lineno])
             yield blocking(body.replace("self._", "self._async._"))
         elif not overload:
@@ -131,7 +158,7 @@ class Module:
             yield from (
                 f"from {'.' * node.level}{node.module} import {blocking(name.name)}"
                 for name in node.names
-                if node.level and name.name.startswith("Async")
+                if node.level and (name.name.startswith("Async") or name.name in self._bases())
             )
         yield from ["", "if TYPE_CHECKING:", *(indent(line, " " * 4) for line in typed)] if typed else []
 
@@ -150,7 +177,8 @@ class Module:
 
     def _import(self, node: ast.ImportFrom, used: set[str]) -> Iterator[str]:
         """The statement with the used names that are not twins themselves."""
-        names = [blocking(name.name) for name in node.names if not re.match("Async(?!Iter)", name.name)]
+        ours = [name.name for name in node.names if name.name not in self._bases()]
+        names = [blocking(name) for name in ours if not re.match("Async(?!Iter)", name)]
         if kept := [name for name in names if name in used]:
             yield f"from {self._home(node)} import {', '.join(kept)}"
 

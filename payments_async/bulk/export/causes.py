@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import attrs
 
@@ -16,10 +16,6 @@ from ..protocol.stop_rules import Totals
 from ..protocol.totals import Sums, as_text, brief
 from .row_view import RowView, reason_of, views
 
-NEED_A_PERSON: Final = (
-    *(Outcome.IN_DOUBT, Outcome.CONFLICT, Outcome.RETURNED, Outcome.FAILED, Outcome.REJECTED),
-)
-"""Outcomes of rows that need a person, the most urgent first."""
 _STATES: Final = (RowState.IN_DOUBT, RowState.CONFLICT, RowState.REJECTED)
 _MOST_REASONS: Final = 20
 """Reasons of one outcome that are told apart; a service may give each row its own."""
@@ -30,6 +26,14 @@ _OTHER: Final = "other reasons"
 class Cause:
     """The rows of one outcome that have the same reason."""
 
+    outcomes: ClassVar[tuple[Outcome, ...]] = (
+        Outcome.IN_DOUBT,
+        Outcome.CONFLICT,
+        Outcome.RETURNED,
+        Outcome.FAILED,
+        Outcome.REJECTED,
+    )
+    """The outcomes of rows that need a person, the most urgent first."""
     outcome: Outcome
     reason: str | None
     """The reason in the service's words; None without one, `other reasons` where these are too many."""
@@ -74,7 +78,7 @@ class Grouping:
             count = sum(number for number, _ in sums.totals.values())
             amounts = {currency: amount for currency, (_, amount) in sorted(sums.totals.items())}
             found.append((Cause(outcome, reason, count, amounts), self._rows[outcome, reason]))
-        return sorted(found, key=lambda each: (NEED_A_PERSON.index(each[0].outcome), -each[0].count))
+        return sorted(found, key=lambda each: (Cause.outcomes.index(each[0].outcome), -each[0].count))
 
 
 async def causes(ledger: Ledger, most: int = 50) -> tuple[Cause, ...]:

@@ -11,7 +11,8 @@ from typing import Final
 
 import attrs
 
-from .._files import AtomicFile, refuse_existing, refuse_ledger_files
+from ..._files import AtomicFile
+from .._files import refuse_existing, refuse_ledger_files
 from ..errors import BulkError, SourceUnreadable
 from ..ledger.ledger import Ledger
 from ..loading.load import same_file, stat_of

@@ -12,7 +12,7 @@ from ..ledger.ledger import Ledger
 from ..protocol.attempts import NO_ATTEMPTS, RowAttempts
 from ..protocol.identifiers import shown_key, shown_reference
 from ..protocol.outcomes import Outcome
-from ..protocol.records import IntentTimes, LedgerRow
+from ..protocol.records import HIDDEN, IntentTimes, LedgerRow
 from .rows import record
 
 
@@ -53,6 +53,11 @@ class RowView:
     """The service that its batch is paid at."""
     account: dict[str, dict[str, Any]] = attrs.field(repr=False)
     """Its `instrument` and `customer`, all fields masked that could show whose account it is."""
+
+    @property
+    def name(self) -> str:
+        """What finds the row: its key, else its reference, else its number, the first that is not masked."""
+        return next(each for each in (self.row_key, self.reference, str(self.number)) if each != HIDDEN)
 
     @property
     def reason(self) -> str | None:

@@ -42,6 +42,7 @@ from .chunks import WHOLE
 from .commits import Commit, Committer
 from .database import Purpose, Transaction
 from .edits import Edits as Edits
+from .operators import ListedWorker
 from .reader import LedgerReader
 from .rows import undamaged
 
@@ -233,6 +234,10 @@ class SharedLedger(Ledger):
 
         `on_line` gets a line of JSON for each chunk; the report's head is the SHA-256 of all lines.
         """
+
+    @abstractmethod
+    async def workers(self) -> tuple[ListedWorker, ...]:
+        """Read the workers that hold rows of the batch now."""
 
     @abstractmethod
     def now(self) -> float:

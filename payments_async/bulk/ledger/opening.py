@@ -1,4 +1,4 @@
-"""Opens a ledger by its address: the path of a file, or `postgresql://…` and the name of a batch.
+"""Opens a ledger: a file by its path, a batch of a database by its address, `postgresql://…`, and its name.
 
 A backend, and with it aiosqlite or psycopg, is imported only where it is used.
 """
@@ -15,7 +15,7 @@ from ..errors import BulkError
 from ..ledger_errors import InputPaidElsewhere
 from ..protocol.clocks import Timestamps
 from ..protocol.records import Binding
-from .ledger import Ledger
+from .ledger import Ledger, SharedLedger
 
 DATABASE: Final = re.compile(r"postgres(?:ql)?://")
 """How the address of a database begins."""
@@ -24,13 +24,16 @@ KEYWORDS: Final = re.compile(
 )
 """How the address of a database begins in libpq's keywords, which may hold a password: it is no path."""
 WRITTEN: Final = "write the database's address as postgresql://user@host:port/database, not as name=value"
-_SQLITE: Final = ("a ledger in a file needs", "bulk")
-_POSTGRESQL: Final = ("a ledger in PostgreSQL needs", "machines")
+FILE: Final = ("a ledger in a file needs", "bulk")
+SHARED: Final = ("a ledger in PostgreSQL needs", "machines")
 _ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 def is_database(path: str) -> bool:
-    """True if a ledger's address is that of a database. Raises BulkError for one of an unknown kind."""
+    """True if a ledger is in a database, for `SharedBatch.open`, and not in a file, for `PayoutBatch.open`.
+
+    Raises BulkError for an address of an unknown kind.
+    """
     if KEYWORDS.match(path):
         raise BulkError(WRITTEN)
     if DATABASE.match(path):
@@ -42,52 +45,78 @@ def is_database(path: str) -> bool:
     return False
 
 
-def require_extra(path: str) -> None:
-    """Raise ImportError, with what to install, without the libraries for a ledger at this address."""
-    subject, extra = _POSTGRESQL if DATABASE.match(path) else _SQLITE
+def require_extra(subject: str, extra: str) -> None:
+    """Raise ImportError, with what to install, without the libraries of an extra."""
     if missing_libraries((extra,)):
         raise ImportError(needs(subject, extra))
 
 
-async def open_ledger(
-    path: str,
+def require_address(address: str) -> None:
+    """Raise BulkError for anything but the address of a database."""
+    if not is_database(address):
+        raise BulkError(
+            "a batch that many processes share is in a database, postgresql://user@host:port/database; "
+            "`PayoutBatch.open(path, client)` opens one in a file, which has one process at a time"
+        )
+
+
+async def open_file(
+    path: str, *, clock: Callable[[], Timestamps], create: bool = False, read_only: bool = False
+) -> Ledger:
+    """Open the ledger at a path.
+
+    Args:
+        path: the file's.
+        clock: gives the moment of each commit; its `session` names this run.
+        create: make a file that is missing.
+        read_only: open it for a moment, to read it.
+
+    Raises LedgerError, BulkError for an address, and ImportError without the extra.
+    """
+    if is_database(path):
+        raise BulkError(
+            "this is the address of a database, not the path of a file: open one of its batches by "
+            "`SharedBatch.open(address, client, batch_id=...)`"
+        )
+    try:
+        from .sqlite.ledger import SqliteLedger
+    except ImportError as missing:
+        raise ImportError(needs(*FILE)) from missing
+    return await SqliteLedger.open(path, clock=clock, create=create, read_only=read_only)
+
+
+async def open_shared(
+    address: str,
     *,
     batch_id: str | None,
     clock: Callable[[], Timestamps],
     runtime: Runtime,
     create: bool = False,
     must_exist: bool = True,
-    read_only: bool = False,
     insecure_database: bool = False,
-) -> Ledger:
-    """Open the ledger at an address.
+) -> SharedLedger:
+    """Open the ledger of a batch in a database.
 
     Args:
-        path: a file's path, or a database's address.
-        batch_id: the batch in a database; None for one that gets its name with its import.
+        address: the database's.
+        batch_id: the batch; None for one that gets its name with its import.
         clock: gives the moment of each commit; its `session` names this run.
         runtime: time and chance.
-        create: make what is missing; a batch of a database is then empty until its import.
+        create: make tables that are missing; the batch is empty until its import.
         must_exist: without `create`: refuse a batch that is not in the database.
-        read_only: open a file for a moment, to read it.
         insecure_database: allow a database on another host without `sslmode=verify-full`.
 
-    Raises LedgerError, BulkError for an address that is none, and ImportError without the extra.
+    Raises LedgerError, BulkError for a path or without a name, and ImportError without the extra.
     """
-    if not is_database(path):
-        try:
-            from .sqlite.ledger import SqliteLedger
-        except ImportError as missing:
-            raise ImportError(needs(*_SQLITE)) from missing
-        return await SqliteLedger.open(path, clock=clock, create=create, read_only=read_only)
+    require_address(address)
     may_be_missing = create or not must_exist
     if batch_id is None and not may_be_missing:
         raise BulkError("a database has many batches: name one by batch_id=")
-    require_extra(path)
+    require_extra(*SHARED)
     from .postgresql.driver.database import Database
     from .postgresql.ledger import PostgresLedger
 
-    database = await Database.open(path, runtime, insecure_database=insecure_database)
+    database = await Database.open(address, runtime, insecure_database=insecure_database)
     try:
         return await PostgresLedger.open(
             database, batch_id, clock=clock, create=create, must_exist=not may_be_missing
@@ -97,11 +126,11 @@ async def open_ledger(
         raise
 
 
-def paid_beside(path: str, binding: Binding) -> InputPaidElsewhere | None:
+def paid_beside(path: str | None, binding: Binding) -> InputPaidElsewhere | None:
     """Find the same input as another batch where no ledger could be opened: beside a file that is not there.
 
-    A database without tables has no batch either.
+    `path`: None for a database: one without tables has no batch either.
     """
     from .sqlite.status_file import paid_elsewhere
 
-    return None if is_database(path) else paid_elsewhere(path, binding)
+    return None if path is None else paid_elsewhere(path, binding)

@@ -141,12 +141,12 @@ async def _imported(
 
 
 async def preview(
-    path: str, ledger: Ledger | None, place: Account | None, source: Source, settings: LoadSettings
+    path: str | None, ledger: Ledger | None, place: Account | None, source: Source, settings: LoadSettings
 ) -> ImportReport:
-    """Make the report that `load` would give for the ledger at `path`. Imports nothing, sends nothing.
+    """Make the report that `load` would give for a ledger. Imports nothing, sends nothing.
 
-    `ledger` is None when there is none there; rows that differ in it are in the report. Raises as `load` does
-    otherwise.
+    `path` is that of a ledger in a file. `ledger` is None when there is none there; rows that differ in it
+    are in the report. Raises as `load` does otherwise.
     """
     stat = stat_of(source)
     if ledger is not None and not ledger.is_empty:

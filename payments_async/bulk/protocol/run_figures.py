@@ -11,7 +11,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
-from typing import Any, Final, Literal, Self, get_args
+from typing import Any, ClassVar, Final, Literal, Self, get_args
 
 import attrs
 
@@ -119,8 +119,10 @@ class SeriesBucket:
 class AnswerTimes:
     """A histogram of answer times, with logarithmic classes."""
 
+    bounds: ClassVar[tuple[float, ...]] = BOUNDS
+    """Upper bounds of the classes, seconds: four for each doubling."""
     counts: tuple[int, ...] = (0,) * (len(BOUNDS) + 1)
-    """Answers in each class: up to `BOUNDS[i]` seconds; the last one has all that took longer."""
+    """Answers in each class: up to `bounds[i]` seconds; the last one has all that took longer."""
     no_answer: int = 0
     """Requests that ended without an answer."""
 

@@ -37,6 +37,8 @@ class Certificate:
     """The check of the ledger itself; its head covers all that was ever recorded of rows."""
     audit: Audit
     """The comparison of the ledger with the service's list."""
+    is_unproven: bool = False
+    """True if commits were lost, and no recovery has proven yet which: it says less than an earlier one."""
 
     @property
     def agrees(self) -> bool:

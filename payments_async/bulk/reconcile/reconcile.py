@@ -43,4 +43,5 @@ async def reconcile(ledger: Ledger, service: Service, on_commit: Callable[[], ob
         reading.began.server,
         check.with_finding(ledger.unproven),
         audit,
+        is_unproven=ledger.unproven is not None,
     )

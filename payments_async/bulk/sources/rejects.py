@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from .._files import AtomicFile
+from ..._files import AtomicFile
 from ..errors import RowFault
 from ._base import Source
 from ._columns import REFERENCE, ROW_KEY, compared

@@ -1,4 +1,4 @@
-"""`PayoutBatch.run` on a batch in a database: this process works on it, as any number of others may."""
+"""`SharedBatch.run`, on a batch in a database: this process works on it, as any number of others may."""
 
 from __future__ import annotations
 

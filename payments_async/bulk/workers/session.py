@@ -14,13 +14,14 @@ from ..._runtime import Runtime
 from ...client import AsyncPayments
 from ..engine.service import Service
 from ..errors import BulkError
+from ..ledger.operators import Role
 from ..ledger.postgresql.driver import database as _driver
 from ..ledger.postgresql.driver.database import Database
 from ..ledger.postgresql.leasing import renewing, workers
 from ..ledger.postgresql.leasing.leases import Lease
 from ..ledger.postgresql.leasing.renewing import Renewal
 from ..ledger.postgresql.leasing.workers import Worker
-from ..ledger.postgresql.setup import Role, require_rights, require_tables
+from ..ledger.postgresql.setup import require_rights, require_tables
 from ..ledger_errors import LedgerError
 from .chunk_run import LeaseHolder
 from .keeper import LeaseKeeper

@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from ... import _files
 from ...client import AsyncPayments
-from .. import _files
 from .._activity import Doing, Waits
 from ..engine.recorder import OutcomesUnrecorded
 from ..engine.stopping import Stopping

@@ -17,8 +17,8 @@ from urllib.parse import urlencode, urlsplit
 
 import attrs
 
+from ..._files import PAGE_SUFFIX, write_text
 from ..._loopback import HOST
-from ...bulk._files import PAGE_SUFFIX, write_text
 from .access import PageAccess
 
 _VERSION: Final = 1

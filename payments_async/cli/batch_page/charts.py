@@ -13,7 +13,7 @@ from typing import Final
 
 import attrs
 
-from ...bulk.protocol.run_figures import BOUNDS, AnswerTimes, RunSeries, RunTime, SeriesBucket
+from ...bulk import AnswerTimes, RunSeries, RunTime, SeriesBucket
 from .._text import took_text
 from ..payouts.messages import counted
 from ..payouts.summary import duration_text
@@ -303,7 +303,7 @@ def _groups(counts: Sequence[int]) -> list[tuple[float, float, int]]:
     last, size = max(used[-1], first + _FEWEST - 1), 1
     while (last - first) // size + 1 > _BARS:
         size *= 2
-    edges = [0.0, *BOUNDS, math.inf]
+    edges = [0.0, *AnswerTimes.bounds, math.inf]
     return [
         (edges[place], edges[min(place + size, last + 1)], sum(counts[place : min(place + size, last + 1)]))
         for place in range(first, last + 1, size)
@@ -329,7 +329,11 @@ def _time_ticks(groups: Sequence[tuple[float, float, int]], wide: float) -> list
 
 def _place_of(seconds: float) -> float:
     """Where a time lies on the scale of the classes, which is logarithmic."""
-    return math.log(seconds / BOUNDS[0], BOUNDS[1] / BOUNDS[0]) + 1 if seconds else 0.0
+    return (
+        math.log(seconds / AnswerTimes.bounds[0], AnswerTimes.bounds[1] / AnswerTimes.bounds[0]) + 1
+        if seconds
+        else 0.0
+    )
 
 
 def _class_text(low: float, high: float) -> str:

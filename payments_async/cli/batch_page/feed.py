@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from ..._runtime import SYSTEM
 from ...bulk.ledger_errors import LedgerError
-from .source import BatchSnapshot, PageElsewhere, begun
+from .source import PageElsewhere, PageFigures, begun
 
 if TYPE_CHECKING:
     from ...bulk import RowView
@@ -34,7 +34,7 @@ class PageSource(Protocol):
     def is_polled(self) -> bool:
         """True if the figures may change without a word."""
 
-    async def snapshot(self) -> BatchSnapshot:
+    async def snapshot(self) -> PageFigures:
         """Everything that the page shows. Raises LedgerError."""
 
     async def row(self, name: str | int) -> RowView | None:
@@ -49,7 +49,7 @@ class BatchFeed:
         self._streams: set[asyncio.Event] = set()
         self._version = 0
         self._over = asyncio.Event()
-        self._reading: asyncio.Task[BatchSnapshot] | None = None
+        self._reading: asyncio.Task[PageFigures] | None = None
         self._read_at, self._read_version = 0.0, -1
 
     @property
@@ -76,7 +76,7 @@ class BatchFeed:
         while self._streams and SYSTEM.monotonic() < until:
             await SYSTEM.sleep(0.02)
 
-    async def snapshot(self) -> BatchSnapshot:
+    async def snapshot(self) -> PageFigures:
         """The figures, at most a second old. Raises LedgerError."""
         while True:
             reading = self._reading
@@ -87,7 +87,7 @@ class BatchFeed:
             if reading is self._reading:
                 return reading.result()
 
-    def _is_old(self, reading: asyncio.Task[BatchSnapshot]) -> bool:
+    def _is_old(self, reading: asyncio.Task[PageFigures]) -> bool:
         if reading.exception() is not None or self._over.is_set():
             return True
         is_news = self._source.is_polled or self._version != self._read_version

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 import attrs
 
-from ...bulk import PayoutBatch
+from ...bulk import AnyBatch
 from .._output import Show
 from ..payouts.ledger_address import LedgerAddress
 from ..payouts.progress import ProgressView
@@ -67,9 +67,9 @@ class RunPage:
         self.server.feed.changed()
 
     @asynccontextmanager
-    async def of(self, batch: PayoutBatch) -> AsyncIterator[None]:
+    async def of(self, batch: AnyBatch) -> AsyncIterator[None]:
         """Show this batch, whose ledger is open: commands find the page by the file beside it."""
-        self.source.batch, self.source.began = batch, batch._session.moment().wall
+        self.source.batch, self.source.began = batch, batch.now()
         if self.server.is_open and not self.ledger.is_database:
             address_file.publish(self.ledger.text, self.server.access)
         try:

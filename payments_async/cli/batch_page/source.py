@@ -13,15 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 import attrs
 
 from ..._runtime import SYSTEM
-from ...bulk import BatchReport, Cause, PayoutBatch, RowView, RunSeries
-from ...bulk.export.causes import NEED_A_PERSON
-from ...bulk.ledger.ledger import SharedLedger
+from ...bulk import AnyBatch, BatchReport, Cause, RowView, RunSeries, RunTime, Snapshot
 from ...bulk.ledger_errors import LedgerError, LedgerLocked, LedgerMissing
-from ...bulk.protocol.records import Header
-from ...bulk.protocol.run_figures import RunTime
-from ...bulk.protocol.totals import as_text
-from ..payouts.machines import views_in
 from ..payouts.session import open_batch
+from ..payouts.summary import plain_sums
 from .address_file import ask_running
 
 if TYPE_CHECKING:
@@ -40,42 +35,30 @@ _PATIENCE: Final = 0.5
 _FILES: Final = ("", "-wal", ".lock", ".certificate.json")
 
 
-@attrs.frozen
-class LedgerDetails:
-    """What is read from the ledger for a page."""
-
-    series: RunSeries = attrs.field(factory=RunSeries)
-    runs: tuple[RunTime, ...] = ()
-    """When the runs were at work, the last or the present one at the end; only those that are known."""
-    causes: tuple[Cause, ...] = ()
-    causes_at: float = attrs.field(default=0.0, eq=False)
-    """When the causes were read, seconds since 1970."""
-
-
 @attrs.define
 class CauseReader:
     """The causes of rows to look at: all such rows are read, so seldom that it costs a run little."""
 
-    _found: tuple[Cause, ...] = ()
-    _at: float = 0.0
+    found: tuple[Cause, ...] = ()
+    at: float = 0.0
+    """When they were read, seconds since 1970."""
     _of: object = None
     _next: float = 0.0
 
-    async def details(self, batch: PayoutBatch, runs: tuple[RunTime, ...]) -> LedgerDetails:
-        """The details, with causes read anew if there may be others, and it is time. Raises LedgerError."""
+    async def read(self, batch: AnyBatch) -> None:
+        """Read the causes anew if there may be others, and it is time. Raises LedgerError."""
         report, began = batch.status(), SYSTEM.monotonic()
-        sums = {currency: [each[word] for word in NEED_A_PERSON] for currency, each in report.sums.items()}
-        now = [report.counts[word] for word in NEED_A_PERSON], sums
+        sums = {currency: [each[word] for word in Cause.outcomes] for currency, each in report.sums.items()}
+        now = [report.counts[word] for word in Cause.outcomes], sums
         if now != self._of and began >= self._next:
-            self._at, self._of = SYSTEM.now().timestamp(), now
-            self._found = await batch.causes(_SHOWN)
-            ended = SYSTEM.monotonic()
+            at = SYSTEM.now().timestamp()
+            self.found = await batch.causes(_SHOWN)
+            self.at, self._of, ended = at, now, SYSTEM.monotonic()
             self._next = ended + max(_EVERY, _SHARE * (ended - began))
-        return LedgerDetails(await batch.series(), runs, self._found, self._at)
 
 
 @attrs.frozen(kw_only=True)
-class BatchSnapshot:
+class PageFigures:
     """Everything that a page shows of a batch, as of one moment."""
 
     at: float = attrs.field(eq=False)
@@ -87,10 +70,13 @@ class BatchSnapshot:
     """The file's name, or the ledger's."""
     rows_read: int = 0
     """Rows of the input that were read so far."""
-    header: Header | None = None
-    report: BatchReport | None = None
+    batch: Snapshot | None = None
     """None before the import."""
-    details: LedgerDetails = LedgerDetails()
+    runs: tuple[RunTime, ...] = ()
+    """When the runs were at work, the last or the present one at the end; only those that are known."""
+    causes: tuple[Cause, ...] = ()
+    causes_at: float = attrs.field(default=0.0, eq=False)
+    """When the causes were read, seconds since 1970."""
     certificate: Mapping[str, Any] | None = None
     """The certificate of these figures; None without one."""
     pid: int | None = None
@@ -112,64 +98,59 @@ class RunSource:
     name: str
     phase: Phase = "reading"
     rows_read: int = 0
-    batch: PayoutBatch | None = None
+    batch: AnyBatch | None = None
     began: float | None = None
     """When the run began, on the clock of its ledger."""
-    _details: LedgerDetails = LedgerDetails()
+    _series: RunSeries = attrs.field(factory=RunSeries)
+    _runs: tuple[RunTime, ...] = ()
     _causes: CauseReader = attrs.field(factory=CauseReader)
-    _runs: tuple[RunTime, ...] | None = None
-    _reading: asyncio.Task[LedgerDetails] | None = None
-    _last: BatchSnapshot | None = None
+    _reading: asyncio.Task[None] | None = None
+    _last: PageFigures | None = None
     is_polled: bool = False
 
-    async def snapshot(self) -> BatchSnapshot:
+    async def snapshot(self) -> PageFigures:
         """The figures; those that need a ledger that is busy are older. After the end the last ones."""
-        batch = self.batch
-        if batch is not None and not batch._ledger.is_empty:
-            await self._latest(batch)
-        return self._last or self._of(batch)
+        if self.batch is not None and report_of(self.batch) is not None:
+            await self._latest(self.batch)
+        return self._last or self._of(self.batch)
 
-    def _of(self, batch: PayoutBatch | None) -> BatchSnapshot:
-        facts: dict[str, Any] = {"ledger": self.ledger, "name": self.name, "rows_read": self.rows_read}
-        facts |= {"at": SYSTEM.now().timestamp(), "phase": self.phase, "pid": os.getpid()}
-        if batch is None or batch._ledger.is_empty:
-            return BatchSnapshot(**facts)
-        facts["at"] = batch._session.moment().wall
-        report = attrs.evolve(batch.status(), activity=batch._session.activity())
-        facts["ledger"] = self.ledger = self.ledger.of_batch(report.batch_id)
-        return BatchSnapshot(
-            **facts,
-            header=batch._ledger.header,
-            report=report,
-            details=self._details,
-            certificate=certificate_of(facts["ledger"], report),
-        )
+    def _of(self, batch: AnyBatch | None) -> PageFigures:
+        facts: dict[str, Any] = {"phase": self.phase, "rows_read": self.rows_read, "pid": os.getpid()}
+        if batch is None or (report := report_of(batch)) is None:
+            at = SYSTEM.now().timestamp()
+            return PageFigures(at=at, ledger=self.ledger, name=self.name, **facts)
+        self.ledger = self.ledger.of_batch(report.batch_id)
+        found = Snapshot(at=batch.now(), header=batch.header(), report=report, series=self._series)
+        return _figures(self.ledger, self.name, found, self._times(found.at), self._causes, **facts)
 
-    async def _latest(self, batch: PayoutBatch) -> None:
+    def _times(self, now: float) -> tuple[RunTime, ...]:
+        """When the runs were at work: this one until now."""
+        if self._is_in_ledger:
+            return (*self._runs[:-1], RunTime(self._runs[-1].begin, now))
+        return self._runs if self.began is None else (*self._runs, RunTime(self.began, now))
+
+    @property
+    def _is_in_ledger(self) -> bool:
+        """True once the ledger has when this run began: it has sent a row."""
+        return self.began is not None and bool(self._runs) and self._runs[-1].begin >= self.began
+
+    async def _latest(self, batch: AnyBatch) -> None:
         reading = self._reading
         if reading is None or reading.done():
             self._reading = reading = begun(self._read(batch))
         await asyncio.wait([reading], timeout=_PATIENCE)
         if reading.done():
-            self._details = reading.result()
+            reading.result()
 
-    async def _read(self, batch: PayoutBatch) -> LedgerDetails:
-        began, now = self.began, batch._session.moment().wall
-        if self._runs is None:
-            runs = await batch._ledger.run_times()
-            if began is not None and not any(each.begin >= began for each in runs):
-                return await self._causes.details(
-                    batch, (*runs, RunTime(began, now))
-                )  # it has sent nothing yet
-            self._runs = runs
-        if began is None:
-            return await self._causes.details(batch, self._runs)
-        *earlier, this = self._runs
-        return await self._causes.details(batch, (*earlier, RunTime(this.begin, now)))
+    async def _read(self, batch: AnyBatch) -> None:
+        self._series = await batch.series()
+        if not self._is_in_ledger:
+            self._runs = await batch.run_times()
+        await self._causes.read(batch)
 
     async def row(self, name: str | int) -> RowView | None:
         """One row; none before the import."""
-        return None if self.batch is None or self.batch._ledger.is_empty else await self.batch.row(name)
+        return None if self.batch is None or report_of(self.batch) is None else await self.batch.row(name)
 
     async def end(self) -> None:
         """Let go of the batch: its ledger is about to be closed."""
@@ -200,12 +181,12 @@ class LedgerSource:
     began: float | None = None
     """When the last run began, if that was the run that serves the page."""
     is_polled: bool = True
-    _kept: tuple[object, BatchSnapshot] | None = None
+    _kept: tuple[object, PageFigures] | None = None
     _causes: CauseReader = attrs.field(factory=CauseReader)
-    _connected: PayoutBatch | None = None
+    _connected: AnyBatch | None = None
     _turn: asyncio.Lock = attrs.field(factory=asyncio.Lock)
 
-    async def snapshot(self) -> BatchSnapshot:
+    async def snapshot(self) -> PageFigures:
         """The figures, read anew when the ledger's files have changed. Raises LedgerError, PageElsewhere."""
         stamp = [_stamp(self.ledger.text + suffix) for suffix in _FILES]
         if self._kept is not None and self._kept[0] == stamp and not self.ledger.is_database:
@@ -216,25 +197,16 @@ class LedgerSource:
         self._kept = stamp, found
         return found
 
-    async def _read(self, batch: PayoutBatch) -> BatchSnapshot:
+    async def _read(self, batch: AnyBatch) -> PageFigures:
         """Everything of a batch that this process does not work on. Raises LedgerMissing without rows."""
-        stored, at = batch._ledger, SYSTEM.now().timestamp()
-        if stored.is_empty:
+        if report_of(batch) is None:
             raise LedgerMissing(self.ledger.shown, "holds no batch")
-        report, is_paid = batch.status(), False
-        if isinstance(stored, SharedLedger):
-            at, is_paid = stored.now(), not report.complete and await _has_workers(stored)
+        found = await batch.snapshot()
+        await self._causes.read(batch)
+        phase: Phase = "working" if found.workers and not found.report.complete else "ended"
         known = () if self.began is None else (RunTime(self.began, self.began),)
-        return BatchSnapshot(
-            at=at,
-            ledger=self.ledger,
-            phase="working" if is_paid else "ended",
-            name=os.path.basename(self.ledger.shown),
-            header=stored.header,
-            report=report,
-            details=await self._causes.details(batch, await stored.run_times() or known),
-            certificate=certificate_of(self.ledger, report),
-        )
+        runs, name = await batch.run_times() or known, os.path.basename(self.ledger.shown)
+        return _figures(self.ledger, name, found, runs, self._causes, phase=phase)
 
     async def row(self, name: str | int) -> RowView | None:
         """One row. Raises LedgerError, PageElsewhere."""
@@ -242,7 +214,7 @@ class LedgerSource:
             return await batch.row(name)
 
     @asynccontextmanager
-    async def _opened(self) -> AsyncIterator[PayoutBatch]:
+    async def _opened(self) -> AsyncIterator[AnyBatch]:
         if self.ledger.is_database:
             async with self._turn, self._in_database() as batch:
                 yield batch
@@ -257,7 +229,7 @@ class LedgerSource:
             raise PageElsewhere(locked.pid, found["url"]) from None
 
     @asynccontextmanager
-    async def _in_database(self) -> AsyncIterator[PayoutBatch]:
+    async def _in_database(self) -> AsyncIterator[AnyBatch]:
         """The batch as it is now. After a failure the next reading connects anew."""
         try:
             if self._connected is None:
@@ -276,20 +248,41 @@ class LedgerSource:
             await batch.__aexit__()
 
 
-async def _has_workers(ledger: SharedLedger) -> bool:
-    """True if a process, here or on another machine, holds rows of a batch in a database."""
-    from ...bulk.ledger.postgresql.ledger import PostgresLedger
+def report_of(batch: AnyBatch) -> BatchReport | None:
+    """The batch's report; None before the import."""
+    try:
+        return batch.status()
+    except LedgerMissing:
+        return None
 
-    assert isinstance(ledger, PostgresLedger)
-    views = await views_in(ledger.database, ledger.header.binding.batch_id)
-    return any(view.workers for view in views)
+
+def _figures(
+    ledger: LedgerAddress,
+    name: str,
+    found: Snapshot,
+    runs: tuple[RunTime, ...],
+    causes: CauseReader,
+    **facts: Any,
+) -> PageFigures:
+    """The figures of a batch that was imported."""
+    return PageFigures(
+        at=found.at,
+        ledger=ledger,
+        name=name,
+        batch=found,
+        runs=runs,
+        causes=causes.found,
+        causes_at=causes.at,
+        certificate=certificate_of(ledger, found.report),
+        **facts,
+    )
 
 
 def certificate_of(ledger: LedgerAddress, report: BatchReport) -> Mapping[str, Any] | None:
     """The certificate beside the ledger, if it is of this batch with these counts and sums."""
     if not report.complete:
         return None
-    sums = {code: {word: as_text(amount) for word, amount in of.items()} for code, of in report.sums.items()}
+    sums = {currency: plain_sums(of) for currency, of in report.sums.items()}
     wanted = {"batch_id": report.batch_id, "rows": dict(report.counts), "sums": sums}
     try:
         found = json.loads(Path(ledger.beside("certificate.json")).read_text(encoding="utf-8"))

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 from urllib.parse import urlsplit
 
-from ...bulk._files import write_text
+from ..._files import write_text
 
 OPEN: Final = "/open"
 """The path that takes the form."""

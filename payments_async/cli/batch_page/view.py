@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ...bulk import BatchReport, RowView
-from ...bulk.export.causes import NEED_A_PERSON
-from ...bulk.protocol.records import HIDDEN
+from ...bulk import BatchReport, Cause, RowView
 from ...models._masking import clean
 from ...models.common import amount_text, grouped
 from .._text import took_text
@@ -33,7 +31,7 @@ from ..payouts.summary import (
     seconds_left,
 )
 from . import charts
-from .source import BatchSnapshot
+from .source import PageFigures
 
 Context = dict[str, object]
 FOLDER: Final = Path(__file__).parent
@@ -77,18 +75,18 @@ _BESIDE: Final = 4
 _MOST_CAUSES: Final = 20
 
 
-def batch_context(now: BatchSnapshot) -> Context:
+def batch_context(now: PageFigures) -> Context:
     """The page of the batch."""
     common = _common(now)
-    if now.report is None:
+    if now.batch is None:
         return {**common, "report": None, "rows_read": now.rows_read}
-    figures, series = figures_of(now.report), now.details.series
-    runs = series.by_run(now.details.runs)
+    report, series = now.batch.report, now.batch.series
+    figures, runs = figures_of(report), series.by_run(now.runs)
     rate = series.recent_rate(now.at) if now.phase == "working" else 0.0
     left = seconds_left(figures, rate)
     return {
         **common,
-        "report": now.report,
+        "report": report,
         "money": [(amount_text(code, done), amount_text(code, asked)) for code, done, asked in figures.led()],
         "lead": figures.lead,
         "tables": [_table(figures, codes) for codes in _beside([*figures.sums])],
@@ -96,24 +94,23 @@ def batch_context(now: BatchSnapshot) -> Context:
         "rows": figures.rows - figures.counts["cancelled"],
         "pace": _pace(now, runs, rate, left),
         "waits": activity_text(figures.activity),
-        "is_waiting": bool(now.report.activity and now.report.activity.waiting),
+        "is_waiting": bool(report.activity and report.activity.waiting),
         "parts": charts.stacked([(_TONES[word], _word(word), figures.counts[word]) for word in _BAR]),
         "speed": charts.speed_chart(runs, left),
         "times": charts.time_chart(series.times),
         "look": _groups(now, figures),
-        "look_more": more_causes(now.details.causes[_MOST_CAUSES:]),
-        "look_at": _look_at(now),
+        "look_more": more_causes(now.causes[_MOST_CAUSES:]),
+        "look_at": _look_at(now, figures),
         "certificate": _certificate(now.certificate),
-        "step": _step(now, figures),
+        "step": _step(now, report, figures),
     }
 
 
-def row_context(now: BatchSnapshot, row: RowView) -> Context:
+def row_context(now: PageFigures, row: RowView) -> Context:
     """The page of one row."""
     tone, word = _happened(row)
     attempts = list(row.attempts)
     longest = max((each.seconds for each in attempts), default=0.0) or 1.0
-    names = (row.row_key, row.reference, str(row.number))
     return {
         **_common(now),
         "row": row,
@@ -139,7 +136,7 @@ def row_context(now: BatchSnapshot, row: RowView) -> Context:
             for place, each in enumerate(attempts)
         ],
         "inspector": inspector_page(row.facts()),
-        "show": now.ledger.command("show", next(name for name in names if name != HIDDEN)),
+        "show": now.ledger.command("show", row.name),
     }
 
 
@@ -149,7 +146,7 @@ def missing_context(number: int | None) -> Context:
     return {"title": title, "number": number, "live": False, "refresh": 0}
 
 
-def _common(now: BatchSnapshot) -> Context:
+def _common(now: PageFigures) -> Context:
     return {
         "title": title_of(now),
         "state": _state(now),
@@ -162,32 +159,32 @@ def _common(now: BatchSnapshot) -> Context:
     }
 
 
-def title_of(now: BatchSnapshot) -> str:
+def title_of(now: PageFigures) -> str:
     """The batch's name; the file's where the name is a hash."""
-    batch_id = now.report.batch_id if now.report else ""
+    batch_id = now.batch.report.batch_id if now.batch else ""
     return clean(batch_id if batch_id and len(batch_id) <= _LONG_NAME else now.name.removesuffix(".ledger"))
 
 
-def _about(now: BatchSnapshot) -> list[str]:
+def _about(now: PageFigures) -> list[str]:
     facts = [f"ledger {now.ledger.shown}"]
     facts += [f"process {now.pid}"] if now.pid else []
-    if now.header is not None:
-        binding = now.header.binding
+    if now.batch is not None:
+        binding = now.batch.header.binding
         facts.append(f"{binding.environment} key {binding.key_fingerprint}")
     return [clean(fact) for fact in facts]
 
 
-def _state(now: BatchSnapshot) -> tuple[str, str]:
+def _state(now: PageFigures) -> tuple[str, str]:
     """Colour and words of the batch's state."""
-    if now.report is None:
+    if now.batch is None:
         return "work", "reading the file"
     if now.phase == "reading":  # the same file again, or the confirmation is still awaited
         return "idle", "not paying yet"
     if now.phase != "ended":
-        activity = now.report.activity
+        activity = now.batch.report.activity
         doing = "certifying" if now.phase == "certifying" else activity.doing if activity else "paying"
         return _WORKING.get(doing, ("work", "paying"))
-    return _ended(now.report, now.certificate)
+    return _ended(now.batch.report, now.certificate)
 
 
 def _ended(report: BatchReport, certificate: Mapping[str, Any] | None) -> tuple[str, str]:
@@ -229,7 +226,7 @@ def _table(figures: BatchFigures, currencies: list[str]) -> Context:
 
 
 def _pace(
-    now: BatchSnapshot, runs: list[charts.Run], rate: float, left: float | None
+    now: PageFigures, runs: list[charts.Run], rate: float, left: float | None
 ) -> tuple[str, str] | None:
     """The large figure at the right, and what it says."""
     if now.phase != "ended":
@@ -238,14 +235,14 @@ def _pace(
     return found and (duration_text(found[0]), f"the last run, {rate_text(found[1])}")
 
 
-def _groups(now: BatchSnapshot, figures: BatchFigures) -> list[Context]:
+def _groups(now: PageFigures, figures: BatchFigures) -> list[Context]:
     """Payouts and rows to look at, by outcome: advice with its command, and the causes."""
     found: dict[str, list[Context]] = {}
     for word in EXTRA:
         if payouts := figures.counts[word]:
             sums = {currency: each[word] for currency, each in figures.sums.items() if each[word]}
             found[word] = [{"text": counted(payouts, "payout"), "money": money_text(sums), "rows": ()}]
-    for cause in now.details.causes[:_MOST_CAUSES]:
+    for cause in now.causes[:_MOST_CAUSES]:
         text, money = clean(cause_text(cause)).rsplit(" · ", 1)
         shown: Context = {"text": text, "money": money, "rows": [_line(row) for row in cause.rows]}
         found.setdefault(cause.outcome, []).append(shown)
@@ -261,14 +258,13 @@ def _groups(now: BatchSnapshot, figures: BatchFigures) -> list[Context]:
     ]
 
 
-def _look_at(now: BatchSnapshot) -> str | None:
+def _look_at(now: PageFigures, figures: BatchFigures) -> str | None:
     """When the rows to look at were read, if the figures above are newer."""
-    assert now.report is not None
     counts = Counter[str]()
-    for cause in now.details.causes:
+    for cause in now.causes:
         counts[cause.outcome] += cause.count
-    is_same = all(counts[word] == now.report.counts[word] for word in NEED_A_PERSON)
-    return None if is_same else charts.clock(now.details.causes_at)
+    is_same = all(counts[word] == figures.counts[word] for word in Cause.outcomes)
+    return None if is_same else charts.clock(now.causes_at)
 
 
 def _line(row: RowView) -> Context:
@@ -286,7 +282,7 @@ def _line(row: RowView) -> Context:
 
 def _key(row: RowView) -> str:
     """The row's key; its number where that is masked."""
-    return f"row {row.number}" if row.row_key == HIDDEN else row.row_key
+    return row.row_key if row.name == row.row_key else f"row {row.number}"
 
 
 def _word(word: str) -> str:
@@ -347,10 +343,9 @@ def _certificate(found: Mapping[str, Any] | None) -> Context | None:
     }
 
 
-def _step(now: BatchSnapshot, figures: BatchFigures) -> str:
+def _step(now: PageFigures, report: BatchReport, figures: BatchFigures) -> str:
     """Advice on the batch as a whole when the run is over."""
-    report = now.report
-    if now.phase != "ended" or report is None or figures.is_untouched:
+    if now.phase != "ended" or figures.is_untouched:
         return ""
     clean_one = None if now.certificate is None else bool(now.certificate["clean"])
     code = report.exit_code or int(clean_one is False)

@@ -12,7 +12,14 @@ from cyclopts import App, Parameter
 from .._exit_codes import CommandEnded, Exit
 from .._output import Flag, JsonFlag, JsonLinesFlag
 from .._text import print_message
-from .ledger_address import VARIABLE, LedgerAddress, require_address, require_batch, visible_password
+from .ledger_address import (
+    VARIABLE,
+    LedgerAddress,
+    require_address,
+    require_batch,
+    require_database,
+    visible_password,
+)
 from .options import (
     BatchOptions,
     LedgerArgument,
@@ -199,6 +206,8 @@ def check(
     from .session import perform
 
     address = batch_address(ledger, options)
+    if chunks is not None:
+        address = require_database(address, "a ledger in a file is not divided into chunks")
     return perform(lambda context: check(address, chunks, context), about=address.shown, as_json=json)
 
 

@@ -19,7 +19,7 @@ from typing import Final
 
 import attrs
 
-from ...bulk._files import write_text
+from ..._files import write_text
 from ...models.common import amount_text
 from .._exit_codes import CommandEnded, Exit
 from .._text import text_width, wrapped

@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
+from ...bulk import DatabaseReport, Standbys
 from ...bulk.ledger_errors import DatabaseUnfit
-from ...bulk.protocol.recovery import Standbys
-from ...bulk.workers.planning import connections
-from ...bulk.workers.settings import WorkerSettings
 from .._exit_codes import CommandEnded, Exit
 from .ledger_address import LedgerAddress
+from .options import RoleName
 from .session import CommandContext, open_database
-
-if TYPE_CHECKING:
-    from ...bulk.ledger.postgresql.setup import DatabaseReport
 
 _NO_TABLES: Final = "none yet: `payments payouts ledger init` makes them"
 _LOSSY: Final = ": a fail-over may lose the last commits, and a live `run` wants --lossy-standby once"
 
-_OF_RUN: Final = 4
-"""Connections of `run` itself: the batch, its figures, the rate limit, and one that tells poolers apart."""
-
 
 async def init(ledger: LedgerAddress, context: CommandContext) -> Exit:
     """Make the tables. Raises LedgerError."""
-    async with open_database(ledger, tables=False) as database:
-        from ...bulk.ledger.postgresql import setup
-
-        made = await setup.make_tables(database)
-        await setup.require_tables(database, create=False)
+    async with open_database(ledger) as database:
+        made = await database.init()
     context.show.heading(ledger.shown)
     context.show.step("Tables", "made" if made else "already there; nothing was changed", made=made)
     return Exit.DONE
@@ -38,43 +28,30 @@ async def init(ledger: LedgerAddress, context: CommandContext) -> Exit:
 
 async def upgrade(ledger: LedgerAddress, context: CommandContext) -> Exit:
     """Bring the tables to this version's form. Raises LedgerError."""
-    async with open_database(ledger, tables=False) as database:
-        from ...bulk.ledger.postgresql import setup
-        from ...bulk.ledger.postgresql.schema import SCHEMA
-
-        before = await setup.upgrade(database)
+    async with open_database(ledger) as database:
+        before, now = await database.upgrade()
     context.show.heading(ledger.shown)
     text = (
-        f"number {SCHEMA} already; nothing was changed"
-        if before == SCHEMA
-        else f"number {before} before, now {SCHEMA}"
+        f"number {now} already; nothing was changed"
+        if before == now
+        else f"number {before} before, now {now}"
     )
-    context.show.step("Tables", text, before=before, now=SCHEMA)
+    context.show.step("Tables", text, before=before, now=now)
     return Exit.DONE
 
 
-async def check(ledger: LedgerAddress, role: str, context: CommandContext) -> Exit:
+async def check(ledger: LedgerAddress, role: RoleName, context: CommandContext) -> Exit:
     """Inspect a database. Raises CommandEnded when it cannot be used as it is, and LedgerError."""
     try:
-        async with open_database(ledger, tables=False) as database:
-            from ...bulk.ledger.postgresql import setup
-            from ...bulk.ledger.postgresql.standbys import standbys as found_standbys
-
-            report = await setup.inspect(database, setup.Role(role))
-            standbys, is_pooled = await found_standbys(database), database.server.is_pooled
+        async with open_database(ledger) as database:
+            report = await database.check(role)
     except DatabaseUnfit as error:
         raise CommandEnded(f"{error.path}: {error.problem}", Exit.REFUSED) from None
     context.show.heading(ledger.shown)
     if context.as_json:
-        facts = {
-            **_facts(report),
-            "standbys": str(standbys),
-            "is_pooled": is_pooled,
-            "connections": {"run": _OF_RUN, "worker": connections(WorkerSettings().slots)},
-        }
-        context.show.step("Database", "", good=not report.problems, **facts)
+        context.show.step("Database", "", good=not report.problems, **_facts(report))
     else:
-        _show_report(report, standbys, context, is_pooled=is_pooled)
+        _show_report(report, context)
     if report.problems:
         raise CommandEnded(f"{report.label}: {'; '.join(report.problems)}", Exit.REFUSED)
     return Exit.DONE
@@ -87,9 +64,7 @@ def _facts(report: DatabaseReport) -> dict[str, Any]:
     }
 
 
-def _show_report(
-    report: DatabaseReport, standbys: Standbys, context: CommandContext, *, is_pooled: bool
-) -> None:
+def _show_report(report: DatabaseReport, context: CommandContext) -> None:
     show = context.show
     show.step("Server", f"PostgreSQL {report.server_version}")
     tables = "there, and may not be read" if report.has_tables else _NO_TABLES
@@ -99,11 +74,11 @@ def _show_report(
         "TLS", "encrypted" if report.is_encrypted else "not encrypted", good=report.is_encrypted or None
     )
     show.step("Clock", f"{report.clock_ahead:+.3f} s from this machine's; the database's decides")
-    lossy = standbys is Standbys.ASYNCHRONOUS
-    show.step("Standbys", f"{standbys}{_LOSSY if lossy else ''}", good=None if lossy else True)
-    show.step("Pooler", "one that keeps sessions" if is_pooled else "none")
-    worker = connections(WorkerSettings().slots)
-    needed = f"a run needs up to {_OF_RUN}, and {worker} for each worker; a pool must be as large"
+    lossy = report.standbys is Standbys.ASYNCHRONOUS
+    show.step("Standbys", f"{report.standbys}{_LOSSY if lossy else ''}", good=None if lossy else True)
+    show.step("Pooler", "one that keeps sessions" if report.is_pooled else "none")
+    run, worker = report.connections["run"], report.connections["worker"]
+    needed = f"a run needs up to {run}, and {worker} for each worker; a pool must be as large"
     show.step("Sessions", needed, good=None)
     for name, value in sorted(report.settings.items()):
         show.step("Setting", f"{name} = {value or '(empty)'}", good=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from rich.box import SIMPLE_HEAD
 from rich.padding import Padding
@@ -12,14 +12,14 @@ from rich.table import Table
 from rich.text import Text
 
 from ..._runtime import SYSTEM
+from ...bulk import BatchState, ListedBatch, ListedWorker, SharedBatch
 from ...bulk.ledger_errors import LedgerDamaged, LedgerError, LedgerLocked
-from ...bulk.protocol.leases import LEASE, BatchState
 from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit
 from .._output import FirstThatFits
 from . import messages
 from .ledger_address import LedgerAddress
-from .machines import BatchView, no_worker, run_command, view_of, views_in, worker_facts
+from .machines import batch_facts, chunks_of, listed, no_worker, run_command, speed_text, worker_facts
 from .messages import counted
 from .session import CommandContext, causes_of, open_batch, open_database, read_status
 from .summary import (
@@ -36,9 +36,6 @@ from .summary import (
     state_table,
     title_of,
 )
-
-if TYPE_CHECKING:
-    from ...bulk.ledger.postgresql.leasing.workers import ListedWorker
 
 _SHORT: Final = 8
 """Signs of a worker's id in a table: enough for `drain`."""
@@ -107,7 +104,8 @@ async def check(ledger: LedgerAddress, chunks: str | None, context: CommandConte
     try:
         async with open_batch(ledger) as batch:
             with context.spinner("Reading the whole ledger"):
-                report = await batch.check(chunks=chunks)
+                work = batch.check(chunks=chunks) if isinstance(batch, SharedBatch) else batch.check()
+                report = await work
     except LedgerDamaged as damaged:
         raise CommandEnded(str(damaged), Exit.REFUSED) from None
     context.show.heading(ledger.shown)
@@ -175,12 +173,13 @@ async def batches(ledger: LedgerAddress, context: CommandContext) -> Exit:
     """Show the batches of a database. Raises CommandEnded, which names those that cannot be read."""
     unreadable: list[LedgerError] = []
     async with open_database(ledger) as database:
-        found = await views_in(database, on_unreadable=unreadable.append)
+        found = await database.batches(on_unreadable=unreadable.append)
     context.show.heading(ledger.shown, counted(len(found) + len(unreadable), "batch"))
     if context.as_json:
-        for view in found:
-            facts = {**view.figures.facts(), **view.facts, "complete": view.report.complete}
-            context.show.step("Batch", "", batch_id=view.batch_id, **facts)
+        for batch in found:
+            figures = figures_of(batch.report).facts()
+            facts = {**figures, **batch_facts(batch), "complete": batch.report.complete}
+            context.show.step("Batch", "", batch_id=batch.batch_id, **facts)
     elif found:
         context.show.render(_batches_table(found))
     if unreadable:
@@ -189,19 +188,19 @@ async def batches(ledger: LedgerAddress, context: CommandContext) -> Exit:
     return Exit.DONE
 
 
-def _batches_table(found: Sequence[BatchView]) -> FirstThatFits:
+def _batches_table(found: Sequence[ListedBatch]) -> FirstThatFits:
     rows = []
-    for view in found:
-        figures, chunks, left = view.figures, view.chunks, view.seconds_left
+    for batch in found:
+        figures, left = figures_of(batch.report), batch.seconds_left
         rows.append(
             {
-                "Batch": clean(view.batch_id),
-                "State": str(view.state),
+                "Batch": clean(batch.batch_id),
+                "State": str(batch.state),
                 "Rows": f"{figures.rows:,}",
                 "Done": f"{figures.done:,}",
                 "In doubt": f"{figures.counts['in_doubt']:,}" if figures.counts["in_doubt"] else "",
-                "Chunks": f"{chunks['done']:,}/{view.batch.facts.chunks:,}",
-                "A minute": f"{view.per_minute:,.0f}" if view.workers else "",
+                "Chunks": f"{chunks_of(batch)['done']:,}/{batch.chunks:,}",
+                "A minute": f"{batch.per_minute:,.0f}" if batch.workers else "",
                 "Left": "" if left is None else duration_text(left),
             }
         )
@@ -240,22 +239,22 @@ def _list(rows: Sequence[Mapping[str, str]]) -> Text:
 
 async def _status_in_database(ledger: LedgerAddress, context: CommandContext) -> Exit:
     """Show a batch of a database."""
-    view = await view_of(ledger)
-    report, figures = view.report, view.figures
-    steps = _next_steps(view, ledger)
-    async with open_batch(ledger) as batch:
-        causes = await causes_of(batch)
-    context.show.heading(ledger.shown, title_of(view.batch_id))
-    facts = {**result(report, Exit.DONE, steps, causes), **view.facts, "running": bool(view.workers)}
+    batch = await listed(ledger)
+    report, figures = batch.report, figures_of(batch.report)
+    steps = _next_steps(batch, ledger)
+    async with open_batch(ledger) as opened:
+        causes = await causes_of(opened)
+    context.show.heading(ledger.shown, title_of(batch.batch_id))
+    facts = {**result(report, Exit.DONE, steps, causes), **batch_facts(batch), "running": bool(batch.workers)}
     good = False if failures_text(report.counts) else True if report.complete else None
-    context.show.step("Batch", _state_text(view), good=good, **facts)
+    context.show.step("Batch", _state_text(batch), good=good, **facts)
     if not context.as_json:
-        chunks = view.chunks
+        chunks = chunks_of(batch)
         leased = f", {chunks['leased']:,} leased" if chunks["leased"] else ""
-        text = f"{chunks['done']:,} of {view.batch.facts.chunks:,} done{leased}"
+        text = f"{chunks['done']:,} of {batch.chunks:,} done{leased}"
         context.show.step("Chunks", text, good=None)
         if not report.complete:
-            context.show.step("Workers", view.speed_text, good=None)
+            context.show.step("Workers", speed_text(batch), good=None)
     context.show.render(state_table(figures))
     if not context.as_json:
         show_causes(causes, context.show)
@@ -264,45 +263,45 @@ async def _status_in_database(ledger: LedgerAddress, context: CommandContext) ->
     return Exit.DONE
 
 
-def _state_text(view: BatchView) -> str:
-    report, reason = view.report, view.batch.facts.reason
+def _state_text(batch: ListedBatch) -> str:
+    report, reason = batch.report, batch.reason
     failures = failures_text(report.counts)
     state = (
         "complete"
         if report.complete
         else "nothing was sent yet"
-        if view.figures.is_untouched
+        if figures_of(batch.report).is_untouched
         else "not complete"
     )
-    if view.state in (BatchState.PAUSED, BatchState.SUSPECT):
-        state += f"; {view.state}" + (f": {reason}" if reason else "")
-    elif view.state is BatchState.IMPORTED:
+    if batch.state in (BatchState.PAUSED, BatchState.SUSPECT):
+        state += f"; {batch.state}" + (f": {reason}" if reason else "")
+    elif batch.state is BatchState.IMPORTED:
         state += "; not planned"
-    elif view.is_unclosed:
+    elif batch.is_unclosed:
         state += "; not closed yet"
-    elif view.batch.facts.stopped and not report.complete:
-        state += f"; stopped: {view.batch.facts.stopped}"
-    recovery = "; a recovery is under way" if view.batch.facts.is_unproven else ""
+    elif batch.rule and not report.complete:
+        state += f"; stopped: {batch.rule}"
+    recovery = "; a recovery is under way" if batch.is_unproven else ""
     return f"{state}{recovery}{failures and ', '}{failures}"
 
 
-def _next_steps(view: BatchView, ledger: LedgerAddress) -> list[str]:
+def _next_steps(batch: ListedBatch, ledger: LedgerAddress) -> list[str]:
     """Advice on a batch in a database."""
-    if view.batch.facts.is_unproven and view.state is not BatchState.SUSPECT:
+    if batch.is_unproven and batch.state is not BatchState.SUSPECT:
         return [messages.recovering(ledger)]
-    report = view.report
-    if view.state is BatchState.SUSPECT:
+    report = batch.report
+    if batch.state is BatchState.SUSPECT:
         return [f"Commits may be lost: no more rows are sent until `{ledger.command('recover')}`."]
-    if view.state is BatchState.PAUSED and not report.complete:
+    if batch.state is BatchState.PAUSED and not report.complete:
         return [f"`{ledger.command('resume')}` lets workers go on."]
-    if view.state is BatchState.IMPORTED:
+    if batch.state is BatchState.IMPORTED:
         return [f"No worker takes a row yet: `{run_command(ledger)}` asks for the total and lets them begin."]
-    if (view.workers or view.idle) and not report.complete and not view.is_over:
+    if (batch.workers or batch.idle_workers) and not report.complete and not batch.is_over:
         return []
-    steps = messages.after_run(view.figures, report.exit_code, view.batch.facts.stopped, ledger)
+    steps = messages.after_run(figures_of(batch.report), report.exit_code, batch.rule, ledger)
     if not report.complete:
         steps.append(f"Or start workers: `{ledger.option_command('worker')}`.")
-    elif view.is_unclosed and view.is_alone:
+    elif batch.is_unclosed and batch.is_alone:
         steps.append(f"It is not closed, and {no_worker(ledger)}, and closes it.")
     return steps
 
@@ -310,18 +309,16 @@ def _next_steps(view: BatchView, ledger: LedgerAddress) -> list[str]:
 async def workers(ledger: LedgerAddress, context: CommandContext) -> Exit:
     """Show the workers of a database."""
     async with open_database(ledger) as database:
-        from ...bulk.ledger.postgresql.leasing import workers
-
-        found = await workers.listed(database)
+        found = await database.workers()
     context.show.heading(ledger.shown, counted(len(found), "worker"))
     if context.as_json:
         for worker in found:
             context.show.step(
-                "Worker", "", good=worker.silent < LEASE and not worker.trouble, **worker_facts(worker)
+                "Worker", "", good=not (worker.is_gone or worker.trouble), **worker_facts(worker)
             )
     elif found:
         context.show.render(_workers_table(found))
-        for worker in (each for each in found if each.trouble and each.silent < LEASE):
+        for worker in (each for each in found if each.trouble and not each.is_gone):
             context.show.step("Rests", f"{worker.id[:_SHORT]}: {worker.trouble}", good=False)
     return Exit.DONE
 
@@ -333,20 +330,18 @@ def _note(worker: ListedWorker) -> str:
 
 
 def _workers_table(found: Sequence[ListedWorker]) -> FirstThatFits:
-    rows = []
-    for worker in found:
-        is_gone = worker.silent >= LEASE
-        rows.append(
-            {
-                "Worker": worker.id[:_SHORT],
-                "Host": clean(worker.host),
-                "Process": str(worker.pid),
-                "Version": clean(worker.version),
-                "Chunks": f"{len(worker.leased_chunks)} of {worker.slots}",
-                "Rows": f"{worker.rows:,}",
-                "A minute": "" if is_gone else f"{worker.per_minute:,.0f}",
-                "Seen": f"{duration_text(worker.silent)} ago",
-                "Note": _GONE if is_gone else _note(worker),
-            }
-        )
+    rows = [
+        {
+            "Worker": worker.id[:_SHORT],
+            "Host": clean(worker.host),
+            "Process": str(worker.pid),
+            "Version": clean(worker.version),
+            "Chunks": f"{len(worker.leased_chunks)} of {worker.slots}",
+            "Rows": f"{worker.rows:,}",
+            "A minute": "" if worker.is_gone else f"{worker.per_minute:,.0f}",
+            "Seen": f"{duration_text(worker.silent)} ago",
+            "Note": _GONE if worker.is_gone else _note(worker),
+        }
+        for worker in found
+    ]
     return _fitting(rows, without=("Version", "Process", "Chunks"))

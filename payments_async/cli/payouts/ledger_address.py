@@ -13,8 +13,9 @@ from urllib.parse import unquote
 
 import attrs
 
-from ...bulk._files import file_name
-from ...bulk.ledger.opening import DATABASE, KEYWORDS, WRITTEN
+from ..._files import file_name
+from ...bulk import is_database
+from ...bulk.errors import BulkError
 from .._exit_codes import CommandEnded, Exit
 
 VARIABLE: Final = "PAYMENTS_LEDGER"
@@ -44,7 +45,10 @@ class LedgerAddress:
     @property
     def is_database(self) -> bool:
         """True if the ledger is in a database."""
-        return DATABASE.match(self.text) is not None
+        try:
+            return is_database(self.text)
+        except BulkError:  # of a kind that nothing opens
+            return False
 
     @property
     def has_visible_password(self) -> bool:
@@ -115,9 +119,11 @@ def require_address(
 ) -> LedgerAddress:
     """The address that was given, else that of PAYMENTS_LEDGER, else `otherwise`. Raises CommandEnded."""
     text = given or environment.get(VARIABLE)
-    if text and KEYWORDS.match(text):
-        raise CommandEnded(f"{without_password(text)}: {WRITTEN}", Exit.USAGE)
     if text:
+        try:
+            is_database(text)
+        except BulkError as unknown:
+            raise CommandEnded(f"{without_password(text)}: {unknown}", Exit.USAGE) from None
         return LedgerAddress(text, is_default=not given)
     if otherwise is None:
         missing = f"no ledger: give its path or address (postgresql://…), or set {VARIABLE}"

@@ -9,7 +9,7 @@ from typing import Any, Final
 import attrs
 
 from ...bulk import InputDifference
-from ...bulk.errors import BatchIdRequired, BulkError, SourceErrors
+from ...bulk.errors import BatchIdRequired, BulkError, SourceErrors, access_problem
 from ...bulk.ledger_errors import (
     InputPaidElsewhere,
     LedgerError,
@@ -17,7 +17,6 @@ from ...bulk.ledger_errors import (
     LedgerOfAnotherBatch,
     LedgerOfAnotherInput,
 )
-from ...bulk.protocol.responses import refuses_access
 from ...errors import APIConnectionError, APIStatusError, DeadlineExceeded, PaymentsError
 from .._exit_codes import Exit, exit_of
 from .ledger_address import LedgerAddress
@@ -255,7 +254,7 @@ def message_of(error: BulkError) -> str:
 
 def code_of(error: PaymentsError) -> Exit:
     """The exit code after an error of the service or the connection: 75 when it may pass by itself."""
-    if refuses_access(error):
+    if access_problem(error) is not None:
         return Exit.USAGE
     return Exit.RESUMABLE if _passes(error) else exit_of(error)
 

@@ -12,10 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ..._runtime import SYSTEM, Timer
-from ...bulk.protocol.run_figures import SpeedFigures
-from ...bulk.sources import Source, SourceItem
+from ...bulk import SpeedFigures
+from ...bulk.sources import FileStat, Source, SourceItem
 from ...bulk.sources import open_source as open_file
-from ...bulk.sources._base import FileStat
 from ...models._masking import clean
 from ...models.common import grouped
 from .._output import INDENT, Show

@@ -10,9 +10,9 @@ from typing import Any
 
 import attrs
 
+from ..._files import write_text
 from ..._runtime import SYSTEM
-from ...bulk import BatchReport, Certificate, PayoutBatch, RecoveryReport, RetryReport
-from ...bulk._files import write_text
+from ...bulk import AnyBatch, BatchReport, Certificate, RecoveryReport, RetryReport
 from ...bulk.errors import BulkError
 from ...errors import PaymentsError
 from ...models._masking import clean
@@ -28,6 +28,7 @@ from .session import (
     ledger_work,
     open_batch,
     open_client,
+    open_shared,
     print_next_steps,
     updater,
 )
@@ -74,7 +75,7 @@ class Certified:
         return attrs.evolve(report, exit_code=int(self.code), resumable=resumable, stopped=stopped)
 
 
-async def certify(batch: PayoutBatch, ledger: LedgerAddress, context: CommandContext) -> Certified:
+async def certify(batch: AnyBatch, ledger: LedgerAddress, context: CommandContext) -> Certified:
     """Compare a complete batch with the service's list and write the certificate.
 
     Raises CommandEnded or BulkError where the ledger fails.
@@ -89,20 +90,17 @@ async def certify(batch: PayoutBatch, ledger: LedgerAddress, context: CommandCon
         text = f"not written ({error}); every row is recorded, and `{again}` writes it"
         context.show.step("Certified", text, good=False, path=None, error=str(error))
         return Certified(None, code_of(error), reason=f"the certificate could not be made ({error})")
-    unproven = batch._ledger.unproven is not None
-    path = write_certificate(certificate, ledger.beside("certificate.json"), context, unproven=unproven)
+    path = write_certificate(certificate, ledger.beside("certificate.json"), context)
     code = Exit.DONE if certificate.is_clean else Exit.REFUSED
-    return Certified(path, code, certificate.report, unproven=unproven)
+    return Certified(path, code, certificate.report, unproven=certificate.is_unproven)
 
 
-def write_certificate(
-    certificate: Certificate, path: str, context: CommandContext, *, unproven: bool = False
-) -> str | None:
-    """Write and show a certificate; one that is `unproven` replaces no clean one, and None is returned.
+def write_certificate(certificate: Certificate, path: str, context: CommandContext) -> str | None:
+    """Write and show a certificate; one that is unproven replaces no clean one, and None is returned.
 
     Raises CommandEnded when it cannot be written.
     """
-    is_kept = unproven and _is_clean(path)
+    is_kept = certificate.is_unproven and _is_clean(path)
     try:
         if not is_kept:
             write_text(path, certificate.to_json() + "\n")
@@ -152,16 +150,15 @@ async def reconcile(
         with context.progress("Checking") as view:
             certificate = await ledger_work(ledger, batch.reconcile(updater(view)))
         report = batch.status()
-        unproven = batch._ledger.unproven is not None
         path = path or ledger.beside("certificate.json")
-        written = write_certificate(certificate, path, context, unproven=unproven)
+        written = write_certificate(certificate, path, context)
         causes = await causes_of(batch)
     figures, code = figures_of(report), Exit(report.exit_code)
     if code is Exit.DONE and not certificate.is_clean:
         code = Exit.REFUSED
     context.show.render(state_table(figures))
     clean = certificate.is_clean
-    steps = messages.after_run(figures, code, None, ledger, clean=clean, unproven=unproven)
+    steps = messages.after_run(figures, code, None, ledger, clean=clean, unproven=certificate.is_unproven)
     if context.as_json:
         facts = {**result(report, code, steps, causes), "certificate": written}
         context.show.step("Finished", "", good=code is Exit.DONE, **facts)
@@ -237,7 +234,7 @@ async def recover(ledger: LedgerAddress, wanted: RecoverOptions, context: Comman
     """Learn from the list what a database has lost. Raises CommandEnded or PaymentsError."""
     async with (
         open_client(wanted.base_url, insecure_database=ledger.is_insecure) as client,
-        open_batch(ledger, client, create=False) as batch,
+        open_shared(ledger, client, create=False) as batch,
     ):
         context.show.heading(ledger.shown, title_of(batch.status().batch_id))
         with context.progress("Recovering") as view:

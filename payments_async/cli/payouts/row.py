@@ -13,8 +13,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from ...bulk import RowAttempts
 from ...bulk.ledger_errors import LedgerLocked
-from ...bulk.protocol.attempts import RowAttempts
 from ...models._masking import clean
 from ...models.common import amount_text
 from .._exit_codes import CommandEnded, Exit

@@ -12,8 +12,17 @@ import attrs
 
 from ..._request.auth import read_key
 from ..._runtime import SYSTEM
-from ...bulk import BatchReport, Cause, ImportReport, PayoutBatch, Progress, RunSeries
-from ...bulk.protocol.run_figures import RunTime, SpeedFigures
+from ...bulk import (
+    AnyBatch,
+    BatchReport,
+    Cause,
+    ImportReport,
+    Progress,
+    RunSeries,
+    RunTime,
+    SharedBatch,
+    SpeedFigures,
+)
 from ...bulk.sources import Source
 from ...errors import PaymentsError
 from .._exit_codes import CommandEnded, Exit
@@ -71,7 +80,7 @@ async def pay(order: RunOptions, context: CommandContext) -> Exit:
             if loaded.is_new:  # nothing was sent from this ledger: it would only block the next attempt
                 await batch.discard()
             raise
-        if order.address.is_database:
+        if isinstance(batch, SharedBatch):
             await batch.plan(**order.rules, lossy_standby=order.lossy_standby)
         if order.detach:
             return _show_planned(order, context)
@@ -97,7 +106,7 @@ def _source(order: RunOptions) -> Source:
     return readable(order.file, strict_amounts=order.strict_amounts, delimiter=order.delimiter)
 
 
-async def load(batch: PayoutBatch, order: RunOptions, context: CommandContext) -> ImportReport:
+async def load(batch: AnyBatch, order: RunOptions, context: CommandContext) -> ImportReport:
     """Import the file, or check that the ledger has it. Raises BulkError."""
     with _reading(order, context) as source:
         report = await batch.load(
@@ -182,11 +191,10 @@ def _show_differences(report: ImportReport, context: CommandContext) -> None:
         context.show.step("Edits", after_edits(report.differences), good=False)
 
 
-def _confirm(batch: PayoutBatch, order: RunOptions, context: CommandContext) -> None:
+def _confirm(batch: AnyBatch, order: RunOptions, context: CommandContext) -> None:
     """Ask for the confirmation of a live batch's total. Raises CommandEnded without it."""
-    report = batch.status()
+    report, input_hash = batch.status(), batch.header().binding.input_hash
     figures = figures_of(report)
-    input_hash = batch._ledger.header.binding.input_hash
     key = os.environ["PAYMENTS_API_KEY"]
     account = f"{order.base_url or os.environ['PAYMENTS_BASE_URL']} {read_key(key).fingerprint}"
     wanted = Confirmation(report.batch_id, input_hash, account, figures.payable())
@@ -205,8 +213,8 @@ def _show_planned(order: RunOptions, context: CommandContext) -> Exit:
     return Exit.DONE
 
 
-async def _pay(batch: PayoutBatch, order: RunOptions, context: CommandContext) -> Exit:
-    began, before = batch._session.moment().wall, figures_of(batch.status())
+async def _pay(batch: AnyBatch, order: RunOptions, context: CommandContext) -> Exit:
+    began, before = batch.now(), figures_of(batch.status())
     progress = RunProgress(order.wait_final)
     try:
         report = await ledger_work(order.address, _run(batch, order, context, progress))
@@ -226,7 +234,7 @@ async def _pay(batch: PayoutBatch, order: RunOptions, context: CommandContext) -
 
 
 async def _run(
-    batch: PayoutBatch, order: RunOptions, context: CommandContext, progress: RunProgress
+    batch: AnyBatch, order: RunOptions, context: CommandContext, progress: RunProgress
 ) -> BatchReport:
     with context.progress("Paying") as view:
         view.show(figures_of(batch.status()), SYSTEM.monotonic())
@@ -235,7 +243,7 @@ async def _run(
 
 
 async def _paid(
-    batch: PayoutBatch,
+    batch: AnyBatch,
     order: RunOptions,
     context: CommandContext,
     progress: RunProgress,
@@ -274,7 +282,7 @@ class RunProgress:
     _latest: BatchFigures | None = None
 
     @asynccontextmanager
-    async def with_speed(self, view: ProgressView, batch: PayoutBatch) -> AsyncIterator[None]:
+    async def with_speed(self, view: ProgressView, batch: AnyBatch) -> AsyncIterator[None]:
         """Context in which the view shows what came back, read anew every second."""
         reading = asyncio.ensure_future(self._read_speed(view, batch))
         try:
@@ -283,20 +291,20 @@ class RunProgress:
             reading.cancel()
             await asyncio.wait([reading])
 
-    async def _read_speed(self, view: ProgressView, batch: PayoutBatch) -> None:
+    async def _read_speed(self, view: ProgressView, batch: AnyBatch) -> None:
         while True:
             await self.note_speed(batch)
             if self._latest is not None and self.decided is None:
                 view.show(attrs.evolve(self._latest, speed=self.speed), SYSTEM.monotonic())
             await SYSTEM.sleep(_SPEED_EVERY)
 
-    async def note_speed(self, batch: PayoutBatch) -> None:
+    async def note_speed(self, batch: AnyBatch) -> None:
         """Read what came back."""
         with suppress(PaymentsError):  # the run itself finds out what is wrong
             self.series = await batch.series()
             self.speed = SpeedFigures.of(self.series, SYSTEM.now().timestamp())
 
-    def update(self, progress: Progress, view: ProgressView, batch: PayoutBatch) -> None:
+    def update(self, progress: Progress, view: ProgressView, batch: AnyBatch) -> None:
         """Show what the latest commit changed."""
         figures, at = attrs.evolve(figures_of(progress), speed=self.speed), SYSTEM.monotonic()
         self._latest = figures

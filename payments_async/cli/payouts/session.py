@@ -14,19 +14,18 @@ from contextlib import AbstractContextManager, asynccontextmanager, closing, con
 from importlib.util import find_spec
 from logging import LogRecord
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import attrs
 from rich.console import Console
 from rich.live import Live
 
 from ..._emitter import logger
-from ..._extras import needs
+from ..._files import write_text
 from ..._request.notify import CANCELLED
 from ..._runtime import SYSTEM
-from ...bulk import Cause, OutcomesUnrecorded, PayoutBatch, Progress
-from ...bulk._files import write_text
-from ...bulk.errors import BulkError
+from ...bulk import AnyBatch, BatchDatabase, Cause, OutcomesUnrecorded, PayoutBatch, Progress, SharedBatch
+from ...bulk.errors import BulkError, access_problem
 from ...bulk.ledger_errors import (
     LedgerBroken,
     LedgerDamaged,
@@ -37,7 +36,6 @@ from ...bulk.ledger_errors import (
     LedgerReadOnly,
     LedgerUnavailable,
 )
-from ...bulk.protocol.responses import refuses_access, why
 from ...client import AsyncPayments
 from ...errors import APIConnectionError, APIStatusError, PaymentsError
 from ...models._masking import clean
@@ -48,9 +46,6 @@ from .ledger_address import LedgerAddress
 from .messages import RESUME, code_of, error_facts, message_of
 from .progress import BarView, LinesView, ProgressView
 from .summary import figures_of
-
-if TYPE_CHECKING:
-    from ...bulk.ledger.postgresql.driver.database import Database
 
 _NAMES: Final = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
 
@@ -245,8 +240,9 @@ def _for_operators(error: CommandEnded | PaymentsError) -> CommandEnded | Paymen
     if isinstance(error, BulkError):
         code = Exit.RESUMABLE if isinstance(error, LedgerUnavailable) else Exit.USAGE
         return CommandEnded(message_of(error), code)
-    if isinstance(error, APIStatusError | APIConnectionError) and refuses_access(error):
-        return CommandEnded(f"{why(error)}; then run the same command again", Exit.USAGE)
+    problem = access_problem(error) if isinstance(error, APIStatusError | APIConnectionError) else None
+    if problem is not None:
+        return CommandEnded(f"{problem}; then run the same command again", Exit.USAGE)
     if isinstance(error, PaymentsError) and code_of(error) is Exit.RESUMABLE:
         return CommandEnded(f"{error}; {RESUME}", Exit.RESUMABLE)
     return error
@@ -305,9 +301,18 @@ async def open_client(
 
 def open_batch(
     ledger: LedgerAddress, client: AsyncPayments | None = None, *, create: bool = True
-) -> PayoutBatch:
+) -> AnyBatch:
     """The batch at this address, to be entered."""
-    return PayoutBatch.open(
+    if ledger.is_database:
+        return open_shared(ledger, client, create=create)
+    return PayoutBatch.open(ledger.text, client, create=create, batch_id=ledger.batch_id)
+
+
+def open_shared(
+    ledger: LedgerAddress, client: AsyncPayments | None = None, *, create: bool = True
+) -> SharedBatch:
+    """The batch in this database, to be entered."""
+    return SharedBatch.open(
         ledger.text,
         client,
         create=create,
@@ -317,29 +322,11 @@ def open_batch(
 
 
 @asynccontextmanager
-async def open_database(ledger: LedgerAddress, *, tables: bool = True) -> AsyncIterator[Database]:
-    """Context of a connection to a ledger's database; `tables`: require those of this version.
-
-    Raises LedgerError, and ImportError without the extra.
-    """
+async def open_database(ledger: LedgerAddress) -> AsyncIterator[BatchDatabase]:
+    """Context of a connection to a ledger's database. Raises CommandEnded without tables, LedgerError."""
     try:
-        from ...bulk.ledger.postgresql.driver.database import Database
-    except ImportError as missing:
-        raise ImportError(needs("a ledger in PostgreSQL needs", "machines")) from missing
-    database = await Database.open(ledger.text, SYSTEM, insecure_database=ledger.is_insecure)
-    try:
-        if tables:
-            await _require_tables(database, ledger)
-        yield database
-    finally:
-        await database.close()
-
-
-async def _require_tables(database: Database, ledger: LedgerAddress) -> None:
-    from ...bulk.ledger.postgresql.setup import require_tables
-
-    try:
-        await require_tables(database, create=False)
+        async with BatchDatabase.open(ledger.text, insecure_database=ledger.is_insecure) as database:
+            yield database
     except LedgerMissing:
         problem = f"{ledger.shown}: holds no ledger's tables; the first `run` makes them, or `ledger init`"
         raise CommandEnded(problem, Exit.USAGE) from None
@@ -392,7 +379,7 @@ def updater(view: ProgressView) -> Callable[[Progress], None]:
     return lambda progress: view.show(figures_of(progress), SYSTEM.monotonic())
 
 
-async def causes_of(batch: PayoutBatch) -> tuple[Cause, ...]:
+async def causes_of(batch: AnyBatch) -> tuple[Cause, ...]:
     """The rows to look at by cause; none where the ledger cannot be read any longer."""
     try:
         return await batch.causes(0)

@@ -10,9 +10,7 @@ from typing import Final
 import attrs
 
 from ..._runtime import SYSTEM
-from ...bulk.ledger.ledger import SharedLedger
 from ...bulk.ledger_errors import LedgerLocked
-from ...bulk.protocol.run_figures import SpeedFigures
 from .._exit_codes import Exit
 from .inspect import status
 from .ledger_address import LedgerAddress
@@ -57,13 +55,9 @@ async def _in_file(ledger: LedgerAddress) -> AsyncGenerator[BatchFigures | None,
 async def _in_database(ledger: LedgerAddress) -> AsyncGenerator[BatchFigures | None, None]:
     """The figures of the batch, until no worker can do more. Raises LedgerError."""
     async with open_batch(ledger) as batch:
-        shared = batch._ledger
-        assert isinstance(shared, SharedLedger)
         while True:
-            report = await batch.refresh()
-            figures = figures_of(report)
-            is_over = report.complete or (shared.stopped is not None and not figures.counts["under_way"])
-            if is_over:
+            now = await batch.snapshot()
+            figures = figures_of(now.report)
+            if now.report.complete or (now.rule is not None and not figures.counts["under_way"]):
                 return
-            series = await batch.series()
-            yield attrs.evolve(figures, speed=SpeedFigures.of(series, shared.now()))
+            yield attrs.evolve(figures, speed=now.speed)

@@ -12,8 +12,7 @@ from rich.box import SIMPLE_HEAD
 from rich.padding import Padding
 from rich.table import Table
 
-from ...bulk import BatchReport, Cause, Outcome, Progress, RunSeries
-from ...bulk.protocol.run_figures import SpeedFigures
+from ...bulk import BatchReport, Cause, Outcome, Progress, RunSeries, SpeedFigures
 from ...models.common import amount_text, grouped
 from .._output import FirstThatFits, Show
 from .._text import took_text

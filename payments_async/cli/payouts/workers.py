@@ -12,18 +12,17 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from ..._runtime import SYSTEM
-from ...bulk import BatchReport, Progress
+from ...bulk import BatchDatabase, BatchReport, ListedBatch, Progress
 from ...bulk.ledger_errors import LedgerError
 from .._exit_codes import CommandEnded, Exit
 from .ledger_address import VARIABLE, LedgerAddress
-from .machines import BatchView, chunk_facts, no_worker, view_in
+from .machines import chunk_facts, listed_in, no_worker
 from .messages import counted, message_of
 from .options import RunOptions, WorkerArguments
 from .progress import ProgressView
 from .session import CommandContext, ledger_work, open_client, open_database, print_next_steps
 
 if TYPE_CHECKING:
-    from ...bulk.ledger.postgresql.driver.database import Database
     from ...bulk.workers import WorkerProgress, WorkerReport
 
 _EVERY: Final = 10.0
@@ -288,18 +287,18 @@ async def pay_with_workers(
                             break
                         alone = seen.is_alone and not order.workers
                         view.note(seen.report.stopped or (no_worker(ledger) if alone else ""))
-            report = (await view_in(database, ledger)).report
+            report = (await listed_in(database, ledger)).report
         except LedgerError as lost:
             raise processes.explained(lost) from lost
     return _ended_report(report, stops, processes)
 
 
 async def _looks(
-    database: Database, ledger: LedgerAddress, is_over: Callable[[], bool]
-) -> AsyncIterator[BatchView]:
+    database: BatchDatabase, ledger: LedgerAddress, is_over: Callable[[], bool]
+) -> AsyncIterator[ListedBatch]:
     """The batch, as it is every half second."""
     while not is_over():
-        yield await view_in(database, ledger)
+        yield await listed_in(database, ledger)
         await SYSTEM.sleep(_LOOK)
 
 

@@ -111,7 +111,7 @@ def run_chunk(
 
     For a scheduler that you already have: let it call this for every chunk of a batch, and again for those
     that did not end as `DONE`. Rows in doubt, and the closing of the batch, are left to a worker (such as
-    `work` with `until_idle`) or to `PayoutBatch.run`.
+    `work` with `until_idle`) or to `SharedBatch.run`.
 
     Args:
         ledger: the database, `postgresql://user@host/name`.

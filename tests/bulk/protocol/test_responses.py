@@ -11,6 +11,7 @@ import pytest
 from payments_async._request.error_responses import status_error
 from payments_async._request.history import CallHistory
 from payments_async._request.outcome import AttemptResult, read_answer
+from payments_async.bulk.errors import access_problem
 from payments_async.bulk.protocol.attempts import AttemptReply, Step, after_attempt
 from payments_async.bulk.protocol.clocks import Timestamps
 from payments_async.bulk.protocol.responses import Posted, failed, refuses_access, stop_of, succeeded, why
@@ -181,6 +182,7 @@ def answered_with(kind: type[APIStatusError], status: int) -> APIStatusError:
 def test_a_refused_key_and_a_wrong_address_refuse_access(error: PaymentsError, stop: Stop) -> None:
     assert stop_of(error) is stop
     assert refuses_access(error) is (stop is not Stop.TEMPORARY)
+    assert access_problem(error) == (None if stop is Stop.TEMPORARY else why(error))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async.bulk import PayoutBatch, RowState
+from payments_async.bulk import RowState, SharedBatch
 from payments_async.bulk.engine.service import Service, day_of
 from payments_async.bulk.ledger_errors import LedgerRefused
 from payments_async.bulk.protocol.generations import next_generation
@@ -28,7 +28,7 @@ async def post(client: Any, *rows: LedgerRow) -> None:
         await service.post(row, 60.0)
 
 
-async def again(batch: PayoutBatch, row: LedgerRow) -> LedgerRow:
+async def again(batch: SharedBatch, row: LedgerRow) -> LedgerRow:
     """The row as a retry would send it."""
     new = next_generation(row, batch._ledger.header.binding)
     return attrs.evolve(
@@ -36,7 +36,7 @@ async def again(batch: PayoutBatch, row: LedgerRow) -> LedgerRow:
     )
 
 
-async def states(batch: PayoutBatch) -> list[RowState]:
+async def states(batch: SharedBatch) -> list[RowState]:
     """Where each row stands."""
     return [row.state for row in await ledger_rows(batch)]
 
@@ -46,7 +46,7 @@ async def test_what_the_list_shows_is_recorded_and_lost_commands_wait_for_proof(
 ) -> None:
     fails(service, 3)
     rows = [item(1), item(2), item(3), item(4, reference="theirs"), item(5), item(6)]
-    async with in_process(service) as client, PayoutBatch.open(database, client, batch_id="june") as batch:
+    async with in_process(service) as client, SharedBatch.open(database, client, batch_id="june") as batch:
         await batch.load(rows)
         await batch.plan()
         one, two, three, four, five, _ = await ledger_rows(batch)
@@ -98,7 +98,7 @@ async def test_the_list_is_read_from_the_day_before_the_import_or_from_its_begin
 
     async with in_process(service) as client:
         alter(client, look)
-        async with PayoutBatch.open(database, client, batch_id="june") as batch:
+        async with SharedBatch.open(database, client, batch_id="june") as batch:
             if is_down:
                 service.on("payouts.list").respond("http:401", times=1)
             await batch.load(items(1))
@@ -115,18 +115,18 @@ async def test_a_loss_that_another_process_noticed_is_not_as_old_as_this_session
     async with (
         in_process(service) as client,
         in_process(service, seed=1) as other,
-        PayoutBatch.open(database, client, batch_id="june") as batch,
+        SharedBatch.open(database, client, batch_id="june") as batch,
     ):
         await batch.load(items(3))
         runtime_of(client).advance(PROOF_AFTER)
         service.advance(PROOF_AFTER)
-        async with PayoutBatch.open(database, other, batch_id="june") as elsewhere:
+        async with SharedBatch.open(database, other, batch_id="june") as elsewhere:
             await elsewhere.recover(by_hand=True)
         assert (await batch.recover()).wait == PROOF_AFTER
 
 
 async def test_each_restore_that_is_said_is_a_loss_of_its_own(service: Sandbox, database: Any) -> None:
-    async with in_process(service) as client, PayoutBatch.open(database, client, batch_id="june") as batch:
+    async with in_process(service) as client, SharedBatch.open(database, client, batch_id="june") as batch:
         await batch.load(items(3))
         await batch.plan()
         for confirmed in (False, True):  # of a suspect batch, and of one whose loss is not proven yet

@@ -1,4 +1,4 @@
-"""`PayoutBatch.run` on a batch in a database: one process, or several at once, as with a file."""
+"""`SharedBatch.run`, on a batch in a database: one process, or several at once, as with a file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from payments_async.bulk import OutcomesUnrecorded, PayoutBatch, Progress
+from payments_async.bulk import OutcomesUnrecorded, Progress, SharedBatch
 from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedChunks
 from payments_async.bulk.ledger_errors import LedgerFull
 from tests.support.batches import items
@@ -15,7 +15,7 @@ from tests.support.fleet import Fleet, books
 
 async def test_a_run_pays_the_batch_and_certifies_it(fleet: Fleet) -> None:
     seen: list[Progress] = []
-    async with PayoutBatch.open(fleet.url, await fleet.client(), batch_id="june") as batch:
+    async with SharedBatch.open(fleet.url, await fleet.client(), batch_id="june") as batch:
         await batch.load(items(120))
         report = await batch.run(seen.append)
         assert (report.exit_code, report.complete, report.stopped) == (0, True, None)
@@ -26,16 +26,16 @@ async def test_a_run_pays_the_batch_and_certifies_it(fleet: Fleet) -> None:
 
 
 async def test_several_processes_may_run_one_batch(fleet: Fleet) -> None:
-    async with PayoutBatch.open(fleet.url, await fleet.client(), batch_id="june") as one:
+    async with SharedBatch.open(fleet.url, await fleet.client(), batch_id="june") as one:
         await one.load(items(200))
-        async with PayoutBatch.open(fleet.url, await fleet.client(), batch_id="june") as two:
+        async with SharedBatch.open(fleet.url, await fleet.client(), batch_id="june") as two:
             reports = await asyncio.gather(one.run(), two.run())
     assert [report.exit_code for report in reports] == [0, 0]
     assert len(books(fleet.sandbox)) == 200
 
 
 async def test_the_rules_of_a_run_are_those_of_the_batch(fleet: Fleet) -> None:
-    async with PayoutBatch.open(fleet.url, await fleet.client(), batch_id="june") as batch:
+    async with SharedBatch.open(fleet.url, await fleet.client(), batch_id="june") as batch:
         await batch.load(items(120))
         report = await batch.run(max_rows=70)
         assert (report.exit_code, report.resumable) == (75, "after_change")
@@ -45,19 +45,19 @@ async def test_the_rules_of_a_run_are_those_of_the_batch(fleet: Fleet) -> None:
     assert len(books(fleet.sandbox)) == 120
 
 
-async def test_a_lossy_standby_is_accepted_once_by_a_run(fleet: Fleet) -> None:
+async def test_a_lossy_standby_is_accepted_once_and_by_no_run(fleet: Fleet) -> None:
     accepted = "SELECT lossy_standby FROM payments.batches"
-    async with PayoutBatch.open(fleet.url, await fleet.client(), batch_id="june") as batch:
+    async with SharedBatch.open(fleet.url, await fleet.client(), batch_id="june") as batch:
         await batch.load(items(1))
         await batch.run(max_rows=0)
         assert fleet.query(accepted) == [(False,)]
-        await batch.run(max_rows=0, lossy_standby=True)
+        await batch.plan(max_rows=0, lossy_standby=True)
         assert (await batch.run()).exit_code == 0
         assert fleet.query(accepted) == [(True,)]
 
 
 async def test_a_paused_batch_is_not_paid_until_it_is_resumed(fleet: Fleet) -> None:
-    async with PayoutBatch.open(fleet.url, await fleet.client(), batch_id="june") as batch:
+    async with SharedBatch.open(fleet.url, await fleet.client(), batch_id="june") as batch:
         await batch.load(items(3))
         await batch.plan()
         await batch.pause("lunch")
@@ -68,7 +68,7 @@ async def test_a_paused_batch_is_not_paid_until_it_is_resumed(fleet: Fleet) -> N
 
 
 async def test_a_run_that_is_stopped_gives_its_chunks_back(fleet: Fleet) -> None:
-    async with PayoutBatch.open(fleet.url, await fleet.client(), batch_id="june") as batch:
+    async with SharedBatch.open(fleet.url, await fleet.client(), batch_id="june") as batch:
         await batch.load(items(200))
 
         def stop(progress: Progress) -> None:  # not before: on a busy machine a first report comes sooner
@@ -89,7 +89,7 @@ async def test_outcomes_that_cannot_be_recorded_are_raised_and_learned_again(
     async def full(ledger: LeasedChunks, outcomes: object) -> None:
         raise LedgerFull(ledger.path, "the database's disk is full")
 
-    async with PayoutBatch.open(fleet.url, await fleet.client(), batch_id="june") as batch:
+    async with SharedBatch.open(fleet.url, await fleet.client(), batch_id="june") as batch:
         await batch.load(items(120))
         with monkeypatch.context() as patch:
             patch.setattr(LeasedChunks, "record", full)

@@ -9,7 +9,7 @@ import pytest
 
 from payments_async import AsyncPayments, RateLimits
 from payments_async._runtime import SystemRuntime
-from payments_async.bulk import PayoutBatch
+from payments_async.bulk import SharedBatch
 from payments_async.bulk.workers import PayoutWorker, run_chunk, work
 from tests.support.fleet import Fleet, books
 from tests.support.servers import PostgresServer
@@ -30,7 +30,7 @@ async def _chunk(fleet: Fleet, client: AsyncPayments) -> None:
 
 
 async def _batch(fleet: Fleet, client: AsyncPayments) -> None:
-    async with PayoutBatch.open(fleet.url, client, batch_id="june") as batch:
+    async with SharedBatch.open(fleet.url, client, batch_id="june") as batch:
         await batch.run()
 
 

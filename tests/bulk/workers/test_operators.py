@@ -5,15 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
-from payments_async._runtime import SYSTEM
-from payments_async.bulk import BulkError, PayoutBatch
-from payments_async.bulk.ledger.postgresql.driver.database import Database
-from payments_async.bulk.ledger.postgresql.leasing import workers
+from payments_async.bulk import BatchDatabase
 from payments_async.bulk.ledger_errors import LedgerRefused
 from payments_async.bulk.workers import RunEnd, WorkerReport, run_chunk
 from tests.support.fleet import Fleet, books, posts
@@ -21,10 +17,9 @@ from tests.support.patience import until
 
 
 @pytest_asyncio.fixture
-async def connection(database: str) -> AsyncIterator[Database]:
-    found = await Database.open(database, SYSTEM)
-    yield found
-    await found.close()
+async def connection(database: str) -> AsyncIterator[BatchDatabase]:
+    async with BatchDatabase.open(database) as found:
+        yield found
 
 
 async def paying(fleet: Fleet, rows: int = 4) -> asyncio.Task[WorkerReport]:
@@ -65,30 +60,34 @@ async def test_a_batch_is_not_worked_on_before_it_is_planned(fleet: Fleet) -> No
     assert (await fleet.run()).rows == 10
 
 
-async def test_a_drained_worker_ends_in_order_and_leaves_the_rest(fleet: Fleet, connection: Database) -> None:
+async def test_a_drained_worker_ends_in_order_and_leaves_the_rest(
+    fleet: Fleet, connection: BatchDatabase
+) -> None:
     batch = await fleet.planned(100)
     task = await paying(fleet)
-    (listed,) = await workers.listed(connection)
+    (listed,) = await connection.workers()
     assert {batch_id for batch_id, _ in listed.leased_chunks} == {"june"}
     assert (listed.slots, listed.is_draining, listed.silent < 5) == (2, False, True)
     for prefix in ("", "nobody", "%"):
         with pytest.raises(LedgerRefused, match="no workers have ids that begin with"):
-            await workers.drain(connection, prefix)
-    assert (await workers.drain(connection, listed.id[:6])).id == listed.id
+            await connection.drain(prefix)
+    assert (await connection.drain(listed.id[:6])).id == listed.id
     report = await task
     assert (report.exit_code, report.stopped) == (0, "drained by an operator")
     assert report.rows == len(books(fleet.sandbox)) < 100
     assert (await batch.refresh()).counts["under_way"] == 0
-    assert (fleet.held, await workers.listed(connection)) == (set(), [])
+    assert (fleet.held, await connection.workers()) == (set(), [])
 
 
-async def test_a_process_that_works_on_one_chunk_is_drained_too(fleet: Fleet, connection: Database) -> None:
+async def test_a_process_that_works_on_one_chunk_is_drained_too(
+    fleet: Fleet, connection: BatchDatabase
+) -> None:
     await fleet.planned(50)
     fleet.sandbox.on("payouts.create").respond("slow:300ms", times=None)
     running = asyncio.ensure_future(run_chunk(fleet.url, await fleet.client(), "june", 1, concurrency=2))
     await until(lambda: posts(fleet.sandbox) >= 2)
-    (listed,) = await workers.listed(connection)
-    await workers.drain(connection, listed.id)
+    (listed,) = await connection.workers()
+    await connection.drain(listed.id)
     report = await running
     assert (report.end, report.reason) == (RunEnd.STOPPED, "drained by an operator")
     assert report.rows == len(books(fleet.sandbox)) < 50
@@ -127,12 +126,6 @@ async def test_the_rest_of_a_batch_is_cancelled_while_a_worker_pays(fleet: Fleet
     assert (await batch.cancel_rest()).counts == final.counts
 
 
-async def test_a_ledger_in_a_file_has_no_rest_to_cancel(fleet: Fleet, tmp_path: Path) -> None:
-    async with PayoutBatch.open(tmp_path / "l", await fleet.client()) as batch:
-        with pytest.raises(BulkError, match="accept_edits"):
-            await batch.cancel_rest()
-
-
 async def test_too_many_failures_stop_the_batch_for_all_workers(fleet: Fleet) -> None:
     fleet.sandbox.on("payouts.create").respond("http:422", times=None)
     batch = await fleet.planned(1_000, max_failure_rate=0.5)
@@ -161,7 +154,20 @@ async def test_no_row_is_taken_over_the_largest_sum(fleet: Fleet) -> None:
     assert len(books(fleet.sandbox)) == 70
 
 
-async def test_a_list_of_workers_may_be_read_while_leases_end(fleet: Fleet, connection: Database) -> None:
+async def test_a_snapshot_of_a_batch_names_the_workers_that_hold_its_rows(
+    fleet: Fleet, connection: BatchDatabase
+) -> None:
+    june, july = await fleet.planned(100), await fleet.loaded(1, "july")
+    assert (await june.snapshot()).workers == ()
+    await paying(fleet)
+    (worker,) = await connection.workers()
+    assert [each.id for each in (await june.snapshot()).workers] == [worker.id]
+    assert (await july.snapshot()).workers == ()
+
+
+async def test_a_list_of_workers_may_be_read_while_leases_end(
+    fleet: Fleet, connection: BatchDatabase
+) -> None:
     await fleet.loaded(1)
     fleet.query(
         "INSERT INTO payments.workers (id, host, pid, version, slots, started, last_seen, rows) "
@@ -172,5 +178,5 @@ async def test_a_list_of_workers_may_be_read_while_leases_end(fleet: Fleet, conn
         "'chunk', n, 'holder', 'w'::bytea, 'expires', clock_timestamp() + n * interval '0.1 ms'))).* "
         "FROM payments.chunks c, generate_series(2, 3000) n WHERE c.chunk = 1"
     )
-    while (await workers.listed(connection))[0].leased_chunks:
+    while (await connection.workers())[0].leased_chunks:
         pass

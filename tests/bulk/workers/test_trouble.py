@@ -15,7 +15,7 @@ import pytest
 from payments_async import RateLimits
 from payments_async._http.types import HTTPRequest, HTTPResponse, TransportError
 from payments_async._runtime import SYSTEM
-from payments_async.bulk import BulkError, OutcomesUnrecorded, PayoutBatch
+from payments_async.bulk import BulkError, OutcomesUnrecorded, SharedBatch
 from payments_async.bulk.engine import sender
 from payments_async.bulk.ledger.postgresql import batches
 from payments_async.bulk.ledger.postgresql.driver import database as driver
@@ -162,7 +162,7 @@ async def test_a_worker_that_ends_when_idle_is_to_be_started_again_and_a_run_is_
     report = await fleet.run(client=client)
     assert (report.exit_code, report.rows) == (75, 0)
     assert words in str(report.stopped)
-    async with PayoutBatch.open(fleet.url, client, batch_id="june") as batch:
+    async with SharedBatch.open(fleet.url, client, batch_id="june") as batch:
         run = await batch.run()
     assert (run.exit_code, run.resumable) == (2, "after_change")
     assert words in str(run.stopped)

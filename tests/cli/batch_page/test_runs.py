@@ -158,7 +158,8 @@ def assert_shows_both_runs_and_paces_the_last_one(here: Here) -> None:
     at_rest = FILES.render("batch.html", view.batch_context(now))
     killed = r"<li class=.bad.>(Not running \S+ to \S+; the run before was killed or cut off),"
     assert re.findall(killed, page) == re.findall(killed, at_rest) != []
-    (_, first), (resumed, second) = now.details.series.by_run(now.details.runs)
+    assert now.batch is not None
+    (_, first), (resumed, second) = now.batch.series.by_run(now.runs)
     assert resumed is not None
     assert not resumed.is_cut_off
     assert second.total.created == ROWS - before

@@ -14,7 +14,7 @@ import pytest_asyncio
 from aiohttp import ClientSession
 
 from payments_async import AsyncPayments, Instrument, PayoutRequest
-from payments_async.bulk import Cause, Outcome, PayoutBatch
+from payments_async.bulk import AnyBatch, Cause, Outcome, PayoutBatch, RunTime, SharedBatch
 from payments_async.bulk.ledger_errors import LedgerGone, LedgerLocked, LedgerMissing
 from payments_async.cli.batch_page import address_file, source, view
 from payments_async.cli.batch_page.feed import BatchFeed
@@ -59,19 +59,15 @@ async def test_a_run_shows_its_batch_from_the_first_row_read_to_the_certificate(
 ) -> None:
     address = LedgerAddress(str(tmp_path / "june.ledger"))
     shown = RunSource(address, "june.csv", rows_read=2)
-    assert ((await shown.snapshot()).report, await shown.row("1")) == (None, None)
+    assert ((await shown.snapshot()).batch, await shown.row("1")) == (None, None)
     async with PayoutBatch.open(address.text, client) as batch:
         shown.batch = batch
         before = await shown.snapshot()
-        assert (before.report, before.rows_read, await shown.row("1")) == (None, 2, None)
+        assert (before.batch, before.rows_read, await shown.row("1")) == (None, 2, None)
         await batch.load(payouts)
         loaded = await shown.snapshot()
-        assert loaded.report is not None
-        assert (loaded.report.counts["not_started"], loaded.pid, loaded.header is None) == (
-            3,
-            os.getpid(),
-            False,
-        )
+        assert loaded.batch is not None
+        assert (loaded.batch.report.counts["not_started"], loaded.pid) == (3, os.getpid())
         await batch.run()
         certificate = await batch.reconcile()
         assert (await shown.snapshot()).certificate is None
@@ -84,11 +80,11 @@ async def test_a_run_shows_its_batch_from_the_first_row_read_to_the_certificate(
         assert row.account["instrument"]["phone_number"] == "***"
         await shown.end()
     assert shown.batch is None
-    assert (await shown.snapshot()).report == last.report, "while the run closes its ledger, and after"
+    assert (await shown.snapshot()) == last, "while the run closes its ledger, and after"
     resting = LedgerSource(address)
     rest = await resting.snapshot()
     assert rest is await resting.snapshot()  # the files are as they were
-    assert (rest.phase, rest.report and rest.report.complete, rest.certificate) == (
+    assert (rest.phase, rest.batch and rest.batch.report.complete, rest.certificate) == (
         "ended",
         True,
         last.certificate,
@@ -97,6 +93,26 @@ async def test_a_run_shows_its_batch_from_the_first_row_read_to_the_certificate(
     assert (await resting.snapshot()).certificate is None
     with pytest.raises(LedgerMissing):
         await LedgerSource(LedgerAddress(str(tmp_path / "none.ledger"))).snapshot()
+
+
+async def test_a_run_that_resumes_begins_with_its_first_row_as_the_ledger_has_it(
+    client: AsyncPayments, payouts: list[PayoutRequest], tmp_path: Path
+) -> None:
+    address = LedgerAddress(str(tmp_path / "june.ledger"))
+    async with PayoutBatch.open(address.text, client) as batch:
+        await batch.load(payouts)
+        await batch.run(max_rows=1)
+    async with PayoutBatch.open(address.text, client) as batch:
+        began, (first,) = batch.now(), await batch.run_times()
+        shown = RunSource(address, "june.csv", batch=batch, began=began)
+        before = await shown.snapshot()
+        await batch.run()
+        after, later = await shown.snapshot(), await shown.snapshot()
+        known = await batch.run_times()
+    assert before.runs == (first, RunTime(began, before.at)), "it has sent nothing yet"
+    assert after.runs == (first, RunTime(known[1].begin, after.at))
+    assert later.runs == (first, RunTime(known[1].begin, later.at))
+    assert (await LedgerSource(address).snapshot()).runs == known
 
 
 async def test_a_page_by_number_shows_that_row_though_another_has_the_number_as_its_key(
@@ -128,7 +144,7 @@ async def test_what_another_writes_as_soon_as_the_ledger_is_free_is_news(
         await batch.load(payouts)
 
     @asynccontextmanager
-    async def overtaken(ledger: LedgerAddress) -> AsyncIterator[PayoutBatch]:
+    async def overtaken(ledger: LedgerAddress) -> AsyncIterator[AnyBatch]:
         async with open_batch(ledger) as batch:
             yield batch
         async with PayoutBatch.open(ledger.text, client) as batch:
@@ -137,11 +153,11 @@ async def test_what_another_writes_as_soon_as_the_ledger_is_free_is_news(
     resting = LedgerSource(address)
     with monkeypatch.context() as patch:
         patch.setattr(source, "open_batch", overtaken)
-        before = (await resting.snapshot()).report
-    after = (await resting.snapshot()).report
+        before = (await resting.snapshot()).batch
+    after = (await resting.snapshot()).batch
     assert before is not None
     assert after is not None
-    assert (before.complete, after.complete) == (False, True)
+    assert (before.report.complete, after.report.complete) == (False, True)
 
 
 async def test_a_page_of_a_batch_in_a_database_connects_once_and_sees_whether_it_is_paid(
@@ -152,14 +168,14 @@ async def test_a_page_of_a_batch_in_a_database_connects_once_and_sees_whether_it
     with pytest.raises(LedgerMissing):
         await watched.snapshot()
     sandbox.on("payouts.create").respond("hang", times=1)
-    async with PayoutBatch.open(database, client, batch_id="june") as batch:
+    async with SharedBatch.open(database, client, batch_id="june") as batch:
         await batch.load(payouts)
         before = await watched.snapshot()
         paying = asyncio.ensure_future(batch.run())
         while (now := await watched.snapshot()).phase != "working":
             assert not paying.done()
         assert (before.phase, view.batch_context(now)["state"]) == ("ended", ("work", "paying"))
-        while now.report is None or now.report.counts["created"] < 2:
+        while now.batch is None or now.batch.report.counts["created"] < 2:
             now = await watched.snapshot()
         row = await watched.row(1)
         batch.stop("enough")
@@ -189,9 +205,9 @@ async def test_a_ledger_that_is_busy_shows_its_figures_and_older_details(
             return (cause(Outcome.REJECTED, 7),)
 
         monkeypatch.setattr(batch, "causes", later)
-        assert (await shown.snapshot()).details.causes == ()
+        assert (await shown.snapshot()).causes == ()
         free.set()
-        while not (found := (await shown.snapshot()).details.causes):
+        while not (found := (await shown.snapshot()).causes):
             pass
         assert found[0].count == 7
         await shown.end()
@@ -212,15 +228,18 @@ async def test_causes_are_read_again_only_if_there_may_be_others_and_not_too_oft
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(batch, "causes", counted)
-            first = await reader.details(batch, ())
+            await reader.read(batch)
+            first = reader.at
             await batch.run()
-            second = await reader.details(batch, ())
-            assert (first.causes, second.causes, readings) == ((), (), 1), "it is too early"
+            await reader.read(batch)
+            assert (reader.found, readings) == ((), 1), "it is too early"
             reader._next = 0.0
-            third, fourth = await reader.details(batch, ()), await reader.details(batch, ())
-    assert [each.count for each in third.causes] == [1]
-    assert (fourth.causes, readings) == (third.causes, 2)
-    assert third.causes_at == fourth.causes_at > first.causes_at
+            await reader.read(batch)
+            found, second = reader.found, reader.at
+            await reader.read(batch)
+    assert [each.count for each in found] == [1]
+    assert (reader.found, readings) == (found, 2)
+    assert reader.at == second > first
 
 
 async def test_a_reading_that_fails_when_its_page_is_gone_is_not_logged(
@@ -239,7 +258,7 @@ async def test_a_reading_that_fails_when_its_page_is_gone_is_not_logged(
         monkeypatch.setattr(batch, "causes", lost)
         shown = RunSource(address, "june.csv", batch=batch)
         feed = BatchFeed(shown)
-        assert (await feed.snapshot()).report is not None
+        assert (await feed.snapshot()).batch is not None
         free.set()
         await shown.end()
     feed.show(LedgerSource(LedgerAddress("nothing.ledger")))

@@ -16,19 +16,20 @@ from payments_async.bulk import (
     RowAttempts,
     RowView,
     RunSeries,
+    RunTime,
     SeriesBucket,
 )
-from payments_async.bulk.protocol.run_figures import RunTime, time_class
+from payments_async.bulk.protocol.run_figures import time_class
 from payments_async.cli.batch_page import charts, view
 from payments_async.cli.batch_page.site import FILES
-from payments_async.cli.batch_page.source import BatchSnapshot, LedgerDetails
+from payments_async.cli.batch_page.source import PageFigures
 from payments_async.cli.payouts.ledger_address import LedgerAddress
-from tests.support.batch_pages import BEGAN, cause, causes, report, row, series, snapshot, states
+from tests.support.batch_pages import BEGAN, cause, causes, changed, report, row, series, snapshot, states
 
 HEAVIEST = 60_000
 
 
-def html_of(now: BatchSnapshot) -> str:
+def html_of(now: PageFigures) -> str:
     """The page's HTML."""
     return FILES.render("batch.html", view.batch_context(now))
 
@@ -169,7 +170,7 @@ def test_every_page_with_its_assets_is_light() -> None:
     many = [row(number, failure_message="Why it was so. " * 20) for number in range(1, 51)]
     reasons = tuple(cause(Outcome.FAILED, 90, *many[n : n + 3], reason="So. " * 99) for n in range(0, 48, 2))
     buckets = tuple(SeriesBucket(BEGAN + n, 1, 500 + n % 300, 1, 0, 0, 1000.0, 0.5) for n in range(3600))
-    full = attrs.evolve(now, details=LedgerDetails(RunSeries(buckets, series().times), (), reasons))
+    full = attrs.evolve(changed(now, series=RunSeries(buckets, series().times)), causes=reasons)
     page = FILES.render("row.html", view.row_context(now, row(41)))
     for html in (html_of(full), page):
         assert len(html.encode()) + assets <= HEAVIEST, (len(html), assets)
@@ -180,19 +181,19 @@ def test_a_short_run_has_no_speed_as_it_is_counted_in_whole_seconds() -> None:
     now = states()["complete"]
     short = RunSeries((SeriesBucket(BEGAN, 1, 7),), series().times)
     assert "the last run" in words_of(html_of(now))
-    assert "the last run" not in words_of(html_of(attrs.evolve(now, details=LedgerDetails(short))))
+    assert "the last run" not in words_of(html_of(changed(now, series=short)))
 
 
 def test_a_batch_without_a_name_is_called_after_its_file_and_one_in_a_database_has_its_commands() -> None:
     now = states()["stopped"]
-    assert now.report is not None
-    nameless = attrs.evolve(now, name="may.csv.ledger", report=attrs.evolve(now.report, batch_id="ab" * 32))
+    hashed = report({"not_final": 700, "not_started": 500}, batch_id="ab" * 32)
+    nameless = attrs.evolve(changed(now, report=hashed), name="may.csv.ledger")
     assert view.title_of(nameless) == "may.csv"
     database = LedgerAddress("postgresql://me:secret@host/db", "june-2026")
     words = words_of(html_of(attrs.evolve(now, ledger=database)))
     assert "payments payouts watch 'postgresql://me:***@host/db' --batch-id june-2026" in words
     assert "secret" not in words
-    untouched = attrs.evolve(states()["starting"], phase="ended", details=LedgerDetails())
+    untouched = attrs.evolve(states()["starting"], phase="ended")
     assert "nothing was sent yet" in words_of(html_of(untouched))
 
 
@@ -254,7 +255,7 @@ def test_a_row_has_its_facts_its_attempts_and_its_place_in_the_inspector() -> No
 def test_what_a_service_or_an_operator_wrote_is_text() -> None:
     evil = row(3, failure_message="<script>alert(1)</script>", row_key="<b>", reference="<i>" * 9)
     now = states()["running"]
-    page = html_of(attrs.evolve(now, details=LedgerDetails(series(), (), (cause(evil.outcome, 1, evil),))))
+    page = html_of(attrs.evolve(now, causes=(cause(evil.outcome, 1, evil),)))
     page += FILES.render("row.html", view.row_context(now, evil))
     assert "<script>" not in page
     assert "<i>" not in page
@@ -320,7 +321,7 @@ def test_many_runs_share_the_room_for_the_times_between_them() -> None:
     chart = drawn(RunSeries(buckets))
     assert len(chart.gaps) == 39
     assert sum(gap.width for gap in chart.gaps) == pytest.approx(36, abs=0.5)
-    html = html_of(attrs.evolve(states()["complete"], details=LedgerDetails(RunSeries(buckets))))
+    html = html_of(attrs.evolve(changed(states()["complete"], series=RunSeries(buckets)), runs=()))
     assert html.count("<li>No answer") == 3, "the last of them are named"
 
 
@@ -377,10 +378,12 @@ def test_an_attempt_has_the_colour_of_its_answer(answer: str, tone: str) -> None
 def test_a_snapshot_differs_by_its_figures_and_not_by_its_time() -> None:
     assert snapshot(rows_read=1, at=1.0) == snapshot(rows_read=1, at=2.0)
     assert snapshot(rows_read=1) != snapshot(rows_read=2)
+    one, other = report({"arrived": 1}), report({"arrived": 2})
+    assert snapshot(one, at=1.0) == snapshot(one, at=2.0) != snapshot(other, at=2.0)
 
 
 def test_what_needs_a_person_comes_by_urgency_with_its_meaning() -> None:
-    now = attrs.evolve(states()["excess"], details=LedgerDetails(series(), (), causes()))
+    now = attrs.evolve(states()["excess"], causes=causes())
     headings = re.findall(r"<h3>(.*?)</h3>", html_of(now))
     assert [heading.split(":")[0] for heading in headings] == [
         "In excess",

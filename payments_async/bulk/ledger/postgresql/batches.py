@@ -130,7 +130,7 @@ async def found(database: Database, batch_id: str) -> SharedFacts:
 
 
 @attrs.frozen
-class ListedBatch:
+class BatchWithFigures:
     """A batch with its figures."""
 
     facts: SharedFacts
@@ -151,7 +151,7 @@ async def listed(
     database: Database,
     batch_id: str | None = None,
     on_unreadable: Callable[[LedgerError], object] | None = None,
-) -> list[ListedBatch]:
+) -> list[BatchWithFigures]:
     """List batches with their figures, newest first; `batch_id`: only that one. Raises LedgerError.
 
     `on_unreadable` gets the error of a batch that cannot be read, in place of the caller.
@@ -174,11 +174,11 @@ async def listed(
     return listing
 
 
-def _with_figures(facts: SharedFacts, chunks: Rows) -> ListedBatch:
+def _with_figures(facts: SharedFacts, chunks: Rows) -> BatchWithFigures:
     with readable("a chunk"):
         figures = added_up(RowFigures.read(totals, generation) for *_, totals, generation in chunks)
     is_open, is_leased = ([each for each, *_ in chunks], [each for _, each, *_ in chunks])
-    return ListedBatch(facts, figures, sum(is_open), sum(is_leased))
+    return BatchWithFigures(facts, figures, sum(is_open), sum(is_leased))
 
 
 # Changes: each locks the batch's own chunk and adds an entry to its chain

@@ -25,6 +25,7 @@ from ..chunks import WHOLE, Locked, RowFigures
 from ..commits import Commit
 from ..database import Transaction
 from ..ledger import SharedLedger
+from ..operators import ListedWorker, Role
 from ..rows import undamaged
 from . import batches
 from .batches import SharedFacts
@@ -32,9 +33,10 @@ from .commits import SharedCommitter
 from .driver.database import Database
 from .failover import LOSSY, UNPROVEN, Heads, judge
 from .importing import SharedLoading, input_lock, same_input
+from .leasing import workers
 from .recovering import Recovery
 from .schema import FIGURES_TABLES, rows_table, states_table
-from .setup import Role, require_rights, require_tables
+from .setup import require_rights, require_tables
 from .standbys import standbys
 
 _NO_CHUNK = "no chunk of it is held here: rows are sent by workers"
@@ -112,6 +114,11 @@ class PostgresLedger(SharedLedger):
     def chunks(self) -> int:
         """How many chunks the batch has. Raises LedgerMissing before the import."""
         return self.facts.chunks
+
+    async def workers(self) -> tuple[ListedWorker, ...]:
+        """Read the workers that hold rows of the batch now."""
+        name, found = self.header.binding.batch_id, await workers.listed(self.database)
+        return tuple(each for each in found if name in each.batches and not each.is_gone)
 
     def now(self) -> float:
         """Seconds since 1970 on the database's clock, which decides."""

@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from enum import StrEnum
 from typing import Final
-
-import attrs
 
 from .... import __version__
 from ...._postgresql import MAKING_TABLES
 from ...._rate_limit.store_postgresql import TABLE as LIMITS_TABLE
 from ...ledger_errors import LedgerMissing, LedgerNewer, LedgerOlder, RightsMissing
 from ..database import Transaction
+from ..operators import DatabaseReport, Role
 from ..statements import Statement
 from .driver.database import Database
 from .schema import FIGURES_TABLES, SCHEMA, TABLES, UPGRADES
-
-
-class Role(StrEnum):
-    """What a database's user does with a ledger."""
-
-    READER = "reader"
-    """Reads the figures of batches, and no row."""
-    WORKER = "worker"
-    PLANNER = "planner"
-    """Imports, edits and discards batches, and works on them."""
-
+from .standbys import standbys
 
 _ALL: Final = ("SELECT", "INSERT", "UPDATE", "DELETE")
 _ROWS: Final = ("SELECT", "INSERT", "UPDATE")
@@ -220,28 +208,6 @@ _CLOCK_OFF: Final = 2.0
 """Seconds of difference between two machines' clocks that are worth a warning."""
 
 
-@attrs.frozen
-class DatabaseReport:
-    """What an inspection found of a database."""
-
-    label: str
-    """The address, without user and password."""
-    server_version: str
-    has_tables: bool
-    tables: int | None
-    """The version of the ledger's tables; None when there are none, or they may not be read."""
-    is_encrypted: bool
-    clock_ahead: float
-    """Seconds by which its clock is ahead of this machine's."""
-    settings: Mapping[str, str]
-    """Settings of the server, as new sessions have them."""
-    grants: tuple[str, ...]
-    """Statements that give the user the rights that it lacks."""
-    problems: tuple[str, ...]
-    """Why it cannot be used as it is; empty when it can."""
-    warnings: tuple[str, ...]
-
-
 async def inspect(database: Database, role: Role = Role.PLANNER) -> DatabaseReport:
     """Inspect a database that could be connected to: tables, rights of the user, clock, settings.
 
@@ -270,6 +236,8 @@ async def inspect(database: Database, role: Role = Role.PLANNER) -> DatabaseRepo
         grants=lacking,
         problems=tuple(_problems(tables, lacking, read_only=read_only)),
         warnings=tuple(_warnings(found, now - asked - took / 2)),
+        standbys=await standbys(database),
+        is_pooled=database.server.is_pooled,
     )
 
 

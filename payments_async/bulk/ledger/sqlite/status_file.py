@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import attrs
 
-from ... import _files
+from ...._files import write_text
+from ..._files import STATUS_SUFFIX
 from ...ledger_errors import InputPaidElsewhere
 from ...protocol.records import Binding, Header, RowTotals
 from ...protocol.totals import as_text, counts_of, sums_of
@@ -62,12 +63,12 @@ class StatusFile:
     @classmethod
     def of(cls, ledger: str) -> StatusFile:
         """The status file of the ledger at this path."""
-        return cls(ledger + _files.STATUS_SUFFIX)
+        return cls(ledger + STATUS_SUFFIX)
 
     def write(self, said: dict[str, Any]) -> bool:
         """Replace the content. Returns False when it cannot be written: a run continues without it."""
         try:
-            _files.write_text(self.path, json.dumps(said, separators=(",", ":")), durable=False)
+            write_text(self.path, json.dumps(said, separators=(",", ":")), durable=False)
         except OSError:
             return False
         return True
@@ -97,7 +98,7 @@ def paid_elsewhere(ledger: str, binding: Binding) -> InputPaidElsewhere | None:
         here = not binding.environment or status.get("environment") in (None, binding.environment)
         other = status.get("batch_id")
         if same and here and isinstance(other, str) and other != binding.batch_id:
-            name = os.path.basename(path).removesuffix(_files.STATUS_SUFFIX)
+            name = os.path.basename(path).removesuffix(STATUS_SUFFIX)
             return InputPaidElsewhere(ledger, batch_id=other, ledger=name)
     return None
 
@@ -107,7 +108,7 @@ def _status_files_beside(ledger: str) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
         with os.scandir(os.path.dirname(os.path.abspath(ledger))) as entries:
             files = sorted(
-                each.path for each in entries if each.is_file() and each.name.endswith(_files.STATUS_SUFFIX)
+                each.path for each in entries if each.is_file() and each.name.endswith(STATUS_SUFFIX)
             )
     except OSError:  # a folder that may not be listed
         return

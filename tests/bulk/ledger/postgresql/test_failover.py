@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from payments_async._runtime import SYSTEM
-from payments_async.bulk.ledger.opening import open_ledger
+from payments_async.bulk.ledger.opening import open_shared
 from payments_async.bulk.ledger.postgresql import batches
 from payments_async.bulk.ledger.postgresql.driver.database import Database
 from payments_async.bulk.ledger.postgresql.leasing.granting import grant
@@ -50,7 +50,7 @@ OLD_LEASES_END = "UPDATE payments.chunks SET expires = clock_timestamp() WHERE l
 @asynccontextmanager
 async def opened(url: str, rows: int | Collection[NewRow] = 0) -> AsyncIterator[PostgresLedger]:
     """The batch in a database; with `rows` it is imported and planned."""
-    ledger = await open_ledger(url, batch_id="batch-1", clock=Clock(), runtime=SYSTEM, create=bool(rows))
+    ledger = await open_shared(url, batch_id="batch-1", clock=Clock(), runtime=SYSTEM, create=bool(rows))
     assert isinstance(ledger, PostgresLedger)
     async with ledger:
         if rows:

@@ -11,9 +11,10 @@ import attrs
 import psycopg
 import pytest
 
+from payments_async.bulk.ledger.operators import Role
 from payments_async.bulk.ledger.postgresql.importing import chunk_size
 from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
-from payments_async.bulk.ledger.postgresql.setup import Role, grants, make_tables
+from payments_async.bulk.ledger.postgresql.setup import grants, make_tables
 from payments_async.bulk.ledger_errors import (
     BatchExists,
     InputPaidElsewhere,

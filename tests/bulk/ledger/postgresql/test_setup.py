@@ -13,9 +13,9 @@ import pytest
 from payments_async._postgresql import MAKING_TABLES
 from payments_async._rate_limit.borrower import open_store
 from payments_async._rate_limit.store import Ask, LimitRow
+from payments_async.bulk.ledger.operators import Role
 from payments_async.bulk.ledger.postgresql import schema, setup
 from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
-from payments_async.bulk.ledger.postgresql.setup import Role
 from payments_async.bulk.ledger_errors import (
     LedgerMissing,
     LedgerNewer,

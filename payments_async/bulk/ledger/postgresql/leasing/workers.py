@@ -10,6 +10,7 @@ import attrs
 from ....ledger_errors import LedgerRefused
 from ....protocol.clocks import Timestamps
 from ....protocol.stop_rules import Account
+from ...operators import ListedWorker
 from ...statements import Statement
 from ..driver.database import Database
 
@@ -67,33 +68,6 @@ class Worker:
     def seen(self, rows: int, trouble: str | None = None) -> Statement:
         """Make the statement that registers the worker, and reads whether it should end."""
         return _SEEN, (self.id, self.host, self.pid, self.version, self.slots, rows, trouble)
-
-
-@attrs.frozen
-class ListedWorker:
-    """A worker, as it last reported."""
-
-    id: str
-    host: str
-    pid: int
-    version: str
-    """That of the package."""
-    slots: int
-    """How many chunks it works on at a time."""
-    rows: int
-    """Rows that it has decided."""
-    per_minute: float
-    """Rows a minute lately."""
-    is_draining: bool
-    """True if an operator wants it to end."""
-    trouble: str | None
-    """Why it cannot use the service now, and rests; None when it can."""
-    up: float
-    """Seconds since it started."""
-    silent: float
-    """Seconds since it last reported. After `LEASE` it holds nothing any more."""
-    leased_chunks: tuple[tuple[str, int], ...] = attrs.field(kw_only=True)
-    """(batch, chunk) of each lease that it holds; chunk 0 is the batch itself, which is being closed."""
 
 
 async def listed(database: Database, prefix: str = "") -> list[ListedWorker]:

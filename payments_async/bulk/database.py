@@ -1,0 +1,162 @@
+"""A database of batches, as its operator sees it: tables, batches and workers. It needs no key.
+
+    async with BatchDatabase.open("postgresql://payroll@db/payroll") as database:
+        for batch in await database.batches():
+            print(batch.batch_id, batch.state, batch.report.counts["created"])
+
+It reads the figures of batches and no row: a database role without rights on rows is enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Literal, Self
+
+import attrs
+
+from .._request.auth import hidden
+from .._runtime import SYSTEM
+from ._listing import ListedBatch, with_workers
+from ._options import composed
+from .errors import BulkError
+from .ledger.opening import SHARED, require_address, require_extra
+from .ledger.operators import DatabaseReport, ListedWorker, Role
+
+if TYPE_CHECKING:
+    from .ledger.postgresql.driver.database import Database
+    from .ledger_errors import LedgerError
+
+_OF_RUN: Final = 4
+"""Connections of `run` itself: the batch, its figures, the rate limit, and one that tells poolers apart."""
+
+
+class BatchDatabase:
+    """A database of batches: `async with BatchDatabase.open(address)`."""
+
+    def __init__(self, address: str, *, insecure_database: bool) -> None:
+        """Use `open`."""
+        require_extra(*SHARED)
+        self._address, self._is_insecure = hidden(address), insecure_database
+        self._connected: Database | None = None
+        self._has_tables = False
+
+    @classmethod
+    def open(cls, address: str, *, insecure_database: bool = False) -> Self:
+        """A database, which is connected to by `async with`.
+
+        Args:
+            address: `postgresql://user@host/database`.
+            insecure_database: allow one on another host without `sslmode=verify-full`.
+
+        Raises ImportError, with what to install, without the extra.
+        """
+        return cls(address, insecure_database=insecure_database)
+
+    async def __aenter__(self) -> Self:
+        require_address(self._address)
+        from .ledger.postgresql.driver.database import Database
+
+        self._connected = await Database.open(self._address, SYSTEM, insecure_database=self._is_insecure)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._database.close()
+
+    @property
+    def _database(self) -> Database:
+        if self._connected is None:
+            raise BulkError(
+                "the database is not connected: enter what `open` returned, by `with` or `async with`"
+            )
+        return self._connected
+
+    async def _with_tables(self) -> Database:
+        """The database, whose tables are of this version. Raises LedgerMissing, LedgerOlder, LedgerNewer."""
+        from .ledger.postgresql.setup import require_tables
+
+        if not self._has_tables:
+            await require_tables(self._database, create=False)
+            self._has_tables = True
+        return self._database
+
+    async def batches(
+        self,
+        batch_id: str | None = None,
+        *,
+        on_unreadable: Callable[[LedgerError], object] | None = None,
+    ) -> list[ListedBatch]:
+        """List the batches, the newest first, with their figures and workers.
+
+        Args:
+            batch_id: only this one; the list is empty if it is not there.
+            on_unreadable: gets the error of a batch that cannot be read, in place of the caller.
+
+        Raises:
+            LedgerMissing: there are no tables.
+            LedgerError: see `bulk.ledger_errors`.
+        """
+        from .ledger.postgresql import batches
+
+        database, workers = await self._with_tables(), await self.workers()
+        found = await batches.listed(database, composed(batch_id), on_unreadable)
+        return [with_workers(batch, workers) for batch in found]
+
+    async def workers(self) -> list[ListedWorker]:
+        """List the workers, the oldest first, as they last reported. Raises LedgerError."""
+        from .ledger.postgresql.leasing import workers
+
+        return await workers.listed(await self._with_tables())
+
+    async def drain(self, worker: str) -> ListedWorker:
+        """Let a worker take no more rows and end, within seconds; one that `is_gone` should it come back.
+
+        Args:
+            worker: its id, or the first characters of it.
+
+        Raises:
+            LedgerRefused: no worker has such an id, or several have.
+            LedgerError: see `bulk.ledger_errors`.
+        """
+        from .ledger.postgresql.leasing import workers
+
+        found = await workers.drain(await self._with_tables(), worker)
+        return attrs.evolve(found, is_draining=True)
+
+    async def init(self) -> bool:
+        """Make the tables, unless they are there. Returns whether they were made.
+
+        Raises:
+            RightsMissing: the user may not make them; it has the statements that are missing.
+            LedgerError: there are tables of another version, or the database cannot be used.
+        """
+        from .ledger.postgresql import setup
+
+        made = await setup.make_tables(self._database)
+        await self._with_tables()
+        return made
+
+    async def upgrade(self) -> tuple[int, int]:
+        """Bring the tables to this version's form, while no worker runs. Returns their number before and now.
+
+        Raises LedgerMissing without tables, and LedgerError.
+        """
+        from .ledger.postgresql import setup
+        from .ledger.postgresql.schema import SCHEMA
+
+        return await setup.upgrade(self._database), SCHEMA
+
+    async def check(self, role: Literal["reader", "worker", "planner"] = "planner") -> DatabaseReport:
+        """Inspect the database: version, tables, rights, TLS, clock, standbys, settings. Changes nothing.
+
+        Args:
+            role: the rights to look for: those to see figures (`reader`), to pay (`worker`), or to import as
+                well.
+
+        Raises LedgerError; what makes the database unusable as it is, is in the report's `.problems`.
+        """
+        from .ledger.postgresql import setup
+        from .workers.planning import connections
+        from .workers.settings import WorkerSettings
+
+        needed = {"run": _OF_RUN, "worker": connections(WorkerSettings().slots)}
+        return attrs.evolve(await setup.inspect(self._database, Role(role)), connections=needed)
