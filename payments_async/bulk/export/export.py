@@ -72,7 +72,8 @@ async def _written(ledger: Ledger, form: ExportFormat, wanted: Wanted, *, accoun
     sums = Sums[str]()
     async with aclosing(_pages(ledger, wanted)) as pages:
         async for page in pages:
-            form.write([_export_rows.record(row, accounts=accounts) for row in page])
+            at = await ledger.change_times(page)
+            form.write([_export_rows.record(row, at[row.number], accounts=accounts) for row in page])
             for row in page:
                 sums.add(row.currency, row.amount)
     return sums

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import attrs
@@ -11,8 +12,11 @@ import attrs
 from ..._codec import decode, encode
 from ...models._masking import is_visible
 from ...params import CustomerInput, Instrument
+from ..protocol.attempts import is_time
+from ..protocol.clocks import Timestamps
 from ..protocol.identifiers import PROOF_KEY
 from ..protocol.records import LedgerRow
+from ..protocol.row_state import RowState
 from ..protocol.totals import as_text
 
 MASK: Final = "***"
@@ -20,8 +24,8 @@ Record = dict[str, Any]
 """{column: value}; the parts of the request are nested."""
 
 FACTS: Final = (
-    *("number", "line", "row_key", "reference", "outcome", "payout_id", "payout_status"),
-    *("amount", "currency", "method", "description"),
+    *("number", "line", "row_key", "reference", "outcome", "payout_id", "payout_status", "status_at"),
+    *("amount", "currency", "payout_amount", "payout_currency", "method", "description"),
     *("generation", "failure_code", "failure_message"),
 )
 """The columns of every export."""
@@ -38,9 +42,13 @@ ACCOUNT_COLUMNS: Final = tuple(
 )
 
 
-def record(row: LedgerRow, *, accounts: bool) -> Record:
-    """Make a row's record. `accounts`: with instruments and customers in full."""
-    known = row.known
+def record(row: LedgerRow, at: Timestamps | None = None, *, accounts: bool) -> Record:
+    """Make a row's record. `at`: of its last change. `accounts`: with instruments and customers in full.
+
+    The payout's own amount is there for rows that have a payout: what was asked for, unless the service shows
+    another. The time of its status is the service's, where that is known.
+    """
+    known, (currency, amount) = row.known, _money_of(row)
     body: Mapping[str, Any] = decode.parse(row.body)
     return {
         "number": row.number,
@@ -50,8 +58,11 @@ def record(row: LedgerRow, *, accounts: bool) -> Record:
         "outcome": row.outcome.value,
         "payout_id": known.payout_id or None,
         "payout_status": row.service_status,
+        "status_at": None if at is None or row.service_status is None else _time_text(at),
         "amount": as_text(row.amount),
         "currency": row.currency,
+        "payout_amount": amount,
+        "payout_currency": currency,
         "method": row.method,
         "description": body.get("description"),
         "generation": known.generation,
@@ -60,6 +71,21 @@ def record(row: LedgerRow, *, accounts: bool) -> Record:
         **{part: _shown(part, body.get(part), accounts=accounts) for part in _KINDS},
         "metadata": {name: value for name, value in pairs(row).items() if name != PROOF_KEY},
     }
+
+
+def _money_of(row: LedgerRow) -> tuple[str | None, str | None]:
+    """The currency and the amount of the row's payout, as far as it is known to have one."""
+    if row.payout_money is not None:
+        currency, _, amount = row.payout_money.rpartition(" ")
+        return currency or None, amount
+    return (row.currency, as_text(row.amount)) if row.state is RowState.CREATED else (None, None)
+
+
+def _time_text(at: Timestamps) -> str | None:
+    seconds = at.wall if at.server is None else at.server
+    if not is_time(seconds):
+        return None
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def pairs(row: LedgerRow) -> Mapping[str, Any]:

@@ -53,12 +53,12 @@ def moved(digest: bytes, removed: Iterable[bytes], added: Iterable[bytes]) -> by
 
 
 def outline(row: LedgerRow) -> list[Any]:
-    """The outline of a row in an entry: number, state, generation, epoch, payout id, any final status.
+    """The outline of a row in an entry: number, state, generation, epoch, payout id, the payout's status.
 
-    So each final status that the service ever showed is kept with its time, when a later one replaces it.
+    So each status that the service ever showed is kept with its time, when a later one replaces it.
     """
     known = row.known
-    words = [row.service_status] if row.is_final else []
+    words = [] if row.service_status is None else [row.service_status]
     return [row.number, known.state, known.generation, known.epoch, known.payout_id, *words]
 
 

@@ -282,6 +282,13 @@ class LedgerReader(ABC):
             return times
         return {number: attrs.evolve(each, first=at[_IMPORT]) for number, each in times.items()}
 
+    async def change_times(self, rows: Collection[LedgerRow]) -> Mapping[int, Timestamps]:
+        """{row number: when it was changed last}; of a created row, when its status was first seen so."""
+        chunk_of = self.facts.batch.chunk_of
+        at = await self._moments({(chunk_of(row.number), row.changed_in) for row in rows})
+        with undamaged(self.path), readable("the time of a change"):
+            return {row.number: at[chunk_of(row.number), row.changed_in] for row in rows}
+
     async def _moments(self, places: Collection[tuple[int, int]]) -> dict[tuple[int, int], Timestamps]:
         """{(chunk, entry): when it was made}."""
         by_chunk = dict[int, list[int]]()

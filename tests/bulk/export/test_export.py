@@ -7,10 +7,12 @@ import json
 import os
 import stat
 import sys
+from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -21,11 +23,14 @@ from payments_async.bulk.export import export
 from payments_async.bulk.export import rows as _export_rows
 from payments_async.bulk.export.rows import ACCOUNT_COLUMNS, FACTS, json_text
 from payments_async.bulk.ledger_errors import LedgerMissing
+from payments_async.bulk.protocol.clocks import Timestamps
 from payments_async.bulk.protocol.records import LedgerRow
+from payments_async.bulk.protocol.transitions import fresh
 from payments_async.bulk.sources.rejects import unescaped
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items, name_of
 from tests.support.desks import Desk
+from tests.support.ledgers import new_row
 from tests.support.payout_files import PHONE, csv_file
 from tests.support.places import EITHER, Place
 
@@ -79,6 +84,8 @@ async def test_a_csv_says_of_each_row_what_became_of_it(exported: Any, service: 
         "currency": "XOF",
     }
     assert (one["reference"], one["payout_id"]) == (rows[0].reference, rows[0].known.payout_id)
+    assert (one["payout_amount"], one["payout_currency"]) == ("1000000.10", "XOF")
+    assert (three["payout_amount"], three["payout_currency"], three["status_at"]) == ("", "", "")
     assert (one["description"], two["description"]) == ("row 1", "row 2")
     assert (one["payout_status"], one["generation"]) == (rows[0].service_status, "0")
     assert (one["metadata.cost"], one["metadata.n"], one["metadata.ok"]) == ("=1+1", "1.50", "true")
@@ -241,3 +248,37 @@ async def test_a_batch_without_rows_has_nothing_to_export(tmp_path: Path) -> Non
 def test_json_shows_control_characters_as_escapes() -> None:
     text = json_text({"a": "b\u0085\u202ec"})
     assert (text, json.loads(text)) == (r'{"a":"b\u0085\u202ec"}', {"a": "b\u0085\u202ec"})
+
+
+@EITHER
+async def test_an_export_has_what_the_service_said_of_the_payout_and_when(
+    desk: Desk, service: Sandbox, place: Place, tmp_path: Path
+) -> None:
+    rounded = Decimal("2.0099999999999999999999")  # equal only as a double
+    async with desk.client(service) as client, desk.open(place, client, batch_id=name_of(place)) as batch:
+        await batch.load(items(2))
+        await batch.run(wait_final=60.0)
+        service.advance(86_400.0)
+        service._core.world.tenants[service.api_key].payouts_by_id[
+            next(entry.id for entry in service.books.payouts() if entry.amount == Decimal("2.01"))
+        ].amount = rounded
+        await batch.reconcile()
+        await batch.export(tmp_path / "out.json")
+    one, two = json.loads((tmp_path / "out.json").read_text())
+    assert [row["amount"] for row in (one, two)] == ["1.01", "2.01"]
+    assert [row["payout_amount"] for row in (one, two)] == ["1.01", str(rounded)]
+    assert [row["payout_currency"] for row in (one, two)] == ["XOF", "XOF"]
+    first, second = (datetime.fromisoformat(row["status_at"]) for row in (one, two))
+    assert timedelta(hours=23) < second - first < timedelta(hours=25)
+
+
+def test_a_time_that_cannot_be_shown_is_left_out() -> None:
+    row = fresh(new_row(1), 1)
+    seen = attrs.evolve(row, service_status="completed")
+    assert _export_rows.record(seen, Timestamps(1e300, 0.0, "s"), accounts=False)["status_at"] is None
+    assert _export_rows.record(seen, Timestamps(0.0, 0.0, "s"), accounts=False)["status_at"] == (
+        "1970-01-01T00:00:00Z"
+    )
+    told = attrs.evolve(seen, payout_money="3.5")
+    shown = _export_rows.record(told, accounts=False)
+    assert (shown["payout_amount"], shown["payout_currency"], shown["status_at"]) == ("3.5", None, None)

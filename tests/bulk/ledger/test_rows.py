@@ -10,6 +10,7 @@ import attrs
 import pytest
 
 from payments_async.bulk.ledger import rows
+from payments_async.bulk.ledger.hash_chain import outline
 from payments_async.bulk.ledger.rows import COLUMNS, StoredRow, fresh_digest, row_digest, row_of, values_of
 from payments_async.bulk.protocol.records import LedgerRow, NewRow
 from payments_async.bulk.protocol.row_state import RowKnowledge, RowState, rank
@@ -92,3 +93,9 @@ def test_no_value_of_a_stored_row_is_found_by_its_position() -> None:
     ledger = Path(rows.__file__).parent
     found = [path.name for path in ledger.rglob("*.py") if by_position.search(path.read_text())]
     assert found == []
+
+
+@pytest.mark.parametrize("status", ["pending", "completed", "reversed", "unheard-of"])
+def test_an_entry_keeps_each_word_of_the_service_about_a_payout(status: str) -> None:
+    assert outline(attrs.evolve(ROW, service_status=status)) == [7, "CREATED", 1, 3, "po_1", status]
+    assert outline(attrs.evolve(ROW, service_status=None)) == [7, "CREATED", 1, 3, "po_1"]
