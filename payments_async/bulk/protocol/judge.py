@@ -420,7 +420,7 @@ def later_generation(
     known = row.known.generation
     later = [(each, parted(each.reference or "")[1]) for each in payouts if each.reference != row.reference]
     for payout, generation in sorted(later, key=lambda pair: -pair[1]):
-        if generation <= known or not payout.id:
+        if not known < generation <= row_state.LAST_GENERATION or not payout.id:
             continue
         new = _at_generation(row, binding, generation)
         if new is None or new.reference != payout.reference:
