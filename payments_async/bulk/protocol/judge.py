@@ -360,8 +360,6 @@ def other_status(row: LedgerRow, each: RowPayout) -> str | None:
     status, end = status_of(each.payout), each.end
     if status in (None, row.service_status) and end is row.payout_end:
         return None
-    if end is PayoutEnd.UNCLEAR and row.payout_end is end:
-        return None  # a finding of its own
     said = described(each.payout, had_arrived=row.had_arrived)
     return f"row {row.number}: {each.payout.id} is {said} on the list, and {row.service_status} in the ledger"
 

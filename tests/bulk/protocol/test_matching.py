@@ -9,7 +9,15 @@ import attrs
 import pytest
 
 from payments_async.bulk.protocol.identifiers import PROOF_KEY, Identity, body_hash
-from payments_async.bulk.protocol.matching import Detail, Expected, Found, Match, match_of
+from payments_async.bulk.protocol.matching import (
+    Detail,
+    Expected,
+    Found,
+    Match,
+    compared,
+    match_of,
+    other_account,
+)
 
 IDENTITY = Identity("live", "march", "7")
 PROOF = IDENTITY.proof(body_hash(b"{}"))
@@ -27,6 +35,25 @@ UNPROVEN = Expected(DETAILS, None)
 def found(proof: Any = PROOF.text, **details: Detail) -> Found:
     changed = {name.replace("__", "."): value for name, value in details.items()}
     return Found({**DETAILS, **changed}, {PROOF_KEY: proof, "note": "theirs"})
+
+
+@pytest.mark.parametrize(
+    ("shown", "is_compared", "other"),
+    [
+        ("+22990112233", True, None),
+        ("+22990112234", True, "instrument.phone_number"),
+        ("+229****2233", False, None),
+        ("+229XXXX2233", False, None),
+        ("90112234", False, None),
+        (None, False, None),
+    ],
+)
+def test_an_account_is_compared_where_it_is_shown_in_full(
+    shown: str | None, is_compared: bool, other: str | None
+) -> None:
+    there = found(instrument__phone_number=shown)
+    assert compared(EXPECTED, there)["instrument.phone_number"] is is_compared
+    assert other_account(EXPECTED, there) == other
 
 
 def test_the_payout_that_was_asked_for() -> None:

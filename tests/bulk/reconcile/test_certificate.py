@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,10 @@ import attrs
 import pytest
 
 from payments_async.bulk import PayoutBatch
+from payments_async.bulk.protocol.identifiers import Identity
+from payments_async.bulk.protocol.outcomes import ExtraPayout
+from payments_async.bulk.reconcile.audit import Auditor
+from payments_async.models import Amount, Payout
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import alter, in_process, items
 from tests.support.spoiled import hiding, repeating
@@ -164,3 +170,45 @@ async def test_without_proofs_money_alone_does_not_say_whose_payout_it_is(batch:
     (finding,) = certificate.findings
     assert finding.startswith("row 7: ")
     assert certificate.audit.differing == 1
+
+
+async def test_another_account_that_the_list_shows_in_full_is_named(batch: PayoutBatch) -> None:
+    hide(batch, 7, instrument={"type": "phone", "phone_number": "+22990112234"})
+    certificate = await batch.reconcile()
+    (finding,) = certificate.findings
+    assert finding.startswith("row 7: the list shows po_")
+    assert finding.endswith(" with another instrument.phone_number")
+    assert "112234" not in certificate.to_json()
+
+
+async def test_a_payout_that_equals_what_was_asked_for_only_as_a_double_is_named_with_its_difference(
+    batch: PayoutBatch,
+) -> None:
+
+    def rounded(request: Any, answer: Any) -> Any:
+        body = re.sub(rb'("value": ?)7\.01(?=[,}])', rb"\g<1>7.0100000000000000000001", answer.body)
+        return attrs.evolve(answer, body=body)
+
+    alter(batch._service._client, rounded)
+    certificate = await batch.reconcile()
+    (finding,) = certificate.findings
+    assert finding.startswith("row 7: po_")
+    assert finding.endswith(" is of XOF 7.0100000000000000000001, and XOF 7.01 was asked for")
+    assert certificate.audit.rounded == {"XOF": Decimal("1E-22")}
+    assert not certificate.is_clean
+
+
+async def test_a_payout_of_no_row_that_two_pages_show_counts_once(batch: PayoutBatch) -> None:
+    binding = batch._ledger.header.binding
+    proof = Identity(binding.environment, binding.batch_id, "another").proof("content").text
+    amount = Amount(value=Decimal(5), currency="XOF")
+    shown = Payout(id="po_x", reference="x", amount=amount, metadata={"payments_sdk": proof})
+    auditor = Auditor(batch._ledger)
+    for _ in range(2):
+        auditor.take_unknown([shown])
+    assert auditor.extra == {(ExtraPayout.IN_EXCESS, "XOF"): (1, Decimal(5))}
+    finding, next_one, *_ = (await auditor.result(())).findings
+    assert finding == (
+        "the list shows po_x, XOF 5, which has this batch's proof, and a reference that no row has"
+    )
+    assert next_one.startswith("row 1: ")

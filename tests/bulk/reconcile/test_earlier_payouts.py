@@ -11,8 +11,10 @@ import pytest
 
 from payments_async.bulk import BatchReport, PayoutBatch
 from payments_async.bulk.engine.earlier_payouts import EarlierPayouts, SendPermission
+from payments_async.bulk.engine.reading import ListReading
 from payments_async.bulk.engine.recorder import Recorder
 from payments_async.bulk.engine.stopping import Stopping
+from payments_async.bulk.protocol.outcomes import ExtraPayout
 from payments_async.sandbox import Sandbox
 from tests.bulk.reconcile.test_extra_payouts import booked, told
 from tests.bulk.reconcile.test_retry_failed import fails
@@ -222,3 +224,43 @@ async def test_a_row_that_the_reading_decided_is_not_sent(service: Sandbox, tmp_
         assert await earlier.permission(row, unsent=True) is SendPermission.DECIDED
         assert await earlier.permission(row, unsent=True) is SendPermission.DECIDED
         assert attrs.astuple((await ledger_rows(batch))[0].known)[-1] == first
+
+
+async def test_a_list_that_could_not_be_read_is_not_asked_for_each_row(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    fails(service, 1)
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await retried(batch)
+        claim = await batch._ledger.claim(1)
+        service.on("payouts.list").respond("http:400", times=None)
+        work = batch._service
+        recorder = Recorder(batch._ledger, work.runtime)
+        earlier = EarlierPayouts(batch._ledger, work, recorder, Stopping(work.runtime))
+        for _ in range(3):
+            assert await earlier.permission(claim.rows[0], unsent=True) is SendPermission.LOOK_UP
+        before = lists(service)
+        runtime_of(client).advance(61.0)
+        service.clear_rules()
+        assert await earlier.permission(claim.rows[0], unsent=True) is SendPermission.SEND
+        assert lists(service) == before + 1
+
+
+async def test_a_rows_payouts_may_come_on_different_pages_in_any_order(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    fails(service, 1)
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await retried(batch)
+        await batch.run(wait_final=60.0)
+        first, second = lives(service), (await ledger_rows(batch))[0].known.payout_id
+        shown = {payout.id: payout for payout in await client.payouts.list()}
+        for order in ((first, second), (second, first)):
+            reading = ListReading(batch._ledger, batch._service)
+            for name in order:
+                await reading.take([shown[name]])
+            (judged,) = await reading.end()
+            assert [(word, payout.id) for word, payout in judged.judgement.extra] == [
+                (ExtraPayout.IN_EXCESS, first)
+            ]
+            assert judged.row.known.payout_id == second
