@@ -212,3 +212,12 @@ async def test_a_payout_of_no_row_that_two_pages_show_counts_once(batch: PayoutB
         "the list shows po_x, XOF 5, which has this batch's proof, and a reference that no row has"
     )
     assert next_one.startswith("row 1: ")
+
+
+async def test_a_contradiction_that_two_pages_show_counts_once(batch: PayoutBatch) -> None:
+    hide(batch, 150, status="completed", failed_at="2026-01-01T00:00:00Z")
+    alter(batch._service._client, repeating(150, later=True))
+    audit = (await batch.reconcile()).audit
+    (finding,) = audit.findings
+    assert finding.endswith(" is completed with failed_at: the service contradicts itself")
+    assert (audit.seen, audit.differing) == (ROWS, 1)
