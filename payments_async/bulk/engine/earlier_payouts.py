@@ -24,7 +24,9 @@ from .service import Service
 from .stopping import Stopping
 
 _VALID: Final = 900.0
-"""Seconds after its beginning in which a reading counts."""
+"""Seconds after its beginning until which a request may leave."""
+_LEFT: Final = 60.0
+"""Seconds that a reading must have left for a request."""
 _AGAIN: Final = 60.0
 """Seconds after a reading that failed before the next."""
 
@@ -49,6 +51,11 @@ class EarlierPayouts:
         self._began = self._failed_at = -_VALID
         self._command = 0
         self._turn = asyncio.Lock()
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds in which a request may leave that the last reading allows."""
+        return self._began + _VALID - self._service.runtime.monotonic()
 
     async def permission(self, row: LedgerRow, *, unsent: bool) -> SendPermission:
         """Say whether a claimed row may be sent. `unsent`: no request for it can have made a payout.
@@ -75,7 +82,7 @@ class EarlierPayouts:
     async def _valid_reading(self) -> ListReading | None:
         """The last reading if it counts, else a new one; None if the list could not be read whole now."""
         now, command = self._service.runtime.monotonic(), await self._ledger.latest_command()
-        if self._reading is not None and now - self._began <= _VALID and command == self._command:
+        if self._reading is not None and self.seconds_left >= _LEFT and command == self._command:
             return self._reading
         if now - self._failed_at < _AGAIN:
             return None

@@ -20,12 +20,13 @@ from ..protocol.clocks import Timestamps, age, since_last_send
 from ..protocol.generations import earlier_references, later_references
 from ..protocol.judge import Judgement, RowPayout, judge, later_generation
 from ..protocol.records import LedgerRow, NewRow, RowOutcome, RowSet
-from ..protocol.row_state import UNFINISHED
+from ..protocol.row_state import OPEN, UNFINISHED
 from .service import Service
 
 _log = logging.getLogger("payments_async")
 _MOST_TURNS: Final = 100
 _GROUP: Final = 500
+_ORDER: Final = "row {}: the list did not show its payouts from the newest to the oldest: read it again"
 Record = Callable[[Sequence[RowOutcome]], Awaitable[Collection[LedgerRow]]]
 """Records outcomes, and returns the rows that they changed."""
 
@@ -52,14 +53,18 @@ class JudgedRow:
         return any(each.is_alive and each.generation < self.row.known.generation for each in self.payouts)
 
 
-@attrs.frozen
+@attrs.define
 class SeveralPayouts:
     """The payouts of one row that the list has shown so far."""
 
     before: LedgerRow
     """The row before the reading."""
-    payouts: dict[str, Payout] = attrs.field(factory=dict)
-    """{id: payout}, as shown last."""
+    is_partial: bool
+    """True if a page before may have shown one that is not kept."""
+    payouts: dict[tuple[object, ...], Payout] = attrs.field(factory=dict)
+    """Each payout in each form in which it was shown: a stale copy may call one failed that lives."""
+    changed_in: int = 0
+    """The entry of the row's last change when this reading saw it last."""
 
 
 @attrs.frozen
@@ -90,6 +95,7 @@ class ListReading:
         self.began: Timestamps = service.moment()
         """When the reading began."""
         self._latest: int | None = None
+        self._seen = RowSet()
         self.several: dict[int, SeveralPayouts] = {}
         """{row number: its payouts} of rows that have, or may have, more of them than one page shows."""
         self.turns: list[str] = []
@@ -107,14 +113,25 @@ class ListReading:
         )
         return JudgedPage(tuple(judged), tuple(unmatched))
 
-    async def end(self) -> list[JudgedRow]:
-        """Judge the rows with several payouts, once the list was read whole. Raises LedgerError."""
+    async def end(self, *, whole: bool = True) -> list[JudgedRow]:
+        """Judge the rows with several payouts at the list's end. Raises LedgerError.
+
+        `whole`: every payout could be read, so that one which is not shown is absent.
+        """
         judged = list[JudgedRow]()
         for numbers in _groups(self.several):
             rows = await self._ledger.numbered(numbers)
             pairs = [(row, [*self.several[number].payouts.values()]) for number, row in rows.items()]
-            judged += await self._judge(pairs, absent=await self._since_send(rows.values()))
-        return [attrs.evolve(each, before=self.several[each.row.number].before) for each in judged]
+            absent = await self._since_send(rows.values()) if whole else {}
+            judged += await self._judge(pairs, absent=absent, is_end=True)
+        return [self._ended(each) for each in judged]
+
+    def _ended(self, judged: JudgedRow) -> JudgedRow:
+        kept, judgement = self.several[judged.row.number], judged.judgement
+        if kept.is_partial:
+            findings = (*judgement.findings, _ORDER.format(judged.row.number))
+            judgement = attrs.evolve(judgement, findings=findings)
+        return attrs.evolve(judged, before=kept.before, judgement=judgement)
 
     async def _since_send(self, rows: Collection[LedgerRow]) -> Mapping[int, float]:
         """{row number: seconds that had surely passed since its last request when this reading began}."""
@@ -148,15 +165,25 @@ class ListReading:
         """All payouts of a row so far, if it may have several."""
         kept = self.several.get(row.number)
         if kept is None:
-            if not row.known.generation and all(each.reference == row.reference for each in payouts):
+            is_first = self._seen.add(row.number)
+            is_usual = all(each.reference == row.reference for each in payouts) and (
+                is_first or all(each.id == row.known.payout_id for each in payouts)
+            )
+            if not row.known.generation and is_usual:
                 return None
-            kept = self.several[row.number] = SeveralPayouts(row)
+            kept = self.several[row.number] = SeveralPayouts(row, is_partial=not is_first)
         for payout in payouts:
-            kept.payouts[payout.id or payout.reference or ""] = payout
+            form = (payout.id, payout.status, payout.completed_at, payout.failed_at)
+            kept.payouts.pop(form, None)  # the one shown last is last
+            kept.payouts[form] = payout
         return [*kept.payouts.values()]
 
     async def _judge(
-        self, found: Sequence[tuple[LedgerRow, Sequence[Payout]]], absent: Mapping[int, float]
+        self,
+        found: Sequence[tuple[LedgerRow, Sequence[Payout]]],
+        absent: Mapping[int, float],
+        *,
+        is_end: bool = False,
     ) -> list[JudgedRow]:
         binding = self._ledger.header.binding
         later = {row.number: made for row, each in found if (made := later_generation(row, each, binding))}
@@ -166,6 +193,8 @@ class ListReading:
             shown = tuple(RowPayout.of(row, payout, binding) for payout in payouts)
             is_absent = absent.get(row.number, 0.0) >= ABANDONED_AFTER
             judgement = judge(row, shown, absent=is_absent, lost=self._lost)
+            if is_end and row.state not in OPEN and row.changed_in != self.several[row.number].changed_in:
+                judgement = attrs.evolve(judgement, outcome=None)  # another reading has newer words
             judged.append(JudgedRow(before, row, shown, judgement))
         return await self._recorded(judged, {number: new for number, (new, _) in later.items()})
 
@@ -184,6 +213,9 @@ class ListReading:
         for each in judged:
             self._note(each.judgement.turn)
         done = [attrs.evolve(each, row=changed.get(each.row.number, each.row)) for each in judged]
+        for each in done:
+            if (kept := self.several.get(each.row.number)) is not None:
+                kept.changed_in = each.row.changed_in
         self.settled += sum(each.row.state is not each.before.state for each in done)
         return done
 

@@ -96,7 +96,10 @@ class Sender:
                     text = f"row {row.number}: {why}; the ledger is damaged: see `payments payouts check`"
                     self._stopping.halt(text, Stop.RULE)  # every run would end like this one
                     return
-            posted = await self._post(row, INTENT_LIFETIME + _MARGIN - elapsed.at_most)
+            seconds = INTENT_LIFETIME + _MARGIN - elapsed.at_most
+            if row.known.generation:
+                seconds = min(seconds, self._earlier.seconds_left)
+            posted = await self._post(row, seconds)
             if posted is None:
                 return
             if posted.word:

@@ -42,6 +42,8 @@ OTHER_PAYOUT: Final = "reference of another payout"
 """Reason of a conflict: another payout has the row's reference."""
 _S = RowState
 _OTHER: Final = (Match.OTHER_BODY, Match.FOREIGN)
+_MOST_LATER: Final = 16
+"""Generations that a ledger may be behind: a later reference is reported, and no row gets it."""
 _ADOPTING: Final = frozenset({_S.NEW, *UNFINISHED, _S.CREATED, _S.CONFLICT})
 """States of rows that can get the generation of a later payout."""
 
@@ -69,7 +71,10 @@ class RowPayout:
         found = shown(payout)
         asked = expected(row if asking is None else asking)
         match = Match.FOREIGN if asking is None else match_of(asked, found)
-        had_arrived = row.had_arrived if payout.id == row.known.payout_id else row.earlier_arrived
+        is_earlier = generation < row.known.generation
+        had_arrived = (
+            row.had_arrived if payout.id == row.known.payout_id else is_earlier and row.earlier_arrived
+        )
         return cls(payout, generation, asked, found, match, end_of(payout, had_arrived=had_arrived))
 
     @property
@@ -418,7 +423,7 @@ def later_generation(
     known = row.known.generation
     later = [(each, parted(each.reference or "")[1]) for each in payouts if each.reference != row.reference]
     for payout, generation in sorted(later, key=lambda pair: -pair[1]):
-        if not known < generation <= row_state.LAST_GENERATION or not payout.id:
+        if not known < generation <= known + _MOST_LATER or not payout.id:
             continue
         new = _at_generation(row, binding, generation)
         if new is None or new.reference != payout.reference:

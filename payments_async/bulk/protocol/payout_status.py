@@ -10,6 +10,8 @@ from ...models import Amount, Payout, PayoutStatus
 from ...models.statuses import STATUS_ENDS, PayoutEnd, ending_of
 from .totals import as_text
 
+_MOST_DIGITS: Final = 60
+"""A number that has more is shown with its exponent."""
 _CODE: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}", re.ASCII)
 
 
@@ -26,7 +28,7 @@ def end_of(payout: Payout, *, had_arrived: bool = False) -> PayoutEnd:
 def status_of(payout: Payout) -> str | None:
     """Read a payout's status, or derive it from its timestamps when none is shown."""
     if payout.status is not None:
-        return payout.status
+        return payout.status.replace("\0", "\ufffd")  # which no database can hold
     by_time = {PayoutEnd.ARRIVED: PayoutStatus.COMPLETED, PayoutEnd.FAILED: PayoutStatus.FAILED}
     return by_time.get(ending_of(payout))
 
@@ -69,4 +71,6 @@ def _plain(word: str | None) -> str | None:
 
 
 def _amount(value: Decimal | None) -> str | None:
-    return None if value is None else as_text(value)
+    if value is None:
+        return None
+    return as_text(value) if abs(value.adjusted()) <= _MOST_DIGITS else str(value)

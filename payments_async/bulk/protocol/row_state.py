@@ -95,8 +95,6 @@ _SETTLED: Final = {_S.CONFLICT: 1, _S.CREATED: 2}
 """States that stay true whatever is tried later, because a reference is used up for ever."""
 _BITS: Final = {"generation": 12, "intents": 24, "revision": 16}
 _FEWEST_BITS: Final = min(_BITS.values())
-LAST_GENERATION: Final = (1 << _BITS["generation"]) - 1
-"""The highest generation that a row can have."""
 
 
 class IllegalTransition(ValueError):

@@ -187,7 +187,8 @@ def retried(row: LedgerRow, new: NewRow, entry: int) -> LedgerRow:
 
     Raises TransitionRefused, and IllegalTransition when the payout has not finally failed.
     """
-    return _begun(row, new, row_state.retry(row.known, finally_failed=row.is_final), entry)
+    is_failed = row.payout_end is PayoutEnd.FAILED
+    return _begun(row, new, row_state.retry(row.known, finally_failed=is_failed), entry)
 
 
 def adopted(row: LedgerRow, new: NewRow, entry: int) -> LedgerRow:

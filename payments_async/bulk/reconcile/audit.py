@@ -22,6 +22,9 @@ from ..protocol.row_state import RowState
 from ..protocol.totals import EXACT, Sums
 
 _MOST_FINDINGS: Final = 100
+_SMALLEST: Final = Decimal("1E-40")
+_LARGEST: Final = Decimal("1E+40")
+"""Amounts between these are added up exactly; any other is a finding."""
 _NAMED: Final = 5
 _UNKNOWN: Final = "the list shows {}, which has this batch's proof, and a reference that no row has"
 _NO_CURRENCY: Final = "XXX"
@@ -110,7 +113,11 @@ class Auditor:
         """Count an extra payout, in this currency where it shows none. True if it was not counted before."""
         name = payout.id or payout.reference or ""
         is_new, amount = name not in self._extra, payout.amount or Amount()
-        self._extra[name] = (word, amount.currency or currency, amount.value or Decimal(0))
+        value = amount.value or Decimal(0)
+        if not (_SMALLEST <= value.copy_abs() <= _LARGEST and value > 0):
+            self.note(f"{facts_of(payout)}: a payout beside the rows, whose amount cannot be added up")
+            value = Decimal(0)
+        self._extra[name] = (word, amount.currency or currency, value)
         return is_new
 
     async def result(self, turns: Sequence[str]) -> Audit:

@@ -115,7 +115,7 @@ class Retrier:
             page = await self._reading.take(await walk.page())
             self._take(each for each in page.rows if each.row.number not in self._reading.several)
             on_commit()
-        self._take(await self._reading.end())
+        self._take(await self._reading.end(whole=not walk.unread))
         unread = f", which may be one of the {walk.unread} that could not be read" if walk.unread else ""
         async for group in grouped(self._candidates(), _GROUP):
             await self._replace(group, unread)
