@@ -61,3 +61,14 @@ def test_the_facts_of_a_payout_are_exact() -> None:
     assert facts_of(payout(amount=made, status="completed")) == (
         "po_1, XOF 11.0000000000000000000001, completed"
     )
+
+
+@pytest.mark.parametrize(
+    ("amount", "told"),
+    [
+        (Amount(currency="XOF"), "po_1, XOF"),
+        (Amount(value=Decimal("1E+99999"), currency="XOF"), "po_1, XOF 1E+99999"),
+    ],
+)
+def test_an_amount_that_is_not_shown_or_absurd_is_told_in_few_digits(amount: Amount, told: str) -> None:
+    assert facts_of(payout(amount=amount)) == told
