@@ -143,8 +143,8 @@ class Walk:
         self._compare_sums(certificate)
         await self._compare_rows(certificate)
         await self._compare_export()
-        if (await self.batch.check()).findings:
-            raise Breach("the ledger's own check has findings")
+        if findings := (await self.batch.check()).findings:
+            raise Breach(f"the ledger's own check: {findings[:3]}")
 
     def _compare_sums(self, certificate: Certificate) -> None:
         counts, sums = certificate.report.counts, certificate.report.sums["XOF"]
