@@ -28,7 +28,7 @@ from unittest.mock import patch
 import attrs
 
 from payments_async.bulk import Certificate, PayoutBatch
-from payments_async.bulk.engine import earlier_payouts, reading
+from payments_async.bulk.engine import reading
 from payments_async.bulk.protocol import judge
 from payments_async.bulk.protocol.generations import parted
 from payments_async.bulk.protocol.matching import Match
@@ -323,10 +323,6 @@ def _nothing(*_: Any, **__: Any) -> Any:
     return ()
 
 
-async def _send(*_: Any, **__: Any) -> earlier_payouts.SendPermission:
-    return earlier_payouts.SendPermission.SEND
-
-
 def _first_word_counts(real: Callable[..., Any]) -> Callable[..., Any]:
     def ruled(row: Any, ruling: Any, *rest: Any) -> Any:
         return None if row.is_final and ruling.known == row.known else real(row, ruling, *rest)
@@ -360,9 +356,6 @@ ABLATIONS: Final[Mapping[str, Callable[[], Any]]] = {
     "the latest word counts": lambda: patch.object(judge, "_outcome", _first_word_counts(judge._outcome)),
     "conflicts are counted": lambda: patch.object(judge, "_extra", _without_conflicts(judge._extra)),
     "content is compared": lambda: patch.object(judge, "match_of", _any_content(judge.match_of)),
-    "the list is read before a retried payout": lambda: patch.object(
-        earlier_payouts.EarlierPayouts, "permission", _send
-    ),
 }
 """{rule: leaves it out}."""
 
