@@ -13,7 +13,6 @@ from typing import Final
 
 from ...errors import PaymentsError
 from ..ledger.ledger import Ledger
-from ..protocol.judge import RowPayout, judge
 from ..protocol.records import LedgerRow
 from ..protocol.responses import FATAL, stop_of, why
 from ..protocol.row_state import UNFINISHED
@@ -66,18 +65,11 @@ class EarlierPayouts:
             reading = await self._valid_reading()
         if reading is None:
             return SendPermission.LOOK_UP
-        now = (await self._ledger.numbered([row.number]))[row.number]
-        if now.state not in UNFINISHED:
+        judged = await reading.judge_again(row.number, unsent=unsent)
+        if judged.before.state not in UNFINISHED or judged.judgement.outcome is not None:
             return SendPermission.DECIDED
-        kept, binding = reading.several.get(row.number), self._ledger.header.binding
-        shown = [RowPayout.of(now, each, binding) for each in (kept.payouts.values() if kept else ())]
-        if not any(each.is_alive for each in shown):
-            return SendPermission.SEND
-        outcome = judge(now, shown, unsent=unsent).outcome
-        if outcome is None:
-            return SendPermission.LOOK_UP
-        await self._recorder.record([outcome])
-        return SendPermission.DECIDED
+        is_alive = any(each.is_alive for each in judged.payouts)
+        return SendPermission.LOOK_UP if is_alive else SendPermission.SEND
 
     async def _valid_reading(self) -> ListReading | None:
         """The last reading if it counts, else a new one; None if the list could not be read whole now."""

@@ -21,6 +21,7 @@ from ..protocol.generations import earlier_references, later_references
 from ..protocol.judge import Judgement, RowPayout, judge, later_generation
 from ..protocol.records import LedgerRow, NewRow, RowOutcome, RowSet
 from ..protocol.row_state import OPEN, UNFINISHED
+from .extra_payouts import ExtraPayouts
 from .service import Service
 
 _log = logging.getLogger("payments_async")
@@ -67,16 +68,6 @@ class SeveralPayouts:
     """The entry of the row's last change when this reading saw it last."""
 
 
-@attrs.frozen
-class JudgedPage:
-    """What one page shows."""
-
-    rows: tuple[JudgedRow, ...]
-    """Its rows. Those of `ListReading.several` are judged for good at the list's end."""
-    unmatched: tuple[Payout, ...]
-    """Its payouts under references that no row of the batch has or had."""
-
-
 class ListReading:
     """One reading, in the memory of a page and of the rows that have several payouts."""
 
@@ -88,8 +79,12 @@ class ListReading:
         only: RowSet | None = None,
         record: Record | None = None,
         lost: bool = False,
+        note: Callable[[str], object] = bool,
     ) -> None:
-        """`only`: judge no other rows. `record`: instead of the ledger. `lost`: the ledger lost commits."""
+        """`only`: judge no other rows. `record`: instead of the ledger. `lost`: the ledger lost commits.
+
+        `note`: called with what is wrong with payouts that stand for no row.
+        """
         self._ledger, self._service, self._only, self._lost = ledger, service, only, lost
         self._record: Record = record or ledger.record
         self.began: Timestamps = service.moment()
@@ -104,14 +99,22 @@ class ListReading:
         """Rows whose state the list has changed."""
         self.adopted: set[int] = set()
         """The numbers of rows that got the generation of a later payout."""
+        self._extra = ExtraPayouts(ledger.header.binding, note)
 
-    async def take(self, page: Sequence[Payout]) -> JudgedPage:
-        """Judge what a page shows of the batch's rows, and record it in one commit. Raises LedgerError."""
+    async def take(self, page: Sequence[Payout]) -> list[JudgedRow]:
+        """Judge what a page shows of the batch's rows, and record it in one commit. Raises LedgerError.
+
+        The rows of `several` are judged for good at the list's end.
+        """
         found, unmatched = await self._matched(page)
         judged = await self._judge(
             [(row, self._several(row, payouts) or payouts) for row, payouts in found], absent={}
         )
-        return JudgedPage(tuple(judged), tuple(unmatched))
+        for each in judged:
+            if each.row.number not in self.several:
+                self._extra.take(each.judgement, each.row.currency)
+        self._extra.take_unknown(unmatched)
+        return judged
 
     async def end(self, *, whole: bool = True) -> list[JudgedRow]:
         """Judge the rows with several payouts at the list's end. Raises LedgerError.
@@ -124,7 +127,32 @@ class ListReading:
             pairs = [(row, [*self.several[number].payouts.values()]) for number, row in rows.items()]
             absent = await self._since_send(rows.values()) if whole else {}
             judged += await self._judge(pairs, absent=absent, is_end=True)
+        for each in judged:
+            self._extra.take(each.judgement, each.row.currency)
+        if whole:
+            await self._note_extra()
         return [self._ended(each) for each in judged]
+
+    async def judge_again(self, number: int, *, unsent: bool) -> JudgedRow:
+        """Judge a row once more by what this reading has shown, after its end. `unsent`: as for `judge`.
+
+        Raises LedgerError.
+        """
+        (row,) = (await self._ledger.numbered([number])).values()
+        kept = self.several.get(number)
+        (judged,) = await self._judge([(row, [*kept.payouts.values()] if kept else [])], {}, unsent=unsent)
+        if judged.judgement.outcome is not None:
+            self._extra.take(judged.judgement, row.currency)
+            await self._note_extra()
+        return judged
+
+    async def _note_extra(self) -> None:
+        """Record the payouts that stand for no row, once all of the batch's were seen."""
+        if self._only is not None or self._lost:
+            return
+        await self._ledger.refresh()
+        if (extra := self._extra.totals) != self._ledger.header.extra:
+            await self._ledger.note_extra(extra)
 
     def _ended(self, judged: JudgedRow) -> JudgedRow:
         kept, judgement = self.several[judged.row.number], judged.judgement
@@ -184,6 +212,7 @@ class ListReading:
         absent: Mapping[int, float],
         *,
         is_end: bool = False,
+        unsent: bool = False,
     ) -> list[JudgedRow]:
         binding = self._ledger.header.binding
         later = {row.number: made for row, each in found if (made := later_generation(row, each, binding))}
@@ -192,7 +221,7 @@ class ListReading:
             row = later[before.number][1] if before.number in later else before
             shown = tuple(RowPayout.of(row, payout, binding) for payout in payouts)
             is_absent = absent.get(row.number, 0.0) >= ABANDONED_AFTER
-            judgement = judge(row, shown, absent=is_absent, lost=self._lost)
+            judgement = judge(row, shown, absent=is_absent, unsent=unsent, lost=self._lost)
             if is_end and row.state not in OPEN and row.changed_in != self.several[row.number].changed_in:
                 judgement = attrs.evolve(judgement, outcome=None)  # another reading has newer words
             judged.append(JudgedRow(before, row, shown, judgement))
@@ -200,15 +229,18 @@ class ListReading:
 
     async def _recorded(self, judged: Sequence[JudgedRow], later: Mapping[int, NewRow]) -> list[JudgedRow]:
         """Record outcomes, and the generations of later payouts. Returns the rows as they are then."""
-        outcomes = {each.row.number: each.judgement.outcome for each in judged}
-        made = [(new, outcome) for number, new in later.items() if (outcome := outcomes[number])]
-        if made:
-            await self._ledger.adopt(made)
-            self.adopted.update(later)
-            self._latest = None
-        known = [outcome for number, outcome in outcomes.items() if outcome and number not in later]
+        made, known = list[tuple[LedgerRow, NewRow, RowOutcome]](), list[RowOutcome]()
+        for each in judged:
+            if (outcome := each.judgement.outcome) is None:
+                continue
+            if (new := later.get(each.row.number)) is None:
+                known.append(outcome)
+            else:
+                made.append((each.before, new, outcome))
         changed = {row.number: row for row in (await self._record(known) if known else ())}
         if made:
+            self.adopted.update(row.number for row in await self._ledger.adopt(made))
+            self._latest = None
             changed |= await self._ledger.numbered(later)
         for each in judged:
             self._note(each.judgement.turn)

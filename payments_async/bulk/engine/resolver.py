@@ -142,11 +142,14 @@ class Resolver:
     async def _scan_list(self, scope: _Scope) -> _Scanned:
         filters, at, found, left = scope.filters(), self._service.moment(), RowSet(), scope.rows
         record, whole = self._recorder.record, False
-        reading = ListReading(self._ledger, self._service, only=scope.wanted, record=record)
+        only = scope.wanted if filters else None  # a reading of everything records all that it sees
+        reading = ListReading(self._ledger, self._service, only=only, record=record)
         async for payouts, is_end in scan(self._service, filters):
             whole = is_end
-            for each in (await reading.take(payouts)).rows:
-                if each.before.state in UNFINISHED and each.shows_own and found.add(each.row.number):
+            for each in await reading.take(payouts):
+                if each.row.number not in scope.wanted or each.before.state not in UNFINISHED:
+                    continue
+                if each.shows_own and found.add(each.row.number):
                     if each.judgement.outcome is None:  # the proof of its payout cannot be read
                         await self._record(each.row, row_state.doubt(each.row.known))
                     left -= 1

@@ -174,17 +174,17 @@ class Committer:
         moves = [(each, move(wanted[each.row.number])) for each in found]
         done = self._entered(transaction, locked, kind, moves, {})
         if done.rows:
-            before = {each.row.number: each.row.reference for each in found}
+            before = {each.row.number: each for each in found}
             into = self.sql.add_rows
             into = attrs.evolve(into, sql=into.sql.format(batch=self.batch.batch))
             await transaction.copy(into, self._new_content(done, before))
         return done
 
-    def _new_content(self, done: Commit, references: Mapping[int, str]) -> Iterator[tuple[Any, ...]]:
+    def _new_content(self, done: Commit, before: Mapping[int, StoredRow]) -> Iterator[tuple[Any, ...]]:
         """The content of replaced rows. A new reference must be nobody else's."""
-        for each in done.entered:
-            for row, version, *_ in each.rows:
-                is_same = row.reference == references[row.number]
+        for row, version, *_ in (row for each in done.entered for row in each.rows):
+            if version != before[row.number].version:
+                is_same = row.reference == before[row.number].row.reference
                 yield content(row, version, None, None if is_same else self.sql.named(row.reference))
 
     def cancelled(self, transaction: Transaction, locked: Locked, found: Iterable[StoredRow]) -> Commit:

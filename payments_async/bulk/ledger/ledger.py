@@ -186,12 +186,23 @@ class Ledger(LedgerReader):
         """
         return (await self._committer.replace("retry", replacements, transitions.retried)).rows
 
-    async def adopt(self, payouts: Iterable[tuple[NewRow, RowOutcome]]) -> tuple[LedgerRow, ...]:
-        """Make good lost retries: each row's later generation, and its outcome. Raises LedgerRefused."""
-        found = list(payouts)
-        new = [new for new, _ in found]
-        await self._committer.replace("recover", new, transitions.adopted, recovers=True)
-        return await self.record(outcome for _, outcome in found)
+    async def adopt(self, payouts: Iterable[tuple[LedgerRow, NewRow, RowOutcome]]) -> tuple[LedgerRow, ...]:
+        """Give rows the generation of a later payout that the list shows, and its outcome, in one commit.
+
+        Each row as it was judged, what is sent at that generation, and the outcome. Of a row that another
+        process has changed meanwhile, the outcome alone is recorded, where it still fits. Returns the changed
+        rows.
+        """
+        found = {new.number: (row, new, outcome) for row, new, outcome in payouts}
+
+        def change(row: LedgerRow, new: NewRow, entry: int) -> LedgerRow:
+            judged, _, outcome = found[new.number]
+            if (row.known.state, row.body_hash) == (judged.known.state, judged.body_hash):
+                row = transitions.adopted(row, new, entry)
+            return transitions.recorded(row, outcome, entry) or row
+
+        new = [new for _, new, _ in found.values()]
+        return (await self._committer.replace("recover", new, change, recovers=True)).rows
 
     async def save_figures(self, at: float = 0.0) -> None:
         """Store the figures of this run until now that are not stored yet, those that can be stored."""

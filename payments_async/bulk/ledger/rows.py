@@ -163,10 +163,10 @@ Change = tuple[StoredRow, LedgerRow]
 def changed(change: Change) -> tuple[StoredRow, tuple[Any, ...]]:
     """Make a changed row as it is stored, and the values of its state, its number last.
 
-    A row that is NEW was corrected, or is of a new generation.
+    A row that is NEW was corrected; it, or one of another generation, has other content.
     """
     (before, version, own_key, _, _), after = change
-    if after.state is RowState.NEW:
+    if after.state is RowState.NEW or after.known.generation != before.known.generation:
         version, own_key = version + 1, None
     elif after.idempotency_key != before.idempotency_key:
         own_key = after.idempotency_key

@@ -8,27 +8,17 @@ from typing import Final
 
 import attrs
 
-from ...models import Amount, Payout
-from ...models.statuses import PayoutEnd
+from ...models import Amount
 from ..engine.reading import JudgedRow
 from ..ledger.ledger import Ledger
-from ..protocol.identifiers import Identity, Proof
 from ..protocol.judge import RowPayout, other_status
 from ..protocol.matching import MONEY, Match, compared, other_account
-from ..protocol.outcomes import ExtraPayout
-from ..protocol.payout_status import end_of, facts_of
-from ..protocol.records import ExtraTotals, LedgerRow, RowSet
+from ..protocol.records import LedgerRow, RowSet
 from ..protocol.row_state import RowState
-from ..protocol.totals import EXACT, Sums
+from ..protocol.totals import EXACT
 
 _MOST_FINDINGS: Final = 100
-_SMALLEST: Final = Decimal("1E-40")
-_LARGEST: Final = Decimal("1E+40")
-"""Amounts between these are added up exactly; any other is a finding."""
 _NAMED: Final = 5
-_UNKNOWN: Final = "the list shows {}, which has this batch's proof, and a reference that no row has"
-_NO_CURRENCY: Final = "XXX"
-"""The code of ISO 4217 for none."""
 
 
 @attrs.frozen
@@ -73,52 +63,20 @@ class Auditor:
     """Compares rows with the list, page by page as they are recorded, with one bit of memory for each row."""
 
     def __init__(self, ledger: Ledger) -> None:
-        self._ledger, binding = ledger, ledger.header.binding
-        self._batch = Identity(binding.environment, binding.batch_id, "").proof("").batch
+        self._ledger = ledger
         self._seen = RowSet()
         self._counts = {"seen": 0, "missing": 0, "differing": 0, "uncompared": 0}
         self._fields = dict.fromkeys(MONEY, FieldCount())
         self._rounded: dict[str, Decimal] = {}
         self._uncompared: list[int] = []
         self._findings: list[str] = []
-        self._extra: dict[str, tuple[ExtraPayout, str, Decimal]] = {}
 
     def take(self, judged: Iterable[JudgedRow]) -> None:
         """Compare rows, as they are recorded, with their payouts."""
         for each in judged:
             self._compare(each)
-            for word, payout in each.judgement.extra:
-                self._add(word, payout, each.row.currency)
             for finding in each.judgement.findings:
                 self.note(finding)
-
-    @property
-    def extra(self) -> ExtraTotals:
-        """The extra payouts found so far."""
-        sums = Sums[tuple[ExtraPayout, str]]()
-        for word, currency, amount in self._extra.values():
-            sums.add((word, currency), amount)
-        return sums.totals
-
-    def take_unknown(self, payouts: Iterable[Payout]) -> None:
-        """Look for payouts of the batch, by their proofs, among those whose references no row has."""
-        for payout in payouts:
-            proof = Proof.of(payout.metadata)
-            if proof is None or proof.batch != self._batch or end_of(payout) is PayoutEnd.FAILED:
-                continue
-            if self._add(ExtraPayout.IN_EXCESS, payout, _NO_CURRENCY):
-                self.note(_UNKNOWN.format(facts_of(payout)))
-
-    def _add(self, word: ExtraPayout, payout: Payout, currency: str) -> bool:
-        """Count an extra payout, in this currency where it shows none. True if it was not counted before."""
-        name = payout.id or payout.reference or ""
-        is_new, amount = name not in self._extra, payout.amount or Amount()
-        value = amount.value or Decimal(0)
-        if not (_SMALLEST <= value.copy_abs() <= _LARGEST and value > 0):
-            self.note(f"{facts_of(payout)}: a payout beside the rows, whose amount cannot be added up")
-            value = Decimal(0)
-        self._extra[name] = (word, amount.currency or currency, value)
-        return is_new
 
     async def result(self, turns: Sequence[str]) -> Audit:
         """The result, once the list was read whole: reads the ledger's created rows and its conflicts."""

@@ -76,7 +76,7 @@ class Follower:
                 self._everywhere = True  # the service may refuse the filters
             else:
                 self._trouble, failures = "", 0
-                shown = (await reading.take(page)).rows
+                shown = await reading.take(page)
                 left -= sum(seen.add(each.row.number) for each in shown if each.before.is_awaited)
                 news = news or any(each.row is not each.before for each in shown)
                 self._on_commit()

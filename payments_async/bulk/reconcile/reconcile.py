@@ -19,17 +19,15 @@ async def reconcile(ledger: Ledger, service: Service, on_commit: Callable[[], ob
     Raises PaymentsError when the list cannot be read whole, to its end; all facts read until then are
     recorded.
     """
-    reading, auditor = ListReading(ledger, service), Auditor(ledger)
+    auditor = Auditor(ledger)
+    reading = ListReading(ledger, service, note=auditor.note)
     async for page in pages(service):
         found = await reading.take(page)
-        auditor.take(each for each in found.rows if each.row.number not in reading.several)
-        auditor.take_unknown(found.unmatched)
+        auditor.take(each for each in found if each.row.number not in reading.several)
         on_commit()
     auditor.take(await reading.end())
     audit = await auditor.result(reading.turns)
     await ledger.refresh()
-    if auditor.extra != ledger.header.extra:
-        await ledger.note_extra(auditor.extra)
     on_commit()
     check = await ledger.check()
     binding = ledger.header.binding

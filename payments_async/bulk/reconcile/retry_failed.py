@@ -113,7 +113,7 @@ class Retrier:
         walk = PayoutList(self._service)
         while not walk.is_over:
             page = await self._reading.take(await walk.page())
-            self._take(each for each in page.rows if each.row.number not in self._reading.several)
+            self._take(each for each in page if each.row.number not in self._reading.several)
             on_commit()
         self._take(await self._reading.end(whole=not walk.unread))
         unread = f", which may be one of the {walk.unread} that could not be read" if walk.unread else ""

@@ -10,7 +10,7 @@ import pytest
 
 from payments_async.bulk.ledger_errors import LedgerRefused
 from payments_async.bulk.protocol.records import IntentTimes, Resend, RowOutcome
-from payments_async.bulk.protocol.row_state import RowState, contradict, doubt, intend
+from payments_async.bulk.protocol.row_state import RowKnowledge, RowState, contradict, doubt, intend
 from payments_async.bulk.protocol.totals import sums_of
 from payments_async.models.statuses import PayoutEnd
 from tests.support.ledgers import (
@@ -282,6 +282,35 @@ async def test_a_payout_that_may_still_complete_has_no_new_generation(path: Plac
         await ledger.record([created(row, service_status="processing")])
         with pytest.raises(LedgerRefused, match="cannot retry"):
             await ledger.next_generation([new_row(1, reference="reference-1~g1", body=b"again")])
+
+
+async def test_two_readings_that_find_the_same_later_payout_record_it_once(path: Place) -> None:
+    """Both have judged the row before either records."""
+    async with await begun(path, 2) as ledger:
+        (row,) = (await ledger.claim(1)).rows
+        later = new_row(1, reference="reference-1~g2", body=b"later")
+        known = RowKnowledge(RowState.CREATED, generation=2, payout_id="po_later")
+        found = (row, later, RowOutcome(1, known, "completed", PayoutEnd.ARRIVED, body_hash=later.body_hash))
+        (changed,) = await ledger.adopt([found])
+        assert (changed.reference, changed.known, changed.body) == (later.reference, known, b"later")
+        assert changed == await row_of(ledger, "row-1")
+        entries = (await ledger.check()).entries
+        assert await ledger.adopt([found]) == ()
+        assert (counts(ledger), (await ledger.check()).entries) == ({"not_started": 1, "created": 1}, entries)
+        newer = RowOutcome(1, known, "reversed", PayoutEnd.FAILED, body_hash=later.body_hash, latest=True)
+        (changed,) = await ledger.adopt([(row, later, newer)])
+        assert (changed.service_status, changed.had_arrived, changed.body) == ("reversed", True, b"later")
+        assert (await ledger.check()).findings == ()
+
+
+async def test_a_row_that_was_edited_meanwhile_does_not_get_a_later_payout(path: Place) -> None:
+    async with await begun(path, 1) as ledger:
+        row = await row_of(ledger, "row-1")
+        (edited,) = await ledger.correct([new_row(1, body=b"edited")])
+        later = new_row(1, reference="reference-1~g2", body=b"later")
+        known = RowKnowledge(RowState.CREATED, generation=2, payout_id="po_later")
+        assert await ledger.adopt([(row, later, RowOutcome(1, known, body_hash=later.body_hash))]) == ()
+        assert await row_of(ledger, "row-1") == edited
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,6 @@ import attrs
 import pytest
 
 from payments_async.bulk import PayoutBatch
-from payments_async.bulk.protocol.identifiers import Identity
-from payments_async.bulk.protocol.outcomes import ExtraPayout
-from payments_async.bulk.reconcile.audit import Auditor
-from payments_async.models import Amount, Payout
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import alter, in_process, items
 from tests.support.spoiled import hiding, repeating
@@ -199,19 +195,18 @@ async def test_a_payout_that_equals_what_was_asked_for_only_as_a_double_is_named
 
 
 async def test_a_payout_of_no_row_that_two_pages_show_counts_once(batch: PayoutBatch) -> None:
-    binding = batch._ledger.header.binding
-    proof = Identity(binding.environment, binding.batch_id, "another").proof("content").text
-    amount = Amount(value=Decimal(5), currency="XOF")
-    shown = Payout(id="po_x", reference="x", amount=amount, metadata={"payments_sdk": proof})
-    auditor = Auditor(batch._ledger)
-    for _ in range(2):
-        auditor.take_unknown([shown])
-    assert auditor.extra == {(ExtraPayout.IN_EXCESS, "XOF"): (1, Decimal(5))}
-    finding, next_one, *_ = (await auditor.result(())).findings
-    assert finding == (
-        "the list shows po_x, XOF 5, which has this batch's proof, and a reference that no row has"
+    hide(batch, 150, reference="x")
+    alter(batch._service._client, repeating(150, later=True))
+    certificate = await batch.reconcile()
+    assert certificate.report.counts["in_excess"] == 1
+    assert certificate.report.sums["XOF"]["in_excess"] == Decimal("150.01")
+    unknown, missing = certificate.audit.findings
+    assert unknown.startswith("the list shows po_")
+    assert unknown.endswith(
+        ", XOF 150.01, pending, which has this batch's proof, and a reference that no row has"
     )
-    assert next_one.startswith("row 1: ")
+    assert missing.startswith("row 150: po_")
+    assert (certificate.audit.missing, certificate.audit.differing) == (1, 1)
 
 
 async def test_a_contradiction_that_two_pages_show_counts_once(batch: PayoutBatch) -> None:

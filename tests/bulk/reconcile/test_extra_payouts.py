@@ -67,6 +67,23 @@ async def test_a_first_payout_that_arrives_beside_its_successor_is_in_excess_unt
 
 
 @EITHER
+async def test_any_whole_reading_says_what_is_in_excess(service: Sandbox, place: Place) -> None:
+    fails(service, 1)
+    async with over_socket(service) as client, open_at(place, client) as batch:
+        await batch.load(items(2))
+        await batch.run(wait_final=60.0)
+        await batch.retry_failed()
+        await batch.run(wait_final=60.0)
+        turn(service, 0, "completed", completed=True, failed=False)
+        assert (await batch.retry_failed(dry_run=True)).rows == ()
+        assert extra(batch.status()) == (0, 1)
+        assert told(batch.status()) == booked(service)
+        turn(service, 0, "reversed", completed=True, failed=False)
+        assert (await batch.retry_failed()).rows == ()
+        assert (extra(batch.status()), batch.status().exit_code) == ((0, 0), 0)
+
+
+@EITHER
 async def test_a_second_payout_under_a_rows_reference_is_in_excess_in_its_own_currency(
     service: Sandbox, place: Place
 ) -> None:
