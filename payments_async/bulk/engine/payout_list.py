@@ -12,11 +12,21 @@ from datetime import date
 from ..._request.pages import ListPosition
 from ...errors import PaymentsError, SearchIncomplete
 from ...models import Payout
+from ..protocol.clocks import Timestamps, scan_start
 from ..protocol.responses import FATAL
-from .service import Service
+from .service import Service, day_of
 
 Filters = Mapping[str, str | date]
 """Arguments of `payouts.list`."""
+
+
+def listed_since(server: float | None) -> Filters:
+    """Make filters for the part of the list that surely shows what was requested since a time.
+
+    `server`: that time by the service's clock, in seconds since 1970; None, if unknown, for all of the list.
+    """
+    start = scan_start(Timestamps(0.0, 0.0, "", server))
+    return {} if start is None else {"created_on_or_after": day_of(start)}
 
 
 class PayoutList:

@@ -282,6 +282,13 @@ class LedgerReader(ABC):
             return times
         return {number: attrs.evolve(each, first=at[_IMPORT]) for number, each in times.items()}
 
+    async def first_send(self) -> float | None:
+        """When the first row was sent, by the service's clock: seconds since 1970. None if unknown."""
+        if not self._is_whole:
+            return None
+        (((at, is_known),),) = await self._db.read((self._sql.first_send, (self.facts.batch.batch,)))
+        return at if is_known else None
+
     async def change_times(self, rows: Collection[LedgerRow]) -> Mapping[int, Timestamps]:
         """{row number: when it was changed last}; of a created row, when its status was first seen so."""
         chunk_of = self.facts.batch.chunk_of

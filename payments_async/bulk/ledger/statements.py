@@ -185,6 +185,10 @@ class Statements:
         SELECT chunk, number, wall, monotonic, session, server FROM payments.entries
         WHERE batch = %s AND chunk = %s AND number = ANY(%b::int4[])
     """
+    first_send: str = """
+        SELECT min(server), count(*) = count(server) FROM payments.entries
+        WHERE batch = %s AND kind IN ('claim', 'resend')
+    """
     chunk_names: str = """
         SELECT chunk FROM payments.chunks WHERE batch = %s
         UNION SELECT chunk FROM payments.entries WHERE batch = %s ORDER BY chunk

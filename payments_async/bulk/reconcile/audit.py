@@ -70,6 +70,8 @@ class Auditor:
         self._rounded: dict[str, Decimal] = {}
         self._uncompared: list[int] = []
         self._findings: list[str] = []
+        self.unseen: int = 0
+        """Created rows and rows in conflict of which the list has shown no payout: counted by `result`."""
 
     def take(self, judged: Iterable[JudgedRow]) -> None:
         """Compare rows, as they are recorded, with their payouts."""
@@ -82,9 +84,11 @@ class Auditor:
         """The result, once the list was read whole: reads the ledger's created rows and its conflicts."""
         async for row in self._ledger.rows(RowState.CREATED):
             if row.number not in self._seen:
+                self.unseen += 1
                 self.note(f"row {row.number}: {row.known.payout_id} is not in the list", "missing")
         async for row in self._ledger.rows(RowState.CONFLICT):
             if row.number not in self._seen:
+                self.unseen += 1
                 self.note(f"row {row.number}: in conflict, and its payout is not in the list")
         uncompared = _not_compared(self._counts["uncompared"], self._uncompared)
         return Audit(

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date
 from typing import Final
 
 from ..._polling.list_poller import PASSING
 from ..._polling.schedule import PollSchedule, interval
 from ...errors import PaymentsError
-from ..engine.payout_list import PayoutList
+from ..engine.payout_list import PayoutList, listed_since
 from ..engine.reading import ListReading
-from ..engine.service import Service, day_of
+from ..engine.service import Service
 from ..engine.stopping import Stopping
 from ..ledger.ledger import Ledger
-from ..protocol.clocks import Timestamps, scan_start
 from ..protocol.records import Awaited, RowSet
 from ..protocol.responses import FATAL, stop_of, why
 
@@ -57,7 +55,8 @@ class Follower:
     async def _walk(self, awaited: Awaited, until: float) -> None:
         """Read the list until each awaited payout was seen, or its end; a failed page is read again."""
         runtime = self._service.runtime
-        walk, seen, news, failures = PayoutList(self._service, self._filters(awaited)), RowSet(), False, 0
+        filters = {} if self._everywhere else listed_since(awaited.since)
+        walk, seen, news, failures = PayoutList(self._service, filters), RowSet(), False, 0
         reading = ListReading(self._ledger, self._service)
         left = awaited.rows
         while left > 0 and not walk.is_over and failures < _TRIES and not self._stopping.draining:
@@ -86,13 +85,6 @@ class Follower:
         if news:
             await self._ledger.refresh()
             self._on_commit()
-
-    def _filters(self, awaited: Awaited) -> dict[str, str | date]:
-        """Make filters for the part of the list that surely holds the awaited payouts."""
-        if awaited.since is None or self._everywhere:
-            return {}
-        start = scan_start(Timestamps(0.0, 0.0, "", awaited.since))
-        return {} if start is None else {"created_on_or_after": day_of(start)}
 
 
 def _not_final(rows: int) -> str:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from datetime import date
+from collections.abc import Callable
 
 import attrs
 
-from ..engine.payout_list import pages
+from ..engine.payout_list import listed_since, pages
 from ..engine.reading import ListReading
-from ..engine.service import Service, day_of
+from ..engine.service import Service
 from ..ledger.ledger import SharedLedger
-from ..protocol.clocks import scan_start
-from ..protocol.recovery import LossState, OperatorCommand, proof_due
+from ..protocol.recovery import OperatorCommand, proof_due
 
 
 @attrs.frozen
@@ -63,7 +61,7 @@ async def recover(
         return RecoveryReport(batch_id, None)
     wait = 0.0 if state.lost is None else proof_due(state.lost, service.moment())
     reading = ListReading(ledger, service, lost=True)
-    async for page in pages(service, _filters(state)):
+    async for page in pages(service, listed_since(state.imported.server)):
         await reading.take(page)
         on_commit()
     findings = (*reading.turns, *(found for each in await reading.end() for found in each.judgement.findings))
@@ -71,9 +69,3 @@ async def recover(
     await ledger.end_recovery(state, confirmed=commands_complete, proven=not wait)
     found = (reading.settled, tuple(sorted(reading.adopted)), findings)
     return RecoveryReport(batch_id, state.reason, state.commands, *found, is_suspect, wait)
-
-
-def _filters(state: LossState) -> Mapping[str, str | date]:
-    """Make filters for the part of the list that has all payouts of the batch, lost intents included."""
-    start = scan_start(state.imported)
-    return {} if start is None else {"created_on_or_after": day_of(start)}

@@ -6,11 +6,13 @@ import json
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from payments_async import Instrument
 from payments_async.bulk import BulkError, PayoutBatch, RowState
+from payments_async.bulk.engine.service import day_of
 from payments_async.bulk.ledger_errors import LedgerOfAnotherKey
 from payments_async.bulk.protocol.identifiers import PROOF_KEY
 from payments_async.errors import PaymentsError, SearchIncomplete
@@ -39,6 +41,24 @@ def booked(service: Sandbox, currency: str, status: str) -> Decimal:
 def sent(service: Sandbox) -> int:
     """How many creations have arrived."""
     return sum(request.operation == "payouts.create" for request in service.requests)
+
+
+def noted(batch: PayoutBatch) -> list[str]:
+    """The addresses of the pages that a batch reads from now on."""
+    pages = list[str]()
+
+    def look(request: Any, answer: Any) -> Any:
+        if request.method == "GET" and request.url.endswith("per_page=100"):
+            pages.append(request.url)
+        return answer
+
+    alter(batch._service._client, look)
+    return pages
+
+
+def dated(url: str) -> str | None:
+    """The first day of the part of the list that is read."""
+    return next(iter(parse_qs(urlsplit(url).query).get("created_at[gte]", [])), None)
 
 
 async def states(batch: PayoutBatch) -> list[RowState]:
@@ -128,6 +148,56 @@ async def test_statuses_are_mirrored_and_a_clean_batch_is_certified(service: San
             assert sums["failed"] == booked(service, currency, "failed")
             assert sums["created"] == sums["arrived"] + sums["failed"]
     assert len(told) == 3  # after each page, and at the end
+
+
+@EITHER
+async def test_the_list_is_read_from_the_day_before_the_first_send(service: Sandbox, place: Place) -> None:
+    """What others were paid before that is not read, as often as the batch is reconciled."""
+    service.advance(30 * 86_400.0)
+    day = day_of(service.clock.now() - 86_400.0)
+    async with in_process(service) as client, open_at(place, client) as batch:
+        await batch.load(items(2))
+        queries = noted(batch)
+        await batch.run()
+        service.advance(30 * 86_400.0)
+        for _ in range(2):
+            assert (await batch.reconcile()).is_settled
+        assert [dated(query) for query in queries] == [str(day)] * 2
+
+
+@EITHER
+async def test_all_of_the_list_is_read_where_a_part_cannot_show_every_row(
+    service: Sandbox, place: Place, tmp_path: Path
+) -> None:
+    service.on("payouts.create", description="row 3").respond("http:422")
+    async with in_process(service) as client:
+        async with PayoutBatch.open(tmp_path / "lost", client) as batch:
+            await batch.load(items(2), batch_id="batch")
+            await batch.run(wait_final=60.0)
+        service.advance(5 * 86_400.0)
+        async with open_at(place, client) as batch:
+            await batch.load(items(3), batch_id="batch")
+            assert (await batch.run()).counts["created"] == 2
+            queries = noted(batch)
+            assert (await batch.reconcile()).audit.seen == 2
+            assert [dated(query) for query in queries] == [None]  # an earlier ledger may have paid row 3
+
+
+async def test_a_part_of_the_list_that_lacks_a_row_is_followed_by_all_of_it(
+    service: Sandbox, place: Place, tmp_path: Path
+) -> None:
+    async with in_process(service) as client:
+        async with PayoutBatch.open(tmp_path / "lost", client) as batch:
+            await batch.load(items(2), batch_id="batch")
+            await batch.run()
+        service.advance(5 * 86_400.0)
+        async with PayoutBatch.open(tmp_path / "new", client) as batch:
+            await batch.load(items(3), batch_id="batch")
+            assert (await batch.run()).counts["created"] == 3
+            queries = noted(batch)
+            certificate = await batch.reconcile()
+            assert certificate.is_clean
+            assert [dated(query) is None for query in queries] == [False, True]
 
 
 async def test_a_list_that_cannot_be_read_to_its_end_certifies_nothing_and_costs_nothing(
