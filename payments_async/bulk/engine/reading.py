@@ -244,7 +244,10 @@ class ListReading:
             changed |= await self._ledger.numbered(later)
         for each in judged:
             self._note(each.judgement.turn)
-        done = [attrs.evolve(each, row=changed.get(each.row.number, each.row)) for each in judged]
+        done = [
+            attrs.evolve(each, row=changed[each.row.number]) if each.row.number in changed else each
+            for each in judged
+        ]
         for each in done:
             if (kept := self.several.get(each.row.number)) is not None:
                 kept.changed_in = each.row.changed_in

@@ -204,6 +204,17 @@ class LedgerReader(ABC):
             async for row in self._of_chunk(chunk, state):
                 yield row
 
+    async def numbers(self, state: RowState) -> AsyncIterator[list[int]]:
+        """Read the numbers of the rows in a state, in rising order, a page at a time."""
+        for chunk in await self._chunks():
+            last, more = chunk.first - 1, chunk.figures.count(*OF_STATE[state]) > 0
+            while more:
+                in_state = self._on_rows(self._sql.numbers_in_state, last, chunk.last, state.value, PAGE)
+                page = [number for (number,) in await self._read(in_state, list)]
+                yield page
+                more = len(page) == PAGE
+                last = page[-1] if page else last
+
     async def unfinished(self) -> AsyncIterator[LedgerRow]:
         """Read the rows in flight, then those in doubt."""
         for state in UNFINISHED:

@@ -111,6 +111,10 @@ class Statements:
     rows_in_state: str = f"""
         {_ROW} WHERE s.number > %s AND s.number <= %s AND s.state = %s ORDER BY s.number LIMIT %s
     """
+    numbers_in_state: str = f"""
+        SELECT number FROM {_STATES} WHERE number > %s AND number <= %s AND state = %s
+        ORDER BY number LIMIT %s
+    """
     rows_left: str = f"""
         {_ROW} WHERE s.number > %s AND s.number <= %s AND s.state = %s AND s.changed_in <= %s
         ORDER BY s.number LIMIT %s

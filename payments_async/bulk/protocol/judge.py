@@ -85,10 +85,11 @@ class RowPayout:
     @property
     def other_money(self) -> str | None:
         """What it is of, if the service shows another sum than was asked for: `XOF 10.3`."""
-        if self.found.details.get("amount") is None:
+        asked, said = self.asked.details, self.found.details
+        if "amount" not in said:
             return None
-        pairs = ((self.asked.details[name], self.found.details.get(name)) for name in MONEY)
-        return money_of(self.payout) if any(said not in (None, asked) for asked, said in pairs) else None
+        is_other = any(said.get(name) not in (None, asked[name]) for name in MONEY)
+        return money_of(self.payout) if is_other else None
 
     @property
     def weight(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Final
@@ -14,7 +14,7 @@ from ...models import Payout
 from .identifiers import PROOF_KEY, Proof
 from .records import NewRow
 
-Detail = Decimal | str | None
+Detail = Decimal | str
 MONEY: Final = ("amount", "currency")
 """The fields that are compared for every payout."""
 ACCOUNT: Final = ("instrument.phone_number", "instrument.account_number", "instrument.address")
@@ -38,7 +38,7 @@ class Expected:
     """The payout that the row asks for."""
 
     details: Mapping[str, Detail]
-    """`amount`, `currency`, `method`, `instrument.phone_number` and so on; None means not requested."""
+    """`amount`, `currency`, `method`, `instrument.phone_number` and so on, as far as they are requested."""
     proof: Proof | None
     """The row's proof; None when the operator has turned proofs off."""
 
@@ -48,7 +48,7 @@ class Found:
     """The payout that the service shows."""
 
     details: Mapping[str, Detail]
-    """Values by the same names; None or missing means not shown."""
+    """Values by the same names, as far as they are shown."""
     metadata: Mapping[str, Any] | None
 
 
@@ -68,35 +68,38 @@ def match_of(expected: Expected, found: Found) -> Match:
         return Match.UNCLEAR
     if not proof.is_of_same_payout(expected.proof):
         return Match.FOREIGN
-    money = {name: expected.details.get(name) for name in MONEY}
-    same = proof.body == expected.proof.body and not _differences(money, found.details)
+    same = proof.body == expected.proof.body and not _differ(MONEY, expected.details, found.details)
     return Match.EQUAL if same else Match.OTHER_BODY
 
 
 def compared(expected: Expected, found: Found) -> dict[str, bool]:
     """List the fields that are compared: {field: True if the service shows it, account details in full}."""
-    asked = {name: value for name, value in expected.details.items() if value is not None}
+    asked, said = expected.details, found.details
     if expected.proof is None:
-        return {name: found.details.get(name) is not None for name in asked}
-    proof = (found.metadata or {}).get(PROOF_KEY)
-    fields = {name: found.details.get(name) is not None for name in MONEY}
-    fields |= {name: _is_in_full(asked[name], found.details.get(name)) for name in asked if name in ACCOUNT}
-    return {**fields, f"metadata.{PROOF_KEY}": proof is not None}
+        return {name: name in said for name in asked}
+    fields = {name: name in said for name in MONEY}
+    for name in ACCOUNT:
+        if name in asked:
+            fields[name] = _is_in_full(asked[name], said.get(name))
+    fields[_PROOF_FIELD] = (found.metadata or {}).get(PROOF_KEY) is not None
+    return fields
 
 
 def other_account(expected: Expected, found: Found) -> str | None:
     """Name the first account detail that the service shows in full, and otherwise than asked for."""
     for name in ACCOUNT:
         asked, said = expected.details.get(name), found.details.get(name)
-        if _is_in_full(asked, said) and str(asked).casefold() != str(said).casefold():
+        if asked != said and _is_in_full(asked, said) and str(asked).casefold() != str(said).casefold():
             return name
     return None
 
 
-def _is_in_full(asked: Detail, said: Detail) -> bool:
+def _is_in_full(asked: Detail | None, said: Detail | None) -> bool:
     """True if an account detail is shown whole: as long as what was asked for, and no character is masked."""
     if not isinstance(asked, str) or not isinstance(said, str) or len(said) != len(asked):
         return False
+    if said == asked:
+        return True
     return not any(mark in _MASKS and mark != there for mark, there in zip(said, asked, strict=True))
 
 
@@ -106,17 +109,16 @@ _MASKS: Final = frozenset("*•●#…xX_-.")
 
 def _by_details(expected: Mapping[str, Detail], found: Mapping[str, Detail]) -> Match:
     """Compare by details: equal if money and one detail of the destination are shown, and none differs."""
-    if _differences(expected, found):
+    if _differ(expected, expected, found):
         return Match.OTHER_BODY
-    shown = {name for name, value in found.items() if value is not None and expected.get(name) is not None}
-    enough = shown.issuperset(MONEY) and any(name.startswith("instrument.") for name in shown)
+    both = expected.keys() & found.keys()
+    enough = both.issuperset(MONEY) and any(name.startswith("instrument.") for name in both)
     return Match.EQUAL if enough else Match.UNCLEAR
 
 
-def _differences(expected: Mapping[str, Detail], found: Mapping[str, Detail]) -> set[str]:
-    """Find the details that both sides state differently."""
-    both = {name for name, value in expected.items() if value is not None and found.get(name) is not None}
-    return {name for name in both if not _same(expected[name], found[name])}
+def _differ(names: Iterable[str], expected: Mapping[str, Detail], found: Mapping[str, Detail]) -> bool:
+    """True if both sides state one of these details, and differently."""
+    return any(not _same(expected[name], found[name]) for name in names if name in expected and name in found)
 
 
 def _same(asked: Detail, shown: Detail) -> bool:
@@ -126,7 +128,13 @@ def _same(asked: Detail, shown: Detail) -> bool:
     return asked == shown
 
 
-_TEXTS: Final = ("type", "phone_number", "account_number", "bank_code", "address", "network", "memo_tag")
+_PROOF_FIELD: Final = f"metadata.{PROOF_KEY}"
+_COUNTRY: Final = "instrument.country"
+_TEXTS: Final = tuple(
+    (name, f"instrument.{name}")
+    for name in ("type", "phone_number", "account_number", "bank_code", "address", "network", "memo_tag")
+)
+_ASKED: Final = (*_TEXTS, ("country", _COUNTRY))
 
 
 def compare(row: NewRow, payout: Payout) -> Match:
@@ -139,17 +147,22 @@ def expected(row: NewRow) -> Expected:
     body: dict[str, Any] = decode.parse(row.body)
     instrument: dict[str, Any] = body.get("instrument") or {}
     details: dict[str, Detail] = {"amount": row.amount, "currency": row.currency, "method": row.method}
-    details |= {f"instrument.{name}": instrument.get(name) for name in (*_TEXTS, "country")}
+    for name, detail in _ASKED:
+        if (value := instrument.get(name)) is not None:
+            details[detail] = value
     return Expected(details, Proof.read((body.get("metadata") or {}).get(PROOF_KEY)))
 
 
 def shown(payout: Payout) -> Found:
     """Read the details that the service shows of a payout."""
-    details: dict[str, Detail] = {"method": payout.method.value if payout.method else None}
-    if payout.amount is not None:
-        details |= {"amount": payout.amount.value, "currency": payout.amount.currency}
-    instrument = payout.instrument
-    if instrument is not None:
-        details |= {f"instrument.{name}": getattr(instrument, name) for name in _TEXTS}
-        details["instrument.country"] = instrument.country.code if instrument.country else None
-    return Found(details, payout.metadata)
+    details = dict[str, Detail | None]()
+    if payout.method is not None:
+        details["method"] = payout.method.value
+    if (amount := payout.amount) is not None:
+        details["amount"], details["currency"] = amount.value, amount.currency
+    if (instrument := payout.instrument) is not None:
+        for name, detail in _TEXTS:
+            details[detail] = getattr(instrument, name)
+        if instrument.country is not None:
+            details[_COUNTRY] = instrument.country.code
+    return Found({name: value for name, value in details.items() if value is not None}, payout.metadata)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -28,10 +29,6 @@ class FieldCount:
     compared: int = 0
     not_shown: int = 0
     """Rows whose payouts the list shows without the field: they were not compared."""
-
-    def with_row(self, *, is_shown: bool) -> FieldCount:
-        """Count one more row."""
-        return FieldCount(self.compared + is_shown, self.not_shown + (not is_shown))
 
 
 @attrs.frozen
@@ -66,7 +63,8 @@ class Auditor:
         self._ledger = ledger
         self._seen = RowSet()
         self._counts = {"seen": 0, "missing": 0, "differing": 0, "uncompared": 0}
-        self._fields = dict.fromkeys(MONEY, FieldCount())
+        self._compared: Counter[str] = Counter(dict.fromkeys(MONEY, 0))
+        self._not_shown: Counter[str] = Counter()
         self._rounded: dict[str, Decimal] = {}
         self._uncompared: list[int] = []
         self._findings: list[str] = []
@@ -82,22 +80,26 @@ class Auditor:
 
     async def result(self, turns: Sequence[str]) -> Audit:
         """The result, once the list was read whole: reads the ledger's created rows and its conflicts."""
-        async for row in self._ledger.rows(RowState.CREATED):
-            if row.number not in self._seen:
-                self.unseen += 1
-                self.note(f"row {row.number}: {row.known.payout_id} is not in the list", "missing")
-        async for row in self._ledger.rows(RowState.CONFLICT):
-            if row.number not in self._seen:
-                self.unseen += 1
-                self.note(f"row {row.number}: in conflict, and its payout is not in the list")
+        async for row in self._unseen(RowState.CREATED):
+            self.note(f"row {row.number}: {row.known.payout_id} is not in the list", "missing")
+        async for row in self._unseen(RowState.CONFLICT):
+            self.note(f"row {row.number}: in conflict, and its payout is not in the list")
         uncompared = _not_compared(self._counts["uncompared"], self._uncompared)
         return Audit(
             **self._counts,
-            fields=self._fields,
+            fields={name: FieldCount(rows, self._not_shown[name]) for name, rows in self._compared.items()},
             rounded=self._rounded,
             findings=(*uncompared, *self._findings),
             turns=tuple(turns),
         )
+
+    async def _unseen(self, state: RowState) -> AsyncIterator[LedgerRow]:
+        """Read and count the rows in a state of which the list has shown no payout."""
+        async for numbers in self._ledger.numbers(state):
+            unseen = await self._ledger.numbered(each for each in numbers if each not in self._seen)
+            self.unseen += len(unseen)
+            for row in unseen.values():
+                yield row
 
     def _compare(self, judged: JudgedRow) -> None:
         """Compare a created row with its payout; a row in conflict is only looked for."""
@@ -126,7 +128,8 @@ class Auditor:
         """Count a created row whose payout the list shows, and each of its fields."""
         fields = compared(own.asked, own.found)
         for name, is_shown in fields.items():
-            self._fields[name] = self._fields.get(name, FieldCount()).with_row(is_shown=is_shown)
+            self._compared[name] += is_shown
+            self._not_shown[name] += not is_shown
         kind = _kind(own.match, shows_money=all(fields[name] for name in MONEY))
         if kind == "differing":
             self.note(f"row {row.number}: the list shows {own.payout.id} differently")
