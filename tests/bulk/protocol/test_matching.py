@@ -26,15 +26,16 @@ DETAILS: dict[str, Detail] = {
     "currency": "XOF",
     "method": "mtn_bj",
     "instrument.phone_number": "+22990112233",
-    "instrument.account_name": None,
 }
 EXPECTED = Expected(DETAILS, PROOF)
 UNPROVEN = Expected(DETAILS, None)
 
 
-def found(proof: Any = PROOF.text, **details: Detail) -> Found:
-    changed = {name.replace("__", "."): value for name, value in details.items()}
-    return Found({**DETAILS, **changed}, {PROOF_KEY: proof, "note": "theirs"})
+def found(proof: Any = PROOF.text, **details: Detail | None) -> Found:
+    """What the service shows; None of a detail: it does not."""
+    changed = {**DETAILS, **{name.replace("__", "."): value for name, value in details.items()}}
+    stated = {name: value for name, value in changed.items() if value is not None}
+    return Found(stated, {PROOF_KEY: proof, "note": "theirs"})
 
 
 @pytest.mark.parametrize(
