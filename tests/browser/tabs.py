@@ -9,7 +9,7 @@ import attrs
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, Page
 
-PATIENCE = 60_000
+PATIENCE = 300_000
 """Milliseconds that anything may take on a loaded machine."""
 
 

@@ -73,7 +73,7 @@ async def test_a_run_with_faults_is_watched_to_its_certificate(
             assert await visitor.violations() == []
             await page.go_back()
             sandbox.clear_rules()
-            await page.get_by_role("heading", name="Certified").wait_for(timeout=60_000)
+            await page.get_by_role("heading", name="Certified").wait_for(timeout=300_000)
             assert await page.locator("#state").inner_text() == "complete, 1 rejected"
             await page.locator("#live").get_by_text("final").wait_for()
             assert await page.get_by_role("link", name="r4").count() == 0  # its server is gone
@@ -83,7 +83,7 @@ async def test_a_run_with_faults_is_watched_to_its_certificate(
             assert await page.get_by_role("heading", name="Certified").is_visible()
             assert await page.get_by_role("rowheader", name="In excess").is_visible(), "also without any"
             await visitor.picture("batch-certificate-print")
-            await asyncio.to_thread(run.communicate, timeout=40)
+            await asyncio.to_thread(run.communicate, timeout=300)
         assert run.returncode == Exit.REFUSED
 
 

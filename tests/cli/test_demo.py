@@ -134,7 +134,7 @@ def test_the_whole_demonstration_as_the_readme_calls_it_is_as_the_guide_shows_it
     command = shutil.which("payments", path=str(Path(sys.executable).parent))
     assert command is not None
     done = subprocess.run(
-        [command, *called[0][1:]], capture_output=True, text=True, timeout=60, check=False, encoding="utf-8"
+        [command, *called[0][1:]], capture_output=True, text=True, timeout=300, check=False, encoding="utf-8"
     )
     assert (done.returncode, done.stderr) == (Exit.DONE, "")
     assert shape(done.stdout) == shape(figure())

@@ -44,7 +44,7 @@ class Live:
     def without(self, *argv: str) -> tuple[int, str, str]:
         """A run without a terminal."""
         with started(self.variables, *(argv or RUN), cwd=self.folder) as process:
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=300)
         return process.returncode, out, err
 
 

@@ -52,7 +52,7 @@ def test_sigterm_drains_kill_9_kills_and_the_same_command_pays_each_row_once(her
             Exit.USAGE, f"in use by process {first.pid}", "wait for it to end"
         )
         first.send_signal(signal.SIGTERM)
-        _, err = first.communicate(timeout=60)
+        _, err = first.communicate(timeout=300)
     assert first.returncode == Exit.RESUMABLE
     assert err == (
         "payments: Stopped: SIGTERM. The same `run` command resumes the batch; nothing is paid twice.\n"
@@ -66,7 +66,7 @@ def test_sigterm_drains_kill_9_kills_and_the_same_command_pays_each_row_once(her
         assert paid < ROWS
         until(second, created=paid + 1)
         second.kill()
-        second.communicate(timeout=60)
+        second.communicate(timeout=300)
     assert second.returncode == -signal.SIGKILL
     assert len(here.sandbox.books.payouts()) < ROWS
     here.sandbox.clear_rules()
@@ -80,7 +80,7 @@ def test_a_reader_that_leaves_stops_the_run_in_order(here: Here) -> None:
         until(run, created=1)
         assert run.stdout is not None
         run.stdout.close()
-        assert run.wait(60) == Exit.RESUMABLE
+        assert run.wait(300) == Exit.RESUMABLE
         assert run.stderr is not None
         err = run.stderr.read()
     assert err == (

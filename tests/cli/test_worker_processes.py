@@ -112,7 +112,7 @@ def test_two_workers_are_seen_one_is_drained_and_the_other_goes_on(here: Here) -
         assert (drained["pid"], drained["is_draining"]) == (listed[0]["pid"], True)
         wait_until(lambda: is_gone(drained["pid"]))
         assert here("cancel-rest", *NAMED, "--yes").code == Exit.DONE
-        out, err = run.communicate(timeout=60)
+        out, err = run.communicate(timeout=300)
     assert run.returncode == Exit.REFUSED, (out, err)
     assert "cancelled; every other row was created" in err
     assert here("status", *NAMED, "--json").step("batch")["state"] == "closed"
@@ -250,7 +250,7 @@ def test_a_run_whose_workers_were_all_killed_or_drained_says_so(here: Here) -> N
         assert here("drain", name).code == Exit.DONE
         wait_until(lambda: is_gone(drained))
         os.kill(killed, signal.SIGKILL)
-        out, _ = run.communicate(timeout=60)
+        out, _ = run.communicate(timeout=300)
     said = json.loads(out.splitlines()[-1])["stopped"]
     assert said.startswith("its workers ended: process ")
     assert f"process {drained} drained" in said

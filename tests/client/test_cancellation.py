@@ -125,7 +125,7 @@ async def test_after_it_was_sent_a_cancelled_creation_carries_its_outcome(
 ) -> None:
     server.scripts["/v1/payouts"] = [Step.HANG]
     task = asyncio.create_task(client.payouts.create(**PAYOUT, idempotency_key="key-00001"))
-    await asyncio.to_thread(server.arrivals.get, timeout=60)
+    await asyncio.to_thread(server.arrivals.get, timeout=300)
     found = outcome(await end(task))
     assert found is not None
     assert (found.effect, found.reference, found.idempotency_key) == ("unknown", "r-1", "key-00001")
@@ -145,7 +145,7 @@ async def test_a_write_cancelled_in_doubt_is_logged_with_its_operation_and_key(
             "payouts.list": client.payouts.list,
         }
         task = asyncio.ensure_future(calls[operation]())
-        await asyncio.to_thread(server.arrivals.get, timeout=60)
+        await asyncio.to_thread(server.arrivals.get, timeout=300)
         await end(task)
     told = [(record.name, record.levelname, record.getMessage()) for record in caplog.records]
     assert told == ([("payments", "WARNING", IN_DOUBT)] if warned else [])
@@ -181,7 +181,7 @@ async def test_a_cancelled_request_counts_against_the_limit_for_a_minute(
 ) -> None:
     server.scripts["/v1/payouts"] = [Step.HANG]
     task = asyncio.create_task(client.payouts.create(**PAYOUT))
-    await asyncio.to_thread(server.arrivals.get, timeout=60)
+    await asyncio.to_thread(server.arrivals.get, timeout=300)
     used = client.limits_snapshot()["write"].used
     await end(task)
     assert client.limits_snapshot()["write"].used == used == 1
@@ -192,9 +192,9 @@ async def test_the_connection_of_a_cancelled_request_is_not_used_again(
 ) -> None:
     server.scripts["/v1/payouts"] = [Step.HANG]
     task = asyncio.create_task(client.payouts.create(**PAYOUT))
-    await asyncio.to_thread(server.arrivals.get, timeout=60)
+    await asyncio.to_thread(server.arrivals.get, timeout=300)
     await end(task)
-    assert await asyncio.to_thread(server.hangups.get, timeout=60) == "/v1/payouts"
+    assert await asyncio.to_thread(server.hangups.get, timeout=300) == "/v1/payouts"
     server.scripts["/v1/payouts"] = [CREATED]
     assert (await client.payouts.create(**PAYOUT)).id == "po_1"
     assert (server.connections, len(server.requests)) == (2, 2)
@@ -203,7 +203,7 @@ async def test_the_connection_of_a_cancelled_request_is_not_used_again(
 async def test_a_cancelled_read_carries_nothing(server: RawServer, client: AsyncPayments) -> None:
     server.scripts["/v1/payouts"] = [Step.HANG]
     task = asyncio.create_task(client.payouts.list())
-    await asyncio.to_thread(server.arrivals.get, timeout=60)
+    await asyncio.to_thread(server.arrivals.get, timeout=300)
     assert outcome(await end(task)) is None
 
 

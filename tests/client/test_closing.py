@@ -30,7 +30,7 @@ def server() -> Iterator[RawServer]:
 
 
 async def arrived(server: RawServer) -> None:
-    assert await asyncio.to_thread(server.arrivals.get, timeout=60) == "/v1/payouts"
+    assert await asyncio.to_thread(server.arrivals.get, timeout=300) == "/v1/payouts"
 
 
 async def test_a_payout_that_was_sent_is_in_doubt_and_not_sent_again(server: RawServer) -> None:
@@ -62,7 +62,7 @@ def test_a_blocking_payout_is_not_sent_again_after_another_thread_closed_the_cli
     with ThreadPoolExecutor(1) as threads:
         with Payments(KEY, base_url=server.url("/v1")) as client:
             call = threads.submit(client.payouts.create, **PAYOUT)
-            assert server.arrivals.get(timeout=60) == "/v1/payouts"
+            assert server.arrivals.get(timeout=300) == "/v1/payouts"
         with pytest.raises(OutcomeUnknown):
             call.result(60)
     assert len(server.requests) == 1

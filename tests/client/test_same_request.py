@@ -75,7 +75,7 @@ class Callers:
 
     async def next(self) -> None:
         """Return when another one has come."""
-        await asyncio.to_thread(self.came.acquire, timeout=60)
+        await asyncio.to_thread(self.came.acquire, timeout=300)
 
 
 @pytest.fixture

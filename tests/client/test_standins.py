@@ -68,7 +68,7 @@ async def test_responses_answers_other_libraries_and_lets_the_client_through(
 
     with responses.RequestsMock() as service:
         service.get(f"{URL}/payouts", json=EMPTY)
-        assert (await asyncio.to_thread(requests.get, f"{URL}/payouts", timeout=60)).json() == EMPTY
+        assert (await asyncio.to_thread(requests.get, f"{URL}/payouts", timeout=300)).json() == EMPTY
         assert list(await connect(sandbox).payouts.list()) == []
 
 

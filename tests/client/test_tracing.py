@@ -120,7 +120,7 @@ os.environ.update(NEW_RELIC_DEVELOPER_MODE="true", NEW_RELIC_LICENSE_KEY="0" * 4
 import newrelic.agent
 newrelic.agent.initialize()
 from newrelic.core.application import Application
-application = newrelic.agent.register_application("shop", timeout=60)
+application = newrelic.agent.register_application("shop", timeout=300)
 found = {}
 
 def record(self, data):
@@ -144,7 +144,7 @@ def traced(*, before: str = "", agent: str = "") -> list[str]:
     """Of each surface, whether a program's agent saw the call, and its headers left with it."""
     program = SERVED.format(before=before, agent=agent)
     done = subprocess.run(
-        [sys.executable, "-c", program], check=True, timeout=60, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", program], check=True, timeout=300, stdout=subprocess.PIPE, text=True
     )
     return done.stdout.splitlines()
 

@@ -70,7 +70,7 @@ def blocking(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
 
 def answer(port: int, path: str, *headers: tuple[str, str], body: bytes = b"") -> int:
     """The status of a POST whose sender keeps the connection open, as HTTP/1.1 does."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     try:
         connection.putrequest("POST", path)
         for header in headers:

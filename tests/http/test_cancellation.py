@@ -26,12 +26,12 @@ async def test_a_cancelled_attempts_connection_is_closed_and_not_used_again(
     server.scripts["/slow"] = script
     request = make_request(server.url("/slow"))
     task = asyncio.ensure_future(transport.send(request))
-    assert await asyncio.to_thread(server.arrivals.get, timeout=60) == "/slow"
+    assert await asyncio.to_thread(server.arrivals.get, timeout=300) == "/slow"
     task.cancel("why")
     with pytest.raises(asyncio.CancelledError) as caught:
         await task
     assert (caught.value.args, request.sent) == (("why",), True)
-    assert await asyncio.to_thread(server.hangups.get, timeout=60) == "/slow"
+    assert await asyncio.to_thread(server.hangups.get, timeout=300) == "/slow"
     assert (await transport.send(get(server.url("/next")))).body == b"{}"
     assert server.connections == 2
 
@@ -50,7 +50,7 @@ async def test_the_cancellation_that_leaves_has_no_past(
             raise
 
     task = asyncio.ensure_future(work())
-    await asyncio.to_thread(server.arrivals.get, timeout=60)
+    await asyncio.to_thread(server.arrivals.get, timeout=300)
     task.cancel()
     await asyncio.wait([task])
     assert (kept[0].__cause__, kept[0].__context__) == (None, None)
@@ -61,7 +61,7 @@ async def test_an_outer_timeout_is_not_swallowed(server: RawServer, transport: A
     server.scripts["/slow"] = [Step.HANG]
     with pytest.raises(TimeoutError):
         async with timeout_once_asked(server):
-            await transport.send(make_request(server.url("/slow"), timeout=60))
+            await transport.send(make_request(server.url("/slow"), timeout=300))
 
 
 async def test_cancelling_before_a_connection_sends_nothing(transport: AiohttpTransport) -> None:

@@ -40,7 +40,7 @@ async def test_an_attempt_that_is_connecting_fails_as_one_that_sent_nothing(
     await silence.asked.wait()
     await transport.aclose()
     with pytest.raises(TransportError, match="client was closed") as caught:
-        await asyncio.wait_for(task, 60)
+        await asyncio.wait_for(task, 300)
     assert (caught.value.kind, request.sent) == ("closed", False)
 
 
@@ -51,7 +51,7 @@ async def test_an_attempt_that_waits_for_its_turn_fails_as_one_that_sent_nothing
     transport = make_transport(max_connections=1)
     requests = [make_request(server.url("/slow")), make_request(server.url("/"))]
     tasks = [asyncio.ensure_future(transport.send(request)) for request in requests]
-    assert await asyncio.to_thread(server.arrivals.get, timeout=60) == "/slow"
+    assert await asyncio.to_thread(server.arrivals.get, timeout=300) == "/slow"
     await transport.aclose()
     failures = await asyncio.gather(*tasks, return_exceptions=True)
     assert [getattr(failure, "kind", failure) for failure in failures] == ["closed", "closed"]

@@ -61,7 +61,7 @@ asyncio.run(notebook())
 
 @pytest.mark.parametrize("program", [AT_START_UP, BLOCKING])
 def test_making_a_client_imports_the_http_library_and_calls_import_no_more_of_it(program: str) -> None:
-    subprocess.run([sys.executable, "-W", "error", "-c", WATCH + program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-W", "error", "-c", WATCH + program], check=True, timeout=300)
 
 
 BROKEN = """
@@ -94,7 +94,7 @@ asyncio.run(on_a_loop())
 
 
 def test_a_broken_installation_is_a_configuration_error_that_shows_no_proxy_password() -> None:
-    subprocess.run([sys.executable, "-W", "error", "-c", BROKEN], check=True, timeout=60)
+    subprocess.run([sys.executable, "-W", "error", "-c", BROKEN], check=True, timeout=300)
 
 
 def test_a_missing_library_is_an_error_when_the_client_is_made(monkeypatch: pytest.MonkeyPatch) -> None:

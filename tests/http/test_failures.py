@@ -158,7 +158,7 @@ async def test_an_answer_that_does_not_end_is_ended_on_time(
     request, caught = await cut_short(transport, server.url("/slow"))
     assert caught.value.kind == "timeout"
     assert caught.value.detail == f"the attempt took longer than {request.timeout:g} s"
-    assert await asyncio.to_thread(server.hangups.get, timeout=60) == "/slow"
+    assert await asyncio.to_thread(server.hangups.get, timeout=300) == "/slow"
 
 
 async def test_a_timeout_leaves_the_task_uncancelled(server: RawServer, transport: AiohttpTransport) -> None:
@@ -176,7 +176,7 @@ async def test_waiting_too_long_for_a_free_connection_is_a_pool_failure_with_not
     server.scripts["/busy"] = [Step.HANG]
     transport = make_transport(max_connections=1)
     busy = asyncio.ensure_future(transport.send(make_request(server.url("/busy"))))
-    assert await asyncio.to_thread(server.arrivals.get, timeout=60) == "/busy"
+    assert await asyncio.to_thread(server.arrivals.get, timeout=300) == "/busy"
     request = make_request(server.url("/next"), timeout=0.05)
     failure = await fail(transport, request)
     assert (failure.kind, request.sent) == ("pool", False)

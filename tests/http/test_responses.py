@@ -83,4 +83,4 @@ with aioresponses():
     assert is_replaced()
 assert is_replaced()
 """
-    subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=True, timeout=300)

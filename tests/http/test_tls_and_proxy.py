@@ -129,9 +129,9 @@ async def test_a_tunnel_in_use_is_closed_with_its_attempt(
     server.scripts["/slow"] = [Step.HANG]
     transport = make_transport(proxy=server.url(""), ssl_context=client_tls())
     task = asyncio.ensure_future(transport.send(make_request(server.url("/slow", scheme="https"))))
-    while await asyncio.to_thread(server.arrivals.get, timeout=60) != "/slow":
+    while await asyncio.to_thread(server.arrivals.get, timeout=300) != "/slow":
         pass
     task.cancel()
     await asyncio.wait([task])
-    assert await asyncio.to_thread(server.hangups.get, timeout=60) == "/slow"
+    assert await asyncio.to_thread(server.hangups.get, timeout=300) == "/slow"
     await transport.aclose()

@@ -51,7 +51,7 @@ def test_loops_in_several_threads_do_not_share_connections(
     server: RawServer, make_transport: MakeTransport
 ) -> None:
     transport = make_transport()
-    together = threading.Barrier(4, timeout=60)
+    together = threading.Barrier(4, timeout=300)
 
     async def work() -> None:
         await calls(transport, server, 1)
@@ -62,7 +62,7 @@ def test_loops_in_several_threads_do_not_share_connections(
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60.0)
+        thread.join(300)
     assert (server.connections, len(server.requests)) == (4, 8)
 
 
@@ -159,7 +159,7 @@ def test_a_transport_dropped_without_closing_is_closed_by_its_loop_without_a_wor
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
@@ -222,7 +222,7 @@ if child == 0:
     sys.exit(0)
 assert os.waitpid(child, 0)[1] == 0
 for _ in range(2):
-    loop.run_until_complete(asyncio.wait_for(call("/parent"), 60))
+    loop.run_until_complete(asyncio.wait_for(call("/parent"), 300))
 loop.run_until_complete(transport.aclose())
 loop.close()
 """
@@ -236,7 +236,7 @@ def test_a_forked_child_leaves_the_parents_connections_alone(server: RawServer) 
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
@@ -292,5 +292,5 @@ def test_importing_opens_no_loop_and_no_socket() -> None:
         "from payments_async._runtime import SYSTEM\n"
         "t.AiohttpTransport(runtime=SYSTEM); assert asyncio._get_running_loop() is None"
     )
-    subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=ROOT, check=True, timeout=60)
+    subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=ROOT, check=True, timeout=300)
     assert AiohttpTransport(runtime=SYSTEM)._loops == {}

@@ -33,7 +33,7 @@ class Got:
 
 def ask(sandbox: Sandbox, path: str, method: str = "GET", **headers: str) -> Got:
     """Ask over a socket, as this user. Of a stream only the head is read."""
-    line = http.client.HTTPConnection(sandbox.origin.removeprefix("http://"), timeout=60)
+    line = http.client.HTTPConnection(sandbox.origin.removeprefix("http://"), timeout=300)
     line.request(method, path, headers=headers)
     answer = line.getresponse()
     is_stream = answer.headers["Content-Type"] == "text/event-stream"
@@ -169,7 +169,7 @@ def test_the_kernel_is_asked_once_a_connection(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(server, "uid_of", lambda line: asked.append(line.fileno()) or peers.uid_of(line))
     with Sandbox() as sandbox:
         for connections in (1, 2):
-            line = http.client.HTTPConnection(sandbox.origin.removeprefix("http://"), timeout=60)
+            line = http.client.HTTPConnection(sandbox.origin.removeprefix("http://"), timeout=300)
             for _ in range(3):
                 line.request("GET", "/v1/payouts", headers={"Authorization": f"Bearer {sandbox.api_key}"})
                 assert line.getresponse().read()

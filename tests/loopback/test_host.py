@@ -50,7 +50,7 @@ class Got:
 
 def ask(sandbox: Sandbox, path: str, host: str | None, method: str = "GET", body: bytes = b"") -> Got:
     """Ask over a socket; no `host`, no such header."""
-    line = http.client.HTTPConnection(sandbox.origin.removeprefix("http://"), timeout=60)
+    line = http.client.HTTPConnection(sandbox.origin.removeprefix("http://"), timeout=300)
     line.putrequest(method, path, skip_host=True)
     line.putheader("Authorization", f"Bearer {sandbox.api_key}")
     line.putheader("Content-Length", str(len(body)))

@@ -343,7 +343,7 @@ def running_elsewhere() -> Iterator[Elsewhere]:
         yield elsewhere
     finally:
         elsewhere.loop.call_soon_threadsafe(elsewhere.loop.stop)
-        thread.join(60.0)
+        thread.join(300)
         elsewhere.loop.close()
 
 
@@ -402,7 +402,7 @@ def test_a_grant_on_its_way_from_another_thread_to_a_caller_just_cancelled_goes_
         gone, following = await stand(limiter), await stand(limiter)
         answering = threading.Thread(target=limiter.release, args=(probe, now))
         answering.start()
-        answering.join(60.0)
+        answering.join(300)
         gone.cancel()
         assert await following == ORDINARY
         assert gone.cancelled()
@@ -537,7 +537,7 @@ def test_thirty_two_threads_share_one_limiter_and_lose_no_grant() -> None:
                 limiter.release(grant, SYSTEM.monotonic())
 
     def work() -> None:
-        ready.wait(60)
+        ready.wait(300)
         asyncio.run(call())
 
     with concurrent.futures.ThreadPoolExecutor(threads) as pool:

@@ -330,7 +330,7 @@ def test_a_forked_child_begins_with_fresh_limiters_whatever_locks_were_held() ->
     def hold_every_lock() -> None:
         with PROCESS._lock, key._lock, key._records._lock, old[0][0]._lock, old_record[0][0]._lock:
             locked.set()
-            done.wait(60)
+            done.wait(300)
 
     def check() -> bool:
         fresh = PROCESS.join("fork", "k")
@@ -344,10 +344,10 @@ def test_a_forked_child_begins_with_fresh_limiters_whatever_locks_were_held() ->
 
     holder = threading.Thread(target=hold_every_lock)
     holder.start()
-    locked.wait(60)
+    locked.wait(300)
     try:
         assert in_a_forked_child(check)
     finally:
         done.set()
-        holder.join(60.0)
+        holder.join(300)
     assert key.snapshot(0.0)["write"].used == 1

@@ -307,4 +307,4 @@ async def served(source: PageSource) -> AsyncIterator[BatchPageServer]:
     try:
         yield server
     finally:
-        await asyncio.wait_for(server.close(), 60)
+        await asyncio.wait_for(server.close(), 300)

@@ -24,7 +24,7 @@ async def timeout_once_asked(server: RawServer) -> AsyncIterator[None]:
     """`asyncio.timeout` that is up as soon as the server has read a request."""
 
     async def end() -> None:
-        await asyncio.to_thread(server.arrivals.get, timeout=60)
+        await asyncio.to_thread(server.arrivals.get, timeout=300)
         deadline.reschedule(asyncio.get_running_loop().time())
 
     async with asyncio.timeout(None) as deadline:

@@ -187,7 +187,7 @@ class OnTerminal:
         """Read to the end; its exit code."""
         while self._read():
             pass
-        return self.process.wait(60)
+        return self.process.wait(300)
 
     @property
     def seen(self) -> str:
@@ -224,7 +224,7 @@ def live_line(sandbox: Sandbox) -> Iterator[dict[str, str]]:
             "SSL_CERT_FILE": str(CERTIFICATE),
         }
         server.shutdown(socket.SHUT_RDWR)
-        accepting.join(60.0)
+        accepting.join(300)
 
 
 def _accept(server: socket.socket, target: tuple[str, int], key: bytes, real: bytes) -> None:

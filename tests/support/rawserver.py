@@ -78,14 +78,14 @@ class RawServer:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._ready.wait(60)
+        assert self._ready.wait(300)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(60.0)
+        self._thread.join(300)
 
     def url(self, target: str, *, scheme: str = "http") -> str:
         """The absolute address of a target."""

@@ -26,7 +26,7 @@ import encodings.idna, http.client, json, os, sys
 os.setgroups([])
 os.setuid(int(sys.argv[2]))  # only now: another user may not be able to read this interpreter
 port, method, path, headers, body = json.loads(sys.argv[1])
-line = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+line = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
 line.request(method, path, body, headers)
 answer = line.getresponse()
 print(json.dumps([answer.status, dict(answer.getheaders()), answer.read().decode()]))

@@ -27,7 +27,7 @@ class WatchedSandbox(Sandbox):
 
     def await_arrival(self) -> None:
         """Block until the first request is there."""
-        assert self._arrival.wait(60)
+        assert self._arrival.wait(300)
 
     def admit(self, key: str) -> None:
         """Serve a key of the test's choice as another one of the first tenant."""

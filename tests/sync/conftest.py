@@ -21,9 +21,9 @@ def no_thread_is_left() -> Iterator[None]:
     gc.collect()
     for thread in threading.enumerate():
         if thread.name == "payments-sync-closing":
-            thread.join(60.0)
+            thread.join(300)
     for thread in loop_threads():
-        thread.join(60.0)
+        thread.join(300)
     assert loop_threads() == []
 
 

@@ -53,7 +53,7 @@ def test_after_threads_were_replaced_a_call_is_refused_at_once(sandbox: Sandbox)
     """By eventlet; gunicorn's worker below does the same with gevent."""
     program = PATCHED.format(library="eventlet", patch="import eventlet; eventlet.monkey_patch()")
     command = [sys.executable, "-W", "ignore", "-c", program, sandbox.api_key, sandbox.base_url]
-    subprocess.run(command, check=True, timeout=60)
+    subprocess.run(command, check=True, timeout=300)
 
 
 @pytest.mark.parametrize("library", ["gevent", "eventlet"])
@@ -85,7 +85,7 @@ def served(sandbox: Sandbox, worker: str, folder: Path) -> Iterator[HTTPConnecti
             for line in server.stderr:  # it ends when the server does
                 if "Listening at: " in line:
                     port = line.partition("127.0.0.1:")[2].partition(" ")[0]
-                    yield HTTPConnection("127.0.0.1", int(port), timeout=60)
+                    yield HTTPConnection("127.0.0.1", int(port), timeout=300)
                     break
         finally:
             server.terminate()

@@ -71,7 +71,7 @@ def test_an_abandoned_iteration_is_closed_on_the_loop(client: Payments, way: str
         if way == "close":
             items.close()  # type: ignore[attr-defined] # it is a generator
     items = None
-    assert watched.closed.wait(60.0)
+    assert watched.closed.wait(300)
     assert watched.thread == "payments-sync"
 
 

@@ -32,7 +32,7 @@ def edit(path: Path, old: str, new: str) -> None:
 
 def test_the_twin_in_the_tree_is_fresh() -> None:
     command = [sys.executable, "-S", "-m", "tools.mirror", "--check"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 

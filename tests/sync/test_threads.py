@@ -20,7 +20,7 @@ def test_thirty_two_threads_share_one_client(sandbox: Sandbox, client: Payments)
     together = threading.Barrier(32)
 
     def pay(mine: list[str]) -> list[str | None]:
-        together.wait(60.0)
+        together.wait(300)
         return [client.payouts.create(**payout(reference)).reference for reference in mine]
 
     with ThreadPoolExecutor(32) as pool:
@@ -47,7 +47,7 @@ def test_first_calls_of_many_threads_take_one_lease(sandbox: Sandbox) -> None:
     together = threading.Barrier(16)
 
     def read(_: int) -> int:
-        together.wait(60.0)
+        together.wait(300)
         return len(client.payouts.list())
 
     with ThreadPoolExecutor(16) as pool:
@@ -80,7 +80,7 @@ def test_closing_lets_calls_of_other_threads_come_to_their_end() -> None:
     client = Payments(KEY, base_url="https://p.test/v1", transport=transport)
     with ThreadPoolExecutor(1) as pool:
         page = pool.submit(client.payouts.list)
-        assert transport.flying.wait(60.0)
+        assert transport.flying.wait(300)
         client.close()
         assert loop_threads() == []
         assert len(page.result()) == 0

@@ -99,7 +99,7 @@ def test_a_browser_that_is_closed_after_the_command_disturbs_nothing(monkeypatch
     asyncio.run(open_in(Given(opening=closed.wait), ADDRESS))
     (waiting,) = (each for each in threading.enumerate() if each not in threads and each.daemon)
     closed.set()
-    waiting.join(60)  # an exception in a thread fails the test
+    waiting.join(300)  # an exception in a thread fails the test
 
 
 async def test_where_no_user_is_known_a_browser_gets_a_private_file_whose_form_opens_the_page(

@@ -129,7 +129,7 @@ def test_a_run_serves_its_page_and_watch_opens_it_and_serves_that_of_a_killed_on
         kept.rename(file)
         monkeypatch.setenv("BROWSER", "any")
         run.kill()
-        run.communicate(timeout=60)
+        run.communicate(timeout=300)
     killed = datetime.now(UTC)
     page = watched_at_rest(here, "june.csv.ledger")
     assert "stopped, can be resumed" in page
@@ -152,7 +152,7 @@ def assert_shows_both_runs_and_paces_the_last_one(here: Here) -> None:
         found = asyncio.run(ask_running(ledger, run.pid, "/api/open"))
         assert found is not None
         page = text_of(visit(found["url"]), found["url"].partition("?")[0])
-        run.communicate(timeout=60)
+        run.communicate(timeout=300)
         assert run.returncode == Exit.DONE
     now = asyncio.run(LedgerSource(LedgerAddress(ledger)).snapshot())
     at_rest = FILES.render("batch.html", view.batch_context(now))
@@ -201,7 +201,7 @@ def test_without_the_sandbox_extra_a_run_tells_of_its_rows_and_its_page_says_wha
             assert answer.read().decode() == needed
         until(run, created=8)  # it goes on
         run.send_signal(signal.SIGINT)
-        _, said = run.communicate(timeout=60)
+        _, said = run.communicate(timeout=300)
     assert run.returncode == Exit.RESUMABLE
     assert "Traceback" not in said
 
@@ -268,7 +268,7 @@ def watched_at_rest(here: Here, *arguments: str) -> str:
     visitor.start()
     with keyless():
         done = here("watch", *arguments)
-    visitor.join(60)
+    visitor.join(300)
     assert (done.code, "until Ctrl-C" in done.out) == (Exit.DONE, True)
     return pages[0]
 

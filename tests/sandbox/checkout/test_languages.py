@@ -107,7 +107,7 @@ class Browser:
     def open(self, address: str, form: dict[str, str] | None = None) -> None:
         body = urlencode(form).encode() if form is not None else None
         asked = Request(address, body, {"Accept-Language": "ar-MA, fr;q=0.5"})
-        with urlopen(asked, timeout=60) as answer:
+        with urlopen(asked, timeout=300) as answer:
             self.address, self.page = answer.url, answer.read().decode()
 
     def submit(self, **typed: str) -> None:

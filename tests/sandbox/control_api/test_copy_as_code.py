@@ -37,7 +37,12 @@ def test_the_first_programs_run_as_they_are_copied(name: str, path: str, tmp_pat
         html = sandbox.handle("GET", f"/_sandbox/{path}", {"Host": address}).body.decode()
         program.write_text(lesson(html, name))
         done = subprocess.run(
-            [sys.executable, program], capture_output=True, text=True, timeout=60, cwd=Path.cwd(), check=False
+            [sys.executable, program],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            cwd=Path.cwd(),
+            check=False,
         )
         assert (done.stderr, done.stdout.split()[1]) == ("", "completed")
         assert len(sandbox.books.payouts()) == 1
@@ -133,7 +138,7 @@ def test_each_request_as_sdk_code_sends_the_same_again(serving: Sandbox, kind: s
         env={**os.environ, "PAYMENTS_API_KEY": serving.api_key},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.stderr == ""
@@ -148,7 +153,7 @@ def test_each_request_as_a_command_sends_the_same_again(serving: Sandbox, tmp_pa
     script.write_text("\n".join(code_of(serving, request, "curl") for request in asked))
     assert serving.api_key not in script.read_text()
     env = {**os.environ, "PAYMENTS_API_KEY": serving.api_key, "no_proxy": "127.0.0.1"}
-    done = subprocess.run(["sh", "-e", script], env=env, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(["sh", "-e", script], env=env, capture_output=True, timeout=300, check=False)
     assert done.stderr == b""
     assert asked_again(serving, asked) == [line_of(serving, request) for request in asked]
 

@@ -205,7 +205,7 @@ async def test_a_slow_answer_comes_when_sandbox_time_has_passed(session: aiohttp
         await asyncio.to_thread(clock.asleep.wait, 60)
         assert not answer.done()
         sandbox.advance(3600)
-        async with await asyncio.wait_for(answer, 60) as response:
+        async with await asyncio.wait_for(answer, 300) as response:
             assert response.status == 201
 
 
@@ -278,7 +278,7 @@ def test_what_is_no_http_is_a_400_and_no_traceback(
 ) -> None:
     with Sandbox() as sandbox:
         address = urlsplit(sandbox.origin)
-        with socket.create_connection((address.hostname, address.port), timeout=60) as line:
+        with socket.create_connection((address.hostname, address.port), timeout=300) as line:
             line.sendall(sent)
             assert line.recv(100).split()[1] == b"400"
             while line.recv(1000):  # until the server has hung up
@@ -289,7 +289,7 @@ def test_what_is_no_http_is_a_400_and_no_traceback(
 def test_a_fault_of_the_server_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     with Sandbox() as sandbox:
         sandbox._answer = None  # type: ignore[assignment, method-assign] # what no caller can bring about
-        line = http.client.HTTPConnection(urlsplit(sandbox.origin).netloc, timeout=60)
+        line = http.client.HTTPConnection(urlsplit(sandbox.origin).netloc, timeout=300)
         line.request("GET", "/v1/payouts")
         assert line.getresponse().status == 500
         line.close()

@@ -207,7 +207,7 @@ def test_a_full_disk_is_logged_and_the_state_is_written_later(
     written = _watched(monkeypatch)
     with caplog.at_level(logging.WARNING, "payments.sandbox"), opened(file) as sandbox:
         api_key = sandbox.api_key
-        assert written.wait(60)
+        assert written.wait(300)
     assert caplog.messages == ["the sandbox's state is not kept for now: the disk is full"] * 2
     again = opened(file, seed=9)
     assert again.api_key == api_key

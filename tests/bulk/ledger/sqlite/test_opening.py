@@ -325,7 +325,7 @@ def test_a_caller_cancelled_while_the_file_opens_or_closes_leaves_no_thread(
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(opened())
     for thread in {*threading.enumerate()} - threads:
-        thread.join(60.0)  # it answers before it ends
+        thread.join(300)  # it answers before it ends
         assert not thread.is_alive(), thread
     monkeypatch.undo()
     asyncio.run(_opened(path))  # nothing has it locked
