@@ -33,7 +33,7 @@ from ..batches import FORM
 from ..check import checked
 from ..chunks import Chunk, Locked
 from ..commits import Commit, Committer
-from ..database import Transaction
+from ..database import Purpose, Transaction
 from ..importing import Loading, provisional
 from ..ledger import Ledger
 from ..rows import UnreadableRecord
@@ -196,10 +196,18 @@ class SqliteLedger(Ledger):
 
     async def discard(self) -> None:
         """Remove the file once it is closed. Raises LedgerRefused when a row was ever claimed for sending."""
-        if (await self._handle.read(self._on_rows(self._sql.used)))[0]:
-            raise LedgerRefused(self.path, None, "its rows were sent or cancelled: it is the record of that")
-        self._handle.remove_when_closed()
-        self._is_discarded = True
+        used = self._on_rows(self._sql.used)
+
+        async def work(transaction: Transaction) -> None:
+            if (await transaction.read(used))[0]:
+                why = "its rows were sent or cancelled: it is the record of that"
+                raise LedgerRefused(self.path, None, why)
+
+        def done(_: None) -> None:  # before the next transaction, which may be a claim
+            self._handle.remove_when_closed()
+            self._is_discarded = True
+
+        await self._handle.commit(work, purpose=Purpose.READ, done=done)
 
     async def claim(self, limit: int) -> Claim:
         """Mark up to `limit` NEW rows IN_FLIGHT. Returned only once the intent is on the disk.
