@@ -7,17 +7,19 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
+import attrs
 import pytest
 
 from payments_async.bulk.ledger.postgresql import batches
 from payments_async.bulk.ledger.postgresql.driver.database import Database
 from payments_async.bulk.ledger_errors import LedgerDamaged
-from payments_async.bulk.protocol.outcomes import Outcome
+from payments_async.bulk.protocol.outcomes import ExtraPayout, Outcome
 from payments_async.bulk.protocol.records import RowOutcome
 from payments_async.bulk.protocol.row_state import RowState, confirm
 from payments_async.models.statuses import PayoutEnd
 from tests.support.databases import batch, connected, leased, run, spread, unimported
-from tests.support.ledgers import counts, created, numbers, rejected
+from tests.support.ledgers import BINDING, counts, created, numbers, rejected
+from tests.support.places import looked_at
 
 
 async def test_outcomes_of_several_chunks_are_one_commit_with_an_entry_for_each(database: str) -> None:
@@ -145,3 +147,14 @@ async def test_a_list_of_batches_has_their_figures(database: str) -> None:
             await batches.listed(ledger.database)
         with pytest.raises(LedgerDamaged, match="a chunk cannot be read"):
             await ledger.refresh()
+
+
+async def test_an_edit_keeps_what_another_process_has_recorded_of_the_batch(database: str) -> None:
+    extra = {(ExtraPayout.IN_EXCESS, "XOF"): (1, Decimal("1.01"))}
+    async with batch(database, 3) as ledger, await looked_at(database) as other:
+        await other.note_extra(extra)
+        await ledger.rebind(attrs.evolve(BINDING, input_hash="input-2"))
+        await other.refresh()
+        for each in (ledger, other):
+            assert (each.header.extra, each.header.binding.input_hash) == (extra, "input-2")
+        assert (await ledger.check()).findings == ()
