@@ -139,6 +139,8 @@ async def test_a_batch_is_planned_paused_and_resumed(desk: Desk, service: Sandbo
             assert (await batch.pause("lunch")).stopped == "paused: lunch"
             assert (await batch.resume()).stopped is None
             assert (await batch.resume()).stopped is None
+            # as from a command line that is not UTF-8
+            assert (await batch.pause("lunch\0 \udcff")).stopped == r"paused: lunch\x00 \udcff"
 
 
 async def test_a_pause_does_not_begin_a_batch_that_was_not_planned(
