@@ -180,7 +180,7 @@ class PostgresLedger(SharedLedger):
             raise LedgerOfAnotherBatch(self.path, recorded=str(self.batch_id), given=binding.batch_id)
         if not self.is_empty:
             raise BatchExists(self.path)
-        at, self.batch_id = self._clock(), binding.batch_id
+        named, at, self.batch_id = self.batch_id, self._clock(), binding.batch_id
         number = int.from_bytes(self.database.runtime.token(8)) >> 1
         elsewhere = frozenset(self._paid_elsewhere)
         loading = SharedLoading(number, self.path, binding, paid_elsewhere=elsewhere)
@@ -197,6 +197,8 @@ class PostgresLedger(SharedLedger):
             await self.database.once(work, committed, may_repeat=lambda: not loading.blocks)
         finally:
             await self.refresh()  # after BatchExists too: another process has imported it
+            if self._facts is None:
+                self.batch_id = named  # another input may follow
         return self.header
 
     async def paid_elsewhere(self, binding: Binding) -> InputPaidElsewhere | None:
