@@ -20,7 +20,8 @@ import attrs
 
 from ...ledger_errors import LedgerLocked, LedgerReadOnly
 
-_SIZE: Final = 512  # one block, written over in place: it needs no room on a full disk
+_SIZE: Final = 4096
+"""One block, more than any record: written over in place, it needs no room on a full disk."""
 
 
 @attrs.frozen
@@ -110,7 +111,7 @@ def _unlock(descriptor: int) -> None:
 
 def _read(descriptor: int) -> dict[str, Any]:
     try:
-        record = json.loads(os.pread(descriptor, 4 * _SIZE, 0))
+        record = json.loads(os.pread(descriptor, _SIZE, 0))
     except (ValueError, RecursionError):
         return {}
     return record if isinstance(record, dict) else {}

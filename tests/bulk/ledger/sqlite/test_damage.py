@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from payments_async.bulk.ledger.rows import row_digest, stored_row
@@ -20,7 +21,19 @@ from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk.ledger_errors import LedgerDamaged, LedgerError
 from payments_async.bulk.protocol.records import RowOutcome
 from payments_async.bulk.protocol.row_state import doubt
-from tests.support.ledgers import Clock, all_rows, begun, call_off, counts, created, rejected, tampering
+from tests.support.ledgers import (
+    BINDING,
+    Clock,
+    all_rows,
+    begun,
+    call_off,
+    counts,
+    created,
+    imported,
+    new_rows,
+    rejected,
+    tampering,
+)
 
 Edit = Callable[[sqlite3.Connection], Any]
 EMPTIED = r"holds nothing, while its \.lock says that entry 9 of batch batch-1 was committed"
@@ -234,6 +247,20 @@ async def test_an_older_copy_put_back_and_worked_on_is_found(tmp_path: Path, pat
     with pytest.raises(
         LedgerDamaged, match="entry 2 of the chain is another than the one that was committed"
     ):
+        await SqliteLedger.open(path, clock=Clock())
+
+
+@pytest.mark.parametrize("letter", ["j", "é", "\N{MONEY BAG}"])
+async def test_an_older_copy_put_back_is_found_however_long_the_name(path: Path, letter: str) -> None:
+    binding = attrs.evolve(BINDING, batch_id=191 * letter)
+    async with await SqliteLedger.open(path, clock=Clock(), create=True) as ledger:
+        await imported(ledger, new_rows(3), binding)
+    copy = path.read_bytes()
+    async with await SqliteLedger.open(path, clock=Clock(start=1_800_000_000.123456)) as ledger:
+        await ledger.claim(3)
+    await (await SqliteLedger.open(path, clock=Clock())).close()  # its record is some digits shorter
+    path.write_bytes(copy)
+    with pytest.raises(LedgerDamaged, match="an older copy was put in its place"):
         await SqliteLedger.open(path, clock=Clock())
 
 
