@@ -36,7 +36,7 @@ from ..commits import Commit, Committer
 from ..database import Purpose, Transaction
 from ..importing import Loading, provisional
 from ..ledger import Ledger
-from ..rows import UnreadableRecord
+from ..rows import UnreadableRecord, readable
 from . import driver, status_file
 from .check import BATCH, ROWS, LedgerEnd, ending
 from .connection import FileTransaction, LedgerConnection, open_handle
@@ -293,7 +293,9 @@ async def _opened(transaction: Transaction, handle: LedgerConnection) -> LedgerE
     for table in OF_FORM.keys() & names:
         for (form,) in await driver.run(connection, OF_FORM[table]):
             if form != FORM:
-                raise (LedgerNewer if form > FORM else LedgerOlder)(path, found=form, known=FORM)
+                with readable("a batch"):
+                    is_newer = int(form) > FORM
+                raise (LedgerNewer if is_newer else LedgerOlder)(path, found=form, known=FORM)
     is_new = "batches" not in names
     if is_new:
         await driver.mark(connection)

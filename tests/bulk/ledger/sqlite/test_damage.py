@@ -59,6 +59,7 @@ async def everything_in(path: Path) -> object:
 NEAR_THE_END = {
     "UPDATE batches SET base_url = 'https://evil.test'": "header is not as",
     "UPDATE batches SET rows = 29": "header is not as",
+    "UPDATE batches SET schema = 'x'": "a batch cannot be read",
     "UPDATE batches SET totals = '[]'": "a batch cannot be read",
     "UPDATE batches SET described_in = 99": "header is not as",
     "UPDATE chunks SET entries = 3 WHERE chunk = 1": "chain ends with entry 22",
