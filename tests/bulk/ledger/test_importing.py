@@ -24,7 +24,7 @@ from tests.support.ledgers import (
     new_row,
     new_rows,
 )
-from tests.support.places import BOTH, Place, begun, opened
+from tests.support.places import BOTH, Place, begun, looked_at, opened
 
 pytestmark = BOTH
 
@@ -123,6 +123,13 @@ async def test_row_numbers_must_rise(path: Place) -> None:
     async with await opened(path, create=True) as ledger:
         with pytest.raises(ValueError, match="2 follows 2"):
             await imported(ledger, [new_row(2), new_row(2)])
+        with pytest.raises(ValueError, match="2147483648 follows 1"):  # which no table can hold
+            await imported(ledger, [new_row(1), new_row(2**31)])
+        await imported(ledger, [new_row(1), new_row(2**31 - 1, line=7)])
+        assert (await ledger.check()).findings == ()
+    async with await looked_at(path) as ledger:
+        assert set(await ledger.numbered([2**31 - 1, 2**31, 2**70])) == {2**31 - 1}
+        assert await ledger.find(2**31) is None
 
 
 async def test_a_ledger_holds_one_batch(path: Place) -> None:
