@@ -156,6 +156,8 @@ async def test_tables_of_the_first_version_are_brought_up_to_date(database: str)
         columns = (
             "ALTER TABLE payments.workers DROP COLUMN trouble",
             "ALTER TABLE payments.chunks ADD COLUMN finals text",
+            "ALTER TABLE payments.chunks RENAME COLUMN not_final TO awaited",
+            "ALTER TABLE payments.batches DROP COLUMN extra",
         )
         run(database, f"DROP TABLE {tables}", *columns, "UPDATE payments.meta SET version = 1")
         with pytest.raises(LedgerOlder):
@@ -163,6 +165,8 @@ async def test_tables_of_the_first_version_are_brought_up_to_date(database: str)
         assert await setup.upgrade(ledger.database) == 1
         await setup.require_tables(ledger.database, create=False)
         assert (await ledger.series()).buckets == ()
+        await ledger.refresh()
+        assert (await ledger.check()).findings == ()
         assert run(database, "SELECT trouble FROM payments.workers") == []
 
 
