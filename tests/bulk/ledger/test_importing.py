@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from payments_async import __version__
 from payments_async._runtime import SYSTEM
-from payments_async.bulk.ledger_errors import LedgerDuplicates, LedgerMissing, LedgerRefused
+from payments_async.bulk.ledger_errors import BatchExists, LedgerDuplicates, LedgerMissing, LedgerRefused
 from payments_async.bulk.protocol.outcomes import Outcome
 from payments_async.bulk.protocol.records import NewRow
 from payments_async.bulk.protocol.row_state import RowState
@@ -137,6 +138,15 @@ async def test_a_ledger_holds_one_batch(path: Place) -> None:
         with pytest.raises(LedgerRefused, match="holds a batch already"):
             await imported(ledger, new_rows(1))
         assert counts(ledger) == {"not_started": 5}
+
+
+async def test_of_two_imports_at_the_same_time_the_second_finds_the_first(path: Place) -> None:
+    async with await opened(path, create=True) as ledger:
+        both = (imported(ledger, new_rows(2)), imported(ledger, new_rows(3)))
+        first, second = await asyncio.gather(*both, return_exceptions=True)
+        assert isinstance(second, BatchExists)
+        assert first == ledger.header
+        assert counts(ledger) == {"not_started": 2}
 
 
 async def test_an_input_without_rows_is_a_batch_that_is_done(path: Place) -> None:

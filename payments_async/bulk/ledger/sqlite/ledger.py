@@ -179,11 +179,11 @@ class SqliteLedger(Ledger):
         Nothing is imported then. A cancelled import is rolled back and the ledger unusable
         until it is opened again.
         """
-        if not self.is_empty:
-            raise BatchExists(self.path)
         at = self._clock()
 
         async def work(transaction: Transaction) -> LedgerEnd:
+            if not self.is_empty:
+                raise BatchExists(self.path)
             transaction.write((ADD_BATCH, provisional(BATCH, binding)))
             await Loading(BATCH, self.path, binding).load(transaction, rows, at)
             end = await ending(transaction, None)
