@@ -124,12 +124,15 @@ def _pid_of(record: dict[str, Any]) -> int | None:
 
 def _since_of(record: dict[str, Any]) -> datetime | None:
     since = record.get("since")
-    return datetime.fromtimestamp(since, UTC) if isinstance(since, float) else None
+    with contextlib.suppress(ArithmeticError, OSError, ValueError):
+        return datetime.fromtimestamp(since, UTC) if isinstance(since, float) else None
+    return None
 
 
 def _mark_of(record: dict[str, Any]) -> HighWater | None:
     try:
         mark = HighWater(**record["mark"])
-        return HighWater(mark.batch_id, [(int(chunk), int(entry), head) for chunk, entry, head in mark.ends])
-    except (KeyError, TypeError, ValueError):
+        ends = [(int(chunk), int(entry), head) for chunk, entry, head in mark.ends]
+    except (ArithmeticError, KeyError, TypeError, ValueError):
         return None
+    return HighWater(mark.batch_id, ends) if ends else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import shutil
@@ -267,9 +268,13 @@ async def test_an_older_copy_put_back_is_found_however_long_the_name(path: Path,
 
 async def test_a_lock_of_another_batch_or_without_a_mark_proves_nothing(tmp_path: Path, path: Path) -> None:
     await (await begun(path)).close()
-    for said in ({"mark": {"batch_id": "other", "ends": [[1, 99, ""]]}}, {"mark": {"ends": 99}}, {}):
-        (tmp_path / "ledger.lock").write_text(json.dumps(said))
+    marks = [{"batch_id": "batch-1", "ends": ends} for ends in ([], [[1, math.inf, ""]])]
+    for mark in ({"batch_id": "other", "ends": [[1, 99, ""]]}, {"ends": 99}, *marks, None):
+        (tmp_path / "ledger.lock").write_text(json.dumps({"mark": mark}))
         await (await SqliteLedger.open(path, clock=Clock())).close()
+    path.write_bytes(b"")
+    (tmp_path / "ledger.lock").write_text(json.dumps({"mark": marks[0]}))
+    await (await SqliteLedger.open(path, clock=Clock(), create=True)).close()
 
 
 async def test_a_description_of_a_table_that_is_not_text_is_damage(path: Path) -> None:
