@@ -54,13 +54,16 @@ class BatchDatabase:
 
     async def __aenter__(self) -> Self:
         require_address(self._address)
+        if self._connected is not None:
+            raise BulkError("it is open already")
         from .ledger.postgresql.driver.database import Database
 
         self._connected = await Database.open(self._address, SYSTEM, insecure_database=self._is_insecure)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._database.close()
+        database, self._connected = self._database, None
+        await database.close()
 
     @property
     def _database(self) -> Database:

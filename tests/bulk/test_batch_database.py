@@ -104,8 +104,11 @@ async def test_a_database_is_used_while_it_is_connected(desk: Desk, database: st
     found = desk.database(database)
     with pytest.raises(BulkError, match="not connected"):
         await found.batches()
-    async with found:
-        await found.init()
+    for _ in range(2):
+        async with found:
+            with pytest.raises(BulkError, match="open already"):
+                await found.__aenter__()
+            await found.init()
 
 
 async def test_what_is_no_database_is_refused_without_its_password(desk: Desk, tmp_path: Path) -> None:
