@@ -56,7 +56,8 @@ class BatchSession:
         """The batch's name as it was given, which is `load`'s default."""
         self._service = None if client is None else Service(client)
         self._reader_session = None if client is not None else SYSTEM.token(8).hex()
-        self._ledger: Ledger | None = None
+        self._ledger: Ledger | None = None  # once closed, it still says what was recorded last
+        self._is_open = False
         self._written = -_STATUS_EVERY
         self.activity: Callable[[], Activity | None] = lambda: None
         """Gives the present activity."""
@@ -68,13 +69,15 @@ class BatchSession:
 
     async def open(self) -> None:
         """Open the ledger, and lock it if it is a file. Raises LedgerError, BulkError."""
+        if self._is_open:
+            raise BulkError("it is open already")
         ledger = await self._open(create=self._create, read_only=self._service is None)
         try:
             self._require_batch(ledger)
         except BaseException:
             await ledger.close()
             raise
-        self._ledger = ledger
+        self._ledger, self._is_open = ledger, True
 
     def _require_batch(self, ledger: Ledger) -> None:
         """Refuse a file that holds another batch than the one that was asked for."""
@@ -114,6 +117,7 @@ class BatchSession:
 
     async def close(self) -> None:
         """Close the ledger."""
+        self._is_open = False
         await self.ledger.close()
 
     @asynccontextmanager

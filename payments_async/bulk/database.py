@@ -17,7 +17,7 @@ import attrs
 from .._request.auth import hidden
 from .._runtime import SYSTEM
 from ._listing import ListedBatch, with_workers
-from ._options import composed
+from ._options import composed, require_batch_id
 from .errors import BulkError
 from .ledger.opening import SHARED, require_address, require_extra
 from .ledger.operators import DatabaseReport, ListedWorker, Role
@@ -54,13 +54,16 @@ class BatchDatabase:
 
     async def __aenter__(self) -> Self:
         require_address(self._address)
+        if self._connected is not None:
+            raise BulkError("it is open already")
         from .ledger.postgresql.driver.database import Database
 
         self._connected = await Database.open(self._address, SYSTEM, insecure_database=self._is_insecure)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._database.close()
+        database, self._connected = self._database, None
+        await database.close()
 
     @property
     def _database(self) -> Database:
@@ -92,11 +95,13 @@ class BatchDatabase:
             on_unreadable: gets the error of a batch that cannot be read, in place of the caller.
 
         Raises:
+            BulkError: the name is one that no batch can have.
             LedgerMissing: there are no tables.
             LedgerError: see `bulk.ledger_errors`.
         """
         from .ledger.postgresql import batches
 
+        require_batch_id(batch_id)
         database, workers = await self._with_tables(), await self.workers()
         found = await batches.listed(database, composed(batch_id), on_unreadable)
         return [with_workers(batch, workers) for batch in found]

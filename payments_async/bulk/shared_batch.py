@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self
 
 from .._files import AtomicFile
 from ..client import AsyncPayments
+from ..models._masking import clean
 from ..params import Money
 from . import _options
 from ._files import refuse_existing
@@ -108,7 +109,7 @@ class SharedBatch(AnyBatch):
         A suspect batch is paused after its recovery. For one that is closed or not planned this does nothing.
         Raises LedgerError.
         """
-        await self._ledger.pause(reason)
+        await self._ledger.pause(clean(reason))
         return await self.refresh()
 
     async def resume(self) -> BatchReport:

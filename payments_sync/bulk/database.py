@@ -63,6 +63,7 @@ class BatchDatabase:
             on_unreadable: gets the error of a batch that cannot be read, in place of the caller.
 
         Raises:
+            BulkError: the name is one that no batch can have.
             LedgerMissing: there are no tables.
             LedgerError: see `bulk.ledger_errors`.
         """

@@ -24,6 +24,7 @@ from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items
 from tests.support.desks import Desk
 from tests.support.payout_files import PHONE, csv_file
+from tests.support.places import EITHER
 
 
 async def test_a_file_is_imported_once_and_known_again(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
@@ -149,6 +150,18 @@ async def test_a_batch_is_used_within_its_context(desk: Desk, service: Sandbox, 
             batch.status()
         with pytest.raises(LedgerMissing):
             await desk.open(tmp_path / "l", client, create=False).__aenter__()
+
+
+@EITHER
+async def test_a_batch_is_opened_once_at_a_time(desk: Desk, service: Sandbox, place: Path | str) -> None:
+    async with desk.client(service) as client:
+        batch = desk.open(place, client, batch_id="june")
+        for rows in (2, 2):
+            async with batch:
+                with pytest.raises(BulkError, match="open already"):
+                    await batch.__aenter__()
+                assert (await batch.load(items(rows))).rows == rows
+        assert batch.status().rows == rows
 
 
 async def test_a_batch_without_rows_cannot_run(desk: Desk, service: Sandbox, tmp_path: Path) -> None:

@@ -92,12 +92,23 @@ async def test_no_worker_is_drained_whose_id_is_not_known(desk: Desk, database: 
             await found.drain("ab")
 
 
+async def test_a_name_that_no_batch_can_have_is_refused(desk: Desk, database: str) -> None:
+    async with desk.database(database) as found:
+        await found.init()
+        for name in ("a\0", "\udcff", " "):
+            with pytest.raises(BulkError, match="batch_id"):
+                await found.batches(name)
+
+
 async def test_a_database_is_used_while_it_is_connected(desk: Desk, database: str) -> None:
     found = desk.database(database)
     with pytest.raises(BulkError, match="not connected"):
         await found.batches()
-    async with found:
-        await found.init()
+    for _ in range(2):
+        async with found:
+            with pytest.raises(BulkError, match="open already"):
+                await found.__aenter__()
+            await found.init()
 
 
 async def test_what_is_no_database_is_refused_without_its_password(desk: Desk, tmp_path: Path) -> None:

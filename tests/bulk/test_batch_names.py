@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from payments_async.bulk.errors import BulkError
+from payments_async.bulk.errors import BulkError, SourceUnreadable
 from payments_async.bulk.ledger_errors import LedgerOfAnotherBatch, LedgerOfAnotherInput
 from payments_async.bulk.loading import load
 from payments_async.sandbox import Sandbox
-from tests.support.batches import items
+from tests.support.batches import Item, items
 from tests.support.desks import Desk
+from tests.support.places import EITHER
 
 
 @pytest.mark.parametrize(
@@ -36,6 +38,25 @@ async def test_what_cannot_name_a_batch_is_refused_and_not_taken_for_no_name(
         await batch.load(items(1))
         with pytest.raises(BulkError, match=told):
             await batch.load(items(1), batch_id=name)
+
+
+class Shrinking:
+    """An input that has lost a row when it is read again."""
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+
+    def __iter__(self) -> Iterator[Item]:
+        self._rows -= 1
+        return iter(items(self._rows + 1))
+
+
+@EITHER
+async def test_an_import_that_failed_leaves_its_name_to_nothing(batch: Any) -> None:
+    with pytest.raises(SourceUnreadable, match="changed"):
+        await batch.load(Shrinking(3))
+    assert (await batch.load(items(1))).is_new
+    assert (await batch.run()).counts["created"] == 1
 
 
 @pytest.mark.parametrize("name", ["june", "août 2026", "j" * 191])

@@ -108,6 +108,20 @@ async def test_another_planner_with_another_input_is_shown_the_rows_that_differ(
             assert one.status().payable == two.status().payable
 
 
+async def test_an_input_is_compared_with_the_batch_as_it_is_now(
+    desk: Desk, service: Sandbox, database: Any
+) -> None:
+    async with desk.client(service) as client:
+        one, two = (desk.open(database, client, batch_id="june") for _ in range(2))
+        async with one, two:
+            await one.load(items(2))
+            await two.load([item(1), item(2, amount=700)], accept_edits=True)
+            assert (await one.preview(items(2))).differing == 1
+            await two.load([item(1), item(2, amount=7000)], accept_edits=True)
+            with pytest.raises(LedgerOfAnotherInput, match=r"row 2.*changed amount, NEW"):
+                await one.load(items(2))
+
+
 async def test_the_same_input_is_no_second_batch_of_the_database(
     desk: Desk, service: Sandbox, database: Any
 ) -> None:
@@ -139,6 +153,8 @@ async def test_a_batch_is_planned_paused_and_resumed(desk: Desk, service: Sandbo
             assert (await batch.pause("lunch")).stopped == "paused: lunch"
             assert (await batch.resume()).stopped is None
             assert (await batch.resume()).stopped is None
+            # as from a command line that is not UTF-8
+            assert (await batch.pause("lunch\0 \udcff")).stopped == r"paused: lunch\x00 \udcff"
 
 
 async def test_a_pause_does_not_begin_a_batch_that_was_not_planned(

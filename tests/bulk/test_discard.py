@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sqlite3
 from pathlib import Path
@@ -12,10 +13,11 @@ from payments_async.bulk import InputPaidElsewhere
 from payments_async.bulk.errors import SourceErrors
 from payments_async.bulk.ledger.sqlite.connection import LedgerConnection
 from payments_async.bulk.ledger.sqlite.status_file import StatusFile
-from payments_async.bulk.ledger_errors import LedgerDamaged, LedgerError, LedgerRefused
+from payments_async.bulk.ledger_errors import LedgerClosed, LedgerDamaged, LedgerError, LedgerRefused
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items
 from tests.support.desks import Desk
+from tests.support.ledgers import begun
 
 
 def files(folder: Path) -> set[str]:
@@ -96,6 +98,15 @@ async def test_what_was_sent_or_called_off_is_never_discarded(
             with pytest.raises(LedgerRefused):
                 await batch.discard()
     assert {"rejected", "failed", "cancelled"} <= files(tmp_path)
+
+
+async def test_no_row_is_claimed_of_a_ledger_that_is_discarded_at_the_same_time(tmp_path: Path) -> None:
+    ledger = await begun(tmp_path / "l", 3)
+    discarded, claimed = await asyncio.gather(ledger.discard(), ledger.claim(2), return_exceptions=True)
+    await ledger.close()
+    assert discarded is None
+    assert isinstance(claimed, LedgerClosed)
+    assert files(tmp_path) == {"l.lock"}
 
 
 async def test_a_ledger_that_failed_or_was_replaced_is_not_removed(

@@ -68,14 +68,14 @@ async def begun(path: Path, count: int = 5, clock: Clock | None = None) -> Sqlit
     return ledger
 
 
-async def imported(ledger: Ledger, rows: Iterable[NewRow]) -> Header:
+async def imported(ledger: Ledger, rows: Iterable[NewRow], binding: Binding = BINDING) -> Header:
     """Import these rows."""
 
     async def each() -> AsyncIterator[NewRow]:
         for row in rows:
             yield row
 
-    return await ledger.import_rows(BINDING, each())
+    return await ledger.import_rows(binding, each())
 
 
 async def row_of(ledger: Ledger, key: str) -> LedgerRow:

@@ -12,7 +12,8 @@ from ..protocol.outcomes import ExtraPayout
 from ..protocol.records import Binding, Header
 from ..protocol.totals import as_text, read_totals, totals_text
 from .chunks import Batch
-from .statements import Statement, Statements
+from .rows import readable
+from .statements import Rows, Statement, Statements
 
 FORM = 4
 """The number of what a batch's records mean. A batch keeps that of its import; only that one works on it."""
@@ -62,6 +63,13 @@ def batch_of(
     extras = read_totals(extra, ExtraPayout)
     header = Header(binding, float(created_at), client_version, schema, int(rows), amounts, extras)
     return BatchFacts(Batch(batch, batch_id, int(chunk_size)), header, int(chunks), int(described_in))
+
+
+def facts_of(found: Rows) -> BatchFacts:
+    """Make a batch of what a statement has read. Raises UnreadableRecord."""
+    with readable("a batch"):
+        (facts,) = (batch_of(*values) for values in found)
+        return facts
 
 
 def amounts_text(header: Header) -> str:

@@ -12,7 +12,7 @@ from ..protocol.clocks import Timestamps
 from ..protocol.records import CheckReport, LedgerRow
 from . import chunks as _chunks
 from . import hash_chain, run_figures
-from .batches import BatchFacts, batch_of
+from .batches import BatchFacts, facts_of
 from .chunks import WHOLE, Batch, Chunk, Root, RowFigures, added_up, entry_of, figures_of
 from .database import LedgerDatabase, Transaction
 from .hash_chain import GENESIS, ChainEntry
@@ -189,13 +189,6 @@ class _Check:
 
 def _before(start: bytes) -> ChainEntry:
     return ChainEntry(0, Timestamps(0.0, 0.0, ""), "", "", b"", start)
-
-
-def facts_of(found: Rows) -> BatchFacts:
-    """Make a batch of what a statement has read. Raises UnreadableRecord."""
-    with readable("a batch"):
-        (facts,) = (batch_of(*values) for values in found)
-        return facts
 
 
 def read_entries(found: Rows) -> list[tuple[ChainEntry, bytes | None]]:

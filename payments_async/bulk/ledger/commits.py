@@ -20,7 +20,7 @@ from ..protocol.row_state import OPEN, IllegalTransition
 from ..protocol.run_figures import RunFigures
 from . import chunks as _chunks
 from . import run_figures
-from .batches import BatchFacts, batch_of, rebinding
+from .batches import BatchFacts, facts_of, rebinding
 from .chunks import NOTHING_LOCKED, WHOLE, Batch, Chunk, Entered, Locked, RowFigures
 from .database import LedgerDatabase, Purpose, Transaction
 from .rows import Change, StoredRow, content, stored_rows, undamaged
@@ -210,13 +210,14 @@ class Committer:
         async def work(transaction: Transaction) -> Commit:
             locking = _chunks.locking(transaction, self.batch.batch, [WHOLE])
             reading = (self.sql.batch, (self.batch.batch_id,))
-            found, ((*values,),) = await transaction.read(locking, reading)
+            found, batch = await transaction.read(locking, reading)
             locked = Locked.of(found)
             if not locked.is_here:
                 return Commit(self.moment(locked))
             self.require_store(locked)
-            header = attrs.evolve(batch_of(*values).header, extra=extra)
-            facts, whole = self.described(transaction, locked, batch_of(*values), header)
+            before = facts_of(batch)
+            header = attrs.evolve(before.header, extra=extra)
+            facts, whole = self.described(transaction, locked, before, header)
             return Commit(whole.entry.at, entered=(whole,), losses=locked.losses, facts=facts)
 
         return await self._commit(work)

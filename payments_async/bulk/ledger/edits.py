@@ -10,7 +10,7 @@ from ..protocol import transitions
 from ..protocol.records import Binding, LedgerRow, NewRow
 from ..protocol.totals import by_currency
 from . import chunks as _chunks
-from .batches import BatchFacts
+from .batches import BatchFacts, facts_of
 from .chunks import NOTHING_LOCKED, WHOLE, Entered, Locked, added_up
 from .commits import Commit, Committer
 from .database import Transaction
@@ -39,12 +39,14 @@ class Edits:
     async def begun(
         cls, transaction: Transaction, committer: Committer, facts: BatchFacts, chunks: Collection[int]
     ) -> Edits:
-        """Lock the whole batch. Without any of its chunks: to read only."""
+        """Lock the whole batch, and read it anew. Without any of its chunks: to read only."""
         locked = NOTHING_LOCKED
         if chunks:
-            (found,) = await transaction.read(_chunks.locking(transaction, facts.batch.batch, chunks))
+            locking = _chunks.locking(transaction, facts.batch.batch, chunks)
+            found, batch = await transaction.read(locking, (transaction.sql.batch, (facts.batch.batch_id,)))
             locked = Locked.of(found)
             committer.require_store(locked)
+            facts = facts_of(batch)
         return cls(facts, transaction, committer, locked)
 
     async def by_keys(self, keys: Collection[str]) -> list[LedgerRow]:

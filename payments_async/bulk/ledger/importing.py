@@ -91,8 +91,8 @@ class Loading:
 
     def _counted(self, new: NewRow) -> bytes:
         """Add a row to the sums. Returns its digest."""
-        if new.number <= self.last:
-            raise ValueError(f"row numbers must rise: {new.number} follows {self.last}")
+        if not self.last < new.number <= LAST_NUMBER:
+            raise ValueError(f"row numbers must rise, up to {LAST_NUMBER}: {new.number} follows {self.last}")
         self.last = new.number
         digest = fresh_digest(new)
         number = (new.number - 1) // BLOCK

@@ -172,7 +172,8 @@ class LedgerReader(ABC):
 
     async def numbered(self, numbers: Iterable[int]) -> dict[int, LedgerRow]:
         """Read rows by number: {number: row}, without those that do not exist."""
-        found = await self._rows(self._on_rows(self._sql.rows_numbered, sorted(set(numbers))))
+        wanted = sorted({number for number in numbers if 0 < number <= LAST_NUMBER})
+        found = await self._rows(self._on_rows(self._sql.rows_numbered, wanted))
         return {row.number: row for row in found}
 
     async def by_keys(self, keys: Collection[str]) -> list[LedgerRow]:

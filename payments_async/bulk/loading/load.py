@@ -122,6 +122,7 @@ async def load(ledger: Ledger, place: Account, source: Source, settings: LoadSet
     """
     refuse_rejects(settings.rejects, ledger.path, source)
     stat = stat_of(source)
+    await ledger.refresh()
     if ledger.is_empty:
         try:
             return await _imported(ledger, place, source, settings, stat)
@@ -149,6 +150,8 @@ async def preview(
     are in the report. Raises as `load` does otherwise.
     """
     stat = stat_of(source)
+    if ledger is not None:
+        await ledger.refresh()
     if ledger is not None and not ledger.is_empty:
         recorded = ledger.header.binding
         here = place or Account(recorded.environment, recorded.base_url, recorded.key_fingerprint)

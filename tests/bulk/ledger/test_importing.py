@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from payments_async import __version__
 from payments_async._runtime import SYSTEM
-from payments_async.bulk.ledger_errors import LedgerDuplicates, LedgerMissing, LedgerRefused
+from payments_async.bulk.ledger_errors import BatchExists, LedgerDuplicates, LedgerMissing, LedgerRefused
 from payments_async.bulk.protocol.outcomes import Outcome
 from payments_async.bulk.protocol.records import NewRow
 from payments_async.bulk.protocol.row_state import RowState
@@ -24,7 +25,7 @@ from tests.support.ledgers import (
     new_row,
     new_rows,
 )
-from tests.support.places import BOTH, Place, begun, opened
+from tests.support.places import BOTH, Place, begun, looked_at, opened
 
 pytestmark = BOTH
 
@@ -123,6 +124,13 @@ async def test_row_numbers_must_rise(path: Place) -> None:
     async with await opened(path, create=True) as ledger:
         with pytest.raises(ValueError, match="2 follows 2"):
             await imported(ledger, [new_row(2), new_row(2)])
+        with pytest.raises(ValueError, match="2147483648 follows 1"):  # which no table can hold
+            await imported(ledger, [new_row(1), new_row(2**31)])
+        await imported(ledger, [new_row(1), new_row(2**31 - 1, line=7)])
+        assert (await ledger.check()).findings == ()
+    async with await looked_at(path) as ledger:
+        assert set(await ledger.numbered([2**31 - 1, 2**31, 2**70])) == {2**31 - 1}
+        assert await ledger.find(2**31) is None
 
 
 async def test_a_ledger_holds_one_batch(path: Place) -> None:
@@ -130,6 +138,15 @@ async def test_a_ledger_holds_one_batch(path: Place) -> None:
         with pytest.raises(LedgerRefused, match="holds a batch already"):
             await imported(ledger, new_rows(1))
         assert counts(ledger) == {"not_started": 5}
+
+
+async def test_of_two_imports_at_the_same_time_the_second_finds_the_first(path: Place) -> None:
+    async with await opened(path, create=True) as ledger:
+        both = (imported(ledger, new_rows(2)), imported(ledger, new_rows(3)))
+        first, second = await asyncio.gather(*both, return_exceptions=True)
+        assert isinstance(second, BatchExists)
+        assert first == ledger.header
+        assert counts(ledger) == {"not_started": 2}
 
 
 async def test_an_input_without_rows_is_a_batch_that_is_done(path: Place) -> None:

@@ -264,6 +264,7 @@ async def test_a_chunk_that_cannot_be_read_pauses_its_batch(fleet: Fleet) -> Non
         "payments.chunks SET totals = 'x' WHERE chunk = 0",
         "payments.batches SET rules = 'x' WHERE true",
         "payments.batches SET totals = 'x' WHERE true",
+        "payments.batches SET store = 'x' WHERE true",
     ],
 )
 async def test_a_batch_whose_records_cannot_be_read_is_paused_by_name_and_others_go_on(

@@ -152,13 +152,18 @@ async def listed(
     batch_id: str | None = None,
     on_unreadable: Callable[[LedgerError], object] | None = None,
 ) -> list[BatchWithFigures]:
-    """List batches with their figures, newest first; `batch_id`: only that one. Raises LedgerError.
+    """List batches as of one moment, newest first; `batch_id`: only that one. Raises LedgerError.
 
     `on_unreadable` gets the error of a batch that cannot be read, in place of the caller.
     """
     where = (_LIST, ()) if batch_id is None else by_id(batch_id)
-    (found,) = await database.read(where)
-    (figures,) = await database.read((_FIGURES, ([batch for batch, *_ in found],)))
+
+    async def work(transaction: Transaction) -> tuple[Rows, Rows]:
+        (found,) = await transaction.read(where)
+        (figures,) = await transaction.read((_FIGURES, ([batch for batch, *_ in found],)))
+        return found, figures
+
+    found, figures = await database.snapshot(work)
     chunks = dict[int, Rows]()
     for batch, *chunk in figures:
         chunks.setdefault(batch, []).append(tuple(chunk))

@@ -19,6 +19,7 @@ from ...protocol.recovery import Loss, OwnCommits, Standbys, Store, loss_of
 from .. import chunks as _chunks
 from ..chunks import WHOLE, Batch, Entered, Locked
 from ..database import Transaction
+from ..rows import readable
 from ..statements import Rows, Statement
 from .batches import Clock, commit, noted
 from .dialect import locking_all
@@ -123,9 +124,13 @@ async def judge(database: Database, batch: Batch, clock: Clock, heads: Heads | N
 
 
 def _read(found: Rows) -> tuple[Store, Store, Standbys, int]:
-    """Read the store of the batch's last commit, this session's, the standbys of then and the losses."""
-    ((store, tables, tables_here, here, standby, losses),) = found
-    return Store.read(store, tables), Store.read(here, tables_here), Standbys(standby), losses
+    """Read the store of the batch's last commit, this session's, the standbys of then and the losses.
+
+    Raises UnreadableRecord.
+    """
+    with readable("the store of a batch"):
+        ((store, tables, tables_here, here, standby, losses),) = found
+        return Store.read(store, tables), Store.read(here, tables_here), Standbys(standby), losses
 
 
 def _own(batch: Batch, heads: Heads) -> Statement:

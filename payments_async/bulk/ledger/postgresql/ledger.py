@@ -27,6 +27,7 @@ from ..database import Transaction
 from ..ledger import SharedLedger
 from ..operators import ListedWorker, Role
 from ..rows import undamaged
+from ..statements import Statement
 from . import batches
 from .batches import SharedFacts
 from .commits import SharedCommitter
@@ -130,18 +131,26 @@ class PostgresLedger(SharedLedger):
         return UNPROVEN if self.facts.is_unproven else None
 
     async def refresh(self) -> None:
-        """Read `header` and `totals` anew, as other processes may have changed them."""
+        """Read `header` and `totals` anew, as of one moment: other processes may have changed them."""
         if self.batch_id is None:
             return
-        (found,) = await self.database.read(batches.by_id(self.batch_id))
-        with undamaged(self.path):
-            self._facts = batches.facts_of(found[0]) if found else None
-        if self._facts is not None:
-            self._figures = await self._all_figures()
-            self._total = None
+        reading = batches.by_id(self.batch_id)
 
-    async def _all_figures(self) -> dict[int, RowFigures]:
-        return {chunk.number: chunk.figures for chunk in await self._chunks()}
+        async def work(transaction: Transaction) -> tuple[SharedFacts | None, dict[int, RowFigures]]:
+            (found,) = await transaction.read(reading)
+            if not found:
+                return None, {}
+            facts = batches.facts_of(found[0])
+            (chunks,) = await transaction.read(self._counted(facts.batch.batch))
+            return facts, {chunk.number: chunk.figures for chunk in _chunks.read(chunks)}
+
+        with undamaged(self.path):
+            self._facts, self._figures = await self.database.snapshot(work)
+        self._total = None
+
+    def _counted(self, batch: int) -> Statement:
+        """Make the statement that reads the chunks that `totals` counts."""
+        return self._sql.chunks, (batch,)
 
     @property
     def _is_whole(self) -> bool:
@@ -180,7 +189,7 @@ class PostgresLedger(SharedLedger):
             raise LedgerOfAnotherBatch(self.path, recorded=str(self.batch_id), given=binding.batch_id)
         if not self.is_empty:
             raise BatchExists(self.path)
-        at, self.batch_id = self._clock(), binding.batch_id
+        named, at, self.batch_id = self.batch_id, self._clock(), binding.batch_id
         number = int.from_bytes(self.database.runtime.token(8)) >> 1
         elsewhere = frozenset(self._paid_elsewhere)
         loading = SharedLoading(number, self.path, binding, paid_elsewhere=elsewhere)
@@ -197,6 +206,8 @@ class PostgresLedger(SharedLedger):
             await self.database.once(work, committed, may_repeat=lambda: not loading.blocks)
         finally:
             await self.refresh()  # after BatchExists too: another process has imported it
+            if self._facts is None:
+                self.batch_id = named  # another input may follow
         return self.header
 
     async def paid_elsewhere(self, binding: Binding) -> InputPaidElsewhere | None:

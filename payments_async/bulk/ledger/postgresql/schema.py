@@ -45,7 +45,11 @@ FIGURES_TABLES: Final = ("series", "answer_times", "attempts")
 UPGRADES: Final[dict[int, tuple[str, ...]]] = {
     1: _FIGURES,
     2: ("ALTER TABLE payments.workers ADD COLUMN trouble text",),
-    3: ("ALTER TABLE payments.chunks DROP COLUMN finals",),
+    3: (
+        "ALTER TABLE payments.chunks DROP COLUMN finals",
+        "ALTER TABLE payments.chunks RENAME COLUMN awaited TO not_final",
+        "ALTER TABLE payments.batches ADD COLUMN extra text NOT NULL DEFAULT '{}'",
+    ),
 }
 """{version: statements that bring tables of this version to the next one's form}."""
 

@@ -11,6 +11,7 @@ from ...._rate_limit.store_postgresql import TABLE as LIMITS_TABLE
 from ...ledger_errors import LedgerMissing, LedgerNewer, LedgerOlder, RightsMissing
 from ..database import Transaction
 from ..operators import DatabaseReport, Role
+from ..rows import readable, undamaged
 from ..statements import Statement
 from .driver.database import Database
 from .schema import FIGURES_TABLES, SCHEMA, TABLES, UPGRADES
@@ -88,13 +89,20 @@ async def require_tables(database: Database, *, create: bool) -> None:
 
 
 async def tables_version(database: Database) -> int | None:
-    """Read the version of a database's tables; None when there are none. Raises RightsMissing."""
+    """Read the version of a database's tables; None when there are none.
+
+    Raises RightsMissing, and LedgerDamaged for another's table of that name.
+    """
     (((there,),),) = await database.read(_THERE)
     if not there:
         return None
     await require_rights(database, Role.READER)
-    (((version,),),) = await database.read(_VERSION)
-    return int(version)
+    (found,) = await database.read(_VERSION)
+    with undamaged(database.label), readable("payments.meta"):
+        ((version,),) = found
+        if version < 1:
+            raise ValueError
+        return int(version)
 
 
 async def make_tables(database: Database) -> bool:

@@ -9,8 +9,8 @@ from typing import Final
 import attrs
 
 from .. import hash_chain
-from ..batches import BatchFacts
-from ..check import facts_of, read_entries
+from ..batches import BatchFacts, facts_of
+from ..check import read_entries
 from ..chunks import WHOLE, Chunk, added_up
 from ..chunks import read as read_chunks
 from ..database import Transaction

@@ -33,10 +33,10 @@ from ..batches import FORM
 from ..check import checked
 from ..chunks import Chunk, Locked
 from ..commits import Commit, Committer
-from ..database import Transaction
+from ..database import Purpose, Transaction
 from ..importing import Loading, provisional
 from ..ledger import Ledger
-from ..rows import UnreadableRecord
+from ..rows import UnreadableRecord, readable
 from . import driver, status_file
 from .check import BATCH, ROWS, LedgerEnd, ending
 from .connection import FileTransaction, LedgerConnection, open_handle
@@ -179,11 +179,11 @@ class SqliteLedger(Ledger):
         Nothing is imported then. A cancelled import is rolled back and the ledger unusable
         until it is opened again.
         """
-        if not self.is_empty:
-            raise BatchExists(self.path)
         at = self._clock()
 
         async def work(transaction: Transaction) -> LedgerEnd:
+            if not self.is_empty:
+                raise BatchExists(self.path)
             transaction.write((ADD_BATCH, provisional(BATCH, binding)))
             await Loading(BATCH, self.path, binding).load(transaction, rows, at)
             end = await ending(transaction, None)
@@ -196,10 +196,18 @@ class SqliteLedger(Ledger):
 
     async def discard(self) -> None:
         """Remove the file once it is closed. Raises LedgerRefused when a row was ever claimed for sending."""
-        if (await self._handle.read(self._on_rows(self._sql.used)))[0]:
-            raise LedgerRefused(self.path, None, "its rows were sent or cancelled: it is the record of that")
-        self._handle.remove_when_closed()
-        self._is_discarded = True
+        used = self._on_rows(self._sql.used)
+
+        async def work(transaction: Transaction) -> None:
+            if (await transaction.read(used))[0]:
+                why = "its rows were sent or cancelled: it is the record of that"
+                raise LedgerRefused(self.path, None, why)
+
+        def done(_: None) -> None:  # before the next transaction, which may be a claim
+            self._handle.remove_when_closed()
+            self._is_discarded = True
+
+        await self._handle.commit(work, purpose=Purpose.READ, done=done)
 
     async def claim(self, limit: int) -> Claim:
         """Mark up to `limit` NEW rows IN_FLIGHT. Returned only once the intent is on the disk.
@@ -285,7 +293,9 @@ async def _opened(transaction: Transaction, handle: LedgerConnection) -> LedgerE
     for table in OF_FORM.keys() & names:
         for (form,) in await driver.run(connection, OF_FORM[table]):
             if form != FORM:
-                raise (LedgerNewer if form > FORM else LedgerOlder)(path, found=form, known=FORM)
+                with readable("a batch"):
+                    is_newer = int(form) > FORM
+                raise (LedgerNewer if is_newer else LedgerOlder)(path, found=form, known=FORM)
     is_new = "batches" not in names
     if is_new:
         await driver.mark(connection)

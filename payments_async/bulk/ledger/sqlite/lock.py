@@ -20,7 +20,8 @@ import attrs
 
 from ...ledger_errors import LedgerLocked, LedgerReadOnly
 
-_SIZE: Final = 512  # one block, written over in place: it needs no room on a full disk
+_SIZE: Final = 4096
+"""One block, more than any record: written over in place, it needs no room on a full disk."""
 
 
 @attrs.frozen
@@ -110,7 +111,7 @@ def _unlock(descriptor: int) -> None:
 
 def _read(descriptor: int) -> dict[str, Any]:
     try:
-        record = json.loads(os.pread(descriptor, 4 * _SIZE, 0))
+        record = json.loads(os.pread(descriptor, _SIZE, 0))
     except (ValueError, RecursionError):
         return {}
     return record if isinstance(record, dict) else {}
@@ -123,12 +124,15 @@ def _pid_of(record: dict[str, Any]) -> int | None:
 
 def _since_of(record: dict[str, Any]) -> datetime | None:
     since = record.get("since")
-    return datetime.fromtimestamp(since, UTC) if isinstance(since, float) else None
+    with contextlib.suppress(ArithmeticError, OSError, ValueError):
+        return datetime.fromtimestamp(since, UTC) if isinstance(since, float) else None
+    return None
 
 
 def _mark_of(record: dict[str, Any]) -> HighWater | None:
     try:
         mark = HighWater(**record["mark"])
-        return HighWater(mark.batch_id, [(int(chunk), int(entry), head) for chunk, entry, head in mark.ends])
-    except (KeyError, TypeError, ValueError):
+        ends = [(int(chunk), int(entry), head) for chunk, entry, head in mark.ends]
+    except (ArithmeticError, KeyError, TypeError, ValueError):
         return None
+    return HighWater(mark.batch_id, ends) if ends else None

@@ -94,6 +94,11 @@ async def test_what_cannot_be_read_is_damage(database: str) -> None:
         run(database, "DELETE FROM payments.entries WHERE kind = 'claim'")
         with pytest.raises(LedgerDamaged, match="the time of an intent cannot be read"):
             await ledger.intent_times([row])
+        ((store,),) = run(database, "SELECT store FROM payments.batches")
+        run(database, "UPDATE payments.batches SET store = 'x'")
+        with pytest.raises(LedgerDamaged, match="the store of a batch cannot be read"):
+            await ledger.record([created(row)])
+        run(database, ("UPDATE payments.batches SET store = %s", [store]))
         run(database, f"UPDATE payments.rows_{number:016x} SET amount = 'x'")
         with pytest.raises(LedgerDamaged, match="some row cannot be read"):
             await ledger.first()

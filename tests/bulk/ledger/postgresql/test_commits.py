@@ -5,19 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
+import attrs
 import pytest
 
+from payments_async.bulk.ledger.ledger import Edits
 from payments_async.bulk.ledger.postgresql import batches
 from payments_async.bulk.ledger.postgresql.driver.database import Database
 from payments_async.bulk.ledger_errors import LedgerDamaged
-from payments_async.bulk.protocol.outcomes import Outcome
+from payments_async.bulk.protocol.outcomes import ExtraPayout, Outcome
 from payments_async.bulk.protocol.records import RowOutcome
 from payments_async.bulk.protocol.row_state import RowState, confirm
+from payments_async.bulk.protocol.totals import by_currency
 from payments_async.models.statuses import PayoutEnd
 from tests.support.databases import batch, connected, leased, run, spread, unimported
-from tests.support.ledgers import counts, created, numbers, rejected
+from tests.support.ledgers import BINDING, counts, created, new_row, numbers, rejected
+from tests.support.places import looked_at
 
 
 async def test_outcomes_of_several_chunks_are_one_commit_with_an_entry_for_each(database: str) -> None:
@@ -145,3 +150,37 @@ async def test_a_list_of_batches_has_their_figures(database: str) -> None:
             await batches.listed(ledger.database)
         with pytest.raises(LedgerDamaged, match="a chunk cannot be read"):
             await ledger.refresh()
+
+
+async def test_an_edit_keeps_what_another_process_has_recorded_of_the_batch(database: str) -> None:
+    extra = {(ExtraPayout.IN_EXCESS, "XOF"): (1, Decimal("1.01"))}
+    async with batch(database, 3) as ledger, await looked_at(database) as other:
+        await other.note_extra(extra)
+        await ledger.rebind(attrs.evolve(BINDING, input_hash="input-2"))
+        await other.refresh()
+        for each in (ledger, other):
+            assert (each.header.extra, each.header.binding.input_hash) == (extra, "input-2")
+        assert (await ledger.check()).findings == ()
+
+
+async def test_what_is_read_of_a_batch_balances_at_each_moment(database: str) -> None:
+    async with batch(database, 3) as ledger, await looked_at(database) as other:
+
+        async def corrected(edits: Edits, number: int) -> None:
+            await edits.correct([new_row(1, amount=Decimal(number), idempotency_key=f"key {number}")])
+            await edits.rebind(attrs.evolve(BINDING, input_hash=f"input {number}"))
+
+        async def edited() -> None:
+            for number in range(40):
+                await ledger.edit(partial(corrected, number=number))
+
+        editing = asyncio.ensure_future(edited())
+        while not editing.done():
+            await other.refresh()
+            (listed,) = await batches.listed(other.database)
+            for header, totals in (
+                (other.header, other.totals),
+                (listed.facts.header, listed.figures.totals),
+            ):
+                assert by_currency(totals) == header.totals
+        await editing

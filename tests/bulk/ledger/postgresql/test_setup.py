@@ -17,6 +17,7 @@ from payments_async.bulk.ledger.operators import Role
 from payments_async.bulk.ledger.postgresql import schema, setup
 from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk.ledger_errors import (
+    LedgerDamaged,
     LedgerMissing,
     LedgerNewer,
     LedgerOlder,
@@ -156,6 +157,8 @@ async def test_tables_of_the_first_version_are_brought_up_to_date(database: str)
         columns = (
             "ALTER TABLE payments.workers DROP COLUMN trouble",
             "ALTER TABLE payments.chunks ADD COLUMN finals text",
+            "ALTER TABLE payments.chunks RENAME COLUMN not_final TO awaited",
+            "ALTER TABLE payments.batches DROP COLUMN extra",
         )
         run(database, f"DROP TABLE {tables}", *columns, "UPDATE payments.meta SET version = 1")
         with pytest.raises(LedgerOlder):
@@ -163,6 +166,8 @@ async def test_tables_of_the_first_version_are_brought_up_to_date(database: str)
         assert await setup.upgrade(ledger.database) == 1
         await setup.require_tables(ledger.database, create=False)
         assert (await ledger.series()).buckets == ()
+        await ledger.refresh()
+        assert (await ledger.check()).findings == ()
         assert run(database, "SELECT trouble FROM payments.workers") == []
 
 
@@ -186,6 +191,18 @@ async def test_tables_of_another_version_are_refused(database: str, monkeypatch:
         assert await setup.upgrade(ledger.database) == 1
         assert await setup.upgrade(ledger.database) == 3
         assert run(database, "SELECT note FROM payments.batches") == [("two",)]
+
+
+@pytest.mark.parametrize(
+    "version", ["4 WHERE false", "NULL::int", "0", "'x'::text", "4 FROM generate_series(1, 2)"]
+)
+async def test_a_table_of_another_under_our_name_is_no_ledger(database: str, version: str) -> None:
+    names_as = "SELECT v.version FROM (SELECT {}) v (version)"
+    run(database, "CREATE SCHEMA payments", f"CREATE TABLE payments.meta AS {names_as.format(version)}")
+    async with connected(database) as opened:
+        for work in (setup.tables_version, setup.upgrade, setup.inspect):
+            with pytest.raises(LedgerDamaged, match=r"payments\.meta cannot be read"):
+                await work(opened)
 
 
 async def test_an_inspection_finds_nothing_wrong_with_a_good_database(database: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import shutil
@@ -12,6 +13,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from payments_async.bulk.ledger.rows import row_digest, stored_row
@@ -20,7 +22,19 @@ from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk.ledger_errors import LedgerDamaged, LedgerError
 from payments_async.bulk.protocol.records import RowOutcome
 from payments_async.bulk.protocol.row_state import doubt
-from tests.support.ledgers import Clock, all_rows, begun, call_off, counts, created, rejected, tampering
+from tests.support.ledgers import (
+    BINDING,
+    Clock,
+    all_rows,
+    begun,
+    call_off,
+    counts,
+    created,
+    imported,
+    new_rows,
+    rejected,
+    tampering,
+)
 
 Edit = Callable[[sqlite3.Connection], Any]
 EMPTIED = r"holds nothing, while its \.lock says that entry 9 of batch batch-1 was committed"
@@ -46,6 +60,7 @@ async def everything_in(path: Path) -> object:
 NEAR_THE_END = {
     "UPDATE batches SET base_url = 'https://evil.test'": "header is not as",
     "UPDATE batches SET rows = 29": "header is not as",
+    "UPDATE batches SET schema = 'x'": "a batch cannot be read",
     "UPDATE batches SET totals = '[]'": "a batch cannot be read",
     "UPDATE batches SET described_in = 99": "header is not as",
     "UPDATE chunks SET entries = 3 WHERE chunk = 1": "chain ends with entry 22",
@@ -237,11 +252,29 @@ async def test_an_older_copy_put_back_and_worked_on_is_found(tmp_path: Path, pat
         await SqliteLedger.open(path, clock=Clock())
 
 
+@pytest.mark.parametrize("letter", ["j", "é", "\N{MONEY BAG}"])
+async def test_an_older_copy_put_back_is_found_however_long_the_name(path: Path, letter: str) -> None:
+    binding = attrs.evolve(BINDING, batch_id=191 * letter)
+    async with await SqliteLedger.open(path, clock=Clock(), create=True) as ledger:
+        await imported(ledger, new_rows(3), binding)
+    copy = path.read_bytes()
+    async with await SqliteLedger.open(path, clock=Clock(start=1_800_000_000.123456)) as ledger:
+        await ledger.claim(3)
+    await (await SqliteLedger.open(path, clock=Clock())).close()  # its record is some digits shorter
+    path.write_bytes(copy)
+    with pytest.raises(LedgerDamaged, match="an older copy was put in its place"):
+        await SqliteLedger.open(path, clock=Clock())
+
+
 async def test_a_lock_of_another_batch_or_without_a_mark_proves_nothing(tmp_path: Path, path: Path) -> None:
     await (await begun(path)).close()
-    for said in ({"mark": {"batch_id": "other", "ends": [[1, 99, ""]]}}, {"mark": {"ends": 99}}, {}):
-        (tmp_path / "ledger.lock").write_text(json.dumps(said))
+    marks = [{"batch_id": "batch-1", "ends": ends} for ends in ([], [[1, math.inf, ""]])]
+    for mark in ({"batch_id": "other", "ends": [[1, 99, ""]]}, {"ends": 99}, *marks, None):
+        (tmp_path / "ledger.lock").write_text(json.dumps({"mark": mark}))
         await (await SqliteLedger.open(path, clock=Clock())).close()
+    path.write_bytes(b"")
+    (tmp_path / "ledger.lock").write_text(json.dumps({"mark": marks[0]}))
+    await (await SqliteLedger.open(path, clock=Clock(), create=True)).close()
 
 
 async def test_a_description_of_a_table_that_is_not_text_is_damage(path: Path) -> None:

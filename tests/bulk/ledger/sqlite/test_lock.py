@@ -103,6 +103,16 @@ def test_a_lock_that_says_nothing_readable_is_a_lock_all_the_same(tmp_path: Path
     lock.release()
 
 
+@pytest.mark.parametrize("since", ["NaN", "1e300", "-1e18", "null"])
+def test_a_lock_without_a_readable_time_is_held_all_the_same(tmp_path: Path, since: str) -> None:
+    lock = taken(tmp_path / "l")
+    (tmp_path / "l.lock").write_text(f'{{"since": {since}}}')
+    with pytest.raises(LedgerLocked) as locked:
+        taken(tmp_path / "l")
+    assert locked.value.since is None
+    lock.release()
+
+
 @pytest.mark.parametrize("read_only", [True, False])
 async def test_a_batch_waits_for_a_process_that_only_reads(
     service: Sandbox, tmp_path: Path, read_only: bool

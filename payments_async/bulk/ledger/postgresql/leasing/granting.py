@@ -120,9 +120,12 @@ async def grant(
     among, clock = dict[int, Batch](), worker.clock(database)
     for each, is_here in await open_batches(database, worker.account, batch):
         with suppress(LedgerMissing):  # discarded meanwhile
-            if not is_here:
-                await judge(database, each, clock)
-            among[each.batch] = each
+            try:
+                if not is_here:
+                    await judge(database, each, clock)
+                among[each.batch] = each
+            except LedgerDamaged as damage:
+                await pause(database, each, clock, str(damage))
     while among:
         granting = _Granting(database, worker, kind)
         work = partial(granting.grant, among=sorted(among), chunk=chunk)

@@ -11,7 +11,8 @@ from ....protocol.clocks import Timestamps
 from ....protocol.outcomes import Outcome
 from ....protocol.records import Claim, IntentTimes, LedgerRow, Resend
 from ....protocol.row_state import UNFINISHED
-from ...chunks import WHOLE, RowFigures
+from ...chunks import WHOLE
+from ...statements import Statement
 from ..driver.database import Database
 from ..ledger import PostgresLedger
 from .leases import Lease
@@ -49,9 +50,8 @@ class LeasedChunks(PostgresLedger):
     async def close(self) -> None:
         """Do nothing: other chunks' ledgers use the database too."""
 
-    async def _all_figures(self) -> dict[int, RowFigures]:
-        chunks = await self._chunks(self._leases)
-        return {chunk.number: chunk.figures for chunk in chunks if chunk.number != WHOLE}
+    def _counted(self, batch: int) -> Statement:
+        return self._sql.chunks_numbered, (batch, sorted(self._leases.keys() - {WHOLE}))
 
     def may_send(self, row: LedgerRow) -> Callable[[], bool] | None:
         """The question to ask right before the first byte of a claimed row is sent."""
