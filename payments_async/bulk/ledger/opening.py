@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..._extras import missing_libraries, needs
 from ..._runtime import Runtime
@@ -15,7 +15,10 @@ from ..errors import BulkError
 from ..ledger_errors import InputPaidElsewhere
 from ..protocol.clocks import Timestamps
 from ..protocol.records import Binding
-from .ledger import Ledger, SharedLedger
+from .ledger import Ledger
+
+if TYPE_CHECKING:
+    from .postgresql.ledger import PostgresLedger
 
 DATABASE: Final = re.compile(r"postgres(?:ql)?://")
 """How the address of a database begins."""
@@ -94,7 +97,7 @@ async def open_shared(
     create: bool = False,
     must_exist: bool = True,
     insecure_database: bool = False,
-) -> SharedLedger:
+) -> PostgresLedger:
     """Open the ledger of a batch in a database.
 
     Args:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import date
+from typing import TYPE_CHECKING
 
 import attrs
 
 from ..engine.payout_list import pages
 from ..engine.reading import ListReading
 from ..engine.service import Service, day_of
-from ..ledger.ledger import SharedLedger
 from ..protocol.clocks import scan_start
 from ..protocol.recovery import LossState, OperatorCommand, proof_due
+
+if TYPE_CHECKING:
+    from ..ledger.postgresql.ledger import PostgresLedger
 
 
 @attrs.frozen
@@ -45,7 +48,7 @@ class RecoveryReport:
 
 
 async def recover(
-    ledger: SharedLedger,
+    ledger: PostgresLedger,
     service: Service,
     on_commit: Callable[[], object],
     *,

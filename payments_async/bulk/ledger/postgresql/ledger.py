@@ -24,7 +24,7 @@ from ..check import checked
 from ..chunks import WHOLE, Locked, RowFigures
 from ..commits import Commit
 from ..database import Transaction
-from ..ledger import SharedLedger
+from ..ledger import Ledger
 from ..operators import ListedWorker, Role
 from ..rows import undamaged
 from . import batches
@@ -42,8 +42,11 @@ from .standbys import standbys
 _NO_CHUNK = "no chunk of it is held here: rows are sent by workers"
 
 
-class PostgresLedger(SharedLedger):
-    """One batch in a database."""
+class PostgresLedger(Ledger):
+    """One batch in a database, which any number of processes use at the same time.
+
+    `header` and `totals` are as of the last commit here, or the last `refresh`.
+    """
 
     def __init__(self, database: Database, batch_id: str | None, clock: Callable[[], Timestamps]) -> None:
         """Use `open`."""
@@ -102,7 +105,7 @@ class PostgresLedger(SharedLedger):
 
     @property
     def hold_reason(self) -> str | None:
-        """Why no process may send a row now, in words; None when they may."""
+        """Why no process may send a row now, in words: not planned, paused, suspect. None when they may."""
         return self.facts.hold_reason
 
     @property
@@ -235,13 +238,17 @@ class PostgresLedger(SharedLedger):
         self._discarded = True
 
     async def check(self, on_line: Callable[[str], object] = bool) -> CheckReport:
-        """Check all of the batch, chunk by chunk. What is wrong is in `.findings`."""
+        """Check all of the batch, chunk by chunk. What is wrong is in `.findings`.
+
+        `on_line` gets a line of JSON for each chunk; the report's head is the SHA-256 of all lines.
+        """
         return await checked(self.database, self.facts.batch.batch_id, on_line)
 
     async def plan(self, rules: StopRules, *, lossy_standby: bool = False) -> None:
         """Set the stop rules of the whole batch. Before the first time no process takes one of its rows.
 
-        Raises LedgerRefused for a live batch with a lossy standby that was not accepted.
+        `lossy_standby`: accept, once for the batch, a standby that may lose the last commits. Raises
+        LedgerRefused for a live batch with such a standby that was not accepted.
         """
         found, facts = await standbys(self.database), self.facts
         accepts = lossy_standby or facts.accepts_loss
@@ -266,7 +273,10 @@ class PostgresLedger(SharedLedger):
         await self.refresh()
 
     async def cancel_rest(self) -> None:
-        """Cancel every row that is still new, chunk by chunk. Raises LedgerRefused while commits are lost."""
+        """Cancel every row that is still new, while other processes may be sending others.
+
+        Raises LedgerRefused while it is not known which commits were lost.
+        """
         for chunk in (each for each in await self._chunks() if each.figures.count(Outcome.NOT_STARTED)):
             await self._committer.cancel_new(chunk)
         await self.refresh()
@@ -274,14 +284,25 @@ class PostgresLedger(SharedLedger):
     # Lost commits
 
     async def begin_recovery(self, *, by_hand: bool) -> LossState | None:
-        """Begin or go on with a recovery; None when no commits were lost."""
+        """Begin or go on with a recovery; None when no commits were lost.
+
+        `by_hand`: commits were lost, even though nothing shows it.
+        """
         await judge(self.database, self.facts.batch, self._clock, self._heads)
         recovery = Recovery(self.database, self.facts.batch, self._clock)
         with undamaged(self.path):
             return await recovery.begin(by_hand=by_hand)
 
     async def end_recovery(self, state: LossState, *, confirmed: bool, proven: bool) -> None:
-        """Record what a recovery has found. Raises LedgerUnavailable when more was lost meanwhile."""
+        """Record what a recovery has found.
+
+        Args:
+            state: what `begin_recovery` returned.
+            confirmed: the operator says that no command is missing: rows may be sent again.
+            proven: a whole reading of the list has shown what was lost, and that no more can be.
+
+        Raises LedgerUnavailable when more commits were lost meanwhile.
+        """
         for chunk in (each for each in await self._chunks() if each.figures.count(*UNFINISHED)):
             await self._committer.doubt(chunk)
         recovery = Recovery(self.database, self.facts.batch, self._clock)
