@@ -10,7 +10,7 @@ import attrs
 from ._activity import Activity
 from .protocol import stop_rules
 from .protocol.records import ExtraTotals, Header, InputDifference, RowTotals
-from .protocol.stop_rules import Stop, Totals
+from .protocol.stop_rules import Stop
 from .protocol.totals import EXACT, brief, counts_of, sums_of
 
 
@@ -84,15 +84,14 @@ def report_of(
     followed: bool = False,
 ) -> BatchReport:
     """Make a ledger's report. `followed`: payouts that are not final yet leave it unfinished."""
-    tally = Totals.of(totals)
     report = BatchReport(
         counts_of(totals, header.extra),
         sums_of(totals, header.extra),
         header.binding.batch_id,
         dict(header.totals),
-        stop_rules.is_complete(tally),
-        stop_rules.balances(tally, header.rows, header.totals),
-        stop_rules.exit_code(tally, stop=stop, extra=bool(header.extra)),
+        stop_rules.is_complete(totals),
+        stop_rules.balances(totals, header.rows, header.totals),
+        stop_rules.exit_code(totals, stop=stop, extra=bool(header.extra)),
         stopped,
     )
     return _ended(report, stop, followed=followed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from decimal import Decimal
 
 from ..ledger.ledger import Ledger
 from ..ledger_errors import NO_INTENT
@@ -12,8 +11,8 @@ from ..protocol.outcomes import Outcome
 from ..protocol.records import Claim, LedgerRow, Resend
 from ..protocol.row_state import UNFINISHED, RowState
 from ..protocol.rows_in_doubt import Action, at_start
-from ..protocol.stop_rules import Stop, StopRules, Totals, allows_any, stop_reason
-from ..protocol.totals import EXACT
+from ..protocol.stop_rules import Stop, StopRules, allows_any, stop_reason
+from ..protocol.totals import Sums, count_rows
 from .doubt_queue import BackOff, UnresolvedRow
 from .recorder import Recorder
 from .resolver import Resolver
@@ -101,7 +100,7 @@ class RowClaims:
 
     async def _new(self) -> Claim | None:
         # with no row left, neither room nor limits matter: the run ends by itself
-        left = 0 if self._stopping.closed else Totals.of(self._ledger.totals).count(Outcome.NOT_STARTED)
+        left = 0 if self._stopping.closed else count_rows(self._ledger.totals, Outcome.NOT_STARTED)
         limit = left and await self._allowed(self._size)
         if not limit:
             return None
@@ -120,24 +119,16 @@ class RowClaims:
         if rules.max_failure_rate is not None:
             # this rule counts the outcomes so far, the others the rows taken
             await self._recorder.flush()
-        tally, number = Totals.of(self._ledger.totals), 0
-        if allows_any(rules, tally, limit):
+        sums, number = Sums(self._ledger.totals), 0
+        if allows_any(rules, sums.totals, limit):
             return limit
         async for row in self._ledger.rows(RowState.NEW):
-            reason = stop_reason(rules, tally, amount=row.amount, currency=row.currency)
+            reason = stop_reason(rules, sums.totals, amount=row.amount, currency=row.currency)
             if reason is not None and not number:
                 self._stopping.close(reason, Stop.RULE)
             if reason is not None or number == limit:
                 break
-            tally, number = _taken(tally, row), number + 1
+            sums.remove((Outcome.NOT_STARTED, row.currency), row.amount)
+            sums.add((Outcome.UNDER_WAY, row.currency), row.amount)
+            number += 1
         return number
-
-
-def _taken(tally: Totals, row: LedgerRow) -> Totals:
-    """Count a new row as under way."""
-    counts, sums = dict(tally.counts), dict(tally.sums)
-    for outcome, sign in ((Outcome.NOT_STARTED, -1), (Outcome.UNDER_WAY, 1)):
-        counts[outcome] = counts.get(outcome, 0) + sign
-        place = (outcome, row.currency)
-        sums[place] = EXACT.add(sums.get(place, Decimal(0)), row.amount.copy_sign(sign))
-    return Totals(counts, sums)

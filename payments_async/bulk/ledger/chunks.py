@@ -18,7 +18,7 @@ from ..protocol import totals as _totals
 from ..protocol.clocks import Timestamps
 from ..protocol.outcomes import CREATED, Outcome
 from ..protocol.records import LedgerRow, RowTotals
-from ..protocol.totals import Sums, read_totals, totals_text
+from ..protocol.totals import Sums, count_rows, read_totals, totals_text
 from . import hash_chain
 from .database import Transaction
 from .hash_chain import ChainEntry
@@ -50,7 +50,7 @@ class RowFigures:
 
     def count(self, *outcomes: Outcome) -> int:
         """Count the rows of any of these outcomes."""
-        return sum(rows for (outcome, _), (rows, _) in self.totals.items() if outcome in outcomes)
+        return count_rows(self.totals, *outcomes)
 
     @property
     def totals_text(self) -> str:

@@ -65,6 +65,11 @@ def moved(totals: RowTotals, changes: Iterable[tuple[LedgerRow, LedgerRow]]) -> 
     return {place: total for place, total in sums.totals.items() if total != totals.get(place)}
 
 
+def count_rows(totals: RowTotals, *outcomes: Outcome) -> int:
+    """Count the rows of any of these outcomes."""
+    return sum(rows for (outcome, _), (rows, _) in totals.items() if outcome in outcomes)
+
+
 def by_currency(totals: RowTotals) -> dict[str, Decimal]:
     """Sum over all outcomes: {currency: sum}, without currencies that no row has any more."""
     sums: dict[str, Decimal] = {}

@@ -13,7 +13,7 @@ from ..engine.engine import Pace
 from ..engine.stopping import Stopping
 from ..ledger.postgresql.ledger import PostgresLedger
 from ..ledger_errors import LedgerError
-from ..protocol.stop_rules import Stop, Totals, is_complete
+from ..protocol.stop_rules import Stop, is_complete
 from .session import WorkerSession
 from .settings import WorkerSettings
 from .worker import WorkerRun
@@ -86,7 +86,7 @@ def batch_run(
 async def note_hold(ledger: PostgresLedger, stopping: Stopping) -> None:
     """Record in `stopping` why a batch that is not complete cannot be worked on now, if it cannot."""
     await ledger.refresh()
-    if is_complete(Totals.of(ledger.totals)):
+    if is_complete(ledger.totals):
         return
     if ledger.hold_reason is not None:
         stopping.close(f"the batch is {ledger.hold_reason}", Stop.RULE)

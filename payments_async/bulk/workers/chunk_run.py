@@ -23,7 +23,7 @@ from ..ledger.postgresql.leasing.leases import Lease, Work
 from ..ledger.postgresql.leasing.workers import Worker
 from ..ledger_errors import LedgerError, LedgerUnavailable
 from ..protocol.outcomes import CREATED, Outcome
-from ..protocol.stop_rules import Totals
+from ..protocol.totals import count_rows
 from .keeper import LeasedWork, LeaseKeeper
 from .planning import LOOK_AGAIN, end_of
 from .reports import ChunkReport
@@ -129,4 +129,4 @@ class ChunkRun:
 
 
 def _decided(ledger: Ledger) -> int:
-    return Totals.of(ledger.totals).count(*_DECIDED)
+    return count_rows(ledger.totals, *_DECIDED)

@@ -254,13 +254,14 @@ class _Limits:
     async def _taken(self, chunk: Chunk) -> Taken:
         """Add up what was promised of other chunks, and what was taken of this one."""
         (found,) = await self.transaction.read((self.transaction.sql.chunks, (self.batch.batch,)))
-        taken = allowances.promised(attrs.evolve(chunk, granted_to=0))
+        taken = Taken()
+        allowances.promise(taken, attrs.evolve(chunk, granted_to=0))
         for other in _chunks.read(found):
             if other.number == chunk.number:
                 continue
             is_partial = 0 < other.granted_to < other.last
             new = await self._new(other, other.granted_to) if is_partial else ()
-            taken += allowances.promised(other, new)
+            allowances.promise(taken, other, new)
         return taken
 
     async def _new(self, chunk: Chunk, until: int) -> NewRows:

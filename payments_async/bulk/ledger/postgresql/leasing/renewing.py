@@ -11,7 +11,7 @@ import attrs
 from ....protocol import leases as _rules
 from ....protocol.leases import may_send, own_end
 from ....protocol.outcomes import Outcome
-from ....protocol.stop_rules import StopRules, Totals, stop_reason
+from ....protocol.stop_rules import StopRules, stop_reason
 from ...chunks import Batch
 from ...database import Transaction
 from ...rows import UnreadableRecord
@@ -142,10 +142,9 @@ async def _failure(transaction: Transaction, batch: int, rules: StopRules) -> st
     if rules.max_failure_rate is None:
         return None
     (((created, refused),),) = await transaction.read((_DECIDED, (batch,)))
-    tally = Totals({Outcome.NOT_FINAL: created, Outcome.REJECTED: refused}, {})
-    reason = stop_reason(
-        StopRules(max_failure_rate=rules.max_failure_rate), tally, amount=Decimal(0), currency=""
-    )
+    none, rules = Decimal(0), StopRules(max_failure_rate=rules.max_failure_rate)
+    totals = {(Outcome.NOT_FINAL, ""): (created, none), (Outcome.REJECTED, ""): (refused, none)}
+    reason = stop_reason(rules, totals, amount=none, currency="")
     if reason is not None:
         transaction.write((_NO_NEW, (batch,)))
         transaction.write(stopping(batch, reason))
