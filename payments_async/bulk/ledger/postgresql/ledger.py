@@ -27,6 +27,7 @@ from ..database import Transaction
 from ..ledger import Ledger
 from ..operators import ListedWorker, Role
 from ..rows import undamaged
+from ..tables import FIGURES
 from . import batches
 from .batches import SharedFacts
 from .commits import SharedCommitter
@@ -35,7 +36,7 @@ from .failover import LOSSY, UNPROVEN, Heads, judge
 from .importing import SharedLoading, input_lock, same_input
 from .leasing import workers
 from .recovering import Recovery
-from .schema import FIGURES_TABLES, rows_table, states_table
+from .schema import rows_table, states_table
 from .setup import require_rights, require_tables
 from .standbys import standbys
 
@@ -225,7 +226,7 @@ class PostgresLedger(Ledger):
             if found or locked.losses:
                 why = "its rows were sent or cancelled: it is the record of that"
                 raise LedgerRefused(self.path, None, why)
-            for name in (*FIGURES_TABLES, "entries", "chunks", "batches"):
+            for name in (*FIGURES, "entries", "chunks", "batches"):
                 transaction.write((f"DELETE FROM payments.{name} WHERE batch = %s", (facts.batch.batch,)))
             transaction.write((f"DROP TABLE {', '.join(tables)}", ()))
 
