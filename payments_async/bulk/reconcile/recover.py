@@ -12,7 +12,7 @@ from ..engine.payout_list import pages
 from ..engine.reading import ListReading
 from ..engine.service import Service, day_of
 from ..protocol.clocks import scan_start
-from ..protocol.recovery import LossState, OperatorCommand, proof_due
+from ..protocol.machines import LossState, OperatorCommand, proof_due
 
 if TYPE_CHECKING:
     from ..ledger.postgresql.ledger import PostgresLedger

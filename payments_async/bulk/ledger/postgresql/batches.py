@@ -18,7 +18,7 @@ from ...ledger_errors import (
     LedgerRefused,
 )
 from ...protocol.clocks import Timestamps
-from ...protocol.leases import BatchState
+from ...protocol.machines import BatchState
 from ...protocol.outcomes import OPEN
 from ...protocol.stop_rules import StopRules
 from ...protocol.totals import as_text

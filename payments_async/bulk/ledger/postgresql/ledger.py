@@ -15,9 +15,9 @@ from ...ledger_errors import (
     LedgerRefused,
 )
 from ...protocol.clocks import Timestamps
+from ...protocol.machines import LossState, Standbys
 from ...protocol.outcomes import UNFINISHED, Outcome
 from ...protocol.records import Binding, CheckReport, Claim, Header, NewRow, Resend
-from ...protocol.recovery import LossState, Standbys
 from ...protocol.stop_rules import StopRules
 from .. import chunks as _chunks
 from ..check import checked

@@ -10,8 +10,7 @@ import attrs
 
 from ...ledger_errors import LedgerUnavailable
 from ...protocol.clocks import Timestamps
-from ...protocol.leases import BatchState
-from ...protocol.recovery import Loss, LossState, OperatorCommand
+from ...protocol.machines import BatchState, Loss, LossState, OperatorCommand
 from .. import chunks as _chunks
 from ..chunks import WHOLE, Batch, Entered, Locked
 from ..database import Transaction

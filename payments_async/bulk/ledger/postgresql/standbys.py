@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from ...protocol.recovery import Standbys
+from ...protocol.machines import Standbys
 from ..statements import Statement
 from .dialect import HERE
 from .driver.database import Database

@@ -22,10 +22,9 @@ from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk.ledger.postgresql.schema import states_table
 from payments_async.bulk.ledger.postgresql.standbys import standbys
 from payments_async.bulk.ledger_errors import LeaseLost, LedgerDamaged, LedgerRefused, LedgerUnavailable
-from payments_async.bulk.protocol.leases import LEASE
+from payments_async.bulk.protocol.machines import LEASE, Loss, Standbys, Store
 from payments_async.bulk.protocol.outcomes import ExtraPayout
 from payments_async.bulk.protocol.records import Claim, LedgerRow, NewRow, Resend, RowOutcome
-from payments_async.bulk.protocol.recovery import Loss, Standbys, Store
 from payments_async.bulk.protocol.row_state import LOST_INTENTS, RowKnowledge, RowState, doubt
 from payments_async.bulk.protocol.stop_rules import Account, StopRules
 from payments_async.models.statuses import PayoutEnd

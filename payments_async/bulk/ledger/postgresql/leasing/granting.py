@@ -13,8 +13,8 @@ import attrs
 
 from ....._http.addresses import same_service
 from ....ledger_errors import LeaseLost, LedgerDamaged, LedgerMissing
-from ....protocol import leases as _rules
-from ....protocol.leases import BatchState, own_end
+from ....protocol import machines
+from ....protocol.machines import BatchState, own_end
 from ....protocol.outcomes import Outcome
 from ....protocol.stop_rules import Account, StopRules
 from ... import chunks as _chunks
@@ -204,7 +204,7 @@ class _Granting:
         facts = {"worker": worker.id.hex(), "host": worker.host, "pid": worker.pid, "for": self.kind}
         text = json.dumps({**facts, "granted_to": allowed.granted_to})
         place = (batch.batch, chunk.number)
-        transaction.write((_GRANT, (lease, worker.id, allowed.granted_to, _rules.LEASE, *place)))
+        transaction.write((_GRANT, (lease, worker.id, allowed.granted_to, machines.LEASE, *place)))
         at = worker.moment(self.database, wall)
         granted = attrs.evolve(chunk, lease=lease, granted_to=allowed.granted_to)
         return _chunks.entered(batch, granted, "lease", at, text, lease)

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import attrs
 
-from ....protocol.leases import may_send
+from ....protocol.machines import may_send
 from ...chunks import Batch
 
 

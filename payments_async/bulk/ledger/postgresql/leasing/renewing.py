@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import attrs
 
-from ....protocol import leases as _rules
-from ....protocol.leases import may_send, own_end
+from ....protocol import machines
+from ....protocol.machines import may_send, own_end
 from ....protocol.outcomes import Outcome
 from ....protocol.stop_rules import StopRules, stop_reason
 from ...chunks import Batch
@@ -104,7 +104,7 @@ class _Renewing:
         numbers = sorted({lease.batch.batch for lease in self.leases})
         ((now,),), renewed, found, ((drain,),) = await transaction.read(
             NOW,
-            (_RENEW, (_rules.LEASE, *_places(self.leases, self.asked))),
+            (_RENEW, (machines.LEASE, *_places(self.leases, self.asked))),
             (_STATES, (numbers,)),
             self.worker.seen(self.rows, self.trouble),
         )
