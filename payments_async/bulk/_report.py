@@ -9,9 +9,9 @@ import attrs
 
 from ._activity import Activity
 from .protocol import stop_rules
-from .protocol.records import ExtraTotals, Header, InputDifference, RowTotals
+from .protocol.outcomes import EXACT, ExtraTotals, RowTotals, brief, counts_of, sums_of
+from .protocol.records import Header, InputDifference
 from .protocol.stop_rules import Stop
-from .protocol.totals import EXACT, brief, counts_of, sums_of
 
 
 @attrs.frozen

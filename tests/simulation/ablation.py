@@ -20,9 +20,8 @@ from payments_async.bulk.protocol.attempts import Kind, Step
 from payments_async.bulk.protocol.clocks import ElapsedRange
 from payments_async.bulk.protocol.identifiers import Identity
 from payments_async.bulk.protocol.matching import Match
-from payments_async.bulk.protocol.outcomes import Outcome
+from payments_async.bulk.protocol.outcomes import Outcome, count_rows
 from payments_async.bulk.protocol.row_state import RowState
-from payments_async.bulk.protocol.totals import count_rows
 
 from . import worker
 from .plan import DAY

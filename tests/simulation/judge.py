@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from payments_async.bulk.protocol.records import RowTotals
+from payments_async.bulk.protocol.outcomes import RowTotals
 from payments_async.bulk.protocol.row_state import RowState
 from payments_async.bulk.protocol.stop_rules import balances
 

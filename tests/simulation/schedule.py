@@ -10,10 +10,9 @@ from typing import Protocol
 
 import attrs
 
-from payments_async.bulk.protocol.outcomes import OF_STATE, Outcome
+from payments_async.bulk.protocol.outcomes import OF_STATE, Outcome, Sums
 from payments_async.bulk.protocol.row_state import RowState
 from payments_async.bulk.protocol.stop_rules import Account, exit_code
-from payments_async.bulk.protocol.totals import Sums
 
 from . import judge
 from .ledger import Breach, Disk, Ledger

@@ -13,10 +13,9 @@ from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk.protocol.clocks import Timestamps
 from payments_async.bulk.protocol.identifiers import body_hash
-from payments_async.bulk.protocol.outcomes import CREATED
+from payments_async.bulk.protocol.outcomes import CREATED, counts_of
 from payments_async.bulk.protocol.records import Binding, Claim, Header, LedgerRow, NewRow, RowOutcome
 from payments_async.bulk.protocol.row_state import confirm, refuse
-from payments_async.bulk.protocol.totals import counts_of
 
 BINDING = Binding("batch-1", "sandbox", "https://api.example.test/v1", "key-1", "input-1", "{}")
 

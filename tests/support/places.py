@@ -23,8 +23,8 @@ from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedCh
 from payments_async.bulk.ledger.postgresql.leasing.leases import Lease, Work
 from payments_async.bulk.ledger.postgresql.leasing.workers import Worker
 from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
+from payments_async.bulk.protocol.outcomes import counts_of, sums_of
 from payments_async.bulk.protocol.stop_rules import Account, StopRules
-from payments_async.bulk.protocol.totals import counts_of, sums_of
 from tests.support.databases import run
 from tests.support.ledgers import BINDING, Clock, imported, new_rows, tampering
 

@@ -7,12 +7,11 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from ..ledger.ledger import Ledger
 from ..ledger_errors import NO_INTENT
 from ..protocol.clocks import age
-from ..protocol.outcomes import Outcome
+from ..protocol.outcomes import Outcome, Sums, count_rows
 from ..protocol.records import Claim, LedgerRow, Resend
 from ..protocol.row_state import UNFINISHED, RowState
 from ..protocol.rows_in_doubt import Action, at_start
 from ..protocol.stop_rules import Stop, StopRules, allows_any, stop_reason
-from ..protocol.totals import Sums, count_rows
 from .doubt_queue import BackOff, UnresolvedRow
 from .recorder import Recorder
 from .resolver import Resolver

@@ -9,10 +9,9 @@ from typing import Any, ClassVar, Final
 import attrs
 
 from ..ledger.ledger import Ledger
-from ..protocol.outcomes import NOT_ARRIVED, OF_STATE, Outcome
+from ..protocol.outcomes import NOT_ARRIVED, OF_STATE, Outcome, Sums, as_text, brief, count_rows
 from ..protocol.records import LedgerRow
 from ..protocol.row_state import RowState
-from ..protocol.totals import Sums, as_text, brief, count_rows
 from .row_view import RowView, reason_of, views
 
 _STATES: Final = (RowState.IN_DOUBT, RowState.CONFLICT, RowState.REJECTED)

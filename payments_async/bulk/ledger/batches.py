@@ -8,9 +8,8 @@ from decimal import Decimal
 
 import attrs
 
-from ..protocol.outcomes import ExtraPayout
+from ..protocol.outcomes import ExtraPayout, as_text, read_totals, totals_text
 from ..protocol.records import Binding, Header
-from ..protocol.totals import as_text, read_totals, totals_text
 from .chunks import Batch
 from .statements import Statement, Statements
 

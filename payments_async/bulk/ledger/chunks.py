@@ -14,11 +14,9 @@ from typing import Any, Final, NamedTuple
 
 import attrs
 
-from ..protocol import totals as _totals
 from ..protocol.clocks import Timestamps
-from ..protocol.outcomes import CREATED, Outcome
-from ..protocol.records import LedgerRow, RowTotals
-from ..protocol.totals import Sums, count_rows, read_totals, totals_text
+from ..protocol.outcomes import CREATED, Outcome, RowTotals, Sums, count_rows, read_totals, totals_text
+from ..protocol.records import LedgerRow
 from . import hash_chain
 from .database import Transaction
 from .hash_chain import ChainEntry
@@ -41,12 +39,12 @@ class RowFigures:
 
     def moved(self, changes: Iterable[tuple[LedgerRow, LedgerRow]]) -> RowFigures:
         """Compute the figures once the first row of each pair has become the second."""
-        pairs = list(changes)
-        totals = {**self.totals, **_totals.moved(self.totals, pairs)}
-        return RowFigures(
-            {place: total for place, total in totals.items() if total[0]},
-            max(self.generation, *(after.known.generation for _, after in pairs), 0),
-        )
+        sums, generation = Sums(self.totals), self.generation
+        for before, after in changes:
+            sums.remove((before.outcome, before.currency), before.amount)
+            sums.add((after.outcome, after.currency), after.amount)
+            generation = max(generation, after.known.generation)
+        return RowFigures({place: total for place, total in sums.totals.items() if total[0]}, generation)
 
     def count(self, *outcomes: Outcome) -> int:
         """Count the rows of any of these outcomes."""

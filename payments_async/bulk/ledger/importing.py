@@ -12,9 +12,8 @@ import attrs
 from ... import __version__
 from ..ledger_errors import LedgerDuplicates
 from ..protocol.clocks import Timestamps
-from ..protocol.outcomes import Outcome
-from ..protocol.records import Binding, Duplicate, Header, NewRow, RowTotals, grouped
-from ..protocol.totals import EXACT, by_currency
+from ..protocol.outcomes import EXACT, Outcome, RowTotals, by_currency
+from ..protocol.records import Binding, Duplicate, Header, NewRow, grouped
 from . import chunks as _chunks
 from . import hash_chain
 from .batches import FORM, BatchFacts, amounts_text

@@ -22,17 +22,8 @@ import attrs
 
 from ..ledger_errors import InputPaidElsewhere
 from ..protocol import transitions
-from ..protocol.records import (
-    Binding,
-    CheckReport,
-    Claim,
-    ExtraTotals,
-    Header,
-    LedgerRow,
-    NewRow,
-    Resend,
-    RowOutcome,
-)
+from ..protocol.outcomes import ExtraTotals
+from ..protocol.records import Binding, CheckReport, Claim, Header, LedgerRow, NewRow, Resend, RowOutcome
 from ..protocol.row_state import RowState
 from ..protocol.run_figures import RunFigures
 from . import chunks as _chunks

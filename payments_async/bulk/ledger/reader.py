@@ -23,8 +23,8 @@ from ..ledger_errors import (
 )
 from ..protocol.attempts import RowAttempts
 from ..protocol.clocks import Timestamps
-from ..protocol.outcomes import NOT_ARRIVED, OF_STATE, Outcome
-from ..protocol.records import Awaited, Binding, Header, IntentTimes, LedgerRow, RowTotals
+from ..protocol.outcomes import NOT_ARRIVED, OF_STATE, Outcome, RowTotals
+from ..protocol.records import Awaited, Binding, Header, IntentTimes, LedgerRow
 from ..protocol.row_state import UNFINISHED, RowState
 from ..protocol.run_figures import RunSeries, RunTime
 from . import chunks as _chunks

@@ -23,9 +23,9 @@ from ..errors import BulkError, SourceUnreadable
 from ..ledger.ledger import Ledger
 from ..ledger.opening import paid_beside
 from ..ledger_errors import BatchExists
+from ..protocol.outcomes import payable
 from ..protocol.records import Binding, NewRow
 from ..protocol.stop_rules import Account
-from ..protocol.totals import payable
 from ..sources import Item, IterableSource, Source, open_source
 from . import edits
 from .reader import CHANGED, SourceReader

@@ -10,9 +10,7 @@ from typing import Final
 import attrs
 
 from ..._http.addresses import same_service
-from .outcomes import CREATED, OPEN, Outcome
-from .records import RowTotals
-from .totals import EXACT, by_currency, count_rows, payable
+from .outcomes import CREATED, EXACT, OPEN, Outcome, RowTotals, by_currency, count_rows, payable
 
 _O = Outcome
 ALL_CREATED, SOME_REFUSED, NO_ACCESS, SOME_IN_DOUBT, STOPPED = 0, 1, 2, 3, 75

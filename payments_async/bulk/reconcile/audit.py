@@ -15,11 +15,10 @@ from ..ledger.ledger import Ledger
 from ..protocol.identifiers import Identity, Proof
 from ..protocol.judge import RowPayout, other_status
 from ..protocol.matching import MONEY, Match, compared, other_account
-from ..protocol.outcomes import ExtraPayout
+from ..protocol.outcomes import EXACT, ExtraPayout, ExtraTotals, Sums
 from ..protocol.payout_status import end_of, facts_of
-from ..protocol.records import ExtraTotals, LedgerRow, RowSet
+from ..protocol.records import LedgerRow, RowSet
 from ..protocol.row_state import RowState
-from ..protocol.totals import EXACT, Sums
 
 _MOST_FINDINGS: Final = 100
 _SMALLEST: Final = Decimal("1E-40")

@@ -10,9 +10,8 @@ import attrs
 
 from ...models._masking import clean
 from .._report import BatchReport
-from ..protocol.outcomes import OPEN
+from ..protocol.outcomes import OPEN, as_text
 from ..protocol.records import CheckReport
-from ..protocol.totals import as_text
 from .audit import Audit
 
 _PLACE: Final = ("environment", "base_url", "key_fingerprint", "input_hash", "at", "looked_at")

@@ -10,10 +10,9 @@ from ..engine.payout_list import pages, search
 from ..engine.service import Service
 from ..protocol import outcomes
 from ..protocol.matching import Match, compare
-from ..protocol.outcomes import Outcome
+from ..protocol.outcomes import Outcome, count_rows
 from ..protocol.row_state import UNFINISHED, RowState
 from ..protocol.stop_rules import Account, AccountMismatch, account_mismatch
-from ..protocol.totals import count_rows
 
 if TYPE_CHECKING:
     from ..ledger.ledger import Ledger

@@ -22,8 +22,7 @@ from ..ledger.postgresql.leasing.leased_chunks import LeasedChunks
 from ..ledger.postgresql.leasing.leases import Lease, Work
 from ..ledger.postgresql.leasing.workers import Worker
 from ..ledger_errors import LedgerError, LedgerUnavailable
-from ..protocol.outcomes import CREATED, Outcome
-from ..protocol.totals import count_rows
+from ..protocol.outcomes import CREATED, Outcome, count_rows
 from .keeper import LeasedWork, LeaseKeeper
 from .planning import LOOK_AGAIN, end_of
 from .reports import ChunkReport

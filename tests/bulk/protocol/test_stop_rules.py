@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments_async.bulk.protocol.outcomes import Outcome
-from payments_async.bulk.protocol.records import RowTotals
+from payments_async.bulk.protocol.outcomes import Outcome, RowTotals, by_currency
 from payments_async.bulk.protocol.stop_rules import (
     OPEN,
     Account,
@@ -26,7 +25,6 @@ from payments_async.bulk.protocol.stop_rules import (
     resumable,
     stop_reason,
 )
-from payments_async.bulk.protocol.totals import by_currency
 
 Is = Outcome
 AMOUNT = Decimal("10.10")

@@ -19,9 +19,8 @@ from ...ledger_errors import (
 )
 from ...protocol.clocks import Timestamps
 from ...protocol.machines import BatchState
-from ...protocol.outcomes import OPEN
+from ...protocol.outcomes import OPEN, as_text
 from ...protocol.stop_rules import StopRules
-from ...protocol.totals import as_text
 from .. import chunks as _chunks
 from ..batches import FORM, BatchFacts, batch_of
 from ..chunks import WHOLE, Batch, Entered, Locked, RowFigures, added_up

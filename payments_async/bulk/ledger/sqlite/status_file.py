@@ -16,8 +16,8 @@ import attrs
 from ...._files import write_text
 from ..._files import STATUS_SUFFIX
 from ...ledger_errors import InputPaidElsewhere
-from ...protocol.records import Binding, Header, RowTotals
-from ...protocol.totals import as_text, counts_of, sums_of
+from ...protocol.outcomes import RowTotals, as_text, counts_of, sums_of
+from ...protocol.records import Binding, Header
 
 _VERSION: Final = 2
 _LONGEST: Final = 1 << 20

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
-from ....protocol.outcomes import Outcome
+from ....protocol.outcomes import Outcome, Sums
 from ....protocol.stop_rules import StopRules, allows_any, stop_reason
-from ....protocol.totals import Sums
 from ...chunks import Chunk
 
 NewRows = Sequence[tuple[int, str, Decimal]]

@@ -14,9 +14,8 @@ from payments_async.bulk.ledger.postgresql.leasing.allowances import Taken, allo
 from payments_async.bulk.ledger.postgresql.leasing.giving_back import give_back
 from payments_async.bulk.ledger.postgresql.leasing.granting import grant
 from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedChunks
-from payments_async.bulk.protocol.outcomes import Outcome
+from payments_async.bulk.protocol.outcomes import Outcome, Sums
 from payments_async.bulk.protocol.stop_rules import StopRules, stop_reason
-from payments_async.bulk.protocol.totals import Sums
 from tests.support.databases import (
     batch,
     expire_leases,
