@@ -9,6 +9,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk.protocol.clocks import Timestamps
@@ -49,6 +51,11 @@ def new_row(number: int, **changes: Any) -> NewRow:
         "idempotency_key": f"key-{number}-{body_hash(body)[:8]}",
     }
     return NewRow(**{**fields, **changes})
+
+
+def fresh(new: NewRow, entry: int) -> LedgerRow:
+    """The ledger's row of an imported one."""
+    return LedgerRow(**attrs.asdict(new, recurse=False), changed_in=entry)
 
 
 def new_rows(count: int) -> Iterator[NewRow]:

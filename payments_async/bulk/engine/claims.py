@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from ..ledger.ledger import Ledger
 from ..ledger_errors import NO_INTENT
 from ..protocol.clocks import age
 from ..protocol.outcomes import Outcome, Sums, count_rows
-from ..protocol.records import Claim, LedgerRow, Resend
+from ..protocol.records import Claim, LedgerRow, Resend, grouped
 from ..protocol.row_state import UNFINISHED, RowState
 from ..protocol.rows_in_doubt import Action, at_start
 from ..protocol.stop_rules import Stop, StopRules, allows_any, stop_reason
@@ -39,7 +39,7 @@ class RowClaims:
         self._ledger, self._service, self._recorder = ledger, service, recorder
         self._stopping, self._resolver, self._backoff = stopping, resolver, backoff
         self._rules, self._size = rules, size
-        self._earlier = self._unfinished()
+        self._earlier = grouped(ledger.unfinished(), size)
         self._due: Iterator[list[int]] = iter(())
 
     async def aclose(self) -> None:
@@ -67,16 +67,6 @@ class RowClaims:
         await self._recorder.flush()
         rows = (await self._ledger.numbered(numbers)).values()
         return await self._again([row for row in rows if row.state in UNFINISHED])
-
-    async def _unfinished(self) -> AsyncGenerator[Sequence[LedgerRow], None]:
-        group: list[LedgerRow] = []
-        async for row in self._ledger.unfinished():
-            group.append(row)
-            if len(group) == self._size:
-                yield group
-                group = []
-        if group:
-            yield group
 
     async def _again(self, rows: Sequence[LedgerRow]) -> Claim:
         """Record intents for the rows that may be posted again; leave the others to the list."""

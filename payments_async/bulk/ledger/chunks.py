@@ -50,11 +50,6 @@ class RowFigures:
         """Count the rows of any of these outcomes."""
         return count_rows(self.totals, *outcomes)
 
-    @property
-    def totals_text(self) -> str:
-        """The totals as JSON text."""
-        return totals_text(self.totals)
-
     @classmethod
     def read(cls, totals: str, generation: int) -> RowFigures:
         """Parse what `totals_text` wrote. Raises ValueError, TypeError, ArithmeticError or AttributeError."""
@@ -128,7 +123,9 @@ class Chunk:
         rows = sum(rows for rows, _ in self.figures.totals.values())
         facts = {"chunk": self.number, "first": self.first, "last": self.last, "rows": rows}
         ends = {"entries": self.entries, "head": self.head.hex(), "digest": self.digest.hex()}
-        return json.dumps({**facts, **ends, "totals": json.loads(self.figures.totals_text)}, sort_keys=True)
+        return json.dumps(
+            {**facts, **ends, "totals": json.loads(totals_text(self.figures.totals))}, sort_keys=True
+        )
 
     @property
     def end(self) -> ChainEntry:
@@ -265,7 +262,7 @@ def stored_values(chunk: Chunk) -> tuple[Any, ...]:
         *(chunk.entries, chunk.head, chunk.digest),
         *(figures.count(_O.NOT_STARTED), figures.count(_O.UNDER_WAY), figures.count(_O.IN_DOUBT)),
         *(figures.count(*CREATED), figures.count(_O.REJECTED, _O.CONFLICT), figures.count(_O.NOT_FINAL)),
-        *(figures.generation, figures.totals_text),
+        *(figures.generation, totals_text(figures.totals)),
     )
 
 

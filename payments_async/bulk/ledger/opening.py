@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Final
 from ..._extras import missing_libraries, needs
 from ..._runtime import Runtime
 from ..errors import BulkError
-from ..ledger_errors import InputPaidElsewhere
 from ..protocol.clocks import Timestamps
-from ..protocol.records import Binding
 from .ledger import Ledger
 
 if TYPE_CHECKING:
@@ -127,13 +125,3 @@ async def open_shared(
     except BaseException:
         await database.close()
         raise
-
-
-def paid_beside(path: str | None, binding: Binding) -> InputPaidElsewhere | None:
-    """Find the same input as another batch where no ledger could be opened: beside a file that is not there.
-
-    `path`: None for a database: one without tables has no batch either.
-    """
-    from .sqlite.status_file import paid_elsewhere
-
-    return None if path is None else paid_elsewhere(path, binding)

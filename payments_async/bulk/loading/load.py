@@ -21,7 +21,7 @@ from .._options import require_batch_id
 from .._report import ImportReport
 from ..errors import BulkError, SourceUnreadable
 from ..ledger.ledger import Ledger
-from ..ledger.opening import paid_beside
+from ..ledger.sqlite.status_file import paid_elsewhere
 from ..ledger_errors import BatchExists
 from ..protocol.outcomes import payable
 from ..protocol.records import Binding, NewRow
@@ -154,7 +154,10 @@ async def preview(
         here = place or Account(recorded.environment, recorded.base_url, recorded.key_fingerprint)
         return await _known(ledger, require_place(ledger, here, settings), source, settings, stat, dry=True)
     _, reading, binding = await _new(source, place or Account("", "", ""), settings, stat)
-    elsewhere = paid_beside(path, binding) if ledger is None else await ledger.paid_elsewhere(binding)
+    if ledger is not None:
+        elsewhere = await ledger.paid_elsewhere(binding)
+    else:  # beside a file that is not there; a database without tables has no batch either
+        elsewhere = None if path is None else paid_elsewhere(path, binding)
     warnings = [] if elsewhere is None else [elsewhere.problem]
     warnings += reading.warnings
     if place is None and settings.batch_id is None and reading.unnamed:

@@ -184,6 +184,11 @@ def sums_of(totals: RowTotals, extra: ExtraTotals = _NONE) -> dict[str, dict[str
     return found
 
 
+def sums_text(sums: Mapping[str, Mapping[str, Decimal]]) -> dict[str, dict[str, str]]:
+    """The sums of `sums_of` as JSON values: amounts as text."""
+    return {code: {word: as_text(amount) for word, amount in each.items()} for code, each in sums.items()}
+
+
 def totals_text(totals: Mapping[tuple[W, str], tuple[int, Decimal]]) -> str:
     """Format totals as JSON text: `{"arrived":{"XOF":[500,"12345.00"]}}`."""
     found: dict[str, dict[str, tuple[int, str]]] = {}

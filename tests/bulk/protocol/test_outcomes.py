@@ -24,12 +24,11 @@ from payments_async.bulk.protocol.outcomes import (
 )
 from payments_async.bulk.protocol.records import LedgerRow
 from payments_async.bulk.protocol.row_state import RowKnowledge, RowState
-from payments_async.bulk.protocol.transitions import fresh
 from payments_async.models.statuses import PayoutEnd
 from payments_async.sandbox import Sandbox
 from tests.support.batches import items
 from tests.support.desks import Desk
-from tests.support.ledgers import new_row
+from tests.support.ledgers import fresh, new_row
 
 ROWS = st.builds(
     lambda state, end, had_arrived, currency, cents: attrs.evolve(

@@ -80,12 +80,8 @@ def facts_of(values: Sequence[Any]) -> SharedFacts:
     if form != FORM:
         raise (LedgerNewer if form > FORM else LedgerOlder)(f"batch {name}", found=form, known=FORM)
     with readable("a batch"):
-        facts = batch_of(*common)
         return SharedFacts(
-            batch=facts.batch,
-            header=facts.header,
-            chunks=facts.chunks,
-            described_in=facts.described_in,
+            **attrs.asdict(batch_of(*common), recurse=False),
             state=BatchState(state),
             reason=reason,
             stopped=stopped,

@@ -41,6 +41,7 @@ from . import driver, status_file
 from .check import BATCH, ROWS, LedgerEnd, ending
 from .connection import FileTransaction, LedgerConnection, open_handle
 from .dialect import ADD_BATCH, FIGURES, LEFT_IN_FLIGHT, OF_FORM, RUNS, TABLE_NAMES, TABLES
+from .file import APPLICATION_ID
 from .lock import HighWater, emptied
 from .status_file import StatusFile
 
@@ -288,7 +289,7 @@ async def _opened(transaction: Transaction, handle: LedgerConnection) -> LedgerE
                 raise (LedgerNewer if form > FORM else LedgerOlder)(path, found=form, known=FORM)
     is_new = "batches" not in names
     if is_new:
-        await driver.mark(connection)
+        await driver.run(connection, f"PRAGMA application_id={APPLICATION_ID}")
     for table in (*(TABLES if is_new else ()), *FIGURES):  # without indexes: they are made after the rows
         await driver.run(connection, table)
     end = await ending(transaction, mark)
