@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ._report import BatchReport as BatchReport
     from ._report import ImportReport as ImportReport
     from ._report import Progress as Progress
-    from ._snapshot import Snapshot as Snapshot
+    from ._report import Snapshot as Snapshot
     from .batch import AnyBatch as AnyBatch
     from .batch import PayoutBatch as PayoutBatch
     from .database import BatchDatabase as BatchDatabase
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from .protocol.run_figures import SeriesBucket as SeriesBucket
     from .protocol.run_figures import SpeedFigures as SpeedFigures
     from .reconcile.audit import Audit as Audit
-    from .reconcile.certificate import Certificate as Certificate
+    from .reconcile.reconcile import Certificate as Certificate
     from .reconcile.recover import RecoveryReport as RecoveryReport
     from .reconcile.retry_failed import LeftRow as LeftRow
     from .reconcile.retry_failed import RetryReport as RetryReport
@@ -71,12 +71,12 @@ _HOMES = {
     "_activity": ("Activity",),
     "_options": ("LoadOptions", "ReadingOptions"),
     "reconcile.audit": ("Audit",),
-    "reconcile.certificate": ("Certificate",),
+    "reconcile.reconcile": ("Certificate",),
     "export.export": ("ExportReport",),
     "export.causes": ("Cause",),
     "export.row_view": ("RowView",),
     "protocol.outcomes": ("Outcome",),
-    "_report": ("BatchReport", "ImportReport", "Progress"),
+    "_report": ("BatchReport", "ImportReport", "Progress", "Snapshot"),
     "engine.recorder": ("OutcomesUnrecorded",),
     "protocol.records": ("Binding", "CheckReport", "Header", "InputDifference"),
     "protocol.machines": ("BatchState", "OperatorCommand", "Standbys"),
@@ -89,7 +89,6 @@ _HOMES = {
     "shared_batch": ("SharedBatch",),
     "database": ("BatchDatabase",),
     "_listing": ("ListedBatch",),
-    "_snapshot": ("Snapshot",),
     "ledger.opening": ("is_database",),
     "ledger.operators": ("DatabaseReport", "ListedWorker"),
     "errors": ("BatchIdRequired", "BulkError", "SourceErrors", "SourceUnreadable"),

@@ -1,4 +1,4 @@
-"""Reports of a batch: of an import, of progress, and of how a run ended. Counts and exact sums."""
+"""Reports of a batch: of an import, of progress, of a moment, of how a run ended. Counts and exact sums."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from decimal import Decimal
 import attrs
 
 from ._activity import Activity
+from .ledger.operators import ListedWorker
 from .protocol import stop_rules
 from .protocol.outcomes import EXACT, ExtraTotals, RowTotals, brief, counts_of, sums_of
 from .protocol.records import Header, InputDifference
+from .protocol.run_figures import RunSeries, SpeedFigures
 from .protocol.stop_rules import Stop
 
 
@@ -139,3 +141,26 @@ class ImportReport:
 
     Confirm this sum before paying.
     """
+
+
+@attrs.frozen(kw_only=True)
+class Snapshot:
+    """A batch at one moment."""
+
+    at: float = attrs.field(eq=False)
+    """Seconds since 1970, on the client's clock; of a batch in a database on the database's."""
+    header: Header
+    """The batch, account and input that the ledger is bound to, and what was imported."""
+    report: BatchReport
+    """Counts, sums and, while this process works on the batch, its present activity."""
+    series: RunSeries
+    """The answers of all runs so far."""
+    rule: str | None = None
+    """Why the stop rules let no further row of a batch in a database be taken; None while they do."""
+    workers: tuple[ListedWorker, ...] = attrs.field(default=(), eq=False)
+    """The workers that hold rows of a batch in a database."""
+
+    @property
+    def speed(self) -> SpeedFigures:
+        """How it is doing, in a few figures."""
+        return SpeedFigures.of(self.series, self.at)

@@ -18,9 +18,9 @@ from .reconcile import same_account
 
 if TYPE_CHECKING:
     from .._polling.schedule import PollSchedule
-    from ._snapshot import Snapshot
+    from ._report import Snapshot
     from .engine.engine import Engine, Pace
-    from .reconcile.certificate import Certificate
+    from .reconcile.reconcile import Certificate
     from .reconcile.retry_failed import RetryReport
     from .workers.worker import WorkerRun
 
@@ -66,7 +66,7 @@ class BatchRunner:
 
     async def snapshot(self) -> Snapshot:
         """Read what a reader shows."""
-        from ._snapshot import Snapshot
+        from ._report import Snapshot
 
         session, ledger = self._session, self._session.ledger
         await ledger.refresh()

@@ -18,7 +18,7 @@ from .ledger.opening import SHARED
 from .reconcile import same_account
 
 if TYPE_CHECKING:
-    from ._snapshot import Snapshot
+    from ._report import Snapshot
     from .engine.engine import Pace
     from .engine.stopping import Stopping
     from .ledger.postgresql.ledger import PostgresLedger

@@ -24,8 +24,7 @@ from ._session import BatchSession
 from .engine.service import Service
 
 if TYPE_CHECKING:
-    from ._report import ImportReport
-    from ._snapshot import Snapshot
+    from ._report import ImportReport, Snapshot
     from .export.causes import Cause
     from .export.export import ExportReport
     from .export.row_view import RowView
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from .loading.load import Input
     from .protocol.records import CheckReport, Header
     from .protocol.run_figures import RunSeries, RunTime
-    from .reconcile.certificate import Certificate
+    from .reconcile.reconcile import Certificate
     from .reconcile.retry_failed import RetryReport
 
 

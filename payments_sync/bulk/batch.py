@@ -24,15 +24,14 @@ from .._batch_bridge import BatchBridge
 from ..client import Payments
 
 if TYPE_CHECKING:
-    from payments_async.bulk._report import ImportReport
-    from payments_async.bulk._snapshot import Snapshot
+    from payments_async.bulk._report import ImportReport, Snapshot
     from payments_async.bulk.export.causes import Cause
     from payments_async.bulk.export.export import ExportReport
     from payments_async.bulk.export.row_view import RowView
     from payments_async.bulk.loading.load import Input
     from payments_async.bulk.protocol.records import CheckReport, Header
     from payments_async.bulk.protocol.run_figures import RunSeries, RunTime
-    from payments_async.bulk.reconcile.certificate import Certificate
+    from payments_async.bulk.reconcile.reconcile import Certificate
     from payments_async.bulk.reconcile.retry_failed import RetryReport
 
 

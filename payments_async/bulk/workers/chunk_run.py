@@ -17,9 +17,8 @@ from ..engine.service import Service
 from ..engine.stopping import Stopping
 from ..ledger.ledger import Ledger
 from ..ledger.postgresql.driver.database import Database
-from ..ledger.postgresql.leasing.giving_back import give_back
 from ..ledger.postgresql.leasing.leased_chunks import LeasedChunks
-from ..ledger.postgresql.leasing.leases import Lease, Work
+from ..ledger.postgresql.leasing.leases import Lease, Work, give_back
 from ..ledger.postgresql.leasing.workers import Worker
 from ..ledger_errors import LedgerError, LedgerUnavailable
 from ..protocol.outcomes import CREATED, Outcome, count_rows

@@ -14,8 +14,7 @@ from ..ledger.postgresql.leasing.leases import Lease
 from ..ledger.postgresql.ledger import PostgresLedger
 from ..ledger_errors import LedgerError
 from ..protocol.responses import stop_of, why
-from ..reconcile.certificate import Certificate
-from ..reconcile.reconcile import reconcile
+from ..reconcile.reconcile import Certificate, reconcile
 from .chunk_run import LeaseHolder
 from .planning import end_of
 from .reports import ChunkReport

@@ -9,7 +9,7 @@ from pathlib import Path
 import attrs
 
 from payments_async.bulk import PayoutBatch
-from payments_async.bulk.reconcile.certificate import Certificate
+from payments_async.bulk.reconcile.reconcile import Certificate
 from payments_async.sandbox import Sandbox
 from tests.support.batches import in_process, item, items
 

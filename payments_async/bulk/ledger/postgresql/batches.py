@@ -18,7 +18,7 @@ from ...ledger_errors import (
     LedgerRefused,
 )
 from ...protocol.clocks import Timestamps
-from ...protocol.machines import BatchState
+from ...protocol.machines import BatchState, Standbys
 from ...protocol.outcomes import OPEN, as_text
 from ...protocol.stop_rules import StopRules
 from .. import chunks as _chunks
@@ -27,9 +27,8 @@ from ..chunks import WHOLE, Batch, Entered, Locked, RowFigures, added_up
 from ..database import Transaction
 from ..rows import UnreadableRecord, readable, undamaged
 from ..statements import BATCH_COLUMNS, Rows, Statement
-from .dialect import locking_all
+from .dialect import STANDBYS, locking_all, observing
 from .driver.database import Database
-from .standbys import observing
 
 _READ: Final = f"""
     SELECT b.batch, b.batch_id, b.schema, b.state, b.reason, b.stopped, b.rules, b.keys, b.losses,
@@ -119,6 +118,12 @@ async def found(database: Database, batch_id: str) -> SharedFacts:
         raise LedgerMissing(path, "there is no such batch")
     with undamaged(path):
         return facts_of(rows[0])
+
+
+async def standbys(database: Database) -> Standbys:
+    """Find out what receives the server's commits. Raises LedgerError."""
+    (((found,),),) = await database.read((STANDBYS, ()))
+    return Standbys(found)
 
 
 # Lists

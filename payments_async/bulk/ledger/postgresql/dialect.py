@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from ..statements import CHUNK_PLACE, CHUNK_VALUES, STATE_VALUES, Copying, Statement, Statements
@@ -27,6 +27,15 @@ def _copying(table: str, columns: Table, names: Collection[str], options: str = 
 _EMPTY: Final = "FORMAT binary, FREEZE"
 """For a table that the same transaction has made."""
 _STATE: Final = (*STATE_VALUES, "number")
+STANDBYS: Final = (
+    "SELECT CASE WHEN count(*) = 0 THEN 'none' WHEN bool_and(coalesce(s.sync_state, 'hidden') "
+    "IN ('sync', 'quorum') AND current_setting('synchronous_commit') IN ('on', 'remote_apply')) "
+    "THEN 'synchronous' ELSE 'asynchronous' END AS seen "
+    # without backups and readers of single tables
+    "FROM pg_stat_replication s LEFT JOIN pg_replication_slots r ON r.active_pid = s.pid "
+    "WHERE coalesce(r.slot_type, 'physical') = 'physical' AND coalesce(s.state, 'streaming') = 'streaming'"
+)
+"""What receives the server's commits: asked in SQL, so that a command records it with its own commit."""
 SQL: Final = Statements(
     named=name_hash,
     lanes=16,
@@ -77,3 +86,13 @@ SQL: Final = Statements(
 def locking_all(batch: int) -> Statement:
     """Make a statement that locks all chunks."""
     return "SELECT 1 FROM payments.chunks WHERE batch = %s ORDER BY chunk FOR UPDATE", (batch,)
+
+
+def observing(batches: Iterable[int]) -> Statement:
+    """Make the statement that records which standbys there are. An asynchronous one stays on record."""
+    return (
+        f"UPDATE payments.batches b SET standbys = f.seen FROM ({STANDBYS}) f "
+        f"WHERE b.batch = ANY(%b::int8[]) AND {HERE} AND b.standbys <> f.seen "
+        "AND b.standbys <> 'asynchronous'",
+        (sorted(batches),),
+    )

@@ -29,7 +29,7 @@ from ..operators import ListedWorker, Role
 from ..rows import undamaged
 from ..tables import FIGURES
 from . import batches
-from .batches import SharedFacts
+from .batches import SharedFacts, standbys
 from .commits import SharedCommitter
 from .driver.database import Database
 from .failover import LOSSY, UNPROVEN, Heads, judge
@@ -38,7 +38,6 @@ from .leasing import workers
 from .recovering import Recovery
 from .schema import rows_table, states_table
 from .setup import require_rights, require_tables
-from .standbys import standbys
 
 _NO_CHUNK = "no chunk of it is held here: rows are sent by workers"
 

@@ -13,9 +13,9 @@ from ..database import Transaction
 from ..operators import DatabaseReport, Role
 from ..statements import Statement
 from ..tables import FIGURES
+from .batches import standbys
 from .driver.database import Database
 from .schema import SCHEMA, TABLES, UPGRADES
-from .standbys import standbys
 
 _ALL: Final = ("SELECT", "INSERT", "UPDATE", "DELETE")
 _ROWS: Final = ("SELECT", "INSERT", "UPDATE")

@@ -16,11 +16,10 @@ from ...chunks import Batch
 from ...database import Transaction
 from ...rows import UnreadableRecord
 from ..batches import hold_reason, read_rules, stopping
-from ..dialect import HERE
+from ..dialect import HERE, observing
 from ..driver.database import Database
 from ..driver.session import NOW
 from ..failover import judge
-from ..standbys import observing
 from .leases import Lease
 from .workers import Worker
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from payments_async._runtime import SystemRuntime
-from payments_async.bulk.ledger.postgresql.leasing.giving_back import give_back
 from payments_async.bulk.ledger.postgresql.leasing.granting import grant
+from payments_async.bulk.ledger.postgresql.leasing.leases import give_back
 from payments_async.bulk.ledger.postgresql.leasing.renewing import renew
 from payments_async.bulk.ledger_errors import LeaseLost, LedgerRefused
 from payments_async.bulk.protocol.machines import LEASE, MARGIN
