@@ -167,10 +167,10 @@ class BatchRunner:
             return Activity(doing=doing, next_look=self._left(until), listed=listed)
         waits = engine.waits
         return Activity(
-            doing=engine.doing,
+            doing=waits.doing,
             waiting=waits.again + waits.looked_for,
             why=waits.why,
-            next_look=self._left(engine.next_post if until is None else until),
+            next_look=self._left(waits.next_post if until is None else until),
             listed=listed,
         )
 

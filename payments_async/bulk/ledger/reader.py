@@ -205,10 +205,16 @@ class LedgerReader(ABC):
                 yield row
 
     async def unfinished(self) -> AsyncIterator[LedgerRow]:
-        """Read the rows in flight, then those in doubt."""
+        """Read rows as earlier runs left them, those in flight first, then those in doubt."""
+        left = await self._left()
         for state in UNFINISHED:
-            async for row in self.rows(state):
-                yield row
+            for chunk, until in left:
+                async for row in self._of_chunk(chunk, state, until):
+                    yield row
+
+    async def _left(self) -> list[tuple[Chunk, int | None]]:
+        """The chunks, each with the last entry that an earlier run can have made; None for any."""
+        return [(chunk, None) for chunk in await self._chunks()]
 
     async def failed(self) -> AsyncIterator[LedgerRow]:
         """Read the CREATED rows whose payouts have failed, as far as the ledger knows."""

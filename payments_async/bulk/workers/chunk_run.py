@@ -10,7 +10,7 @@ from typing import Final
 import attrs
 
 from ...client import AsyncPayments
-from .._activity import Doing, Waits
+from .._activity import Waits
 from ..engine.engine import Engine
 from ..engine.recorder import OutcomesUnrecorded
 from ..engine.service import Service
@@ -93,19 +93,9 @@ class ChunkRun:
         return 0 if self._ledger is None else _decided(self._ledger) - self._before
 
     @property
-    def doing(self) -> Doing:
-        """The present activity: `waiting` while only rows in doubt are left, and these wait."""
-        return "paying" if self._engine is None else self._engine.doing
-
-    @property
     def waits(self) -> Waits:
-        """The number of rows in doubt that wait."""
+        """What it does now, and the rows in doubt that wait."""
         return Waits() if self._engine is None else self._engine.waits
-
-    @property
-    def next_post(self) -> float | None:
-        """The time of the next post of a waiting row, on the runtime's monotonic clock; None without one."""
-        return None if self._engine is None else self._engine.next_post
 
     async def run(self) -> ChunkReport:
         """Pay what can be paid now. Raises LedgerError and OutcomesUnrecorded."""

@@ -322,21 +322,32 @@ async def _change(
     await commit(database, batch, work)
 
 
+async def commit_entries(
+    database: Database, batch: int, work: Callable[[Transaction], Awaitable[list[Entered]]]
+) -> None:
+    """Run work that adds these entries to chains of a batch. Raises LedgerError, UnreadableRecord."""
+    last: list[Entered] = []
+
+    async def run(transaction: Transaction) -> None:
+        last[:] = await work(transaction)
+
+    async def committed(transaction: Transaction) -> bool:
+        return await _chunks.is_stored(transaction, batch, last)
+
+    await database.commit(run, committed)
+
+
 async def commit(
     database: Database, batch: Batch, work: Callable[[Transaction], Awaitable[Entered | None]]
 ) -> None:
     """Run work that adds an entry to the batch's chain, or changes nothing. Raises LedgerError."""
-    last: list[Entered] = []
 
-    async def run(transaction: Transaction) -> None:
+    async def run(transaction: Transaction) -> list[Entered]:
         entered = await work(transaction)
-        last[:] = [] if entered is None else [entered]
-
-    async def committed(transaction: Transaction) -> bool:
-        return await _chunks.is_stored(transaction, batch.batch, last)
+        return [] if entered is None else [entered]
 
     try:
-        await database.commit(run, committed)
+        await commit_entries(database, batch.batch, run)
         return
     except UnreadableRecord as error:
         finding = str(error)

@@ -10,7 +10,7 @@ Every commit is synced to the disk.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping
 from typing import Any, Self
 
 import attrs
@@ -25,8 +25,7 @@ from ...ledger_errors import (
     LedgerRefused,
 )
 from ...protocol.clocks import Timestamps
-from ...protocol.records import Binding, CheckReport, Claim, Header, LedgerRow, NewRow, Resend
-from ...protocol.row_state import UNFINISHED
+from ...protocol.records import Binding, CheckReport, Claim, Header, NewRow, Resend
 from ...protocol.run_figures import RunFigures, RunSeries, RunTime, SpeedFigures
 from .. import run_figures
 from ..batches import FORM
@@ -216,12 +215,8 @@ class SqliteLedger(Ledger):
         commit = await self._committer.resend(resends, {})
         return Claim(commit.rows, commit.at)
 
-    async def unfinished(self) -> AsyncIterator[LedgerRow]:
-        """Read rows as an earlier run left them, IN_FLIGHT ones first, then IN_DOUBT; none changed since."""
-        (chunk,) = await self._chunks()
-        for state in UNFINISHED:
-            async for row in self._of_chunk(chunk, state, chunk.entries):
-                yield row
+    async def _left(self) -> list[tuple[Chunk, int | None]]:
+        return [(chunk, chunk.entries) for chunk in await self._chunks()]
 
     async def run_times(self) -> tuple[RunTime, ...]:
         """When each run was at work that sent a row, the last one at the end."""

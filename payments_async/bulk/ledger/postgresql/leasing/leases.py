@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
+from functools import partial
 from typing import Final
 
 import attrs
 
 from ....protocol.machines import may_send
 from ... import chunks as _chunks
-from ...chunks import Batch, Entered
+from ...chunks import Batch, Entered, Locked
 from ...database import Transaction
 from ...rows import undamaged
+from ..batches import commit_entries
 from ..driver.database import Database
 from .workers import Worker
 
@@ -70,45 +72,32 @@ async def give_back(
     by_batch: dict[int, list[Lease]] = {}
     for lease in leases:
         by_batch.setdefault(lease.batch.batch, []).append(lease)
-    for number, of_batch in by_batch.items():
-        ending = _Ending(database, worker, number, {lease.chunk: lease.id for lease in of_batch}, look_after)
+    for of_batch in by_batch.values():
         with undamaged(database.label):
-            await database.commit(ending.end, ending.is_ended)
+            ending = partial(_ended, database, worker, of_batch, look_after)
+            await commit_entries(database, of_batch[0].batch.batch, ending)
         for lease in of_batch:
             lease.is_lost = True
 
 
-@attrs.define
-class _Ending:
-    """The end of leases of one batch."""
-
-    database: Database
-    worker: Worker
-    number: int
-    leases: Mapping[int, bytes]
-    look_after: float | None
-    _last: tuple[int, list[Entered]] = (0, [])
-
-    async def end(self, transaction: Transaction) -> None:
-        """End the leases that are still there, each with an entry of its chunk's chain."""
-        self._last = (0, [])
-        lock, found = await transaction.read(
-            ("SELECT batch_id, chunk_size FROM payments.batches WHERE batch = %s", (self.number,)),
-            _chunks.locking(transaction, self.number, self.leases),
-        )
-        if not found:
-            return
-        batch, locked = Batch(self.number, *lock[0]), _chunks.Locked.of(found)
-        ended = []
-        for chunk in locked.chunks.values():
-            if chunk.lease == self.leases[chunk.number]:
-                at = self.worker.moment(self.database, locked.wall)
-                ended.append(_chunks.entered(batch, chunk, "ended", at, "{}", chunk.lease))
-                transaction.write((_END, (self.look_after, self.number, chunk.number)))
-        if ended:
-            _chunks.write(transaction, batch, ended)
-        self._last = (self.number, ended)
-
-    async def is_ended(self, transaction: Transaction) -> bool:
-        """Find out whether the last attempt was committed."""
-        return await _chunks.is_stored(transaction, *self._last)
+async def _ended(
+    database: Database,
+    worker: Worker,
+    leases: Sequence[Lease],
+    look_after: float | None,
+    transaction: Transaction,
+) -> list[Entered]:
+    """End the leases of one batch that are still there, each with an entry of its chunk's chain."""
+    batch, ids = leases[0].batch, {lease.chunk: lease.id for lease in leases}
+    (found,) = await transaction.read(_chunks.locking(transaction, batch.batch, ids))
+    ended = list[Entered]()
+    if not found:  # discarded meanwhile
+        return ended
+    locked = Locked.of(found)
+    for chunk in locked.chunks.values():
+        if chunk.lease == ids[chunk.number]:
+            at = worker.moment(database, locked.wall)
+            ended.append(_chunks.entered(batch, chunk, "ended", at, "{}", chunk.lease))
+            transaction.write((_END, (look_after, batch.batch, chunk.number)))
+    _chunks.write(transaction, batch, ended)
+    return ended
