@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import aclosing
 from typing import Any, Final
-from unicodedata import normalize
 
 import attrs
 
@@ -111,7 +110,7 @@ class Comparison:
                     await edits.cancel(gone)
 
     async def _corrections(self, edits: Edits, group: list[Row]) -> list[NewRow]:
-        found = await _by_key(edits, group)
+        found = {each.row_key: each for each in await edits.by_keys([row.row_key for row in group])}
         corrections = []
         for row in group:
             stored = found.get(row.row_key)
@@ -189,9 +188,3 @@ async def accepted(
 
     await ledger.edit(work)
     return comparison
-
-
-async def _by_key(edits: Edits, group: list[Row]) -> dict[str, LedgerRow]:
-    """{a row's key: the ledger's row}. Ledgers of earlier releases have keys exactly as in the file."""
-    keys = [form for row in group for form in {row.row_key, normalize("NFD", row.row_key)}]
-    return {normalize("NFC", each.row_key): each for each in await edits.by_keys(keys)}

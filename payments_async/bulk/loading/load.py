@@ -60,10 +60,6 @@ class LoadSettings:
         """The batch's name in composed form (NFC), as row keys have theirs; `otherwise` when it has none."""
         return otherwise if self.batch_id is None else normalize("NFC", self.batch_id)
 
-    def name_beside(self, recorded: str) -> str:
-        """The batch's name, or the ledger's unchanged: earlier releases kept any Unicode form of it."""
-        return recorded if self.named(recorded) == normalize("NFC", recorded) else self.named(recorded)
-
 
 def settings_of(options: Mapping[str, Any], batch_id: str | None = None) -> LoadSettings:
     """Make settings from options; `batch_id` is the name that the batch was opened by.
@@ -200,7 +196,7 @@ def require_place(ledger: Ledger, place: Account, settings: LoadSettings) -> Bin
     recorded = ledger.header.binding
     given = attrs.evolve(
         recorded,
-        batch_id=settings.name_beside(recorded.batch_id),
+        batch_id=settings.named(recorded.batch_id),
         environment=place.environment,
         base_url=place.base_url,
     )
