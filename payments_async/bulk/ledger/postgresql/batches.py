@@ -221,7 +221,7 @@ def stopping(batch: int, reason: str) -> Statement:
 
 
 async def pause(database: Database, batch: Batch, clock: Clock, reason: str) -> None:
-    """Let no process begin to send a row. A batch that is not planned or closed stays so.
+    """Let no process begin to send a row. A batch that is not planned, paused already or closed stays so.
 
     A suspect one stays suspect, and is paused after its recovery. An open one whose chain cannot be read is
     paused without an entry.

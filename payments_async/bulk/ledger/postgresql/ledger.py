@@ -172,12 +172,10 @@ class PostgresLedger(Ledger):
     # The batch as a whole
 
     async def import_rows(self, binding: Binding, rows: AsyncIterable[NewRow]) -> Header:
-        """Import all rows in one transaction, in rising order of their numbers; then it can be planned.
+        """Import all rows; then the batch can be planned.
 
-        Raises BatchExists when there is a batch already, perhaps another process's, which is then the one of
-        this ledger; InputPaidElsewhere when another process has just imported the same rows as another
-        batch; LedgerDuplicates; and whatever `rows` raises. Nothing is imported then, nor when cancelled
-        before the commit.
+        Raises BatchExists also for another process's batch, which is then the one of this ledger, and
+        InputPaidElsewhere when another process has just imported the same rows as another batch.
         """
         if self.batch_id not in (None, binding.batch_id):
             raise LedgerOfAnotherBatch(self.path, recorded=str(self.batch_id), given=binding.batch_id)
@@ -260,10 +258,7 @@ class PostgresLedger(Ledger):
         await self.refresh()
 
     async def pause(self, reason: str) -> None:
-        """Let no process begin to send a row, effective within 5 seconds. A paused batch stays so.
-
-        A suspect one is paused after its recovery; for a closed one this does nothing.
-        """
+        """Let no process begin to send a row, effective within 5 seconds (`batches.pause`)."""
         await batches.pause(self.database, self.facts.batch, self._clock, reason)
         await self.refresh()
 

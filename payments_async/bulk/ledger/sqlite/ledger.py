@@ -173,12 +173,7 @@ class SqliteLedger(Ledger):
         StatusFile.of(self.path).write(facts)
 
     async def import_rows(self, binding: Binding, rows: AsyncIterable[NewRow]) -> Header:
-        """Import all rows in one transaction, in rising order of their numbers; then the batch can begin.
-
-        Raises LedgerDuplicates naming rows that share a key or a reference, and whatever `rows` raises.
-        Nothing is imported then. A cancelled import is rolled back and the ledger unusable
-        until it is opened again.
-        """
+        """Import all rows. A cancelled import leaves the ledger unusable until it is opened again."""
         if not self.is_empty:
             raise BatchExists(self.path)
         at = self._clock()
@@ -202,10 +197,7 @@ class SqliteLedger(Ledger):
         self._is_discarded = True
 
     async def claim(self, limit: int) -> Claim:
-        """Mark up to `limit` NEW rows IN_FLIGHT. Returned only once the intent is on the disk.
-
-        Raises LedgerFull or LedgerGone when the intent, or later its outcome, cannot be recorded.
-        """
+        """Mark up to `limit` NEW rows IN_FLIGHT. Returned only once the intent is on the disk."""
         commit = await self._committer.claim(ROWS, after=self._claimed, limit=limit)
         self._claimed = max((row.number for row in commit.rows), default=self._claimed)
         return Claim(commit.rows, commit.at)
@@ -245,10 +237,7 @@ class SqliteLedger(Ledger):
         await self._committer.save(figures, stored)
 
     async def check(self) -> CheckReport:
-        """Check all of the ledger: SQLite's structure, chains, rows and sums.
-
-        A few seconds for 100,000 rows; nothing else is done meanwhile. What is wrong is in `.findings`.
-        """
+        """Check all of the ledger, SQLite's structure too. Nothing else is done meanwhile."""
         batch_id = self.facts.batch.batch_id
         try:
             wrong = await self._handle.snapshot(self._differences)
