@@ -43,7 +43,7 @@ from payments_async.bulk.protocol.records import Binding, LedgerRow, NewRow, Row
 from payments_async.bulk.protocol.responses import Posted
 from payments_async.bulk.protocol.row_state import confirm
 from payments_async.bulk.protocol.stop_rules import StopRules
-from payments_async.bulk.protocol.totals import counts_of
+from payments_async.bulk.protocol.outcomes import counts_of
 from payments_async.bulk.sources import Row
 
 KEY = "sk_sandbox_benchmark"

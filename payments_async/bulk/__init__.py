@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ._report import BatchReport as BatchReport
     from ._report import ImportReport as ImportReport
     from ._report import Progress as Progress
-    from ._snapshot import Snapshot as Snapshot
+    from ._report import Snapshot as Snapshot
     from .batch import AnyBatch as AnyBatch
     from .batch import PayoutBatch as PayoutBatch
     from .database import BatchDatabase as BatchDatabase
@@ -46,14 +46,14 @@ if TYPE_CHECKING:
     from .ledger_errors import LedgerOfAnotherInput as LedgerOfAnotherInput
     from .protocol.attempts import RowAttempt as RowAttempt
     from .protocol.attempts import RowAttempts as RowAttempts
-    from .protocol.leases import BatchState as BatchState
+    from .protocol.machines import BatchState as BatchState
+    from .protocol.machines import OperatorCommand as OperatorCommand
+    from .protocol.machines import Standbys as Standbys
     from .protocol.outcomes import Outcome as Outcome
     from .protocol.records import Binding as Binding
     from .protocol.records import CheckReport as CheckReport
     from .protocol.records import Header as Header
     from .protocol.records import InputDifference as InputDifference
-    from .protocol.recovery import OperatorCommand as OperatorCommand
-    from .protocol.recovery import Standbys as Standbys
     from .protocol.row_state import RowState as RowState
     from .protocol.run_figures import AnswerTimes as AnswerTimes
     from .protocol.run_figures import RunSeries as RunSeries
@@ -76,10 +76,10 @@ _HOMES = {
     "export.causes": ("Cause",),
     "export.row_view": ("RowView",),
     "protocol.outcomes": ("Outcome",),
-    "_report": ("BatchReport", "ImportReport", "Progress"),
+    "_report": ("BatchReport", "ImportReport", "Progress", "Snapshot"),
     "engine.recorder": ("OutcomesUnrecorded",),
     "protocol.records": ("Binding", "CheckReport", "Header", "InputDifference"),
-    "protocol.recovery": ("OperatorCommand", "Standbys"),
+    "protocol.machines": ("BatchState", "OperatorCommand", "Standbys"),
     "reconcile.recover": ("RecoveryReport",),
     "reconcile.retry_failed": ("LeftRow", "RetryReport"),
     "protocol.row_state": ("RowState",),
@@ -89,10 +89,8 @@ _HOMES = {
     "shared_batch": ("SharedBatch",),
     "database": ("BatchDatabase",),
     "_listing": ("ListedBatch",),
-    "_snapshot": ("Snapshot",),
     "ledger.opening": ("is_database",),
     "ledger.operators": ("DatabaseReport", "ListedWorker"),
-    "protocol.leases": ("BatchState",),
     "errors": ("BatchIdRequired", "BulkError", "SourceErrors", "SourceUnreadable"),
     "ledger_errors": ("InputPaidElsewhere", "LedgerError", "LedgerOfAnotherInput"),
 }

@@ -17,12 +17,16 @@ Doing = Literal["paying", "waiting", "following", "reconciling"]
 
 @attrs.frozen
 class Waits:
-    """Counts of rows in doubt that wait, by what they wait for."""
+    """What a run does, and the rows in doubt that wait meanwhile, counted by what they wait for."""
 
+    doing: Doing = "paying"
+    """`waiting` while only rows in doubt are left, and these wait."""
     again: int = 0
     """Rows to be posted again after a back-off."""
     looked_for: int = 0
     """Rows to be searched for in the service's list."""
+    next_post: float | None = None
+    """The time of the next post of a waiting row, on the runtime's monotonic clock; None without one."""
 
     @property
     def why(self) -> str | None:

@@ -9,7 +9,7 @@ import attrs
 
 from ._report import BatchReport, report_of
 from .ledger.operators import ListedWorker
-from .protocol.leases import BatchState
+from .protocol.machines import BatchState
 from .protocol.outcomes import OPEN
 from .protocol.stop_rules import Stop
 

@@ -1,4 +1,4 @@
-"""Reports of a batch: of an import, of progress, and of how a run ended. Counts and exact sums."""
+"""Reports of a batch: of an import, of progress, of a moment, of how a run ended. Counts and exact sums."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from decimal import Decimal
 import attrs
 
 from ._activity import Activity
+from .ledger.operators import ListedWorker
 from .protocol import stop_rules
-from .protocol.records import ExtraTotals, Header, InputDifference, RowTotals
-from .protocol.stop_rules import Stop, Totals
-from .protocol.totals import EXACT, brief, counts_of, sums_of
+from .protocol.outcomes import EXACT, ExtraTotals, RowTotals, brief, counts_of, sums_of
+from .protocol.records import Header, InputDifference
+from .protocol.run_figures import RunSeries, SpeedFigures
+from .protocol.stop_rules import Stop
 
 
 @attrs.frozen
@@ -84,15 +86,14 @@ def report_of(
     followed: bool = False,
 ) -> BatchReport:
     """Make a ledger's report. `followed`: payouts that are not final yet leave it unfinished."""
-    tally = Totals.of(totals)
     report = BatchReport(
         counts_of(totals, header.extra),
         sums_of(totals, header.extra),
         header.binding.batch_id,
         dict(header.totals),
-        stop_rules.is_complete(tally),
-        stop_rules.balances(tally, header.rows, header.totals),
-        stop_rules.exit_code(tally, stop=stop, extra=bool(header.extra)),
+        stop_rules.is_complete(totals),
+        stop_rules.balances(totals, header.rows, header.totals),
+        stop_rules.exit_code(totals, stop=stop, extra=bool(header.extra)),
         stopped,
     )
     return _ended(report, stop, followed=followed)
@@ -140,3 +141,26 @@ class ImportReport:
 
     Confirm this sum before paying.
     """
+
+
+@attrs.frozen(kw_only=True)
+class Snapshot:
+    """A batch at one moment."""
+
+    at: float = attrs.field(eq=False)
+    """Seconds since 1970, on the client's clock; of a batch in a database on the database's."""
+    header: Header
+    """The batch, account and input that the ledger is bound to, and what was imported."""
+    report: BatchReport
+    """Counts, sums and, while this process works on the batch, its present activity."""
+    series: RunSeries
+    """The answers of all runs so far."""
+    rule: str | None = None
+    """Why the stop rules let no further row of a batch in a database be taken; None while they do."""
+    workers: tuple[ListedWorker, ...] = attrs.field(default=(), eq=False)
+    """The workers that hold rows of a batch in a database."""
+
+    @property
+    def speed(self) -> SpeedFigures:
+        """How it is doing, in a few figures."""
+        return SpeedFigures.of(self.series, self.at)

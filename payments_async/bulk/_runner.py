@@ -18,7 +18,7 @@ from .reconcile import same_account
 
 if TYPE_CHECKING:
     from .._polling.schedule import PollSchedule
-    from ._snapshot import Snapshot
+    from ._report import Snapshot
     from .engine.engine import Engine, Pace
     from .reconcile.certificate import Certificate
     from .reconcile.retry_failed import RetryReport
@@ -66,7 +66,7 @@ class BatchRunner:
 
     async def snapshot(self) -> Snapshot:
         """Read what a reader shows."""
-        from ._snapshot import Snapshot
+        from ._report import Snapshot
 
         session, ledger = self._session, self._session.ledger
         await ledger.refresh()
@@ -167,10 +167,10 @@ class BatchRunner:
             return Activity(doing=doing, next_look=self._left(until), listed=listed)
         waits = engine.waits
         return Activity(
-            doing=engine.doing,
+            doing=waits.doing,
             waiting=waits.again + waits.looked_for,
             why=waits.why,
-            next_look=self._left(engine.next_post if until is None else until),
+            next_look=self._left(waits.next_post if until is None else until),
             listed=listed,
         )
 

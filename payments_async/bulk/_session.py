@@ -86,7 +86,7 @@ class BatchSession:
         if self.batch_id is None or ledger.is_empty:
             return
         recorded = ledger.header.binding.batch_id
-        if composed(recorded) != composed(self.batch_id):
+        if recorded != composed(self.batch_id):
             only = not self._create
             raise LedgerOfAnotherBatch(ledger.path, recorded=recorded, given=self.batch_id, only_opened=only)
 

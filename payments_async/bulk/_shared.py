@@ -18,10 +18,10 @@ from .ledger.opening import SHARED
 from .reconcile import same_account
 
 if TYPE_CHECKING:
-    from ._snapshot import Snapshot
+    from ._report import Snapshot
     from .engine.engine import Pace
     from .engine.stopping import Stopping
-    from .ledger.ledger import SharedLedger
+    from .ledger.postgresql.ledger import PostgresLedger
     from .protocol.stop_rules import StopRules
     from .reconcile.recover import RecoveryReport
 
@@ -49,9 +49,9 @@ class SharedSession(BatchSession):
         """None: the ledger is no file."""
 
     @property
-    def ledger(self) -> SharedLedger:
+    def ledger(self) -> PostgresLedger:
         """The open ledger. Raises BulkError."""
-        return cast("SharedLedger", super().ledger)  # as `_opened` has made it
+        return cast("PostgresLedger", super().ledger)  # as `_opened` has made it
 
     async def open(self) -> None:
         """Connect to the database, whose clock decides from then on. Raises LedgerError, BulkError."""
@@ -59,7 +59,7 @@ class SharedSession(BatchSession):
         if self.client is not None:
             self._service = Service(self.client, self.ledger.now)
 
-    async def _opened(self, *, create: bool, must_exist: bool, read_only: bool) -> SharedLedger:
+    async def _opened(self, *, create: bool, must_exist: bool, read_only: bool) -> PostgresLedger:
         from .ledger.opening import open_shared
 
         return await open_shared(

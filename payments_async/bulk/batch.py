@@ -24,8 +24,7 @@ from ._session import BatchSession
 from .engine.service import Service
 
 if TYPE_CHECKING:
-    from ._report import ImportReport
-    from ._snapshot import Snapshot
+    from ._report import ImportReport, Snapshot
     from .export.causes import Cause
     from .export.export import ExportReport
     from .export.row_view import RowView

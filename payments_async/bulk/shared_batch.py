@@ -24,7 +24,7 @@ from ._shared import SharedRunner, SharedSession
 from .batch import AnyBatch
 
 if TYPE_CHECKING:
-    from .ledger.ledger import SharedLedger
+    from .ledger.postgresql.ledger import PostgresLedger
     from .protocol.records import CheckReport
     from .reconcile.recover import RecoveryReport
 
@@ -71,7 +71,7 @@ class SharedBatch(AnyBatch):
         return cls(session, SharedRunner(session))
 
     @property
-    def _ledger(self) -> SharedLedger:
+    def _ledger(self) -> PostgresLedger:
         return self._session.ledger
 
     async def plan(

@@ -24,8 +24,7 @@ from .._batch_bridge import BatchBridge
 from ..client import Payments
 
 if TYPE_CHECKING:
-    from payments_async.bulk._report import ImportReport
-    from payments_async.bulk._snapshot import Snapshot
+    from payments_async.bulk._report import ImportReport, Snapshot
     from payments_async.bulk.export.causes import Cause
     from payments_async.bulk.export.export import ExportReport
     from payments_async.bulk.export.row_view import RowView

@@ -18,7 +18,7 @@ from payments_async.bulk.ledger_errors import (
     LedgerOfAnotherBatch,
     LedgerOfAnotherInput,
 )
-from payments_async.bulk.protocol.totals import brief
+from payments_async.bulk.protocol.outcomes import brief
 from payments_async.bulk.sources import CsvSource
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items

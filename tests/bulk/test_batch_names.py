@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from payments_async.bulk.errors import BulkError, SourceUnreadable
-from payments_async.bulk.ledger_errors import LedgerOfAnotherBatch, LedgerOfAnotherInput
-from payments_async.bulk.loading import load
+from payments_async.bulk.ledger_errors import LedgerOfAnotherInput
 from payments_async.sandbox import Sandbox
 from tests.support.batches import Item, items
 from tests.support.desks import Desk
@@ -80,21 +79,6 @@ async def test_a_name_in_another_unicode_form_is_the_same_name(
                 assert (await batch.load(items(2), batch_id=decomposed)).is_new is False
                 assert (await batch.run()).exit_code == 0
     assert len(service.books.payouts()) == 2
-
-
-async def test_a_ledger_of_an_earlier_release_keeps_its_name_as_it_is(
-    desk: Desk, service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    composed, decomposed = "f\u00e9vrier", "fe\u0301vrier"
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        with monkeypatch.context() as earlier:
-            earlier.setattr(load, "normalize", lambda _, name: name)
-            assert (await batch.load(items(2), batch_id=decomposed)).batch_id == decomposed
-        for name in (composed, decomposed):
-            assert (await batch.load(items(2), batch_id=name)).batch_id == decomposed
-            assert (await batch.preview(items(2), batch_id=name)).batch_id == decomposed
-        with pytest.raises(LedgerOfAnotherBatch):
-            await batch.load(items(2), batch_id="mars")
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from payments_async.bulk import RowState, SharedBatch
 from payments_async.bulk.ledger import chunks
 from payments_async.bulk.ledger.postgresql.driver.session import DatabaseClock
 from payments_async.bulk.ledger_errors import LedgerRefused
-from payments_async.bulk.protocol import leases
-from payments_async.bulk.protocol.recovery import PROOF_AFTER, Loss
+from payments_async.bulk.protocol import machines
+from payments_async.bulk.protocol.machines import PROOF_AFTER, Loss
 from payments_async.bulk.workers import WorkerReport, planning, work
 from payments_async.sandbox import Sandbox
 from tests.bulk.reconcile.test_recover import post
@@ -70,8 +70,8 @@ def jump_along(monkeypatch: pytest.MonkeyPatch, runtime: Any) -> None:
     monkeypatch.setattr(chunks.Locked, "of", of)
     monkeypatch.setattr(DatabaseClock, "note", lambda *_: None)
     for owner, name, seconds in (
-        (leases, "LEASE", 900.0),
-        (leases, "RENEW_EVERY", 300.0),
+        (machines, "LEASE", 900.0),
+        (machines, "RENEW_EVERY", 300.0),
         (planning, "POLL", 600.0),
     ):
         monkeypatch.setattr(owner, name, seconds)

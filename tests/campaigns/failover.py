@@ -28,7 +28,7 @@ from payments_async._http.types import HTTPRequest, HTTPResponse, TransportError
 from payments_async.bulk import RecoveryReport, RowState, SharedBatch
 from payments_async.bulk.engine import resolver, sender
 from payments_async.bulk.ledger_errors import LedgerError, LedgerOfAnotherInput
-from payments_async.bulk.protocol import attempts, clocks, recovery, rows_in_doubt
+from payments_async.bulk.protocol import attempts, clocks, machines, rows_in_doubt
 from payments_async.bulk.protocol.generations import parted
 from payments_async.bulk.protocol.records import LedgerRow
 from payments_async.bulk.workers import chunk_run, closing
@@ -49,7 +49,7 @@ _HASTE: Final[tuple[tuple[Any, str, float], ...]] = (
     (sender, "_OUTAGE", 0.5),
     (rows_in_doubt, "ABANDONED_AFTER", _ABANDONED),
     (rows_in_doubt, "LIST_SETTLES", _SETTLES),
-    (recovery, "PROOF_AFTER", _INTENT + _ABANDONED + _SETTLES),
+    (machines, "PROOF_AFTER", _INTENT + _ABANDONED + _SETTLES),
     (resolver, "_SCAN_AGAIN", 0.5),
     (chunk_run, "LOOK_AGAIN", 1.0),
     (closing, "_AGAIN", 0.5),

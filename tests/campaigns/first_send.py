@@ -33,7 +33,7 @@ COMMAND = (
     """
 import sys, time
 import payments_async.bulk.engine.engine, payments_async.bulk.loading.load
-import payments_async.bulk.reconcile.certificate, payments_async.cli.payouts.run
+import payments_async.bulk.reconcile.reconcile, payments_async.cli.payouts.run
 import aiosqlite
 print(time.monotonic(), flush=True)
 from payments_async.cli import main

@@ -20,6 +20,7 @@ from payments_async.bulk.protocol.attempts import Kind, Step
 from payments_async.bulk.protocol.clocks import ElapsedRange
 from payments_async.bulk.protocol.identifiers import Identity
 from payments_async.bulk.protocol.matching import Match
+from payments_async.bulk.protocol.outcomes import Outcome, count_rows
 from payments_async.bulk.protocol.row_state import RowState
 
 from . import worker
@@ -155,7 +156,7 @@ ABLATIONS: Final[Mapping[str, tuple[Ablation, ...]]] = {
     "same_place": ((stop_rules, "account_mismatch", _here),),
     "rotated_key_is_proven": ((stop_rules, "account_mismatch", _given(visible=True)),),
     "open_rows_are_not_complete": (
-        (stop_rules, "is_complete", lambda _: lambda tally: tally.count(RowState.NEW) == 0),
+        (stop_rules, "is_complete", lambda _: lambda totals: not count_rows(totals, Outcome.NOT_STARTED)),
     ),
 }
 """{rule: what the code is without it}."""

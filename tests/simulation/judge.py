@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from payments_async.bulk.protocol.outcomes import RowTotals
 from payments_async.bulk.protocol.row_state import RowState
-from payments_async.bulk.protocol.stop_rules import Totals, balances
+from payments_async.bulk.protocol.stop_rules import balances
 
 from .ledger import Breach, Disk, Entry
 from .plan import Plan
@@ -16,10 +17,10 @@ from .promises import is_same
 from .service import Payment, Service
 
 
-def check_end(tally: Totals, code: int, rows: Mapping[str, Entry]) -> None:
+def check_end(totals: RowTotals, code: int, rows: Mapping[str, Entry]) -> None:
     """What a run says when it ends, against its own rows. Raises Breach."""
     states = Counter(entry.known.state for entry in rows.values())
-    if not balances(tally, len(rows), {"XOF": sum((e.body.amount for e in rows.values()), Decimal(0))}):
+    if not balances(totals, len(rows), {"XOF": sum((e.body.amount for e in rows.values()), Decimal(0))}):
         raise Breach("the classes do not add up to all rows")
     unfinished = states[RowState.NEW] + states[RowState.IN_FLIGHT] + states[RowState.IN_DOUBT]
     if code in (0, 1) and unfinished:

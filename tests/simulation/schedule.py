@@ -10,10 +10,9 @@ from typing import Protocol
 
 import attrs
 
-from payments_async.bulk.protocol.outcomes import OF_STATE, Outcome
+from payments_async.bulk.protocol.outcomes import OF_STATE, Outcome, Sums
 from payments_async.bulk.protocol.row_state import RowState
-from payments_async.bulk.protocol.stop_rules import Account, Totals, exit_code
-from payments_async.bulk.protocol.totals import Sums
+from payments_async.bulk.protocol.stop_rules import Account, exit_code
 
 from . import judge
 from .ledger import Breach, Disk, Ledger
@@ -194,10 +193,9 @@ class Schedule:
         sums = Sums[tuple[Outcome, str]]()
         for entry in worker.ledger.rows.values():
             sums.add((OF_STATE[entry.known.state][0], "XOF"), entry.body.amount)
-        tally = Totals.of(sums.totals)
-        self._last_code = exit_code(tally)
+        self._last_code = exit_code(sums.totals)
         self.note(f"exit {self._last_code}")
-        judge.check_end(tally, self._last_code, worker.ledger.rows)
+        judge.check_end(sums.totals, self._last_code, worker.ledger.rows)
 
 
 def _settle(over: asyncio.Future[bool], crashed: bool) -> None:

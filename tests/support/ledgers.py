@@ -9,14 +9,15 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk.protocol.clocks import Timestamps
 from payments_async.bulk.protocol.identifiers import body_hash
-from payments_async.bulk.protocol.outcomes import CREATED
+from payments_async.bulk.protocol.outcomes import CREATED, counts_of
 from payments_async.bulk.protocol.records import Binding, Claim, Header, LedgerRow, NewRow, RowOutcome
 from payments_async.bulk.protocol.row_state import confirm, refuse
-from payments_async.bulk.protocol.totals import counts_of
 
 BINDING = Binding("batch-1", "sandbox", "https://api.example.test/v1", "key-1", "input-1", "{}")
 
@@ -50,6 +51,11 @@ def new_row(number: int, **changes: Any) -> NewRow:
         "idempotency_key": f"key-{number}-{body_hash(body)[:8]}",
     }
     return NewRow(**{**fields, **changes})
+
+
+def fresh(new: NewRow, entry: int) -> LedgerRow:
+    """The ledger's row of an imported one."""
+    return LedgerRow(**attrs.asdict(new, recurse=False), changed_in=entry)
 
 
 def new_rows(count: int) -> Iterator[NewRow]:

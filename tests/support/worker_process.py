@@ -26,7 +26,7 @@ from payments_async._http.types import HTTPRequest
 from payments_async.bulk.ledger.postgresql.commits import SharedCommitter
 from payments_async.bulk.ledger.postgresql.leasing.leases import Lease
 from payments_async.bulk.ledger_errors import LedgerUnavailable
-from payments_async.bulk.protocol import leases
+from payments_async.bulk.protocol import machines
 from payments_async.bulk.workers import PayoutWorker
 from payments_async.bulk.workers.keeper import LeaseKeeper
 
@@ -67,9 +67,9 @@ class ProcessOptions:
     notes: str
     worker: dict[str, Any]
     """Options of `PayoutWorker`."""
-    lease: float = leases.LEASE
-    margin: float = leases.MARGIN
-    renew_every: float = leases.RENEW_EVERY
+    lease: float = machines.LEASE
+    margin: float = machines.MARGIN
+    renew_every: float = machines.RENEW_EVERY
     ablate: tuple[str, ...] = ()
     writes: int = 60_000
     """Payouts a minute, so that rows wait for the rate limit under their leases."""
@@ -80,8 +80,8 @@ async def main(options: ProcessOptions) -> int:
     note_writes(options.notes)
     for rule in options.ablate:
         ablate(rule)
-    leases.LEASE, leases.MARGIN = options.lease, options.margin  # type: ignore[misc] # short for a test
-    leases.RENEW_EVERY = options.renew_every  # type: ignore[misc] # short for a test
+    machines.LEASE, machines.MARGIN = options.lease, options.margin  # type: ignore[misc] # short for a test
+    machines.RENEW_EVERY = options.renew_every  # type: ignore[misc] # short for a test
     limits = RateLimits(writes=options.writes).share(1)  # not the database's, which is cut off
     async with AsyncPayments(
         os.environ["PAYMENTS_API_KEY"], base_url=options.base_url, limits=limits

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
-from decimal import Decimal
+from collections.abc import Iterator, Sequence
 
 from ..ledger.ledger import Ledger
 from ..ledger_errors import NO_INTENT
 from ..protocol.clocks import age
-from ..protocol.outcomes import Outcome
-from ..protocol.records import Claim, LedgerRow, Resend
+from ..protocol.outcomes import Outcome, Sums, count_rows
+from ..protocol.records import Claim, LedgerRow, Resend, grouped
 from ..protocol.row_state import UNFINISHED, RowState
 from ..protocol.rows_in_doubt import Action, at_start
-from ..protocol.stop_rules import Stop, StopRules, Totals, allows_any, stop_reason
-from ..protocol.totals import EXACT
+from ..protocol.stop_rules import Stop, StopRules, allows_any, stop_reason
 from .doubt_queue import BackOff, UnresolvedRow
 from .recorder import Recorder
 from .resolver import Resolver
@@ -41,7 +39,7 @@ class RowClaims:
         self._ledger, self._service, self._recorder = ledger, service, recorder
         self._stopping, self._resolver, self._backoff = stopping, resolver, backoff
         self._rules, self._size = rules, size
-        self._earlier = self._unfinished()
+        self._earlier = grouped(ledger.unfinished(), size)
         self._due: Iterator[list[int]] = iter(())
 
     async def aclose(self) -> None:
@@ -70,16 +68,6 @@ class RowClaims:
         rows = (await self._ledger.numbered(numbers)).values()
         return await self._again([row for row in rows if row.state in UNFINISHED])
 
-    async def _unfinished(self) -> AsyncGenerator[Sequence[LedgerRow], None]:
-        group: list[LedgerRow] = []
-        async for row in self._ledger.unfinished():
-            group.append(row)
-            if len(group) == self._size:
-                yield group
-                group = []
-        if group:
-            yield group
-
     async def _again(self, rows: Sequence[LedgerRow]) -> Claim:
         """Record intents for the rows that may be posted again; leave the others to the list."""
         nothing = Claim((), self._service.moment())
@@ -101,7 +89,7 @@ class RowClaims:
 
     async def _new(self) -> Claim | None:
         # with no row left, neither room nor limits matter: the run ends by itself
-        left = 0 if self._stopping.closed else Totals.of(self._ledger.totals).count(Outcome.NOT_STARTED)
+        left = 0 if self._stopping.closed else count_rows(self._ledger.totals, Outcome.NOT_STARTED)
         limit = left and await self._allowed(self._size)
         if not limit:
             return None
@@ -120,24 +108,16 @@ class RowClaims:
         if rules.max_failure_rate is not None:
             # this rule counts the outcomes so far, the others the rows taken
             await self._recorder.flush()
-        tally, number = Totals.of(self._ledger.totals), 0
-        if allows_any(rules, tally, limit):
+        sums, number = Sums(self._ledger.totals), 0
+        if allows_any(rules, sums.totals, limit):
             return limit
         async for row in self._ledger.rows(RowState.NEW):
-            reason = stop_reason(rules, tally, amount=row.amount, currency=row.currency)
+            reason = stop_reason(rules, sums.totals, amount=row.amount, currency=row.currency)
             if reason is not None and not number:
                 self._stopping.close(reason, Stop.RULE)
             if reason is not None or number == limit:
                 break
-            tally, number = _taken(tally, row), number + 1
+            sums.remove((Outcome.NOT_STARTED, row.currency), row.amount)
+            sums.add((Outcome.UNDER_WAY, row.currency), row.amount)
+            number += 1
         return number
-
-
-def _taken(tally: Totals, row: LedgerRow) -> Totals:
-    """Count a new row as under way."""
-    counts, sums = dict(tally.counts), dict(tally.sums)
-    for outcome, sign in ((Outcome.NOT_STARTED, -1), (Outcome.UNDER_WAY, 1)):
-        counts[outcome] = counts.get(outcome, 0) + sign
-        place = (outcome, row.currency)
-        sums[place] = EXACT.add(sums.get(place, Decimal(0)), row.amount.copy_sign(sign))
-    return Totals(counts, sums)

@@ -11,7 +11,7 @@ import attrs
 
 from ..._runtime import Timer
 from ...errors import PaymentsError
-from .._activity import Doing, Waits
+from .._activity import Waits
 from ..ledger.ledger import Ledger
 from ..ledger_errors import NO_INTENT, LedgerError
 from ..protocol.records import Claim
@@ -72,19 +72,10 @@ class Engine:
         self._has_sent_all = False
 
     @property
-    def doing(self) -> Doing:
-        """The present activity: `waiting` while only rows in doubt are left, and these wait."""
-        return "waiting" if self._has_sent_all and self.waits.why else "paying"
-
-    @property
     def waits(self) -> Waits:
-        """The number of rows in doubt that wait."""
-        return Waits(len(self._backoff), self._resolver.waiting)
-
-    @property
-    def next_post(self) -> float | None:
-        """The time of the next post of a waiting row, on the runtime's monotonic clock; None without one."""
-        return self._backoff.due
+        """What it does now, and the rows in doubt that wait."""
+        waits = Waits("paying", len(self._backoff), self._resolver.waiting, self._backoff.due)
+        return attrs.evolve(waits, doing="waiting") if self._has_sent_all and waits.why else waits
 
     async def run(self) -> None:
         """Run until nothing is left to do, or the run is stopped; `stopping.reason` then says why.

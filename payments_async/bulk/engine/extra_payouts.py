@@ -13,10 +13,9 @@ from ...models import Amount, Payout
 from ...models.statuses import PayoutEnd
 from ..protocol.identifiers import Identity, Proof
 from ..protocol.judge import Judgement
-from ..protocol.outcomes import ExtraPayout
+from ..protocol.outcomes import ExtraPayout, ExtraTotals, Sums
 from ..protocol.payout_status import end_of, facts_of
-from ..protocol.records import Binding, ExtraTotals
-from ..protocol.totals import Sums
+from ..protocol.records import Binding
 
 _SMALLEST: Final = Decimal("1E-40")
 _LARGEST: Final = Decimal("1E+40")

@@ -29,36 +29,21 @@ def listed_since(server: float | None) -> Filters:
     return {} if start is None else {"created_on_or_after": day_of(start)}
 
 
-class PayoutList:
+class PayoutList(ListPosition):
     """The list from the newest payout to the oldest. A page that failed can be requested again."""
 
     def __init__(self, service: Service, filters: Filters | None = None) -> None:
+        super().__init__("payouts.list")
         self._service, self._filters = service, filters
-        self._position = ListPosition("payouts.list")
-
-    @property
-    def unread(self) -> int:
-        """Payouts on the list that could not be read."""
-        return self._position.unread
-
-    @property
-    def is_over(self) -> bool:
-        """True if the list was read to its end."""
-        return self._position.is_over
-
-    @property
-    def pages(self) -> int:
-        """Pages read so far."""
-        return self._position.pages
 
     async def page(self, deadline: float | None = None) -> Sequence[Payout]:
         """Read the next page's payouts, within `deadline` seconds.
 
         Raises PaymentsError, SearchIncomplete among them for a list whose end is not shown.
         """
-        self._position.check()
-        page = await self._service.page(self._position.cursor, filters=self._filters, deadline=deadline)
-        self._position.advance(page)
+        self.check()
+        page = await self._service.page(self.cursor, filters=self._filters, deadline=deadline)
+        self.advance(page)
         return page.items
 
 

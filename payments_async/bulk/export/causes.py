@@ -9,11 +9,9 @@ from typing import Any, ClassVar, Final
 import attrs
 
 from ..ledger.ledger import Ledger
-from ..protocol.outcomes import NOT_ARRIVED, OF_STATE, Outcome
+from ..protocol.outcomes import NOT_ARRIVED, OF_STATE, Outcome, Sums, as_text, brief, count_rows
 from ..protocol.records import LedgerRow
 from ..protocol.row_state import RowState
-from ..protocol.stop_rules import Totals
-from ..protocol.totals import Sums, as_text, brief
 from .row_view import RowView, reason_of, views
 
 _STATES: Final = (RowState.IN_DOUBT, RowState.CONFLICT, RowState.REJECTED)
@@ -94,11 +92,10 @@ async def causes(ledger: Ledger, most: int = 50) -> tuple[Cause, ...]:
 
 async def _rows(ledger: Ledger) -> AsyncIterator[LedgerRow]:
     """All rows that need a person, a page at a time."""
-    tally = Totals.of(ledger.totals)
     for state in _STATES:
-        if tally.count(*OF_STATE[state]):
+        if count_rows(ledger.totals, *OF_STATE[state]):
             async for row in ledger.rows(state):
                 yield row
-    if tally.count(*NOT_ARRIVED):
+    if count_rows(ledger.totals, *NOT_ARRIVED):
         async for row in ledger.failed():
             yield row

@@ -16,9 +16,8 @@ from .._files import refuse_existing, refuse_ledger_files
 from ..errors import BulkError, SourceUnreadable
 from ..ledger.ledger import Ledger
 from ..loading.load import same_file, stat_of
-from ..protocol.outcomes import Outcome, outcomes_of
+from ..protocol.outcomes import Outcome, Sums, brief, outcomes_of
 from ..protocol.records import LedgerRow, grouped
-from ..protocol.totals import Sums, brief
 from ..sources import open_source
 from . import rows as _export_rows
 from .formats import NESTED, ExportFormat, form_of

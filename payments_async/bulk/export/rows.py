@@ -15,9 +15,9 @@ from ...params import CustomerInput, Instrument
 from ..protocol.attempts import is_time
 from ..protocol.clocks import Timestamps
 from ..protocol.identifiers import PROOF_KEY
+from ..protocol.outcomes import as_text
 from ..protocol.records import LedgerRow
 from ..protocol.row_state import RowState
-from ..protocol.totals import as_text
 
 MASK: Final = "***"
 Record = dict[str, Any]

@@ -8,9 +8,8 @@ from decimal import Decimal
 
 import attrs
 
-from ..protocol.outcomes import ExtraPayout
+from ..protocol.outcomes import ExtraPayout, as_text, read_totals, totals_text
 from ..protocol.records import Binding, Header
-from ..protocol.totals import as_text, read_totals, totals_text
 from .chunks import Batch
 from .rows import readable
 from .statements import Rows, Statement, Statements
@@ -41,9 +40,6 @@ class BatchFacts:
 
 def batch_of(
     batch: int,
-    chunk_size: int,
-    chunks: int,
-    described_in: int,
     batch_id: str,
     environment: str,
     base_url: str,
@@ -56,6 +52,9 @@ def batch_of(
     rows: int,
     totals: str,
     extra: str,
+    chunk_size: int,
+    chunks: int,
+    described_in: int,
 ) -> BatchFacts:
     """Make a batch of a table row's values. Those that none has raise one of the errors of `readable`."""
     binding = Binding(batch_id, environment, base_url, key_fingerprint, input_hash, input_stat)

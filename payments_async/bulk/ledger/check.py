@@ -7,8 +7,8 @@ from typing import Final
 
 import attrs
 
-from ..protocol import totals as _totals
 from ..protocol.clocks import Timestamps
+from ..protocol.outcomes import disagreements
 from ..protocol.records import CheckReport, LedgerRow
 from . import chunks as _chunks
 from . import hash_chain, run_figures
@@ -180,7 +180,7 @@ class _Check:
         """Compare what was counted with what is stored."""
         if last is None or not last.rows_digest == digest == chunk.digest:
             yield "the rows do not add up to what the chain says of them"
-        yield from _totals.disagreements(chunk.figures.totals, counted.totals)
+        yield from disagreements(chunk.figures.totals, counted.totals)
         *wanted, _ = _chunks.stored_values(attrs.evolve(chunk, figures=counted))
         stored = [numbers for *numbers, _ in counts]  # the sums were compared: 7.50 is 7.5
         if stored != [wanted]:

@@ -14,11 +14,9 @@ from typing import Any, Final, NamedTuple
 
 import attrs
 
-from ..protocol import totals as _totals
 from ..protocol.clocks import Timestamps
-from ..protocol.outcomes import CREATED, Outcome
-from ..protocol.records import LedgerRow, RowTotals
-from ..protocol.totals import Sums, read_totals, totals_text
+from ..protocol.outcomes import CREATED, Outcome, RowTotals, Sums, count_rows, read_totals, totals_text
+from ..protocol.records import LedgerRow
 from . import hash_chain
 from .database import Transaction
 from .hash_chain import ChainEntry
@@ -41,21 +39,16 @@ class RowFigures:
 
     def moved(self, changes: Iterable[tuple[LedgerRow, LedgerRow]]) -> RowFigures:
         """Compute the figures once the first row of each pair has become the second."""
-        pairs = list(changes)
-        totals = {**self.totals, **_totals.moved(self.totals, pairs)}
-        return RowFigures(
-            {place: total for place, total in totals.items() if total[0]},
-            max(self.generation, *(after.known.generation for _, after in pairs), 0),
-        )
+        sums, generation = Sums(self.totals), self.generation
+        for before, after in changes:
+            sums.remove((before.outcome, before.currency), before.amount)
+            sums.add((after.outcome, after.currency), after.amount)
+            generation = max(generation, after.known.generation)
+        return RowFigures({place: total for place, total in sums.totals.items() if total[0]}, generation)
 
     def count(self, *outcomes: Outcome) -> int:
         """Count the rows of any of these outcomes."""
-        return sum(rows for (outcome, _), (rows, _) in self.totals.items() if outcome in outcomes)
-
-    @property
-    def totals_text(self) -> str:
-        """The totals as JSON text."""
-        return totals_text(self.totals)
+        return count_rows(self.totals, *outcomes)
 
     @classmethod
     def read(cls, totals: str, generation: int) -> RowFigures:
@@ -130,7 +123,9 @@ class Chunk:
         rows = sum(rows for rows, _ in self.figures.totals.values())
         facts = {"chunk": self.number, "first": self.first, "last": self.last, "rows": rows}
         ends = {"entries": self.entries, "head": self.head.hex(), "digest": self.digest.hex()}
-        return json.dumps({**facts, **ends, "totals": json.loads(self.figures.totals_text)}, sort_keys=True)
+        return json.dumps(
+            {**facts, **ends, "totals": json.loads(totals_text(self.figures.totals))}, sort_keys=True
+        )
 
     @property
     def end(self) -> ChainEntry:
@@ -267,7 +262,7 @@ def stored_values(chunk: Chunk) -> tuple[Any, ...]:
         *(chunk.entries, chunk.head, chunk.digest),
         *(figures.count(_O.NOT_STARTED), figures.count(_O.UNDER_WAY), figures.count(_O.IN_DOUBT)),
         *(figures.count(*CREATED), figures.count(_O.REJECTED, _O.CONFLICT), figures.count(_O.NOT_FINAL)),
-        *(figures.generation, figures.totals_text),
+        *(figures.generation, totals_text(figures.totals)),
     )
 
 

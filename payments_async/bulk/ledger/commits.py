@@ -14,8 +14,8 @@ import attrs
 from ..ledger_errors import LedgerRefused
 from ..protocol import transitions
 from ..protocol.clocks import Timestamps
-from ..protocol.outcomes import Outcome
-from ..protocol.records import ExtraTotals, Header, LedgerRow, NewRow, Resend, RowOutcome
+from ..protocol.outcomes import ExtraTotals, Outcome
+from ..protocol.records import Header, LedgerRow, NewRow, Resend, RowOutcome
 from ..protocol.row_state import OPEN, IllegalTransition
 from ..protocol.run_figures import RunFigures
 from . import chunks as _chunks

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Collection
 import attrs
 
 from ..protocol import transitions
+from ..protocol.outcomes import by_currency
 from ..protocol.records import Binding, LedgerRow, NewRow
-from ..protocol.totals import by_currency
 from . import chunks as _chunks
 from .batches import BatchFacts, facts_of
 from .chunks import NOTHING_LOCKED, WHOLE, Entered, Locked, added_up

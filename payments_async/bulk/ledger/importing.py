@@ -12,9 +12,8 @@ import attrs
 from ... import __version__
 from ..ledger_errors import LedgerDuplicates
 from ..protocol.clocks import Timestamps
-from ..protocol.outcomes import Outcome
-from ..protocol.records import Binding, Duplicate, Header, NewRow, RowTotals, grouped
-from ..protocol.totals import EXACT, by_currency
+from ..protocol.outcomes import EXACT, Outcome, RowTotals, by_currency, totals_text
+from ..protocol.records import Binding, Duplicate, Header, NewRow, grouped
 from . import chunks as _chunks
 from . import hash_chain
 from .batches import FORM, BatchFacts, amounts_text
@@ -178,7 +177,7 @@ def _begun(facts: BatchFacts, at: Timestamps, chunks: Sequence[Chunk]) -> tuple[
 
 
 def _range_text(chunk: Chunk) -> str:
-    return f'{{"first":{chunk.first},"last":{chunk.last},"totals":{chunk.figures.totals_text}}}'
+    return f'{{"first":{chunk.first},"last":{chunk.last},"totals":{totals_text(chunk.figures.totals)}}}'
 
 
 def provisional(batch: int, binding: Binding) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ IN_FLIGHT. Outcomes only add knowledge. Every commit adds to a hash chain (`hash
 Rows come out in pages: a million of them take the memory of a few hundred.
 
 A backend stores it: `sqlite/` in a file, for one process; `postgresql/` in a database, for many. `opening`
-chooses by the address. What needs a ledger takes this interface, and imports no backend.
+chooses by the address. What works with both takes this interface, and imports no backend.
 """
 
 from __future__ import annotations
@@ -22,27 +22,15 @@ import attrs
 
 from ..ledger_errors import InputPaidElsewhere
 from ..protocol import transitions
-from ..protocol.records import (
-    Binding,
-    CheckReport,
-    Claim,
-    ExtraTotals,
-    Header,
-    LedgerRow,
-    NewRow,
-    Resend,
-    RowOutcome,
-)
-from ..protocol.recovery import LossState
+from ..protocol.outcomes import ExtraTotals
+from ..protocol.records import Binding, CheckReport, Claim, Header, LedgerRow, NewRow, Resend, RowOutcome
 from ..protocol.row_state import RowState
 from ..protocol.run_figures import RunFigures
-from ..protocol.stop_rules import StopRules
 from . import chunks as _chunks
 from .chunks import WHOLE
 from .commits import Commit, Committer
 from .database import Purpose, Transaction
 from .edits import Edits as Edits
-from .operators import ListedWorker
 from .reader import LedgerReader
 from .rows import undamaged
 
@@ -216,85 +204,3 @@ class Ledger(LedgerReader):
     async def _store_figures(self, figures: RunFigures) -> None:
         """Store figures in a transaction of their own."""
         await self._committer.save(figures)
-
-
-class SharedLedger(Ledger):
-    """A ledger in a database, which any number of processes use at the same time.
-
-    `header` and `totals` are as of the last commit here, or the last `refresh`.
-    """
-
-    @property
-    @abstractmethod
-    def hold_reason(self) -> str | None:
-        """Why no process may send a row now, in words: not planned, paused, suspect. None when they may."""
-
-    @property
-    @abstractmethod
-    def stopped(self) -> str | None:
-        """Why the stop rules let no further new row be taken; None while they do."""
-
-    @property
-    @abstractmethod
-    def chunks(self) -> int:
-        """How many chunks the batch has. Raises LedgerMissing before the import."""
-
-    @abstractmethod
-    async def check(self, on_line: Callable[[str], object] = bool) -> CheckReport:
-        """Check all of the batch, chunk by chunk. What is wrong is in `.findings`.
-
-        `on_line` gets a line of JSON for each chunk; the report's head is the SHA-256 of all lines.
-        """
-
-    @abstractmethod
-    async def workers(self) -> tuple[ListedWorker, ...]:
-        """Read the workers that hold rows of the batch now."""
-
-    @abstractmethod
-    def now(self) -> float:
-        """Seconds since 1970 on the database's clock, which decides."""
-
-    @abstractmethod
-    async def plan(self, rules: StopRules, *, lossy_standby: bool = False) -> None:
-        """Set the stop rules of the whole batch. Before the first time no process takes one of its rows.
-
-        `lossy_standby`: accept, once for the batch, a standby that may lose the last commits. Raises
-        LedgerRefused when there is such a standby and it was not accepted.
-        """
-
-    @abstractmethod
-    async def pause(self, reason: str) -> None:
-        """Let no process begin to send a row, effective within 5 seconds. A paused batch stays so.
-
-        A suspect one is paused after its recovery; for a closed one this does nothing.
-        """
-
-    @abstractmethod
-    async def resume(self) -> None:
-        """End a pause. Does nothing without one. Raises LedgerRefused for a suspect batch."""
-
-    @abstractmethod
-    async def cancel_rest(self) -> None:
-        """Cancel every row that is still new, while other processes may be sending others.
-
-        Raises LedgerRefused while it is not known which commits were lost.
-        """
-
-    @abstractmethod
-    async def begin_recovery(self, *, by_hand: bool) -> LossState | None:
-        """Begin or go on with a recovery; None when no commits were lost.
-
-        `by_hand`: commits were lost, even though nothing shows it.
-        """
-
-    @abstractmethod
-    async def end_recovery(self, state: LossState, *, confirmed: bool, proven: bool) -> None:
-        """Record what a recovery has found.
-
-        Args:
-            state: what `begin_recovery` returned.
-            confirmed: the operator says that no command is missing: rows may be sent again.
-            proven: a whole reading of the list has shown what was lost, and that no more can be.
-
-        Raises LedgerUnavailable when more commits were lost meanwhile.
-        """

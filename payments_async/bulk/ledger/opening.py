@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..._extras import missing_libraries, needs
 from ..._runtime import Runtime
 from ..errors import BulkError
-from ..ledger_errors import InputPaidElsewhere
 from ..protocol.clocks import Timestamps
-from ..protocol.records import Binding
-from .ledger import Ledger, SharedLedger
+from .ledger import Ledger
+
+if TYPE_CHECKING:
+    from .postgresql.ledger import PostgresLedger
 
 DATABASE: Final = re.compile(r"postgres(?:ql)?://")
 """How the address of a database begins."""
@@ -94,7 +95,7 @@ async def open_shared(
     create: bool = False,
     must_exist: bool = True,
     insecure_database: bool = False,
-) -> SharedLedger:
+) -> PostgresLedger:
     """Open the ledger of a batch in a database.
 
     Args:
@@ -124,13 +125,3 @@ async def open_shared(
     except BaseException:
         await database.close()
         raise
-
-
-def paid_beside(path: str | None, binding: Binding) -> InputPaidElsewhere | None:
-    """Find the same input as another batch where no ledger could be opened: beside a file that is not there.
-
-    `path`: None for a database: one without tables has no batch either.
-    """
-    from .sqlite.status_file import paid_elsewhere
-
-    return None if path is None else paid_elsewhere(path, binding)

@@ -7,8 +7,7 @@ from enum import StrEnum
 
 import attrs
 
-from ..protocol.leases import LEASE
-from ..protocol.recovery import Standbys
+from ..protocol.machines import LEASE, Standbys
 
 
 class Role(StrEnum):

@@ -23,8 +23,8 @@ from ..ledger_errors import (
 )
 from ..protocol.attempts import RowAttempts
 from ..protocol.clocks import Timestamps
-from ..protocol.outcomes import NOT_ARRIVED, OF_STATE, Outcome
-from ..protocol.records import Awaited, Binding, Header, IntentTimes, LedgerRow, RowTotals
+from ..protocol.outcomes import NOT_ARRIVED, OF_STATE, Outcome, RowTotals
+from ..protocol.records import Awaited, Binding, Header, IntentTimes, LedgerRow
 from ..protocol.row_state import UNFINISHED, RowState
 from ..protocol.run_figures import RunSeries, RunTime
 from . import chunks as _chunks
@@ -217,10 +217,16 @@ class LedgerReader(ABC):
                 last = page[-1] if page else last
 
     async def unfinished(self) -> AsyncIterator[LedgerRow]:
-        """Read the rows in flight, then those in doubt."""
+        """Read rows as earlier runs left them, those in flight first, then those in doubt."""
+        left = await self._left()
         for state in UNFINISHED:
-            async for row in self.rows(state):
-                yield row
+            for chunk, until in left:
+                async for row in self._of_chunk(chunk, state, until):
+                    yield row
+
+    async def _left(self) -> list[tuple[Chunk, int | None]]:
+        """The chunks, each with the last entry that an earlier run can have made; None for any."""
+        return [(chunk, None) for chunk in await self._chunks()]
 
     async def failed(self) -> AsyncIterator[LedgerRow]:
         """Read the CREATED rows whose payouts have failed, as far as the ledger knows."""

@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
 
 from .rows import CONTENT, STATE
+from .tables import BATCHES, CHUNKS, ENTRIES, SERIES
 
 Statement = tuple[str, Sequence[Any]]
 """SQL and its values."""
@@ -37,15 +38,24 @@ _CHUNK: Final = """
     FROM payments.chunks c
 """
 """Reads what `chunks.chunk_of` takes."""
-_ENTRY: Final = """
+ENTRY: Final = """
     SELECT number, wall, monotonic, session, server, kind, changes, rows_digest, hash, lease
     FROM payments.entries
 """
 """Reads what `chunks.entry_of` takes."""
-BATCH_COLUMNS: Final = """b.batch, b.chunk_size, b.chunks, b.described_in, b.batch_id, b.environment,
-    b.base_url, b.key_fingerprint, b.input_hash, b.input_stat, b.created_at, b.client_version, b.schema,
-    b.rows, b.totals, b.extra"""
+BATCH_COLUMNS: Final = ", ".join(f"b.{name}" for name in BATCHES.columns)
 """What `batches.batch_of` takes."""
+CHUNK_PLACE: Final = ("batch", "chunk", "first", "last", "granted_to")
+CHUNK_VALUES: Final = tuple(name for name in CHUNKS.columns if name not in (*CHUNK_PLACE, "lease"))
+"""The columns of a chunk that a commit changes: `chunks.stored_values`."""
+STATE_VALUES: Final = (*STATE, "version", "idempotency_key", "rank", "digest")
+"""The columns of a row's state that a commit changes; then comes its number (`rows.changed`)."""
+
+
+def inserting(table: str, columns: Collection[str]) -> str:
+    """Make the statement that inserts one row into a table."""
+    marks = ", ".join("%s" for _ in columns)
+    return f"INSERT INTO payments.{table} ({', '.join(columns)}) VALUES ({marks})"
 
 
 @attrs.frozen
@@ -165,22 +175,15 @@ class Statements:
 
     chunks: str = f"{_CHUNK} WHERE c.batch = %s AND c.chunk > 0 ORDER BY c.chunk"
     chunks_numbered: str = f"{_CHUNK} WHERE c.batch = %s AND c.chunk = ANY(%b::int4[]) ORDER BY c.chunk"
-    chunk_counts: str = """
-        SELECT entries, head, digest, unsent, in_flight, in_doubt, created, refused, not_final, generation,
-            totals
-        FROM payments.chunks WHERE batch = %s AND chunk = %s
+    chunk_counts: str = f"""
+        SELECT {", ".join(CHUNK_VALUES)} FROM payments.chunks WHERE batch = %s AND chunk = %s
     """
-    set_chunk: str = """
-        UPDATE payments.chunks SET entries = %s, head = %s, digest = %s, unsent = %s, in_flight = %s,
-            in_doubt = %s, created = %s, refused = %s, not_final = %s, generation = %s, totals = %s
+    set_chunk: str = f"""
+        UPDATE payments.chunks SET {", ".join(f"{name} = %s" for name in CHUNK_VALUES)}
         WHERE batch = %s AND chunk = %s
     """
-    append: str = """
-        INSERT INTO payments.entries (batch, chunk, number, wall, monotonic, session, server, kind, lease,
-            rows_digest, hash, changes)
-        VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
-    """
-    entries_after: str = f"{_ENTRY} WHERE batch = %s AND chunk = %s AND number > %s ORDER BY number LIMIT %s"
+    append: str = inserting("entries", ENTRIES.columns)
+    entries_after: str = f"{ENTRY} WHERE batch = %s AND chunk = %s AND number > %s ORDER BY number LIMIT %s"
     count_entries: str = """
         SELECT count(*) FROM payments.entries
         WHERE batch = %s AND chunk = ANY(%b::int4[]) AND hash = ANY(%b::bytea[])
@@ -213,10 +216,8 @@ class Statements:
 
     # the figures of runs
 
-    add_bucket: str = """
-        INSERT INTO payments.series AS s
-            (batch, lane, at, seconds, created, refused, failed, no_answer, allowed, closed)
-        VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+    add_bucket: str = f"""
+        {inserting("series AS s", SERIES.columns)}
         ON CONFLICT (batch, lane, at, seconds) DO UPDATE SET
             created = s.created + excluded.created, refused = s.refused + excluded.refused,
             failed = s.failed + excluded.failed, no_answer = s.no_answer + excluded.no_answer,

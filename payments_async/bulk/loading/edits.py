@@ -1,14 +1,16 @@
 """Compares an edited input with its ledger, row by row, and applies the edits: all of them or none.
 
 Rows are matched by their keys, a group at a time, in one transaction, with one bit of memory a row. Rows of
-the input are looked up in the ledger; the ledger's other rows were removed from the input.
+the input are looked up in the ledger; the ledger's other rows were removed from the input. Differences name
+rows and fields, never a value.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import aclosing
 from typing import Any, Final
-from unicodedata import normalize
 
 import attrs
 
@@ -16,13 +18,58 @@ from ..._codec import decode
 from ..errors import SourceUnreadable
 from ..ledger.ledger import Edits, Ledger
 from ..ledger_errors import LedgerOfAnotherInput
-from ..protocol.identifiers import PROOF_KEY
+from ..protocol.identifiers import PROOF_KEY, shown_key
 from ..protocol.records import Binding, InputDifference, LedgerRow, NewRow, RowSet, grouped
 from ..protocol.row_state import RowState
 from ..sources import Row
-from . import differences
+from ..sources._requests import canonical
 from .reader import CHANGED, SourceReader
 from .rows import RowIdentifiers
+
+_PARTS: Final = ("instrument", "customer", "metadata")
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z_.-]{0,40}", re.ASCII)
+
+
+def added(row: Row, state: RowState | None) -> InputDifference:
+    """The difference for a row of the input that the ledger does not have, or has cancelled."""
+    return InputDifference(row.number, row.line, shown_key(row.row_key, row.number), "added", state=state)
+
+
+def removed(stored: LedgerRow) -> InputDifference:
+    """The difference for a row of the ledger that the input no longer has."""
+    key = shown_key(stored.row_key, stored.number)
+    return InputDifference(stored.number, stored.line, key, "removed", state=stored.state)
+
+
+def changed(row: Row, fields: tuple[str, ...], state: RowState) -> InputDifference:
+    """The difference for a row whose content is not the ledger's."""
+    return InputDifference(row.number, row.line, shown_key(row.row_key, row.number), "changed", fields, state)
+
+
+def differing_fields(stored: LedgerRow, new: NewRow) -> tuple[str, ...]:
+    """List the fields that another body of a row changes; none when both ask for the same payout."""
+    if stored.body == new.body:
+        return ()
+    before, after = dict(_fields(stored.body)), dict(_fields(new.body))
+    names = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+    return tuple(sorted({_shown(name) for name in names}))
+
+
+def _fields(body: bytes) -> Iterator[tuple[str, object]]:
+    """Split a body into fields to compare: amounts as numbers, all else with its type."""
+    read: Mapping[str, Any] = decode.parse(body)
+    for name, value in read.items():
+        if name in _PARTS and isinstance(value, Mapping):
+            pairs = ((key, item) for key, item in value.items() if (name, key) != ("metadata", PROOF_KEY))
+            yield from ((f"{name}.{key}", canonical(item)) for key, item in pairs)
+        else:
+            yield name, value if name == "amount" else canonical(value)
+
+
+def _shown(name: str) -> str:
+    part, _, field = name.partition(".")
+    return part if field and not _NAME.fullmatch(field) else name
+
 
 _GROUP: Final = 500
 _MOST: Final = 20
@@ -63,12 +110,12 @@ class Comparison:
                     await edits.cancel(gone)
 
     async def _corrections(self, edits: Edits, group: list[Row]) -> list[NewRow]:
-        found = await _by_key(edits, group)
+        found = {each.row_key: each for each in await edits.by_keys([row.row_key for row in group])}
         corrections = []
         for row in group:
             stored = found.get(row.row_key)
             if stored is None or stored.state is RowState.CANCELLED:
-                self._accepts(differences.added(row, None if stored is None else stored.state))
+                self._accepts(added(row, None if stored is None else stored.state))
                 continue
             self._seen.add(stored.number)
             if new := self._correction(row, stored):
@@ -78,17 +125,17 @@ class Comparison:
     def _correction(self, row: Row, stored: LedgerRow) -> NewRow | None:
         """The new content of a row; None when it stays as it is."""
         new = self._identifiers.correction(row, stored)
-        fields = differences.differing_fields(stored, new)
+        fields = differing_fields(stored, new)
         if not self._identifiers.keeps_reference(row, stored):
             fields = tuple(sorted({*fields, "reference"}))
-        if not fields or not self._accepts(differences.changed(row, fields, stored.state)):
+        if not fields or not self._accepts(changed(row, fields, stored.state)):
             return None
         return new
 
     def _cancels(self, row: LedgerRow) -> bool:
         if row.number in self._seen or row.state is RowState.CANCELLED:
             return False
-        return self._accepts(differences.removed(row))
+        return self._accepts(removed(row))
 
     def _accepts(self, difference: InputDifference) -> bool:
         """True if this edit is applied; one that is not is listed."""
@@ -141,9 +188,3 @@ async def accepted(
 
     await ledger.edit(work)
     return comparison
-
-
-async def _by_key(edits: Edits, group: list[Row]) -> dict[str, LedgerRow]:
-    """{a row's key: the ledger's row}. Ledgers of earlier releases have keys exactly as in the file."""
-    keys = [form for row in group for form in {row.row_key, normalize("NFD", row.row_key)}]
-    return {normalize("NFC", each.row_key): each for each in await edits.by_keys(keys)}

@@ -21,11 +21,11 @@ from .._options import require_batch_id
 from .._report import ImportReport
 from ..errors import BulkError, SourceUnreadable
 from ..ledger.ledger import Ledger
-from ..ledger.opening import paid_beside
+from ..ledger.sqlite.status_file import paid_elsewhere
 from ..ledger_errors import BatchExists
+from ..protocol.outcomes import payable
 from ..protocol.records import Binding, NewRow
 from ..protocol.stop_rules import Account
-from ..protocol.totals import payable
 from ..sources import Item, IterableSource, Source, open_source
 from . import edits
 from .reader import CHANGED, SourceReader
@@ -59,10 +59,6 @@ class LoadSettings:
     def named(self, otherwise: str) -> str:
         """The batch's name in composed form (NFC), as row keys have theirs; `otherwise` when it has none."""
         return otherwise if self.batch_id is None else normalize("NFC", self.batch_id)
-
-    def name_beside(self, recorded: str) -> str:
-        """The batch's name, or the ledger's unchanged: earlier releases kept any Unicode form of it."""
-        return recorded if self.named(recorded) == normalize("NFC", recorded) else self.named(recorded)
 
 
 def settings_of(options: Mapping[str, Any], batch_id: str | None = None) -> LoadSettings:
@@ -157,7 +153,10 @@ async def preview(
         here = place or Account(recorded.environment, recorded.base_url, recorded.key_fingerprint)
         return await _known(ledger, require_place(ledger, here, settings), source, settings, stat, dry=True)
     _, reading, binding = await _new(source, place or Account("", "", ""), settings, stat)
-    elsewhere = paid_beside(path, binding) if ledger is None else await ledger.paid_elsewhere(binding)
+    if ledger is not None:
+        elsewhere = await ledger.paid_elsewhere(binding)
+    else:  # beside a file that is not there; a database without tables has no batch either
+        elsewhere = None if path is None else paid_elsewhere(path, binding)
     warnings = [] if elsewhere is None else [elsewhere.problem]
     warnings += reading.warnings
     if place is None and settings.batch_id is None and reading.unnamed:
@@ -200,7 +199,7 @@ def require_place(ledger: Ledger, place: Account, settings: LoadSettings) -> Bin
     recorded = ledger.header.binding
     given = attrs.evolve(
         recorded,
-        batch_id=settings.name_beside(recorded.batch_id),
+        batch_id=settings.named(recorded.batch_id),
         environment=place.environment,
         base_url=place.base_url,
     )

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Final
 
 from ..errors import SourceErrors
-from ..protocol.totals import EXACT
+from ..protocol.outcomes import EXACT
 from ..sources import FaultCollector, RejectsFile, Row, RowFault, Source, SourceItem
 from .rows import RowIdentifiers, checked
 

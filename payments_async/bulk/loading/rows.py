@@ -54,11 +54,7 @@ class RowIdentifiers:
         return attrs.evolve(made, number=stored.number, line=stored.line, row_key=stored.row_key)
 
     def keeps_reference(self, row: Row, stored: LedgerRow) -> bool:
-        """True if a row asks for the reference that it has in the ledger, whatever the prefix.
-
-        A ledger of an earlier release may have a key in another Unicode form than the row's, and made its
-        reference of that.
-        """
+        """True if a row asks for the reference that it has in the ledger, whatever the prefix."""
         generation = stored.known.generation
         named = (self.environment, self.batch_id, stored.row_key, generation)
         identity = Identity(*named, given=row.reference)

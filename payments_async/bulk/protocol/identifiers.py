@@ -14,7 +14,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import attrs
@@ -51,18 +51,6 @@ def digest(*parts: str | bytes | int | None) -> bytes:
 def body_hash(body: bytes) -> str:
     """Compute the hash of a request body, as hexadecimal text."""
     return hashlib.sha256(body).hexdigest()
-
-
-def input_hash(rows: Iterable[tuple[str, str | None, bytes]]) -> str:
-    """Compute the hash of a whole input, as hexadecimal text: the default `batch_id`.
-
-    Each row is its key, the operator's reference or None, and its canonical body without the proof. The
-    same rows in the same order are the same batch, whatever the file format.
-    """
-    seen = hashlib.sha256(b"payouts.1;")
-    for row in rows:
-        seen.update(digest(*row))
-    return seen.hexdigest()
 
 
 def _readable(raw: bytes) -> str:

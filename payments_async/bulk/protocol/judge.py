@@ -165,7 +165,7 @@ def judge(
         decided = _of_own(row, own, earlier) or _of_earlier(row, own, earlier, absent=absent, unsent=unsent)
         ruling = decided or _Ruling(row.known)
     return Judgement(
-        _outcome(before, ruling, own, [each for each in payouts if each.generation > row.known.generation]),
+        _outcome(before, ruling, [each for each in payouts if each.generation > row.known.generation]),
         ruling.standing,
         tuple(_extra(row, ruling, payouts)),
         tuple(_findings(row, ruling, payouts)),
@@ -242,9 +242,7 @@ def _contradicted(row: LedgerRow, other: RowPayout) -> _Ruling:
     return _Ruling(row_state.contradict(row.known), other, code)
 
 
-def _outcome(
-    row: LedgerRow, ruling: _Ruling, own: Sequence[RowPayout], later: Sequence[RowPayout]
-) -> RowOutcome | None:
+def _outcome(row: LedgerRow, ruling: _Ruling, later: Sequence[RowPayout]) -> RowOutcome | None:
     """What to record of the row; None when nothing is new."""
     standing, known = ruling.standing, ruling.known
     if standing is None:

@@ -1,11 +1,16 @@
-"""What became of a row, in one word, and groups of such words. Pure (States; gaps H, I)."""
+"""What became of rows: in one word each, in counts and in exact sums. Pure (States; gaps H, I)."""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Collection, Mapping
+from decimal import Context, Decimal, Inexact, InvalidOperation
 from enum import StrEnum
-from typing import Final
+from functools import reduce
+from typing import Final, Generic, TypeVar
 
+from ...models.common import amount_text
 from ...models.statuses import PayoutEnd
 from .row_state import RowState
 
@@ -89,3 +94,126 @@ def outcomes_of(words: Collection[str]) -> frozenset[Outcome]:
         wrong, there = ", ".join(map(repr, unknown)), ", ".join(GROUPS)
         raise ValueError(f"no row is ever {wrong}; there are: {there}")
     return frozenset(outcome for word in words for outcome in GROUPS[word])
+
+
+RowTotals = Mapping[tuple[Outcome, str], tuple[int, Decimal]]
+"""{(outcome, currency): (its rows, the sum of their amounts in major units)}."""
+ExtraTotals = Mapping[tuple[ExtraPayout, str], tuple[int, Decimal]]
+"""{(what they are, currency): (payouts, the sum of their amounts in major units)}."""
+P = TypeVar("P")
+W = TypeVar("W", bound=StrEnum)
+EXACT: Final = Context(prec=200, traps=[Inexact, InvalidOperation])
+"""A context for exact sums: a sum that would be rounded raises instead."""
+
+_NOTHING: Final = (0, Decimal(0))
+_NONE: Final[ExtraTotals] = {}
+
+
+def as_text(amount: Decimal) -> str:
+    """Format an amount as plain digits, never with an exponent: `10.10`, `100`."""
+    return format(amount, "f")
+
+
+def brief(figures: object) -> str:
+    """Format counts and sums for a repr: `{CREATED: 3}`, amounts as plain digits, without zeros."""
+    if isinstance(figures, Mapping):
+        pairs = [f"{name}: {brief(value)}" for name, value in figures.items() if value]
+        return f"{{{', '.join(pairs)}}}"
+    return as_text(figures) if isinstance(figures, Decimal) else str(figures)
+
+
+class Sums(Generic[P]):
+    """Running totals of groups, to which rows are added and from which they are removed."""
+
+    __slots__ = ("totals",)
+
+    def __init__(self, begun: Mapping[P, tuple[int, Decimal]] | None = None) -> None:
+        self.totals: dict[P, tuple[int, Decimal]] = dict(begun or {})
+        """The totals so far."""
+
+    def add(self, group: P, amount: Decimal, rows: int = 1) -> None:
+        """Add one row, or the sum of several."""
+        before, total = self.totals.get(group, _NOTHING)
+        self.totals[group] = (before + rows, EXACT.add(total, amount))
+
+    def remove(self, group: P, amount: Decimal) -> None:
+        """Remove one row."""
+        rows, total = self.totals.get(group, _NOTHING)
+        self.totals[group] = (rows - 1, EXACT.subtract(total, amount))
+
+
+def count_rows(totals: RowTotals, *outcomes: Outcome) -> int:
+    """Count the rows of any of these outcomes."""
+    return sum(rows for (outcome, _), (rows, _) in totals.items() if outcome in outcomes)
+
+
+def by_currency(totals: RowTotals) -> dict[str, Decimal]:
+    """Sum over all outcomes: {currency: sum}, without currencies that no row has any more."""
+    sums: dict[str, Decimal] = {}
+    for (_, currency), (rows, amount) in totals.items():
+        if rows:
+            sums[currency] = EXACT.add(sums.get(currency, Decimal(0)), amount)
+    return sums
+
+
+def payable(totals: RowTotals) -> dict[str, Decimal]:
+    """Sum the rows that are not cancelled: {currency: what is paid when every row is}."""
+    return by_currency({place: total for place, total in totals.items() if place[0] is not Outcome.CANCELLED})
+
+
+def counts_of(totals: RowTotals, extra: ExtraTotals = _NONE) -> dict[str, int]:
+    """{word of `GROUPS`: its rows}, then {word of `ExtraPayout`: its payouts}."""
+    rows = Counter[str]()
+    for (word, _), (number, _) in (*totals.items(), *extra.items()):
+        rows[word] += number
+    counts = {word: sum(rows[outcome] for outcome in outcomes) for word, outcomes in GROUPS.items()}
+    return {**counts, **{word.value: rows[word] for word in ExtraPayout}}
+
+
+def sums_of(totals: RowTotals, extra: ExtraTotals = _NONE) -> dict[str, dict[str, Decimal]]:
+    """{currency: {word of `GROUPS` and of `ExtraPayout`: its sum, major units}}."""
+    found: dict[str, dict[str, Decimal]] = {}
+    for currency in sorted({*by_currency(totals), *(code for _, code in extra)}):
+        amounts = {outcome: totals.get((outcome, currency), _NOTHING)[1] for outcome in Outcome}
+        found[currency] = {
+            word: reduce(EXACT.add, (amounts[outcome] for outcome in outcomes), _NOTHING[1])
+            for word, outcomes in GROUPS.items()
+        }
+        for word in ExtraPayout:
+            found[currency][word.value] = extra.get((word, currency), _NOTHING)[1]
+    return found
+
+
+def sums_text(sums: Mapping[str, Mapping[str, Decimal]]) -> dict[str, dict[str, str]]:
+    """The sums of `sums_of` as JSON values: amounts as text."""
+    return {code: {word: as_text(amount) for word, amount in each.items()} for code, each in sums.items()}
+
+
+def totals_text(totals: Mapping[tuple[W, str], tuple[int, Decimal]]) -> str:
+    """Format totals as JSON text: `{"arrived":{"XOF":[500,"12345.00"]}}`."""
+    found: dict[str, dict[str, tuple[int, str]]] = {}
+    for (word, currency), (number, amount) in sorted(totals.items()):
+        found.setdefault(word, {})[currency] = (number, as_text(amount))
+    return json.dumps(found, separators=(",", ":"))
+
+
+def read_totals(text: str, words: type[W]) -> dict[tuple[W, str], tuple[int, Decimal]]:
+    """Parse what `totals_text` wrote. Raises ValueError, TypeError, ArithmeticError or AttributeError."""
+    return {
+        (words(word), currency): (int(number), Decimal(amount))
+        for word, of_word in json.loads(text).items()
+        for currency, (number, amount) in of_word.items()
+    }
+
+
+def disagreements(kept: RowTotals, counted: RowTotals) -> list[str]:
+    """Describe each place where the stored totals and the counted ones differ."""
+    found = []
+    for place in sorted({*kept, *counted}):
+        (rows, amount), (seen, sum_seen) = kept.get(place, _NOTHING), counted.get(place, _NOTHING)
+        if (rows, amount) != (seen, sum_seen):
+            outcome, currency = place
+            recorded, there = amount_text(currency, amount), amount_text(currency, sum_seen)
+            words = outcome.replace("_", " ")
+            found.append(f"rows {words}: {rows:,} recorded ({recorded}), {seen:,} found ({there})")
+    return found

@@ -8,7 +8,7 @@ from typing import Final
 
 from ...models import Amount, Payout, PayoutStatus
 from ...models.statuses import STATUS_ENDS, PayoutEnd, ending_of
-from .totals import as_text
+from .outcomes import as_text
 
 _MOST_DIGITS: Final = 60
 """A number that has more is shown with its exponent."""

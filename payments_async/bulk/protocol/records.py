@@ -13,7 +13,7 @@ import attrs
 
 from ...models.statuses import PayoutEnd
 from .clocks import Timestamps
-from .outcomes import ExtraPayout, Outcome, outcome_of
+from .outcomes import ExtraTotals, Outcome, outcome_of
 from .row_state import RowKnowledge, RowState
 
 T = TypeVar("T")
@@ -37,10 +37,6 @@ class Binding:
     """The hash of the input's content (`sources`)."""
     input_stat: str
     """Facts that identify an unchanged file without reading it: JSON text of size, time, head and tail."""
-
-
-ExtraTotals = Mapping[tuple[ExtraPayout, str], tuple[int, Decimal]]
-"""{(what they are, currency): (payouts, the sum of their amounts in major units)}."""
 
 
 @attrs.frozen
@@ -190,10 +186,6 @@ class IntentTimes:
     """The first intent under the present idempotency key."""
     last: Timestamps
     """The latest intent."""
-
-
-RowTotals = Mapping[tuple[Outcome, str], tuple[int, Decimal]]
-"""{(outcome, currency): (its rows, the sum of their amounts in major units)}."""
 
 
 @attrs.frozen

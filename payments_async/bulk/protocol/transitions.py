@@ -25,11 +25,6 @@ class TransitionRefused(Exception):
     """The change does not fit the row."""
 
 
-def fresh(new: NewRow, entry: int) -> LedgerRow:
-    """Make a ledger row of an imported one."""
-    return LedgerRow(*_content(new), changed_in=entry)  # type: ignore[misc]  # as below
-
-
 def claimed(row: LedgerRow, entry: int) -> LedgerRow:
     """Record an intent to send a new row."""
     return _intended(row, row_state.intend(row.known), entry)

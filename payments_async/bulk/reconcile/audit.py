@@ -14,9 +14,9 @@ from ..engine.reading import JudgedRow
 from ..ledger.ledger import Ledger
 from ..protocol.judge import RowPayout, other_status
 from ..protocol.matching import MONEY, Match, compared, other_account
+from ..protocol.outcomes import EXACT
 from ..protocol.records import LedgerRow, RowSet
 from ..protocol.row_state import RowState
-from ..protocol.totals import EXACT
 
 _MOST_FINDINGS: Final = 100
 _NAMED: Final = 5

@@ -10,9 +10,8 @@ import attrs
 
 from ...models._masking import clean
 from .._report import BatchReport
-from ..protocol.outcomes import OPEN
+from ..protocol.outcomes import OPEN, sums_text
 from ..protocol.records import CheckReport
-from ..protocol.totals import as_text
 from .audit import Audit
 
 _PLACE: Final = ("environment", "base_url", "key_fingerprint", "input_hash", "at", "looked_at")
@@ -76,10 +75,7 @@ class Certificate:
             "settled": self.is_settled,
             "findings": list(self.findings),
             "rows": dict(report.counts),
-            "sums": {
-                currency: {word: as_text(amount) for word, amount in sums.items()}
-                for currency, sums in report.sums.items()
-            },
+            "sums": sums_text(report.sums),
             "ledger": attrs.asdict(self.check),
             "list": attrs.asdict(self.audit),
         }

@@ -9,7 +9,7 @@ from ..engine.payout_list import Filters, listed_since, pages
 from ..engine.reading import ListReading
 from ..engine.service import Service
 from ..ledger.ledger import Ledger
-from ..protocol.totals import counts_of
+from ..protocol.outcomes import counts_of
 from .audit import Audit, Auditor
 from .certificate import Certificate
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import attrs
 
 from ..engine.payout_list import listed_since, pages
 from ..engine.reading import ListReading
 from ..engine.service import Service
-from ..ledger.ledger import SharedLedger
-from ..protocol.recovery import OperatorCommand, proof_due
+from ..protocol.machines import OperatorCommand, proof_due
+
+if TYPE_CHECKING:
+    from ..ledger.postgresql.ledger import PostgresLedger
 
 
 @attrs.frozen
@@ -43,7 +46,7 @@ class RecoveryReport:
 
 
 async def recover(
-    ledger: SharedLedger,
+    ledger: PostgresLedger,
     service: Service,
     on_commit: Callable[[], object],
     *,

@@ -17,10 +17,9 @@ from ..ledger.ledger import Ledger
 from ..protocol.generations import next_generation, same_again
 from ..protocol.identifiers import shown_key
 from ..protocol.judge import UNSEEN, UNSEEN_EARLIER, retry_block
-from ..protocol.outcomes import NOT_ARRIVED, Outcome
+from ..protocol.outcomes import EXACT, NOT_ARRIVED, Outcome, brief
 from ..protocol.records import HIDDEN, LedgerRow, RowSet, grouped
 from ..protocol.row_state import RowState
-from ..protocol.totals import EXACT, brief
 
 _REASONS: Final = 100
 _GROUP: Final = 500

@@ -10,9 +10,9 @@ from ..engine.payout_list import pages, search
 from ..engine.service import Service
 from ..protocol import outcomes
 from ..protocol.matching import Match, compare
-from ..protocol.outcomes import Outcome
+from ..protocol.outcomes import Outcome, count_rows
 from ..protocol.row_state import UNFINISHED, RowState
-from ..protocol.stop_rules import Account, AccountMismatch, Totals, account_mismatch
+from ..protocol.stop_rules import Account, AccountMismatch, account_mismatch
 
 if TYPE_CHECKING:
     from ..ledger.ledger import Ledger
@@ -34,7 +34,7 @@ async def require_place(ledger: Ledger, service: Service) -> None:
     if recorded.key_fingerprint == here.key:
         return
     there = Account(recorded.environment, recorded.base_url, recorded.key_fingerprint)
-    untouched = not Totals.of(ledger.totals).count(*_SENT)
+    untouched = not count_rows(ledger.totals, *_SENT)
     visible = not untouched and await _sees_own(ledger, service)
     if account_mismatch(there, here, untouched=untouched, visible=visible) is AccountMismatch.PROJECT:
         ledger.require(given)

@@ -11,9 +11,9 @@ from ..._runtime import Runtime
 from ...client import AsyncPayments
 from ..engine.engine import Pace
 from ..engine.stopping import Stopping
-from ..ledger.ledger import SharedLedger
+from ..ledger.postgresql.ledger import PostgresLedger
 from ..ledger_errors import LedgerError
-from ..protocol.stop_rules import Stop, Totals, is_complete
+from ..protocol.stop_rules import Stop, is_complete
 from .session import WorkerSession
 from .settings import WorkerSettings
 from .worker import WorkerRun
@@ -27,7 +27,7 @@ _REST: Final = 0.2
 class FiguresReader:
     """Reads a batch's figures anew after the commits of this process, and every second."""
 
-    def __init__(self, ledger: SharedLedger, runtime: Runtime, on_figures: Callable[[], object]) -> None:
+    def __init__(self, ledger: PostgresLedger, runtime: Runtime, on_figures: Callable[[], object]) -> None:
         """`on_figures`: called after each reading."""
         self._ledger, self._runtime, self._on_figures = ledger, runtime, on_figures
         self._due = asyncio.Event()
@@ -83,10 +83,10 @@ def batch_run(
     return WorkerRun(client, session, settings, stopping, on_commit=on_commit)
 
 
-async def note_hold(ledger: SharedLedger, stopping: Stopping) -> None:
+async def note_hold(ledger: PostgresLedger, stopping: Stopping) -> None:
     """Record in `stopping` why a batch that is not complete cannot be worked on now, if it cannot."""
     await ledger.refresh()
-    if is_complete(Totals.of(ledger.totals)):
+    if is_complete(ledger.totals):
         return
     if ledger.hold_reason is not None:
         stopping.close(f"the batch is {ledger.hold_reason}", Stop.RULE)

@@ -10,20 +10,18 @@ from typing import Final
 import attrs
 
 from ...client import AsyncPayments
-from .._activity import Doing, Waits
+from .._activity import Waits
 from ..engine.engine import Engine
 from ..engine.recorder import OutcomesUnrecorded
 from ..engine.service import Service
 from ..engine.stopping import Stopping
 from ..ledger.ledger import Ledger
 from ..ledger.postgresql.driver.database import Database
-from ..ledger.postgresql.leasing.giving_back import give_back
 from ..ledger.postgresql.leasing.leased_chunks import LeasedChunks
-from ..ledger.postgresql.leasing.leases import Lease, Work
+from ..ledger.postgresql.leasing.leases import Lease, Work, give_back
 from ..ledger.postgresql.leasing.workers import Worker
 from ..ledger_errors import LedgerError, LedgerUnavailable
-from ..protocol.outcomes import CREATED, Outcome
-from ..protocol.stop_rules import Totals
+from ..protocol.outcomes import CREATED, Outcome, count_rows
 from .keeper import LeasedWork, LeaseKeeper
 from .planning import LOOK_AGAIN, end_of
 from .reports import ChunkReport
@@ -95,19 +93,9 @@ class ChunkRun:
         return 0 if self._ledger is None else _decided(self._ledger) - self._before
 
     @property
-    def doing(self) -> Doing:
-        """The present activity: `waiting` while only rows in doubt are left, and these wait."""
-        return "paying" if self._engine is None else self._engine.doing
-
-    @property
     def waits(self) -> Waits:
-        """The number of rows in doubt that wait."""
+        """What it does now, and the rows in doubt that wait."""
         return Waits() if self._engine is None else self._engine.waits
-
-    @property
-    def next_post(self) -> float | None:
-        """The time of the next post of a waiting row, on the runtime's monotonic clock; None without one."""
-        return None if self._engine is None else self._engine.next_post
 
     async def run(self) -> ChunkReport:
         """Pay what can be paid now. Raises LedgerError and OutcomesUnrecorded."""
@@ -129,4 +117,4 @@ class ChunkRun:
 
 
 def _decided(ledger: Ledger) -> int:
-    return Totals.of(ledger.totals).count(*_DECIDED)
+    return count_rows(ledger.totals, *_DECIDED)

@@ -6,7 +6,7 @@ import asyncio
 from typing import Final
 
 from ...errors import PaymentsError
-from .._activity import Doing, Waits
+from .._activity import Waits
 from ..engine.service import Service
 from ..engine.stopping import Stopping
 from ..ledger.postgresql import batches
@@ -29,9 +29,7 @@ class BatchClosing:
 
     rows: Final = 0
     """It decides no row."""
-    doing: Doing = "reconciling"
-    waits: Final = Waits()
-    next_post: Final = None
+    waits: Final = Waits("reconciling")
 
     def __init__(self, holder: LeaseHolder, lease: Lease, stopping: Stopping, *, audits: bool) -> None:
         """`audits`: compare the batch with the service's list first."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from ..._runtime import Runtime, Timer
 from ..ledger_errors import LedgerUnavailable
-from ..protocol import leases as _leases
+from ..protocol import machines
 from .planning import LOST, Halt, halt_of
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class LeaseKeeper:
         try:
             while True:
                 self.is_answered = await self._renew_all()
-                await self._runtime.sleep(_leases.RENEW_EVERY if self.is_answered else _AGAIN)
+                await self._runtime.sleep(machines.RENEW_EVERY if self.is_answered else _AGAIN)
         except Exception:
             for work in self._works:
                 work.end(LOST)

@@ -68,20 +68,13 @@ class WorkerRun:
     # Facts
 
     @property
-    def doing(self) -> Doing:
-        """The present activity: `waiting` while only rows in doubt are left, and these wait."""
-        return "waiting" if {run.doing for run in self._active} == {"waiting"} else "paying"
-
-    @property
     def waits(self) -> Waits:
-        """The number of rows in doubt that wait."""
+        """What it does now, and the rows in doubt that wait."""
         waits = [run.waits for run in self._active]
-        return Waits(sum(each.again for each in waits), sum(each.looked_for for each in waits))
-
-    @property
-    def next_post(self) -> float | None:
-        """The time of the next post of a waiting row, on the runtime's monotonic clock; None without one."""
-        return min((run.next_post for run in self._active if run.next_post is not None), default=None)
+        doing: Doing = "waiting" if {each.doing for each in waits} == {"waiting"} else "paying"
+        posts = (each.next_post for each in waits if each.next_post is not None)
+        again, looked_for = sum(each.again for each in waits), sum(each.looked_for for each in waits)
+        return Waits(doing, again, looked_for, min(posts, default=None))
 
     @property
     def rows(self) -> int:

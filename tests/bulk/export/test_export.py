@@ -25,12 +25,11 @@ from payments_async.bulk.export.rows import ACCOUNT_COLUMNS, FACTS, json_text
 from payments_async.bulk.ledger_errors import LedgerMissing
 from payments_async.bulk.protocol.clocks import Timestamps
 from payments_async.bulk.protocol.records import LedgerRow
-from payments_async.bulk.protocol.transitions import fresh
 from payments_async.bulk.sources.rejects import unescaped
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items, name_of
 from tests.support.desks import Desk
-from tests.support.ledgers import new_row
+from tests.support.ledgers import fresh, new_row
 from tests.support.payout_files import PHONE, csv_file
 from tests.support.places import EITHER, Place
 

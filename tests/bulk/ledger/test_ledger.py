@@ -9,9 +9,9 @@ import attrs
 import pytest
 
 from payments_async.bulk.ledger_errors import LedgerRefused
+from payments_async.bulk.protocol.outcomes import sums_of
 from payments_async.bulk.protocol.records import IntentTimes, Resend, RowOutcome
 from payments_async.bulk.protocol.row_state import RowKnowledge, RowState, contradict, doubt, intend
-from payments_async.bulk.protocol.totals import sums_of
 from payments_async.models.statuses import PayoutEnd
 from tests.support.ledgers import (
     BINDING,

@@ -14,9 +14,8 @@ from payments_async.bulk.ledger.hash_chain import outline
 from payments_async.bulk.ledger.rows import COLUMNS, StoredRow, fresh_digest, row_digest, row_of, values_of
 from payments_async.bulk.protocol.records import LedgerRow, NewRow
 from payments_async.bulk.protocol.row_state import RowKnowledge, RowState, rank
-from payments_async.bulk.protocol.transitions import fresh
 from payments_async.models.statuses import PayoutEnd
-from tests.support.ledgers import new_row
+from tests.support.ledgers import fresh, new_row
 
 KNOWN = RowKnowledge(
     state=RowState.CREATED, generation=1, revision=2, epoch=3, intents=5, cleared=4, payout_id="po_1"

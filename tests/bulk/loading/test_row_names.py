@@ -8,11 +8,11 @@ from unicodedata import is_normalized, normalize
 
 import pytest
 
-from payments_async.bulk import BatchIdRequired, PayoutBatch, RowState, SourceErrors
+from payments_async.bulk import BatchIdRequired, PayoutBatch, SourceErrors
 from payments_async.bulk.errors import BulkError
 from payments_async.bulk.loading import load
 from payments_async.bulk.loading.rows import RowIdentifiers
-from payments_async.bulk.sources import IterableSource, Row, _requests
+from payments_async.bulk.sources import IterableSource, Row
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item
 from tests.support.desks import Desk
@@ -160,32 +160,6 @@ async def test_the_first_twenty_such_keys_are_warned_about(tmp_path: Path) -> No
     rows = [(key, item(number)[1]) for number, key in enumerate(keys, 1)]
     report = await PayoutBatch.open(tmp_path / "l").preview(rows, batch_id="june")
     assert len(report.warnings) == 20
-
-
-async def test_a_ledger_of_an_earlier_release_keeps_its_references(
-    desk: Desk, service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    old = [(normalize("NFD", key), request) for key, request in ITEMS]
-    new = [*ITEMS[:1], ("Zoé", item(2, amount="7.07")[1])]
-    async with desk.client(service) as client:
-        with monkeypatch.context() as earlier:
-            earlier.setattr(_requests, "compared", lambda name: name)
-            async with desk.open(tmp_path / "l", client) as batch:
-                await batch.load(old, batch_id="june")
-                before = await desk.rows(batch)
-        async with desk.open(tmp_path / "l", client) as batch:
-            report = await batch.load(ITEMS, batch_id="june")
-            assert (report.is_new, report.corrected, report.cancelled) == (False, 0, 0)
-            report = await batch.load(new, batch_id="june", accept_edits=True)
-            assert (report.corrected, report.cancelled) == (1, 1)
-            after = await desk.rows(batch)
-            assert [(row.row_key, row.reference) for row in after] == [
-                (row.row_key, row.reference) for row in before
-            ]
-            assert [row.state for row in after] == [RowState.NEW, RowState.NEW, RowState.CANCELLED]
-            await batch.run()
-            assert (await batch.reconcile()).is_clean
-    assert {payout.reference for payout in service.books.payouts()} == {row.reference for row in before[:2]}
 
 
 @pytest.mark.parametrize(

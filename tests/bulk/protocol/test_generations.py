@@ -17,9 +17,10 @@ from payments_async.bulk.protocol.generations import later_references, next_gene
 from payments_async.bulk.protocol.identifiers import PROOF_KEY, Identity, Proof, body_hash
 from payments_async.bulk.protocol.records import Binding, LedgerRow
 from payments_async.bulk.protocol.row_state import RowKnowledge, RowState
-from payments_async.bulk.protocol.transitions import fresh, retried
+from payments_async.bulk.protocol.transitions import retried
 from payments_async.bulk.sources import Row
 from payments_async.models.statuses import PayoutEnd
+from tests.support.ledgers import fresh
 
 BINDING = Binding("june", "sandbox", "http://localhost/v1", "key", "input", "{}")
 VALUES = st.recursive(

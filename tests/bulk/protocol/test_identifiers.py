@@ -15,7 +15,6 @@ from payments_async.bulk.protocol.identifiers import (
     Proof,
     body_hash,
     digest,
-    input_hash,
     reference_problem,
 )
 
@@ -87,13 +86,11 @@ def test_identifiers_are_the_same_in_every_release() -> None:
     assert identity.reference() == FROZEN_REFERENCE
     assert identity.idempotency_key(BODY) == FROZEN_KEY
     assert identity.proof(BODY).text == FROZEN_PROOF
-    assert input_hash([("7", None, b"{}"), ("8", "inv-8", b"{}")]) == FROZEN_INPUT
 
 
 FROZEN_REFERENCE = "aol3fgdqnwn6kmapmjying5bj4jrhu3bygv5jgugztsjuwixw6ha~g2"
 FROZEN_KEY = "pb1-3wvjonvowy6oobeymlqy7zak6qlxlelfnrhmk7l7f2yhhanl3loa"
 FROZEN_PROOF = "1.x2nvtnvqwzxcr5obu7xu.khndx3vkwxgfzewrp7de.ck3a5yn6we4liiuod64g.2"
-FROZEN_INPUT = "7c4ae3984f7736e92ab9317f79b844bb5691ba7a6b4b3e19e3a991310acf3119"
 
 
 def test_an_epoch_changes_the_key_and_not_the_reference() -> None:
@@ -148,24 +145,6 @@ def test_an_operators_reference_is_looked_at_before_anything_is_sent(
     reference: str, problem: str | None
 ) -> None:
     assert reference_problem(reference) == problem
-
-
-ROWS = [("1", None, b"a"), ("2", "r", b"b")]
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        [("1", None, b"a")],
-        [("2", "r", b"b"), ("1", None, b"a")],
-        [("1", "", b"a"), ("2", "r", b"b")],
-        [("1", None, b"a"), ("2", "r", b"c")],
-        [("1", None, b"a"), ("3", "r", b"b")],
-    ],
-)
-def test_another_input_is_another_batch(other: list[tuple[str, str | None, bytes]]) -> None:
-    assert input_hash(ROWS) == input_hash(iter(ROWS))
-    assert input_hash(ROWS) != input_hash(other)
 
 
 @given(IDENTITIES)

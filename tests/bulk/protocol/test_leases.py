@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from payments_async.bulk.protocol.leases import (
+from payments_async.bulk.protocol.machines import (
     LEASE,
     MARGIN,
     RENEW_EVERY,

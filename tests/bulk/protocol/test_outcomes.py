@@ -11,16 +11,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payments_async.bulk import Outcome
-from payments_async.bulk.protocol.outcomes import GROUPS, OF_STATE, outcomes_of
-from payments_async.bulk.protocol.records import LedgerRow, RowTotals
+from payments_async.bulk.ledger.chunks import RowFigures
+from payments_async.bulk.protocol.outcomes import (
+    GROUPS,
+    OF_STATE,
+    RowTotals,
+    Sums,
+    counts_of,
+    disagreements,
+    outcomes_of,
+    sums_of,
+)
+from payments_async.bulk.protocol.records import LedgerRow
 from payments_async.bulk.protocol.row_state import RowKnowledge, RowState
-from payments_async.bulk.protocol.totals import Sums, counts_of, disagreements, moved, sums_of
-from payments_async.bulk.protocol.transitions import fresh
 from payments_async.models.statuses import PayoutEnd
 from payments_async.sandbox import Sandbox
 from tests.support.batches import items
 from tests.support.desks import Desk
-from tests.support.ledgers import new_row
+from tests.support.ledgers import fresh, new_row
 
 ROWS = st.builds(
     lambda state, end, had_arrived, currency, cents: attrs.evolve(
@@ -76,7 +84,7 @@ def test_every_row_has_one_outcome_which_its_state_allows(row: LedgerRow) -> Non
 @given(st.lists(st.tuples(ROWS, ROWS), max_size=8))
 def test_totals_that_follow_changes_are_those_of_the_rows(pairs: list[tuple[LedgerRow, LedgerRow]]) -> None:
     before, after = counted([one for one, _ in pairs]), counted([two for _, two in pairs])
-    assert disagreements({**before, **moved(before, pairs)}, after) == []
+    assert disagreements(RowFigures(before).moved(pairs).totals, after) == []
 
 
 @given(st.lists(ROWS, max_size=8))

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from payments_async.bulk.protocol import row_state, transitions
 from payments_async.bulk.protocol.clocks import Timestamps
-from payments_async.bulk.protocol.records import LedgerRow, RowOutcome
-from payments_async.bulk.protocol.recovery import (
+from payments_async.bulk.protocol.machines import (
     PROOF_AFTER,
     Loss,
     OwnCommits,
@@ -22,6 +21,7 @@ from payments_async.bulk.protocol.recovery import (
     loss_of,
     proof_due,
 )
+from payments_async.bulk.protocol.records import LedgerRow, RowOutcome
 from payments_async.bulk.protocol.row_state import LOST_INTENTS, RowKnowledge, RowState, after_loss
 from payments_async.models.statuses import PayoutEnd
 from tests.bulk.protocol.test_generations import row as failed_row

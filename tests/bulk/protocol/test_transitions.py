@@ -22,7 +22,7 @@ from payments_async.bulk.protocol.row_state import (
 )
 from payments_async.models.statuses import PayoutEnd
 from tests.bulk.protocol.test_row_state import ACCOUNTS
-from tests.support.ledgers import new_row
+from tests.support.ledgers import fresh, new_row
 
 S = RowState
 FIRST = intend(RowKnowledge())
@@ -31,7 +31,7 @@ AGAIN = intend(FIRST)
 
 def row_with(known: RowKnowledge) -> LedgerRow:
     """A row of which that is known."""
-    return attrs.evolve(transitions.fresh(new_row(1), 1), known=known, service_status=None)
+    return attrs.evolve(fresh(new_row(1), 1), known=known, service_status=None)
 
 
 def test_a_confirmation_of_an_earlier_intent_counts_with_its_facts() -> None:

@@ -15,7 +15,7 @@ from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async._runtime import SYSTEM
 from payments_async.bulk.ledger.postgresql.driver import database as driver
 from payments_async.bulk.ledger.postgresql.driver import session
-from payments_async.bulk.protocol import leases
+from payments_async.bulk.protocol import machines
 from payments_async.testing import InProcessTransport
 from tests.support.batches import item
 from tests.support.databases import expire_leases
@@ -80,7 +80,7 @@ async def test_a_worker_without_its_database_stops_in_time_and_writes_what_it_le
     assert report.exit_code == 75
     assert "cannot be reached" in str(report.stopped)
     last = max(moment for moment, _ in transport.sent)
-    assert last <= at + leases.LEASE - leases.MARGIN
+    assert last <= at + machines.LEASE - machines.MARGIN
     (path,) = report.unrecorded
     learned = json.loads(Path(path).read_text())
     assert Path(path).parent == tmp_path

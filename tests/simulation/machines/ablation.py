@@ -8,8 +8,8 @@ from typing import Any, Final
 import attrs
 
 from payments_async._rate_limit.store import LimitFigures
-from payments_async.bulk.protocol import leases, recovery, row_state, transitions
-from payments_async.bulk.protocol.leases import LEASE
+from payments_async.bulk.protocol import machines, row_state, transitions
+from payments_async.bulk.protocol.machines import LEASE
 from payments_async.bulk.protocol.row_state import RowKnowledge, RowState
 from tests.rate_limit.fleet import full_when_new, leaves_no_room, scheduled
 
@@ -57,13 +57,13 @@ class Rule:
 RULES: Final[Mapping[str, Rule]] = {
     # Leases
     "last_check": Rule(((chunk_run, "may_send", _always(True)),)),
-    "intents_are_fenced": Rule(((leases, "intent_block", _always(None)),)),
+    "intents_are_fenced": Rule(((machines, "intent_block", _always(None)),)),
     "outcomes_are_merged": Rule(((row_state, "merge", lambda _: lambda _known, other: other),), "suspended"),
     "leases_are_random": Rule(((process, "new_lease_id", _in_sequence),), "asleep in a fail-over"),
-    "leases_end_early": Rule(((leases, "own_end", _own_end_late),)),
+    "leases_end_early": Rule(((machines, "own_end", _own_end_late),)),
     "ended_leases_are_not_renewed": Rule(((process, "may_renew", _always(True)),), "suspended in an outage"),
     # After lost commits
-    "losses_are_noticed": Rule(((recovery, "loss_of", _always(None)),)),
+    "losses_are_noticed": Rule(((machines, "loss_of", _always(None)),)),
     "new_leases_wait_for_old_ones": Rule(
         ((database, "void_until", lambda _: lambda now: now),), "cut off in a fail-over"
     ),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from payments_async.bulk.protocol.machines import Loss
 from payments_async.bulk.protocol.matching import Match
-from payments_async.bulk.protocol.recovery import Loss
 from payments_async.bulk.protocol.rows_in_doubt import NextStep
 
 from .. import command

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from payments_async.bulk.protocol import leases
+from payments_async.bulk.protocol import machines
 from payments_async.bulk.protocol.attempts import AttemptReply
 from payments_async.bulk.protocol.row_state import RowState
 from payments_async.bulk.protocol.stop_rules import Account
@@ -93,7 +93,7 @@ class ChunkRun(Worker):
 
 def may_send(lease: Lease, boottime: float) -> bool:
     """The last check, right before the first byte."""
-    return not lease.is_lost and leases.may_send(lease.ends, boottime)
+    return not lease.is_lost and machines.may_send(lease.ends, boottime)
 
 
 def _settle(waiter: Waiter, reply: AttemptReply) -> None:

@@ -9,8 +9,7 @@ from itertools import count
 import attrs
 
 from payments_async.bulk.protocol.clocks import Timestamps
-from payments_async.bulk.protocol.leases import LEASE, BatchState
-from payments_async.bulk.protocol.recovery import Store
+from payments_async.bulk.protocol.machines import LEASE, BatchState, Store
 from payments_async.bulk.protocol.row_state import OPEN, RowKnowledge, RowState, after_loss
 
 from ..ledger import Entry

@@ -9,7 +9,7 @@ from functools import partial
 import attrs
 
 from payments_async.bulk.protocol import row_state, transitions
-from payments_async.bulk.protocol.leases import intent_block
+from payments_async.bulk.protocol.machines import intent_block
 from payments_async.bulk.protocol.records import LedgerRow, RowOutcome
 from payments_async.bulk.protocol.row_state import RowKnowledge, RowState, merge
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 import attrs
 
 from payments_async.bulk.protocol.clocks import Timestamps
-from payments_async.bulk.protocol.recovery import OwnCommits, loss_of
+from payments_async.bulk.protocol.machines import OwnCommits, loss_of
 
 from ..loop import host_context
 from .database import Database, State

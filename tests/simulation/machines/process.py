@@ -9,7 +9,7 @@ from collections.abc import Callable
 import attrs
 
 from payments_async.bulk.protocol.clocks import Timestamps
-from payments_async.bulk.protocol.leases import RENEW_EVERY, own_end
+from payments_async.bulk.protocol.machines import RENEW_EVERY, own_end
 from payments_async.bulk.protocol.row_state import RowState
 
 from ..ledger import Entry

@@ -9,9 +9,8 @@ import attrs
 
 from payments_async.bulk.protocol import row_state, transitions
 from payments_async.bulk.protocol.clocks import Timestamps, age, scan_start
-from payments_async.bulk.protocol.leases import BatchState
+from payments_async.bulk.protocol.machines import PROOF_AFTER, BatchState
 from payments_async.bulk.protocol.matching import Match
-from payments_async.bulk.protocol.recovery import PROOF_AFTER
 from payments_async.bulk.protocol.row_state import RowState, after_loss
 
 from ..ledger import Entry

@@ -6,8 +6,7 @@ import asyncio
 from collections import Counter
 
 from payments_async.bulk.protocol.clocks import Timestamps
-from payments_async.bulk.protocol.leases import BatchState
-from payments_async.bulk.protocol.recovery import Standbys, Store
+from payments_async.bulk.protocol.machines import BatchState, Standbys, Store
 from payments_async.bulk.protocol.row_state import OPEN
 
 from .. import judge

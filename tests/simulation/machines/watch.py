@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from payments_async.bulk.protocol.identifiers import Identity
-from payments_async.bulk.protocol.leases import BatchState
+from payments_async.bulk.protocol.machines import BatchState
 from payments_async.bulk.protocol.row_state import RowKnowledge, RowState
 
 from ..ledger import Breach, Disk, Entry

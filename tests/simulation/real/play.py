@@ -13,7 +13,6 @@ from pathlib import Path
 
 from payments_async.bulk.ledger_errors import LedgerError
 from payments_async.bulk.protocol.outcomes import Outcome
-from payments_async.bulk.protocol.stop_rules import Totals
 
 from .. import judge
 from ..ledger import Breach
@@ -237,10 +236,13 @@ class Schedule:
                 continue
             if report.stopped is None:
                 self._books.check_settled(process.orders.path)
-            counts = {outcome: report.counts[outcome] for outcome in Outcome}
-            sums = {(outcome, c): by[outcome] for c, by in report.sums.items() for outcome in Outcome}
+            totals = {
+                (each, currency): (report.counts[each], sums[each])
+                for currency, sums in report.sums.items()
+                for each in Outcome
+            }
             book = next(b for b in (self._office.book, *self._office.others) if b.path == process.orders.path)
-            judge.check_end(Totals(counts, sums), report.exit_code, book.rows)
+            judge.check_end(totals, report.exit_code, book.rows)
             if run.site == "rotated key" and process is processes[0] and book.is_touched:
                 self.note("went on with a rotated key")
                 self._home = "rotated key"

@@ -18,19 +18,17 @@ from ...ledger_errors import (
     LedgerRefused,
 )
 from ...protocol.clocks import Timestamps
-from ...protocol.leases import BatchState
-from ...protocol.outcomes import OPEN
+from ...protocol.machines import BatchState, Standbys
+from ...protocol.outcomes import OPEN, as_text
 from ...protocol.stop_rules import StopRules
-from ...protocol.totals import as_text
 from .. import chunks as _chunks
 from ..batches import FORM, BatchFacts, batch_of
 from ..chunks import WHOLE, Batch, Entered, Locked, RowFigures, added_up
 from ..database import Transaction
 from ..rows import UnreadableRecord, readable, undamaged
 from ..statements import BATCH_COLUMNS, Rows, Statement
-from .dialect import locking_all
+from .dialect import STANDBYS, locking_all, observing
 from .driver.database import Database
-from .standbys import observing
 
 _READ: Final = f"""
     SELECT b.batch, b.batch_id, b.schema, b.state, b.reason, b.stopped, b.rules, b.keys, b.losses,
@@ -81,12 +79,8 @@ def facts_of(values: Sequence[Any]) -> SharedFacts:
     if form != FORM:
         raise (LedgerNewer if form > FORM else LedgerOlder)(f"batch {name}", found=form, known=FORM)
     with readable("a batch"):
-        facts = batch_of(*common)
         return SharedFacts(
-            batch=facts.batch,
-            header=facts.header,
-            chunks=facts.chunks,
-            described_in=facts.described_in,
+            **attrs.asdict(batch_of(*common), recurse=False),
             state=BatchState(state),
             reason=reason,
             stopped=stopped,
@@ -124,6 +118,12 @@ async def found(database: Database, batch_id: str) -> SharedFacts:
         raise LedgerMissing(path, "there is no such batch")
     with undamaged(path):
         return facts_of(rows[0])
+
+
+async def standbys(database: Database) -> Standbys:
+    """Find out what receives the server's commits. Raises LedgerError."""
+    (((found,),),) = await database.read((STANDBYS, ()))
+    return Standbys(found)
 
 
 # Lists
@@ -226,7 +226,7 @@ def stopping(batch: int, reason: str) -> Statement:
 
 
 async def pause(database: Database, batch: Batch, clock: Clock, reason: str) -> None:
-    """Let no process begin to send a row. A batch that is not planned or closed stays so.
+    """Let no process begin to send a row. A batch that is not planned, paused already or closed stays so.
 
     A suspect one stays suspect, and is paused after its recovery. An open one whose chain cannot be read is
     paused without an entry.
@@ -327,21 +327,32 @@ async def _change(
     await commit(database, batch, work)
 
 
+async def commit_entries(
+    database: Database, batch: int, work: Callable[[Transaction], Awaitable[list[Entered]]]
+) -> None:
+    """Run work that adds these entries to chains of a batch. Raises LedgerError, UnreadableRecord."""
+    last: list[Entered] = []
+
+    async def run(transaction: Transaction) -> None:
+        last[:] = await work(transaction)
+
+    async def committed(transaction: Transaction) -> bool:
+        return await _chunks.is_stored(transaction, batch, last)
+
+    await database.commit(run, committed)
+
+
 async def commit(
     database: Database, batch: Batch, work: Callable[[Transaction], Awaitable[Entered | None]]
 ) -> None:
     """Run work that adds an entry to the batch's chain, or changes nothing. Raises LedgerError."""
-    last: list[Entered] = []
 
-    async def run(transaction: Transaction) -> None:
+    async def run(transaction: Transaction) -> list[Entered]:
         entered = await work(transaction)
-        last[:] = [] if entered is None else [entered]
-
-    async def committed(transaction: Transaction) -> bool:
-        return await _chunks.is_stored(transaction, batch.batch, last)
+        return [] if entered is None else [entered]
 
     try:
-        await database.commit(run, committed)
+        await commit_entries(database, batch.batch, run)
         return
     except UnreadableRecord as error:
         finding = str(error)

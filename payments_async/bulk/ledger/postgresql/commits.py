@@ -8,9 +8,8 @@ from typing import TypeVar
 import attrs
 
 from ...ledger_errors import LeaseLost, LedgerRefused, LedgerUnavailable
-from ...protocol import leases as _leases
-from ...protocol import transitions
-from ...protocol.leases import BatchState, IntentBlock
+from ...protocol import machines, transitions
+from ...protocol.machines import BatchState, IntentBlock
 from ...protocol.records import LedgerRow
 from ...protocol.row_state import UNFINISHED, RowState
 from ..chunks import WHOLE, Chunk, Entered, Locked
@@ -103,7 +102,7 @@ class SharedCommitter(Committer):
     def require_leases(self, locked: Locked, leases: Leases) -> None:
         """Raise LeaseLost unless all of these are the chunks' leases, and the batch may be sent."""
         for number, chunk in locked.chunks.items():
-            block = _leases.intent_block(chunk.lease, leases[number], BatchState(locked.state))
+            block = machines.intent_block(chunk.lease, leases[number], BatchState(locked.state))
             if block is IntentBlock.STOPPED:
                 why = f": {locked.reason}" if locked.reason else ""
                 raise LeaseLost(self.path, f"the batch is {locked.state}{why}")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection, Iterable
 from typing import Final
 
-from ..statements import Copying, Statement, Statements
+from ..statements import CHUNK_PLACE, CHUNK_VALUES, STATE_VALUES, Copying, Statement, Statements
+from ..tables import CHUNKS, ENTRIES, ROW_STATES, ROWS, Table
 
 HERE: Final = "b.store = current_setting('payments.store') AND b.tables = b.tableoid::bigint"
 """Whether a batch's last commit went to the store that the session works on (`failover`)."""
@@ -16,15 +18,24 @@ def name_hash(name: str) -> bytes:
     return hashlib.sha256(name.encode()).digest()
 
 
-_ROW_COLUMNS: Final = (
-    "number, version, line, row_key, reference, amount, currency, method, body, body_hash, idempotency_key, "
-    "metadata, unique_key, unique_reference"
+def _copying(table: str, columns: Table, names: Collection[str], options: str = "FORMAT binary") -> Copying:
+    """How a table's columns are copied, in the order of these names."""
+    sql = f"COPY payments.{table} ({', '.join(names)}) FROM STDIN ({options})"
+    return Copying(sql, columns.types(names))
+
+
+_EMPTY: Final = "FORMAT binary, FREEZE"
+"""For a table that the same transaction has made."""
+_STATE: Final = (*STATE_VALUES, "number")
+STANDBYS: Final = (
+    "SELECT CASE WHEN count(*) = 0 THEN 'none' WHEN bool_and(coalesce(s.sync_state, 'hidden') "
+    "IN ('sync', 'quorum') AND current_setting('synchronous_commit') IN ('on', 'remote_apply')) "
+    "THEN 'synchronous' ELSE 'asynchronous' END AS seen "
+    # without backups and readers of single tables
+    "FROM pg_stat_replication s LEFT JOIN pg_replication_slots r ON r.active_pid = s.pid "
+    "WHERE coalesce(r.slot_type, 'physical') = 'physical' AND coalesce(s.state, 'streaming') = 'streaming'"
 )
-_ROW_TYPES: Final = (
-    *("int4", "int2", "int4", "text", "text", "text", "text", "text", "bytea", "text", "text"),
-    *("text", "bytea", "bytea"),
-)
-_COPY_ROWS: Final = f"COPY payments.rows_{{batch:016x}} ({_ROW_COLUMNS}) FROM STDIN"
+"""What receives the server's commits: asked in SQL, so that a command records it with its own commit."""
 SQL: Final = Statements(
     named=name_hash,
     lanes=16,
@@ -35,73 +46,18 @@ SQL: Final = Statements(
         FROM payments.chunks c JOIN payments.batches b ON b.batch = c.batch
         WHERE c.batch = %s AND c.chunk = ANY(%b::int4[]) ORDER BY c.chunk FOR UPDATE OF c
     """,
-    set_states="""
-        UPDATE payments.row_states_{batch:016x} s SET state = u.state, generation = u.generation,
-            revision = u.revision, epoch = u.epoch, intents = u.intents, cleared = u.cleared,
-            payout_id = u.payout_id, service_status = u.service_status, payout_end = u.payout_end,
-            had_arrived = u.had_arrived, earlier_arrived = u.earlier_arrived,
-            payout_money = u.payout_money, failure_code = u.failure_code, failure_message = u.failure_message,
-            first_intent = u.first_intent, key_intent = u.key_intent, last_intent = u.last_intent,
-            changed_in = u.changed_in, version = u.version, idempotency_key = u.idempotency_key,
-            rank = u.rank, digest = u.digest
-        FROM unnest(%b::text[], %b::int4[], %b::int4[], %b::int4[], %b::int4[], %b::int4[], %b::text[],
-            %b::text[], %b::text[], %b::bool[], %b::bool[], %b::text[], %b::text[], %b::text[], %b::int4[],
-            %b::int4[], %b::int4[], %b::int4[], %b::int2[], %b::text[], %b::int8[], %b::bytea[], %b::int4[])
-        AS u(state, generation, revision, epoch, intents, cleared, payout_id, service_status, payout_end,
-            had_arrived, earlier_arrived, payout_money, failure_code, failure_message, first_intent,
-            key_intent, last_intent, changed_in, version, idempotency_key, rank, digest, number)
+    set_states=f"""
+        UPDATE payments.row_states_{{batch:016x}} s
+        SET {", ".join(f"{name} = u.{name}" for name in STATE_VALUES)}
+        FROM unnest({", ".join(f"%b::{kind}[]" for kind in ROW_STATES.types(_STATE))})
+        AS u({", ".join(_STATE)})
         WHERE s.number = u.number
     """,
-    import_rows=Copying(f"{_COPY_ROWS} (FORMAT binary, FREEZE)", _ROW_TYPES),
-    import_states=Copying(
-        """
-        COPY payments.row_states_{batch:016x} (state, generation, revision, epoch, intents, cleared,
-            payout_id, service_status, payout_end, had_arrived, earlier_arrived, payout_money,
-            failure_code, failure_message, first_intent, key_intent, last_intent, changed_in, version,
-            idempotency_key, rank, digest, number)
-        FROM STDIN (FORMAT binary, FREEZE)
-        """,
-        (
-            *("text", "int4", "int4", "int4", "int4", "int4", "text", "text", "text", "bool", "bool"),
-            *(
-                "text",
-                "text",
-                "text",
-                "int4",
-                "int4",
-                "int4",
-                "int4",
-                "int2",
-                "text",
-                "int8",
-                "bytea",
-                "int4",
-            ),
-        ),
-    ),
-    add_rows=Copying(f"{_COPY_ROWS} (FORMAT binary)", _ROW_TYPES),
-    add_chunks=Copying(
-        """
-        COPY payments.chunks (batch, chunk, first, last, granted_to, entries, head, digest, unsent,
-            in_flight, in_doubt, created, refused, not_final, generation, totals)
-        FROM STDIN (FORMAT binary)
-        """,
-        (
-            *("int8", "int4", "int4", "int4", "int4", "int4", "bytea", "bytea", "int4", "int4"),
-            *("int4", "int4", "int4", "int4", "int4", "text"),
-        ),
-    ),
-    add_entries=Copying(
-        """
-        COPY payments.entries (batch, chunk, number, wall, monotonic, session, server, kind, lease,
-            rows_digest, hash, changes)
-        FROM STDIN (FORMAT binary)
-        """,
-        (
-            *("int8", "int4", "int4", "float8", "float8", "text", "float8", "text", "bytea"),
-            *("bytea", "bytea", "text"),
-        ),
-    ),
+    import_rows=_copying("rows_{batch:016x}", ROWS, ROWS.columns, _EMPTY),
+    import_states=_copying("row_states_{batch:016x}", ROW_STATES, _STATE, _EMPTY),
+    add_rows=_copying("rows_{batch:016x}", ROWS, ROWS.columns),
+    add_chunks=_copying("chunks", CHUNKS, (*CHUNK_PLACE, *CHUNK_VALUES)),
+    add_entries=_copying("entries", ENTRIES, ENTRIES.columns),
     unique_indexes=(
         "CREATE UNIQUE INDEX ON payments.rows_{batch:016x} (unique_key)",
         "CREATE UNIQUE INDEX ON payments.rows_{batch:016x} (unique_reference)",
@@ -130,3 +86,13 @@ SQL: Final = Statements(
 def locking_all(batch: int) -> Statement:
     """Make a statement that locks all chunks."""
     return "SELECT 1 FROM payments.chunks WHERE batch = %s ORDER BY chunk FOR UPDATE", (batch,)
+
+
+def observing(batches: Iterable[int]) -> Statement:
+    """Make the statement that records which standbys there are. An asynchronous one stays on record."""
+    return (
+        f"UPDATE payments.batches b SET standbys = f.seen FROM ({STANDBYS}) f "
+        f"WHERE b.batch = ANY(%b::int8[]) AND {HERE} AND b.standbys <> f.seen "
+        "AND b.standbys <> 'asynchronous'",
+        (sorted(batches),),
+    )

@@ -14,8 +14,8 @@ from typing import Final
 
 import attrs
 
-from ...protocol import leases as _leases
-from ...protocol.recovery import Loss, OwnCommits, Standbys, Store, loss_of
+from ...protocol import machines
+from ...protocol.machines import Loss, OwnCommits, Standbys, Store, loss_of
 from .. import chunks as _chunks
 from ..chunks import WHOLE, Batch, Entered, Locked
 from ..database import Transaction
@@ -115,7 +115,7 @@ async def judge(database: Database, batch: Batch, clock: Clock, heads: Heads | N
         if whole.is_here:
             return None
         transaction.write(locking_all(batch.batch))
-        transaction.write((_EXTEND, (_leases.LEASE, batch.batch)))
+        transaction.write((_EXTEND, (machines.LEASE, batch.batch)))
         transaction.write((_MOVE, (batch.batch,)))
         return noted(transaction, batch, whole, clock, "server", _text(before, here))
 
@@ -155,7 +155,7 @@ def mark(
     """Mark a locked batch as suspect: its leases are void, and it has one loss more."""
     transaction.write(locking_all(batch.batch))
     entered = noted(transaction, batch, locked, clock, "loss", text)
-    transaction.write((_VOID, (_leases.LEASE, batch.batch)))
+    transaction.write((_VOID, (machines.LEASE, batch.batch)))
     transaction.write((_MOVE, (batch.batch,)))
     transaction.write((_SUSPECT, (loss.value, entered.entry.number, batch.batch)))
     return entered

@@ -15,36 +15,39 @@ from ...ledger_errors import (
     LedgerRefused,
 )
 from ...protocol.clocks import Timestamps
+from ...protocol.machines import LossState, Standbys
 from ...protocol.outcomes import UNFINISHED, Outcome
 from ...protocol.records import Binding, CheckReport, Claim, Header, NewRow, Resend
-from ...protocol.recovery import LossState, Standbys
 from ...protocol.stop_rules import StopRules
 from .. import chunks as _chunks
 from ..check import checked
 from ..chunks import WHOLE, Locked, RowFigures
 from ..commits import Commit
 from ..database import Transaction
-from ..ledger import SharedLedger
+from ..ledger import Ledger
 from ..operators import ListedWorker, Role
 from ..rows import undamaged
 from ..statements import Statement
+from ..tables import FIGURES
 from . import batches
-from .batches import SharedFacts
+from .batches import SharedFacts, standbys
 from .commits import SharedCommitter
 from .driver.database import Database
 from .failover import LOSSY, UNPROVEN, Heads, judge
 from .importing import SharedLoading, input_lock, same_input
 from .leasing import workers
 from .recovering import Recovery
-from .schema import FIGURES_TABLES, rows_table, states_table
+from .schema import rows_table, states_table
 from .setup import require_rights, require_tables
-from .standbys import standbys
 
 _NO_CHUNK = "no chunk of it is held here: rows are sent by workers"
 
 
-class PostgresLedger(SharedLedger):
-    """One batch in a database."""
+class PostgresLedger(Ledger):
+    """One batch in a database, which any number of processes use at the same time.
+
+    `header` and `totals` are as of the last commit here, or the last `refresh`.
+    """
 
     def __init__(self, database: Database, batch_id: str | None, clock: Callable[[], Timestamps]) -> None:
         """Use `open`."""
@@ -103,7 +106,7 @@ class PostgresLedger(SharedLedger):
 
     @property
     def hold_reason(self) -> str | None:
-        """Why no process may send a row now, in words; None when they may."""
+        """Why no process may send a row now, in words: not planned, paused, suspect. None when they may."""
         return self.facts.hold_reason
 
     @property
@@ -178,12 +181,10 @@ class PostgresLedger(SharedLedger):
     # The batch as a whole
 
     async def import_rows(self, binding: Binding, rows: AsyncIterable[NewRow]) -> Header:
-        """Import all rows in one transaction, in rising order of their numbers; then it can be planned.
+        """Import all rows; then the batch can be planned.
 
-        Raises BatchExists when there is a batch already, perhaps another process's, which is then the one of
-        this ledger; InputPaidElsewhere when another process has just imported the same rows as another
-        batch; LedgerDuplicates; and whatever `rows` raises. Nothing is imported then, nor when cancelled
-        before the commit.
+        Raises BatchExists also for another process's batch, which is then the one of this ledger, and
+        InputPaidElsewhere when another process has just imported the same rows as another batch.
         """
         if self.batch_id not in (None, binding.batch_id):
             raise LedgerOfAnotherBatch(self.path, recorded=str(self.batch_id), given=binding.batch_id)
@@ -233,7 +234,7 @@ class PostgresLedger(SharedLedger):
             if found or locked.losses:
                 why = "its rows were sent or cancelled: it is the record of that"
                 raise LedgerRefused(self.path, None, why)
-            for name in (*FIGURES_TABLES, "entries", "chunks", "batches"):
+            for name in (*FIGURES, "entries", "chunks", "batches"):
                 transaction.write((f"DELETE FROM payments.{name} WHERE batch = %s", (facts.batch.batch,)))
             transaction.write((f"DROP TABLE {', '.join(tables)}", ()))
 
@@ -246,13 +247,17 @@ class PostgresLedger(SharedLedger):
         self._discarded = True
 
     async def check(self, on_line: Callable[[str], object] = bool) -> CheckReport:
-        """Check all of the batch, chunk by chunk. What is wrong is in `.findings`."""
+        """Check all of the batch, chunk by chunk. What is wrong is in `.findings`.
+
+        `on_line` gets a line of JSON for each chunk; the report's head is the SHA-256 of all lines.
+        """
         return await checked(self.database, self.facts.batch.batch_id, on_line)
 
     async def plan(self, rules: StopRules, *, lossy_standby: bool = False) -> None:
         """Set the stop rules of the whole batch. Before the first time no process takes one of its rows.
 
-        Raises LedgerRefused for a live batch with a lossy standby that was not accepted.
+        `lossy_standby`: accept, once for the batch, a standby that may lose the last commits. Raises
+        LedgerRefused for a live batch with such a standby that was not accepted.
         """
         found, facts = await standbys(self.database), self.facts
         accepts = lossy_standby or facts.accepts_loss
@@ -264,10 +269,7 @@ class PostgresLedger(SharedLedger):
         await self.refresh()
 
     async def pause(self, reason: str) -> None:
-        """Let no process begin to send a row, effective within 5 seconds. A paused batch stays so.
-
-        A suspect one is paused after its recovery; for a closed one this does nothing.
-        """
+        """Let no process begin to send a row, effective within 5 seconds (`batches.pause`)."""
         await batches.pause(self.database, self.facts.batch, self._clock, reason)
         await self.refresh()
 
@@ -277,7 +279,10 @@ class PostgresLedger(SharedLedger):
         await self.refresh()
 
     async def cancel_rest(self) -> None:
-        """Cancel every row that is still new, chunk by chunk. Raises LedgerRefused while commits are lost."""
+        """Cancel every row that is still new, while other processes may be sending others.
+
+        Raises LedgerRefused while it is not known which commits were lost.
+        """
         for chunk in (each for each in await self._chunks() if each.figures.count(Outcome.NOT_STARTED)):
             await self._committer.cancel_new(chunk)
         await self.refresh()
@@ -285,14 +290,25 @@ class PostgresLedger(SharedLedger):
     # Lost commits
 
     async def begin_recovery(self, *, by_hand: bool) -> LossState | None:
-        """Begin or go on with a recovery; None when no commits were lost."""
+        """Begin or go on with a recovery; None when no commits were lost.
+
+        `by_hand`: commits were lost, even though nothing shows it.
+        """
         await judge(self.database, self.facts.batch, self._clock, self._heads)
         recovery = Recovery(self.database, self.facts.batch, self._clock)
         with undamaged(self.path):
             return await recovery.begin(by_hand=by_hand)
 
     async def end_recovery(self, state: LossState, *, confirmed: bool, proven: bool) -> None:
-        """Record what a recovery has found. Raises LedgerUnavailable when more was lost meanwhile."""
+        """Record what a recovery has found.
+
+        Args:
+            state: what `begin_recovery` returned.
+            confirmed: the operator says that no command is missing: rows may be sent again.
+            proven: a whole reading of the list has shown what was lost, and that no more can be.
+
+        Raises LedgerUnavailable when more commits were lost meanwhile.
+        """
         for chunk in (each for each in await self._chunks() if each.figures.count(*UNFINISHED)):
             await self._committer.doubt(chunk)
         recovery = Recovery(self.database, self.facts.batch, self._clock)

@@ -10,17 +10,15 @@ import attrs
 
 from ...ledger_errors import LedgerUnavailable
 from ...protocol.clocks import Timestamps
-from ...protocol.leases import BatchState
-from ...protocol.recovery import Loss, LossState, OperatorCommand
+from ...protocol.machines import BatchState, Loss, LossState, OperatorCommand
 from .. import chunks as _chunks
 from ..chunks import WHOLE, Batch, Entered, Locked
 from ..database import Transaction
 from ..rows import readable
 from ..statements import Rows
-from .batches import Clock, commit, noted
+from .batches import Clock, commit, noted, standbys
 from .driver.database import Database
 from .failover import mark
-from .standbys import standbys
 
 _LOSS: Final = (
     "SELECT b.state, b.reason, b.losses, e.wall, e.monotonic, e.session, e.server FROM payments.batches b "

@@ -13,9 +13,10 @@ from ..database import Transaction
 from ..operators import DatabaseReport, Role
 from ..rows import readable, undamaged
 from ..statements import Statement
+from ..tables import FIGURES
+from .batches import standbys
 from .driver.database import Database
-from .schema import FIGURES_TABLES, SCHEMA, TABLES, UPGRADES
-from .standbys import standbys
+from .schema import SCHEMA, TABLES, UPGRADES
 
 _ALL: Final = ("SELECT", "INSERT", "UPDATE", "DELETE")
 _ROWS: Final = ("SELECT", "INSERT", "UPDATE")
@@ -26,7 +27,8 @@ _RIGHTS: Final[Mapping[Role, Mapping[str, Sequence[str]]]] = {
         "batches": ("SELECT",),
         "chunks": ("SELECT",),
         "workers": ("SELECT",),
-        **dict.fromkeys(FIGURES_TABLES[:2], ("SELECT",)),
+        "series": ("SELECT",),
+        "answer_times": ("SELECT",),
     },
     Role.WORKER: {
         "": ("USAGE",),
@@ -35,13 +37,13 @@ _RIGHTS: Final[Mapping[Role, Mapping[str, Sequence[str]]]] = {
         "chunks": ("SELECT", "UPDATE"),
         "entries": ("SELECT", "INSERT"),
         "workers": _ALL,
-        **dict.fromkeys(FIGURES_TABLES, _ALL),
+        **dict.fromkeys(FIGURES, _ALL),
         "limits": _ROWS,
     },
     Role.PLANNER: {
         "": ("USAGE", "CREATE"),
         "meta": ("SELECT",),
-        **dict.fromkeys(("batches", "chunks", "entries", "workers", *FIGURES_TABLES), _ALL),
+        **dict.fromkeys(("batches", "chunks", "entries", "workers", *FIGURES), _ALL),
         "limits": _ROWS,
     },
 }

@@ -184,9 +184,9 @@ class LedgerConnection(LedgerDatabase):
         return await asyncio.shield(running)
 
     async def in_write_ahead_log(self) -> None:
-        """Switch to the write-ahead log, which makes commits fast. Raises LedgerError."""
+        """Switch to the write-ahead log, where a commit is one write and one sync. Raises LedgerError."""
         async with self._turn:
-            done = await self._guarded(driver.use_write_ahead_log(self._connection))
+            done = await self._guarded(driver.run(self._connection, "PRAGMA journal_mode=WAL"))
             if isinstance(done, TransactionFailure):
                 self._give_up(done)
 

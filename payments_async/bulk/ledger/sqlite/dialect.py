@@ -7,155 +7,43 @@ from typing import Any, Final
 
 import attrs
 
-from ..rows import STATE
-from ..statements import BATCH_COLUMNS, SHARED_NAMES, Copying, Statements
+from .. import tables
+from ..statements import (
+    BATCH_COLUMNS,
+    CHUNK_PLACE,
+    CHUNK_VALUES,
+    ENTRY,
+    SHARED_NAMES,
+    STATE_VALUES,
+    Copying,
+    Statements,
+    inserting,
+)
+from ..tables import BATCHES, CHUNKS, ENTRIES, ROW_STATES, ROWS, Table
+
+_TYPES: Final = {
+    **dict.fromkeys(("int2", "int4", "int8"), "INTEGER"),
+    "float8": "DOUBLE",
+    "bool": "BOOLEAN",
+    "bytea": "BLOB",
+    "text": "TEXT",
+}
+
+
+def _making(name: str, table: Table) -> str:
+    """Make the statement that creates a table. A key of one number is SQLite's own of a table row."""
+    ending = " WITHOUT ROWID" if "," in table.key else ""
+    return f"CREATE TABLE IF NOT EXISTS {name} ({table.declared(_TYPES)}, PRIMARY KEY ({table.key})){ending}"
+
 
 TABLES: Final = (
-    """
-    CREATE TABLE batches (
-        batch INTEGER PRIMARY KEY,
-        batch_id TEXT NOT NULL,
-        environment TEXT NOT NULL,
-        base_url TEXT NOT NULL,
-        key_fingerprint TEXT NOT NULL,
-        input_hash TEXT NOT NULL,
-        input_stat TEXT NOT NULL,
-        created_at DOUBLE NOT NULL,
-        client_version TEXT NOT NULL,
-        schema INTEGER NOT NULL,
-        rows INTEGER NOT NULL,
-        totals TEXT NOT NULL,
-        extra TEXT NOT NULL,
-        chunk_size INTEGER NOT NULL,
-        chunks INTEGER NOT NULL,
-        described_in INTEGER NOT NULL
-    )
-    """,
-    """
-    CREATE TABLE chunks (
-        batch INTEGER NOT NULL,
-        chunk INTEGER NOT NULL,
-        first INTEGER NOT NULL,
-        last INTEGER NOT NULL,
-        granted_to INTEGER NOT NULL,
-        lease BLOB,
-        entries INTEGER NOT NULL,
-        head BLOB NOT NULL,
-        digest BLOB NOT NULL,
-        unsent INTEGER NOT NULL,
-        in_flight INTEGER NOT NULL,
-        in_doubt INTEGER NOT NULL,
-        created INTEGER NOT NULL,
-        refused INTEGER NOT NULL,
-        not_final INTEGER NOT NULL,
-        generation INTEGER NOT NULL,
-        totals TEXT NOT NULL,
-        PRIMARY KEY (batch, chunk)
-    ) WITHOUT ROWID
-    """,
-    # `changes` last, so that reading the others does not read this
-    """
-    CREATE TABLE entries (
-        batch INTEGER NOT NULL,
-        chunk INTEGER NOT NULL,
-        number INTEGER NOT NULL,
-        wall DOUBLE NOT NULL,
-        monotonic DOUBLE NOT NULL,
-        session TEXT NOT NULL,
-        server DOUBLE,
-        kind TEXT NOT NULL,
-        lease BLOB,
-        rows_digest BLOB NOT NULL,
-        hash BLOB NOT NULL,
-        changes TEXT NOT NULL,
-        PRIMARY KEY (batch, chunk, number)
-    ) WITHOUT ROWID
-    """,
-    # amounts are text: a REAL would lose cents
-    """
-    CREATE TABLE rows (
-        number INTEGER NOT NULL,
-        version INTEGER NOT NULL,
-        line INTEGER,
-        row_key TEXT NOT NULL,
-        reference TEXT NOT NULL,
-        amount TEXT NOT NULL,
-        currency TEXT NOT NULL,
-        method TEXT NOT NULL,
-        body BLOB NOT NULL,
-        body_hash TEXT NOT NULL,
-        idempotency_key TEXT NOT NULL,
-        metadata TEXT,
-        unique_key TEXT,
-        unique_reference TEXT,
-        PRIMARY KEY (number, version)
-    ) WITHOUT ROWID
-    """,
-    """
-    CREATE TABLE row_states (
-        number INTEGER PRIMARY KEY,
-        version INTEGER NOT NULL,
-        state TEXT NOT NULL,
-        generation INTEGER NOT NULL,
-        revision INTEGER NOT NULL,
-        epoch INTEGER NOT NULL,
-        intents INTEGER NOT NULL,
-        cleared INTEGER NOT NULL,
-        payout_id TEXT NOT NULL,
-        service_status TEXT,
-        payout_end TEXT NOT NULL,
-        had_arrived BOOLEAN NOT NULL,
-        earlier_arrived BOOLEAN NOT NULL,
-        payout_money TEXT,
-        failure_code TEXT,
-        failure_message TEXT,
-        first_intent INTEGER,
-        key_intent INTEGER,
-        last_intent INTEGER,
-        changed_in INTEGER NOT NULL,
-        idempotency_key TEXT,
-        rank BIGINT NOT NULL,
-        digest BLOB NOT NULL
-    )
-    """,
+    _making("batches", BATCHES),
+    _making("chunks", CHUNKS),
+    _making("entries", ENTRIES),
+    _making("rows", ROWS),
+    _making("row_states", ROW_STATES),
 )
-FIGURES: Final = (
-    # the buckets of a series: figures, which no hash covers
-    """
-    CREATE TABLE IF NOT EXISTS series (
-        batch INTEGER NOT NULL,
-        lane INTEGER NOT NULL,
-        at INTEGER NOT NULL,
-        seconds INTEGER NOT NULL,
-        created INTEGER NOT NULL,
-        refused INTEGER NOT NULL,
-        failed INTEGER NOT NULL,
-        no_answer INTEGER NOT NULL,
-        allowed DOUBLE,
-        closed DOUBLE NOT NULL,
-        PRIMARY KEY (batch, lane, at, seconds)
-    ) WITHOUT ROWID
-    """,
-    # the histogram; class -1 counts requests without an answer
-    """
-    CREATE TABLE IF NOT EXISTS answer_times (
-        batch INTEGER NOT NULL,
-        lane INTEGER NOT NULL,
-        class INTEGER NOT NULL,
-        answers INTEGER NOT NULL,
-        PRIMARY KEY (batch, lane, class)
-    ) WITHOUT ROWID
-    """,
-    # attempts of rows that were not created at once: `RowAttempts` as JSON text
-    """
-    CREATE TABLE IF NOT EXISTS attempts (
-        batch INTEGER NOT NULL,
-        number INTEGER NOT NULL,
-        attempts TEXT NOT NULL,
-        PRIMARY KEY (batch, number)
-    ) WITHOUT ROWID
-    """,
-)
+FIGURES: Final = tuple(_making(name, table) for name, table in tables.FIGURES.items())
 """They may be missing: then they are made anew."""
 
 
@@ -174,9 +62,8 @@ def _shared() -> dict[str, Any]:
     return {**shared, "shared_names": names}
 
 
-_SET: Final = ", ".join(f"{name} = ?" for name in (*STATE, "version", "idempotency_key", "rank", "digest"))
-_STATES: Final = ", ".join((*STATE, "version", "idempotency_key", "rank", "digest", "number"))
-_ADD_ROW: Final = Copying("INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+_SET: Final = ", ".join(f"{name} = ?" for name in STATE_VALUES)
+_ADD_ROW: Final = Copying(in_sqlite(inserting("rows", ROWS.columns)))
 SQL: Final = Statements(
     **_shared(),
     named=str,
@@ -188,25 +75,10 @@ SQL: Final = Statements(
     """,
     set_states=f"UPDATE row_states SET {_SET} WHERE number = ?",
     import_rows=_ADD_ROW,
-    import_states=Copying(
-        f"INSERT INTO row_states ({_STATES}) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-    ),
+    import_states=Copying(in_sqlite(inserting("row_states", (*STATE_VALUES, "number")))),
     add_rows=_ADD_ROW,
-    add_chunks=Copying(
-        """
-        INSERT INTO chunks (batch, chunk, first, last, granted_to, entries, head, digest, unsent, in_flight,
-            in_doubt, created, refused, not_final, generation, totals)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """
-    ),
-    add_entries=Copying(
-        """
-        INSERT INTO entries (batch, chunk, number, wall, monotonic, session, server, kind, lease,
-            rows_digest, hash, changes)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """
-    ),
+    add_chunks=Copying(in_sqlite(inserting("chunks", (*CHUNK_PLACE, *CHUNK_VALUES)))),
+    add_entries=Copying(in_sqlite(inserting("entries", ENTRIES.columns))),
     unique_indexes=(
         "CREATE UNIQUE INDEX row_keys ON rows (unique_key)",
         "CREATE UNIQUE INDEX row_references ON rows (unique_reference)",
@@ -219,16 +91,11 @@ SQL: Final = Statements(
         """,
     ),
 )
-ADD_BATCH: Final = """
-    INSERT INTO batches (batch, batch_id, environment, base_url, key_fingerprint, input_hash, input_stat,
-        client_version, schema, created_at, rows, totals, extra, chunk_size, chunks, described_in)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, '{}', '{}', 0, 0, 1)
+ADD_BATCH: Final = f"""
+    INSERT INTO batches ({BATCHES.names}) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, 0, '{{}}', '{{}}', 0, 0, 1)
 """
 THE_BATCH: Final = f"SELECT {BATCH_COLUMNS} FROM batches b"
-LAST_ENTRIES: Final = """
-    SELECT number, wall, monotonic, session, server, kind, changes, rows_digest, hash, lease
-    FROM entries WHERE batch = 1 AND chunk = ? AND number > ? ORDER BY number
-"""
+LAST_ENTRIES: Final = in_sqlite(f"{ENTRY} WHERE batch = 1 AND chunk = %s AND number > %s ORDER BY number")
 """The end of a chain; reads what `chunks.entry_of` takes."""
 RUNS: Final = """
     SELECT session, max(number), min(wall) FILTER (WHERE kind IN ('claim', 'resend')) AS began, max(wall)

@@ -18,7 +18,6 @@ from typing import Any, Final, TypeVar, cast
 import aiosqlite
 
 from ..statements import Rows
-from .file import APPLICATION_ID
 
 T = TypeVar("T")
 
@@ -118,16 +117,6 @@ async def to_its_end(work: Coroutine[Any, Any, T], undo: Callable[[T], Awaitable
         if not running.cancelled() and running.exception() is None and undo is not None:
             await undo(running.result())
         raise
-
-
-async def mark(connection: aiosqlite.Connection) -> None:
-    """Mark a new file as a ledger, within the transaction that makes its tables."""
-    await run(connection, f"PRAGMA application_id={APPLICATION_ID}")
-
-
-async def use_write_ahead_log(connection: aiosqlite.Connection) -> None:
-    """Switch to the write-ahead log, where a commit is one write and one sync."""
-    await run(connection, "PRAGMA journal_mode=WAL")
 
 
 async def faults(connection: aiosqlite.Connection, *, quick: bool = False) -> list[str]:

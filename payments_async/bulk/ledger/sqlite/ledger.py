@@ -10,7 +10,7 @@ Every commit is synced to the disk.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping
 from typing import Any, Self
 
 import attrs
@@ -25,8 +25,7 @@ from ...ledger_errors import (
     LedgerRefused,
 )
 from ...protocol.clocks import Timestamps
-from ...protocol.records import Binding, CheckReport, Claim, Header, LedgerRow, NewRow, Resend
-from ...protocol.row_state import UNFINISHED
+from ...protocol.records import Binding, CheckReport, Claim, Header, NewRow, Resend
 from ...protocol.run_figures import RunFigures, RunSeries, RunTime, SpeedFigures
 from .. import run_figures
 from ..batches import FORM
@@ -41,6 +40,7 @@ from . import driver, status_file
 from .check import BATCH, ROWS, LedgerEnd, ending
 from .connection import FileTransaction, LedgerConnection, open_handle
 from .dialect import ADD_BATCH, FIGURES, LEFT_IN_FLIGHT, OF_FORM, RUNS, TABLE_NAMES, TABLES
+from .file import APPLICATION_ID
 from .lock import HighWater, emptied
 from .status_file import StatusFile
 
@@ -173,12 +173,7 @@ class SqliteLedger(Ledger):
         StatusFile.of(self.path).write(facts)
 
     async def import_rows(self, binding: Binding, rows: AsyncIterable[NewRow]) -> Header:
-        """Import all rows in one transaction, in rising order of their numbers; then the batch can begin.
-
-        Raises LedgerDuplicates naming rows that share a key or a reference, and whatever `rows` raises.
-        Nothing is imported then. A cancelled import is rolled back and the ledger unusable
-        until it is opened again.
-        """
+        """Import all rows. A cancelled import leaves the ledger unusable until it is opened again."""
         at = self._clock()
 
         async def work(transaction: Transaction) -> LedgerEnd:
@@ -210,10 +205,7 @@ class SqliteLedger(Ledger):
         await self._handle.commit(work, purpose=Purpose.READ, done=done)
 
     async def claim(self, limit: int) -> Claim:
-        """Mark up to `limit` NEW rows IN_FLIGHT. Returned only once the intent is on the disk.
-
-        Raises LedgerFull or LedgerGone when the intent, or later its outcome, cannot be recorded.
-        """
+        """Mark up to `limit` NEW rows IN_FLIGHT. Returned only once the intent is on the disk."""
         commit = await self._committer.claim(ROWS, after=self._claimed, limit=limit)
         self._claimed = max((row.number for row in commit.rows), default=self._claimed)
         return Claim(commit.rows, commit.at)
@@ -223,12 +215,8 @@ class SqliteLedger(Ledger):
         commit = await self._committer.resend(resends, {})
         return Claim(commit.rows, commit.at)
 
-    async def unfinished(self) -> AsyncIterator[LedgerRow]:
-        """Read rows as an earlier run left them, IN_FLIGHT ones first, then IN_DOUBT; none changed since."""
-        (chunk,) = await self._chunks()
-        for state in UNFINISHED:
-            async for row in self._of_chunk(chunk, state, chunk.entries):
-                yield row
+    async def _left(self) -> list[tuple[Chunk, int | None]]:
+        return [(chunk, chunk.entries) for chunk in await self._chunks()]
 
     async def run_times(self) -> tuple[RunTime, ...]:
         """When each run was at work that sent a row, the last one at the end."""
@@ -257,10 +245,7 @@ class SqliteLedger(Ledger):
         await self._committer.save(figures, stored)
 
     async def check(self) -> CheckReport:
-        """Check all of the ledger: SQLite's structure, chains, rows and sums.
-
-        A few seconds for 100,000 rows; nothing else is done meanwhile. What is wrong is in `.findings`.
-        """
+        """Check all of the ledger, SQLite's structure too. Nothing else is done meanwhile."""
         batch_id = self.facts.batch.batch_id
         try:
             wrong = await self._handle.snapshot(self._differences)
@@ -298,7 +283,7 @@ async def _opened(transaction: Transaction, handle: LedgerConnection) -> LedgerE
                 raise (LedgerNewer if is_newer else LedgerOlder)(path, found=form, known=FORM)
     is_new = "batches" not in names
     if is_new:
-        await driver.mark(connection)
+        await driver.run(connection, f"PRAGMA application_id={APPLICATION_ID}")
     for table in (*(TABLES if is_new else ()), *FIGURES):  # without indexes: they are made after the rows
         await driver.run(connection, table)
     end = await ending(transaction, mark)

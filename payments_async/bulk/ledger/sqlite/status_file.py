@@ -16,8 +16,8 @@ import attrs
 from ...._files import write_text
 from ..._files import STATUS_SUFFIX
 from ...ledger_errors import InputPaidElsewhere
-from ...protocol.records import Binding, Header, RowTotals
-from ...protocol.totals import as_text, counts_of, sums_of
+from ...protocol.outcomes import RowTotals, counts_of, sums_of, sums_text
+from ...protocol.records import Binding, Header
 
 _VERSION: Final = 2
 _LONGEST: Final = 1 << 20
@@ -47,10 +47,7 @@ def report(
         "activity": activity,
         "speed": speed,
         "rows": counts_of(totals, header.extra),
-        "sums": {
-            currency: {word: as_text(amount) for word, amount in sums.items()}
-            for currency, sums in sums_of(totals, header.extra).items()
-        },
+        "sums": sums_text(sums_of(totals, header.extra)),
     }
 
 

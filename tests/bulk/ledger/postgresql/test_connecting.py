@@ -26,7 +26,7 @@ from payments_async.bulk.ledger.postgresql.driver.database import Database
 from payments_async.bulk.ledger.postgresql.driver.failures import FailureKind, diagnosed, refusal
 from payments_async.bulk.ledger.postgresql.driver.session import DatabaseClock, DatabaseServer
 from payments_async.bulk.ledger_errors import DatabaseUnfit, LedgerError, LedgerUnavailable
-from payments_async.bulk.protocol.recovery import Store
+from payments_async.bulk.protocol.machines import Store
 from tests.support.databases import connected, run
 from tests.support.servers import PASSWORD, PostgresServer
 

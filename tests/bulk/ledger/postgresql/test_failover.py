@@ -12,6 +12,7 @@ import pytest
 from payments_async._runtime import SYSTEM
 from payments_async.bulk.ledger.opening import open_shared
 from payments_async.bulk.ledger.postgresql import batches
+from payments_async.bulk.ledger.postgresql.batches import standbys
 from payments_async.bulk.ledger.postgresql.driver.database import Database
 from payments_async.bulk.ledger.postgresql.leasing.granting import grant
 from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedChunks
@@ -20,12 +21,10 @@ from payments_async.bulk.ledger.postgresql.leasing.renewing import renew
 from payments_async.bulk.ledger.postgresql.leasing.workers import Worker
 from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk.ledger.postgresql.schema import states_table
-from payments_async.bulk.ledger.postgresql.standbys import standbys
 from payments_async.bulk.ledger_errors import LeaseLost, LedgerDamaged, LedgerRefused, LedgerUnavailable
-from payments_async.bulk.protocol.leases import LEASE
+from payments_async.bulk.protocol.machines import LEASE, Loss, Standbys, Store
 from payments_async.bulk.protocol.outcomes import ExtraPayout
 from payments_async.bulk.protocol.records import Claim, LedgerRow, NewRow, Resend, RowOutcome
-from payments_async.bulk.protocol.recovery import Loss, Standbys, Store
 from payments_async.bulk.protocol.row_state import LOST_INTENTS, RowKnowledge, RowState, doubt
 from payments_async.bulk.protocol.stop_rules import Account, StopRules
 from payments_async.models.statuses import PayoutEnd

@@ -25,10 +25,8 @@ from payments_async.bulk.ledger_errors import (
     RightsMissing,
 )
 from payments_async.bulk.protocol.attempts import RowAttempt
-from payments_async.bulk.protocol.outcomes import Outcome
+from payments_async.bulk.protocol.outcomes import Outcome, counts_of
 from payments_async.bulk.protocol.records import NewRow
-from payments_async.bulk.protocol.totals import counts_of
-from payments_async.bulk.protocol.transitions import fresh
 from tests.support.databases import (
     batch,
     connected,
@@ -45,6 +43,7 @@ from tests.support.ledgers import (
     all_rows,
     counts,
     created,
+    fresh,
     imported,
     new_row,
     new_rows,

@@ -16,6 +16,7 @@ from payments_async._rate_limit.store import Ask, LimitRow
 from payments_async.bulk.ledger.operators import Role
 from payments_async.bulk.ledger.postgresql import schema, setup
 from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
+from payments_async.bulk.ledger.tables import FIGURES
 from payments_async.bulk.ledger_errors import (
     LedgerDamaged,
     LedgerMissing,
@@ -153,7 +154,7 @@ async def test_a_right_that_is_missing_in_the_middle_is_named_by_its_code(databa
 
 async def test_tables_of_the_first_version_are_brought_up_to_date(database: str) -> None:
     async with batch(database, 3) as ledger:
-        tables = ", ".join(f"payments.{name}" for name in schema.FIGURES_TABLES)
+        tables = ", ".join(f"payments.{name}" for name in FIGURES)
         columns = (
             "ALTER TABLE payments.workers DROP COLUMN trouble",
             "ALTER TABLE payments.chunks ADD COLUMN finals text",

@@ -10,9 +10,18 @@ from pathlib import Path
 import pytest
 
 from payments_async.bulk.ledger.sqlite.status_file import StatusFile, report
-from payments_async.bulk.protocol.outcomes import GROUPS, ExtraPayout, Outcome
-from payments_async.bulk.protocol.records import Header, RowTotals
-from payments_async.bulk.protocol.totals import EXACT, Sums, as_text, by_currency, disagreements
+from payments_async.bulk.protocol.outcomes import (
+    EXACT,
+    GROUPS,
+    ExtraPayout,
+    Outcome,
+    RowTotals,
+    Sums,
+    as_text,
+    by_currency,
+    disagreements,
+)
+from payments_async.bulk.protocol.records import Header
 from tests.support.ledgers import BINDING
 
 TOTALS: RowTotals = {

@@ -11,7 +11,7 @@ from psycopg import Error
 
 from ....._postgresql import OLDEST, Connection
 from ....._runtime import Runtime
-from ....protocol.recovery import Store
+from ....protocol.machines import Store
 from ...statements import Rows, Statement
 
 NOW: Final[Statement] = ("SELECT extract(epoch FROM clock_timestamp())::float8", ())

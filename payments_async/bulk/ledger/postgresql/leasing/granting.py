@@ -13,8 +13,8 @@ import attrs
 
 from ....._http.addresses import same_service
 from ....ledger_errors import LeaseLost, LedgerDamaged, LedgerMissing
-from ....protocol import leases as _rules
-from ....protocol.leases import BatchState, own_end
+from ....protocol import machines
+from ....protocol.machines import BatchState, own_end
 from ....protocol.outcomes import Outcome
 from ....protocol.stop_rules import Account, StopRules
 from ... import chunks as _chunks
@@ -207,7 +207,7 @@ class _Granting:
         facts = {"worker": worker.id.hex(), "host": worker.host, "pid": worker.pid, "for": self.kind}
         text = json.dumps({**facts, "granted_to": allowed.granted_to})
         place = (batch.batch, chunk.number)
-        transaction.write((_GRANT, (lease, worker.id, allowed.granted_to, _rules.LEASE, *place)))
+        transaction.write((_GRANT, (lease, worker.id, allowed.granted_to, machines.LEASE, *place)))
         at = worker.moment(self.database, wall)
         granted = attrs.evolve(chunk, lease=lease, granted_to=allowed.granted_to)
         return _chunks.entered(batch, granted, "lease", at, text, lease)
@@ -257,13 +257,14 @@ class _Limits:
     async def _taken(self, chunk: Chunk) -> Taken:
         """Add up what was promised of other chunks, and what was taken of this one."""
         (found,) = await self.transaction.read((self.transaction.sql.chunks, (self.batch.batch,)))
-        taken = allowances.promised(attrs.evolve(chunk, granted_to=0))
+        taken = Taken()
+        allowances.promise(taken, attrs.evolve(chunk, granted_to=0))
         for other in _chunks.read(found):
             if other.number == chunk.number:
                 continue
             is_partial = 0 < other.granted_to < other.last
             new = await self._new(other, other.granted_to) if is_partial else ()
-            taken += allowances.promised(other, new)
+            allowances.promise(taken, other, new)
         return taken
 
     async def _new(self, chunk: Chunk, until: int) -> NewRows:

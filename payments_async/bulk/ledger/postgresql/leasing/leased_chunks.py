@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Self
 
@@ -10,8 +10,7 @@ from ....ledger_errors import LeaseLost, LedgerDamaged, LedgerMissing
 from ....protocol.clocks import Timestamps
 from ....protocol.outcomes import Outcome
 from ....protocol.records import Claim, IntentTimes, LedgerRow, Resend
-from ....protocol.row_state import UNFINISHED
-from ...chunks import WHOLE
+from ...chunks import WHOLE, Chunk
 from ...statements import Statement
 from ..driver.database import Database
 from ..ledger import PostgresLedger
@@ -101,10 +100,6 @@ class LeasedChunks(PostgresLedger):
                 lease.is_lost = True
             raise
 
-    async def unfinished(self) -> AsyncIterator[LedgerRow]:
-        """Read rows as earlier holders left them, IN_FLIGHT ones first, then IN_DOUBT; none changed since."""
+    async def _left(self) -> list[tuple[Chunk, int | None]]:
         chunks = await self._chunks(self._leases)
-        for state in UNFINISHED:
-            for chunk in chunks:
-                async for row in self._of_chunk(chunk, state, self._leases[chunk.number].begun_in):
-                    yield row
+        return [(chunk, self._leases[chunk.number].begun_in) for chunk in chunks]

@@ -8,19 +8,18 @@ from typing import Any, Final
 
 import attrs
 
-from ....protocol import leases as _rules
-from ....protocol.leases import may_send, own_end
+from ....protocol import machines
+from ....protocol.machines import may_send, own_end
 from ....protocol.outcomes import Outcome
-from ....protocol.stop_rules import StopRules, Totals, stop_reason
+from ....protocol.stop_rules import StopRules, stop_reason
 from ...chunks import Batch
 from ...database import Transaction
 from ...rows import UnreadableRecord
 from ..batches import hold_reason, read_rules, stopping
-from ..dialect import HERE
+from ..dialect import HERE, observing
 from ..driver.database import Database
 from ..driver.session import NOW
 from ..failover import judge
-from ..standbys import observing
 from .leases import Lease
 from .workers import Worker
 
@@ -104,7 +103,7 @@ class _Renewing:
         numbers = sorted({lease.batch.batch for lease in self.leases})
         ((now,),), renewed, found, ((drain,),) = await transaction.read(
             NOW,
-            (_RENEW, (_rules.LEASE, *_places(self.leases, self.asked))),
+            (_RENEW, (machines.LEASE, *_places(self.leases, self.asked))),
             (_STATES, (numbers,)),
             self.worker.seen(self.rows, self.trouble),
         )
@@ -142,10 +141,9 @@ async def _failure(transaction: Transaction, batch: int, rules: StopRules) -> st
     if rules.max_failure_rate is None:
         return None
     (((created, refused),),) = await transaction.read((_DECIDED, (batch,)))
-    tally = Totals({Outcome.NOT_FINAL: created, Outcome.REJECTED: refused}, {})
-    reason = stop_reason(
-        StopRules(max_failure_rate=rules.max_failure_rate), tally, amount=Decimal(0), currency=""
-    )
+    none, rules = Decimal(0), StopRules(max_failure_rate=rules.max_failure_rate)
+    totals = {(Outcome.NOT_FINAL, ""): (created, none), (Outcome.REJECTED, ""): (refused, none)}
+    reason = stop_reason(rules, totals, amount=none, currency="")
     if reason is not None:
         transaction.write((_NO_NEW, (batch,)))
         transaction.write(stopping(batch, reason))

@@ -72,18 +72,14 @@ class Worker:
 
 async def listed(database: Database, prefix: str = "") -> list[ListedWorker]:
     """List workers, the oldest first; `prefix`: only those whose ids begin so. Raises LedgerError."""
-    (found,) = await database.read(_listing(prefix))
+    plain = prefix.lower()
+    (found,) = await database.read((_LISTED, (f"{plain}%" if plain.isalnum() or not plain else "-",)))
     return [_worker(values) for values in found]
 
 
 def _worker(values: Sequence[Any]) -> ListedWorker:
     *facts, batches, chunks = values
     return ListedWorker(*facts, leased_chunks=tuple(zip(batches, chunks, strict=True)))
-
-
-def _listing(prefix: str) -> Statement:
-    plain = prefix.lower()
-    return _LISTED, (f"{plain}%" if plain.isalnum() or not plain else "-",)
 
 
 async def drain(database: Database, prefix: str) -> ListedWorker:

@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 
 from payments_async.bulk.ledger.chunks import Chunk, RowFigures
 from payments_async.bulk.ledger.postgresql.driver.database import Database
-from payments_async.bulk.ledger.postgresql.leasing.allowances import Taken, allowance, promised
-from payments_async.bulk.ledger.postgresql.leasing.giving_back import give_back
+from payments_async.bulk.ledger.postgresql.leasing.allowances import Taken, allowance, promise
 from payments_async.bulk.ledger.postgresql.leasing.granting import grant
 from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedChunks
-from payments_async.bulk.protocol.outcomes import Outcome
-from payments_async.bulk.protocol.stop_rules import StopRules, Totals, stop_reason
-from payments_async.bulk.protocol.totals import Sums
+from payments_async.bulk.ledger.postgresql.leasing.leases import give_back
+from payments_async.bulk.protocol.outcomes import Outcome, Sums
+from payments_async.bulk.protocol.stop_rules import StopRules, stop_reason
 from tests.support.databases import (
     batch,
     expire_leases,
@@ -126,26 +125,26 @@ def test_a_chunk_is_allowed_exactly_the_rows_that_one_process_would_take(
     max_rows: int | None,
 ) -> None:
     rules = StopRules(max_amount, max_rows)
-    parts, tally = [], Sums[tuple[Outcome, str]]()
+    promised, tally = Taken(), Sums[tuple[Outcome, str]]()
     for of_chunk, granted in others:
-        parts.append(promised(_chunk(of_chunk, len(of_chunk) if granted else 0)))
+        promise(promised, _chunk(of_chunk, len(of_chunk) if granted else 0))
         for currency, amount, outcome in of_chunk:
             taken = Outcome.ARRIVED if granted and outcome is Outcome.NOT_STARTED else outcome
             tally.add((taken, currency), amount)
-    parts.append(promised(_chunk(rows, 0)))
+    promise(promised, _chunk(rows, 0))
     for currency, amount, outcome in rows:
         tally.add((outcome, currency), amount)
     expected = 0
     new = [(n, *row[:2]) for n, row in enumerate(rows, 1) if row[2] is Outcome.NOT_STARTED]
     for number, currency, amount in new:
-        if stop_reason(rules, Totals.of(tally.totals), amount=amount, currency=currency):
+        if stop_reason(rules, tally.totals, amount=amount, currency=currency):
             break
         tally.remove((Outcome.NOT_STARTED, currency), amount)
         tally.add((Outcome.UNDER_WAY, currency), amount)
         expected = number
     else:
         expected = len(rows)
-    found = allowance(rules, sum(parts, Taken()), _chunk(rows, 0), new)
+    found = allowance(rules, promised, _chunk(rows, 0), new)
     assert found.granted_to == expected
     assert (found.stopped is None) == (expected == len(rows) or not new)
 

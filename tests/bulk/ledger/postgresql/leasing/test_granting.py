@@ -14,10 +14,9 @@ from payments_async._runtime import SystemRuntime
 from payments_async.bulk.ledger.postgresql import batches
 from payments_async.bulk.ledger.postgresql.failover import judge
 from payments_async.bulk.ledger.postgresql.leasing import granting as granting_module
-from payments_async.bulk.ledger.postgresql.leasing.giving_back import give_back
 from payments_async.bulk.ledger.postgresql.leasing.granting import grant
 from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedChunks
-from payments_async.bulk.ledger.postgresql.leasing.leases import Work
+from payments_async.bulk.ledger.postgresql.leasing.leases import Work, give_back
 from payments_async.bulk.ledger.postgresql.leasing.renewing import renew
 from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk.ledger_errors import LeaseLost

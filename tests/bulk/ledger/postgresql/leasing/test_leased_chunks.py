@@ -87,5 +87,5 @@ async def test_intents_are_refused_by_the_rule_that_the_simulation_ablates(
     async with batch(database, 3) as ledger:
         chunk, _ = await leased(ledger.database)
         await ledger.pause("lunch")
-        monkeypatch.setattr("payments_async.bulk.protocol.leases.intent_block", lambda *_: None)
+        monkeypatch.setattr("payments_async.bulk.protocol.machines.intent_block", lambda *_: None)
         assert numbers(await chunk.claim(9)) == [1, 2, 3]

@@ -1,8 +1,12 @@
-"""What follows when a database lost commits, by a fail-over or a restored backup. Pure (bulk.md, A1, A4, A5).
+"""Many machines on one batch: leases of its chunks, and what follows when a database lost commits. Pure.
 
-Such a ledger knows less than is true. A row that it calls new may have been sent, and an edit, a
-cancellation or a retry may be missing. The reference still prevents a second payment. So that no verdict is
-false either:
+The ledger grants and renews a lease on its own clock. The worker that holds it stops earlier, measured from
+before it asked, on a clock that counts suspension: the two clocks are never compared. Leases keep two workers
+from the same rows. What prevents a second payment is the reference.
+
+A database that lost commits, by a fail-over or a restored backup (bulk.md, A1, A4, A5), knows less than is
+true. A row that it calls new may have been sent, and an edit, a cancellation or a retry may be missing. The
+reference still prevents a second payment. So that no verdict is false either:
 
 * the store is compared with the one that the batch's last commit went to (`loss_of`);
 * intents that may be lost are counted, none of them cleared (`transitions.doubted`, `perhaps_resent`);
@@ -20,6 +24,56 @@ import attrs
 
 from ..._assumptions import ABANDONED_AFTER, LIST_SETTLES
 from .clocks import INTENT_LIFETIME, Timestamps, age
+
+LEASE: Final = 15.0
+"""Seconds for which a grant or a renewal is good, on the ledger's clock."""
+RENEW_EVERY: Final = 3.0
+"""Seconds between renewals."""
+MARGIN: Final = 4.0
+"""Seconds by which a worker's own end is earlier, so that it has stopped when another one may begin."""
+
+
+def own_end(asked: float) -> float:
+    """Compute when a lease ends for the worker itself. `asked`: when it asked for the grant or renewal.
+
+    Both are seconds on the worker's clock that counts suspension.
+    """
+    return asked + LEASE - MARGIN
+
+
+def may_send(ends: float, now: float) -> bool:
+    """True if a request may begin under a lease with this `own_end`. Asked right before its first byte."""
+    return now < ends
+
+
+class BatchState(StrEnum):
+    """The state of a batch in a ledger that several workers share."""
+
+    IMPORTED = "imported"
+    """It was never planned: its stop rules are not known."""
+    OPEN = "open"
+    PAUSED = "paused"
+    SUSPECT = "suspect"
+    """Commits may have been lost: nothing is sent until `recover`."""
+    CLOSED = "closed"
+
+
+class IntentBlock(StrEnum):
+    """The reason why an intent must not be recorded."""
+
+    LOST = "another lease of the rows was granted, or none is valid any more"
+    STOPPED = "the batch is not planned yet, or paused, suspect or closed"
+
+
+def intent_block(granted: bytes | None, mine: bytes | None, state: BatchState) -> IntentBlock | None:
+    """Give the reason why an intent must not be recorded, or None. Asked in the transaction that records it.
+
+    `granted`: the id of the chunk's lease in the ledger. Ids are random and compared by equality alone: a
+    lease that has expired is still good while nobody else was granted the chunk. `mine`: None without one.
+    """
+    if state is not BatchState.OPEN:
+        return IntentBlock.STOPPED
+    return None if granted == mine and mine is not None else IntentBlock.LOST
 
 
 @attrs.frozen
