@@ -340,7 +340,8 @@ class AnyBatch:
     def causes(self, most: int = 50) -> tuple[Cause, ...]:
         """Group the rows that need a person by cause: in doubt, in conflict, returned, failed or rejected.
 
-        Reads all these rows, a page at a time: 100,000 of them take some 1.5 seconds.
+        And those whose payouts contradict themselves, which are not final. Reads all these rows, a page at a
+        time: 100,000 of them take some 1.5 seconds.
 
         Args:
             most: show so many rows in all, each cause its first; `.count` and `.sums` have all.

@@ -223,6 +223,19 @@ def test_created_payouts_are_said_not_to_have_arrived(awaited: int, printed: str
             assert sentence in messages.after_run(some, code, None, LedgerAddress("june.csv.ledger"))
 
 
+@pytest.mark.parametrize("code", [1, 75])
+def test_payouts_that_contradict_themselves_are_no_payouts_to_follow(code: int) -> None:
+    some = attrs.evolve(figures(arrived=2, not_final=2), contradicting=2)
+    unclear = "2 payouts whose status and times contradict each other: ask the service's support"
+    *_, said = messages.after_run(some, code, "the time was over", LedgerAddress("l"))
+    assert said.startswith(unclear)
+    assert "`payments payouts reconcile l` records what the list says then." in said
+    assert "--wait-final" not in said
+    one, rest = messages.after_run(attrs.evolve(some, contradicting=1), 1, None, LedgerAddress("l"))
+    assert one.startswith("1 payout whose status")
+    assert rest.startswith("1 payout is created, and not final yet")
+
+
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_the_bar_fits_the_terminal_and_shows_what_is_moved(width: int) -> None:
     bar = BarView("Paying")

@@ -180,6 +180,7 @@ def certificate(report: BatchReport, *findings: str, turns: Sequence[str] = ()) 
 
 RUNNING = {"arrived": 5120, "failed": 59, "not_final": 402, "under_way": 96, "not_started": 6323}
 UNPAID: dict[str, Any] = {"payout_status": None, "payout_id": None}
+UNCLEAR = "completed with failed_at: the service contradicts itself"
 INVALID = {"failure_code": "HTTP 422", "failure_message": "The given data was invalid."}
 
 
@@ -189,11 +190,13 @@ def causes() -> tuple[Cause, ...]:
     once = RowAttempts(1, (RowAttempt(BEGAN + 3.0, "422", 0.08),))
     conflict = row(23, outcome=Outcome.CONFLICT, **UNPAID, **taken)
     returned = row(61, outcome=Outcome.RETURNED, payout_status="reversed", attempts=RowAttempts())
+    unclear = row(12, outcome=Outcome.NOT_FINAL, payout_status="completed", attempts=RowAttempts())
     no_reason = {"failure_code": None, "failure_message": None}
     rejected = [row(n, outcome=Outcome.REJECTED, attempts=once, **UNPAID, **INVALID) for n in (7, 8, 9)]
     return (
         cause(Outcome.IN_DOUBT, 2, in_doubt(17), in_doubt(18)),
         cause(Outcome.CONFLICT, 2, conflict),
+        cause(Outcome.NOT_FINAL, 1, attrs.evolve(unclear, failure_code=None, failure_message=UNCLEAR)),
         cause(Outcome.RETURNED, 1, attrs.evolve(returned, **no_reason)),
         cause(Outcome.FAILED, 45, row(41), row(107)),
         cause(Outcome.FAILED, 5, row(55, failure_code="RECIPIENT_ERROR", failure_message=None)),
@@ -239,7 +242,7 @@ def states() -> dict[str, PageFigures]:
     unclear = report({"arrived": 11999, "not_final": 1})
     turn = "row 61: po_61 had ended as completed, and the list shows reversed"
     paid_twice = "row 7: po_7 had failed and the row was retried, and the list shows completed"
-    contradicts = "row 12: po_12 contradicts itself: status completed, and a time of failure"
+    contradicts = f"row 12: po_12 is {UNCLEAR}"
     nothing = of()
     killed = RunTime(BEGAN - 0.5, BEGAN + 21.5, is_cut_off=True)
     cut_off = {**nothing, "runs": (killed,), "causes_at": BEGAN + 30.0}
@@ -271,7 +274,7 @@ def states() -> dict[str, PageFigures]:
         "returned": ended(returned, of("returned"), turns=[turn]),
         "excess": ended(excess, nothing, paid_twice, "in excess of what the rows ask for: 2 payouts"),
         "conflict": ended(conflict, of("conflict"), "rows in conflict: 2", "row 23: po_9 moved in conflict"),
-        "unclear": ended(unclear, nothing, contradicts),
+        "unclear": ended(unclear, of("not_final"), contradicts),
         "unconfirmed": ended(done, nothing, "row 12: pyt_12 is not in the list", "row 40: shown differently"),
     }
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 import attrs
 
 from ..ledger.ledger import Ledger
-from ..protocol.outcomes import NOT_ARRIVED, OF_STATE, Outcome
+from ..protocol.outcomes import CREATED, OF_STATE, Outcome
 from ..protocol.records import LedgerRow
 from ..protocol.row_state import RowState
 from ..protocol.stop_rules import Totals
@@ -29,14 +29,17 @@ class Cause:
     outcomes: ClassVar[tuple[Outcome, ...]] = (
         Outcome.IN_DOUBT,
         Outcome.CONFLICT,
+        Outcome.NOT_FINAL,
         Outcome.RETURNED,
         Outcome.FAILED,
         Outcome.REJECTED,
     )
-    """The outcomes of rows that need a person, the most urgent first."""
+    """The outcomes of rows that need a person, the most urgent first. Of those that are not final, only the
+    rows whose payouts contradict themselves."""
     outcome: Outcome
     reason: str | None
-    """The reason in the service's words; None without one, `other reasons` where these are too many."""
+    """The reason in the service's words, or how the payout contradicts itself; None without one,
+    `other reasons` where these are too many."""
     count: int
     """How many rows it has."""
     sums: Mapping[str, Decimal] = attrs.field(repr=brief)
@@ -99,6 +102,6 @@ async def _rows(ledger: Ledger) -> AsyncIterator[LedgerRow]:
         if tally.count(*OF_STATE[state]):
             async for row in ledger.rows(state):
                 yield row
-    if tally.count(*NOT_ARRIVED):
-        async for row in ledger.failed():
+    if tally.count(*CREATED):
+        async for row in ledger.unpaid():
             yield row

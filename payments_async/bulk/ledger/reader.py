@@ -212,9 +212,15 @@ class LedgerReader(ABC):
 
     async def failed(self) -> AsyncIterator[LedgerRow]:
         """Read the CREATED rows whose payouts have failed, as far as the ledger knows."""
+        async for row in self.unpaid():
+            if row.outcome in NOT_ARRIVED:
+                yield row
+
+    async def unpaid(self) -> AsyncIterator[LedgerRow]:
+        """Read the CREATED rows whose payouts have failed, or contradict themselves."""
         for chunk in await self._chunks():
-            if chunk.figures.count(*NOT_ARRIVED):
-                async for row in self._pages(chunk, self._sql.rows_failed):
+            if chunk.figures.count(*NOT_ARRIVED, Outcome.NOT_FINAL):
+                async for row in self._pages(chunk, self._sql.rows_unpaid):
                     yield row
 
     async def _of_chunk(

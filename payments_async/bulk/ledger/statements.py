@@ -115,8 +115,9 @@ class Statements:
         {_ROW} WHERE s.number > %s AND s.number <= %s AND s.state = %s AND s.changed_in <= %s
         ORDER BY s.number LIMIT %s
     """
-    rows_failed: str = f"""
-        {_ROW} WHERE s.number > %s AND s.number <= %s AND s.payout_end = 'failed' ORDER BY s.number LIMIT %s
+    rows_unpaid: str = f"""
+        {_ROW} WHERE s.number > %s AND s.number <= %s AND s.payout_end IN ('failed', 'unclear')
+        ORDER BY s.number LIMIT %s
     """
     rows_claimable: str = f"""
         {_ROW} WHERE s.number > %s AND s.number <= (

@@ -109,7 +109,7 @@ class LedgerRow(NewRow):
     """What the service says the payout is of, where the row asks for another sum: `XOF 10.3`."""
     failure_code: str | None = None
     failure_message: str | None = None
-    """The reason for the refusal or failure, without account data."""
+    """The reason for the refusal or failure, or how the payout contradicts itself, without account data."""
     first_intent: int | None = None
     """The entry with the first intent of this generation: nothing was sent before."""
     key_intent: int | None = None

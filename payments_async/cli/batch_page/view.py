@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ...bulk import BatchReport, Cause, RowView
+from ...bulk import BatchReport, Cause, Outcome, RowView
 from ...models._masking import clean
 from ...models.common import amount_text, grouped
 from .._text import took_text
@@ -49,6 +49,7 @@ _GROUPS: Final[Mapping[str, str]] = {
     "moved_in_conflict": "payouts of rows in conflict that have arrived or may still arrive",
     "in_doubt": "do not pay these again; the run looks them up",
     "conflict": "compare each with the service's payout before you pay it again",
+    "not_final": "the payout's status and times contradict each other",
     "returned": "the payout had arrived, and the money came back",
     "failed": "the payout was created, and did not arrive",
     "rejected": "nothing was created",
@@ -81,7 +82,7 @@ def batch_context(now: PageFigures) -> Context:
     if now.batch is None:
         return {**common, "report": None, "rows_read": now.rows_read}
     report, series = now.batch.report, now.batch.series
-    figures, runs = figures_of(report), series.by_run(now.runs)
+    figures, runs = figures_of(report, now.causes), series.by_run(now.runs)
     rate = series.recent_rate(now.at) if now.phase == "working" else 0.0
     left = seconds_left(figures, rate)
     return {
@@ -250,7 +251,7 @@ def _groups(now: PageFigures, figures: BatchFigures) -> list[Context]:
         {
             "tone": _TONES[word],
             "heading": f"{NAMES[word].strip().capitalize()}: {meaning}",
-            "advice": messages.advice_on(word, figures.counts, now.ledger),
+            "advice": messages.advice_on(word, figures, now.ledger),
             "causes": found[word],
         }
         for word, meaning in _GROUPS.items()
@@ -263,7 +264,8 @@ def _look_at(now: PageFigures, figures: BatchFigures) -> str | None:
     counts = Counter[str]()
     for cause in now.causes:
         counts[cause.outcome] += cause.count
-    is_same = all(counts[word] == figures.counts[word] for word in Cause.outcomes)
+    whole = (word for word in Cause.outcomes if word is not Outcome.NOT_FINAL)
+    is_same = all(counts[word] == figures.counts[word] for word in whole)
     return None if is_same else charts.clock(now.causes_at)
 
 

@@ -153,7 +153,7 @@ async def reconcile(
         path = path or ledger.beside("certificate.json")
         written = write_certificate(certificate, path, context)
         causes = await causes_of(batch)
-    figures, code = figures_of(report), Exit(report.exit_code)
+    figures, code = figures_of(report, causes), Exit(report.exit_code)
     if code is Exit.DONE and not certificate.is_clean:
         code = Exit.REFUSED
     context.show.render(state_table(figures))

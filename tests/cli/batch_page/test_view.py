@@ -141,7 +141,10 @@ SHOWN = {
     ),
     "unclear": (
         "complete, not confirmed",
-        "po_12 contradicts itself: status completed, and a time of failure",
+        "row 12: po_12 is completed with failed_at: the service contradicts itself",
+        "Not final yet: the payout's status and times contradict each other",
+        "1 payout whose status and times contradict each other: ask the service's support",
+        "1 × completed with failed_at: the service contradicts itself · GHS 501.20",
     ),
     "unconfirmed": (
         "complete, not confirmed",
@@ -389,6 +392,7 @@ def test_what_needs_a_person_comes_by_urgency_with_its_meaning() -> None:
         "In excess",
         "In doubt",
         "In conflict",
+        "Not final yet",
         "Returned",
         "Failed",
         "Rejected",

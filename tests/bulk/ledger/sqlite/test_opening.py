@@ -46,7 +46,7 @@ from payments_async.bulk.ledger_errors import (
 from payments_async.bulk.protocol.records import Binding
 from tests.support.ledgers import BINDING, Clock, begun, counts, tampering
 
-TABLES_OF_FORM_4 = "d5830d88b2b761f51791c8b05a22e3d54b5224792f1af9365d76012bfb6d76ae"
+TABLES_OF_FORM_4 = "61dd4bdaefe8f912a39c5a74b22bc7c4ebd33a11625eb214511faadec4dc8389"
 
 MOUNTS = """\
 21 1 254:0 / / rw,relatime - ext4 /dev/vda rw
