@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from .protocol.records import CheckReport as CheckReport
     from .protocol.records import Header as Header
     from .protocol.records import InputDifference as InputDifference
+    from .protocol.records import StatusChange as StatusChange
     from .protocol.recovery import OperatorCommand as OperatorCommand
     from .protocol.recovery import Standbys as Standbys
     from .protocol.row_state import RowState as RowState
@@ -78,7 +79,7 @@ _HOMES = {
     "protocol.outcomes": ("Outcome",),
     "_report": ("BatchReport", "ImportReport", "Progress"),
     "engine.recorder": ("OutcomesUnrecorded",),
-    "protocol.records": ("Binding", "CheckReport", "Header", "InputDifference"),
+    "protocol.records": ("Binding", "CheckReport", "Header", "InputDifference", "StatusChange"),
     "protocol.recovery": ("OperatorCommand", "Standbys"),
     "reconcile.recover": ("RecoveryReport",),
     "reconcile.retry_failed": ("LeftRow", "RetryReport"),

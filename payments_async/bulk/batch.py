@@ -348,7 +348,10 @@ class AnyBatch:
         return await self._ledger.run_times()
 
     async def row(self, name: str | int) -> RowView | None:
-        """Read one row: its states, attempts and times, account data masked. None when there is none.
+        """Read one row: attempts, times, and each status of its payouts, account data masked.
+
+        None when there is none. Statuses are read from the ledger's entries: those of a file with a million
+        rows take a second.
 
         Args:
             name: the row's key, its reference, or its number in the input; an int is the number alone.

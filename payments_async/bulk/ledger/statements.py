@@ -178,6 +178,10 @@ class Statements:
         VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
     """
     entries_after: str = f"{_ENTRY} WHERE batch = %s AND chunk = %s AND number > %s ORDER BY number LIMIT %s"
+    entries_of_row: str = """
+        SELECT wall, server, changes FROM payments.entries
+        WHERE batch = %s AND chunk = %s AND number > %s AND number <= %s AND changes LIKE %s ORDER BY number
+    """
     count_entries: str = """
         SELECT count(*) FROM payments.entries
         WHERE batch = %s AND chunk = ANY(%b::int4[]) AND hash = ANY(%b::bytea[])

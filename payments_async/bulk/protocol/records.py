@@ -192,6 +192,22 @@ class IntentTimes:
     """The latest intent."""
 
 
+@attrs.frozen
+class StatusChange:
+    """A status of a row's payout that differs from what the service had said of the row before."""
+
+    status: str | None
+    """The status; None where the service shows timestamps alone."""
+    payout_id: str
+    """The payout that it is about: the one that stood for the row then."""
+    at: float
+    """When the ledger recorded it, seconds since 1970."""
+    service_at: float | None
+    """The same by the service's clock; None if that was not known."""
+    contradicts: bool = False
+    """True if the payout's timestamps contradict it."""
+
+
 RowTotals = Mapping[tuple[Outcome, str], tuple[int, Decimal]]
 """{(outcome, currency): (its rows, the sum of their amounts in major units)}."""
 

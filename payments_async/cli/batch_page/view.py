@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import attrs
+
 from ...bulk import BatchReport, Cause, Outcome, RowView
 from ...models._masking import clean
 from ...models.common import amount_text, grouped
 from .._text import took_text
 from ..payouts import messages
 from ..payouts.messages import counted
-from ..payouts.row import inspector_page
+from ..payouts.row import inspector_page, status_text
 from ..payouts.summary import (
     ALWAYS,
     EXTRA,
@@ -305,12 +307,22 @@ def _facts(row: RowView) -> list[tuple[str, str]]:
         ("Outcome", _word(row.outcome)),
         ("Payout", row.payout_id),
         ("Status", row.payout_status),
+        ("Statuses", _statuses(row)),
         ("Reason", row.reason),
         ("Generation", f"{row.generation}" if row.generation else None),
         ("First sent", charts.moment(row.first_sent) + " UTC" if row.first_sent else None),
         ("Last sent", charts.moment(row.last_sent) + " UTC" if row.last_sent else None),
     ]
     return [(name, clean(text)) for name, text in found if text]
+
+
+def _statuses(row: RowView) -> str | None:
+    """The statuses of a row whose payout's status has changed, by the service's clock where it is known."""
+    if len(row.statuses) < 2:
+        return None
+    times = [each.at if each.service_at is None else each.service_at for each in row.statuses]
+    texts = [status_text(attrs.asdict(each)) for each in row.statuses]
+    return "; ".join(f"{charts.moment(at)} UTC {text}" for at, text in zip(times, texts, strict=True))
 
 
 def _certificate(found: Mapping[str, Any] | None) -> Context | None:

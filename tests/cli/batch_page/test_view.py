@@ -18,6 +18,7 @@ from payments_async.bulk import (
     RunSeries,
     RunTime,
     SeriesBucket,
+    StatusChange,
 )
 from payments_async.bulk.protocol.run_figures import time_class
 from payments_async.cli.batch_page import charts, view
@@ -251,6 +252,16 @@ def test_a_row_has_its_facts_its_attempts_and_its_place_in_the_inspector() -> No
     assert "It was not sent yet." in words(unsent)
     claimed = attrs.evolve(once, outcome=Outcome.UNDER_WAY, payout_status=None, payout_id=None)
     assert "No answer is recorded yet." in words(claimed)
+    words_of_service = (
+        StatusChange("completed", "po_7", BEGAN + 9.0, BEGAN + 3.0),
+        StatusChange("completed", "po_7", BEGAN + 60.0, None, contradicts=True),
+    )
+    turned = words(attrs.evolve(once, statuses=words_of_service))
+    assert (
+        "Statuses 2026-06-30 21:19:29 UTC completed; 2026-06-30 21:20:26 UTC completed (contradicts itself)"
+        in turned
+    )
+    assert "Statuses" not in words(attrs.evolve(once, statuses=words_of_service[:1]))
     replayed = attrs.evolve(row(1).attempts.first[0], replayed=True)
     assert "replayed" in words(attrs.evolve(once, attempts=RowAttempts(1, (replayed,))))
 
