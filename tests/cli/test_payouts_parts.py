@@ -149,12 +149,14 @@ def test_people_see_the_largest_causes_and_how_many_more_there_are(
     rejected = Cause(Outcome.REJECTED, "HTTP 422: The given data was invalid.", 20, sums)
     doubt = Cause(Outcome.IN_DOUBT, None, 1, {"GHS": Decimal("0.10")})
     long = Cause(Outcome.FAILED, "so long " * 40, 2, {"GHS": Decimal(2)})
-    show_causes([doubt, rejected, *[long] * 11], Terminal())
+    unclear = Cause(Outcome.NOT_FINAL, "completed with failed_at", 1, {"GHS": Decimal(1)})
+    show_causes([doubt, unclear, rejected, *[long] * 10], Terminal())
     printed = capsys.readouterr().out
     assert "· In doubt   1 × no reason given · GHS 0.10" in printed
     assert "✗ Rejected   20 × HTTP 422: The given data was invalid. ·" in printed
     assert "GHS 649.60, XOF 10.10" in " ".join(printed.split())
-    assert printed.count("✗ Failed") == 8
+    assert "✗ Not final yet 1 × completed with failed_at · GHS 1" in printed, "a space after a long name"
+    assert printed.count("✗ Failed") == 7
     assert "so long…" in printed
     assert "· More       6 rows with 3 more causes" in printed
     show_causes([], Terminal())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from decimal import Decimal
 from typing import Any
@@ -142,7 +142,12 @@ def changed(now: PageFigures, **figures: Any) -> PageFigures:
     return attrs.evolve(now, batch=attrs.evolve(now.batch, **figures))
 
 
-def certificate(report: BatchReport, *findings: str, turns: Sequence[str] = ()) -> dict[str, Any]:
+def certificate(
+    report: BatchReport,
+    *findings: str,
+    turns: Sequence[str] = (),
+    rounded: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
     """The content of a certificate's file."""
     created = report.counts["created"]
     return {
@@ -172,6 +177,7 @@ def certificate(report: BatchReport, *findings: str, turns: Sequence[str] = ()) 
                 "currency": {"compared": created, "not_shown": 0},
                 "metadata.payments_sdk": {"compared": created, "not_shown": 3},
             },
+            "rounded": dict(rounded or {}),
             "findings": list(findings),
             "turns": list(turns),
         },
@@ -242,6 +248,7 @@ def states() -> dict[str, PageFigures]:
     unclear = report({"arrived": 11999, "not_final": 1})
     turn = "row 61: po_61 had ended as completed, and the list shows reversed"
     paid_twice = "row 7: po_7 had failed and the row was retried, and the list shows completed"
+    rounds = "row 3: po_3 is of GHS 501.19999999999999999, and GHS 501.20 was asked for"
     contradicts = f"row 12: po_12 is {UNCLEAR}"
     nothing = of()
     killed = RunTime(BEGAN - 0.5, BEGAN + 21.5, is_cut_off=True)
@@ -276,6 +283,7 @@ def states() -> dict[str, PageFigures]:
         "conflict": ended(conflict, of("conflict"), "rows in conflict: 2", "row 23: po_9 moved in conflict"),
         "unclear": ended(unclear, of("not_final"), contradicts),
         "unconfirmed": ended(done, nothing, "row 12: pyt_12 is not in the list", "row 40: shown differently"),
+        "rounded": ended(done, nothing, rounds, rounded={"GHS": "-0.00000000000000001"}),
     }
 
 

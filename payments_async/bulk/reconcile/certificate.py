@@ -81,7 +81,10 @@ class Certificate:
                 for currency, sums in report.sums.items()
             },
             "ledger": attrs.asdict(self.check),
-            "list": attrs.asdict(self.audit),
+            "list": {
+                **attrs.asdict(self.audit),
+                "rounded": {currency: as_text(amount) for currency, amount in self.audit.rounded.items()},
+            },
         }
         return json.dumps(facts, indent=2)
 

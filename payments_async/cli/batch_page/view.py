@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
@@ -334,6 +335,7 @@ def _certificate(found: Mapping[str, Any] | None) -> Context | None:
         (name, f"{each['compared']:,}" + (f", {each['not_shown']:,} not shown" if each["not_shown"] else ""))
         for name, each in audit["fields"].items()
     ]
+    rounded = {currency: Decimal(amount) for currency, amount in audit["rounded"].items()}
     return {
         "clean": found["clean"],
         "settled": found["settled"],
@@ -350,6 +352,7 @@ def _certificate(found: Mapping[str, Any] | None) -> Context | None:
                 f"{audit['seen']:,} as asked for, {audit['missing']:,} missing, "
                 f"{audit['differing']:,} different",
             ),
+            *([("Rounded", f"{money_text(rounded)} in all, against what was asked for")] if rounded else []),
             ("Input", found["input_hash"]),
             ("Ledger", f"{check['entries']:,} entries, head {check['head']}"),
         ],

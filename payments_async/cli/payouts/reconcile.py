@@ -124,6 +124,9 @@ def write_certificate(certificate: Certificate, path: str, context: CommandConte
     if not context.as_json:
         for finding in findings[:_MOST_FINDINGS]:
             context.show.step("Finding", finding, good=False)
+        if audit.rounded:
+            text = f"payouts differ by {money_text(audit.rounded)} in all from what was asked for"
+            context.show.step("Rounded", text, good=False)
         for turn in audit.turns[:_MOST_FINDINGS]:
             context.show.step("Turned", clean(turn), good=None)
         context.show.step("Kept" if is_kept else "Written", path, wrap=False)

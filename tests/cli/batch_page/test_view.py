@@ -147,6 +147,11 @@ SHOWN = {
         "1 payout whose status and times contradict each other: ask the service's support",
         "1 × completed with failed_at: the service contradicts itself · GHS 501.20",
     ),
+    "rounded": (
+        "complete, not confirmed",
+        "row 3: po_3 is of GHS 501.19999999999999999, and GHS 501.20 was asked for",
+        "Rounded GHS -0.00000000000000001 in all, against what was asked for",
+    ),
     "unconfirmed": (
         "complete, not confirmed",
         "row 12: pyt_12 is not in the list",
