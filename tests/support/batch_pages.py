@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from decimal import Decimal
+from html import unescape
 from typing import Any
 
 import attrs
@@ -285,6 +287,12 @@ def states() -> dict[str, PageFigures]:
         "unconfirmed": ended(done, nothing, "row 12: pyt_12 is not in the list", "row 40: shown differently"),
         "rounded": ended(done, nothing, rounds, rounded={"GHS": "-0.00000000000000001"}),
     }
+
+
+def words_of(html: str) -> str:
+    """The words of a page, without its head."""
+    body = re.sub(r"(?s)<head>.*?</head>|<title[^>]*>.*?</title>", " ", html)
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
 
 
 @attrs.define(eq=False)

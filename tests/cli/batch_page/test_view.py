@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from html import unescape
 from itertools import pairwise
 
 import attrs
@@ -25,7 +24,18 @@ from payments_async.cli.batch_page import charts, view
 from payments_async.cli.batch_page.site import FILES
 from payments_async.cli.batch_page.source import PageFigures
 from payments_async.cli.payouts.ledger_address import LedgerAddress
-from tests.support.batch_pages import BEGAN, cause, causes, changed, report, row, series, snapshot, states
+from tests.support.batch_pages import (
+    BEGAN,
+    cause,
+    causes,
+    changed,
+    report,
+    row,
+    series,
+    snapshot,
+    states,
+    words_of,
+)
 
 HEAVIEST = 60_000
 
@@ -33,12 +43,6 @@ HEAVIEST = 60_000
 def html_of(now: PageFigures) -> str:
     """The page's HTML."""
     return FILES.render("batch.html", view.batch_context(now))
-
-
-def words_of(html: str) -> str:
-    """The words of a page, without its head."""
-    body = re.sub(r"(?s)<head>.*?</head>|<title[^>]*>.*?</title>", " ", html)
-    return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
 
 
 SHOWN = {
