@@ -105,6 +105,7 @@ def test_a_row_shows_what_the_service_has_said_of_it_and_when(here: Here) -> Non
     (line,) = (words for words in table if len(words) == 5 and words[-1] == "completed")
     assert line[:2] == [f"{day:%Y-%m-%d}", f"{day:%H:%M:%S}"]
     assert "completed (contradicts itself)" in shown
+    assert "✗ Outcome    created, not final yet; completed with" in shown
     assert "Statuses" not in here("show", "june.csv.ledger", "2").out, "it was rejected"
 
 

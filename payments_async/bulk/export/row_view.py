@@ -63,7 +63,7 @@ class RowView:
 
     @property
     def reason(self) -> str | None:
-        """Why it was rejected, has failed or is in doubt, in the service's words; None without one."""
+        """Why it was rejected, has failed or is in doubt, or how it contradicts itself; None without one."""
         return reason_of(self)
 
     def facts(self) -> dict[str, Any]:

@@ -87,7 +87,9 @@ def _show_facts(facts: Mapping[str, Any], context: CommandContext) -> None:
     show("Account", account or "none", good=None)
     text, good = _OUTCOMES[str(facts["outcome"])]
     reason = f"; {facts['reason']}" if facts["reason"] else ""
-    show("Outcome", text + reason, good=good)
+    show(
+        "Outcome", text + reason, good=False if good and reason else good
+    )  # a payout that contradicts itself
     if facts["payout_id"]:
         status = f", {facts['payout_status']}" if facts["payout_status"] else ""
         show("Payout", f"{facts['payout_id']}{status}", good=None, wrap=False)
