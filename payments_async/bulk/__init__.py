@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from .protocol.records import CheckReport as CheckReport
     from .protocol.records import Header as Header
     from .protocol.records import InputDifference as InputDifference
+    from .protocol.records import StatusChange as StatusChange
     from .protocol.row_state import RowState as RowState
     from .protocol.run_figures import AnswerTimes as AnswerTimes
     from .protocol.run_figures import RunSeries as RunSeries
@@ -78,7 +79,7 @@ _HOMES = {
     "protocol.outcomes": ("Outcome",),
     "_report": ("BatchReport", "ImportReport", "Progress", "Snapshot"),
     "engine.recorder": ("OutcomesUnrecorded",),
-    "protocol.records": ("Binding", "CheckReport", "Header", "InputDifference"),
+    "protocol.records": ("Binding", "CheckReport", "Header", "InputDifference", "StatusChange"),
     "protocol.machines": ("BatchState", "OperatorCommand", "Standbys"),
     "reconcile.recover": ("RecoveryReport",),
     "reconcile.retry_failed": ("LeftRow", "RetryReport"),

@@ -92,7 +92,7 @@ class Terminal:
     ) -> None:
         """A line with a tick, a cross, or a dot for what is still open; what follows is under its text."""
         mark = ("·", "") if good is None else ("✓", "green") if good else ("✗", "bold red")
-        label, words = f" {name:<{INDENT}}", clean(text)
+        label, words = f" {name:<{INDENT - 1}} ", clean(text)
         if wrap:
             words = wrapped(words, self._width, start=len(label) + 3, hang=INDENT + 4)
         style = "bold red" if good is False else ""

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from payments_async.bulk import SourceUnreadable as SourceUnreadable
     from payments_async.bulk import SpeedFigures as SpeedFigures
     from payments_async.bulk import Standbys as Standbys
+    from payments_async.bulk import StatusChange as StatusChange
     from payments_async.bulk import is_database as is_database
 
     from .batch import AnyBatch as AnyBatch

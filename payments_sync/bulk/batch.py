@@ -329,7 +329,10 @@ class AnyBatch:
         return self._bridge.call(self._async.run_times)
 
     def row(self, name: str | int) -> RowView | None:
-        """Read one row: its states, attempts and times, account data masked. None when there is none.
+        """Read one row: attempts, times, and each status of its payouts, account data masked.
+
+        None when there is none. Statuses are read from the ledger's entries: those of a file with a million
+        rows take a second.
 
         Args:
             name: the row's key, its reference, or its number in the input; an int is the number alone.
@@ -339,7 +342,8 @@ class AnyBatch:
     def causes(self, most: int = 50) -> tuple[Cause, ...]:
         """Group the rows that need a person by cause: in doubt, in conflict, returned, failed or rejected.
 
-        Reads all these rows, a page at a time: 100,000 of them take some 1.5 seconds.
+        And those whose payouts contradict themselves, which are not final. Reads all these rows, a page at a
+        time: 100,000 of them take some 1.5 seconds.
 
         Args:
             most: show so many rows in all, each cause its first; `.count` and `.sums` have all.

@@ -149,12 +149,14 @@ def test_people_see_the_largest_causes_and_how_many_more_there_are(
     rejected = Cause(Outcome.REJECTED, "HTTP 422: The given data was invalid.", 20, sums)
     doubt = Cause(Outcome.IN_DOUBT, None, 1, {"GHS": Decimal("0.10")})
     long = Cause(Outcome.FAILED, "so long " * 40, 2, {"GHS": Decimal(2)})
-    show_causes([doubt, rejected, *[long] * 11], Terminal())
+    unclear = Cause(Outcome.NOT_FINAL, "completed with failed_at", 1, {"GHS": Decimal(1)})
+    show_causes([doubt, unclear, rejected, *[long] * 10], Terminal())
     printed = capsys.readouterr().out
     assert "· In doubt   1 × no reason given · GHS 0.10" in printed
     assert "✗ Rejected   20 × HTTP 422: The given data was invalid. ·" in printed
     assert "GHS 649.60, XOF 10.10" in " ".join(printed.split())
-    assert printed.count("✗ Failed") == 8
+    assert "✗ Not final yet 1 × completed with failed_at · GHS 1" in printed, "a space after a long name"
+    assert printed.count("✗ Failed") == 7
     assert "so long…" in printed
     assert "· More       6 rows with 3 more causes" in printed
     show_causes([], Terminal())
@@ -221,6 +223,19 @@ def test_created_payouts_are_said_not_to_have_arrived(awaited: int, printed: str
         assert "`payments payouts reconcile june.csv.ledger`" in sentence
         for code in (1, 3):
             assert sentence in messages.after_run(some, code, None, LedgerAddress("june.csv.ledger"))
+
+
+@pytest.mark.parametrize("code", [1, 75])
+def test_payouts_that_contradict_themselves_are_no_payouts_to_follow(code: int) -> None:
+    some = attrs.evolve(figures(arrived=2, not_final=2), contradicting=2)
+    unclear = "2 payouts whose status and times contradict each other: ask the service's support"
+    *_, said = messages.after_run(some, code, "the time was over", LedgerAddress("l"))
+    assert said.startswith(unclear)
+    assert "`payments payouts reconcile l` records what the list says then." in said
+    assert "--wait-final" not in said
+    one, rest = messages.after_run(attrs.evolve(some, contradicting=1), 1, None, LedgerAddress("l"))
+    assert one.startswith("1 payout whose status")
+    assert rest.startswith("1 payout is created, and not final yet")
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

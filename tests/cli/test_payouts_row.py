@@ -6,7 +6,7 @@ import json
 import re
 import sqlite3
 from contextlib import closing
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -79,6 +79,49 @@ def test_a_row_that_is_not_there_is_named(here: Here, monkeypatch: pytest.Monkey
     assert "Sent " not in waiting.out
 
 
+def test_a_row_shows_what_the_service_has_said_of_it_and_when(here: Here) -> None:
+    payouts_file(here.folder, 3)
+    _faults(here.sandbox)
+    here("run", "june.csv")
+    here.sandbox.advance(60.0)
+    here("reconcile", "june.csv.ledger")
+    payout_id = here("show", "june.csv.ledger", "1", "--json").step("row")["payout_id"]
+    with here.sandbox.changing() as world:
+        payout = world.tenants[here.sandbox.api_key].payouts_by_id[payout_id]
+        payout.failed_at = payout.created_at
+    here("reconcile", "june.csv.ledger")
+    facts = here("show", "june.csv.ledger", "1", "--json").step("row")
+    said = [(each["status"], each["contradicts"]) for each in facts["statuses"]]
+    assert said == [("pending", False), ("completed", False), ("completed", True)]
+    assert all(each["payout_id"] == facts["payout_id"] for each in facts["statuses"])
+    pending, completed, unclear = facts["statuses"]
+    assert pending["at"] <= completed["at"] <= unclear["at"]
+    assert completed["service_at"] - pending["service_at"] >= 59.0
+    shown = here("show", "june.csv.ledger", "1").out
+    assert f"Statuses   of {payout_id}" in shown
+    assert "Service's time" in shown
+    table = [line.split() for line in shown.splitlines()]
+    day = datetime.fromtimestamp(completed["service_at"], UTC)
+    (line,) = (words for words in table if len(words) == 5 and words[-1] == "completed")
+    assert line[:2] == [f"{day:%Y-%m-%d}", f"{day:%H:%M:%S}"]
+    assert "completed (contradicts itself)" in shown
+    assert "✗ Outcome    created, not final yet; completed with" in shown
+    assert "Statuses" not in here("show", "june.csv.ledger", "2").out, "it was rejected"
+
+
+def test_a_row_that_was_retried_shows_which_payout_each_status_is_of(here: Here) -> None:
+    payouts_file(here.folder, 3)
+    _faults(here.sandbox)
+    here("run", "june.csv")
+    here("retry-failed", "june.csv.ledger")
+    here("run", "june.csv")
+    facts = here("show", "june.csv.ledger", "r3", "--json").step("row")
+    first, *_, last = facts["statuses"]
+    assert first["payout_id"] != last["payout_id"] == facts["payout_id"]
+    shown = here("show", "june.csv.ledger", "r3").out
+    assert shown.index(f"of {first['payout_id']}") < shown.index(f"of {last['payout_id']}")
+
+
 def test_check_names_figures_that_cannot_be_read_and_the_ledger_is_sound(here: Here) -> None:
     payouts_file(here.folder, 3)
     _faults(here.sandbox)
@@ -108,6 +151,9 @@ def test_many_attempts_are_shortened_in_the_middle(here: Here, monkeypatch: pyte
             **facts,
             "attempts": attempts.facts(),
             "outcome": "conflict",
+            "statuses": [
+                {"status": None, "payout_id": "po_1", "service_at": None, "at": 1.8e9, "contradicts": True}
+            ],
             "last_sent": facts["first_sent"] + 60,
         }
 
@@ -120,6 +166,8 @@ def test_many_attempts_are_shortened_in_the_middle(here: Here, monkeypatch: pyte
     assert sent
     assert datetime.fromisoformat(sent[2]) - datetime.fromisoformat(sent[1]) == timedelta(seconds=60)
     assert "✗ Outcome    in conflict" in printed
+    assert "not known" in printed
+    assert "none shown (contradicts itself)" in printed
 
 
 async def test_while_a_run_holds_the_ledger_it_is_asked(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from decimal import Decimal
+from html import unescape
 from typing import Any
 
 import attrs
@@ -142,7 +144,12 @@ def changed(now: PageFigures, **figures: Any) -> PageFigures:
     return attrs.evolve(now, batch=attrs.evolve(now.batch, **figures))
 
 
-def certificate(report: BatchReport, *findings: str, turns: Sequence[str] = ()) -> dict[str, Any]:
+def certificate(
+    report: BatchReport,
+    *findings: str,
+    turns: Sequence[str] = (),
+    rounded: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
     """The content of a certificate's file."""
     created = report.counts["created"]
     return {
@@ -172,6 +179,7 @@ def certificate(report: BatchReport, *findings: str, turns: Sequence[str] = ()) 
                 "currency": {"compared": created, "not_shown": 0},
                 "metadata.payments_sdk": {"compared": created, "not_shown": 3},
             },
+            "rounded": dict(rounded or {}),
             "findings": list(findings),
             "turns": list(turns),
         },
@@ -180,6 +188,7 @@ def certificate(report: BatchReport, *findings: str, turns: Sequence[str] = ()) 
 
 RUNNING = {"arrived": 5120, "failed": 59, "not_final": 402, "under_way": 96, "not_started": 6323}
 UNPAID: dict[str, Any] = {"payout_status": None, "payout_id": None}
+UNCLEAR = "completed with failed_at: the service contradicts itself"
 INVALID = {"failure_code": "HTTP 422", "failure_message": "The given data was invalid."}
 
 
@@ -189,11 +198,13 @@ def causes() -> tuple[Cause, ...]:
     once = RowAttempts(1, (RowAttempt(BEGAN + 3.0, "422", 0.08),))
     conflict = row(23, outcome=Outcome.CONFLICT, **UNPAID, **taken)
     returned = row(61, outcome=Outcome.RETURNED, payout_status="reversed", attempts=RowAttempts())
+    unclear = row(12, outcome=Outcome.NOT_FINAL, payout_status="completed", attempts=RowAttempts())
     no_reason = {"failure_code": None, "failure_message": None}
     rejected = [row(n, outcome=Outcome.REJECTED, attempts=once, **UNPAID, **INVALID) for n in (7, 8, 9)]
     return (
         cause(Outcome.IN_DOUBT, 2, in_doubt(17), in_doubt(18)),
         cause(Outcome.CONFLICT, 2, conflict),
+        cause(Outcome.NOT_FINAL, 1, attrs.evolve(unclear, failure_code=None, failure_message=UNCLEAR)),
         cause(Outcome.RETURNED, 1, attrs.evolve(returned, **no_reason)),
         cause(Outcome.FAILED, 45, row(41), row(107)),
         cause(Outcome.FAILED, 5, row(55, failure_code="RECIPIENT_ERROR", failure_message=None)),
@@ -239,7 +250,8 @@ def states() -> dict[str, PageFigures]:
     unclear = report({"arrived": 11999, "not_final": 1})
     turn = "row 61: po_61 had ended as completed, and the list shows reversed"
     paid_twice = "row 7: po_7 had failed and the row was retried, and the list shows completed"
-    contradicts = "row 12: po_12 contradicts itself: status completed, and a time of failure"
+    rounds = "row 3: po_3 is of GHS 501.19999999999999999, and GHS 501.20 was asked for"
+    contradicts = f"row 12: po_12 is {UNCLEAR}"
     nothing = of()
     killed = RunTime(BEGAN - 0.5, BEGAN + 21.5, is_cut_off=True)
     cut_off = {**nothing, "runs": (killed,), "causes_at": BEGAN + 30.0}
@@ -271,9 +283,16 @@ def states() -> dict[str, PageFigures]:
         "returned": ended(returned, of("returned"), turns=[turn]),
         "excess": ended(excess, nothing, paid_twice, "in excess of what the rows ask for: 2 payouts"),
         "conflict": ended(conflict, of("conflict"), "rows in conflict: 2", "row 23: po_9 moved in conflict"),
-        "unclear": ended(unclear, nothing, contradicts),
+        "unclear": ended(unclear, of("not_final"), contradicts),
         "unconfirmed": ended(done, nothing, "row 12: pyt_12 is not in the list", "row 40: shown differently"),
+        "rounded": ended(done, nothing, rounds, rounded={"GHS": "-0.00000000000000001"}),
     }
+
+
+def words_of(html: str) -> str:
+    """The words of a page, without its head."""
+    body = re.sub(r"(?s)<head>.*?</head>|<title[^>]*>.*?</title>", " ", html)
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
 
 
 @attrs.define(eq=False)

@@ -181,7 +181,7 @@ class Sender:
         reply, known = posted.reply, row.known
         if step is Step.CONFIRM:
             made = row_state.confirm(known, reply.payout_id)
-            facts = (posted.status, posted.end, posted.failure)
+            facts = (posted.status, posted.end, posted.failure, posted.message)
             await self._recorder.put(RowOutcome(row.number, made, *facts, body_hash=row.body_hash))
         elif step is Step.REJECT:
             await self._recorder.put(_unsuccessful(row, row_state.refuse(known), posted))

@@ -27,14 +27,17 @@ class Cause:
     outcomes: ClassVar[tuple[Outcome, ...]] = (
         Outcome.IN_DOUBT,
         Outcome.CONFLICT,
+        Outcome.NOT_FINAL,
         Outcome.RETURNED,
         Outcome.FAILED,
         Outcome.REJECTED,
     )
-    """The outcomes of rows that need a person, the most urgent first."""
+    """The outcomes of rows that need a person, the most urgent first. Of those that are not final, only the
+    rows whose payouts contradict themselves."""
     outcome: Outcome
     reason: str | None
-    """The reason in the service's words; None without one, `other reasons` where these are too many."""
+    """The reason in the service's words, or how the payout contradicts itself; None without one,
+    `other reasons` where these are too many."""
     count: int
     """How many rows it has."""
     sums: Mapping[str, Decimal] = attrs.field(repr=brief)
@@ -96,6 +99,6 @@ async def _rows(ledger: Ledger) -> AsyncIterator[LedgerRow]:
         if count_rows(ledger.totals, *OF_STATE[state]):
             async for row in ledger.rows(state):
                 yield row
-    if count_rows(ledger.totals, *NOT_ARRIVED):
-        async for row in ledger.failed():
+    if count_rows(ledger.totals, *NOT_ARRIVED, Outcome.NOT_FINAL):
+        async for row in ledger.unpaid():
             yield row

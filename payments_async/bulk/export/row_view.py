@@ -12,7 +12,7 @@ from ..ledger.ledger import Ledger
 from ..protocol.attempts import NO_ATTEMPTS, RowAttempts
 from ..protocol.identifiers import shown_key, shown_reference
 from ..protocol.outcomes import Outcome
-from ..protocol.records import HIDDEN, IntentTimes, LedgerRow
+from ..protocol.records import HIDDEN, IntentTimes, LedgerRow, StatusChange
 from .rows import record
 
 
@@ -53,6 +53,8 @@ class RowView:
     """The service that its batch is paid at."""
     account: dict[str, dict[str, Any]] = attrs.field(repr=False)
     """Its `instrument` and `customer`, all fields masked that could show whose account it is."""
+    statuses: tuple[StatusChange, ...] = ()
+    """Each status of its payouts that differs from the one before. Only `row` reads them."""
 
     @property
     def name(self) -> str:
@@ -61,14 +63,15 @@ class RowView:
 
     @property
     def reason(self) -> str | None:
-        """Why it was rejected, has failed or is in doubt, in the service's words; None without one."""
+        """Why it was rejected, has failed or is in doubt, or how it contradicts itself; None without one."""
         return reason_of(self)
 
     def facts(self) -> dict[str, Any]:
         """The same as JSON values, the amount as text."""
         values = attrs.asdict(self, recurse=False)
         shown = {"amount": f"{self.amount:f}", "outcome": self.outcome.value, "reason": self.reason}
-        return {**values, **shown, "attempts": self.attempts.facts()}
+        statuses = [attrs.asdict(each) for each in self.statuses]
+        return {**values, **shown, "attempts": self.attempts.facts(), "statuses": statuses}
 
 
 def reason_of(row: RowView | LedgerRow) -> str | None:
@@ -79,7 +82,10 @@ def reason_of(row: RowView | LedgerRow) -> str | None:
 async def row_view(ledger: Ledger, name: str | int) -> RowView | None:
     """Show the row with this key, reference or number; None when there is none. Raises LedgerError."""
     row = await ledger.find(name)
-    return None if row is None else (await views(ledger, [row]))[0]
+    if row is None:
+        return None
+    (shown,) = await views(ledger, [row])
+    return attrs.evolve(shown, statuses=await ledger.statuses(row))
 
 
 async def views(ledger: Ledger, rows: Sequence[LedgerRow]) -> list[RowView]:

@@ -17,8 +17,9 @@ from typing import Any, Final
 
 import attrs
 
+from ...models.statuses import PayoutEnd
 from ..protocol.clocks import Timestamps
-from ..protocol.records import LedgerRow
+from ..protocol.records import LedgerRow, StatusChange
 
 GENESIS: Final = bytes(32)
 """The hash before the first entry."""
@@ -55,16 +56,41 @@ def moved(digest: bytes, removed: Iterable[bytes], added: Iterable[bytes]) -> by
 def outline(row: LedgerRow) -> list[Any]:
     """The outline of a row in an entry: number, state, generation, epoch, payout id, the payout's status.
 
-    So each status that the service ever showed is kept with its time, when a later one replaces it.
+    After a status that the payout's timestamps contradict comes `unclear`. So each status that was recorded
+    is kept with its time, when a later one replaces it (`status_changes`).
     """
-    known = row.known
-    words = [] if row.service_status is None else [row.service_status]
+    known, words = row.known, list[str | None]()
+    if row.payout_end is PayoutEnd.UNCLEAR:
+        words = [row.service_status, PayoutEnd.UNCLEAR.value]
+    elif row.service_status is not None:
+        words = [row.service_status]
     return [row.number, known.state, known.generation, known.epoch, known.payout_id, *words]
 
 
 def outlines(rows: Iterable[LedgerRow]) -> str:
     """The outlines, as JSON text, of the rows that an entry changed."""
     return as_json([outline(row) for row in rows])
+
+
+def outlining(number: int) -> str:
+    """A pattern of SQL's LIKE, which fits every entry that outlines this row, and none without outlines."""
+    return f'[%[{number},"%'
+
+
+def status_changes(number: int, entries: Iterable[tuple[float, float | None, str]]) -> list[StatusChange]:
+    """The statuses of a row's payouts by entries that outline it: their times, the service's, what changed.
+
+    Outlines of other rows are passed over. Raises one of the errors of `readable`.
+    """
+    found, before = list[StatusChange](), None
+    for wall, server, changes in entries:
+        for of_row, _, _, _, payout_id, *words in json.loads(changes):
+            said = payout_id, *words
+            if of_row == number and words and said != before:
+                at = float(wall), None if server is None else float(server)
+                found.append(StatusChange(words[0], payout_id, *at, contradicts=len(words) > 1))
+                before = said
+    return found
 
 
 def linked(

@@ -24,11 +24,11 @@ from ..ledger_errors import (
 from ..protocol.attempts import RowAttempts
 from ..protocol.clocks import Timestamps
 from ..protocol.outcomes import NOT_ARRIVED, OF_STATE, Outcome, RowTotals
-from ..protocol.records import Awaited, Binding, Header, IntentTimes, LedgerRow
+from ..protocol.records import Awaited, Binding, Header, IntentTimes, LedgerRow, StatusChange
 from ..protocol.row_state import UNFINISHED, RowState
 from ..protocol.run_figures import RunSeries, RunTime
 from . import chunks as _chunks
-from . import run_figures
+from . import hash_chain, run_figures
 from .batches import BatchFacts
 from .chunks import WHOLE, Chunk, RowFigures, added_up
 from .database import LedgerDatabase
@@ -230,9 +230,15 @@ class LedgerReader(ABC):
 
     async def failed(self) -> AsyncIterator[LedgerRow]:
         """Read the CREATED rows whose payouts have failed, as far as the ledger knows."""
+        async for row in self.unpaid():
+            if row.outcome in NOT_ARRIVED:
+                yield row
+
+    async def unpaid(self) -> AsyncIterator[LedgerRow]:
+        """Read the CREATED rows whose payouts have failed, or contradict themselves."""
         for chunk in await self._chunks():
-            if chunk.figures.count(*NOT_ARRIVED):
-                async for row in self._pages(chunk, self._sql.rows_failed):
+            if chunk.figures.count(*NOT_ARRIVED, Outcome.NOT_FINAL):
+                async for row in self._pages(chunk, self._sql.rows_unpaid):
                     yield row
 
     async def _of_chunk(
@@ -313,6 +319,23 @@ class LedgerReader(ABC):
         at = await self._moments({(chunk_of(row.number), row.changed_in) for row in rows})
         with undamaged(self.path), readable("the time of a change"):
             return {row.number: at[chunk_of(row.number), row.changed_in] for row in rows}
+
+    async def statuses(self, row: LedgerRow) -> tuple[StatusChange, ...]:
+        """Read what the service has said of a row's payouts: each status that differs from the one before.
+
+        Reads the chunk's entries from the row's first intent to its last change, so many at a time that
+        commits need not wait.
+        """
+        is_first = self._is_whole and not row.known.generation
+        begin = row.first_intent if is_first and row.first_intent is not None else 0
+        batch, found = self.facts.batch, Rows()
+        for after in range(begin, row.changed_in, PAGE):
+            place = (batch.batch, batch.chunk_of(row.number), after, min(after + PAGE, row.changed_in))
+            values = (*place, hash_chain.outlining(row.number))
+            (page,) = await self._db.read((self._sql.entries_of_row, values))
+            found += page
+        with undamaged(self.path), readable("the chain"):
+            return tuple(hash_chain.status_changes(row.number, found))
 
     async def _moments(self, places: Collection[tuple[int, int]]) -> dict[tuple[int, int], Timestamps]:
         """{(chunk, entry): when it was made}."""

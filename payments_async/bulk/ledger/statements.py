@@ -129,8 +129,9 @@ class Statements:
         {_ROW} WHERE s.number > %s AND s.number <= %s AND s.state = %s AND s.changed_in <= %s
         ORDER BY s.number LIMIT %s
     """
-    rows_failed: str = f"""
-        {_ROW} WHERE s.number > %s AND s.number <= %s AND s.payout_end = 'failed' ORDER BY s.number LIMIT %s
+    rows_unpaid: str = f"""
+        {_ROW} WHERE s.number > %s AND s.number <= %s AND s.payout_end IN ('failed', 'unclear')
+        ORDER BY s.number LIMIT %s
     """
     rows_claimable: str = f"""
         {_ROW} WHERE s.number > %s AND s.number <= (
@@ -184,6 +185,10 @@ class Statements:
     """
     append: str = inserting("entries", ENTRIES.columns)
     entries_after: str = f"{ENTRY} WHERE batch = %s AND chunk = %s AND number > %s ORDER BY number LIMIT %s"
+    entries_of_row: str = """
+        SELECT wall, server, changes FROM payments.entries
+        WHERE batch = %s AND chunk = %s AND number > %s AND number <= %s AND changes LIKE %s ORDER BY number
+    """
     count_entries: str = """
         SELECT count(*) FROM payments.entries
         WHERE batch = %s AND chunk = ANY(%b::int4[]) AND hash = ANY(%b::bytea[])

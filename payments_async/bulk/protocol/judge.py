@@ -257,9 +257,13 @@ def _outcome(row: LedgerRow, ruling: _Ruling, later: Sequence[RowPayout]) -> Row
             body_hash=row.body_hash,
         )
     status, end, failure = status_of(standing.payout), standing.end, _failure(standing)
-    facts = row.service_status, row.payout_end, row.payout_money, row.failure_code if failure else None
+    unclear = described(standing.payout) if end is PayoutEnd.UNCLEAR else None
+    why = row.failure_code if failure else row.failure_message if unclear else None
+    facts = row.service_status, row.payout_end, row.payout_money, why
     says_nothing = status is None and end is PayoutEnd.OPEN
-    if known == row.known and (says_nothing or facts == (status, end, standing.other_money, failure)):
+    if known == row.known and (
+        says_nothing or facts == (status, end, standing.other_money, failure or unclear)
+    ):
         return None
     return RowOutcome(
         row.number,
@@ -267,7 +271,7 @@ def _outcome(row: LedgerRow, ruling: _Ruling, later: Sequence[RowPayout]) -> Row
         status,
         end,
         failure,
-        _listed(later) if failure and later else None,
+        _listed(later) if failure and later else unclear,
         standing.other_money,
         row.body_hash,
         latest=True,

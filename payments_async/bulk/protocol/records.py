@@ -105,7 +105,7 @@ class LedgerRow(NewRow):
     """What the service says the payout is of, where the row asks for another sum: `XOF 10.3`."""
     failure_code: str | None = None
     failure_message: str | None = None
-    """The reason for the refusal or failure, without account data."""
+    """The reason for the refusal or failure, or how the payout contradicts itself, without account data."""
     first_intent: int | None = None
     """The entry with the first intent of this generation: nothing was sent before."""
     key_intent: int | None = None
@@ -186,6 +186,22 @@ class IntentTimes:
     """The first intent under the present idempotency key."""
     last: Timestamps
     """The latest intent."""
+
+
+@attrs.frozen
+class StatusChange:
+    """A status of a row's payout that differs from what the service had said of the row before."""
+
+    status: str | None
+    """The status; None where the service shows timestamps alone."""
+    payout_id: str
+    """The payout that it is about: the one that stood for the row then."""
+    at: float
+    """When the ledger recorded it, seconds since 1970."""
+    service_at: float | None
+    """The same by the service's clock; None if that was not known."""
+    contradicts: bool = False
+    """True if the payout's timestamps contradict it."""
 
 
 @attrs.frozen

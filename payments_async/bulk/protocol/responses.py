@@ -27,7 +27,7 @@ from ...models import Payout
 from ...models._response import is_replayed
 from ...models.statuses import PayoutEnd
 from .attempts import AttemptReply, Record
-from .payout_status import end_of, failure_of, status_of
+from .payout_status import described, end_of, failure_of, status_of
 from .stop_rules import Stop
 
 _LONGEST: Final = 500
@@ -46,7 +46,7 @@ class Posted:
     code: str | None = None
     """What went wrong, in a word: `HTTP 422`, `timeout`."""
     message: str | None = attrs.field(default=None, repr=False)
-    """The service's own words, account data masked."""
+    """The service's own words, account data masked; or how the payout contradicts itself."""
     counts: bool = True
     """True if the post used up a try; False when our own pacing held it back."""
     took: float = 0.0
@@ -62,8 +62,10 @@ def succeeded(payout: Payout) -> Posted:
     status = 200 if answer is None else answer.status
     reply = AttemptReply(status, "executed", replayed, "matching", payout.id)
     took = 0.0 if answer is None else answer.attempts[-1].elapsed
-    facts = (status_of(payout), end_of(payout), failure_of(payout))
-    return Posted(reply, *facts, took=took, word=str(status))
+    end = end_of(payout)
+    message = described(payout) if end is PayoutEnd.UNCLEAR else None
+    facts = (status_of(payout), end, failure_of(payout))
+    return Posted(reply, *facts, message=message, took=took, word=str(status))
 
 
 def failed(error: PaymentsError, reference: str) -> Posted:

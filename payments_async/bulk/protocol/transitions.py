@@ -128,7 +128,8 @@ def _facts(row: LedgerRow, outcome: RowOutcome, *, is_other: bool) -> _Facts:
     is_newer = moved or outcome.latest or not row.is_final or outcome.payout_end.is_final
     says_something = outcome.service_status is not None or outcome.payout_end is not PayoutEnd.OPEN
     said = outcome if says_something and is_newer else before
-    why = before if outcome.failure_code is None and outcome.failure_message is None else outcome
+    explains = outcome.failure_code is not None or outcome.failure_message is not None
+    why = outcome if explains or said is outcome else before
     had_arrived = said.payout_end is PayoutEnd.ARRIVED or said.service_status == PayoutStatus.REVERSED
     return _Facts(
         said.service_status,

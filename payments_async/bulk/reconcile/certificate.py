@@ -10,7 +10,7 @@ import attrs
 
 from ...models._masking import clean
 from .._report import BatchReport
-from ..protocol.outcomes import OPEN, sums_text
+from ..protocol.outcomes import OPEN, as_text, sums_text
 from ..protocol.records import CheckReport
 from .audit import Audit
 
@@ -77,7 +77,10 @@ class Certificate:
             "rows": dict(report.counts),
             "sums": sums_text(report.sums),
             "ledger": attrs.asdict(self.check),
-            "list": attrs.asdict(self.audit),
+            "list": {
+                **attrs.asdict(self.audit),
+                "rounded": {currency: as_text(amount) for currency, amount in self.audit.rounded.items()},
+            },
         }
         return json.dumps(facts, indent=2)
 

@@ -50,7 +50,9 @@ class CauseReader:
         report, began = batch.status(), SYSTEM.monotonic()
         sums = {currency: [each[word] for word in Cause.outcomes] for currency, each in report.sums.items()}
         now = [report.counts[word] for word in Cause.outcomes], sums
-        if now != self._of and began >= self._next:
+        # no count says how many of those that are not final contradict themselves
+        is_other = now != self._of or report.counts["not_final"]
+        if is_other and began >= self._next:
             at = SYSTEM.now().timestamp()
             self.found = await batch.causes(_SHOWN)
             self.at, self._of, ended = at, now, SYSTEM.monotonic()

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
-from ...bulk import BatchReport, Cause, RowView
+import attrs
+
+from ...bulk import BatchReport, Cause, Outcome, RowView
 from ...models._masking import clean
 from ...models.common import amount_text, grouped
 from .._text import took_text
 from ..payouts import messages
 from ..payouts.messages import counted
-from ..payouts.row import inspector_page
+from ..payouts.row import inspector_page, status_text
 from ..payouts.summary import (
     ALWAYS,
     EXTRA,
@@ -49,6 +52,7 @@ _GROUPS: Final[Mapping[str, str]] = {
     "moved_in_conflict": "payouts of rows in conflict that have arrived or may still arrive",
     "in_doubt": "do not pay these again; the run looks them up",
     "conflict": "compare each with the service's payout before you pay it again",
+    "not_final": "the payout's status and times contradict each other",
     "returned": "the payout had arrived, and the money came back",
     "failed": "the payout was created, and did not arrive",
     "rejected": "nothing was created",
@@ -81,7 +85,7 @@ def batch_context(now: PageFigures) -> Context:
     if now.batch is None:
         return {**common, "report": None, "rows_read": now.rows_read}
     report, series = now.batch.report, now.batch.series
-    figures, runs = figures_of(report), series.by_run(now.runs)
+    figures, runs = figures_of(report, now.causes), series.by_run(now.runs)
     rate = series.recent_rate(now.at) if now.phase == "working" else 0.0
     left = seconds_left(figures, rate)
     return {
@@ -250,7 +254,7 @@ def _groups(now: PageFigures, figures: BatchFigures) -> list[Context]:
         {
             "tone": _TONES[word],
             "heading": f"{NAMES[word].strip().capitalize()}: {meaning}",
-            "advice": messages.advice_on(word, figures.counts, now.ledger),
+            "advice": messages.advice_on(word, figures, now.ledger),
             "causes": found[word],
         }
         for word, meaning in _GROUPS.items()
@@ -263,7 +267,8 @@ def _look_at(now: PageFigures, figures: BatchFigures) -> str | None:
     counts = Counter[str]()
     for cause in now.causes:
         counts[cause.outcome] += cause.count
-    is_same = all(counts[word] == figures.counts[word] for word in Cause.outcomes)
+    whole = (word for word in Cause.outcomes if word is not Outcome.NOT_FINAL)
+    is_same = all(counts[word] == figures.counts[word] for word in whole)
     return None if is_same else charts.clock(now.causes_at)
 
 
@@ -303,12 +308,22 @@ def _facts(row: RowView) -> list[tuple[str, str]]:
         ("Outcome", _word(row.outcome)),
         ("Payout", row.payout_id),
         ("Status", row.payout_status),
+        ("Statuses", _statuses(row)),
         ("Reason", row.reason),
         ("Generation", f"{row.generation}" if row.generation else None),
         ("First sent", charts.moment(row.first_sent) + " UTC" if row.first_sent else None),
         ("Last sent", charts.moment(row.last_sent) + " UTC" if row.last_sent else None),
     ]
     return [(name, clean(text)) for name, text in found if text]
+
+
+def _statuses(row: RowView) -> str | None:
+    """The statuses of a row whose payout's status has changed, by the service's clock where it is known."""
+    if len(row.statuses) < 2:
+        return None
+    times = [each.at if each.service_at is None else each.service_at for each in row.statuses]
+    texts = [status_text(attrs.asdict(each)) for each in row.statuses]
+    return "; ".join(f"{charts.moment(at)} UTC {text}" for at, text in zip(times, texts, strict=True))
 
 
 def _certificate(found: Mapping[str, Any] | None) -> Context | None:
@@ -320,6 +335,7 @@ def _certificate(found: Mapping[str, Any] | None) -> Context | None:
         (name, f"{each['compared']:,}" + (f", {each['not_shown']:,} not shown" if each["not_shown"] else ""))
         for name, each in audit["fields"].items()
     ]
+    rounded = {currency: Decimal(amount) for currency, amount in audit["rounded"].items()}
     return {
         "clean": found["clean"],
         "settled": found["settled"],
@@ -336,6 +352,7 @@ def _certificate(found: Mapping[str, Any] | None) -> Context | None:
                 f"{audit['seen']:,} as asked for, {audit['missing']:,} missing, "
                 f"{audit['differing']:,} different",
             ),
+            *([("Rounded", f"{money_text(rounded)} in all, against what was asked for")] if rounded else []),
             ("Input", found["input_hash"]),
             ("Ledger", f"{check['entries']:,} entries, head {check['head']}"),
         ],

@@ -54,7 +54,7 @@ async def status(ledger: LedgerAddress, context: CommandContext) -> Exit:
             report, causes = batch.status(), await causes_of(batch)
     except LedgerLocked as locked:
         return _running(ledger, locked, context)
-    figures = figures_of(report)
+    figures = figures_of(report, causes)
     state = (
         "complete" if report.complete else "nothing was sent yet" if figures.is_untouched else "not complete"
     )
@@ -240,10 +240,10 @@ def _list(rows: Sequence[Mapping[str, str]]) -> Text:
 async def _status_in_database(ledger: LedgerAddress, context: CommandContext) -> Exit:
     """Show a batch of a database."""
     batch = await listed(ledger)
-    report, figures = batch.report, figures_of(batch.report)
-    steps = _next_steps(batch, ledger)
     async with open_batch(ledger) as opened:
         causes = await causes_of(opened)
+    report, figures = batch.report, figures_of(batch.report, causes)
+    steps = _next_steps(batch, figures, ledger)
     context.show.heading(ledger.shown, title_of(batch.batch_id))
     facts = {**result(report, Exit.DONE, steps, causes), **batch_facts(batch), "running": bool(batch.workers)}
     good = False if failures_text(report.counts) else True if report.complete else None
@@ -285,7 +285,7 @@ def _state_text(batch: ListedBatch) -> str:
     return f"{state}{recovery}{failures and ', '}{failures}"
 
 
-def _next_steps(batch: ListedBatch, ledger: LedgerAddress) -> list[str]:
+def _next_steps(batch: ListedBatch, figures: BatchFigures, ledger: LedgerAddress) -> list[str]:
     """Advice on a batch in a database."""
     if batch.is_unproven and batch.state is not BatchState.SUSPECT:
         return [messages.recovering(ledger)]
@@ -298,7 +298,7 @@ def _next_steps(batch: ListedBatch, ledger: LedgerAddress) -> list[str]:
         return [f"No worker takes a row yet: `{run_command(ledger)}` asks for the total and lets them begin."]
     if (batch.workers or batch.idle_workers) and not report.complete and not batch.is_over:
         return []
-    steps = messages.after_run(figures_of(batch.report), report.exit_code, batch.rule, ledger)
+    steps = messages.after_run(figures, report.exit_code, batch.rule, ledger)
     if not report.complete:
         steps.append(f"Or start workers: `{ledger.option_command('worker')}`.")
     elif batch.is_unclosed and batch.is_alone:

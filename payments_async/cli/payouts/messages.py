@@ -52,11 +52,12 @@ def after_run(
     """
     ahead = going_on(figures, code, stopped, ledger, clean=clean, unproven=unproven)
     counts, failed = figures.counts, _failed(figures.counts, ledger)
+    unclear = _contradicting(figures, ledger)
     if code in (2, 75):
-        return [part for part in (ahead, failed) if part]
+        return [part for part in (ahead, failed, unclear) if part]
     doubt = doubtful(counts["in_doubt"], ledger) if code == 3 else ""
     refusals = (not_taken if code == 3 else refused)(counts, ledger)
-    return [part for part in (doubt, _in_excess(counts), refusals, failed, ahead) if part]
+    return [part for part in (doubt, _in_excess(counts), refusals, failed, unclear, ahead) if part]
 
 
 def going_on(
@@ -76,11 +77,13 @@ def going_on(
     return (unconfirmed if code == 1 else "") or _open(figures, ledger)
 
 
-def advice_on(word: str, counts: Mapping[str, int], ledger: LedgerAddress) -> str:
-    """Advice on the rows of one outcome, or on payouts that stand for no row."""
+def advice_on(word: str, figures: BatchFigures, ledger: LedgerAddress) -> str:
+    """Advice on the rows of one cause's outcome, or on payouts that stand for no row."""
     if word == "in_doubt":
-        return doubtful(counts[word], ledger)
-    only = defaultdict(int, {word: counts[word]})
+        return doubtful(figures.counts[word], ledger)
+    if word == "not_final":
+        return _contradicting(figures, ledger)
+    only = defaultdict(int, {word: figures.counts[word]})
     return _in_excess(only) or not_taken(only, ledger) or _failed(only, ledger)
 
 
@@ -169,9 +172,20 @@ def _in_excess(counts: Mapping[str, int]) -> str:
     )
 
 
+def _contradicting(figures: BatchFigures, ledger: LedgerAddress) -> str:
+    """Payouts that contradict themselves."""
+    if not figures.contradicting:
+        return ""
+    return (
+        f"{counted(figures.contradicting, 'payout')} whose status and times contradict each other: ask the "
+        f"service's support what became of them, and pay none again. `{ledger.command('reconcile')}` records "
+        "what the list says then."
+    )
+
+
 def _open(figures: BatchFigures, ledger: LedgerAddress) -> str:
     """Created payouts have not arrived yet."""
-    awaited = figures.counts["not_final"]
+    awaited = figures.counts["not_final"] - figures.contradicting
     if not awaited:
         return ""
     created = "1 payout is created, and" if awaited == 1 else f"{awaited:,} payouts are created, and"

@@ -124,6 +124,9 @@ def write_certificate(certificate: Certificate, path: str, context: CommandConte
     if not context.as_json:
         for finding in findings[:_MOST_FINDINGS]:
             context.show.step("Finding", finding, good=False)
+        if audit.rounded:
+            text = f"payouts differ by {money_text(audit.rounded)} in all from what was asked for"
+            context.show.step("Rounded", text, good=False)
         for turn in audit.turns[:_MOST_FINDINGS]:
             context.show.step("Turned", clean(turn), good=None)
         context.show.step("Kept" if is_kept else "Written", path, wrap=False)
@@ -153,7 +156,7 @@ async def reconcile(
         path = path or ledger.beside("certificate.json")
         written = write_certificate(certificate, path, context)
         causes = await causes_of(batch)
-    figures, code = figures_of(report), Exit(report.exit_code)
+    figures, code = figures_of(report, causes), Exit(report.exit_code)
     if code is Exit.DONE and not certificate.is_clean:
         code = Exit.REFUSED
     context.show.render(state_table(figures))

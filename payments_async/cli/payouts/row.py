@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
@@ -50,6 +52,7 @@ async def show_row(ledger: LedgerAddress, name: str, context: CommandContext) ->
         return Exit.DONE
     context.show.heading(ledger.label, f"row {facts['number']}")
     _show_facts(facts, context)
+    _show_statuses(facts, context)
     _show_attempts(facts, context)
     context.show.step("Page", ledger.command("watch"), good=None, wrap=False)
     if inspector:
@@ -84,13 +87,34 @@ def _show_facts(facts: Mapping[str, Any], context: CommandContext) -> None:
     show("Account", account or "none", good=None)
     text, good = _OUTCOMES[str(facts["outcome"])]
     reason = f"; {facts['reason']}" if facts["reason"] else ""
-    show("Outcome", text + reason, good=good)
+    show(
+        "Outcome", text + reason, good=False if good and reason else good
+    )  # a payout that contradicts itself
     if facts["payout_id"]:
         status = f", {facts['payout_status']}" if facts["payout_status"] else ""
         show("Payout", f"{facts['payout_id']}{status}", good=None, wrap=False)
     if facts["first_sent"] is not None:
         first, last = _time(facts["first_sent"]), _time(facts["last_sent"])
         show("Sent", f"first {first}" + (f"; last {last}" if last != first else ""), good=None)
+
+
+def _show_statuses(facts: Mapping[str, Any], context: CommandContext) -> None:
+    """Each status of each payout of the row, with the service's time and ours."""
+    for payout, statuses in groupby(facts["statuses"], key=itemgetter("payout_id")):
+        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        for name in ("Service's time (UTC)", "Recorded", "Status"):
+            table.add_column(name)
+        for each in statuses:
+            at = "not known" if each["service_at"] is None else _moment(each["service_at"])
+            table.add_row(at, _moment(each["at"]), Text(clean(status_text(each))))
+        context.show.step("Statuses", f"of {payout}", good=None, wrap=False)
+        context.show.render(Padding(table, (0, 0, 1, 4), expand=False))
+
+
+def status_text(change: Mapping[str, Any]) -> str:
+    """`completed`, or `completed (contradicts itself)`."""
+    status = change["status"] or "none shown"
+    return f"{status} (contradicts itself)" if change["contradicts"] else str(status)
 
 
 def _show_attempts(facts: Mapping[str, Any], context: CommandContext) -> None:
@@ -113,7 +137,11 @@ def _show_attempts(facts: Mapping[str, Any], context: CommandContext) -> None:
 
 
 def _time(seconds: float) -> str:
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return f"{_moment(seconds)} UTC"
+
+
+def _moment(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def inspector_page(facts: Mapping[str, Any]) -> str | None:

@@ -341,7 +341,7 @@ def _show_end(
     context: CommandContext,
     causes: Sequence[Cause],
 ) -> Exit:
-    figures, ledger = figures_of(report), order.address
+    figures, ledger = figures_of(report, causes), order.address
     is_refused = bool(messages.refused(figures.counts, ledger))
     clean = None if certified is None or is_refused else certified.code is not Exit.REFUSED
     unproven = certified is not None and certified.unproven

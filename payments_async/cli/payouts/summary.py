@@ -41,6 +41,8 @@ class BatchFigures:
     """What came back, and how fast; None where it was not read."""
     is_followed: bool = False
     """True once every row is decided, and the run waits for payouts to be final."""
+    contradicting: int = 0
+    """Payouts that contradict themselves, which are not final; 0 where the causes were not read."""
 
     @classmethod
     def read(cls, status: Mapping[str, Any]) -> BatchFigures:
@@ -254,10 +256,11 @@ def failures_text(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{counts[each]:,} {words}" for each, words in _NOT_PAID.items() if counts[each])
 
 
-def figures_of(progress: Progress) -> BatchFigures:
+def figures_of(progress: Progress, causes: Iterable[Cause] = ()) -> BatchFigures:
     """The figures of a batch's progress or report."""
     activity = None if progress.activity is None else attrs.asdict(progress.activity)
-    return BatchFigures(progress.counts, progress.sums, activity)
+    contradicting = sum(cause.count for cause in causes if cause.outcome is Outcome.NOT_FINAL)
+    return BatchFigures(progress.counts, progress.sums, activity, contradicting=contradicting)
 
 
 def title_of(batch_id: str) -> str:

@@ -28,16 +28,18 @@ def test_causes_come_by_urgency_and_then_by_size_with_exact_sums() -> None:
             (RowState.REJECTED, "rare"),
             *[(RowState.REJECTED, "usual")] * 3,
             (RowState.IN_DOUBT, None),
+            (RowState.CREATED, "completed with failed_at"),
         )
     ):
         grouping.add(ledger_row(number, state, reason, "0.1" if number else "1e-9"))
     found = [(cause.outcome, cause.reason, cause.count, cause.sums) for cause, _ in grouping.groups()]
     assert found == [
         (Outcome.IN_DOUBT, None, 1, {"GHS": Decimal("0.1")}),
+        (Outcome.NOT_FINAL, "completed with failed_at", 1, {"GHS": Decimal("0.1")}),
         (Outcome.REJECTED, "usual", 3, {"GHS": Decimal("0.3")}),
         (Outcome.REJECTED, "rare", 1, {"GHS": Decimal("0.000000001")}),
     ]
-    assert [[row.number for row in rows] for _, rows in grouping.groups()] == [[4], [1, 2], [0]]
+    assert [[row.number for row in rows] for _, rows in grouping.groups()] == [[4], [5], [1, 2], [0]]
 
 
 def test_reasons_of_which_each_row_has_its_own_take_bounded_memory() -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
 
 import attrs
 import pytest
 
+from payments_async.bulk.ledger import reader
 from payments_async.bulk.ledger_errors import LedgerRefused
 from payments_async.bulk.protocol.outcomes import sums_of
 from payments_async.bulk.protocol.records import IntentTimes, Resend, RowOutcome
@@ -25,7 +28,7 @@ from tests.support.ledgers import (
     rejected,
     row_of,
 )
-from tests.support.places import BOTH, Place, begun, opened, total_of
+from tests.support.places import BOTH, Place, begun, looked_at, opened, total_of
 
 pytestmark = BOTH
 
@@ -134,6 +137,47 @@ async def test_what_arrived_is_summed_through_every_turn(path: Place) -> None:
         parts = dict.fromkeys(("not_final", "failed", "returned"), Decimal("10.10"))
         assert sums == {"asked": Decimal("30.30"), "created": Decimal("30.30"), **parts}
         assert [row.outcome async for row in ledger.failed()] == ["returned", "failed"]
+        assert (await ledger.check()).findings == ()
+
+
+async def test_each_status_that_differs_from_the_one_before_is_kept_with_its_times(
+    path: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "PAGE", 2)  # so many entries at a time
+    clock = Clock()
+    async with await begun(path, 12, clock) as ledger:
+        *_, last = await all_rows(ledger)
+        assert await ledger.statuses(last) == (), "the import's entry has a count of 12 rows"
+        made = await ledger.record([created(row) for row in (await ledger.claim(12)).rows])
+        odd = attrs.evolve(made[1].known, payout_id="x[1,")  # as an outline of row 1 begins
+        words = [
+            ("pending", PayoutEnd.OPEN),
+            ("completed", PayoutEnd.ARRIVED),
+            ("completed", PayoutEnd.UNCLEAR),
+            (None, PayoutEnd.UNCLEAR),
+            ("completed", PayoutEnd.ARRIVED),
+        ]
+        for number, word in enumerate(words):
+            clock.wall += 60.0
+            others = [
+                RowOutcome(2, odd, f"word {number}", latest=True),
+                RowOutcome(11, made[10].known, "other"),
+            ]
+            await ledger.record([RowOutcome(1, made[0].known, *word, latest=True), *others])
+        await ledger.record([RowOutcome(1, made[0].known, *words[-1], payout_money="XOF 1", latest=True)])
+    async with await looked_at(path) as ledger:
+        first, _, third, *_ = await all_rows(ledger)
+        found = await ledger.statuses(first)
+        assert await ledger.statuses(third) == ()
+        assert [(each.status, each.contradicts) for each in found] == [
+            (word, end is PayoutEnd.UNCLEAR) for word, end in words
+        ]
+        assert {each.payout_id for each in found} == {made[0].known.payout_id}
+        by_service = [each.service_at or 0.0 for each in found]
+        assert all(60.0 < after - before < 70.0 for before, after in pairwise(by_service))
+        assert [each.at for each in found] == sorted(each.at for each in found)
+        if isinstance(path, Path):
+            assert [each.at for each in found] == [at + 0.25 for at in by_service]
         assert (await ledger.check()).findings == ()
 
 

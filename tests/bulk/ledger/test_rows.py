@@ -98,3 +98,5 @@ def test_no_value_of_a_stored_row_is_found_by_its_position() -> None:
 def test_an_entry_keeps_each_word_of_the_service_about_a_payout(status: str) -> None:
     assert outline(attrs.evolve(ROW, service_status=status)) == [7, "CREATED", 1, 3, "po_1", status]
     assert outline(attrs.evolve(ROW, service_status=None)) == [7, "CREATED", 1, 3, "po_1"]
+    unclear = attrs.evolve(ROW, service_status=status, payout_end=PayoutEnd.UNCLEAR)
+    assert outline(unclear) == [7, "CREATED", 1, 3, "po_1", status, "unclear"]

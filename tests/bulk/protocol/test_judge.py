@@ -305,7 +305,9 @@ def test_timestamps_count_beside_the_status(
             [True] * is_unclear
         )
         if is_unclear:
-            assert findings[0].startswith(f"row 7: po_0 is {status or 'without a status'} with ")
+            assert findings == (f"row 7: po_0 is {now.failure_message}",)
+            assert str(now.failure_message).startswith(f"{status or 'without a status'} with ")
+            assert judged(now, shown).outcome is None
             assert "contradicts itself" in str(retry_block(now, [RowPayout.of(now, shown, BINDING)]))
 
 

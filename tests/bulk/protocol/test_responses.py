@@ -30,7 +30,8 @@ from payments_async.errors import (
     RateLimitedError,
     ServerError,
 )
-from payments_async.models import Attempt, Verdict
+from payments_async.models import Attempt, Payout, Verdict
+from payments_async.models.statuses import PayoutEnd
 from tests.simulation.service import client_verdict
 from tests.support.motion import REPLAYED
 from tests.support.pure_calls import BODY, NOW, PAYOUT, prepared
@@ -108,6 +109,12 @@ def test_a_2xx_is_the_payout_only_with_its_record(earlier: Verdict | None) -> No
         assert found.reply.verdict == verdict, (status, name)
         assert next_step(found, verdict) is step, (status, name)
         assert step is not Step.CONFIRM or (verdict, found.reply.payout_id) == ("executed", "po_1")
+
+
+def test_a_payout_that_contradicts_itself_as_soon_as_it_is_made_is_described() -> None:
+    posted = succeeded(Payout(id="po_1", status="completed", failed_at=NOW))
+    assert (posted.status, posted.end, posted.failure) == ("completed", PayoutEnd.UNCLEAR, None)
+    assert posted.message == "completed with failed_at: the service contradicts itself"
 
 
 def test_the_model_service_has_the_clients_verdicts() -> None:

@@ -63,6 +63,17 @@ def test_a_later_intent_that_was_settled_before_is_counted_and_says_nothing_of_t
     assert after == attrs.evolve(row, known=attrs.evolve(row.known, intents=2), changed_in=9)
 
 
+def test_how_a_payout_contradicted_itself_goes_with_the_next_word_of_the_service() -> None:
+    row = row_with(confirm(FIRST, "po_1"))
+    words = ("completed", PayoutEnd.UNCLEAR, None, "completed with failed_at")
+    unclear = transitions.recorded(row, RowOutcome(1, row.known, *words, latest=True), 9)
+    assert unclear is not None
+    assert unclear.failure_message == "completed with failed_at"
+    after = transitions.recorded(unclear, RowOutcome(1, row.known, "completed", PayoutEnd.ARRIVED), 10)
+    assert after is not None
+    assert (after.outcome, after.failure_message) == ("arrived", None)
+
+
 FIRST_GENERATION = ACCOUNTS.map(lambda known: attrs.evolve(known, generation=0))
 
 

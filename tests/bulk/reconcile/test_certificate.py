@@ -191,6 +191,7 @@ async def test_a_payout_that_equals_what_was_asked_for_only_as_a_double_is_named
     assert finding.startswith("row 7: po_")
     assert finding.endswith(" is of XOF 7.0100000000000000000001, and XOF 7.01 was asked for")
     assert certificate.audit.rounded == {"XOF": Decimal("1E-22")}
+    assert json.loads(certificate.to_json())["list"]["rounded"] == {"XOF": "0.0000000000000000000001"}
     assert not certificate.is_clean
 
 

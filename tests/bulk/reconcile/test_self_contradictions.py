@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,10 @@ async def test_a_payout_that_arrived_and_is_shown_as_failed_too_is_not_paid_a_se
         assert "row 1: " in certificate.audit.findings[0]
         assert "contradicts itself" in certificate.audit.findings[0]
         assert (batch.status().counts["failed"], batch.status().counts["arrived"]) == (0, 1)
+        (cause,) = await batch.causes()
+        assert (cause.outcome, cause.count, cause.sums) == ("not_final", 1, {"XOF": Decimal("1.01")})
+        assert cause.reason in certificate.audit.findings[0]
+        assert [row.number for row in cause.rows] == [1]
         for rows in (None, [1]):
             report = await batch.retry_failed(rows=rows)
             assert report.rows == ()
@@ -49,6 +54,7 @@ async def test_a_payout_that_arrived_and_is_shown_as_failed_too_is_not_paid_a_se
         show(service, 0, "completed", completed=True, failed=False)
         assert (await batch.reconcile()).is_clean
         assert batch.status().counts["arrived"] == 2
+        assert await batch.causes() == ()
     assert len(service.books.payouts()) == 2
 
 

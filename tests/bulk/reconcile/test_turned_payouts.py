@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from payments_async.bulk import PayoutBatch
-from payments_async.sandbox import Sandbox
+from payments_async.sandbox import Sandbox, VirtualClock
 from tests.support.batches import alter, item, items, ledger_rows, open_at, over_socket
 from tests.support.places import EITHER, Place
 from tests.support.spoiled import repeating, spoiling
 
+BEGAN = VirtualClock.frozen().now()
+"""The service's time when a test begins."""
 TURNS = {
     "reversed": ("reversed", True, False),
     "failed": ("failed", False, True),
@@ -53,6 +55,14 @@ async def test_a_status_that_turned_is_recorded_by_the_reading_that_saw_it_and_t
             assert each.is_clean is each.agrees is is_clear
             assert each.is_settled is (is_clear and turned != "pending")
             assert ["contradicts itself" in finding for finding in each.findings] == [True] * (not is_clear)
+        shown = await batch.row(2)
+        assert shown is not None
+        said = [(each.status, each.contradicts) for each in shown.statuses]
+        assert (said[0], said[-2]) == (("pending", False), ("completed", False))
+        assert said[-1] == (TURNS[turned][0], not is_clear)
+        assert {each.payout_id for each in shown.statuses} == {shown.payout_id}
+        times = [each.service_at or 0.0 for each in shown.statuses]
+        assert BEGAN <= times[0] < times[-1] <= service.clock.now()
         report = batch.status()
         assert report == certificate.report
         assert report.counts["returned"] == (turned in ("reversed", "failed", "cancelled"))

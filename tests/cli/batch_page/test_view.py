@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from html import unescape
 from itertools import pairwise
 
 import attrs
@@ -18,13 +17,25 @@ from payments_async.bulk import (
     RunSeries,
     RunTime,
     SeriesBucket,
+    StatusChange,
 )
 from payments_async.bulk.protocol.run_figures import time_class
 from payments_async.cli.batch_page import charts, view
 from payments_async.cli.batch_page.site import FILES
 from payments_async.cli.batch_page.source import PageFigures
 from payments_async.cli.payouts.ledger_address import LedgerAddress
-from tests.support.batch_pages import BEGAN, cause, causes, changed, report, row, series, snapshot, states
+from tests.support.batch_pages import (
+    BEGAN,
+    cause,
+    causes,
+    changed,
+    report,
+    row,
+    series,
+    snapshot,
+    states,
+    words_of,
+)
 
 HEAVIEST = 60_000
 
@@ -32,12 +43,6 @@ HEAVIEST = 60_000
 def html_of(now: PageFigures) -> str:
     """The page's HTML."""
     return FILES.render("batch.html", view.batch_context(now))
-
-
-def words_of(html: str) -> str:
-    """The words of a page, without its head."""
-    body = re.sub(r"(?s)<head>.*?</head>|<title[^>]*>.*?</title>", " ", html)
-    return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
 
 
 SHOWN = {
@@ -141,7 +146,15 @@ SHOWN = {
     ),
     "unclear": (
         "complete, not confirmed",
-        "po_12 contradicts itself: status completed, and a time of failure",
+        "row 12: po_12 is completed with failed_at: the service contradicts itself",
+        "Not final yet: the payout's status and times contradict each other",
+        "1 payout whose status and times contradict each other: ask the service's support",
+        "1 × completed with failed_at: the service contradicts itself · GHS 501.20",
+    ),
+    "rounded": (
+        "complete, not confirmed",
+        "row 3: po_3 is of GHS 501.19999999999999999, and GHS 501.20 was asked for",
+        "Rounded GHS -0.00000000000000001 in all, against what was asked for",
     ),
     "unconfirmed": (
         "complete, not confirmed",
@@ -248,6 +261,16 @@ def test_a_row_has_its_facts_its_attempts_and_its_place_in_the_inspector() -> No
     assert "It was not sent yet." in words(unsent)
     claimed = attrs.evolve(once, outcome=Outcome.UNDER_WAY, payout_status=None, payout_id=None)
     assert "No answer is recorded yet." in words(claimed)
+    words_of_service = (
+        StatusChange("completed", "po_7", BEGAN + 9.0, BEGAN + 3.0),
+        StatusChange("completed", "po_7", BEGAN + 60.0, None, contradicts=True),
+    )
+    turned = words(attrs.evolve(once, statuses=words_of_service))
+    assert (
+        "Statuses 2026-06-30 21:19:29 UTC completed; 2026-06-30 21:20:26 UTC completed (contradicts itself)"
+        in turned
+    )
+    assert "Statuses" not in words(attrs.evolve(once, statuses=words_of_service[:1]))
     replayed = attrs.evolve(row(1).attempts.first[0], replayed=True)
     assert "replayed" in words(attrs.evolve(once, attempts=RowAttempts(1, (replayed,))))
 
@@ -389,6 +412,7 @@ def test_what_needs_a_person_comes_by_urgency_with_its_meaning() -> None:
         "In excess",
         "In doubt",
         "In conflict",
+        "Not final yet",
         "Returned",
         "Failed",
         "Rejected",

@@ -84,7 +84,7 @@ SQL: Final = Statements(
         "CREATE UNIQUE INDEX row_references ON rows (unique_reference)",
     ),
     indexes=(
-        "CREATE INDEX failed ON row_states (number) WHERE payout_end = 'failed'",
+        "CREATE INDEX unpaid ON row_states (number) WHERE payout_end IN ('failed', 'unclear')",
         """
         CREATE INDEX followed ON row_states (number, first_intent)
         WHERE state = 'CREATED' AND payout_end = 'open'

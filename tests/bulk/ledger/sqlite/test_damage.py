@@ -106,7 +106,7 @@ def _consistently(tables: sqlite3.Connection) -> None:
 ANYWHERE: list[tuple[str | Edit, list[str]]] = [
     ("UPDATE rows SET body = 'text' WHERE number = 4", ["row 4 cannot be read"]),
     (_consistently, ["the rows do not add up to what the chain says of them", "rows rejected: "]),
-    ("DROP INDEX failed", []),
+    ("DROP INDEX unpaid", []),
 ]
 
 

@@ -1,0 +1,143 @@
+"""The guide's table of payouts whose status turns: commands and page say of each what the table says."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import re
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from payments_async.cli.batch_page import view
+from payments_async.cli.batch_page.site import FILES
+from payments_async.cli.batch_page.source import LedgerSource
+from payments_async.cli.payouts.ledger_address import LedgerAddress
+from payments_async.sandbox import Sandbox
+from tests.docs.pages import rows, section
+from tests.support.batch_pages import words_of
+from tests.support.payout_command import HEADER, Here, environment_of
+
+TABLE = [row for row in rows(section("docs/bulk.md", "When something goes wrong")) if len(row) == 6][2:]
+LEDGER = LedgerAddress("june.ledger")
+RUN = ("run", "june.csv", "--ledger", LEDGER.text, "--batch-id", "june")
+
+
+@pytest.fixture
+def here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Here]:
+    """The command in an empty folder, at a service whose payouts arrive at once."""
+    monkeypatch.chdir(tmp_path)
+    with Sandbox(scenario="complete immediate") as sandbox:
+        for name, value in environment_of(sandbox).items():
+            monkeypatch.setenv(name, value)
+        yield Here(sandbox, tmp_path, capsys)
+
+
+def paid(here: Here, amount: str = "10.50") -> None:
+    """Run a batch of two rows, of which the first asks for this."""
+    lines = [f"emp-{n},{each},GHS,mobile_money,+23320000000{n},GH" for n, each in ((1, amount), (2, "11.75"))]
+    (here.folder / "june.csv").write_text("\n".join([HEADER, *lines, ""]))
+    here(*RUN)
+
+
+def shown(here: Here, status: str, *, failed_at: bool = False, more: str = "0") -> None:
+    """The service shows the first payout of row 1 with this status, and with so much more."""
+    with here.sandbox.changing() as world:
+        payout = world.tenants[here.sandbox.api_key].payouts_by_id[first_payout(here)]
+        payout.status, payout.amount = status, payout.amount + Decimal(more)
+        payout.completed_at = None if status == "pending" else payout.created_at
+        payout.failed_at = payout.created_at if failed_at else None
+
+
+def first_payout(here: Here) -> str:
+    """The id of the first payout of row 1."""
+    return next(entry.id for entry in here.sandbox.books.payouts() if entry.amount < 11)
+
+
+def turned(status: str, *, failed_at: bool = False, more: str = "0") -> Callable[[Here], None]:
+    """A payout has arrived, and is then shown so."""
+
+    def make(here: Here) -> None:
+        paid(here)
+        shown(here, status, failed_at=failed_at, more=more)
+
+    return make
+
+
+def paid_twice(here: Here) -> None:
+    rule = here.sandbox.on("payouts.create", amount="10.50")
+    rule.outcome("fail:RECIPIENT_ERROR immediate", times=1)
+    paid(here)
+    assert here("retry-failed", LEDGER.text).code == 0
+    paid(here)
+    shown(here, "completed")
+
+
+def lost_and_edited(here: Here) -> None:
+    paid(here)
+    for path in here.folder.glob("june.ledger*"):
+        path.unlink()
+    paid(here, "12.50")
+
+
+RETURNED, PENDING, UNCLEAR, TWICE, ROUNDED, LOST = range(6)
+CASES = {
+    "reversed": (RETURNED, turned("reversed")),
+    "failed": (RETURNED, turned("failed")),
+    "cancelled": (RETURNED, turned("cancelled")),
+    "pending": (PENDING, turned("pending")),
+    "completed with failed_at": (UNCLEAR, turned("completed", failed_at=True)),
+    "paid twice": (TWICE, paid_twice),
+    "rounded": (ROUNDED, turned("completed", more="1e-17")),
+    "ledger lost": (LOST, lost_and_edited),
+}
+
+
+def page() -> str:
+    """The words of the page of the ledger at rest."""
+    now = asyncio.run(LedgerSource(LEDGER).snapshot())
+    return words_of(FILES.render("batch.html", view.batch_context(now)))
+
+
+@pytest.mark.parametrize("command", [RUN, ("reconcile", LEDGER.text)], ids=["run", "reconcile"])
+@pytest.mark.parametrize("case", CASES)
+def test_commands_and_page_say_of_a_turned_payout_what_the_table_says(
+    here: Here, case: str, command: tuple[str, ...]
+) -> None:
+    number, make = CASES[case]
+    _, certified, looked_at, exported, code, _ = (
+        cell.replace("reversed", case if number == RETURNED else "reversed") for cell in TABLE[number]
+    )
+    make(here)
+
+    def plain(text: str) -> str:
+        words = " ".join(text.replace("\N{NO-BREAK SPACE}", " ").split())
+        return words.replace(first_payout(here), "po_1")
+
+    said = here(*command, as_text=True)
+    assert said.code == int(code)
+    for text in quoted(certified):
+        assert text in plain(said.out)
+    on_page, status = plain(page()), plain(here("status", LEDGER.text).out)
+    for text in quoted(looked_at):
+        assert text in status
+        assert text in on_page
+    for text in quoted(certified):
+        assert text in on_page or text in ("Turned", "Finding")
+    here("export", LEDGER.text, "out.csv")
+    with (here.folder / "out.csv").open(newline="", encoding="utf-8") as file:
+        row = next(csv.DictReader(file))
+    for text in quoted(exported):
+        assert text in row.values()
+
+
+def quoted(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def test_every_row_of_the_table_is_tried() -> None:
+    assert {number for number, _ in CASES.values()} == {*range(len(TABLE))}
