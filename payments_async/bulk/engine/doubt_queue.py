@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ..._runtime import Runtime
 from ..protocol.rows_in_doubt import post_again_after
 
 SCANS: Final = 4
+Taken = Sequence[int]
+"""Rows that were taken from a queue, packed."""
 
 
 class UnresolvedRow(NamedTuple):
@@ -48,27 +50,18 @@ class UnresolvedQueue:
     def __len__(self) -> int:
         return sum(map(len, self._due.values()))
 
-    def take(self, until: float = math.inf) -> UnresolvedBatch:
+    def take(self, until: float = math.inf) -> Taken:
         """Remove and return the rows that are due by then."""
         taken = array("Q")
         for second in sorted(second for second in self._due if second <= until):
             taken.extend(self._due.pop(second))
-        return UnresolvedBatch(taken)
+        return taken
 
 
-class UnresolvedBatch:
-    """Rows in doubt that are being searched for."""
-
-    def __init__(self, packed: array[int]) -> None:
-        self._packed = packed
-
-    def __len__(self) -> int:
-        return len(self._packed)
-
-    def groups(self, size: int) -> Iterator[list[UnresolvedRow]]:
-        """Iterate over all rows, `size` at a time."""
-        for start in range(0, len(self._packed), size):
-            yield [_unpacked(each) for each in self._packed[start : start + size]]
+def in_groups(taken: Taken, size: int) -> Iterator[list[UnresolvedRow]]:
+    """Iterate over rows that were taken from a queue, `size` at a time."""
+    for start in range(0, len(taken), size):
+        yield [_unpacked(each) for each in taken[start : start + size]]
 
 
 def _packed(doubt: UnresolvedRow) -> int:
@@ -109,7 +102,7 @@ class BackOff:
 
     def take(self, size: int) -> Iterator[list[int]]:
         """Remove the rows that are due. Yields their numbers, `size` at a time."""
-        for doubts in self._waiting.take(self._runtime.monotonic()).groups(size):
+        for doubts in in_groups(self._waiting.take(self._runtime.monotonic()), size):
             self._times.update((doubt.number, doubt.times) for doubt in doubts)
             yield [doubt.number for doubt in doubts]
 
@@ -119,6 +112,6 @@ class BackOff:
 
     def end(self) -> None:
         """Leave the waiting rows to the list: there is no time for another post."""
-        for doubts in self._waiting.take().groups(500):
+        for doubts in in_groups(self._waiting.take(), 500):
             for doubt in doubts:
                 self._look(UnresolvedRow(doubt.number))

@@ -16,7 +16,7 @@ from ..protocol.identifiers import Identity
 from ..protocol.records import Claim, LedgerRow, Resend, RowOutcome, RowSet
 from ..protocol.row_state import UNFINISHED
 from ..protocol.rows_in_doubt import ListScan, NextStep, Resolution, after_scan
-from .doubt_queue import SCANS, UnresolvedBatch, UnresolvedQueue, UnresolvedRow
+from .doubt_queue import SCANS, Taken, UnresolvedQueue, UnresolvedRow, in_groups
 from .payout_list import scan
 from .reading import ListReading
 from .recorder import Recorder
@@ -123,7 +123,7 @@ class Resolver:
             self._sought = 0
         return self._absent(taken, scanned)
 
-    async def _scope(self, taken: UnresolvedBatch) -> _Scope:
+    async def _scope(self, taken: Taken) -> _Scope:
         scope = _Scope()
         async for group in self._open(taken):
             times = await self._ledger.intent_times(row for row, _ in group)
@@ -131,11 +131,9 @@ class Resolver:
                 scope.add(row, doubt, times[row.number].first)
         return scope
 
-    async def _open(
-        self, taken: UnresolvedBatch
-    ) -> AsyncGenerator[list[tuple[LedgerRow, UnresolvedRow]], None]:
+    async def _open(self, taken: Taken) -> AsyncGenerator[list[tuple[LedgerRow, UnresolvedRow]], None]:
         """Read the rows that are still in doubt from the ledger."""
-        for doubts in taken.groups(_GROUP):
+        for doubts in in_groups(taken, _GROUP):
             rows = await self._ledger.numbered(doubt.number for doubt in doubts)
             yield [(row, doubt) for doubt in doubts if (row := rows[doubt.number]).state in UNFINISHED]
 
@@ -160,7 +158,7 @@ class Resolver:
             at, whole, not filters, found, {each.row.number for each in ended if each.earlier_lives}
         )
 
-    async def _absent(self, taken: UnresolvedBatch, scanned: _Scanned) -> AsyncGenerator[Claim, None]:
+    async def _absent(self, taken: Taken, scanned: _Scanned) -> AsyncGenerator[Claim, None]:
         """Apply the rules to the rows that the scan did not show."""
         async for group in self._open(taken):
             absent = [(row, doubt) for row, doubt in group if row.number not in scanned.found]

@@ -33,7 +33,7 @@ from .batches import BatchFacts
 from .chunks import WHOLE, Chunk, RowFigures, added_up
 from .database import LedgerDatabase
 from .rows import StoredRow, readable, stored_rows, undamaged
-from .run_recorder import RunRecorder
+from .run_figures import RunRecorder
 from .statements import LAST_NUMBER, PAGE, Rows, Statement, Statements
 
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from payments_async._assumptions import ABANDONED_AFTER, LIST_SETTLES
 from payments_async.bulk.engine.claims import RowClaims
-from payments_async.bulk.engine.doubt_queue import BackOff, UnresolvedQueue, UnresolvedRow
+from payments_async.bulk.engine.doubt_queue import BackOff, UnresolvedQueue, UnresolvedRow, in_groups
 from payments_async.bulk.engine.recorder import Recorder
 from payments_async.bulk.engine.resolver import Resolver
 from payments_async.bulk.engine.stopping import Stopping
@@ -48,8 +48,8 @@ def test_each_comes_back_as_it_was_once_it_is_due_and_within_a_second(
     for each, due in given_:
         doubts.add(each, due)
     first = doubts.due
-    early = [each for group in doubts.take(now).groups(3) for each in group]
-    late = [each for group in doubts.take().groups(3) for each in group]
+    early = [each for group in in_groups(doubts.take(now), 3) for each in group]
+    late = [each for group in in_groups(doubts.take(), 3) for each in group]
     assert sorted(early + late) == sorted(each for each, _ in given_)
     assert set(early) >= {each for each, due in given_ if due + 1 <= now}
     assert set(late) >= {each for each, due in given_ if due > now}

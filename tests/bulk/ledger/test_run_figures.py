@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from payments_async.bulk.ledger import run_figures
-from payments_async.bulk.ledger.run_recorder import RunRecorder
+from payments_async.bulk.ledger.run_figures import RunRecorder
 from payments_async.bulk.ledger_errors import LedgerError
 from payments_async.bulk.protocol import row_state
 from payments_async.bulk.protocol.attempts import RowAttempt

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from payments_async.bulk.ledger.run_recorder import RunRecorder
+from payments_async.bulk.ledger.run_figures import RunRecorder
 from payments_async.bulk.ledger_errors import LedgerUnavailable
 from payments_async.bulk.protocol.attempts import NO_ATTEMPTS, AttemptReply, RowAttempt, one_attempt
 from payments_async.bulk.protocol.run_figures import RunFigures, SeriesBucket, ending_of

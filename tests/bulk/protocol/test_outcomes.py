@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments_async.bulk import Outcome
+from payments_async.bulk import Outcome, PayoutBatch
 from payments_async.bulk.ledger.chunks import RowFigures
 from payments_async.bulk.protocol.outcomes import (
     GROUPS,
@@ -24,9 +25,10 @@ from payments_async.bulk.protocol.outcomes import (
 )
 from payments_async.bulk.protocol.records import LedgerRow
 from payments_async.bulk.protocol.row_state import RowKnowledge, RowState
+from payments_async.bulk.reconcile.certificate import Certificate
 from payments_async.models.statuses import PayoutEnd
 from payments_async.sandbox import Sandbox
-from tests.support.batches import items
+from tests.support.batches import in_process, item, items
 from tests.support.desks import Desk
 from tests.support.ledgers import fresh, new_row
 
@@ -131,3 +133,43 @@ async def test_an_export_is_of_the_rows_to_look_at(desk: Desk, service: Sandbox,
         with pytest.raises(ValueError, match=r"no row is ever 'LOST'; there are: asked, not_started"):
             await batch.export(tmp_path / "lost.csv", states=["LOST"])
     assert not (tmp_path / "lost.csv").exists()
+
+
+AMOUNTS = [
+    *(Decimal(f"1234567890123456789{n}.123456789") for n in range(3)),
+    Decimal("99999999999999999999.999999999"),
+    Decimal("1.000000001"),
+]
+
+
+async def test_a_batch_with_a_sum_of_many_digits_balances_and_is_certified(
+    service: Sandbox, tmp_path: Path
+) -> None:
+    rows = [item(number, amount=amount) for number, amount in enumerate(AMOUNTS, 1)]
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(rows)
+        half = await batch.run(max_amount="24691357802469135781.246913578")
+        assert half.balanced
+        assert half.counts["created"] == 2
+        report = await batch.run()
+        assert (report.balanced, report.exit_code) == (True, 0)
+        assert report.totals == {"XOF": Decimal("137037036703703703674.370370367")}
+        assert (await batch.reconcile()).is_clean
+
+
+async def test_a_certificate_that_is_not_clean_always_says_why(service: Sandbox, tmp_path: Path) -> None:
+    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(3))
+        await batch.run(max_rows=2)
+        half = await batch.reconcile()
+        assert not half.is_clean
+        assert half.findings == ("the batch is not complete: of 3 rows, 1 not started",)
+        await batch.run()
+        whole = await batch.reconcile()
+    assert (whole.is_clean, whole.findings) == (True, ())
+    unbalanced: Certificate = attrs.evolve(whole, report=attrs.evolve(whole.report, balanced=False))
+    assert not unbalanced.is_clean
+    (finding,) = unbalanced.findings
+    assert "does not add up" in finding
+    said = json.loads(unbalanced.to_json())
+    assert (said["clean"], said["findings"]) == (False, [finding])

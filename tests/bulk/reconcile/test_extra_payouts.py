@@ -102,7 +102,7 @@ async def test_a_second_payout_under_a_rows_reference_is_in_excess_in_its_own_cu
 
 @EITHER
 @pytest.mark.parametrize("status", ["completed", "failed"])
-async def test_what_a_row_in_conflict_has_moved_is_counted_as_the_service_shows_it(
+async def test_a_row_in_conflict_is_named_and_what_it_moved_is_counted_as_the_service_shows_it(
     service: Sandbox, place: Place, status: str
 ) -> None:
     """A service that rounds."""
@@ -111,19 +111,22 @@ async def test_what_a_row_in_conflict_has_moved_is_counted_as_the_service_shows_
         lost = service.on("payouts.create", description="row 1")
         lost.respond("lost_response").respond("http:409", times=None, after=1)
         service.on("payouts.list").respond("http:503", times=None, after=1)
-        await batch.run(patience=1.0)
+        assert (await batch.run(patience=1.0)).counts["in_doubt"] == 1
         payouts = service._core.world.tenants[service.api_key].payouts
         (wrong,) = (each for each in payouts if each.amount == Decimal("10.25"))
         wrong.amount = Decimal("10.3")
         service.clear_rules()
         service.on("payouts.create", description="row 1").respond("http:409", times=None)
-        await batch.run(wait_final=60.0)
+        report = await batch.run(wait_final=60.0)
+        assert (report.counts["conflict"], report.exit_code) == (1, 1)
         turn(
             service, payouts.index(wrong), status, completed=status == "completed", failed=status == "failed"
         )
-        report = (await batch.reconcile()).report
-        assert extra(report) == (int(status == "completed"), 0)
-        assert told(report) == booked(service)
+        for certificate in (await batch.reconcile(), await batch.reconcile()):
+            assert extra(certificate.report) == (int(status == "completed"), 0)
+            assert told(certificate.report) == booked(service)
+            (finding,) = certificate.findings
+            assert finding == f"row 1: in conflict, and the list shows {wrong.id}, XOF 10.3, {status}"
 
 
 @EITHER

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -157,33 +156,6 @@ async def test_a_row_is_not_retried_while_an_earlier_payout_of_it_has_not_failed
         assert (left.number, left.reason) == (2, "its payout is completed")
         turn(service, place_of_first, "failed", completed=False, failed=True)
         assert (await batch.retry_failed()).rows == (1,)
-
-
-@EITHER
-@pytest.mark.parametrize("status", ["completed", "failed"])
-async def test_a_row_in_conflict_is_named_with_its_payout(
-    service: Sandbox, place: Place, status: str
-) -> None:
-    """A service that rounds."""
-    async with over_socket(service) as client, open_at(place, client) as batch:
-        await batch.load([item(1, amount=Decimal("10.25")), item(2)])
-        lost = service.on("payouts.create", description="row 1")
-        lost.respond("lost_response").respond("http:409", times=None, after=1)
-        service.on("payouts.list").respond("http:503", times=None, after=1)
-        assert (await batch.run(patience=1.0)).counts["in_doubt"] == 1
-        payouts = service._core.world.tenants[service.api_key].payouts
-        (wrong,) = (each for each in payouts if each.amount == Decimal("10.25"))
-        wrong.amount = Decimal("10.3")
-        service.clear_rules()
-        service.on("payouts.create", description="row 1").respond("http:409", times=None)
-        report = await batch.run(wait_final=60.0)
-        assert (report.counts["conflict"], report.exit_code) == (1, 1)
-        turn(
-            service, payouts.index(wrong), status, completed=status == "completed", failed=status == "failed"
-        )
-        for certificate in (await batch.reconcile(), await batch.reconcile()):
-            (finding,) = certificate.findings
-            assert finding == f"row 1: in conflict, and the list shows {wrong.id}, XOF 10.3, {status}"
 
 
 async def test_a_row_in_conflict_whose_payout_is_not_listed_is_named(

@@ -33,10 +33,9 @@ from . import batches
 from .batches import SharedFacts, standbys
 from .commits import SharedCommitter
 from .driver.database import Database
-from .failover import LOSSY, UNPROVEN, Heads, judge
+from .failover import LOSSY, UNPROVEN, Heads, Recovery, judge
 from .importing import SharedLoading, input_lock, same_input
 from .leasing import workers
-from .recovering import Recovery
 from .schema import rows_table, states_table
 from .setup import require_rights, require_tables
 

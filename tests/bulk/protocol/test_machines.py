@@ -1,4 +1,4 @@
-"""What a ledger that lost commits may still believe, and how it learns what it lacks."""
+"""Leases: when they end, for whom, and what they permit. And what follows when a database lost commits."""
 
 from __future__ import annotations
 
@@ -13,12 +13,20 @@ from hypothesis import strategies as st
 from payments_async.bulk.protocol import row_state, transitions
 from payments_async.bulk.protocol.clocks import Timestamps
 from payments_async.bulk.protocol.machines import (
+    LEASE,
+    MARGIN,
     PROOF_AFTER,
+    RENEW_EVERY,
+    BatchState,
+    IntentBlock,
     Loss,
     OwnCommits,
     Standbys,
     Store,
+    intent_block,
     loss_of,
+    may_send,
+    own_end,
     proof_due,
 )
 from payments_async.bulk.protocol.records import LedgerRow, RowOutcome
@@ -26,6 +34,41 @@ from payments_async.bulk.protocol.row_state import LOST_INTENTS, RowKnowledge, R
 from payments_async.models.statuses import PayoutEnd
 from tests.bulk.protocol.test_generations import row as failed_row
 from tests.bulk.protocol.test_row_state import ACCOUNTS
+
+MINE, OTHER = b"m" * 16, b"o" * 16
+
+
+def test_a_worker_stops_before_its_lease_can_be_granted_to_another() -> None:
+    asked = granted = 1000.0  # on two clocks; the ledger cannot grant before it is asked
+    assert granted + LEASE - own_end(asked) == MARGIN
+    assert may_send(own_end(asked), asked + LEASE - MARGIN - 0.001)
+    assert not may_send(own_end(asked), asked + LEASE - MARGIN)
+
+
+def test_one_renewal_may_fail() -> None:
+    assert own_end(0.0) > 3 * RENEW_EVERY
+
+
+@pytest.mark.parametrize(
+    ("granted", "state", "block"),
+    [
+        (MINE, BatchState.OPEN, None),
+        (OTHER, BatchState.OPEN, IntentBlock.LOST),
+        (None, BatchState.OPEN, IntentBlock.LOST),
+        (MINE, BatchState.PAUSED, IntentBlock.STOPPED),
+        (MINE, BatchState.SUSPECT, IntentBlock.STOPPED),
+        (MINE, BatchState.CLOSED, IntentBlock.STOPPED),
+    ],
+)
+def test_an_intent_needs_the_chunks_lease_and_an_open_batch(
+    granted: bytes | None, state: BatchState, block: IntentBlock | None
+) -> None:
+    assert intent_block(granted, MINE, state) is block
+
+
+def test_no_lease_is_nobodys_lease() -> None:
+    assert intent_block(None, None, BatchState.OPEN) is IntentBlock.LOST
+
 
 S = RowState
 HERE = Store(system=7, timeline=1, tables=16_386)
