@@ -13,6 +13,7 @@ from ..._request.pages import ListPosition
 from ...errors import PaymentsError, SearchIncomplete
 from ...models import Payout
 from ..protocol.clocks import Timestamps, scan_start
+from ..protocol.payout_status import storable
 from ..protocol.responses import FATAL
 from .service import Service, day_of
 
@@ -44,7 +45,7 @@ class PayoutList(ListPosition):
         self.check()
         page = await self._service.page(self.cursor, filters=self._filters, deadline=deadline)
         self.advance(page)
-        return page.items
+        return [*map(storable, page.items)]
 
 
 async def pages(service: Service, filters: Filters | None = None) -> AsyncIterator[Sequence[Payout]]:

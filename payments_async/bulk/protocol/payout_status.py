@@ -6,6 +6,8 @@ import re
 from decimal import Decimal
 from typing import Final
 
+import attrs
+
 from ...models import Amount, Payout, PayoutStatus
 from ...models.statuses import STATUS_ENDS, PayoutEnd, ending_of
 from .outcomes import as_text
@@ -25,10 +27,23 @@ def end_of(payout: Payout, *, had_arrived: bool = False) -> PayoutEnd:
     return PayoutEnd.FAILED if is_return else end
 
 
+def storable(payout: Payout) -> Payout:
+    """The payout, without the character that no database can hold in its id and status."""
+    if "\0" not in payout.id and "\0" not in (payout.status or ""):
+        return payout
+    status = payout.status and without_nul(payout.status)
+    return attrs.evolve(payout, id=without_nul(payout.id), status=status)
+
+
+def without_nul(text: str) -> str:
+    """The text, with a mark in place of the character that no database can hold."""
+    return text.replace("\0", "\ufffd")
+
+
 def status_of(payout: Payout) -> str | None:
     """Read a payout's status, or derive it from its timestamps when none is shown."""
     if payout.status is not None:
-        return payout.status.replace("\0", "\ufffd")  # which no database can hold
+        return payout.status
     by_time = {PayoutEnd.ARRIVED: PayoutStatus.COMPLETED, PayoutEnd.FAILED: PayoutStatus.FAILED}
     return by_time.get(ending_of(payout))
 

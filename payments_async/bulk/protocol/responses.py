@@ -27,7 +27,7 @@ from ...models import Payout
 from ...models._response import is_replayed
 from ...models.statuses import PayoutEnd
 from .attempts import AttemptReply, Record
-from .payout_status import described, end_of, failure_of, status_of
+from .payout_status import described, end_of, failure_of, status_of, storable, without_nul
 from .stop_rules import Stop
 
 _LONGEST: Final = 500
@@ -57,7 +57,7 @@ class Posted:
 
 def succeeded(payout: Payout) -> Posted:
     """Make the result of a 2xx with the requested payout."""
-    answer = payout.response
+    answer, payout = payout.response, storable(payout)
     replayed = answer is not None and answer.replayed
     status = 200 if answer is None else answer.status
     reply = AttemptReply(status, "executed", replayed, "matching", payout.id)
@@ -111,7 +111,8 @@ def _record(cause: BaseException | None, reference: str) -> tuple[Record, str]:
     if isinstance(cause, ResponseMismatch):
         return "other", ""
     if isinstance(cause, DecodeError) and cause.record_id is not None:
-        return ("matching", cause.record_id) if _shown_reference(cause) == reference else ("other", "")
+        record_id = without_nul(cause.record_id)
+        return ("matching", record_id) if _shown_reference(cause) == reference else ("other", "")
     return "unreadable", ""
 
 

@@ -25,7 +25,8 @@ from tests.bulk.reconcile.test_earlier_payouts import lives, posts, retried
 from tests.bulk.reconcile.test_extra_payouts import booked, told
 from tests.bulk.reconcile.test_retry_failed import fails
 from tests.bulk.reconcile.test_turned_payouts import turn
-from tests.support.batches import alter, in_process, items, ledger_rows
+from tests.support.batches import alter, in_process, items, ledger_rows, open_at
+from tests.support.places import EITHER, Place
 from tests.support.spoiled import spoiling
 
 Pages = Callable[..., AsyncIterator[Sequence[Payout]]]
@@ -191,10 +192,28 @@ async def test_a_reference_of_a_generation_far_away_is_reported_and_no_rows(
             assert "a later payout of it that this ledger does not know of" in finding
 
 
-async def test_a_status_that_no_database_can_hold_is_kept_readable(service: Sandbox, tmp_path: Path) -> None:
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(1))
-        await batch.run()
-        payout = (await listed(batch))[0]
-        await ListReading(batch._ledger, batch._service).take([attrs.evolve(payout, status="a\0b")])
-        assert (await ledger_rows(batch))[0].service_status == "a\ufffdb"
+@EITHER
+@pytest.mark.parametrize("refused", [False, True])
+async def test_what_no_database_can_hold_is_kept_readable(
+    service: Sandbox, place: Place, refused: bool
+) -> None:
+    """A NUL in each text of an answer: PostgreSQL refuses it, and with it all outcomes of the commit."""
+
+    def spoil(request: Any, answer: Any) -> Any:
+        text = answer.body
+        for word in (b'"id":"po_', b'"status":"p', b"given"):
+            text = text.replace(word, word + rb"\u0000")
+        return attrs.evolve(answer, body=text)
+
+    if refused:
+        service.on("payouts.create", description="row 1").respond("http:422")
+    async with in_process(service) as client:
+        alter(client, spoil)
+        async with open_at(place, client) as batch:
+            await batch.load(items(2))
+            assert (await batch.run()).counts["rejected"] == refused
+            assert (await batch.reconcile()).is_clean
+            row, other = await ledger_rows(batch)
+    assert other.known.payout_id.startswith("po_\ufffd")
+    assert str(other.service_status).startswith("p\ufffd")
+    assert "\0" not in (row.failure_message or "")
