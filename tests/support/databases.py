@@ -7,12 +7,14 @@ import contextlib
 import os
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
+from unittest.mock import patch
 from urllib.parse import urlsplit
 
 import attrs
 import psycopg
 
 from payments_async._runtime import SYSTEM, Runtime
+from payments_async.bulk.ledger.postgresql.driver import database, session
 from payments_async.bulk.ledger.postgresql.driver.database import Database
 from payments_async.bulk.ledger.postgresql.leasing.granting import grant
 from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedChunks
@@ -101,6 +103,19 @@ def run(url: str, *statements: str | tuple[str, Sequence[Any]]) -> list[tuple[An
 def name_of(url: str) -> str:
     """The database's name."""
     return urlsplit(url).path.removeprefix("/")
+
+
+@contextlib.contextmanager
+def in_step(runtime: Runtime) -> Iterator[None]:
+    """Context in which every database has the time of a runtime, and none passes otherwise."""
+    real = session.sent
+
+    async def sent(connection: Any, statements: Sequence[tuple[str, Any]]) -> Any:
+        now = f"to_timestamp({runtime.now().timestamp()})"
+        return await real(connection, [(sql.replace("clock_timestamp()", now), to) for sql, to in statements])
+
+    with patch.object(session, "sent", sent), patch.object(database, "sent", sent):
+        yield
 
 
 def expire_leases(url: str) -> None:
