@@ -39,11 +39,11 @@ from payments_async.bulk.engine.stopping import Stopping
 from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk.loading.rows import RowIdentifiers
 from payments_async.bulk.protocol.attempts import AttemptReply
+from payments_async.bulk.protocol.outcomes import counts_of
 from payments_async.bulk.protocol.records import Binding, LedgerRow, NewRow, RowOutcome
 from payments_async.bulk.protocol.responses import Posted
 from payments_async.bulk.protocol.row_state import confirm
 from payments_async.bulk.protocol.stop_rules import StopRules
-from payments_async.bulk.protocol.outcomes import counts_of
 from payments_async.bulk.sources import Row
 
 KEY = "sk_sandbox_benchmark"

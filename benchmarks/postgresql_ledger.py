@@ -24,9 +24,9 @@ from benchmarks.bodies import ARGUMENTS
 from payments_async import PayoutRequest
 from payments_async._runtime import SYSTEM
 from payments_async.bulk.ledger.postgresql.driver.database import Database
-from payments_async.bulk.ledger.postgresql.leasing.leases import give_back
 from payments_async.bulk.ledger.postgresql.leasing.granting import grant
 from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedChunks
+from payments_async.bulk.ledger.postgresql.leasing.leases import give_back
 from payments_async.bulk.ledger.postgresql.leasing.workers import Worker
 from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk.ledger.postgresql.schema import states_table
