@@ -27,7 +27,7 @@ from unittest.mock import patch
 
 from payments_async.bulk.engine import reading
 from payments_async.bulk.engine.earlier_payouts import EarlierPayouts, SendPermission
-from payments_async.bulk.protocol import judge, leases
+from payments_async.bulk.protocol import judge, machines
 from payments_async.bulk.protocol.matching import Match
 from payments_async.bulk.protocol.row_state import RowState
 from payments_async.bulk.workers import batch_run, planning
@@ -37,7 +37,7 @@ from tests.support.walks.steps import STEPS
 from tests.support.walks.walk import Breach, Walk
 
 UNHURRIED: Final = (
-    *((leases, "LEASE", 300.0), (leases, "RENEW_EVERY", 90.0)),
+    *((machines, "LEASE", 300.0), (machines, "RENEW_EVERY", 90.0)),
     *((planning, "POLL", 30.0), (batch_run, "_FIGURES_EVERY", 60.0)),
 )
 """Workers that ask the database seldom: each answer takes real time, and the clock of a walk waits for it."""
