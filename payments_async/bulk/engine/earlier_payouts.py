@@ -13,6 +13,7 @@ from typing import Final
 
 from ...errors import PaymentsError
 from ..ledger.ledger import Ledger
+from ..protocol.judge import lacks_earlier
 from ..protocol.records import LedgerRow
 from ..protocol.responses import FATAL, stop_of, why
 from ..protocol.row_state import UNFINISHED
@@ -37,7 +38,8 @@ class SendPermission(StrEnum):
     DECIDED = "decided"
     """The reading has decided the row: nothing is sent."""
     LOOK_UP = "look up"
-    """An earlier payout lives, or the list could not be read whole: the row's own may only be looked for."""
+    """An earlier payout lives or is not shown, or the list could not be read whole: the row's own may only be
+    looked for."""
 
 
 class EarlierPayouts:
@@ -69,7 +71,8 @@ class EarlierPayouts:
         if judged.before.state not in UNFINISHED or judged.judgement.outcome is not None:
             return SendPermission.DECIDED
         is_alive = any(each.is_alive for each in judged.payouts)
-        return SendPermission.LOOK_UP if is_alive else SendPermission.SEND
+        is_unseen = lacks_earlier(judged.row, judged.payouts)  # one that is not shown may live again
+        return SendPermission.LOOK_UP if is_alive or is_unseen else SendPermission.SEND
 
     async def _valid_reading(self) -> ListReading | None:
         """The last reading if it counts, else a new one; None if the list could not be read whole now."""

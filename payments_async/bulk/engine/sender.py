@@ -11,6 +11,7 @@ from ..ledger_errors import NO_INTENT
 from ..protocol import row_state
 from ..protocol.attempts import (
     STEPS,
+    AttemptReply,
     Kind,
     RowAttempt,
     SendBlock,
@@ -41,6 +42,7 @@ _LONG: Final = 10.0
 _MARGIN: Final = 30.0
 """Seconds before an intent expires in which no post is begun."""
 LEASE_LOST: Final = "this process may no longer send the rows of its chunk: its lease was lost or has expired"
+_EARLIER: Final = "an earlier payout of it lives, or is not on the list"
 _OUTAGE: Final = 30.0
 """About how many seconds lie between the posts of a row while the whole service fails."""
 
@@ -121,7 +123,7 @@ class Sender:
         """Whether no earlier payout of the row lives. One that is in doubt for that is looked up."""
         permission = await self._earlier.permission(row, unsent=unsent)
         if permission is SendPermission.LOOK_UP and not self._stopping.halted:
-            await self._give_up(row, UnresolvedRow(row.number))
+            await self._give_up(row, UnresolvedRow(row.number), Posted(AttemptReply(), code=_EARLIER))
         return permission is SendPermission.SEND and not self._stopping.halted
 
     def _note(self, row: LedgerRow, posted: Posted, *, is_first: bool) -> None:

@@ -15,7 +15,7 @@ chooses by the address. What works with both takes this interface, and imports n
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -166,13 +166,20 @@ class Ledger(LedgerReader):
         """
         return (await self._committer.replace("correct", replacements, transitions.corrected)).rows
 
-    async def next_generation(self, replacements: Iterable[NewRow]) -> tuple[LedgerRow, ...]:
+    async def next_generation(
+        self, replacements: Iterable[NewRow], unsent: Collection[int] = ()
+    ) -> tuple[LedgerRow, ...]:
         """Make rows new whose payout has finally failed (that is recorded): new references.
 
-        The caller has just confirmed with the service that each has failed. Raises LedgerRefused,
-        and changes nothing, when a row is in another state or its reference is not a new one.
+        The caller has just confirmed with the service that each has failed. `unsent`: the numbers of those
+        whose present generation was never sent. Raises LedgerRefused, and changes nothing, when a row is in
+        another state or its reference is not a new one.
         """
-        return (await self._committer.replace("retry", replacements, transitions.retried)).rows
+
+        def change(row: LedgerRow, new: NewRow, entry: int) -> LedgerRow:
+            return transitions.retried(row, new, entry, unsent=row.number in unsent)
+
+        return (await self._committer.replace("retry", replacements, change)).rows
 
     async def adopt(self, payouts: Iterable[tuple[LedgerRow, NewRow, RowOutcome]]) -> tuple[LedgerRow, ...]:
         """Give rows the generation of a later payout that the list shows, and its outcome, in one commit.

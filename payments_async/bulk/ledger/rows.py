@@ -77,6 +77,7 @@ _READ: Final[Mapping[str, Callable[[Any], Any]]] = {
     "body": blob,
     "state": {state.value: state for state in RowState}.__getitem__,
     **dict.fromkeys(("generation", "revision", "epoch", "intents", "cleared"), int),
+    "unsent_generations": int,
     "payout_end": {end.value: end for end in PayoutEnd}.__getitem__,
     **dict.fromkeys(("had_arrived", "earlier_arrived"), {0: False, 1: True}.__getitem__),
 }

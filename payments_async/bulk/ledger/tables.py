@@ -134,6 +134,7 @@ ROW_STATES: Final = Table(
         "payout_end": "text",
         "had_arrived": "bool",
         "earlier_arrived": "bool",
+        "unsent_generations": "int8",
         "payout_money": "text NULL",
         "failure_code": "text NULL",
         "failure_message": "text NULL",

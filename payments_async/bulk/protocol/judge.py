@@ -155,9 +155,9 @@ def judge(
     before = row
     if lost and row.state in _LESS_KNOWN:
         row = attrs.evolve(row, known=attrs.evolve(row_state.after_loss(row.known, 1), state=_S.IN_FLIGHT))
+    own = [each for each in payouts if each.generation == row.known.generation]
     if unsent:
         row = attrs.evolve(row, known=attrs.evolve(row.known, cleared=row.known.intents))
-    own = [each for each in payouts if each.generation == row.known.generation]
     earlier = [each for each in payouts if each.generation < row.known.generation]
     if row.state is _S.CREATED:
         ruling = _of_created(row, payouts)
@@ -397,7 +397,13 @@ def retry_block(row: LedgerRow, payouts: Sequence[RowPayout]) -> str | None:
     generation, generations = row.known.generation, {each.generation for each in payouts}
     if row.known.may_have_paid and generation not in generations:
         return UNSEEN
-    return None if generations >= {*range(generation)} else UNSEEN_EARLIER
+    return UNSEEN_EARLIER if lacks_earlier(row, payouts) else None
+
+
+def lacks_earlier(row: LedgerRow, payouts: Iterable[RowPayout]) -> bool:
+    """True if the list does not show a payout of each earlier generation of a row that was sent."""
+    shown, unsent = {each.generation for each in payouts}, row.unsent_generations
+    return any(number not in shown and not unsent >> number & 1 for number in range(row.known.generation))
 
 
 def _alive(row: LedgerRow, alive: RowPayout) -> str:

@@ -101,6 +101,8 @@ class LedgerRow(NewRow):
     """True if the service ever said that the payout had arrived."""
     earlier_arrived: bool = False
     """True if the service ever said that another payout of the row had arrived."""
+    unsent_generations: int = 0
+    """The earlier generations that were never sent, a bit for each: bit 1 stands for generation 1."""
     payout_money: str | None = None
     """What the service says the payout is of, where the row asks for another sum: `XOF 10.3`."""
     failure_code: str | None = None

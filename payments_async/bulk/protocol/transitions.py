@@ -157,6 +157,7 @@ def _standing(
         payout_end=facts.payout_end,
         had_arrived=facts.had_arrived,
         earlier_arrived=row.earlier_arrived,
+        unsent_generations=row.unsent_generations,
         payout_money=facts.payout_money,
         failure_code=facts.failure_code,
         failure_message=facts.failure_message,
@@ -178,13 +179,21 @@ def corrected(row: LedgerRow, new: NewRow, entry: int) -> LedgerRow:
     return after
 
 
-def retried(row: LedgerRow, new: NewRow, entry: int) -> LedgerRow:
+def retried(row: LedgerRow, new: NewRow, entry: int, *, unsent: bool = False) -> LedgerRow:
     """Give a row whose payout has finally failed a new reference, with nothing known of it yet.
 
-    Raises TransitionRefused, and IllegalTransition when the payout has not finally failed.
+    `unsent`: its present generation was never sent, as an earlier payout of it lived again. Raises
+    TransitionRefused, and IllegalTransition when the payout has not finally failed.
     """
-    is_failed = row.payout_end is PayoutEnd.FAILED
-    return _begun(row, new, row_state.retry(row.known, finally_failed=is_failed), entry)
+    is_failed, generation = row.payout_end is PayoutEnd.FAILED, row.known.generation
+    after = _begun(row, new, row_state.retry(row.known, finally_failed=is_failed), entry)
+    if not unsent or generation >= _BITS:
+        return after
+    return attrs.evolve(after, unsent_generations=row.unsent_generations | 1 << generation)
+
+
+_BITS: Final = 63
+"""Generations that `unsent_generations` has a bit for."""
 
 
 def adopted(row: LedgerRow, new: NewRow, entry: int) -> LedgerRow:

@@ -100,7 +100,7 @@ class Retrier:
         self._ledger, self._service, self._dry_run = ledger, service, dry_run
         self._wanted = None if rows is None else frozenset(rows)
         self._reading = ListReading(ledger, service)
-        self._failed = RowSet()
+        self._failed, self._unsent = RowSet(), RowSet()
         self._blocked: dict[int, str] = {}
         self._retried = _Retried()
         self._left: list[LeftRow] = []
@@ -128,6 +128,8 @@ class Retrier:
             reason = retry_block(each.before, each.payouts)
             if reason is None:
                 self._failed.add(each.row.number)
+                if not each.shows_own:
+                    self._unsent.add(each.row.number)
             elif self._is_candidate(each):
                 self._blocked.setdefault(each.row.number, reason)
 
@@ -164,7 +166,8 @@ class Retrier:
             except ValueError as error:
                 self._blocked[row.number] = str(error)
         if replaced and not self._dry_run:
-            await self._ledger.next_generation(new for _, new in replaced)
+            unsent = {row.number for row, _ in replaced if row.number in self._unsent}
+            await self._ledger.next_generation([new for _, new in replaced], unsent)
         for row, _ in replaced:
             self._retried.add(row)
 

@@ -27,6 +27,7 @@ ROW = LedgerRow(
     payout_end=PayoutEnd.FAILED,
     had_arrived=True,
     earlier_arrived=False,
+    unsent_generations=2,
     payout_money="XOF 1",
     failure_code="code",
     failure_message="message",

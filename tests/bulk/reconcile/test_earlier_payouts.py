@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,16 @@ from payments_async.sandbox import Sandbox
 from tests.bulk.reconcile.test_extra_payouts import booked, told
 from tests.bulk.reconcile.test_retry_failed import fails
 from tests.bulk.reconcile.test_turned_payouts import turn
-from tests.support.batches import in_process, item, items, ledger_rows, open_at, over_socket, runtime_of
+from tests.support.batches import (
+    alter,
+    in_process,
+    item,
+    items,
+    ledger_rows,
+    open_at,
+    over_socket,
+    runtime_of,
+)
 from tests.support.places import EITHER, Place
 
 
@@ -132,6 +142,66 @@ async def test_a_row_in_doubt_beside_a_living_first_payout_is_only_looked_up(
         assert (await ledger_rows(batch))[0].known.payout_id == first
         assert (await batch.reconcile()).is_clean
         assert batch.status().exit_code == 0
+
+
+@EITHER
+async def test_a_row_is_not_paid_again_while_the_list_hides_its_first_payout(
+    service: Sandbox, place: Place
+) -> None:
+    """The list may be late, and that payout may live again."""
+    fails(service, 1)
+    hidden = list[str]()
+
+    def hide(request: Any, answer: Any) -> Any:
+        if request.method != "GET" or not hidden:
+            return answer
+        page = json.loads(answer.body)
+        page["data"] = [each for each in page["data"] if each["id"] not in hidden]
+        return attrs.evolve(answer, body=json.dumps(page).encode())
+
+    async with over_socket(service) as client:
+        alter(client, hide)
+        async with open_at(place, client) as batch:
+            await retried(batch)
+            before = posts(service)
+            hidden.append(service.books.payouts()[0].id)
+            assert (await batch.run(patience=1.0)).counts["in_doubt"] == 1
+            row, _ = await ledger_rows(batch)
+            assert row.failure_code == "an earlier payout of it lives, or is not on the list"
+            assert posts(service) == before
+            hidden.clear()
+            report = await batch.run(wait_final=60.0)
+            assert (report.counts["arrived"], posts(service)) == (2, before + 1)
+            assert (await batch.reconcile()).is_clean
+
+
+@EITHER
+async def test_a_generation_that_was_never_sent_holds_no_later_one_up(service: Sandbox, place: Place) -> None:
+    """The first payout fails, arrives before the second is sent, comes back, and the third fails too."""
+    rule = service.on("payouts.create", description="row 1")
+    rule.outcome("fail:RECIPIENT_ERROR", times=2)
+    async with over_socket(service) as client, open_at(place, client) as batch:
+        await retried(batch)
+        lives(service)
+        assert (await batch.run(wait_final=60.0)).counts["arrived"] == 2
+        turn(service, 0, "reversed", completed=True, failed=False)
+        assert (await batch.reconcile()).report.counts["returned"] == 1
+        assert (await batch.retry_failed(rows=[1])).rows == (1,)
+        r = await batch.run(wait_final=60.0)
+        print(
+            "RUN",
+            r,
+            [
+                (x.reference, x.state, x.failure_code, x.unsent_generations, x.known)
+                for x in await ledger_rows(batch)
+            ],
+            service.books.payouts(),
+        )
+        assert (await batch.run(wait_final=60.0)).counts["returned"] == 1
+        assert (await batch.retry_failed(rows=[1])).rows == (1,)
+        assert (await batch.run(wait_final=60.0)).counts["arrived"] == 2
+        assert [each.reference[-3:] for each in service.books.payouts()[2:]] == ["~g2", "~g3"]
+        assert (await batch.reconcile()).is_clean
 
 
 async def test_a_retried_row_waits_for_a_whole_reading_and_others_do_not(

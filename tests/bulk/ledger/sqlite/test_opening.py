@@ -46,7 +46,7 @@ from payments_async.bulk.ledger_errors import (
 from payments_async.bulk.protocol.records import Binding
 from tests.support.ledgers import BINDING, Clock, begun, counts, tampering
 
-TABLES_OF_FORM_4 = "07d11c8a957508f7858f2e0cf08d0bf40e9a3e775b827577ca886ae5b4ae1d73"
+TABLES_OF_FORM_4 = "017a7d46b46171539f95eb711b0b18439da748beb9dc4778a699be4c8b8eac16"
 
 MOUNTS = """\
 21 1 254:0 / / rw,relatime - ext4 /dev/vda rw
