@@ -30,18 +30,15 @@ def limits_rows(rules: StopRules) -> bool:
     return rules.max_amount is not None or rules.max_rows is not None
 
 
-def promise(taken: Taken, chunk: Chunk, new: NewRows = ()) -> None:
+def promise(taken: Taken, chunk: Chunk) -> None:
     """Add a chunk's rows that were or may be taken, of any outcome, as if all were under way.
 
-    `new`: the new rows up to `granted_to`, for a chunk of which only a part was granted.
+    A chunk of which only a part was granted has stopped the batch: no other is granted beside it.
     """
-    is_whole = chunk.granted_to >= chunk.last
-    untaken = {Outcome.CANCELLED} if is_whole else {Outcome.CANCELLED, Outcome.NOT_STARTED}
+    untaken = {Outcome.CANCELLED} if chunk.granted_to else {Outcome.CANCELLED, Outcome.NOT_STARTED}
     for (outcome, currency), (rows, amount) in chunk.figures.totals.items():
         if outcome not in untaken:
             taken.add((Outcome.UNDER_WAY, currency), amount, rows)
-    for _, currency, amount in new:
-        taken.add((Outcome.UNDER_WAY, currency), amount)
 
 
 def allowance(rules: StopRules, taken: Taken, chunk: Chunk, new: NewRows) -> Allowance:

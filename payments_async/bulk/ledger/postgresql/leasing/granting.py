@@ -260,11 +260,8 @@ class _Limits:
         taken = Taken()
         allowances.promise(taken, attrs.evolve(chunk, granted_to=0))
         for other in _chunks.read(found):
-            if other.number == chunk.number:
-                continue
-            is_partial = 0 < other.granted_to < other.last
-            new = await self._new(other, other.granted_to) if is_partial else ()
-            allowances.promise(taken, other, new)
+            if other.number != chunk.number:
+                allowances.promise(taken, other)
         return taken
 
     async def _new(self, chunk: Chunk, until: int) -> NewRows:
