@@ -42,6 +42,7 @@ _LONG: Final = 10.0
 _MARGIN: Final = 30.0
 """Seconds before an intent expires in which no post is begun."""
 LEASE_LOST: Final = "this process may no longer send the rows of its chunk: its lease was lost or has expired"
+_CLOCKS: Final = "this process's clock and the ledger's differ by minutes: set them right, then run again"
 _EARLIER: Final = "an earlier payout of it lives, or is not on the list"
 _OUTAGE: Final = 30.0
 """About how many seconds lie between the posts of a row while the whole service fails."""
@@ -79,7 +80,7 @@ class Sender:
 
     async def _send(self, row: LedgerRow, at: Timestamps) -> None:
         tries, doubt = TRIES, row.known.was_doubtful
-        is_first = row.known.intents <= 1
+        is_first, is_fresh = row.known.intents <= 1, False
         while not self._stopping.halted:
             if row.known.generation and not await self._may_be_paid_again(row, unsent=not doubt):
                 return
@@ -87,18 +88,21 @@ class Sender:
             match send_block(durable=True, under_way=0, same_bytes=same_bytes(row), age_of_intent=elapsed):
                 case None:
                     pass
+                case SendBlock.STALE if is_fresh:
+                    self._stopping.drain(_CLOCKS)
+                    return
                 case SendBlock.STALE:
                     renewed = await self._renew(row, doubt=doubt)
                     if renewed is None:
                         return
-                    row, at = renewed
+                    (row, at), is_fresh = renewed, True
                     doubt = row.known.was_doubtful
                     continue
                 case why:
                     text = f"row {row.number}: {why}; the ledger is damaged: see `payments payouts check`"
                     self._stopping.halt(text, Stop.RULE)  # every run would end like this one
                     return
-            seconds = INTENT_LIFETIME + _MARGIN - elapsed.at_most
+            seconds, is_fresh = INTENT_LIFETIME + _MARGIN - elapsed.at_most, False
             if row.known.generation:
                 seconds = min(seconds, self._earlier.seconds_left)
             posted = await self._post(row, seconds)

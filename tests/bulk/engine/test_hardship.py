@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from payments_async.bulk import LedgerError, OutcomesUnrecorded, PayoutBatch, RowState
-from payments_async.bulk.engine import recorder
+from payments_async.bulk.engine import recorder, sender
 from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk.ledger_errors import NO_INTENT, LedgerBroken, LedgerFull
+from payments_async.bulk.protocol.clocks import ElapsedRange
 from payments_async.bulk.protocol.records import Claim, Resend, RowOutcome
 from payments_async.bulk.protocol.row_state import confirm
 from payments_async.sandbox import Sandbox
@@ -64,6 +65,22 @@ async def test_without_room_for_a_renewed_intent_the_others_are_finished(
             patch.setattr(SqliteLedger, method, _raising(error))
             report = await paid(tmp_path / "l", client, items(2), concurrency=2)
         assert (report.exit_code, report.stopped) == (code, str(error))
+        report = await paid(tmp_path / "l", client, items(2))
+    assert report.exit_code == 0
+    assert_true(report, service, items(2))
+
+
+async def test_clocks_that_differ_by_minutes_end_the_run_and_make_no_entry_after_entry(
+    service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A database's clock was set: by this process's, each new intent is ten minutes old."""
+    async with in_process(service) as client:
+        with monkeypatch.context() as patch:
+            patch.setattr(sender, "age", lambda *_: ElapsedRange(0.0, 600.0))
+            report = await paid(tmp_path / "l", client, items(2), concurrency=2)
+        assert (report.exit_code, report.counts["under_way"] + report.counts["in_doubt"]) == (75, 2)
+        assert str(report.stopped).startswith("this process's clock and the ledger's differ by minutes: ")
+        assert service.books.payouts() == []
         report = await paid(tmp_path / "l", client, items(2))
     assert report.exit_code == 0
     assert_true(report, service, items(2))
