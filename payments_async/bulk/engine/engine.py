@@ -127,7 +127,7 @@ class Engine:
     async def _resolve(self) -> None:
         """Post rows again and search the list, whenever rows are due, until none waits or time is up."""
         runtime, self._has_sent_all = self._service.runtime, True
-        until = runtime.monotonic() + self._pace.patience
+        until = self._sender.until = runtime.monotonic() + self._pace.patience
         while (due := self._due) is not None and not self._stopping.draining:
             if due <= until:
                 await self._stopping.rest(due - runtime.monotonic(), deep=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from ..._request.retry import RetryBudget
@@ -70,6 +71,8 @@ class Sender:
         self._resolver, self._backoff = resolver, backoff
         self._earlier = EarlierPayouts(ledger, service, recorder, stopping)
         self._budget = RetryBudget()
+        self.until: float = math.inf
+        """When a row ends to be posted whatever fails, on the runtime's monotonic clock: it waits then."""
 
     async def send(self, row: LedgerRow, at: Timestamps) -> None:
         """Post the row, with an intent of the time `at`, until it is decided or the run is halted."""
@@ -116,7 +119,8 @@ class Sender:
                 was_sent = posted.reply.verdict != "not_sent"
                 tries = 0 if was_sent and posted.took >= _LONG else tries - 1
             doubt = doubt or may_have_paid(posted.reply.verdict)
-            step = after_attempt(posted.reply, doubt=doubt, tries_left=tries)
+            is_over = outage and self._service.runtime.monotonic() >= self.until
+            step = after_attempt(posted.reply, doubt=doubt, tries_left=0 if is_over else tries)
             if step is Step.AGAIN and posted.counts:
                 await self._back_off(_OUTAGE if outage else 0.5 * 2.0 ** (TRIES - tries))
             elif step not in (Step.AGAIN, Step.PAUSE):

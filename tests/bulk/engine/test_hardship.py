@@ -70,6 +70,22 @@ async def test_without_room_for_a_renewed_intent_the_others_are_finished(
     assert_true(report, service, items(2))
 
 
+async def test_patience_ends_a_run_whose_last_row_only_fails(service: Sandbox, tmp_path: Path) -> None:
+    """Also once so much has failed that no post counts against its row."""
+    for number in range(1, 41):
+        times = None if number == 1 else 3
+        service.on("payouts.create", description=f"row {number}").respond("http:503", times=times)
+    async with in_process(service) as client:
+        began = runtime_of(client).monotonic()
+        report = await paid(tmp_path / "l", client, items(40), patience=3600.0)
+        assert runtime_of(client).monotonic() - began < 2 * 3600.0
+        assert (report.counts["created"], report.counts["in_doubt"], report.exit_code) == (39, 1, 3)
+        service.clear_rules()
+        report = await paid(tmp_path / "l", client, items(40))
+    assert report.exit_code == 0
+    assert_true(report, service, items(40))
+
+
 async def test_clocks_that_differ_by_minutes_end_the_run_and_make_no_entry_after_entry(
     service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
