@@ -81,6 +81,8 @@ class HostileList:
             return self._page(cursor)
         answer = await self.transport.send(request)
         if cursor or self.trick is None or not self.left or answer.status != 200:
+            if not cursor and not self.left and "created_at[gte]" not in query:
+                self.content = None  # the next reading of everything is honest again
             return answer
         if self.spared:
             self.spared -= 1
