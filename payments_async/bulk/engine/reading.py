@@ -255,10 +255,9 @@ class ListReading:
         return done
 
     def _note(self, turn: str | None) -> None:
-        if turn is not None:
+        if turn is not None and len(self.turns) < _MOST_TURNS:
             _log.warning("%s", clean(turn))
-            if len(self.turns) < _MOST_TURNS:
-                self.turns.append(turn)
+            self.turns.append(turn)
 
 
 def _groups(numbers: Collection[int]) -> Iterator[list[int]]:

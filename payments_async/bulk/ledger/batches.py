@@ -57,11 +57,13 @@ def batch_of(
     described_in: int,
 ) -> BatchFacts:
     """Make a batch of a table row's values. Those that none has raise one of the errors of `readable`."""
+    if chunk_size < 1:
+        raise ValueError("chunks have no rows")
     binding = Binding(batch_id, environment, base_url, key_fingerprint, input_hash, input_stat)
     amounts = {currency: Decimal(text) for currency, text in json.loads(totals).items()}
     extras = read_totals(extra, ExtraPayout)
     header = Header(binding, float(created_at), client_version, schema, int(rows), amounts, extras)
-    return BatchFacts(Batch(batch, batch_id, int(chunk_size)), header, int(chunks), int(described_in))
+    return BatchFacts(Batch(batch, batch_id, chunk_size), header, int(chunks), int(described_in))
 
 
 def facts_of(found: Rows) -> BatchFacts:

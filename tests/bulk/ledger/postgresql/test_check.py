@@ -99,6 +99,10 @@ async def test_what_cannot_be_read_is_damage(database: str) -> None:
         with pytest.raises(LedgerDamaged, match="the store of a batch cannot be read"):
             await ledger.record([created(row)])
         run(database, ("UPDATE payments.batches SET store = %s", [store]))
+        run(database, "UPDATE payments.batches SET chunk_size = 0")
+        with pytest.raises(LedgerDamaged, match="a batch cannot be read"):
+            await ledger.refresh()
+        run(database, f"UPDATE payments.batches SET chunk_size = {ledger.facts.batch.chunk_size}")
         run(database, f"UPDATE payments.rows_{number:016x} SET amount = 'x'")
         with pytest.raises(LedgerDamaged, match="some row cannot be read"):
             await ledger.first()
