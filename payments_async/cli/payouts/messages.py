@@ -73,7 +73,7 @@ def going_on(
     if code in (2, 75):
         again = _FIX if code == 2 else _resumed_by(stopped or "", ledger)
         return f"{_stopped(stopped)} {_unsure(figures.counts['under_way'])}{again}"
-    unconfirmed = recovering(ledger) if unproven else _disagreeing(clean, ledger)
+    unconfirmed = recovering(ledger) if unproven else _disagreeing(clean, stopped, ledger)
     return (unconfirmed if code == 1 else "") or _open(figures, ledger)
 
 
@@ -195,9 +195,11 @@ def _open(figures: BatchFigures, ledger: LedgerAddress) -> str:
     )
 
 
-def _disagreeing(clean: bool | None, ledger: LedgerAddress) -> str:
+def _disagreeing(clean: bool | None, stopped: str | None, ledger: LedgerAddress) -> str:
     if clean is not False:
         return ""
+    if stopped is not None:
+        return f"{_stopped(stopped)} `{ledger.command('reconcile')}` makes it: it pays nothing."
     return (
         f"The service's list does not confirm the ledger: read the findings. `{ledger.command('reconcile')}` "
         "records what it shows now. A list may show a payout up to 15 minutes late: run it after that time."

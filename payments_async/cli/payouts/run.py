@@ -345,7 +345,8 @@ def _show_end(
     is_refused = bool(messages.refused(figures.counts, ledger))
     clean = None if certified is None or is_refused else certified.code is not Exit.REFUSED
     unproven = certified is not None and certified.unproven
-    steps = messages.after_run(figures, code, report.stopped, ledger, clean=clean, unproven=unproven)
+    stopped = report.stopped or (None if certified is None else certified.reason)
+    steps = messages.after_run(figures, code, stopped, ledger, clean=clean, unproven=unproven)
     context.show.render(state_table(figures))
     if context.as_json:
         facts = {**result(report, code, steps, causes), "certificate": certified and certified.path}
