@@ -108,14 +108,15 @@ def _compare_two_ends(sandbox: DisturbedSandbox, batch: Batch, chance: random.Ra
 
 
 def _end(sandbox: DisturbedSandbox, batch: Batch, report: Report) -> Any:
-    """The batch run to its end: counts and sums, once they are judged."""
+    """The batch run to its end: counts and sums, once they are judged; not how many have arrived so far."""
     end = run_to_the_end(sandbox, batch)[-1]
     sandbox.share, share = 0.0, sandbox.share
     certificate = certificate_of(sandbox, batch)
     sandbox.share = share
     found = breaches(batch, batch.entries(sandbox), certificate, end, set())
     report.problems += [f"round {report.rounds}: {problem}" for problem in found]
-    return certificate["rows"], certificate["sums"]
+    sums = {currency: (by["asked"], by["created"]) for currency, by in certificate["sums"].items()}
+    return certificate["rows"]["created"], certificate["rows"]["rejected"], sums
 
 
 def main() -> None:
