@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
 
-from payments_async.bulk.engine import reading
+from payments_async.bulk.engine import earlier_payouts, reading
 from payments_async.bulk.engine.earlier_payouts import EarlierPayouts, SendPermission
 from payments_async.bulk.protocol import judge, machines
 from payments_async.bulk.protocol.matching import Match
@@ -81,9 +81,19 @@ def _any_content(real: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *sides: Match.EQUAL if real(*sides) is Match.OTHER_BODY else real(*sides)
 
 
+@contextlib.contextmanager
+def _without_older_generations() -> Iterator[None]:
+    """Nothing asks for earlier payouts either, before a later one is sent."""
+    with (
+        patch.object(reading, "later_references", _nothing),
+        patch.object(earlier_payouts, "lacks_earlier", _nothing),
+    ):
+        yield
+
+
 ABLATIONS: Final[Mapping[str, Callable[[], Any]]] = {
     "status is compared": lambda: patch.object(judge, "_outcome", _without_status(judge._outcome)),
-    "older generations are looked at": lambda: patch.object(reading, "later_references", _nothing),
+    "older generations are looked at": _without_older_generations,
     "the latest word counts": lambda: patch.object(judge, "_outcome", _first_word_counts(judge._outcome)),
     "conflicts are counted": lambda: patch.object(judge, "_extra", _without_conflicts(judge._extra)),
     "content is compared": lambda: patch.object(judge, "match_of", _any_content(judge.match_of)),
