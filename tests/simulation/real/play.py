@@ -237,7 +237,7 @@ class Schedule:
             if report.stopped is None:
                 self._books.check_settled(process.orders.path)
             totals = {
-                (each, currency): (report.counts[each], sums[each])
+                (each, currency): (report.counts[each] if currency == "XOF" else 0, sums[each])
                 for currency, sums in report.sums.items()
                 for each in Outcome
             }
