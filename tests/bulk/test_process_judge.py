@@ -32,6 +32,8 @@ class Ended:
     seen: int = 3
     clean: bool = True
     code: int = 0
+    certificate: str | None = "rows.ledger.certificate.json"
+    """As the command said."""
     refused: frozenset[Row] = frozenset()
 
     def breaches(self) -> list[str]:
@@ -54,6 +56,7 @@ class Ended:
         told = {
             "rows": {"created": self.created, "rejected": self.counts[1]},
             "sums": {currency: {"created": amount} for currency, amount in sums.items()},
+            "certificate": self.certificate,
         }
         return End(self.code, "{}\n" + json.dumps(told), "")
 
@@ -73,6 +76,10 @@ def test_a_row_that_the_service_refused_may_be_unpaid() -> None:
     assert well.breaches() == []
 
 
+def test_a_run_that_could_not_read_the_list_for_its_certificate_ends_with_1() -> None:
+    assert Ended(code=1, certificate=None).breaches() == []
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [
@@ -84,6 +91,7 @@ def test_a_row_that_the_service_refused_may_be_unpaid() -> None:
         ({"seen": 2}, "the list was not seen whole"),
         ({"clean": False}, "the certificate is not clean"),
         ({"code": 1}, "the last exit code is wrong"),
+        ({"certificate": None}, "the last exit code is wrong"),
     ],
 )
 def test_each_thing_that_is_not_as_the_books_have_it_is_a_breach(change: dict[str, Any], told: str) -> None:
