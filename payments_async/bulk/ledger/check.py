@@ -16,7 +16,7 @@ from .batches import BatchFacts, facts_of
 from .chunks import WHOLE, Batch, Chunk, Root, RowFigures, added_up, entry_of, figures_of
 from .database import LedgerDatabase, Transaction
 from .hash_chain import GENESIS, ChainEntry
-from .rows import Findings, UnreadableRecord, readable, row_digest, stored_row
+from .rows import CheckFindings, UnreadableRecord, readable, row_digest, stored_row
 from .statements import PAGE, Rows
 
 _ENTRIES: Final = 64
@@ -29,7 +29,7 @@ async def checked(
 
     Raises LedgerError when the database cannot be read. Takes the memory of one page of rows.
     """
-    found, root, counted, entries = Findings(), Root(), list[RowFigures](), 0
+    found, root, counted, entries = CheckFindings(), Root(), list[RowFigures](), 0
     figures: tuple[str, ...] = ()
     first = await database.snapshot(lambda transaction: _whole(transaction, batch_id))
     found.add(*first.findings)
@@ -100,7 +100,7 @@ class _Result:
     chunk: Chunk | None = None
     entries: int = 0
     figures: RowFigures = attrs.field(factory=RowFigures)
-    findings: Findings = attrs.field(factory=Findings)
+    findings: CheckFindings = attrs.field(factory=CheckFindings)
 
 
 @attrs.define
@@ -197,7 +197,7 @@ def read_entries(found: Rows) -> list[tuple[ChainEntry, bytes | None]]:
         return [entry_of(*values) for values in found]
 
 
-def _readable_rows(found: Rows, findings: Findings) -> Iterator[tuple[LedgerRow, bytes]]:
+def _readable_rows(found: Rows, findings: CheckFindings) -> Iterator[tuple[LedgerRow, bytes]]:
     """Rows with their digests."""
     for number, *values in found:
         try:

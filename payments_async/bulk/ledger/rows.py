@@ -189,7 +189,7 @@ def content(
     return new.number, version, *_sent(new), key, reference
 
 
-class Findings(list[str]):
+class CheckFindings(list[str]):
     """Collects the first hundred findings of a check; more would be of no use."""
 
     def add(self, *found: str) -> None:
