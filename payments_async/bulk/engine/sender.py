@@ -72,7 +72,7 @@ class Sender:
         self._earlier = EarlierPayouts(ledger, service, recorder, stopping)
         self._budget = RetryBudget()
         self.until: float = math.inf
-        """When a row ends to be posted whatever fails, on the runtime's monotonic clock: it waits then."""
+        """Until then a row is posted while the whole service fails; on the runtime's monotonic clock."""
 
     async def send(self, row: LedgerRow, at: Timestamps) -> None:
         """Post the row, with an intent of the time `at`, until it is decided or the run is halted."""

@@ -38,17 +38,22 @@ def extra(report: BatchReport) -> tuple[int, int]:
     return report.counts["moved_in_conflict"], report.counts["in_excess"]
 
 
+async def lives_beside_its_successor(service: Sandbox, batch: PayoutBatch) -> None:
+    """The first row's payout has failed, the row is paid anew, and then the first one arrives."""
+    fails(service, 1)
+    await batch.load(items(2))
+    await batch.run(wait_final=60.0)
+    await batch.retry_failed()
+    await batch.run(wait_final=60.0)
+    turn(service, 0, "completed", completed=True, failed=False)
+
+
 @EITHER
 async def test_a_first_payout_that_arrives_beside_its_successor_is_in_excess_until_it_is_returned(
     service: Sandbox, place: Place
 ) -> None:
-    fails(service, 1)
     async with over_socket(service) as client, open_at(place, client) as batch:
-        await batch.load(items(2))
-        await batch.run(wait_final=60.0)
-        await batch.retry_failed()
-        await batch.run(wait_final=60.0)
-        turn(service, 0, "completed", completed=True, failed=False)
+        await lives_beside_its_successor(service, batch)
         certificate = await batch.reconcile()
         assert extra(certificate.report) == (0, 1)
         assert certificate.report.sums["XOF"]["in_excess"] == Decimal("1.01")
@@ -68,13 +73,8 @@ async def test_a_first_payout_that_arrives_beside_its_successor_is_in_excess_unt
 
 @EITHER
 async def test_any_whole_reading_says_what_is_in_excess(service: Sandbox, place: Place) -> None:
-    fails(service, 1)
     async with over_socket(service) as client, open_at(place, client) as batch:
-        await batch.load(items(2))
-        await batch.run(wait_final=60.0)
-        await batch.retry_failed()
-        await batch.run(wait_final=60.0)
-        turn(service, 0, "completed", completed=True, failed=False)
+        await lives_beside_its_successor(service, batch)
         assert (await batch.retry_failed(dry_run=True)).rows == ()
         assert extra(batch.status()) == (0, 1)
         assert told(batch.status()) == booked(service)
