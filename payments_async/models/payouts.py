@@ -65,7 +65,7 @@ class Payout(Record):
         """True if the payout will not change any more, by a timestamp or a known status (gaps H, I).
 
         A payout that contradicts itself is final too, such as a pending one with `completed_at`. A batch
-        calls it unclear instead, and not ended (`bulk.protocol.payout_status.is_over`).
+        calls it unclear instead, and not ended.
         """
         return not ends_shown(self) <= {PayoutEnd.OPEN}
 

@@ -14,6 +14,7 @@ from rich.console import Console
 from payments_async.bulk import Cause, Outcome, RunSeries, SeriesBucket
 from payments_async.bulk._report import progress_of
 from payments_async.bulk.ledger_errors import LedgerLocked
+from payments_async.bulk.protocol.outcomes import ExtraPayout
 from payments_async.bulk.protocol.run_figures import SpeedFigures
 from payments_async.cli._output import JsonLines, Terminal
 from payments_async.cli.payouts import messages
@@ -35,14 +36,16 @@ from payments_async.cli.payouts.summary import (
 )
 
 
-def figures(amount: str = "1.50", currencies: Sequence[str] = ("XOF",), **rows: int) -> BatchFigures:
+def figures(
+    amount: str = "1.50", currencies: Sequence[str] = ("XOF",), in_excess: int = 0, **rows: int
+) -> BatchFigures:
     """So many rows of each outcome, each of 1.50; `created` ones are not final."""
     totals = {
         (Outcome("not_final" if word == "created" else word), currency): (number, Decimal(amount) * number)
         for word, number in rows.items()
         for currency in currencies
     }
-    return figures_of(progress_of(totals))
+    return figures_of(progress_of(totals, {(ExtraPayout.IN_EXCESS, "XOF"): (in_excess, Decimal(in_excess))}))
 
 
 def drawn(renderable: object, width: int) -> list[str]:
@@ -177,7 +180,7 @@ def test_each_exit_code_says_what_to_do_next() -> None:
     assert printed(0, arrived=5) == ""
     back = printed(1, failed=2, returned=1)
     assert "2 payouts failed for good and 1 payout returned after arriving: " in back
-    assert "failed.csv --state failed --state returned" in back
+    assert "failed-and-returned.csv --state failed --state returned" in back
     failed = printed(0, failed=1)
     assert failed.startswith("1 payout failed for good: `payments payouts export 'a b.ledger' failed.csv")
     assert (
@@ -194,7 +197,10 @@ def test_each_exit_code_says_what_to_do_next() -> None:
     for said in ("4 rows in doubt: ", "5 rows rejected: ", "3 payouts failed for good: "):
         assert said in both
     assert "cancelled" not in printed(3, in_doubt=4, cancelled=2)
-    assert "1 payout failed for good" in printed(75, "the time was over", failed=1, created=2)
+    stopped = printed(75, "the time was over", failed=1, created=2, conflict=1, in_excess=3, cancelled=2)
+    for said in ("1 payout failed for good", "1 row in conflict", "3 payouts in excess"):
+        assert said in stopped
+    assert "every other row was created" not in stopped
     assert printed(75, "SIGTERM", not_started=3).startswith("Stopped: SIGTERM. The same `run` command")
     assert "Raise that limit" in printed(75, "as many as --max-rows allows", not_started=3)
     refused = printed(2, "the service refused the key", not_started=3, under_way=2)

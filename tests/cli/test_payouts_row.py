@@ -7,6 +7,7 @@ import re
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -120,6 +121,21 @@ def test_a_row_that_was_retried_shows_which_payout_each_status_is_of(here: Here)
     assert first["payout_id"] != last["payout_id"] == facts["payout_id"]
     shown = here("show", "june.csv.ledger", "r3").out
     assert shown.index(f"of {first['payout_id']}") < shown.index(f"of {last['payout_id']}")
+
+
+def test_a_row_that_an_earlier_ledger_has_paid_shows_its_payout_and_what_that_is_of(here: Here) -> None:
+    payouts_file(here.folder, 3)
+    here("run", "june.csv", "--batch-id", "june")
+    second = ("--batch-id", "june", "--ledger", "second", "--pay-again")
+    assert here("run", "june.csv", *second, "--max-rows", "1").code == Exit.RESUMABLE
+    here("reconcile", "second")
+    shown = here("show", "second", "r2").out
+    assert "Attempts   none of this ledger: the service's list shows its payout" in shown
+    assert ", of XOF" not in shown
+    with here.sandbox.changing() as world:
+        world.tenants[here.sandbox.api_key].payouts[1].amount = Decimal("9.99")
+    assert "and XOF 2.07 was asked for" in here("reconcile", "second").out
+    assert re.search(r"✗ Payout     \S+, pending, of XOF 9.99", here("show", "second", "r2").out)
 
 
 def test_check_names_figures_that_cannot_be_read_and_the_ledger_is_sound(here: Here) -> None:

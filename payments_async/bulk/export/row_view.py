@@ -53,6 +53,8 @@ class RowView:
     """The service that its batch is paid at."""
     account: dict[str, dict[str, Any]] = attrs.field(repr=False)
     """Its `instrument` and `customer`, all fields masked that could show whose account it is."""
+    payout_money: str | None = None
+    """Currency and amount that the service shows of the payout, if they are not what was asked for."""
     statuses: tuple[StatusChange, ...] = ()
     """Each status of its payouts that differs from the one before. Only `row` reads them."""
 
@@ -109,6 +111,7 @@ def _view(row: LedgerRow, attempts: RowAttempts, at: IntentTimes | None, base_ur
         outcome=row.outcome,
         payout_status=row.service_status,
         payout_id=known.payout_id or None,
+        payout_money=row.payout_money,
         generation=known.generation,
         failure_code=row.failure_code,
         failure_message=row.failure_message,

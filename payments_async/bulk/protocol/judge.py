@@ -318,7 +318,7 @@ def _is_of_batch(each: RowPayout) -> bool:
     return proof is not None and each.asked.proof is not None and proof.batch == each.asked.proof.batch
 
 
-_PAST: Final = "row {}: {} had failed and the row was retried, and the list shows {}"
+_PAST: Final = "row {}: the row was retried after {} had ended, and the list shows {}"
 _LATER: Final = (
     "row {}: the list shows {}, a later payout of it that this ledger does not know of; "
     "pay the row by no other means before you have looked at it"

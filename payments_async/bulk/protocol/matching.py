@@ -107,6 +107,14 @@ _MASKS: Final = frozenset("*•●#…xX_-.")
 """What stands for a hidden character of an account."""
 
 
+def differing(expected: Expected, found: Found) -> tuple[str, ...]:
+    """Name the details in which a found payout differs, other than its money."""
+    if expected.proof is not None:
+        return (_PROOF_FIELD,)
+    asked, said = expected.details, found.details
+    return tuple(name for name in asked if name not in MONEY and _differ((name,), asked, said))
+
+
 def _by_details(expected: Mapping[str, Detail], found: Mapping[str, Detail]) -> Match:
     """Compare by details: equal if money and one detail of the destination are shown, and none differs."""
     if _differ(expected, expected, found):

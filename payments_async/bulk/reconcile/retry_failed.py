@@ -85,7 +85,8 @@ async def _require(ledger: Ledger, wanted: Collection[int] | None, state: RowSta
         if row is None:
             raise BulkError(f"row {number} is not in the batch; nothing was changed")
         if row.state is not state:
-            raise BulkError(f"row {number} is {row.state}, and {reason}; nothing was changed")
+            outcome = row.outcome.replace("_", " ")
+            raise BulkError(f"row {number}: {outcome}, and {reason}; nothing was changed")
 
 
 class Retrier:

@@ -307,6 +307,7 @@ def _facts(row: RowView) -> list[tuple[str, str]]:
         ("Method", row.method),
         ("Outcome", _word(row.outcome)),
         ("Payout", row.payout_id),
+        ("Shown as", row.payout_money),
         ("Status", row.payout_status),
         ("Statuses", _statuses(row)),
         ("Reason", row.reason),

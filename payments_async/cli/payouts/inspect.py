@@ -64,7 +64,7 @@ async def status(ledger: LedgerAddress, context: CommandContext) -> Exit:
     context.show.step(
         "Batch",
         f"{state}{failures and ', '}{failures}; no run is under way",
-        good=False if failures else True if report.complete else None,
+        good=False if failures or figures.contradicting else True if report.complete else None,
         running=False,
         **result(report, Exit.DONE, steps, causes),
     )
@@ -246,7 +246,8 @@ async def _status_in_database(ledger: LedgerAddress, context: CommandContext) ->
     steps = _next_steps(batch, figures, ledger)
     context.show.heading(ledger.shown, title_of(batch.batch_id))
     facts = {**result(report, Exit.DONE, steps, causes), **batch_facts(batch), "running": bool(batch.workers)}
-    good = False if failures_text(report.counts) else True if report.complete else None
+    failed = failures_text(report.counts) or figures.contradicting
+    good = False if failed else True if report.complete else None
     context.show.step("Batch", _state_text(batch), good=good, **facts)
     if not context.as_json:
         chunks = chunks_of(batch)

@@ -50,14 +50,17 @@ def after_run(
     `clean`: whether the service's list agrees with the ledger, where they were compared. `unproven`: commits
     were lost, and no recovery has proven yet which.
     """
-    ahead = going_on(figures, code, stopped, ledger, clean=clean, unproven=unproven)
-    counts, failed = figures.counts, _failed(figures.counts, ledger)
-    unclear = _contradicting(figures, ledger)
-    if code in (2, 75):
-        return [part for part in (ahead, failed, unclear) if part]
-    doubt = doubtful(counts["in_doubt"], ledger) if code == 3 else ""
-    refusals = (not_taken if code == 3 else refused)(counts, ledger)
-    return [part for part in (doubt, _in_excess(counts), refusals, failed, unclear, ahead) if part]
+    ahead, counts = going_on(figures, code, stopped, ledger, clean=clean, unproven=unproven), figures.counts
+    is_open = code in (2, 3, 75)
+    look_at = (
+        doubtful(counts["in_doubt"], ledger) if code == 3 else "",
+        _in_excess(counts),
+        (not_taken if is_open else refused)(counts, ledger),
+        _failed(counts, ledger),
+        _contradicting(figures, ledger),
+    )
+    parts = (ahead, *look_at) if code in (2, 75) else (*look_at, ahead)
+    return [part for part in parts if part]
 
 
 def going_on(
@@ -151,9 +154,8 @@ def _failed(counts: Mapping[str, int], ledger: LedgerAddress) -> str:
     if not there:
         return ""
     states, again = " ".join(f"--state {word}" for word in there), ledger.command("retry-failed")
-    parts = [
-        f"{' and '.join(there.values())}: `{ledger.command('export', 'failed.csv')} {states}` lists them."
-    ]
+    export = ledger.command("export", f"{'-and-'.join(there)}.csv")
+    parts = [f"{' and '.join(there.values())}: `{export} {states}` lists them."]
     if counts["failed"]:
         parts.append(f"`{again}` makes the rows of those that failed new again.")
     if counts["returned"]:

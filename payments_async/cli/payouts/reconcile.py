@@ -198,6 +198,7 @@ def _show_retry(report: RetryReport, wanted: RetryOptions, context: CommandConte
     context.show.step(
         "Retry",
         _retry_text(report, wanted),
+        good=bool(report.rows) or not report.left,
         batch_id=report.batch_id,
         rows=list(report.rows),
         totals=plain_sums(report.totals),
@@ -230,7 +231,7 @@ def _retry_text(report: RetryReport, wanted: RetryOptions) -> str:
         return f"{none}: nothing to pay again"
     if report.dry_run:
         return f"{rows}, {money}, would be paid again; nothing was changed"
-    return f"{rows}, {money}: the next `payments payouts run` pays them"
+    return f"{rows}, {money}, to be paid again by the next `payments payouts run`"
 
 
 async def recover(ledger: LedgerAddress, wanted: RecoverOptions, context: CommandContext) -> Exit:

@@ -145,7 +145,7 @@ async def test_a_dry_run_of_retry_failed_changes_no_row(service: Sandbox, tmp_pa
         assert await ledger_rows(batch) == before
 
 
-@pytest.mark.parametrize(("number", "reason"), [(1, "row 1 is CREATED"), (7, "row 7 is not in the batch")])
+@pytest.mark.parametrize(("number", "reason"), [(1, "row 1: not final"), (7, "row 7 is not in the batch")])
 async def test_a_row_that_was_not_refused_cannot_be_sent_again(
     service: Sandbox, tmp_path: Path, number: int, reason: str
 ) -> None:

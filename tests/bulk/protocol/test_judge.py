@@ -355,7 +355,7 @@ def test_another_end_is_told_once_and_counts_from_then_on() -> None:
 
 def test_a_payout_given_up_that_stands_again_is_told() -> None:
     failed = row(S.CREATED, 1, **FAILED_0)
-    told = "row 7: po_0 had failed and the row was retried, and the list shows completed"
+    told = "row 7: the row was retried after po_0 had ended, and the list shows completed"
     assert judged(failed, payout(1, "failed"), payout(0, "completed")).turn == told
     assert judged(row(S.NEW, 1), payout(0, "completed")).turn == told
     both = judged(row(S.CREATED, 1, **ARRIVED_0), payout(1, "completed"), payout(0, "completed"))

@@ -92,15 +92,22 @@ async def test_one_row_that_was_not_compared_is_named(batch: PayoutBatch, name: 
     assert (certificate.audit.seen, certificate.audit.uncompared) == (ROWS - 1, 1)
 
 
-@pytest.mark.parametrize("amount", [{"value": 7.02, "currency": "XOF"}, {"value": 7.01, "currency": "GHS"}])
-async def test_an_amount_that_was_compared_and_differs_is_another_finding(
-    batch: PayoutBatch, amount: Any
+@pytest.mark.parametrize(
+    ("shown", "difference"),
+    [
+        ({"amount": {"value": 7.02, "currency": "XOF"}}, "{} is of XOF 7.02, and XOF 7.01 was asked for"),
+        ({"amount": {"value": 7.01, "currency": "GHS"}}, "{} is of GHS 7.01, and XOF 7.01 was asked for"),
+        ({"metadata": {}}, "the list shows {} with another metadata.payments_sdk"),
+    ],
+)
+async def test_a_difference_is_named_with_both_amounts_or_the_field(
+    batch: PayoutBatch, shown: Any, difference: str
 ) -> None:
-    hide(batch, 7, amount=amount)
+    hide(batch, 7, **shown)
     certificate = await batch.reconcile()
-    (finding,) = certificate.findings
-    assert finding.startswith("row 7: ")
-    assert "differently" in finding
+    row = await batch.row(7)
+    assert row is not None
+    assert certificate.findings == (f"row 7: {difference.format(row.payout_id)}",)
     assert (certificate.audit.seen, certificate.audit.differing) == (ROWS - 1, 1)
     assert certificate.audit.fields["amount"].compared == ROWS
 

@@ -180,7 +180,7 @@ async def test_rows_that_cannot_have_failed_are_refused_before_anything_is_chang
         await batch.run(patience=1.0)
         service.advance(60.0)
         asked = len(service.requests)
-        for rows, why in (([1, 2], "row 2 is IN_DOUBT"), ([1, 99], "row 99 is not in the batch")):
+        for rows, why in (([1, 2], "row 2: in doubt"), ([1, 99], "row 99 is not in the batch")):
             with pytest.raises(BulkError, match=why):
                 await batch.retry_failed(rows=rows)
         assert len(service.requests) == asked

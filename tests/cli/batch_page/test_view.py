@@ -134,7 +134,7 @@ SHOWN = {
     ),
     "excess": (
         "complete, 2 in excess",
-        "had failed and the row was retried, and the list shows completed",
+        "row 7: the row was retried after po_7 had ended, and the list shows completed",
         "In excess 2 1,002.40",
         "Ask the service's support to return them. 2 payouts · GHS 1,002.40",
     ),
