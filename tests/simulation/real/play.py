@@ -243,7 +243,7 @@ class Schedule:
             }
             book = next(b for b in (self._office.book, *self._office.others) if b.path == process.orders.path)
             judge.check_end(totals, report.exit_code, book.rows)
-            if run.site == "rotated key" and process is processes[0] and book.is_touched:
+            if process.orders.key == SITES["rotated key"][0] and self._home == "home" and book.is_touched:
                 self.note("went on with a rotated key")
                 self._home = "rotated key"
 
