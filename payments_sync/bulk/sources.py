@@ -14,4 +14,3 @@ from payments_async.bulk.sources import RowFault as RowFault
 from payments_async.bulk.sources import Source as Source
 from payments_async.bulk.sources import SourceItem as SourceItem
 from payments_async.bulk.sources import open_source as open_source
-from payments_async.bulk.sources import read_all_faults as read_all_faults

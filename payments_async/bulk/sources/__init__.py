@@ -14,7 +14,7 @@ import os
 from pathlib import Path
 
 from ..errors import RowFault, SourceUnreadable
-from ._base import WORKBOOK, FaultCollector, FileSource, FileStat, Source, read_all_faults
+from ._base import WORKBOOK, FaultCollector, FileSource, FileStat, Source
 from ._requests import Row, SourceItem
 from .csv import CsvSource
 from .iterables import Item, IterableSource
@@ -35,7 +35,6 @@ __all__ = [
     "Source",
     "SourceItem",
     "open_source",
-    "read_all_faults",
 ]
 
 

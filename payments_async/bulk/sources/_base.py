@@ -223,22 +223,3 @@ class FaultCollector:
             return None
         facts = {"total": self.total, "rows": self.rows}
         return SourceErrors(self._source.name, self._kept, **facts, can_skip=self.can_skip)
-
-
-async def read_all_faults(source: Source, limit: int = 100) -> SourceErrors | None:
-    """Read a source to its end and return all its faults; None when there are none.
-
-    A reading that ends early is itself the last fault. Raises SourceUnreadable when it cannot begin.
-    """
-    collector = FaultCollector(source, limit)
-    try:
-        async for item in source.rows():
-            if isinstance(item, RowFault):
-                collector.add(item)
-    except SourceErrors as error:
-        return error
-    except SourceUnreadable as error:
-        if error.line is None:
-            raise
-        collector.add(RowFault(error.line, None, None, f"{error.reason} Reading ended here."))
-    return collector.error()
