@@ -163,6 +163,7 @@ class LedgerConnection(LedgerDatabase):
     ) -> T:
         """Run `work` in a transaction. A cancelled caller rolls it back, unless it only reads."""
         if purpose is Purpose.IMPORT:
+            self._refuse_closed()
             return await self._in_turn(work, purpose, bool)
         return await self.commit(work, purpose=purpose)
 
@@ -178,6 +179,7 @@ class LedgerConnection(LedgerDatabase):
 
         Raises the LedgerError that fits; a failed transaction was rolled back.
         """
+        self._refuse_closed()
         running = asyncio.ensure_future(self._in_turn(work, purpose, done))
         self._running.add(running)
         running.add_done_callback(self._running.discard)
@@ -195,12 +197,14 @@ class LedgerConnection(LedgerDatabase):
         self._is_to_be_removed = True
 
     async def close(self) -> None:
-        """Wait for a running transaction, close the file and release the lock. A second call does nothing."""
+        """Wait for the transactions begun, close the file and release the lock. A second call does nothing."""
         if not self._closed:
             self._closed = True
             await driver.to_its_end(self._close())
 
     async def _close(self) -> None:
+        if self._running:
+            await asyncio.wait(self._running)
         async with self._turn:
             gone = self.gone
             try:
@@ -228,9 +232,11 @@ class LedgerConnection(LedgerDatabase):
             done(found)
             return found
 
-    def _refuse_unusable(self, purpose: Purpose) -> None:
+    def _refuse_closed(self) -> None:
         if self._closed:
             raise LedgerClosed(self.path, "is closed")
+
+    def _refuse_unusable(self, purpose: Purpose) -> None:
         if self._failure is not None:
             self._give_up(self._failure)
         if self._is_to_be_removed and purpose not in (Purpose.READ, Purpose.FIGURES):

@@ -19,6 +19,7 @@ from payments_async.bulk.ledger.sqlite.file import DiskReserve, FileWatch
 from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk.ledger_errors import (
     LedgerBroken,
+    LedgerClosed,
     LedgerDamaged,
     LedgerForeign,
     LedgerFull,
@@ -217,6 +218,19 @@ async def test_a_caller_that_is_cancelled_does_not_break_a_commit_off(path: Path
         assert counts(ledger) == {"not_started": 1, "under_way": 4}
     async with await SqliteLedger.open(path, clock=Clock()) as ledger:
         assert [row.number async for row in ledger.unfinished()] == [1, 2, 3, 4]
+
+
+async def test_a_commit_of_a_cancelled_caller_that_waits_is_made_before_the_file_closes(path: Path) -> None:
+    ledger = await begun(path)
+    claiming, waiting = (asyncio.ensure_future(ledger.claim(2)) for _ in range(2))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await ledger.close()
+    await claiming
+    with pytest.raises(LedgerClosed):
+        await ledger.claim(1)
+    async with await SqliteLedger.open(path, clock=Clock()) as ledger:
+        assert counts(ledger) == {"not_started": 1, "under_way": 4}
 
 
 async def test_an_import_that_is_cancelled_is_rolled_back(path: Path) -> None:
