@@ -197,7 +197,7 @@ class LedgerConnection(LedgerDatabase):
         self._is_to_be_removed = True
 
     async def close(self) -> None:
-        """Wait for the transactions begun, close the file and release the lock. A second call does nothing."""
+        """Finish the transactions, close the file and release the lock. A second call does nothing."""
         if not self._closed:
             self._closed = True
             await driver.to_its_end(self._close())
@@ -251,10 +251,17 @@ class LedgerConnection(LedgerDatabase):
         return failure.kind == driver.FULL and purpose is Purpose.OUTCOME and self._reserve.drop()
 
     async def _transaction(self, work: Work[T]) -> T:
-        async with driver.transaction(self._connection):
-            transaction = FileTransaction(self._connection)
-            found = await work(transaction)
-            await transaction.read()
+        is_worked = False
+        try:
+            async with driver.transaction(self._connection):
+                transaction = FileTransaction(self._connection)
+                found = await work(transaction)
+                await transaction.read()
+                is_worked = True
+        except asyncio.CancelledError:
+            if is_worked or self._connection.in_transaction:  # it may be committed, and nothing here knows it
+                self._failure = TransactionFailure(driver.BROKEN)
+            raise
         return found
 
     async def _guarded(self, action: Awaitable[T]) -> T | TransactionFailure:
@@ -267,11 +274,6 @@ class LedgerConnection(LedgerDatabase):
             )
         except UnreadableRecord as error:
             return TransactionFailure(driver.DAMAGED, str(error))
-        except asyncio.CancelledError:
-            self._failure = TransactionFailure(
-                driver.BROKEN
-            )  # the loop ends, so it is unknown if this was committed
-            raise
 
     def _give_up(self, failure: TransactionFailure, purpose: Purpose = Purpose.OUTCOME) -> NoReturn:
         if failure.kind in (driver.DAMAGED, driver.BROKEN) and purpose is not Purpose.FIGURES:
