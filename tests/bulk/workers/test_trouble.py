@@ -344,6 +344,18 @@ async def test_a_batch_is_not_closed_while_the_list_cannot_be_read(fleet: Fleet)
     assert fleet.query("SELECT state FROM payments.batches") == [("closed",)]
 
 
+async def test_a_batch_that_was_closed_can_be_closed_again_at_once_after_a_retry(fleet: Fleet) -> None:
+    closing = "SELECT state, look_at FROM payments.batches JOIN payments.chunks USING (batch) WHERE chunk = 0"
+    fleet.sandbox.on("payouts.create").outcome("fail:RECIPIENT_ERROR immediate")
+    batch = await fleet.planned(10)
+    await fleet.run()
+    assert fleet.query(closing) == [("closed", None)]
+    assert len((await batch.retry_failed()).rows) == 10
+    report = await fleet.run()
+    assert (report.rows, report.left_open) == (10, ())
+    assert fleet.query(closing) == [("closed", None)]
+
+
 async def test_a_complete_batch_that_is_not_closed_yet_is_work(fleet: Fleet) -> None:
     await fleet.planned(10)
     assert (await run_chunk(fleet.url, await fleet.client(), "june", 1)).rows == 10
