@@ -151,7 +151,12 @@ def test_a_wrong_setting_is_named_without_its_value_and_exits_2(
 
 
 @pytest.mark.parametrize(
-    ("path", "shown"), [("/v1", "/v1"), (f"/{NEEDLE}/v1", "/…/v1"), (f"/v1/{NEEDLE}", None)]
+    ("path", "shown"),
+    [
+        pytest.param("/v1", "/v1", id="plain"),
+        pytest.param(f"/{NEEDLE}/v1", "/…/v1", id="before"),
+        pytest.param(f"/v1/{NEEDLE}", None, id="after"),
+    ],
 )
 def test_an_addresss_path_is_not_shown(
     path: str,

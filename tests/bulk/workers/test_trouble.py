@@ -129,10 +129,10 @@ async def test_another_server_at_the_address_ends_one_round_and_shows_among_the_
     assert not task.done()
     assert f"something else than the service answered {words}" in trouble()[0][0]
     await until(lambda: bool(seen and seen[-1].trouble))
-    *_, last = met = list(transport.met)
-    await until(lambda: len(seen) > 5)
-    # a long rest, however long this machine takes; and nothing is held
-    assert [at for at in transport.met[len(met) :] if at - last < 30.0] == []
+    until_now, said = transport.met[-1], len(seen)
+    await until(lambda: len(seen) > said + 5)
+    # a long rest, however long this machine takes: each other slot ends what it had begun; nothing is held
+    assert len([at for at in transport.met if 0.0 < at - until_now < 30.0]) <= 2
     assert fleet.held == set()
     worker.stop()
     assert (await task).exit_code == 0
