@@ -62,12 +62,12 @@ def a_dump(request: pytest.FixtureRequest) -> Iterator[tuple[str, Callable[[], L
 
 def jump_along(monkeypatch: pytest.MonkeyPatch, runtime: Any) -> None:
     """Let the database's clock jump with a client's, under leases that last as long as that takes."""
-    locked = chunks.Locked.of
+    locked = chunks.LockedChunks.of
 
-    def of(found: Any) -> chunks.Locked:
+    def of(found: Any) -> chunks.LockedChunks:
         return locked(found)._replace(wall=runtime.now().timestamp())
 
-    monkeypatch.setattr(chunks.Locked, "of", of)
+    monkeypatch.setattr(chunks.LockedChunks, "of", of)
     monkeypatch.setattr(DatabaseClock, "note", lambda *_: None)
     for owner, name, seconds in (
         (machines, "LEASE", 900.0),

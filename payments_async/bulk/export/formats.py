@@ -13,7 +13,7 @@ from ..._extras import needs
 from ...models._masking import clean
 from ..errors import BulkError
 from ..sources.rejects import escaped
-from .rows import WHOLE, Record, flat, json_text
+from .rows import WHOLE_NUMBERS, Record, flat, json_text
 
 
 class ExportFormat(ABC):
@@ -111,7 +111,7 @@ class ParquetFormat(ExportFormat):
 
 
 def _type(pyarrow: Any, name: str) -> Any:
-    return pyarrow.int64() if name in WHOLE else pyarrow.string()
+    return pyarrow.int64() if name in WHOLE_NUMBERS else pyarrow.string()
 
 
 _FORMS: Final[dict[str, type[ExportFormat]]] = {

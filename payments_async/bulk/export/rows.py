@@ -29,7 +29,7 @@ FACTS: Final = (
     *("generation", "failure_code", "failure_message"),
 )
 """The columns of every export."""
-WHOLE: Final = frozenset({"number", "line", "generation"})
+WHOLE_NUMBERS: Final = frozenset({"number", "line", "generation"})
 """Columns of whole numbers; all others are text."""
 _KINDS: Final = {"instrument": Instrument, "customer": CustomerInput}
 _OPEN: Final = {

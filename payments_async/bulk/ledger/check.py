@@ -13,7 +13,7 @@ from ..protocol.records import CheckReport, LedgerRow
 from . import chunks as _chunks
 from . import hash_chain, run_figures
 from .batches import BatchFacts, facts_of
-from .chunks import WHOLE, Batch, Chunk, Root, RowFigures, added_up, entry_of, figures_of
+from .chunks import BATCH_CHUNK, Batch, Chunk, Root, RowFigures, added_up, entry_of, figures_of
 from .database import LedgerDatabase, Transaction
 from .hash_chain import GENESIS, ChainEntry
 from .rows import CheckFindings, UnreadableRecord, readable, row_digest, stored_row
@@ -82,14 +82,14 @@ async def _whole(transaction: Transaction, batch_id: str) -> _Whole:
         facts = facts_of(found)
     except UnreadableRecord as error:
         return _Whole(None, [str(error)])
-    check = _Check(facts.batch, WHOLE, GENESIS)
+    check = _Check(facts.batch, BATCH_CHUNK, GENESIS)
     result = await check.run(transaction)
     whole = _Whole(facts, result.findings, result.entries, check.first)
     if check.texts.get(facts.described_in) != facts.text:
         whole.findings.append("the header is not as it was written")
     names = (transaction.sql.chunk_names, (facts.batch.batch, facts.batch.batch))
     (numbers,) = await transaction.read(names)
-    whole.numbers = [number for (number,) in numbers if number != WHOLE]
+    whole.numbers = [number for (number,) in numbers if number != BATCH_CHUNK]
     return whole
 
 
@@ -130,21 +130,21 @@ class _Check:
             result.findings.add("it is missing, or cannot be read")
             return result
         result.chunk, last = chunk, await self._chain(transaction, chunk, result)
-        if self.number != WHOLE:
+        if self.number != BATCH_CHUNK:
             digest = await self._rows(transaction, result)
             result.findings.add(*self._differences(chunk, result.figures, last, digest, counts))
         return result
 
     async def _chain(self, transaction: Transaction, chunk: Chunk, result: _Result) -> ChainEntry | None:
         """Check the chain. Returns its last entry."""
-        previous = None if self.number == WHOLE else _before(self.start)
+        previous = None if self.number == BATCH_CHUNK else _before(self.start)
         async for page in self._pages(transaction):
             for entry, lease in page:
                 name = self.batch.chain(self.number, lease)
                 result.findings.add(*hash_chain.breaks(previous, [entry], name))
                 self.first = self.first if result.entries else entry.hash
                 result.entries, previous = result.entries + 1, entry
-                if self.number == WHOLE:
+                if self.number == BATCH_CHUNK:
                     self.texts[entry.number] = entry.changes
         if previous is None or (previous.number, previous.hash) != (chunk.entries, chunk.head):
             result.findings.add(f"the chain does not end with entry {chunk.entries} as the chunk says")
@@ -168,7 +168,7 @@ class _Check:
             sql = transaction.sql.rows_after.format(batch=self.batch.batch)
             (found,) = await transaction.read((sql, (last, end, PAGE)))
             rows = list(_readable_rows(found, result.findings))
-            digest = hash_chain.moved(digest, (), (of_row for _, of_row in rows))
+            digest = hash_chain.digest_after(digest, (), (of_row for _, of_row in rows))
             result.figures = added_up((result.figures, figures_of(row for row, _ in rows)))
             more = len(found) == PAGE
             last = max((number for number, *_ in found), default=last)

@@ -24,7 +24,7 @@ from .rows import Change, StoredRow, blob, readable
 from .rows import changed as changed_row
 from .statements import Rows, Statement
 
-WHOLE: Final = 0
+BATCH_CHUNK: Final = 0
 """The number of the chunk that stands for the batch itself."""
 _O = Outcome
 
@@ -37,7 +37,7 @@ class RowFigures:
     generation: int = 0
     """The highest generation of the rows."""
 
-    def moved(self, changes: Iterable[tuple[LedgerRow, LedgerRow]]) -> RowFigures:
+    def after(self, changes: Iterable[tuple[LedgerRow, LedgerRow]]) -> RowFigures:
         """Compute the figures once the first row of each pair has become the second."""
         sums, generation = Sums(self.totals), self.generation
         for before, after in changes:
@@ -192,8 +192,8 @@ class Root:
         return self._hash.hexdigest()
 
 
-class Locked(NamedTuple):
-    """Locked chunks."""
+class LockedChunks(NamedTuple):
+    """LockedChunks chunks."""
 
     wall: float
     """The database's time, in seconds since 1970."""
@@ -209,7 +209,7 @@ class Locked(NamedTuple):
     """True if no reading of the service's list has shown yet what was lost."""
 
     @classmethod
-    def of(cls, found: Rows) -> Locked:
+    def of(cls, found: Rows) -> LockedChunks:
         """Make it of what `Statements.lock_chunks` has read. Raises UnreadableRecord, also without any."""
         with readable("a chunk"):
             wall, state, reason, is_here, losses, is_unproven, *_ = found[0]
@@ -218,10 +218,10 @@ class Locked(NamedTuple):
         return cls(wall, state, reason, by_number, bool(is_here), losses, bool(is_unproven))
 
 
-NOTHING_LOCKED: Final = Locked(0.0, "", None, {})
+NOTHING_LOCKED: Final = LockedChunks(0.0, "", None, {})
 
 
-class Entered(NamedTuple):
+class ChunkWrite(NamedTuple):
     """A chunk with one more entry, to be written."""
 
     chunk: Chunk
@@ -232,27 +232,27 @@ class Entered(NamedTuple):
     """The values of the rows' states."""
 
 
-def entered(
+def with_entry(
     batch: Batch, chunk: Chunk, kind: str, at: Timestamps, text: str, lease: bytes | None = None
-) -> Entered:
+) -> ChunkWrite:
     """Add an entry about the chunk itself."""
     entry = hash_chain.linked(chunk.end, batch.chain(chunk.number, lease), at, kind, text, chunk.digest)
-    return Entered(attrs.evolve(chunk, entries=entry.number, head=entry.hash), entry, lease)
+    return ChunkWrite(attrs.evolve(chunk, entries=entry.number, head=entry.hash), entry, lease)
 
 
-def changed(
+def with_changed_rows(
     batch: Batch, chunk: Chunk, kind: str, at: Timestamps, changes: Sequence[Change], lease: bytes | None
-) -> Entered:
+) -> ChunkWrite:
     """Add an entry about changed rows of the chunk, and compute its figures anew."""
     rows, states = zip(*map(changed_row, changes), strict=True)
-    digest = hash_chain.moved(
+    digest = hash_chain.digest_after(
         chunk.digest, (before.digest for before, _ in changes), (row.digest for row in rows)
     )
     text = hash_chain.outlines(each.row for each in rows)
     entry = hash_chain.linked(chunk.end, batch.chain(chunk.number, lease), at, kind, text, digest)
-    figures = chunk.figures.moved((before.row, after) for before, after in changes)
+    figures = chunk.figures.after((before.row, after) for before, after in changes)
     after = attrs.evolve(chunk, entries=entry.number, head=entry.hash, digest=digest, figures=figures)
-    return Entered(after, entry, lease, rows, states)
+    return ChunkWrite(after, entry, lease, rows, states)
 
 
 def stored_values(chunk: Chunk) -> tuple[Any, ...]:
@@ -266,45 +266,45 @@ def stored_values(chunk: Chunk) -> tuple[Any, ...]:
     )
 
 
-def entry_values(batch: Batch, entered: Entered) -> tuple[Any, ...]:
+def entry_values(batch: Batch, write: ChunkWrite) -> tuple[Any, ...]:
     """The values of an entry."""
-    entry, at = entered.entry, entered.entry.at
+    entry, at = write.entry, write.entry.at
     return (
-        *(batch.batch, entered.chunk.number, entry.number),
+        *(batch.batch, write.chunk.number, entry.number),
         *(at.wall, at.monotonic, at.session, at.server),
-        *(entry.kind, entered.lease, entry.rows_digest, entry.hash, entry.changes),
+        *(entry.kind, write.lease, entry.rows_digest, entry.hash, entry.changes),
     )
 
 
-def write(transaction: Transaction, batch: Batch, all_entered: Sequence[Entered]) -> None:
+def write(transaction: Transaction, batch: Batch, writes: Sequence[ChunkWrite]) -> None:
     """Store chunks, their new entries and the states of their changed rows, with the commit."""
-    states, sql = [state for each in all_entered for state in each.states], transaction.sql
+    states, sql = [state for each in writes for state in each.states], transaction.sql
     if states:
         transaction.write_rows(sql.set_states.format(batch=batch.batch), states)
-    for each in all_entered:
+    for each in writes:
         transaction.write((sql.append, entry_values(batch, each)))
         place = (batch.batch, each.chunk.number)
         transaction.write((sql.set_chunk, (*stored_values(each.chunk), *place)))
 
 
-async def insert(transaction: Transaction, batch: Batch, all_entered: Sequence[Entered]) -> None:
+async def insert(transaction: Transaction, batch: Batch, writes: Sequence[ChunkWrite]) -> None:
     """Insert chunks with their first entries."""
     chunks = [
         (batch.batch, chunk.number, chunk.first, chunk.last, chunk.granted_to, *stored_values(chunk))
-        for chunk, *_ in all_entered
+        for chunk, *_ in writes
     ]
     await transaction.copy(transaction.sql.add_chunks, chunks)
-    await transaction.copy(transaction.sql.add_entries, [entry_values(batch, each) for each in all_entered])
+    await transaction.copy(transaction.sql.add_entries, [entry_values(batch, each) for each in writes])
 
 
 def locking(transaction: Transaction, batch: int, chunks: Iterable[int]) -> Statement:
-    """Make a statement that locks chunks, for `Locked.of`."""
+    """Make a statement that locks chunks, for `LockedChunks.of`."""
     return transaction.sql.lock_chunks, (batch, sorted(set(chunks)))
 
 
-async def is_stored(transaction: Transaction, batch: int, all_entered: Iterable[Entered]) -> bool:
+async def is_stored(transaction: Transaction, batch: int, writes: Iterable[ChunkWrite]) -> bool:
     """Find out whether entries were committed. Waits for a lost session that may still be doing so."""
-    places = [(each.chunk.number, each.entry.hash) for each in all_entered]
+    places = [(each.chunk.number, each.entry.hash) for each in writes]
     chunks, hashes = [chunk for chunk, _ in places], [hash_ for _, hash_ in places]
     count = (transaction.sql.count_entries, (batch, chunks, hashes))
     _, ((stored,),) = await transaction.read(locking(transaction, batch, chunks), count)

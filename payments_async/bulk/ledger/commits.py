@@ -21,7 +21,7 @@ from ..protocol.run_figures import RunFigures
 from . import chunks as _chunks
 from . import run_figures
 from .batches import BatchFacts, facts_of, rebinding
-from .chunks import NOTHING_LOCKED, WHOLE, Batch, Chunk, Entered, Locked, RowFigures
+from .chunks import BATCH_CHUNK, NOTHING_LOCKED, Batch, Chunk, ChunkWrite, LockedChunks, RowFigures
 from .database import LedgerDatabase, Purpose, Transaction
 from .rows import Change, StoredRow, content, stored_rows, undamaged
 from .statements import Rows, Statement, Statements
@@ -40,7 +40,7 @@ class Commit:
     at: Timestamps
     rows: tuple[LedgerRow, ...] = ()
     """The changed rows."""
-    entered: tuple[Entered, ...] = ()
+    writes: tuple[ChunkWrite, ...] = ()
     """The chunks with their new entries."""
     figures: Mapping[int, RowFigures] = attrs.field(factory=dict)
     """{chunk: its figures}, of all that were locked."""
@@ -115,7 +115,7 @@ class Committer:
         for outcome in outcomes:
             learned.setdefault(outcome.number, []).append(outcome)
 
-        def move(locked: Locked, number: int) -> Move:
+        def move(locked: LockedChunks, number: int) -> Move:
             return lambda row, entry: _with_outcomes(row, learned[number], locked, entry)
 
         async def work(transaction: Transaction) -> Commit:
@@ -149,7 +149,7 @@ class Committer:
         wanted = {new.number: new for new in replacements}
 
         async def work(transaction: Transaction) -> Commit:
-            locked, found = await self._wanted(transaction, wanted, also=(WHOLE,))
+            locked, found = await self._wanted(transaction, wanted, also=(BATCH_CHUNK,))
             if not recovers:
                 self.require_proven(locked)
             done = await self.replaced(transaction, locked, found, kind, wanted, change)
@@ -160,7 +160,7 @@ class Committer:
     async def replaced(
         self,
         transaction: Transaction,
-        locked: Locked,
+        locked: LockedChunks,
         found: Sequence[StoredRow],
         kind: str,
         wanted: Mapping[int, NewRow],
@@ -182,25 +182,25 @@ class Committer:
 
     def _new_content(self, done: Commit, before: Mapping[int, StoredRow]) -> Iterator[tuple[Any, ...]]:
         """The content of replaced rows. A new reference must be nobody else's."""
-        for row, version, *_ in (row for each in done.entered for row in each.rows):
+        for row, version, *_ in (row for each in done.writes for row in each.rows):
             if version != before[row.number].version:
                 is_same = row.reference == before[row.number].row.reference
                 yield content(row, version, None, None if is_same else self.sql.named(row.reference))
 
-    def cancelled(self, transaction: Transaction, locked: Locked, found: Iterable[StoredRow]) -> Commit:
+    def cancelled(self, transaction: Transaction, locked: LockedChunks, found: Iterable[StoredRow]) -> Commit:
         """Cancel locked rows. Raises LedgerRefused."""
         moves = [(each, transitions.cancelled) for each in found]
         return self._entered(transaction, locked, "cancel", moves, {})
 
-    def commanded(self, transaction: Transaction, locked: Locked, kind: str, done: Commit) -> Commit:
+    def commanded(self, transaction: Transaction, locked: LockedChunks, kind: str, done: Commit) -> Commit:
         """Add an entry for the batch to what an operator's command has changed."""
-        touched = [each.chunk.number for each in done.entered]
+        touched = [each.chunk.number for each in done.writes]
         whole = self.command(transaction, locked, kind, len(done.rows), touched)
-        return attrs.evolve(done, entered=(*done.entered, whole))
+        return attrs.evolve(done, writes=(*done.writes, whole))
 
     def command(
-        self, transaction: Transaction, locked: Locked, kind: str, rows: int, chunks: Collection[int]
-    ) -> Entered:
+        self, transaction: Transaction, locked: LockedChunks, kind: str, rows: int, chunks: Collection[int]
+    ) -> ChunkWrite:
         """Add an entry for the batch: an operator's command changed so many rows of these chunks."""
         return self.note(transaction, locked, kind, f'{{"rows":{rows}}}')
 
@@ -208,46 +208,46 @@ class Committer:
         """Record the extra payouts that a reading of the list has shown; not while commits may be lost."""
 
         async def work(transaction: Transaction) -> Commit:
-            locking = _chunks.locking(transaction, self.batch.batch, [WHOLE])
+            locking = _chunks.locking(transaction, self.batch.batch, [BATCH_CHUNK])
             reading = (self.sql.batch, (self.batch.batch_id,))
             found, batch = await transaction.read(locking, reading)
-            locked = Locked.of(found)
+            locked = LockedChunks.of(found)
             if not locked.is_here:
                 return Commit(self.moment(locked))
             self.require_store(locked)
             before = facts_of(batch)
             header = attrs.evolve(before.header, extra=extra)
             facts, whole = self.described(transaction, locked, before, header)
-            return Commit(whole.entry.at, entered=(whole,), losses=locked.losses, facts=facts)
+            return Commit(whole.entry.at, writes=(whole,), losses=locked.losses, facts=facts)
 
         return await self._commit(work)
 
     def described(
-        self, transaction: Transaction, locked: Locked, facts: BatchFacts, header: Header
-    ) -> tuple[BatchFacts, Entered]:
+        self, transaction: Transaction, locked: LockedChunks, facts: BatchFacts, header: Header
+    ) -> tuple[BatchFacts, ChunkWrite]:
         """Store other facts of the batch, with the entry that carries them."""
-        facts = attrs.evolve(facts, header=header, described_in=locked.chunks[WHOLE].entries + 1)
+        facts = attrs.evolve(facts, header=header, described_in=locked.chunks[BATCH_CHUNK].entries + 1)
         whole = self.note(transaction, locked, "header", facts.text)
         for statement in rebinding(self.sql, facts):
             transaction.write(statement)
         return facts, whole
 
-    def note(self, transaction: Transaction, locked: Locked, kind: str, text: str) -> Entered:
+    def note(self, transaction: Transaction, locked: LockedChunks, kind: str, text: str) -> ChunkWrite:
         """Add an entry about the batch itself."""
         at = self.moment(locked)
-        whole = _chunks.entered(self.batch, locked.chunks[WHOLE], kind, at, text)
+        whole = _chunks.with_entry(self.batch, locked.chunks[BATCH_CHUNK], kind, at, text)
         _chunks.write(transaction, self.batch, [whole])
         return whole
 
     # What a database refuses that many work with
 
-    def require_store(self, locked: Locked) -> None:
+    def require_store(self, locked: LockedChunks) -> None:
         """Raise unless the chunks are as the last commit left them, as far as that is known here."""
 
-    def require_proven(self, locked: Locked) -> None:
+    def require_proven(self, locked: LockedChunks) -> None:
         """Raise LedgerRefused if rows may have been sent of which the ledger does not know."""
 
-    def require_leases(self, locked: Locked, leases: Leases) -> None:
+    def require_leases(self, locked: LockedChunks, leases: Leases) -> None:
         """Raise LeaseLost unless all of these are the chunks' leases, and the batch may be sent."""
 
     async def judged(self, work: Callable[[], Awaitable[T]]) -> T:
@@ -266,7 +266,7 @@ class Committer:
             return last[0]
 
         async def committed(transaction: Transaction) -> bool:
-            return await _chunks.is_stored(transaction, self.batch.batch, last[0].entered)
+            return await _chunks.is_stored(transaction, self.batch.batch, last[0].writes)
 
         with undamaged(self.path):
             return await self.judged(
@@ -275,17 +275,17 @@ class Committer:
 
     async def _locked(
         self, transaction: Transaction, chunks: Collection[int], reading: Statement
-    ) -> tuple[Locked, list[StoredRow]]:
+    ) -> tuple[LockedChunks, list[StoredRow]]:
         """Lock chunks, then read rows of them."""
         locking = _chunks.locking(transaction, self.batch.batch, chunks)
         found, rows = await transaction.read(locking, reading)
-        locked = Locked.of(found)
+        locked = LockedChunks.of(found)
         self.require_store(locked)
         return locked, stored_rows(rows)
 
     async def _wanted(
         self, transaction: Transaction, numbers: Collection[int], also: Collection[int] = ()
-    ) -> tuple[Locked, list[StoredRow]]:
+    ) -> tuple[LockedChunks, list[StoredRow]]:
         """Lock the chunks of these rows, and read the rows. Raises LedgerRefused when one is not there."""
         chunks = {*self.batch.chunks_of(numbers), *also}
         if not chunks:
@@ -295,7 +295,7 @@ class Committer:
         digests = self.on_rows(self.sql.row_digests, [each.row.number for each in known])
         reading = digests if is_known else self._numbered(numbers)
         found, rows = await transaction.read(_chunks.locking(transaction, self.batch.batch, chunks), reading)
-        locked = Locked.of(found)
+        locked = LockedChunks.of(found)
         self.require_store(locked)
         if not is_known:
             return locked, self._all_of_them(numbers, rows)
@@ -319,14 +319,14 @@ class Committer:
                 raise LedgerRefused(self.path, number, "is not there")
         return found
 
-    def moment(self, locked: Locked) -> Timestamps:
+    def moment(self, locked: LockedChunks) -> Timestamps:
         """The time of a commit: by the database's clock, and by this process's others."""
         return attrs.evolve(self.clock(), wall=locked.wall)
 
     def _entered(
         self,
         transaction: Transaction,
-        locked: Locked,
+        locked: LockedChunks,
         kind: str,
         moves: Iterable[tuple[StoredRow, Move]],
         leases: Leases,
@@ -338,16 +338,16 @@ class Committer:
             after = self._moved(each.row, move, chunk)
             if after is not each.row:
                 changes.setdefault(chunk.number, []).append((each, after))
-        entered = tuple(
-            _chunks.changed(self.batch, locked.chunks[chunk], kind, at, of_chunk, leases.get(chunk))
+        writes = tuple(
+            _chunks.with_changed_rows(self.batch, locked.chunks[chunk], kind, at, of_chunk, leases.get(chunk))
             for chunk, of_chunk in changes.items()
         )
-        if entered:
-            _chunks.write(transaction, self.batch, entered)
-        rows = tuple(row.row for each in entered for row in each.rows)
+        if writes:
+            _chunks.write(transaction, self.batch, writes)
+        rows = tuple(row.row for each in writes for row in each.rows)
         figures = {number: chunk.figures for number, chunk in locked.chunks.items()}
-        figures.update((each.chunk.number, each.chunk.figures) for each in entered)
-        return Commit(at, rows, entered, figures, locked.losses)
+        figures.update((each.chunk.number, each.chunk.figures) for each in writes)
+        return Commit(at, rows, writes, figures, locked.losses)
 
     def _moved(self, row: LedgerRow, move: Move, chunk: Chunk) -> LedgerRow:
         try:
@@ -357,15 +357,17 @@ class Committer:
         raise LedgerRefused(self.path, row.number, reason)
 
 
-def _doubted(row: LedgerRow, locked: Locked) -> LedgerRow:
+def _doubted(row: LedgerRow, locked: LockedChunks) -> LedgerRow:
     return transitions.doubted(row, locked.losses, proven=not locked.is_unproven)
 
 
-def _claiming(locked: Locked) -> Move:
+def _claiming(locked: LockedChunks) -> Move:
     return lambda row, entry: transitions.claimed(_doubted(row, locked), entry)
 
 
-def _with_outcomes(row: LedgerRow, outcomes: Iterable[RowOutcome], locked: Locked, entry: int) -> LedgerRow:
+def _with_outcomes(
+    row: LedgerRow, outcomes: Iterable[RowOutcome], locked: LockedChunks, entry: int
+) -> LedgerRow:
     before = known = _doubted(row, locked)
     for outcome in outcomes:
         known = transitions.recorded(known, outcome, entry) or known

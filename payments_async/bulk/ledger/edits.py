@@ -11,7 +11,7 @@ from ..protocol.outcomes import by_currency
 from ..protocol.records import Binding, LedgerRow, NewRow
 from . import chunks as _chunks
 from .batches import BatchFacts, facts_of
-from .chunks import NOTHING_LOCKED, WHOLE, Entered, Locked, added_up
+from .chunks import BATCH_CHUNK, NOTHING_LOCKED, ChunkWrite, LockedChunks, added_up
 from .commits import Commit, Committer
 from .database import Transaction
 from .rows import stored_rows
@@ -29,8 +29,8 @@ class Edits:
     """The batch, as it is after these edits."""
     _transaction: Transaction
     _committer: Committer
-    _locked: Locked
-    entered: dict[int, Entered] = attrs.field(factory=dict)
+    _locked: LockedChunks
+    writes: dict[int, ChunkWrite] = attrs.field(factory=dict)
     """The changed chunks with their last entries."""
     _commands: dict[str, int] = attrs.field(factory=dict)
     """{kind: rows}."""
@@ -44,7 +44,7 @@ class Edits:
         if chunks:
             locking = _chunks.locking(transaction, facts.batch.batch, chunks)
             found, batch = await transaction.read(locking, (transaction.sql.batch, (facts.batch.batch_id,)))
-            locked = Locked.of(found)
+            locked = LockedChunks.of(found)
             committer.require_store(locked)
             facts = facts_of(batch)
         return cls(facts, transaction, committer, locked)
@@ -85,11 +85,11 @@ class Edits:
 
     def _take(self, kind: str, done: Commit) -> None:
         self._commands[kind] = self._commands.get(kind, 0) + len(done.rows)
-        self._keep(done.entered)
+        self._keep(done.writes)
 
-    def _keep(self, entered: Collection[Entered]) -> None:
-        changed = {each.chunk.number: each for each in entered}
-        self.entered.update(changed)
+    def _keep(self, writes: Collection[ChunkWrite]) -> None:
+        changed = {each.chunk.number: each for each in writes}
+        self.writes.update(changed)
         chunks = {number: each.chunk for number, each in changed.items()}
         self._locked = self._locked._replace(chunks={**self._locked.chunks, **chunks})
 
@@ -103,14 +103,14 @@ class Edits:
     @property
     def commit(self) -> Commit:
         """What the edits have changed."""
-        entered = tuple(self.entered.values())
-        figures = {each.chunk.number: each.chunk.figures for each in entered}
+        writes = tuple(self.writes.values())
+        figures = {each.chunk.number: each.chunk.figures for each in writes}
         at = self._committer.moment(self._locked)
-        return Commit(at, (), entered, figures, self._locked.losses, self.facts)
+        return Commit(at, (), writes, figures, self._locked.losses, self.facts)
 
     def end(self) -> None:
         """Add an entry for the batch for each kind of edit."""
         for kind, rows in self._commands.items():
             if rows:
-                touched = [number for number in self.entered if number != WHOLE]
+                touched = [number for number in self.writes if number != BATCH_CHUNK]
                 self._keep([self._committer.command(self._transaction, self._locked, kind, rows, touched)])

@@ -45,7 +45,7 @@ class ChainEntry:
     """Hash of this entry and the one before."""
 
 
-def moved(digest: bytes, removed: Iterable[bytes], added: Iterable[bytes]) -> bytes:
+def digest_after(digest: bytes, removed: Iterable[bytes], added: Iterable[bytes]) -> bytes:
     """Update the digest of all rows: some rows' digests were replaced by others."""
     total = int.from_bytes(digest)
     total -= sum(int.from_bytes(each) for each in removed)

@@ -17,7 +17,7 @@ from ..protocol.records import Binding, Duplicate, Header, NewRow, grouped
 from . import chunks as _chunks
 from . import hash_chain
 from .batches import FORM, BatchFacts, amounts_text
-from .chunks import WHOLE, Batch, Chunk, Entered, RowFigures, added_up
+from .chunks import BATCH_CHUNK, Batch, Chunk, ChunkWrite, RowFigures, added_up
 from .database import Transaction
 from .rows import content, fresh_digest, fresh_state
 from .statements import LAST_NUMBER, Copying
@@ -161,19 +161,19 @@ class Loading:
             lease=None,
             entries=0,
             head=hash_chain.GENESIS,
-            digest=hash_chain.moved(bytes(32), (), [digest]),
+            digest=hash_chain.digest_after(bytes(32), (), [digest]),
             figures=added_up(RowFigures(block.totals) for block in blocks),
         )
 
 
-def _begun(facts: BatchFacts, at: Timestamps, chunks: Sequence[Chunk]) -> tuple[Entered, ...]:
+def _begun(facts: BatchFacts, at: Timestamps, chunks: Sequence[Chunk]) -> tuple[ChunkWrite, ...]:
     """Begin the batch's chain, and from its first entry those of the chunks."""
     batch = facts.batch
-    digest = hash_chain.moved(bytes(32), (), (chunk.digest for chunk in chunks))
-    whole = Chunk(WHOLE, 0, 0, 0, None, 0, hash_chain.GENESIS, digest, RowFigures())
-    first = _chunks.entered(batch, whole, "import", at, facts.text)
+    digest = hash_chain.digest_after(bytes(32), (), (chunk.digest for chunk in chunks))
+    whole = Chunk(BATCH_CHUNK, 0, 0, 0, None, 0, hash_chain.GENESIS, digest, RowFigures())
+    first = _chunks.with_entry(batch, whole, "import", at, facts.text)
     started = (attrs.evolve(chunk, head=first.chunk.head) for chunk in chunks)
-    return first, *(_chunks.entered(batch, chunk, "import", at, _range_text(chunk)) for chunk in started)
+    return first, *(_chunks.with_entry(batch, chunk, "import", at, _range_text(chunk)) for chunk in started)
 
 
 def _range_text(chunk: Chunk) -> str:

@@ -27,7 +27,7 @@ from ..protocol.records import Binding, CheckReport, Claim, Header, LedgerRow, N
 from ..protocol.row_state import RowState
 from ..protocol.run_figures import RunFigures
 from . import chunks as _chunks
-from .chunks import WHOLE
+from .chunks import BATCH_CHUNK
 from .commits import Commit, Committer
 from .database import Purpose, Transaction
 from .edits import Edits as Edits
@@ -46,7 +46,7 @@ class Ledger(LedgerReader):
     def _took(self, commit: Commit) -> None:
         """Keep what a commit has changed, even when its caller is gone."""
         self._keep(commit.figures)
-        for stored in (row for each in commit.entered for row in each.rows):
+        for stored in (row for each in commit.writes for row in each.rows):
             if stored.row.state is RowState.IN_FLIGHT:
                 self._in_flight[stored.row.number] = stored
             else:
@@ -97,7 +97,7 @@ class Ledger(LedgerReader):
         Raises whatever `work` raises; nothing is changed then, nor when the edit is cancelled before its
         commit. `work` runs once.
         """
-        chunks, purpose = ([], Purpose.READ) if dry else ([WHOLE, *self._figures], Purpose.IMPORT)
+        chunks, purpose = ([], Purpose.READ) if dry else ([BATCH_CHUNK, *self._figures], Purpose.IMPORT)
         made: list[Edits] = []
         committer, facts = self._committer, self.facts
 
@@ -108,13 +108,13 @@ class Ledger(LedgerReader):
             edits.end()
 
         async def committed(transaction: Transaction) -> bool:
-            return await _chunks.is_stored(transaction, facts.batch.batch, made[0].entered.values())
+            return await _chunks.is_stored(transaction, facts.batch.batch, made[0].writes.values())
 
         with undamaged(self.path):
             await committer.judged(
                 lambda: self._db.once(edited, committed, may_repeat=lambda: not made, purpose=purpose)
             )
-        if made[0].entered:
+        if made[0].writes:
             self._took(made[0].commit)
 
     @abstractmethod

@@ -30,7 +30,7 @@ from ..protocol.run_figures import RunSeries, RunTime
 from . import chunks as _chunks
 from . import hash_chain, run_figures
 from .batches import BatchFacts
-from .chunks import WHOLE, Chunk, RowFigures, added_up
+from .chunks import BATCH_CHUNK, Chunk, RowFigures, added_up
 from .database import LedgerDatabase
 from .rows import StoredRow, readable, stored_rows, undamaged
 from .run_figures import RunRecorder
@@ -47,7 +47,7 @@ _MISMATCHES: Final[tuple[tuple[str, type[LedgerMismatch]], ...]] = (
     ("input_hash", LedgerOfAnotherInput),
 )
 T = TypeVar("T")
-_IMPORT = (WHOLE, 1)
+_IMPORT = (BATCH_CHUNK, 1)
 """The entry of the import."""
 
 
@@ -368,7 +368,7 @@ class LedgerReader(ABC):
 
     async def latest_command(self) -> int:
         """The number of the last entry about the batch itself: it grows with each retry and edit."""
-        (whole,) = await self._chunks([WHOLE])
+        (whole,) = await self._chunks([BATCH_CHUNK])
         return whole.entries
 
     # How runs went: figures that decide nothing

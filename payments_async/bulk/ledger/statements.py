@@ -95,7 +95,7 @@ class Statements:
     lanes: int
     """How many series the figures of runs are kept in: processes of different ones do not wait."""
     lock_chunks: str
-    """Locks chunks; reads what `chunks.Locked.of` takes."""
+    """Locks chunks; reads what `chunks.LockedChunks.of` takes."""
     set_states: str
     """Takes the values that `rows.changed` makes."""
     import_rows: Copying

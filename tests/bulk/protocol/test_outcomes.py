@@ -86,7 +86,7 @@ def test_every_row_has_one_outcome_which_its_state_allows(row: LedgerRow) -> Non
 @given(st.lists(st.tuples(ROWS, ROWS), max_size=8))
 def test_totals_that_follow_changes_are_those_of_the_rows(pairs: list[tuple[LedgerRow, LedgerRow]]) -> None:
     before, after = counted([one for one, _ in pairs]), counted([two for _, two in pairs])
-    assert disagreements(RowFigures(before).moved(pairs).totals, after) == []
+    assert disagreements(RowFigures(before).after(pairs).totals, after) == []
 
 
 @given(st.lists(ROWS, max_size=8))

@@ -23,7 +23,7 @@ from ...protocol.outcomes import OPEN, as_text
 from ...protocol.stop_rules import StopRules
 from .. import chunks as _chunks
 from ..batches import FORM, BatchFacts, batch_of
-from ..chunks import WHOLE, Batch, Entered, Locked, RowFigures, added_up
+from ..chunks import BATCH_CHUNK, Batch, ChunkWrite, LockedChunks, RowFigures, added_up
 from ..database import Transaction
 from ..rows import UnreadableRecord, readable, undamaged
 from ..statements import BATCH_COLUMNS, Rows, Statement
@@ -199,7 +199,7 @@ _SET_RULES: Final = (
 )
 _LOOK_NOW: Final = "UPDATE payments.chunks SET look_at = NULL WHERE batch = %s"
 _NO_GRANTS: Final = "UPDATE payments.chunks SET granted_to = 0 WHERE batch = %s AND unsent > 0"
-Decide = Callable[[Locked], Sequence[Statement] | None]
+Decide = Callable[[LockedChunks], Sequence[Statement] | None]
 """Decides, given the locked batch, what to change; None for nothing."""
 
 
@@ -232,7 +232,7 @@ async def pause(database: Database, batch: Batch, clock: Clock, reason: str) -> 
     paused without an entry.
     """
 
-    def decide(locked: Locked) -> Sequence[Statement] | None:
+    def decide(locked: LockedChunks) -> Sequence[Statement] | None:
         if locked.state == BatchState.SUSPECT:
             return [(_RESUME_PAUSED, (batch.batch,))]
         if locked.state not in (BatchState.OPEN, BatchState.PAUSED):  # not planned: `resume` must not open it
@@ -249,7 +249,7 @@ async def pause(database: Database, batch: Batch, clock: Clock, reason: str) -> 
 async def resume(database: Database, batch: Batch, clock: Clock) -> None:
     """End a pause. Does nothing without one. Raises LedgerRefused for a suspect batch."""
 
-    def decide(locked: Locked) -> Sequence[Statement] | None:
+    def decide(locked: LockedChunks) -> Sequence[Statement] | None:
         if locked.state == BatchState.SUSPECT:
             raise LedgerRefused(
                 f"{database.label}, batch {batch.batch_id}", None, "the batch is suspect: recover it first"
@@ -268,10 +268,10 @@ async def close(database: Database, batch: Batch, clock: Clock, facts: Mapping[s
     """
     done: list[bool] = []
 
-    async def work(transaction: Transaction) -> Entered | None:
-        locking = _chunks.locking(transaction, batch.batch, [WHOLE])
+    async def work(transaction: Transaction) -> ChunkWrite | None:
+        locking = _chunks.locking(transaction, batch.batch, [BATCH_CHUNK])
         found, chunks = await transaction.read(locking, (transaction.sql.chunks, (batch.batch,)))
-        locked, root = Locked.of(found), _chunks.Root()
+        locked, root = LockedChunks.of(found), _chunks.Root()
         done[:] = [locked.state == BatchState.OPEN and locked.is_here]  # else commits may be lost
         for chunk in _chunks.read(chunks):
             done[0] = done[0] and not chunk.figures.count(*OPEN)
@@ -279,7 +279,7 @@ async def close(database: Database, batch: Batch, clock: Clock, facts: Mapping[s
         if not done[0]:
             return None
         transaction.write((_SET_STATE, (BatchState.CLOSED.value, None, batch.batch)))
-        return noted(transaction, batch, locked, clock, "root", json.dumps({"root": root.hex, **facts}))
+        return with_note(transaction, batch, locked, clock, "root", json.dumps({"root": root.hex, **facts}))
 
     await commit(database, batch, work)
     return done[0]
@@ -300,12 +300,12 @@ def reopening(batch: int, chunks: Iterable[int]) -> tuple[Statement, Statement]:
     )
 
 
-def noted(
-    transaction: Transaction, batch: Batch, locked: Locked, clock: Clock, kind: str, text: str
-) -> Entered:
+def with_note(
+    transaction: Transaction, batch: Batch, locked: LockedChunks, clock: Clock, kind: str, text: str
+) -> ChunkWrite:
     """Add an entry to the chain of a locked batch, and record the standbys that may lack it."""
     at = attrs.evolve(clock(), wall=locked.wall)
-    whole = _chunks.entered(batch, locked.chunks[WHOLE], kind, at, text)
+    whole = _chunks.with_entry(batch, locked.chunks[BATCH_CHUNK], kind, at, text)
     _chunks.write(transaction, batch, [whole])
     transaction.write(observing([batch.batch]))
     return whole
@@ -314,24 +314,24 @@ def noted(
 async def _change(
     database: Database, batch: Batch, clock: Clock, kind: str, text: str, decide: Decide
 ) -> None:
-    async def work(transaction: Transaction) -> Entered | None:
-        (found,) = await transaction.read(_chunks.locking(transaction, batch.batch, [WHOLE]))
-        locked = Locked.of(found)
+    async def work(transaction: Transaction) -> ChunkWrite | None:
+        (found,) = await transaction.read(_chunks.locking(transaction, batch.batch, [BATCH_CHUNK]))
+        locked = LockedChunks.of(found)
         statements = decide(locked)
         if statements is None:
             return None
         for statement in statements:
             transaction.write(statement)
-        return noted(transaction, batch, locked, clock, kind, text)
+        return with_note(transaction, batch, locked, clock, kind, text)
 
     await commit(database, batch, work)
 
 
 async def commit_entries(
-    database: Database, batch: int, work: Callable[[Transaction], Awaitable[list[Entered]]]
+    database: Database, batch: int, work: Callable[[Transaction], Awaitable[list[ChunkWrite]]]
 ) -> None:
     """Run work that adds these entries to chains of a batch. Raises LedgerError, UnreadableRecord."""
-    last: list[Entered] = []
+    last: list[ChunkWrite] = []
 
     async def run(transaction: Transaction) -> None:
         last[:] = await work(transaction)
@@ -343,13 +343,13 @@ async def commit_entries(
 
 
 async def commit(
-    database: Database, batch: Batch, work: Callable[[Transaction], Awaitable[Entered | None]]
+    database: Database, batch: Batch, work: Callable[[Transaction], Awaitable[ChunkWrite | None]]
 ) -> None:
     """Run work that adds an entry to the batch's chain, or changes nothing. Raises LedgerError."""
 
-    async def run(transaction: Transaction) -> list[Entered]:
-        entered = await work(transaction)
-        return [] if entered is None else [entered]
+    async def run(transaction: Transaction) -> list[ChunkWrite]:
+        write = await work(transaction)
+        return [] if write is None else [write]
 
     try:
         await commit_entries(database, batch.batch, run)

@@ -12,14 +12,14 @@ from ...protocol import machines, transitions
 from ...protocol.machines import BatchState, IntentBlock
 from ...protocol.records import LedgerRow
 from ...protocol.row_state import UNFINISHED, RowState
-from ..chunks import WHOLE, Chunk, Entered, Locked
+from ..chunks import BATCH_CHUNK, Chunk, ChunkWrite, LockedChunks
 from ..commits import Commit, Committer, Leases
 from ..database import Transaction
 from ..rows import StoredRow, stored_rows
 from ..statements import Statement
-from .batches import noted, reopening
+from .batches import reopening, with_note
 from .driver.database import Database
-from .failover import UNPROVEN, Heads, StoreChanged, judge
+from .failover import UNPROVEN, LastEntries, StoreChanged, judge
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ class SharedCommitter(Committer):
     """Makes the commits of one batch of a database. Intents raise LeaseLost."""
 
     database: Database
-    heads: Heads = attrs.field(factory=Heads)
+    last_entries: LastEntries = attrs.field(factory=LastEntries)
     """The last entries that this process has made, to be found again after a fail-over."""
 
     async def doubt(self, chunk: Chunk) -> Commit:
@@ -49,11 +49,11 @@ class SharedCommitter(Committer):
         """Cancel all new rows of a chunk. Raises LedgerRefused while it is not known what was lost."""
 
         async def work(transaction: Transaction) -> Commit:
-            locked, found = await self._all_of(transaction, chunk, [RowState.NEW], also=(WHOLE,))
+            locked, found = await self._all_of(transaction, chunk, [RowState.NEW], also=(BATCH_CHUNK,))
             self.require_proven(locked)
             done = self.cancelled(transaction, locked, found)
             whole = self.command(transaction, locked, "cancel", len(done.rows), {chunk.number})
-            return attrs.evolve(done, entered=(*done.entered, whole))
+            return attrs.evolve(done, writes=(*done.writes, whole))
 
         return await self._commit(work)
 
@@ -63,7 +63,7 @@ class SharedCommitter(Committer):
         chunk: Chunk,
         states: Collection[RowState],
         also: Collection[int] = (),
-    ) -> tuple[Locked, list[StoredRow]]:
+    ) -> tuple[LockedChunks, list[StoredRow]]:
         """Lock a chunk, and read its rows in some states."""
         first, *rest = (self._in_state(chunk, state) for state in states)
         locked, found = await self._locked(transaction, {chunk.number, *also}, first)
@@ -87,19 +87,19 @@ class SharedCommitter(Committer):
                 pass
             if runtime.monotonic() > began + self.database.patience:
                 raise LedgerUnavailable(self.path, "the connection is lost again and again")
-            await judge(self.database, self.batch, self.clock, self.heads)
+            await judge(self.database, self.batch, self.clock, self.last_entries)
 
-    def require_store(self, locked: Locked) -> None:
+    def require_store(self, locked: LockedChunks) -> None:
         """Raise StoreChanged unless the batch's last commit, and this process's, went to this store."""
-        if not locked.is_here or self.heads.are_unchecked(self.database):
+        if not locked.is_here or self.last_entries.are_unchecked(self.database):
             raise StoreChanged
 
-    def require_proven(self, locked: Locked) -> None:
+    def require_proven(self, locked: LockedChunks) -> None:
         """Raise LedgerRefused if rows may have been sent of which the ledger does not know."""
         if locked.is_unproven:
             raise LedgerRefused(self.path, None, UNPROVEN)
 
-    def require_leases(self, locked: Locked, leases: Leases) -> None:
+    def require_leases(self, locked: LockedChunks, leases: Leases) -> None:
         """Raise LeaseLost unless all of these are the chunks' leases, and the batch may be sent."""
         for number, chunk in locked.chunks.items():
             block = machines.intent_block(chunk.lease, leases[number], BatchState(locked.state))
@@ -112,13 +112,13 @@ class SharedCommitter(Committer):
                 )
 
     def command(
-        self, transaction: Transaction, locked: Locked, kind: str, rows: int, chunks: Collection[int]
-    ) -> Entered:
+        self, transaction: Transaction, locked: LockedChunks, kind: str, rows: int, chunks: Collection[int]
+    ) -> ChunkWrite:
         """Add an entry for the batch: an operator's command changed so many rows of these chunks."""
         for statement in reopening(self.batch.batch, chunks):
             transaction.write(statement)
         return super().command(transaction, locked, kind, rows, chunks)
 
-    def note(self, transaction: Transaction, locked: Locked, kind: str, text: str) -> Entered:
+    def note(self, transaction: Transaction, locked: LockedChunks, kind: str, text: str) -> ChunkWrite:
         """Add an entry about the batch itself, and record the standbys that may lack it."""
-        return noted(transaction, self.batch, locked, self.clock, kind, text)
+        return with_note(transaction, self.batch, locked, self.clock, kind, text)

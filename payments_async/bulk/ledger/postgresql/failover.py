@@ -28,11 +28,11 @@ from ...protocol.machines import (
     loss_of,
 )
 from .. import chunks as _chunks
-from ..chunks import WHOLE, Batch, Entered, Locked
+from ..chunks import BATCH_CHUNK, Batch, ChunkWrite, LockedChunks
 from ..database import Transaction
 from ..rows import readable
 from ..statements import Rows, Statement
-from .batches import Clock, commit, noted, standbys
+from .batches import Clock, commit, standbys, with_note
 from .dialect import locking_all
 from .driver.database import Database
 
@@ -81,7 +81,7 @@ class StoreChanged(Exception):
 
 
 @attrs.define
-class Heads:
+class LastEntries:
     """The last entries of chains that this process has made. Those of before a known loss do not count."""
 
     losses: int = 0
@@ -95,31 +95,33 @@ class Heads:
         """True if these were not looked for since the database was connected to."""
         return bool(self.ends) and self.connection != database.connections
 
-    def keep(self, entered: Iterable[Entered], *, losses: int, connection: int) -> None:
+    def keep(self, writes: Iterable[ChunkWrite], *, losses: int, connection: int) -> None:
         """Keep the entries of a commit."""
         if losses != self.losses:
             self.losses = losses
             self.ends.clear()
         if not self.ends:
             self.connection = connection
-        self.ends.update({each.chunk.number: (each.entry.number, each.entry.hash) for each in entered})
+        self.ends.update({each.chunk.number: (each.entry.number, each.entry.hash) for each in writes})
 
 
-async def judge(database: Database, batch: Batch, clock: Clock, heads: Heads | None = None) -> Loss | None:
+async def judge(
+    database: Database, batch: Batch, clock: Clock, made: LastEntries | None = None
+) -> Loss | None:
     """Compare the stores and the process's own commits, and record what follows.
 
     That is nothing, the new store, or that the batch is suspect. Raises LedgerError.
     """
     decided: list[Loss | None] = []
-    heads = heads or Heads()
+    made = made or LastEntries()
 
-    async def work(transaction: Transaction) -> Entered | None:
-        heads.connection = database.connections
-        locking = _chunks.locking(transaction, batch.batch, [WHOLE])
-        locked, found, own = await transaction.read(locking, (_STORE, (batch.batch,)), _own(batch, heads))
-        whole = Locked.of(locked)
+    async def work(transaction: Transaction) -> ChunkWrite | None:
+        made.connection = database.connections
+        locking = _chunks.locking(transaction, batch.batch, [BATCH_CHUNK])
+        locked, found, own = await transaction.read(locking, (_STORE, (batch.batch,)), _own(batch, made))
+        whole = LockedChunks.of(locked)
         before, here, standby, losses = _read(found)
-        decided[:] = [loss_of(before, here, standby, _found(own, heads, losses))]
+        decided[:] = [loss_of(before, here, standby, _found(own, made, losses))]
         if decided[0] is not None:
             text = _text(before, here, decided[0].name)
             return mark(transaction, batch, whole, clock, decided[0], text)
@@ -128,7 +130,7 @@ async def judge(database: Database, batch: Batch, clock: Clock, heads: Heads | N
         transaction.write(locking_all(batch.batch))
         transaction.write((_EXTEND, (machines.LEASE, batch.batch)))
         transaction.write((_MOVE, (batch.batch,)))
-        return noted(transaction, batch, whole, clock, "server", _text(before, here))
+        return with_note(transaction, batch, whole, clock, "server", _text(before, here))
 
     await commit(database, batch, work)
     return decided[0]
@@ -144,14 +146,14 @@ def _read(found: Rows) -> tuple[Store, Store, Standbys, int]:
         return Store.read(store, tables), Store.read(here, tables_here), Standbys(standby), losses
 
 
-def _own(batch: Batch, heads: Heads) -> Statement:
-    numbers, hashes = [number for number, _ in heads.ends.values()], [each for _, each in heads.ends.values()]
-    return _OWN, (list(heads.ends), numbers, hashes, batch.batch)
+def _own(batch: Batch, made: LastEntries) -> Statement:
+    numbers, hashes = [number for number, _ in made.ends.values()], [each for _, each in made.ends.values()]
+    return _OWN, (list(made.ends), numbers, hashes, batch.batch)
 
 
-def _found(own: Rows, heads: Heads, losses: int) -> OwnCommits:
+def _found(own: Rows, made: LastEntries, losses: int) -> OwnCommits:
     ((asked, there),) = own
-    if not asked or losses != heads.losses:
+    if not asked or losses != made.losses:
         return OwnCommits.NONE
     return OwnCommits.THERE if there == asked else OwnCommits.MISSING
 
@@ -161,15 +163,15 @@ def _text(before: Store, here: Store, loss: str | None = None) -> str:
 
 
 def mark(
-    transaction: Transaction, batch: Batch, locked: Locked, clock: Clock, loss: Loss, text: str
-) -> Entered:
+    transaction: Transaction, batch: Batch, locked: LockedChunks, clock: Clock, loss: Loss, text: str
+) -> ChunkWrite:
     """Mark a locked batch as suspect: its leases are void, and it has one loss more."""
     transaction.write(locking_all(batch.batch))
-    entered = noted(transaction, batch, locked, clock, "loss", text)
+    write = with_note(transaction, batch, locked, clock, "loss", text)
     transaction.write((_VOID, (machines.LEASE, batch.batch)))
     transaction.write((_MOVE, (batch.batch,)))
-    transaction.write((_SUSPECT, (loss.value, entered.entry.number, batch.batch)))
-    return entered
+    transaction.write((_SUSPECT, (loss.value, write.entry.number, batch.batch)))
+    return write
 
 
 _LOSS: Final = (
@@ -200,18 +202,18 @@ class Recovery:
     async def begin(self, *, by_hand: bool) -> LossState | None:
         """Read what is known of a loss; None when there is none. `by_hand`: there is one now."""
 
-        async def work(transaction: Transaction) -> Entered | None:
-            locking = _chunks.locking(transaction, self.batch.batch, [WHOLE])
+        async def work(transaction: Transaction) -> ChunkWrite | None:
+            locking = _chunks.locking(transaction, self.batch.batch, [BATCH_CHUNK])
             found, loss = await transaction.read(locking, (_LOSS, (self.batch.batch,)))
-            locked, lost = Locked.of(found), _lost(loss)
+            locked, lost = LockedChunks.of(found), _lost(loss)
             if by_hand:  # also of a batch that has lost some already: an older copy may be of before that
                 return mark(transaction, self.batch, locked, self.clock, Loss.BY_HAND, "{}")
             if lost is None or lost.server is not None or self.clock().server is None:
                 return None
             # the loss gets a moment on the service's clock: it alone tells later sessions how old that is
-            entered = noted(transaction, self.batch, locked, self.clock, "recover", "{}")
-            transaction.write((_DATE, (entered.entry.number, self.batch.batch)))
-            return entered
+            write = with_note(transaction, self.batch, locked, self.clock, "recover", "{}")
+            transaction.write((_DATE, (write.entry.number, self.batch.batch)))
+            return write
 
         await commit(self.database, self.batch, work)
         return await self._state()
@@ -221,9 +223,9 @@ class Recovery:
         seen_now = await standbys(self.database)
         text = json.dumps({"confirmed": confirmed, "proven": proven})
 
-        async def work(transaction: Transaction) -> Entered | None:
-            (found,) = await transaction.read(_chunks.locking(transaction, self.batch.batch, [WHOLE]))
-            locked = Locked.of(found)
+        async def work(transaction: Transaction) -> ChunkWrite | None:
+            (found,) = await transaction.read(_chunks.locking(transaction, self.batch.batch, [BATCH_CHUNK]))
+            locked = LockedChunks.of(found)
             if locked.losses != state.losses or not locked.is_here:
                 raise LedgerUnavailable(
                     self.database.label, "commits were lost again meanwhile: recover again"
@@ -232,7 +234,7 @@ class Recovery:
                 transaction.write((_PROVEN, (self.batch.batch,)))
             if confirmed:
                 transaction.write((_CONFIRMED, (seen_now.value, self.batch.batch)))
-            return noted(transaction, self.batch, locked, self.clock, "recover", text)
+            return with_note(transaction, self.batch, locked, self.clock, "recover", text)
 
         await commit(self.database, self.batch, work)
 

@@ -21,7 +21,7 @@ from ...protocol.records import Binding, CheckReport, Claim, Header, NewRow, Res
 from ...protocol.stop_rules import StopRules
 from .. import chunks as _chunks
 from ..check import checked
-from ..chunks import WHOLE, Locked, RowFigures
+from ..chunks import BATCH_CHUNK, LockedChunks, RowFigures
 from ..commits import Commit
 from ..database import Transaction
 from ..ledger import Ledger
@@ -33,7 +33,7 @@ from . import batches
 from .batches import SharedFacts, standbys
 from .commits import SharedCommitter
 from .driver.database import Database
-from .failover import LOSSY, UNPROVEN, Heads, Recovery, judge
+from .failover import LOSSY, UNPROVEN, LastEntries, Recovery, judge
 from .importing import SharedLoading, input_lock, same_input
 from .leasing import workers
 from .schema import rows_table, states_table
@@ -55,7 +55,7 @@ class PostgresLedger(Ledger):
         self.batch_id: str | None = batch_id
         self._paid_elsewhere: set[str] = set()
         """Batches that were reported to have the same input."""
-        self._heads = Heads()
+        self._last_entries = LastEntries()
         self._discarded = False
 
     @classmethod
@@ -168,14 +168,14 @@ class PostgresLedger(Ledger):
             clock=self._clock,
             took=self._took,
             in_flight=self._in_flight,
-            heads=self._heads,
+            last_entries=self._last_entries,
         )
 
     def _took(self, commit: Commit) -> None:
         """Keep what a commit has changed, even when its caller is gone."""
         super()._took(commit)
-        if commit.entered:
-            self._heads.keep(commit.entered, losses=commit.losses, connection=self.database.connections)
+        if commit.writes:
+            self._last_entries.keep(commit.writes, losses=commit.losses, connection=self.database.connections)
 
     # The batch as a whole
 
@@ -221,14 +221,14 @@ class PostgresLedger(Ledger):
         """Remove the batch. Raises LedgerRefused when a row was ever claimed or cancelled."""
         if self._discarded:
             return
-        facts, chunks = self.facts, [WHOLE, *self._figures]
+        facts, chunks = self.facts, [BATCH_CHUNK, *self._figures]
         tables = [table(facts.batch.batch) for table in (rows_table, states_table)]
         used = self._on_rows(self._sql.used)
 
         async def work(transaction: Transaction) -> None:
             lock = _chunks.locking(transaction, facts.batch.batch, chunks)
             rows, found = await transaction.read(lock, used)
-            locked = Locked.of(rows)
+            locked = LockedChunks.of(rows)
             self._committer.require_store(locked)
             if found or locked.losses:
                 why = "its rows were sent or cancelled: it is the record of that"
@@ -293,7 +293,7 @@ class PostgresLedger(Ledger):
 
         `by_hand`: commits were lost, even though nothing shows it.
         """
-        await judge(self.database, self.facts.batch, self._clock, self._heads)
+        await judge(self.database, self.facts.batch, self._clock, self._last_entries)
         recovery = Recovery(self.database, self.facts.batch, self._clock)
         with undamaged(self.path):
             return await recovery.begin(by_hand=by_hand)

@@ -11,7 +11,7 @@ import attrs
 from .. import hash_chain
 from ..batches import BatchFacts, facts_of
 from ..check import read_entries
-from ..chunks import WHOLE, Chunk, added_up
+from ..chunks import BATCH_CHUNK, Chunk, added_up
 from ..chunks import read as read_chunks
 from ..database import Transaction
 from ..hash_chain import ChainEntry
@@ -42,7 +42,7 @@ async def ending(transaction: Transaction, mark: HighWater | None) -> LedgerEnd 
     if not found:
         return None
     facts = facts_of(found)
-    reading = transaction.sql.chunks_numbered, (BATCH, [WHOLE, ROWS])
+    reading = transaction.sql.chunks_numbered, (BATCH, [BATCH_CHUNK, ROWS])
     chunks = read_chunks((await transaction.read(reading))[0])
     findings, last = list(_count(facts, chunks)), list[ChainEntry]()
     for chunk in chunks:
@@ -55,7 +55,7 @@ async def ending(transaction: Transaction, mark: HighWater | None) -> LedgerEnd 
 
 def _count(facts: BatchFacts, chunks: Sequence[Chunk]) -> Iterator[str]:
     totals = added_up(chunk.figures for chunk in chunks).totals
-    if [chunk.number for chunk in chunks] != [WHOLE, ROWS]:
+    if [chunk.number for chunk in chunks] != [BATCH_CHUNK, ROWS]:
         yield "one of its chains is missing"
     if sum(rows for rows, _ in totals.values()) != facts.header.rows:
         yield "the totals do not count as many rows as were imported"
@@ -79,7 +79,7 @@ def _breaks(facts: BatchFacts, chunk: Chunk, entries: Sequence[ChainEntry]) -> l
 
 
 async def _header(transaction: Transaction, facts: BatchFacts) -> list[str]:
-    entries = await _entries(transaction, WHOLE, facts.described_in - 1)
+    entries = await _entries(transaction, BATCH_CHUNK, facts.described_in - 1)
     same = entries and (entries[0].number, entries[0].changes) == (facts.described_in, facts.text)
     return [] if same else ["the header is not as it was written"]
 

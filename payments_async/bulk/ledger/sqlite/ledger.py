@@ -30,7 +30,7 @@ from ...protocol.run_figures import RunFigures, RunSeries, RunTime, SpeedFigures
 from .. import run_figures
 from ..batches import FORM
 from ..check import checked
-from ..chunks import Chunk, Locked
+from ..chunks import Chunk, LockedChunks
 from ..commits import Commit, Committer
 from ..database import Purpose, Transaction
 from ..importing import Loading, provisional
@@ -52,11 +52,11 @@ class FileCommitter(Committer):
     ends: Mapping[int, Chunk] = attrs.field(kw_only=True)
     """{chunk: what the last commit here left}."""
 
-    def moment(self, locked: Locked) -> Timestamps:
+    def moment(self, locked: LockedChunks) -> Timestamps:
         """The time of a commit, on this process's clocks."""
         return self.clock()
 
-    def require_store(self, locked: Locked) -> None:
+    def require_store(self, locked: LockedChunks) -> None:
         """Raise UnreadableRecord when something else than this run has changed the chunks."""
         for number, chunk in locked.chunks.items():
             if chunk != self.ends[number]:
@@ -118,7 +118,7 @@ class SqliteLedger(Ledger):
     def _took(self, commit: Commit) -> None:
         """Keep what a commit has changed, even when its caller is gone."""
         super()._took(commit)
-        self._ends.update((each.chunk.number, each.chunk) for each in commit.entered)
+        self._ends.update((each.chunk.number, each.chunk) for each in commit.writes)
         self._note()
 
     def _note(self) -> None:

@@ -19,7 +19,7 @@ from ....protocol.outcomes import Outcome
 from ....protocol.stop_rules import Account, StopRules
 from ... import chunks as _chunks
 from ...batches import FORM
-from ...chunks import Batch, Chunk, Entered
+from ...chunks import Batch, Chunk, ChunkWrite
 from ...database import Transaction
 from ...rows import UnreadableRecord
 from ..batches import pause, read_rules, stopping
@@ -154,7 +154,7 @@ class _Granting:
     kind: Work
     batch: int = 0
     """The batch that the last attempt has found a chunk of."""
-    _last: tuple[int, list[Entered]] = (0, [])
+    _last: tuple[int, list[ChunkWrite]] = (0, [])
 
     async def grant(self, transaction: Transaction, among: Sequence[int], chunk: int | None) -> list[Lease]:
         """Find free chunks and grant their leases, each with an entry of its chain."""
@@ -183,7 +183,7 @@ class _Granting:
         )
         if state != BatchState.OPEN:
             return []
-        batch, locked = Batch(number, batch_id, size), _chunks.Locked.of(found)
+        batch, locked = Batch(number, batch_id, size), _chunks.LockedChunks.of(found)
         limits = _Limits(transaction, batch, read_rules(rules), stopped)
         granted = []
         for chunk in locked.chunks.values():
@@ -201,7 +201,7 @@ class _Granting:
 
     def _entered(
         self, transaction: Transaction, batch: Batch, chunk: Chunk, allowed: Allowance, wall: float
-    ) -> Entered:
+    ) -> ChunkWrite:
         lease = self.database.runtime.token(16)
         worker = self.worker
         facts = {"worker": worker.id.hex(), "host": worker.host, "pid": worker.pid, "for": self.kind}
@@ -210,10 +210,10 @@ class _Granting:
         transaction.write((_GRANT, (lease, worker.id, allowed.granted_to, machines.LEASE, *place)))
         at = worker.moment(self.database, wall)
         granted = attrs.evolve(chunk, lease=lease, granted_to=allowed.granted_to)
-        return _chunks.entered(batch, granted, "lease", at, text, lease)
+        return _chunks.with_entry(batch, granted, "lease", at, text, lease)
 
-    def _lease(self, batch: Batch, entered: Entered, asked: float) -> Lease:
-        chunk = entered.chunk
+    def _lease(self, batch: Batch, write: ChunkWrite, asked: float) -> Lease:
+        chunk = write.chunk
         return Lease(
             batch=batch,
             chunk=chunk.number,

@@ -10,7 +10,7 @@ from ....ledger_errors import LeaseLost, LedgerDamaged, LedgerMissing
 from ....protocol.clocks import Timestamps
 from ....protocol.outcomes import Outcome
 from ....protocol.records import Claim, IntentTimes, LedgerRow, Resend
-from ...chunks import WHOLE, Chunk
+from ...chunks import BATCH_CHUNK, Chunk
 from ...statements import Statement
 from ..driver.database import Database
 from ..ledger import PostgresLedger
@@ -50,7 +50,7 @@ class LeasedChunks(PostgresLedger):
         """Do nothing: other chunks' ledgers use the database too."""
 
     def _counted(self, batch: int) -> Statement:
-        return self._sql.chunks_numbered, (batch, sorted(self._leases.keys() - {WHOLE}))
+        return self._sql.chunks_numbered, (batch, sorted(self._leases.keys() - {BATCH_CHUNK}))
 
     def may_send(self, row: LedgerRow) -> Callable[[], bool] | None:
         """The question to ask right before the first byte of a claimed row is sent."""

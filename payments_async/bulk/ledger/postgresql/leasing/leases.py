@@ -11,7 +11,7 @@ import attrs
 
 from ....protocol.machines import may_send
 from ... import chunks as _chunks
-from ...chunks import Batch, Entered, Locked
+from ...chunks import Batch, ChunkWrite, LockedChunks
 from ...database import Transaction
 from ...rows import undamaged
 from ..batches import commit_entries
@@ -86,18 +86,18 @@ async def _ended(
     leases: Sequence[Lease],
     look_after: float | None,
     transaction: Transaction,
-) -> list[Entered]:
+) -> list[ChunkWrite]:
     """End the leases of one batch that are still there, each with an entry of its chunk's chain."""
     batch, ids = leases[0].batch, {lease.chunk: lease.id for lease in leases}
     (found,) = await transaction.read(_chunks.locking(transaction, batch.batch, ids))
-    ended = list[Entered]()
+    ended = list[ChunkWrite]()
     if not found:  # discarded meanwhile
         return ended
-    locked = Locked.of(found)
+    locked = LockedChunks.of(found)
     for chunk in locked.chunks.values():
         if chunk.lease == ids[chunk.number]:
             at = worker.moment(database, locked.wall)
-            ended.append(_chunks.entered(batch, chunk, "ended", at, "{}", chunk.lease))
+            ended.append(_chunks.with_entry(batch, chunk, "ended", at, "{}", chunk.lease))
             transaction.write((_END, (look_after, batch.batch, chunk.number)))
     _chunks.write(transaction, batch, ended)
     return ended
