@@ -1,10 +1,11 @@
-"""Permits that a store lends to this process, for one class, as a state machine.
+"""Permits that a store grants to this process, for one class, as a state machine.
 
 To callers it is a token bucket that also needs a permit for each grant. It keeps that bucket's counts, and
-its closing after a 429. The borrower asks the store for what `wish` says, and passes the answer on (`lend`).
+its closing after a 429. The store client asks for what `planned_request` says, and passes the answer on
+(`take_answer`).
 
-A reservation is a lot: its permits start together, and are dropped a second later. While a lot has not
-started no other is asked for, except for interactive calls after a bulk lot. Permits for calls to come are
+A reservation is a group: its permits start together, and are dropped a second later. While a group has not
+started no other is asked for, except for interactive calls after a bulk group. Permits for calls to come are
 asked for as well, as many as a moment of the present use needs, so that most calls find one at hand.
 
 In an outage of the store (`lose`) interactive calls take turns at this process's part of the limit, if the
@@ -21,7 +22,7 @@ import attrs
 
 from .bucket import NONE, ORDINARY, TokenBucket
 from .limits import LimitSnapshot, Priority
-from .store import VALID, Ask, Reservation
+from .store import VALID, PermitRequest, Reservation
 from .waiters import ASKED, NEVER
 
 AHEAD: Final = 0.3
@@ -49,7 +50,7 @@ LOCAL: Final = 1 << 40
 
 
 @attrs.define(eq=False)
-class Lot:
+class PermitGroup:
     """Permits of one reservation."""
 
     starts: float
@@ -60,7 +61,7 @@ class Lot:
 
 
 @attrs.frozen
-class Wish:
+class PlannedRequest:
     """What to ask the store for, and when."""
 
     due: float
@@ -69,15 +70,15 @@ class Wish:
 
 
 class PermitBucket(TokenBucket):
-    """Grants the permits of one class. Calls `call` when the borrower is needed earlier than it planned."""
+    """Grants the permits of one class. Calls `call` when the store client is needed before it planned."""
 
     __slots__ = (
         "_at_hand",
         "_call",
+        "_groups",
         "_interactive",
         "_lingering",
         "_local",
-        "_lots",
         "_low",
         "_measured",
         "_next",
@@ -109,8 +110,8 @@ class PermitBucket(TokenBucket):
         self.workers = workers
         self._local: TokenBucket | None = None
         super().__init__(limit, capacity)
-        self._lots: list[Lot] = []
-        self._at_hand = 0  # permits in all lots
+        self._groups: list[PermitGroup] = []
+        self._at_hand = 0  # permits in all groups
         self._under_way = 0
         self._lingering = [lingering]
         self._next = {True: ASKED, False: ASKED}  # earliest times to ask, for interactive calls and for bulk
@@ -120,7 +121,7 @@ class PermitBucket(TokenBucket):
         self._probe = NONE, 0.0  # the grant of a probe, and its number in the store
         self.is_lost, self._paced_until = False, ASKED
         self.planned: float = NEVER
-        """When the borrower will look again; `ASKED` while it is at it."""
+        """When the store client will look again; `ASKED` while it is at it."""
         self.last: tuple[Reservation | None, float] = (None, 0.0)
         """The store's last answer, and when it was asked."""
         self.closing: tuple[float, float] | None = None
@@ -149,8 +150,8 @@ class PermitBucket(TokenBucket):
         """Take a grant, or `NONE`. Without a priority the caller will try again with one, in the queue."""
         if self.is_lost:
             return self._take_without_store(now, priority)
-        lot = self._started(now)
-        if lot is None:
+        group = self._started(now)
+        if group is None:
             if priority is not None:
                 self._want(self._next[priority == "interactive"])
             return NONE
@@ -159,12 +160,12 @@ class PermitBucket(TokenBucket):
         grant = super().take(now)
         if not grant:
             return NONE
-        lot.left -= 1
+        group.left -= 1
         self._at_hand -= 1
         self._under_way += 1
         self._taken += 1
-        if lot.probe:
-            self._probe = grant, lot.probe
+        if group.probe:
+            self._probe = grant, group.probe
         if self._at_hand < self._low:
             self._want(self._next[self._interactive])
         return grant
@@ -221,8 +222,8 @@ class PermitBucket(TokenBucket):
             delay = max(delay, self._local.wait(now))
         if self._started(now) is not None:
             return delay
-        if self._lots:
-            return max(delay, min(lot.starts for lot in self._lots) - now)
+        if self._groups:
+            return max(delay, min(group.starts for group in self._groups) - now)
         return max(delay, self._next[interactive] - now, LAG)
 
     def idle(self, now: float) -> bool:
@@ -241,20 +242,20 @@ class PermitBucket(TokenBucket):
             return LimitSnapshot(self.limit, used, 0, own.closed_for)
         return LimitSnapshot(local.limit, used, local.available, local.closed_for)
 
-    # What the borrower uses
+    # What the store client uses
 
-    def wish(self, now: float, interactive: int, bulk: int) -> Wish | None:
+    def planned_request(self, now: float, interactive: int, bulk: int) -> PlannedRequest | None:
         """What to ask for, and when, with so many callers in the queue; None while nothing is needed."""
         self._measure(now)
         ready, ahead = self._ready(now), int(AHEAD * self._use(now))
         if interactive > ready:
-            return Wish(self._next[True], interactive + ahead - ready, True)
+            return PlannedRequest(self._next[True], interactive + ahead - ready, True)
         if interactive + bulk > ready:
-            return Wish(self._next[False], interactive + bulk + ahead - ready, False)
+            return PlannedRequest(self._next[False], interactive + bulk + ahead - ready, False)
         if self._at_hand < self._low:
-            return Wish(self._next[self._interactive], ahead - self._at_hand, self._interactive)
+            return PlannedRequest(self._next[self._interactive], ahead - self._at_hand, self._interactive)
         if self._told and self.limit < SMALL:
-            return Wish(self.last[1] + REPORT, 0, self._interactive)
+            return PlannedRequest(self.last[1] + REPORT, 0, self._interactive)
         return None
 
     def held(self, now: float) -> int:
@@ -263,7 +264,7 @@ class PermitBucket(TokenBucket):
         self._lingering = [each for each in self._lingering if each[0] > now]
         return self._at_hand + self._under_way + sum(number for _, number in self._lingering)
 
-    def lend(self, answer: Reservation, ask: Ask, asked: float, now: float) -> None:
+    def take_answer(self, answer: Reservation, ask: PermitRequest, asked: float, now: float) -> None:
         """Take the store's answer to what it was asked at `asked`."""
         if self.is_lost:
             self.is_lost = False
@@ -281,7 +282,9 @@ class PermitBucket(TokenBucket):
             self.close(now, answer.closed_for)
         elif answer.granted and self.closing is None:  # else a 429 came meanwhile
             self._open(answer, now)
-            self._lots.append(Lot(starts, asked + answer.wait + VALID, answer.granted, answer.probe))
+            self._groups.append(
+                PermitGroup(starts, asked + answer.wait + VALID, answer.granted, answer.probe)
+            )
             self._at_hand += answer.granted
 
     def lose(self, now: float) -> None:
@@ -313,27 +316,27 @@ class PermitBucket(TokenBucket):
             self._local.settle(grant, now)
         return bool(grant)
 
-    def _started(self, now: float) -> Lot | None:
-        """The first lot with permits that may be used; drops what is over."""
-        for lot in tuple(self._lots):
-            if not lot.left or lot.ends <= now:
-                self._discard(lot)
-            elif lot.starts <= now:
-                return lot
+    def _started(self, now: float) -> PermitGroup | None:
+        """The first group with permits that may be used; drops what is over."""
+        for group in tuple(self._groups):
+            if not group.left or group.ends <= now:
+                self._discard(group)
+            elif group.starts <= now:
+                return group
         return None
 
     def _ready(self, now: float) -> int:
-        return sum(lot.left for lot in self._lots if lot.starts <= now < lot.ends)
+        return sum(group.left for group in self._groups if group.starts <= now < group.ends)
 
     def _drop(self) -> None:
-        for lot in tuple(self._lots):
-            self._discard(lot)
+        for group in tuple(self._groups):
+            self._discard(group)
 
-    def _discard(self, lot: Lot) -> None:
-        self._lots.remove(lot)
-        self._at_hand -= lot.left
-        if lot.probe and lot.left:
-            self._report_probe(lot.probe, answered=False)
+    def _discard(self, group: PermitGroup) -> None:
+        self._groups.remove(group)
+        self._at_hand -= group.left
+        if group.probe and group.left:
+            self._report_probe(group.probe, answered=False)
 
     def _open(self, answer: Reservation, now: float) -> None:
         """A permit means that the row is open, or that it is the probe of a closing."""
@@ -354,7 +357,7 @@ class PermitBucket(TokenBucket):
         self._want(ASKED)
 
     def _want(self, due: float) -> None:
-        """Have the borrower look at `due`, if it would not by itself."""
+        """Have the store client look at `due`, if it would not by itself."""
         if due < self.planned:
             self.planned = due
             self._call()

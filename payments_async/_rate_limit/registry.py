@@ -15,10 +15,10 @@ from .._http.addresses import normal
 from .._http.types import Secret
 from .._runtime import SYSTEM, Runtime
 from ..errors import ConfigurationError
-from .borrower import Borrower
 from .key_limiter import CLASSES, KeyLimiter
 from .limits import RateLimits
 from .store import LEAST
+from .store_client import StoreClient
 from .store_limiter import Fleet
 
 SWEEP_FROM: Final = 64
@@ -62,7 +62,7 @@ class LimiterRegistry:
         self._clock = clock
         self._known: weakref.WeakValueDictionary[_Place, KeyLimiter] = weakref.WeakValueDictionary()
         self._kept: dict[_Place, KeyLimiter] = {}
-        self._borrowers: weakref.WeakValueDictionary[str, Borrower] = weakref.WeakValueDictionary()
+        self._clients: weakref.WeakValueDictionary[str, StoreClient] = weakref.WeakValueDictionary()
         self._sweep_at = SWEEP_FROM
         self._lock = threading.Lock()
         _registries.add(self)
@@ -113,11 +113,11 @@ class LimiterRegistry:
             _check_shared(wished)
         if store is None:
             return
-        borrower = self._borrowers.get(store.address) or Borrower(
+        client = self._clients.get(store.address) or StoreClient(
             store.address, store.runtime, insecure_database=store.insecure_database
         )
-        self._borrowers[store.address] = borrower
-        limiter.share(Fleet(borrower, store.workers, store.timeout), self._clock())
+        self._clients[store.address] = client
+        limiter.share(Fleet(client, store.workers, store.timeout), self._clock())
 
     def _find(self, place: _Place) -> KeyLimiter | None:
         """Find a limiter. An idle one without a client is dropped, since its limits were that client's."""

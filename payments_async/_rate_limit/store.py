@@ -117,7 +117,7 @@ class Reservation:
 
 
 @attrs.frozen(kw_only=True)
-class Ask:
+class PermitRequest:
     """What a process asks for, and what it says about itself."""
 
     worker: str
@@ -145,7 +145,7 @@ class LimitStore(Protocol):
     only be put right by the operator raises `ConfigurationError`.
     """
 
-    async def reserve(self, row: LimitRow, ask: Ask) -> Reservation:
+    async def reserve(self, row: LimitRow, ask: PermitRequest) -> Reservation:
         """Reserve permits."""
 
     async def close_after_429(self, row: LimitRow, seconds: float, *, pause: float = 0.0) -> None:
@@ -221,7 +221,7 @@ class State:
     workers: Mapping[str, PermitHolder] = attrs.field(factory=dict)
 
 
-def reserve(state: State | None, ask: Ask, now: float) -> tuple[State, Reservation]:
+def reserve(state: State | None, ask: PermitRequest, now: float) -> tuple[State, Reservation]:
     """The row after a reservation at `now`, and the answer; `state` is None when there is no row."""
     if state is None or _impossible(state, now) or _knows_better(ask, state, now):
         state, new = _blank(now), True
@@ -285,7 +285,7 @@ def _impossible(state: State, now: float) -> bool:
     return state.at - now > CLOCK_SLACK
 
 
-def _knows_better(ask: Ask, state: State, now: float) -> bool:
+def _knows_better(ask: PermitRequest, state: State, now: float) -> bool:
     """Whether the process saw a newer state, or the store's clock was set since then.
 
     What it saw on a clock that was set back later says nothing.
@@ -296,7 +296,7 @@ def _knows_better(ask: Ask, state: State, now: float) -> bool:
     return (state.born, state.at) < (last.born, last.at) or abs(now - last.at - ask.ago) > CLOCK_STEP
 
 
-def _heard(ask: Ask, state: State) -> int:
+def _heard(ask: PermitRequest, state: State) -> int:
     """The peak of the state before this one, as far as the process knows."""
     last = ask.last
     return last.peak if last is not None and last.born != state.born and ask.ago < WINDOW else 0
@@ -317,7 +317,7 @@ def _blocked_for(state: State, now: float) -> float:
 
 def _offer(
     figures: LimitFigures,
-    ask: Ask,
+    ask: PermitRequest,
     living: Mapping[str, PermitHolder],
     now: float,
     *,

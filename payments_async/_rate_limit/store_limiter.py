@@ -1,6 +1,6 @@
-"""Rate limiter of one class whose permits come from a store, and what its borrower does with it.
+"""Rate limiter of one class whose permits come from a store, and what the store client does with it.
 
-`Lender` is the interface of the borrower to limiters. The borrower calls the methods below "For the borrower"
+`StoreAccess` is what limiters see of the store client, which calls the methods below "For the store client"
 on its own thread.
 """
 
@@ -14,16 +14,16 @@ import attrs
 from ..errors import ConfigurationError
 from .limiter import RateLimiter
 from .limits import Outage, RateLimits
-from .permit_bucket import LAG, PermitBucket, Wish
-from .store import Ask, LimitRow, LimitStore, Reservation
+from .permit_bucket import LAG, PermitBucket, PlannedRequest
+from .store import LimitRow, LimitStore, PermitRequest, Reservation
 from .waiters import ASKED, NEVER
 
 AFTER_ATTEMPT: Final = 5.0
 """Seconds after an attempt's timeout in which its request may still be counted."""
 
 
-class Lender(Protocol):
-    """What a limiter needs of its borrower."""
+class StoreAccess(Protocol):
+    """What a limiter needs of the store client."""
 
     worker: str
     """Random name of this process."""
@@ -41,7 +41,7 @@ class Lender(Protocol):
 class Fleet:
     """What a process knows of those that share its limits through a store."""
 
-    lender: Lender
+    store: StoreAccess
     workers: int | None
     """Number of processes, if known: each takes its part while the store cannot be reached."""
     timeout: float
@@ -49,7 +49,7 @@ class Fleet:
 
     def join(self, other: Fleet) -> None:
         """Take the cautious figures of both. Raises ConfigurationError for another store."""
-        if other.lender is not self.lender:
+        if other.store is not self.store:
             raise ConfigurationError(
                 "the clients of one key in one process use different limit stores: give them one address"
             )
@@ -58,7 +58,7 @@ class Fleet:
 
 
 class StoreLimiter(RateLimiter):
-    """Lets requests through while a store lends permits."""
+    """Lets requests through while a store grants permits."""
 
     __slots__ = ("_fleet", "_permits", "row")
 
@@ -67,7 +67,7 @@ class StoreLimiter(RateLimiter):
     def __init__(self, fleet: Fleet, row: LimitRow, limits: RateLimits, before: tuple[float, int]) -> None:
         """`before`: until when so many requests, sent without the store, may still count."""
         sizes = limits.of(row.kind), limits.capacity(row.kind)
-        self._permits = PermitBucket(*sizes, self._call_lender, workers=fleet.workers, lingering=before)
+        self._permits = PermitBucket(*sizes, self._call_store, workers=fleet.workers, lingering=before)
         super().__init__(self._permits)
         self._fleet = fleet
         self.row: LimitRow = row
@@ -75,7 +75,7 @@ class StoreLimiter(RateLimiter):
     @property
     def outage(self) -> Outage | None:
         """Why the store cannot be reached."""
-        return self._fleet.lender.outage
+        return self._fleet.store.outage
 
     @property
     def part(self) -> int | None:
@@ -87,7 +87,7 @@ class StoreLimiter(RateLimiter):
         self._permits.workers = self._fleet.workers
         super().resize(limit, capacity)
 
-    # For the borrower
+    # For the store client
 
     @property
     def has_waiters(self) -> bool:
@@ -102,13 +102,13 @@ class StoreLimiter(RateLimiter):
             if permits.is_lost:
                 permits.planned = ASKED
                 return now
-            wish = self._wish(now)
+            planned = self._planned_request(now)
             is_news = permits.closing is not None or permits.ended_probe is not None
-            permits.planned = now if is_news else NEVER if wish is None else wish.due
+            permits.planned = now if is_news else NEVER if planned is None else planned.due
             return permits.planned
 
     def dismiss(self) -> None:
-        """Forget the plan: the next caller without a permit calls the borrower."""
+        """Forget the plan: the next caller without a permit calls the store client."""
         with self._lock:
             self._permits.planned = NEVER
 
@@ -129,31 +129,31 @@ class StoreLimiter(RateLimiter):
             with self._lock:
                 permits.ended_probe = None if permits.ended_probe is ended else permits.ended_probe
 
-    def ask(self, now: float) -> Ask | None:
+    def ask(self, now: float) -> PermitRequest | None:
         """What to ask the store for now; None when nothing is due. In an outage it is asked in any case."""
         with self._lock:
-            wish = self._wish(now)
+            planned = self._planned_request(now)
             if self._permits.is_lost:
-                wish = wish or Wish(now, 0, interactive=True)
-            elif wish is None or wish.due > now:
+                planned = planned or PlannedRequest(now, 0, interactive=True)
+            elif planned is None or planned.due > now:
                 return None
             self._permits.planned = ASKED
             last, then = self._permits.last
-            return Ask(
-                worker=self._fleet.lender.worker,
+            return PermitRequest(
+                worker=self._fleet.store.worker,
                 limit=self._permits.limit,
-                wanted=wish.wanted,
+                wanted=planned.wanted,
                 held=self._permits.held(now),
                 lifetime=self._fleet.timeout + AFTER_ATTEMPT,
-                interactive=wish.interactive,
+                interactive=planned.interactive,
                 last=last,
                 ago=now - then,
             )
 
-    def lend(self, answer: Reservation, ask: Ask, asked: float, now: float) -> None:
+    def take_answer(self, answer: Reservation, ask: PermitRequest, asked: float, now: float) -> None:
         """Pass on the store's answer."""
         with self._lock:
-            self._permits.lend(answer, ask, asked, now)
+            self._permits.take_answer(answer, ask, asked, now)
             self._call_all()
 
     def lose(self, now: float, *, again: bool = False) -> None:
@@ -166,9 +166,9 @@ class StoreLimiter(RateLimiter):
                     with suppress(RuntimeError):  # its loop was closed meanwhile
                         waiter.group.loop.call_soon_threadsafe(waiter.wake)
 
-    def _call_lender(self) -> None:
-        self._fleet.lender.call(self)
+    def _call_store(self) -> None:
+        self._fleet.store.call(self)
 
-    def _wish(self, now: float) -> Wish | None:
+    def _planned_request(self, now: float) -> PlannedRequest | None:
         self._queue.first()  # leaves out the callers of loops that have ended
-        return self._permits.wish(now, len(self._queue.interactive), len(self._queue.bulk))
+        return self._permits.planned_request(now, len(self._queue.interactive), len(self._queue.bulk))

@@ -25,7 +25,7 @@ from .._postgresql import (
     is_refusal,
 )
 from ..errors import ConfigurationError
-from .store import CONSTANTS, PATIENCE, Ask, LimitRow, Reservation, StoreUnavailable, figures_of
+from .store import CONSTANTS, PATIENCE, LimitRow, PermitRequest, Reservation, StoreUnavailable, figures_of
 
 CONNECTING: Final = 3.0
 """Seconds to connect and to look for the table."""
@@ -189,7 +189,7 @@ class PostgresLimitStore:
         if not self._insecure_database and exposure is not None:
             raise ConfigurationError(f"{self._place}: {exposure}")
 
-    async def reserve(self, row: LimitRow, ask: Ask) -> Reservation:
+    async def reserve(self, row: LimitRow, ask: PermitRequest) -> Reservation:
         """Reserve permits."""
         values = {**_place(row), **_values(ask)}
         rows = await self._execute(self._reserve, values)
@@ -288,7 +288,7 @@ def _place(row: LimitRow) -> dict[str, Any]:
     return {"address": row.address, "fingerprint": row.fingerprint, "kind": row.kind}
 
 
-def _values(ask: Ask) -> dict[str, Any]:
+def _values(ask: PermitRequest) -> dict[str, Any]:
     """The values of a reservation's statement."""
     figures, last = figures_of(ask.limit), ask.last
     return {

@@ -28,7 +28,7 @@ from redis.exceptions import (
 
 from .._http.addresses import exposed_by, has_raw_signs, is_here, is_host
 from ..errors import ConfigurationError
-from .store import CONSTANTS, PATIENCE, Ask, LimitRow, Reservation, StoreUnavailable, figures_of
+from .store import CONSTANTS, PATIENCE, LimitRow, PermitRequest, Reservation, StoreUnavailable, figures_of
 
 KEPT: Final = 7_200
 """Seconds for which an unused row is kept: longer than any closing."""
@@ -196,7 +196,7 @@ class RedisLimitStore:
         self._script = _script(clock)
         self._sha = hashlib.sha1(self._script.encode(), usedforsecurity=False).hexdigest()
 
-    async def reserve(self, row: LimitRow, ask: Ask) -> Reservation:
+    async def reserve(self, row: LimitRow, ask: PermitRequest) -> Reservation:
         """Reserve permits."""
         return Reservation.of(await self._run(row, "reserve", *_values(ask)))
 
@@ -280,7 +280,7 @@ _OPTIONS: Final[dict[str, Any]] = {
     "protocol": 2,
     "socket_timeout": PATIENCE,
     "socket_connect_timeout": PATIENCE,
-    "retry": Retry(NoBackoff(), 0),  # the borrower tries again, with a new reservation
+    "retry": Retry(NoBackoff(), 0),  # the store client tries again, with a new reservation
 }
 
 
@@ -292,7 +292,7 @@ def _script(clock: str) -> str:
     )
 
 
-def _values(ask: Ask) -> Sequence[Any]:
+def _values(ask: PermitRequest) -> Sequence[Any]:
     """The values of a reservation's script, in its order."""
     figures, last = figures_of(ask.limit), ask.last
     return (

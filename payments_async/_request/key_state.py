@@ -67,7 +67,7 @@ class Keys:
         """End the thread that borrows permits, as soon as nobody waits for them; a later call starts one."""
         for state in self._states.values():
             if state.limiter.fleet is not None:
-                state.limiter.fleet.lender.end()
+                state.limiter.fleet.store.end()
 
     def _join(self, fingerprint: str) -> KeyState:
         limiter = self._limiters.join(self._base_url, fingerprint, self._limits, self._store)

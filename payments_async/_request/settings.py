@@ -14,9 +14,9 @@ import attrs
 from .._attrs import ValueMixin
 from .._emitter import Emitter
 from .._http.types import Secret
-from .._rate_limit.borrower import open_store
 from .._rate_limit.limits import RateLimits
 from .._rate_limit.registry import NO_SHARE
+from .._rate_limit.store_client import open_store
 from .._version import __version__
 from ..errors import ConfigurationError
 from . import auth, prepare

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from payments_async import AsyncPayments, ConfigurationError
-from payments_async._rate_limit import borrower
+from payments_async._rate_limit import store_client
 from payments_async._runtime import SYSTEM
 from payments_async.cli import main
 from payments_async.cli._exit_codes import Exit
@@ -265,7 +265,7 @@ def test_a_limit_store_that_answers_is_asked_for_nothing(
 ) -> None:
     server = StoreServer(SYSTEM)
     monkeypatch.setenv("PAYMENTS_LIMIT_STORE", ADDRESS)
-    for module in (checks, borrower):
+    for module in (checks, store_client):
         monkeypatch.setattr(module, "open_store", lambda *_, **__: MemoryStore(server))
     found = Examined(capsys)
     assert (found.code, found.wrong, found.steps) == (Exit.DONE, [], [*ALL[:-3], "store", *ALL[-3:]])

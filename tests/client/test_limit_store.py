@@ -13,7 +13,7 @@ import pytest
 import uvloop
 
 from payments_async import AsyncPayments, ConfigurationError, LimitReached, RateLimits
-from payments_async._rate_limit import borrower as borrowing
+from payments_async._rate_limit import store_client
 from payments_async._rate_limit.registry import LimiterRegistry
 from payments_async._runtime import SystemRuntime
 from payments_async.events import LimitStoreFound, LimitStoreLost
@@ -42,7 +42,7 @@ def make(surface: str, **options: Any) -> Any:
     return make_client(surface, KEY, base_url=BASE_URL, **{"runtime": JumpingRuntime(), **options})
 
 
-def borrowers() -> list[threading.Thread]:
+def store_threads() -> list[threading.Thread]:
     """The threads that borrow permits."""
     return [thread for thread in threading.enumerate() if thread.name == "payments-limits"]
 
@@ -181,7 +181,7 @@ def test_two_stores_for_one_key_are_refused(client: Callable[..., AsyncPayments]
     one = client(limit_store=ADDRESS)
     with pytest.raises(ConfigurationError, match="different limit stores"):
         client(limit_store=ADDRESS.replace("/0", "/1"))
-    assert fleet_of(one).lender.address == ADDRESS
+    assert fleet_of(one).store.address == ADDRESS
 
 
 def test_the_cautious_figures_of_both_hold(client: Callable[..., AsyncPayments]) -> None:
@@ -219,9 +219,9 @@ def test_a_bulk_worker_brings_its_ledgers_database_unless_there_is_another_store
     database = "postgresql://127.0.0.1/ledger"
     worker = client()
     worker._internal.use_limit_store(database)
-    assert fleet_of(worker).lender.address == database
+    assert fleet_of(worker).store.address == database
     worker._internal.use_limit_store(ADDRESS)
-    assert fleet_of(worker).lender.address == database
+    assert fleet_of(worker).store.address == database
 
 
 def test_a_bulk_worker_with_a_store_keeps_it(client: Callable[..., AsyncPayments]) -> None:
@@ -229,7 +229,7 @@ def test_a_bulk_worker_with_a_store_keeps_it(client: Callable[..., AsyncPayments
     told._internal.use_limit_store("postgresql://127.0.0.1/ledger")
     other = client()
     other._internal.use_limit_store("postgresql://127.0.0.1/ledger")
-    assert fleet_of(told).lender.address == fleet_of(other).lender.address == ADDRESS
+    assert fleet_of(told).store.address == fleet_of(other).store.address == ADDRESS
 
 
 def test_a_bulk_worker_keeps_the_part_of_the_limits_that_it_or_its_key_has(
@@ -271,12 +271,12 @@ async def test_calls_take_their_permits_from_the_store(
     await asyncio.gather(*(client.payouts.create(**payout(f"r-{number}")) for number in range(30)))
     snapshot = client.limits_snapshot()["write"]
     assert (snapshot.limit, snapshot.used) == (60_000, 30)
-    assert len(borrowers()) == 1
+    assert len(store_threads()) == 1
     await client.aclose()
-    await until(lambda: not borrowers())
+    await until(lambda: not store_threads())
     await client.payouts.create(**payout("again"))
     await client.aclose()
-    await until(lambda: not borrowers())
+    await until(lambda: not store_threads())
 
 
 async def test_a_store_that_refuses_from_the_start_is_said_by_each_call(
@@ -311,25 +311,25 @@ async def test_an_outage_and_its_end(sandbox: Sandbox, valkey: ValkeyServer) -> 
     lost = next(event for event in heard if isinstance(event, LimitStoreLost))
     assert lost.limit == 58_200
     assert f"127.0.0.1:{proxy.port}" in lost.reason
-    await until(lambda: not borrowers())
+    await until(lambda: not store_threads())
 
 
 async def test_the_thread_ends_with_the_process_though_a_call_waits(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(borrowing, "_borrowers", WeakSet())
+    monkeypatch.setattr(store_client, "_clients", WeakSet())
     own = f"{ADDRESS[:-1]}7"  # an end is for ever
     async with AsyncPayments(sandbox.api_key, base_url=sandbox.base_url, limit_store=own) as client:
         waiting = asyncio.create_task(client.payouts.create(**payout()))
-        await until(lambda: bool(borrowers()))
-        await asyncio.to_thread(borrowing._at_exit)
+        await until(lambda: bool(store_threads()))
+        await asyncio.to_thread(store_client._at_exit)
         with pytest.raises(LimitReached):
             await client.with_options(on_limit="raise").payouts.create(**payout())
-        assert not borrowers()
+        assert not store_threads()
         waiting.cancel()
 
 
-def test_threads_and_event_loops_share_one_borrower(sandbox: Sandbox, valkey: ValkeyServer) -> None:
+def test_threads_and_event_loops_share_one_store_client(sandbox: Sandbox, valkey: ValkeyServer) -> None:
     """An async client on two loops, uvloop's and asyncio's, and a blocking one, at once."""
     store = valkey.url(database=2)
     blocking = Payments(sandbox.api_key, base_url=sandbox.base_url, limit_store=store)
@@ -358,7 +358,7 @@ def test_threads_and_event_loops_share_one_borrower(sandbox: Sandbox, valkey: Va
     assert len(sandbox.requests) == 45
     assert client.limits_snapshot()["write"].used == 45
     blocking.close()
-    for thread in borrowers():
+    for thread in store_threads():
         thread.join()
 
 
@@ -389,7 +389,7 @@ client = AsyncPayments(key, base_url=base_url, limit_store={store!r})
 
 def worker():
     (limiter,) = PROCESS._known.values()
-    return limiter.fleet.lender.worker
+    return limiter.fleet.store.worker
 
 async def calls(name):
     await asyncio.gather(*(client.payouts.create(**payout(f"{{name}}-{{n}}")) for n in range(5)))

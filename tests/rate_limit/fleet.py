@@ -16,7 +16,7 @@ from typing import Final
 import attrs
 
 from payments_async._rate_limit import store
-from payments_async._rate_limit.store import VALID, Ask, LimitFigures, Reservation, State
+from payments_async._rate_limit.store import VALID, LimitFigures, PermitRequest, Reservation, State
 
 PATIENCE: Final = 1.0
 """Seconds after which a process gives up a message to the store."""
@@ -27,7 +27,7 @@ EPOCH: Final = 1_800_000_000.0
 QUIET: Final = 10.0
 """Seconds at the beginning of a run that are not judged by what was used."""
 
-Rule = Callable[[State | None, Ask, float], tuple[State, Reservation]]
+Rule = Callable[[State | None, PermitRequest, float], tuple[State, Reservation]]
 
 
 @attrs.frozen(kw_only=True)
@@ -53,7 +53,7 @@ class Faults:
 
 
 @attrs.define
-class Lot:
+class PermitGroup:
     """Permits of one reservation."""
 
     count: int
@@ -77,7 +77,7 @@ class Process:
         """Seconds that the callers who rest waited for their permits."""
         self._since: deque[float] = deque([0.0] * callers)
         self.under_way = 0
-        self.lots: list[Lot] = []
+        self.lots: list[PermitGroup] = []
         self.asking = 0
         """Number of the message that is under way; 0 for none."""
         self.messages = 0
@@ -125,7 +125,7 @@ class Process:
         self.messages += 1
         self.asking = message = self.messages
         last, then = self.last
-        ask = Ask(
+        ask = PermitRequest(
             worker=self.name,
             limit=fleet.limit,
             wanted=self.waiting,
@@ -154,7 +154,7 @@ class Process:
         self.last = answer, asked
         start, end = now + answer.wait, asked + answer.wait + VALID
         if answer.granted:
-            self.lots.append(Lot(answer.granted, start, end))
+            self.lots.append(PermitGroup(answer.granted, start, end))
         else:
             self.ask_at = start
         self.fleet.at(start, self.act)
@@ -227,7 +227,7 @@ class Fleet:
         self.counted.append(self.now + took * self.chance.random())
         self.at(self.now + took, process.ended)
 
-    def round_trip(self, ask: Ask, answered: Callable[[Reservation], object]) -> None:
+    def round_trip(self, ask: PermitRequest, answered: Callable[[Reservation], object]) -> None:
         """Send a message to the store."""
         self.round_trips += 1
         there, back = (self._delay() for _ in range(2))
@@ -305,7 +305,7 @@ class Fleet:
         return min(sent) * len(sent) / sum(sent)
 
 
-def full_when_new(state: State | None, ask: Ask, now: float) -> tuple[State, Reservation]:
+def full_when_new(state: State | None, ask: PermitRequest, now: float) -> tuple[State, Reservation]:
     """The rule without `new_state_is_empty`: a lost row begins with a whole burst."""
     return store.reserve(state or State(born=now, at=now, tail=now - 60.0, since=now), ask, now)
 

@@ -15,8 +15,8 @@ import redis.asyncio
 
 from payments_async import ConfigurationError
 from payments_async._rate_limit import store_postgresql, store_redis
-from payments_async._rate_limit.borrower import open_store
-from payments_async._rate_limit.store import Ask, LimitRow, LimitStore, StoreUnavailable
+from payments_async._rate_limit.store import LimitRow, LimitStore, PermitRequest, StoreUnavailable
+from payments_async._rate_limit.store_client import open_store
 from tests.support.failover import server_pair
 from tests.support.servers import (
     PASSWORD,
@@ -28,7 +28,7 @@ from tests.support.servers import (
 )
 
 ROW = LimitRow("https://api.example/v1", "3f9a", "write")
-ASK = Ask(worker="worker", limit=60_000, wanted=1, held=0, lifetime=35.0)
+ASK = PermitRequest(worker="worker", limit=60_000, wanted=1, held=0, lifetime=35.0)
 KEY = "payments:limit:{https://api.example/v1 3f9a write}"
 
 Open = Callable[[str], LimitStore]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from payments_async._rate_limit import store
-from payments_async._rate_limit.store import Ask, Reservation, State, figures_of
+from payments_async._rate_limit.store import PermitRequest, Reservation, State, figures_of
 
 START = 1_800_000_000.0
 LIMIT = 60_000
@@ -23,7 +23,9 @@ class Store:
 
     def ask(self, worker: str = "a", wanted: int = 1, **more: Any) -> Reservation:
         asked = {"limit": self.limit, "held": 0, "lifetime": 35.0, **more}
-        self.state, answer = store.reserve(self.state, Ask(worker=worker, wanted=wanted, **asked), self.now)
+        self.state, answer = store.reserve(
+            self.state, PermitRequest(worker=worker, wanted=wanted, **asked), self.now
+        )
         return answer
 
     def close(self, seconds: float, pause: float = 0.0) -> None:

@@ -13,7 +13,7 @@ import pytest_asyncio
 import redis.asyncio
 
 from payments_async._rate_limit import store
-from payments_async._rate_limit.store import Ask, LimitRow, LimitStore, Reservation, State
+from payments_async._rate_limit.store import LimitRow, LimitStore, PermitRequest, Reservation, State
 from payments_async._rate_limit.store_postgresql import PostgresLimitStore
 from payments_async._rate_limit.store_redis import RedisLimitStore
 
@@ -102,7 +102,7 @@ class Pure:
         self.state: State | None = None
         self.now = 0.0
 
-    def reserve(self, ask: Ask) -> Reservation:
+    def reserve(self, ask: PermitRequest) -> Reservation:
         self.state, answer = store.reserve(self.state, ask, self.now)
         return answer
 
@@ -115,9 +115,11 @@ class Pure:
             self.state = store.end_probe(self.state, probe, answered=answered)
 
 
-def asked(worker: str, wanted: int = 1, **more: Any) -> Ask:
+def asked(worker: str, wanted: int = 1, **more: Any) -> PermitRequest:
     """A reservation at the service's own limit for writes."""
-    return Ask(**{"worker": worker, "limit": 60_000, "wanted": wanted, "held": 0, "lifetime": 35.0, **more})
+    return PermitRequest(
+        **{"worker": worker, "limit": 60_000, "wanted": wanted, "held": 0, "lifetime": 35.0, **more}
+    )
 
 
 class Sequence:
@@ -149,7 +151,7 @@ class Sequence:
     async def _reserve(self) -> None:
         chance, worker = self._chance, self._chance.choice(self._workers)
         last, then = self._last.get(worker, (None, 0.0))
-        ask = Ask(
+        ask = PermitRequest(
             worker=worker,
             limit=self._limit,
             wanted=chance.choice([0, 1, 1, 3, 80]),
@@ -195,7 +197,7 @@ async def test_a_store_gives_the_numbers_of_the_rule(bench: Bench, seed: int) ->
 
 
 async def test_reservations_of_many_processes_at_once_are_made_one_after_the_other(bench: Bench) -> None:
-    made: list[tuple[Ask, Reservation]] = []
+    made: list[tuple[PermitRequest, Reservation]] = []
 
     async def process(name: str) -> None:
         limits = bench.on_its_own_clock()

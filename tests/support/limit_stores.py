@@ -8,10 +8,10 @@ from typing import Any, Self
 import pytest
 
 from payments_async import AsyncPayments
-from payments_async._rate_limit import borrower as borrowing
 from payments_async._rate_limit import store as rules
-from payments_async._rate_limit.borrower import Borrower
-from payments_async._rate_limit.store import Ask, LimitRow, Reservation, State, StoreUnavailable
+from payments_async._rate_limit import store_client
+from payments_async._rate_limit.store import LimitRow, PermitRequest, Reservation, State, StoreUnavailable
+from payments_async._rate_limit.store_client import StoreClient
 from payments_async._runtime import Runtime
 from tests.support.canary import CANARY_KEY
 from tests.support.simulated import SimulatedRuntime
@@ -27,7 +27,7 @@ class StoreServer:
         self.delay = delay
         """Seconds for each direction."""
         self.rows: dict[LimitRow, State] = {}
-        self.asked: list[tuple[LimitRow, Ask]] = []
+        self.asked: list[tuple[LimitRow, PermitRequest]] = []
         self.answers: list[Reservation] = []
         self.down: str | None = None
         """`cut`: nothing passes; `refused`: no connection; None: it works."""
@@ -56,7 +56,7 @@ class MemoryStore:
         self._server = server
         self._is_open = False
 
-    async def reserve(self, row: LimitRow, ask: Ask) -> Reservation:
+    async def reserve(self, row: LimitRow, ask: PermitRequest) -> Reservation:
         """The rule."""
         server = self._server
         await self._pass()
@@ -100,16 +100,16 @@ class MemoryStore:
 
 
 def share_on_one_loop(patch: pytest.MonkeyPatch, server: StoreServer) -> set[asyncio.Task[None]]:
-    """Have borrowers run as tasks of the running loop, and use this store. Returns the tasks that run."""
+    """Have store clients run as tasks of the running loop, and use this store. Returns the tasks that run."""
     tasks: set[asyncio.Task[None]] = set()
 
-    def start(borrower: Borrower) -> None:
-        task = asyncio.get_running_loop().create_task(borrower.serve())
+    def start(client: StoreClient) -> None:
+        task = asyncio.get_running_loop().create_task(client.serve())
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
-    patch.setattr(borrowing, "start", start)
-    patch.setattr(borrowing, "open_store", lambda address, **_: MemoryStore(server))
+    patch.setattr(store_client, "start", start)
+    patch.setattr(store_client, "open_store", lambda address, **_: MemoryStore(server))
     return tasks
 
 

@@ -22,8 +22,8 @@ from typing import Any, Final
 import attrs
 
 from payments_async import AsyncPayments, PaymentsError, RateLimits
-from payments_async._rate_limit import borrower, store_postgresql, store_redis
-from payments_async._rate_limit.store import Ask, LimitRow, LimitStore, Reservation
+from payments_async._rate_limit import store_client, store_postgresql, store_redis
+from payments_async._rate_limit.store import LimitRow, LimitStore, PermitRequest, Reservation
 from payments_async._rate_limit.store_postgresql import PostgresLimitStore
 from payments_async._rate_limit.store_redis import RedisLimitStore
 from tests.campaigns.pacing import ARGUMENTS
@@ -64,7 +64,7 @@ class CountedStore:
     def __init__(self, store: LimitStore) -> None:
         self._store = store
 
-    async def reserve(self, row: LimitRow, ask: Ask) -> Reservation:
+    async def reserve(self, row: LimitRow, ask: PermitRequest) -> Reservation:
         """Count, and reserve."""
         _counted["round_trips"] += 1
         return await self._store.reserve(row, ask)
@@ -169,7 +169,7 @@ def main() -> None:
     """The command."""
     logging.disable()  # of calls that are cancelled at the end
     options = Sending(**json.loads(sys.argv[1]))
-    borrower.open_store = _opener(leaves_room=options.leaves_room)
+    store_client.open_store = _opener(leaves_room=options.leaves_room)
     print(json.dumps(attrs.asdict(asyncio.run(send(options)))))
 
 

@@ -15,9 +15,9 @@ import attrs
 from ..._extras import EXTRAS, missing_libraries
 from ..._http.addresses import host_and_port
 from ..._http.head import check_proxy
-from ..._rate_limit.borrower import open_store
 from ..._rate_limit.limits import RateLimits
-from ..._rate_limit.store import Ask, LimitRow, StoreUnavailable
+from ..._rate_limit.store import LimitRow, PermitRequest, StoreUnavailable
+from ..._rate_limit.store_client import open_store
 from ..._request.clocks import http_date
 from ..._runtime import SYSTEM
 from ..._version import __version__
@@ -211,7 +211,9 @@ def _reason(error: OSError | ValueError) -> str:
 
 async def limit_store(url: str, row: LimitRow) -> Check:
     """Whether the limit store answers. It is asked for no permit."""
-    ask = Ask(worker=SYSTEM.token(8).hex(), limit=RateLimits().reads, wanted=0, held=0, lifetime=0.0)
+    ask = PermitRequest(
+        worker=SYSTEM.token(8).hex(), limit=RateLimits().reads, wanted=0, held=0, lifetime=0.0
+    )
     started = SYSTEM.monotonic()
     try:
         store = open_store(url)

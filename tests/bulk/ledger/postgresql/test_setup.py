@@ -11,8 +11,8 @@ import psycopg
 import pytest
 
 from payments_async._postgresql import MAKING_TABLES
-from payments_async._rate_limit.borrower import open_store
-from payments_async._rate_limit.store import Ask, LimitRow
+from payments_async._rate_limit.store import LimitRow, PermitRequest
+from payments_async._rate_limit.store_client import open_store
 from payments_async.bulk.ledger.operators import Role
 from payments_async.bulk.ledger.postgresql import schema, setup
 from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
@@ -31,7 +31,7 @@ from tests.support.servers import PostgresServer, postgres_server
 
 USER = "clerk"
 ROW = LimitRow("https://api.example/v1", "3f9a", "write")
-ASK = Ask(worker="worker", limit=60_000, wanted=1, held=0, lifetime=35.0)
+ASK = PermitRequest(worker="worker", limit=60_000, wanted=1, held=0, lifetime=35.0)
 
 
 @pytest.fixture

@@ -1,11 +1,11 @@
-"""Borrows permits from a store, for all rate limiters of this process that use it.
+"""Asks a store for permits, for all rate limiters of this process that use it.
 
 It has a thread and an event loop of its own, so that callers on any loop or thread share one connection.
 The thread starts when a caller first finds no permit. It ends when a client that uses it is closed, after a
 minute without callers, and with the process; the next caller starts another.
 
 While the store cannot be reached it is tried once a second, and no limiter asks for anything meanwhile. A
-forked child borrows for itself: what it inherits is never used and never finalized.
+forked child asks for itself: what it inherits is never used and never finalized.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FAREWELL: Final = 2.0
 """The most seconds for which the end of the process waits for a thread."""
 
 
-class Borrower:
+class StoreClient:
     """One store's thread: starts it, wakes it, ends it.
 
     Thread-safe without a lock: callers hold a limiter's, and the garbage collector may end a call, and so
@@ -60,7 +60,7 @@ class Borrower:
         """Why the store cannot be reached."""
         self.was_reached: bool = False
         self._begin_anew()
-        _borrowers.add(self)
+        _clients.add(self)
 
     def call(self, limiter: StoreLimiter) -> None:
         """Look at a limiter soon; from any thread."""
@@ -127,7 +127,7 @@ class Borrower:
             runner.run(self.serve())
 
     async def serve(self) -> None:
-        """Ask the store for what limiters need, until nobody needs anything."""
+        """PermitRequest the store for what limiters need, until nobody needs anything."""
         session, is_over = StoreSession(self), False
         self._wake = asyncio.Event()
         try:
@@ -170,11 +170,11 @@ class Borrower:
 
 
 class StoreSession:
-    """Asks a store for what limiters need, while a borrower's thread runs; on its loop."""
+    """Asks a store for what limiters need, on the loop of a store client, while its thread runs."""
 
-    def __init__(self, borrower: Borrower) -> None:
-        self._borrower = borrower
-        self._monotonic = borrower.runtime.monotonic
+    def __init__(self, client: StoreClient) -> None:
+        self._client = client
+        self._monotonic = client.runtime.monotonic
         self._store: LimitStore | None = None
         self._used = self._retry_at = self._monotonic()
         self.limiters: set[StoreLimiter] = set()
@@ -190,9 +190,9 @@ class StoreSession:
         return self._monotonic() - self._used >= seconds
 
     async def ask_all(self) -> float:
-        """Ask for each limiter that is due. Returns the time of the next."""
+        """PermitRequest for each limiter that is due. Returns the time of the next."""
         following = NEVER
-        if self._borrower.outage is not None:
+        if self._client.outage is not None:
             now = self._monotonic()
             for limiter in self.limiters:
                 limiter.lose(now)
@@ -227,9 +227,9 @@ class StoreSession:
             asked = self._monotonic()
             if (ask := limiter.ask(asked)) is not None:
                 answer = await store.reserve(limiter.row, ask)
-                limiter.lend(answer, ask, asked, self._monotonic())
+                limiter.take_answer(answer, ask, asked, self._monotonic())
         except ConfigurationError as error:
-            self._lose(str(error), refusal=not self._borrower.was_reached)
+            self._lose(str(error), refusal=not self._client.was_reached)
         except StoreUnavailable as error:
             self._lose(str(error))
         except Exception as fault:  # ours; without the thread all callers would wait for ever
@@ -240,43 +240,43 @@ class StoreSession:
         return False
 
     def _opened(self) -> LimitStore:
-        borrower = self._borrower
-        return open_store(borrower.address, insecure_database=borrower.insecure_database)
+        client = self._client
+        return open_store(client.address, insecure_database=client.insecure_database)
 
     def _lose(self, reason: str, *, refusal: bool = False) -> None:
-        now, outage = self._monotonic(), self._borrower.outage
+        now, outage = self._monotonic(), self._client.outage
         self._retry_at = now + RETRY
         if outage is None or refusal > outage.is_refusal:
-            self._borrower.outage = Outage(now if outage is None else outage.since, reason, refusal)
+            self._client.outage = Outage(now if outage is None else outage.since, reason, refusal)
             logger.warning("the limit store cannot be used: %s", reason)
         for limiter in self.limiters:
             limiter.lose(now, again=True)
 
     def _find(self) -> None:
-        outage, self._borrower.outage = self._borrower.outage, None
-        self._borrower.was_reached, self._used = True, self._monotonic()
+        outage, self._client.outage = self._client.outage, None
+        self._client.was_reached, self._used = True, self._monotonic()
         if outage is not None:
             logger.info("the limit store is back after %.0f s", self._used - outage.since)
 
 
-def start(borrower: Borrower) -> None:
-    """Start a borrower; where time is simulated, there is no thread for it."""
-    borrower.start_thread()
+def start(store_client: StoreClient) -> None:
+    """Start a store client; where time is simulated, there is no thread for it."""
+    store_client.start_thread()
 
 
 def _after_fork() -> None:
-    for borrower in _borrowers:
-        borrower.forked()
+    for each in _clients:
+        each.forked()
 
 
 def _at_exit() -> None:
-    for borrower in tuple(_borrowers):
-        borrower.stop()
+    for each in tuple(_clients):
+        each.stop()
 
 
 _INHERITED: Final[list[object]] = []
 """What the parent's threads use."""
-_borrowers: Final[WeakSet[Borrower]] = WeakSet()
+_clients: Final[WeakSet[StoreClient]] = WeakSet()
 
 atexit.register(_at_exit)
 if hasattr(os, "register_at_fork"):  # pragma: no branch  # Windows has no fork

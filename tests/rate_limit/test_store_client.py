@@ -24,10 +24,10 @@ from payments_async import (
     events,
 )
 from payments_async._http.types import HTTPRequest, HTTPResponse, Secret
-from payments_async._rate_limit import borrower as borrowing
-from payments_async._rate_limit.borrower import LINGER, Borrower, StoreSession
+from payments_async._rate_limit import store_client
 from payments_async._rate_limit.key_limiter import make_limiter
-from payments_async._rate_limit.store import Ask
+from payments_async._rate_limit.store import PermitRequest
+from payments_async._rate_limit.store_client import LINGER, StoreClient, StoreSession
 from payments_async._rate_limit.store_limiter import StoreLimiter
 from tests.campaigns.pacing import ARGUMENTS, Service, fullest_sliding
 from tests.support.limit_stores import ADDRESS, Fleet
@@ -58,7 +58,7 @@ async def create(client: AsyncPayments, number: int = 1) -> None:
     await asyncio.gather(*(client.payouts.create(**ARGUMENTS) for _ in range(number)))
 
 
-def wanted(asked: list[tuple[Any, Ask]]) -> list[int]:
+def wanted(asked: list[tuple[Any, PermitRequest]]) -> list[int]:
     return [ask.wanted for _, ask in asked]
 
 
@@ -600,10 +600,10 @@ async def test_what_a_forked_child_inherits_is_not_used() -> None:
         client = world.clients[0]
         await create(client, 5)
         (task,) = world.tasks
-        borrowing._at_exit()  # there is no thread to wait for
+        store_client._at_exit()  # there is no thread to wait for
         await asyncio.wait([task])
         client._pipeline.keys.of(client._internal.key()).limiter.forked()
-        borrowing._after_fork()
+        store_client._after_fork()
         assert client.limits_snapshot()["write"].used == 0
         await create(client, 3)
         assert client.limits_snapshot()["write"].used == 3
@@ -615,21 +615,21 @@ async def test_a_thread_that_has_nothing_to_do_opens_no_connection() -> None:
     async with fleet() as world:
         key = world.clients[0]._pipeline.keys.of(world.clients[0]._internal.key()).limiter
         (limiter,) = key.limiters("write", None, 0.0)
-        key.fleet.lender.call(limiter)
+        key.fleet.store.call(limiter)
         await world.runtime.sleep(1.0)
         assert world.server.tried == 0
 
 
 @simulated
 async def test_a_thread_that_is_about_to_end_serves_who_called_last() -> None:
-    borrower = Borrower(Secret(ADDRESS), SimulatedRuntime())
-    assert borrower._claim()
-    borrower.end()
-    session = StoreSession(borrower)
-    borrower._called.append(cast(StoreLimiter, object()))
-    assert not borrower._is_over(session)
-    borrower._called.clear()
-    assert borrower._is_over(session)
+    client = StoreClient(Secret(ADDRESS), SimulatedRuntime())
+    assert client._claim()
+    client.end()
+    session = StoreSession(client)
+    client._called.append(cast(StoreLimiter, object()))
+    assert not client._is_over(session)
+    client._called.clear()
+    assert client._is_over(session)
 
 
 def test_a_limiter_without_a_store_has_no_outage_and_no_part() -> None:
@@ -652,7 +652,7 @@ async def test_a_process_that_ends_while_the_connection_is_closed_lets_it_close(
     with pytest.MonkeyPatch.context() as patch:
         async with fleet() as world:
             await create(world.clients[0])
-            patch.setattr(StoreSession, "dismiss", lambda session: session._borrower.stop())  # then it closes
+            patch.setattr(StoreSession, "dismiss", lambda session: session._client.stop())  # then it closes
             await world.clients[0].aclose()
             await world.runtime.sleep(1.0)
             assert world.server.open == 0
@@ -661,8 +661,8 @@ async def test_a_process_that_ends_while_the_connection_is_closed_lets_it_close(
 @simulated
 async def test_a_thread_that_is_stopped_before_its_loop_runs_ends_at_once() -> None:
     runtime = SimulatedRuntime()
-    borrower = Borrower(Secret(ADDRESS), runtime)
-    borrower.stop()  # there is no loop yet that could be told
+    client = StoreClient(Secret(ADDRESS), runtime)
+    client.stop()  # there is no loop yet that could be told
     began = runtime.monotonic()
-    await borrower.serve()
+    await client.serve()
     assert runtime.monotonic() == began
