@@ -30,6 +30,7 @@ NAVIGATION: Final = {
         "cancellation.md",
         "architecture.md",
         "performance.md",
+        "proof.md",
         "benchmarks.md",
     ],
     "Project": ["support.md", "changelog.md", "security.md", "contributing.md", "tests.md"],
