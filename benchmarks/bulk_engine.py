@@ -37,7 +37,7 @@ from payments_async.bulk.engine.engine import Engine, Pace
 from payments_async.bulk.engine.service import Service
 from payments_async.bulk.engine.stopping import Stopping
 from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
-from payments_async.bulk.loading.rows import RowIdentifiers
+from payments_async.bulk.loading.new_rows import RowIdentifiers
 from payments_async.bulk.protocol.attempts import AttemptReply
 from payments_async.bulk.protocol.outcomes import counts_of
 from payments_async.bulk.protocol.records import Binding, LedgerRow, NewRow, RowOutcome

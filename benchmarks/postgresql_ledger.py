@@ -27,10 +27,10 @@ from payments_async.bulk.ledger.postgresql.driver.database import Database
 from payments_async.bulk.ledger.postgresql.leasing.granting import grant
 from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedChunks
 from payments_async.bulk.ledger.postgresql.leasing.leases import give_back
-from payments_async.bulk.ledger.postgresql.leasing.workers import Worker
+from payments_async.bulk.ledger.postgresql.leasing.worker_registry import Worker
 from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk.ledger.postgresql.schema import states_table
-from payments_async.bulk.loading.rows import RowIdentifiers
+from payments_async.bulk.loading.new_rows import RowIdentifiers
 from payments_async.bulk.protocol.clocks import Timestamps
 from payments_async.bulk.protocol.records import Binding, NewRow, RowOutcome
 from payments_async.bulk.protocol.row_state import confirm

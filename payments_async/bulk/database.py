@@ -108,9 +108,9 @@ class BatchDatabase:
 
     async def workers(self) -> list[ListedWorker]:
         """List the workers, the oldest first, as they last reported. Raises LedgerError."""
-        from .ledger.postgresql.leasing import workers
+        from .ledger.postgresql.leasing import worker_registry
 
-        return await workers.listed(await self._with_tables())
+        return await worker_registry.listed(await self._with_tables())
 
     async def drain(self, worker: str) -> ListedWorker:
         """Let a worker take no more rows and end, within seconds; one that `is_gone` should it come back.
@@ -122,9 +122,9 @@ class BatchDatabase:
             LedgerRefused: no worker has such an id, or several have.
             LedgerError: see `bulk.ledger_errors`.
         """
-        from .ledger.postgresql.leasing import workers
+        from .ledger.postgresql.leasing import worker_registry
 
-        found = await workers.drain(await self._with_tables(), worker)
+        found = await worker_registry.drain(await self._with_tables(), worker)
         return attrs.evolve(found, is_draining=True)
 
     async def init(self) -> bool:

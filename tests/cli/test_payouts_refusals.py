@@ -15,16 +15,16 @@ from typing import Any
 import pytest
 
 from payments_async import AsyncPayments
-from payments_async.bulk.ledger.database import Purpose
 from payments_async.bulk.ledger.sqlite import file as _ledger_file
 from payments_async.bulk.ledger.sqlite import ledger as sqlite_ledger
 from payments_async.bulk.ledger.sqlite.connection import LedgerConnection
 from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk.ledger.sqlite.lock import LedgerLock
+from payments_async.bulk.ledger.transactions import Purpose
 from payments_async.bulk.ledger_errors import LedgerBroken, LedgerError, LedgerFull
 from payments_async.bulk.reconcile import same_account
 from payments_async.cli._exit_codes import Exit
-from payments_async.cli.payouts import confirm, payouts, session
+from payments_async.cli.payouts import command_context, confirm, payouts
 from payments_async.sandbox import Sandbox
 from tests.support.payout_command import PHONE, Here, assert_paid_once, environment_of, payouts_file
 
@@ -328,7 +328,7 @@ def test_the_command_has_a_connection_for_each_row_under_way_and_some_to_spare(
         seen.append(options["max_connections"])
         return AsyncPayments(**options)  # type: ignore[arg-type] # passed on as they came
 
-    monkeypatch.setattr(session, "AsyncPayments", watched)
+    monkeypatch.setattr(command_context, "AsyncPayments", watched)
     assert here("run", "june.csv").code == Exit.DONE
     assert here("run", "june.csv", "--concurrency", "7").code == Exit.DONE
     assert here("reconcile", "june.csv.ledger").code == Exit.DONE
@@ -382,7 +382,7 @@ def test_outcomes_that_the_ledger_cannot_take_are_kept_elsewhere(
     with monkeypatch.context() as patch:
         patch.setattr(SqliteLedger, "record", refuse)
         if not is_writable:
-            patch.setattr(session, "write_text", no_room)
+            patch.setattr(command_context, "write_text", no_room)
         done = here("run", "june.csv")
     done.assert_one_message(code, "as planned", "4 outcomes are not recorded")
     kept = Path("june.csv.ledger.unrecorded.json").read_text() if is_writable else done.out.splitlines()[-2]

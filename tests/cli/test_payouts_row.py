@@ -20,8 +20,8 @@ from payments_async.cli._output import JsonLines, OutputConsole
 from payments_async.cli.batch_page import address_file
 from payments_async.cli.batch_page.source import RunSource
 from payments_async.cli.payouts import row
+from payments_async.cli.payouts.command_context import CommandContext
 from payments_async.cli.payouts.ledger_address import LedgerAddress
-from payments_async.cli.payouts.session import CommandContext
 from payments_async.sandbox import Sandbox
 from tests.support.batch_pages import served
 from tests.support.payout_command import PHONE, Here, payouts_file

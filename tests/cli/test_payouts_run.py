@@ -19,7 +19,7 @@ from payments_async.bulk.engine import sender
 from payments_async.bulk.engine.service import Service
 from payments_async.cli._exit_codes import Exit
 from payments_async.cli._output import OutputConsole
-from payments_async.cli.payouts import session
+from payments_async.cli.payouts import command_context
 from payments_async.models import Pagination
 from payments_async.sandbox import Sandbox
 from tests.support.payout_command import (
@@ -229,7 +229,7 @@ def test_a_dry_run_of_an_edited_file_shows_both_totals_and_what_to_do(
     assert checked["totals"] == {"GHS": "3.07", "XOF": "7.21"}
     assert checked["input_totals"] == {"GHS": "3.07", "XOF": "43.21"}
     wide = partial(OutputConsole, force_terminal=True, color_system=None, width=300)
-    monkeypatch.setattr(session, "OutputConsole", wide)
+    monkeypatch.setattr(command_context, "OutputConsole", wide)
     dry = here("run", "june.csv", "--dry-run", as_text=True)
     assert dry.code == Exit.REFUSED
     seen = " ".join(dry.out.split())
@@ -271,7 +271,7 @@ def test_people_and_programs_get_the_name_of_the_rejects_that_were_written(
     Path("june.csv.ledger").unlink(missing_ok=True)
     Path("june.csv.ledger.lock").unlink(missing_ok=True)
     wide = partial(OutputConsole, force_terminal=True, color_system=None, width=300)
-    monkeypatch.setattr(session, "OutputConsole", wide)
+    monkeypatch.setattr(command_context, "OutputConsole", wide)
     printed = here(*asked, as_text=True).out
     assert "1 row with faults left out\n  ✓ Written    rejects.csv\n" in printed
 

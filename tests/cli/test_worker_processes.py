@@ -22,8 +22,8 @@ from payments_async import client
 from payments_async._rate_limit.registry import LimiterRegistry
 from payments_async.bulk.ledger.postgresql.driver import database as driver
 from payments_async.cli._exit_codes import Exit
-from payments_async.cli.payouts import workers as worker_command
-from payments_async.cli.payouts.workers import WorkerProcess, WorkerProcesses
+from payments_async.cli.payouts import worker_processes
+from payments_async.cli.payouts.worker_processes import WorkerProcess, WorkerProcesses
 from tests.support.fleet import posts, shorten
 from tests.support.payout_command import (
     Here,
@@ -194,7 +194,7 @@ sys.exit(main(sys.argv[1:]))
 def test_workers_of_a_run_that_loses_its_database_write_what_they_learned_and_the_run_names_the_files(
     here: Here, database: str, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker_command, "_COMMAND", (sys.executable, "-c", HASTY, "payouts", "worker"))
+    monkeypatch.setattr(worker_processes, "_COMMAND", (sys.executable, "-c", HASTY, "payouts", "worker"))
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     opening: Any = driver.Database.open
     monkeypatch.setattr(

@@ -19,7 +19,7 @@ from payments_async.bulk.ledger.postgresql.driver.database import Database
 from payments_async.bulk.ledger.postgresql.leasing.granting import grant
 from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedChunks
 from payments_async.bulk.ledger.postgresql.leasing.leases import Lease
-from payments_async.bulk.ledger.postgresql.leasing.workers import Worker
+from payments_async.bulk.ledger.postgresql.leasing.worker_registry import Worker
 from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk.protocol.records import LedgerRow, NewRow, RowOutcome
 from payments_async.bulk.protocol.row_state import confirm

@@ -20,7 +20,7 @@ from payments_async.bulk.ledger.opening import open_file, open_shared
 from payments_async.bulk.ledger.postgresql.leasing.granting import grant
 from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedChunks
 from payments_async.bulk.ledger.postgresql.leasing.leases import Lease, Work, give_back
-from payments_async.bulk.ledger.postgresql.leasing.workers import Worker
+from payments_async.bulk.ledger.postgresql.leasing.worker_registry import Worker
 from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk.protocol.outcomes import counts_of, sums_of
 from payments_async.bulk.protocol.stop_rules import Account, StopRules

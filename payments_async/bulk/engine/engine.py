@@ -24,7 +24,7 @@ from .resolver import Resolver
 from .sender import Sender
 from .service import Service
 from .stopping import Stopping
-from .workers import Claiming, run_workers
+from .task_feed import Claiming, run_workers
 
 _AHEAD: Final = 2
 """Intents on the disk for each row that can be sent at a time."""

@@ -19,7 +19,7 @@ from ..loading.load import same_file, stat_of
 from ..protocol.outcomes import Outcome, Sums, brief, outcomes_of
 from ..protocol.records import LedgerRow, grouped
 from ..sources import open_source
-from . import rows as _export_rows
+from . import row_records
 from .formats import NESTED, ExportFormat, form_of
 
 _PAGE: Final = 4000
@@ -54,7 +54,7 @@ async def export(
         refuse_existing(target, "name another file, or replace it with --overwrite (overwrite=True)")
     names = set() if kind in NESTED else await _names(ledger, wanted)
     with AtomicFile(target) as whole:
-        form = kind(whole.file, _export_rows.columns(names))
+        form = kind(whole.file, row_records.columns(names))
         try:
             sums = await _written(ledger, form, wanted, accounts=accounts)
             form.end()
@@ -72,7 +72,7 @@ async def _written(ledger: Ledger, form: ExportFormat, wanted: Wanted, *, accoun
     async with aclosing(_pages(ledger, wanted)) as pages:
         async for page in pages:
             at = await ledger.change_times(page)
-            form.write([_export_rows.record(row, at[row.number], accounts=accounts) for row in page])
+            form.write([row_records.record(row, at[row.number], accounts=accounts) for row in page])
             for row in page:
                 sums.add(row.currency, row.amount)
     return sums
@@ -87,7 +87,7 @@ async def _names(ledger: Ledger, wanted: Wanted) -> set[str] | None:
     found: set[str] = set()
     async with aclosing(_pages(ledger, wanted)) as pages:
         async for page in pages:
-            found.update(name for row in page for name in _export_rows.pairs(row))
+            found.update(name for row in page for name in row_records.pairs(row))
             if len(found) > _MOST_NAMES:
                 return None
     return found

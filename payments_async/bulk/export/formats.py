@@ -13,7 +13,7 @@ from ..._extras import needs
 from ...models._masking import clean
 from ..errors import BulkError
 from ..sources.rejects import escaped
-from .rows import WHOLE_NUMBERS, Record, flat, json_text
+from .row_records import WHOLE_NUMBERS, Record, flat, json_text
 
 
 class ExportFormat(ABC):

@@ -13,7 +13,7 @@ from ..protocol.attempts import NO_ATTEMPTS, RowAttempts
 from ..protocol.identifiers import shown_key, shown_reference
 from ..protocol.outcomes import Outcome
 from ..protocol.records import HIDDEN, IntentTimes, LedgerRow, StatusChange
-from .rows import record
+from .row_records import record
 
 
 @attrs.frozen

@@ -11,8 +11,8 @@ import attrs
 from ..protocol.outcomes import ExtraPayout, as_text, read_totals, totals_text
 from ..protocol.records import Binding, Header
 from .chunks import Batch
-from .rows import readable
 from .statements import Rows, Statement, Statements
+from .stored_rows import readable
 
 FORM = 4
 """The number of what a batch's records mean. A batch keeps that of its import; only that one works on it."""

@@ -14,10 +14,10 @@ from . import chunks as _chunks
 from . import hash_chain, run_figures
 from .batches import BatchFacts, facts_of
 from .chunks import BATCH_CHUNK, Batch, Chunk, Root, RowFigures, added_up, entry_of, figures_of
-from .database import LedgerDatabase, Transaction
 from .hash_chain import GENESIS, ChainEntry
-from .rows import CheckFindings, UnreadableRecord, readable, row_digest, stored_row
 from .statements import PAGE, Rows
+from .stored_rows import CheckFindings, UnreadableRecord, readable, row_digest, stored_row
+from .transactions import LedgerDatabase, Transaction
 
 _ENTRIES: Final = 64
 

@@ -18,11 +18,11 @@ from ..protocol.clocks import Timestamps
 from ..protocol.outcomes import CREATED, Outcome, RowTotals, Sums, count_rows, read_totals, totals_text
 from ..protocol.records import LedgerRow
 from . import hash_chain
-from .database import Transaction
 from .hash_chain import ChainEntry
-from .rows import Change, StoredRow, blob, readable
-from .rows import changed as changed_row
 from .statements import Rows, Statement
+from .stored_rows import Change, StoredRow, blob, readable
+from .stored_rows import changed as changed_row
+from .transactions import Transaction
 
 BATCH_CHUNK: Final = 0
 """The number of the chunk that stands for the batch itself."""

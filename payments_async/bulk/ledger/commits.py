@@ -22,9 +22,9 @@ from . import chunks as _chunks
 from . import run_figures
 from .batches import BatchFacts, facts_of, rebinding
 from .chunks import BATCH_CHUNK, NOTHING_LOCKED, Batch, Chunk, ChunkWrite, LockedChunks, RowFigures
-from .database import LedgerDatabase, Purpose, Transaction
-from .rows import Change, StoredRow, content, stored_rows, undamaged
 from .statements import Rows, Statement, Statements
+from .stored_rows import Change, StoredRow, content, stored_rows, undamaged
+from .transactions import LedgerDatabase, Purpose, Transaction
 
 T = TypeVar("T")
 Move = Callable[[LedgerRow, int], LedgerRow]

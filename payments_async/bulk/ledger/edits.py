@@ -13,9 +13,9 @@ from . import chunks as _chunks
 from .batches import BatchFacts, facts_of
 from .chunks import BATCH_CHUNK, NOTHING_LOCKED, ChunkWrite, LockedChunks, added_up
 from .commits import Commit, Committer
-from .database import Transaction
-from .rows import stored_rows
 from .statements import LAST_NUMBER, PAGE
+from .stored_rows import stored_rows
+from .transactions import Transaction
 
 
 @attrs.define

@@ -18,9 +18,9 @@ from . import chunks as _chunks
 from . import hash_chain
 from .batches import FORM, BatchFacts, amounts_text
 from .chunks import BATCH_CHUNK, Batch, Chunk, ChunkWrite, RowFigures, added_up
-from .database import Transaction
-from .rows import content, fresh_digest, fresh_state
 from .statements import LAST_NUMBER, Copying
+from .stored_rows import content, fresh_digest, fresh_state
+from .transactions import Transaction
 
 _SLICE: Final = 500
 BLOCK: Final = 500

@@ -29,10 +29,10 @@ from ..protocol.run_figures import RunFigures
 from . import chunks as _chunks
 from .chunks import BATCH_CHUNK
 from .commits import Commit, Committer
-from .database import Purpose, Transaction
 from .edits import Edits as Edits
 from .reader import LedgerReader
-from .rows import undamaged
+from .stored_rows import undamaged
+from .transactions import Purpose, Transaction
 
 
 class Ledger(LedgerReader):

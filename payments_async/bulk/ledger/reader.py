@@ -31,10 +31,10 @@ from . import chunks as _chunks
 from . import hash_chain, run_figures
 from .batches import BatchFacts
 from .chunks import BATCH_CHUNK, Chunk, RowFigures, added_up
-from .database import LedgerDatabase
-from .rows import StoredRow, readable, stored_rows, undamaged
 from .run_figures import RunRecorder
 from .statements import LAST_NUMBER, PAGE, Rows, Statement, Statements
+from .stored_rows import StoredRow, readable, stored_rows, undamaged
+from .transactions import LedgerDatabase
 
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
 _UNSTORABLE: Final = re.compile("[\0\ud800-\udfff]")

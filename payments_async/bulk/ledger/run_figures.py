@@ -29,9 +29,9 @@ from ..protocol.run_figures import (
     time_class,
     unreadable_figures,
 )
-from .database import LedgerDatabase, Purpose, Transaction
-from .rows import UnreadableRecord, readable
 from .statements import Rows
+from .stored_rows import UnreadableRecord, readable
+from .transactions import LedgerDatabase, Purpose, Transaction
 
 _log = logging.getLogger("payments_async")
 _EVERY: Final = 1.0

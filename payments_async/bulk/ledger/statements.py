@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import attrs
 
-from .rows import CONTENT, STATE
+from .stored_rows import CONTENT, STATE
 from .tables import BATCHES, CHUNKS, ENTRIES, SERIES
 
 Statement = tuple[str, Sequence[Any]]

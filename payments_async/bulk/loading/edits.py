@@ -23,8 +23,8 @@ from ..protocol.records import Binding, InputDifference, LedgerRow, NewRow, RowS
 from ..protocol.row_state import RowState
 from ..sources import Row
 from ..sources._requests import canonical
+from .new_rows import RowIdentifiers
 from .reader import CHANGED, SourceReader
-from .rows import RowIdentifiers
 
 _PARTS: Final = ("instrument", "customer", "metadata")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z_.-]{0,40}", re.ASCII)

@@ -28,8 +28,8 @@ from ..protocol.records import Binding, NewRow
 from ..protocol.stop_rules import Account
 from ..sources import Item, IterableSource, Source, open_source
 from . import edits
+from .new_rows import RowIdentifiers
 from .reader import CHANGED, SourceReader
-from .rows import RowIdentifiers
 from .survey import accepted, survey
 
 Input = Source | str | os.PathLike[str] | Iterable[Item] | AsyncIterable[Item]

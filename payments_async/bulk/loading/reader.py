@@ -10,7 +10,7 @@ from typing import Final
 from ..errors import SourceErrors
 from ..protocol.outcomes import EXACT
 from ..sources import FaultCollector, RejectsFile, Row, RowFault, Source, SourceItem
-from .rows import RowIdentifiers, checked
+from .new_rows import RowIdentifiers, checked
 
 CHANGED: Final = "changed while it was read: read it again"
 _WARNINGS: Final = 20

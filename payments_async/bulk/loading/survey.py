@@ -15,8 +15,8 @@ import attrs
 from ..errors import BatchIdRequired, SourceUnreadable
 from ..sources import RejectsFile, Source
 from .duplicates import DuplicateFinder, NameTable, NoTemporaryFile, RepeatedHashes
+from .new_rows import RowIdentifiers
 from .reader import CHANGED, SourceReader
-from .rows import RowIdentifiers
 
 _WITHOUT: Final = (
     "the rejects have no references, which depend on the key's environment: before you pay the other rows, "

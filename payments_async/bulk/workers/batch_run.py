@@ -14,9 +14,9 @@ from ..engine.stopping import Stopping
 from ..ledger.postgresql.ledger import PostgresLedger
 from ..ledger_errors import LedgerError
 from ..protocol.stop_rules import Stop, is_complete
-from .session import WorkerSession
 from .settings import WorkerSettings
 from .worker import WorkerRun
+from .worker_session import WorkerSession
 
 _FIGURES_EVERY: Final = 1.0
 """Seconds until the batch's figures are read again, which other processes change too."""

@@ -19,7 +19,7 @@ from ..ledger.ledger import Ledger
 from ..ledger.postgresql.driver.database import Database
 from ..ledger.postgresql.leasing.leased_chunks import LeasedChunks
 from ..ledger.postgresql.leasing.leases import Lease, Work, give_back
-from ..ledger.postgresql.leasing.workers import Worker
+from ..ledger.postgresql.leasing.worker_registry import Worker
 from ..ledger_errors import LedgerError, LedgerUnavailable
 from ..protocol.outcomes import CREATED, Outcome, count_rows
 from .keeper import LeasedWork, LeaseKeeper

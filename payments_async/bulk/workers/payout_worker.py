@@ -16,7 +16,7 @@ from .reports import ChunkReport, WorkerReport
 from .settings import WorkerOptions, WorkerSettings
 
 if TYPE_CHECKING:
-    from .session import WorkerSession
+    from .worker_session import WorkerSession
 
 
 @named_arguments
@@ -163,7 +163,7 @@ def _address(url: str) -> str:
 
 def _session(url: str, client: AsyncPayments, settings: WorkerSettings) -> WorkerSession:
     try:
-        from .session import WorkerSession
+        from .worker_session import WorkerSession
     except ImportError as missing:
         raise ImportError(needs("workers need", "bulk", "machines")) from missing
     return WorkerSession(client, url, settings)

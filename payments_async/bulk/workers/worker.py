@@ -28,8 +28,8 @@ from .closing import BatchClosing
 from .key_proof import KeyProver
 from .planning import rest_after, worker_code
 from .reports import ChunkReport, RunEnd, WorkerProgress, WorkerReport
-from .session import WorkerSession
 from .settings import WorkerSettings
+from .worker_session import WorkerSession
 
 _SEND: Final = (Work.SEND,)
 _REST: Final = (Work.LOOK, Work.CLOSE)

@@ -10,9 +10,9 @@ import attrs
 
 from ...bulk import AnyBatch
 from .._output import Show
+from ..payouts.command_context import CommandContext
 from ..payouts.ledger_address import LedgerAddress
 from ..payouts.progress import ProgressView
-from ..payouts.session import CommandContext
 from ..payouts.summary import BatchFigures
 from . import address_file
 from .browser import find_browser, open_page_in

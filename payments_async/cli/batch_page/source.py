@@ -15,7 +15,7 @@ import attrs
 from ..._runtime import SYSTEM
 from ...bulk import AnyBatch, BatchReport, Cause, RowView, RunSeries, RunTime, Snapshot
 from ...bulk.ledger_errors import LedgerError, LedgerLocked, LedgerMissing
-from ..payouts.session import open_batch
+from ..payouts.command_context import open_batch
 from ..payouts.summary import plain_sums
 from .address_file import ask_running
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ...bulk.ledger_errors import LedgerLocked
 from .._exit_codes import CommandEnded, Exit
+from ..payouts.command_context import CommandContext
 from ..payouts.ledger_address import LedgerAddress
-from ..payouts.session import CommandContext
 from .address_file import ask_running
 from .browser import find_browser, open_page_in
 from .server import BatchPageServer

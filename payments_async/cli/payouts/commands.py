@@ -82,8 +82,8 @@ def status(
     watch
         Show it every second until the run ends, or Ctrl-C.
     """
+    from .command_context import perform
     from .inspect import status
-    from .session import perform
     from .status_watch import watch_status
 
     address, show = batch_address(ledger, options), watch_status if watch else status
@@ -98,7 +98,7 @@ def watch(ledger: LedgerArgument = None, /, *, options: BatchOptions | None = No
     page until Ctrl-C.
     """
     from ..batch_page.watch import watch
-    from .session import perform
+    from .command_context import perform
 
     address = batch_address(ledger, options)
     return perform(lambda context: watch(address, context), about=address.shown, as_json=False)
@@ -123,8 +123,8 @@ def show(
     row
         The row's key, its reference, or its number in the file.
     """
+    from .command_context import perform
     from .row import show_row
-    from .session import perform
 
     if ledger is None or (row is None and not os.environ.get(VARIABLE)):
         raise _row_missing(address_of(ledger, options, "LEDGER"))
@@ -171,8 +171,8 @@ def export(
     overwrite
         Replace OUT when it is there; else it is refused.
     """
+    from .command_context import perform
     from .inspect import export
-    from .session import perform
 
     if ledger is None:
         raise CommandEnded(
@@ -202,8 +202,8 @@ def check(
     chunks
         Write a line of JSON for each chunk of a database's batch to this file; its SHA-256 is the head.
     """
+    from .command_context import perform
     from .inspect import check
-    from .session import perform
 
     address = batch_address(ledger, options)
     if chunks is not None:
@@ -236,8 +236,8 @@ def reconcile(
     base_url
         The service's address; PAYMENTS_BASE_URL unless given.
     """
+    from .command_context import perform
     from .reconcile import reconcile
-    from .session import perform
 
     address = batch_address(ledger, options)
     return perform(
@@ -262,8 +262,8 @@ def retry_failed(
     --rejected it is the rejected rows, as they are: for when it would take them now. A live
     key asks for the total of these rows to be typed back.
     """
+    from .command_context import perform
     from .reconcile import retry_failed
-    from .session import perform
 
     address, wanted = batch_address(ledger, options), options or RetryOptions()
     return perform(lambda context: retry_failed(address, wanted, context), about=address.shown, as_json=json)
@@ -292,8 +292,8 @@ def run(
         The payouts. Columns: `amount`, `currency`, `method`, `instrument.*`, and as you like `row_key`,
         `reference`, `description`, `webhook_url`, `customer.*`, `metadata.*`, `gateway_options`.
     """
+    from .command_context import perform
     from .run import pay  # imports the client
-    from .session import perform
 
     wanted = options or RunOptions()
     address = address_of(wanted.ledger, wanted, f"{file}.ledger")

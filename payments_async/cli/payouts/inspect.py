@@ -18,10 +18,10 @@ from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit
 from .._output import FirstThatFits
 from . import messages
+from .command_context import CommandContext, causes_of, open_batch, open_database, read_status
 from .ledger_address import LedgerAddress
 from .machines import batch_facts, chunks_of, listed, no_worker, run_command, speed_text, worker_facts
 from .messages import counted
-from .session import CommandContext, causes_of, open_batch, open_database, read_status
 from .summary import (
     BatchFigures,
     activity_text,

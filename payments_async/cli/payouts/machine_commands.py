@@ -47,8 +47,8 @@ def worker(*, options: WorkerArguments | None = None, json: JsonLinesFlag = Fals
     until you fix what the message names; 3 outcomes could not be recorded; 75 database or service lost: start
     it again.
     """
-    from .session import perform
-    from .workers import work
+    from .command_context import perform
+    from .worker_processes import work
 
     wanted = options or WorkerArguments()
     address = require_database(address_of(wanted.ledger, wanted), _FILE)
@@ -69,8 +69,8 @@ def batches(
     json: JsonLinesFlag = False,
 ) -> int:
     """The batches of a database: rows, sums, speed. Needs no key; exit code 1 if one cannot be read."""
+    from .command_context import perform
     from .inspect import batches
-    from .session import perform
 
     address = _database_of(database, options)
     return perform(lambda context: batches(address, context), about=address.shown, as_json=json)
@@ -85,8 +85,8 @@ def workers(
     json: JsonLinesFlag = False,
 ) -> int:
     """The workers of a database: where each runs, what it holds, how fast it pays. Needs no key."""
+    from .command_context import perform
     from .inspect import workers
-    from .session import perform
 
     address = _database_of(database, options)
     return perform(lambda context: workers(address, context), about=address.shown, as_json=json)
@@ -110,8 +110,8 @@ def pause(
     reason
         Why; `status` shows it.
     """
+    from .command_context import perform
     from .machines import pause
-    from .session import perform
 
     address = _batch_of(database, options)
     return perform(lambda context: pause(address, reason, context), about=address.shown, as_json=json)
@@ -122,8 +122,8 @@ def resume(
     database: DatabaseArgument = None, /, *, options: BatchOptions | None = None, json: JsonFlag = False
 ) -> int:
     """Let workers go on with a paused batch. Of another batch it prints what resumes it. Needs no key."""
+    from .command_context import perform
     from .machines import resume
-    from .session import perform
 
     address = batch_address(database, options)
     return perform(lambda context: resume(address, context), about=address.shown, as_json=json)
@@ -147,8 +147,8 @@ def drain(
     ledger
         The database (postgresql://…); PAYMENTS_LEDGER unless given.
     """
+    from .command_context import perform
     from .machines import drain
-    from .session import perform
 
     address = _database_of(ledger, options)
     return perform(lambda context: drain(address, worker, context), about=address.shown, as_json=json)
@@ -171,8 +171,8 @@ def recover(
     Exit codes: 0 recovered, or nothing was lost; 1 the list shows what does not follow from the ledger; 2 as
     for `run`; 75 not over yet: the message says when to run it again, and how.
     """
+    from .command_context import perform
     from .reconcile import recover
-    from .session import perform
 
     wanted = options or RecoverOptions()
     address = _batch_of(database, wanted)
@@ -199,8 +199,8 @@ def cancel_rest(
     yes
         Do not ask.
     """
+    from .command_context import perform
     from .machines import cancel_rest
-    from .session import perform
 
     address = _batch_of(database, options)
     return perform(lambda context: cancel_rest(address, context, sure=yes), about=address.shown, as_json=json)
@@ -211,8 +211,8 @@ def init(
     database: DatabaseArgument = None, /, *, options: DatabaseOptions | None = None, json: JsonFlag = False
 ) -> int:
     """Make the tables in a database, once. Tables that are there stay as they are."""
-    from .database import init
-    from .session import perform
+    from .command_context import perform
+    from .ledger_tables import init
 
     address = _database_of(database, options)
     return perform(lambda context: init(address, context), about=address.shown, as_json=json)
@@ -223,8 +223,8 @@ def upgrade(
     database: DatabaseArgument = None, /, *, options: DatabaseOptions | None = None, json: JsonFlag = False
 ) -> int:
     """Bring the tables of an older version to this one's form, while no worker runs."""
-    from .database import upgrade
-    from .session import perform
+    from .command_context import perform
+    from .ledger_tables import upgrade
 
     address = _database_of(database, options)
     return perform(lambda context: upgrade(address, context), about=address.shown, as_json=json)
@@ -248,8 +248,8 @@ def check_database(
     role
         The rights to look for: those to see figures (`reader`), to pay (`worker`), or to import as well.
     """
-    from .database import check
-    from .session import perform
+    from .command_context import perform
+    from .ledger_tables import check
 
     address = _database_of(database, options)
     return perform(lambda context: check(address, role, context), about=address.shown, as_json=json)

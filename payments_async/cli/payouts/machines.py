@@ -11,10 +11,10 @@ from ...bulk import BatchDatabase, BatchState, ListedBatch, ListedWorker
 from ...bulk.ledger_errors import LedgerLocked
 from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit
+from .command_context import CommandContext, open_batch, open_database, open_shared
 from .confirm import terminal
 from .ledger_address import LedgerAddress
 from .messages import counted
-from .session import CommandContext, open_batch, open_database, open_shared
 from .summary import duration_text, money_text, title_of
 
 _COMPLETE: Final = "it is complete"

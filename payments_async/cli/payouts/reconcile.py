@@ -18,11 +18,7 @@ from ...errors import PaymentsError
 from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit
 from . import messages
-from .confirm import ConfirmOptions, confirm_once, is_live, terminal
-from .ledger_address import LedgerAddress
-from .messages import code_of, counted
-from .options import RecoverOptions, RetryOptions
-from .session import (
+from .command_context import (
     CommandContext,
     causes_of,
     ledger_work,
@@ -32,6 +28,10 @@ from .session import (
     print_next_steps,
     updater,
 )
+from .confirm import ConfirmOptions, confirm_once, is_live, terminal
+from .ledger_address import LedgerAddress
+from .messages import code_of, counted
+from .options import RecoverOptions, RetryOptions
 from .summary import (
     duration_text,
     figures_of,

@@ -21,8 +21,8 @@ from ...models._masking import clean
 from ...models.common import amount_text
 from .._exit_codes import CommandEnded, Exit
 from .._text import took_text
+from .command_context import CommandContext, open_batch
 from .ledger_address import LedgerAddress
-from .session import CommandContext, open_batch
 
 _OUTCOMES: Final[Mapping[str, tuple[str, bool | None]]] = {
     "not_started": ("not started", None),

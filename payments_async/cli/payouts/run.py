@@ -28,12 +28,12 @@ from ...errors import PaymentsError
 from .._exit_codes import CommandEnded, Exit
 from ..batch_page.serving import open_page, serving
 from . import messages
+from .command_context import CommandContext, causes_of, ledger_work, open_batch, open_client, print_next_steps
 from .confirm import Confirmation, ConfirmOptions, confirm, flags, is_live, terminal
 from .messages import after_edits, counted
 from .options import RunOptions
 from .progress import CountedSource, ProgressView, readable
 from .reconcile import Certified, certify
-from .session import CommandContext, causes_of, ledger_work, open_batch, open_client, print_next_steps
 from .summary import (
     BatchFigures,
     answers_text,
@@ -47,7 +47,7 @@ from .summary import (
     show_causes,
     state_table,
 )
-from .workers import pay_with_workers
+from .worker_processes import pay_with_workers
 
 _SPEED_EVERY: Final = 1.0
 """Seconds between two readings of what came back."""

@@ -12,9 +12,9 @@ import attrs
 from ..._runtime import SYSTEM
 from ...bulk.ledger_errors import LedgerLocked
 from .._exit_codes import Exit
+from .command_context import CommandContext, open_batch, read_status
 from .inspect import status
 from .ledger_address import LedgerAddress
-from .session import CommandContext, open_batch, read_status
 from .summary import BatchFigures, figures_of
 
 _EVERY: Final = 1.0

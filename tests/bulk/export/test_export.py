@@ -19,9 +19,8 @@ import pytest
 
 from payments_async import CustomerInput, Instrument
 from payments_async.bulk import BulkError, Outcome, PayoutBatch
-from payments_async.bulk.export import export
-from payments_async.bulk.export import rows as _export_rows
-from payments_async.bulk.export.rows import ACCOUNT_COLUMNS, FACTS, json_text
+from payments_async.bulk.export import export, row_records
+from payments_async.bulk.export.row_records import ACCOUNT_COLUMNS, FACTS, json_text
 from payments_async.bulk.ledger_errors import LedgerMissing
 from payments_async.bulk.protocol.clocks import Timestamps
 from payments_async.bulk.protocol.records import LedgerRow
@@ -218,7 +217,7 @@ async def test_a_broken_export_leaves_what_was_there(
     await batch.export(tmp_path / name)
     before, seen = (tmp_path / name).read_bytes(), sorted(os.listdir(tmp_path))
     (tmp_path / f"{name}.part").write_text("left by a killed export")
-    monkeypatch.setattr(_export_rows, "record", broken)
+    monkeypatch.setattr(row_records, "record", broken)
     with pytest.raises(OSError, match="no room"):
         await batch.export(tmp_path / name, overwrite=True)
     assert (tmp_path / name).read_bytes() == before
@@ -274,10 +273,10 @@ async def test_an_export_has_what_the_service_said_of_the_payout_and_when(
 def test_a_time_that_cannot_be_shown_is_left_out() -> None:
     row = fresh(new_row(1), 1)
     seen = attrs.evolve(row, service_status="completed")
-    assert _export_rows.record(seen, Timestamps(1e300, 0.0, "s"), accounts=False)["status_at"] is None
-    assert _export_rows.record(seen, Timestamps(0.0, 0.0, "s"), accounts=False)["status_at"] == (
+    assert row_records.record(seen, Timestamps(1e300, 0.0, "s"), accounts=False)["status_at"] is None
+    assert row_records.record(seen, Timestamps(0.0, 0.0, "s"), accounts=False)["status_at"] == (
         "1970-01-01T00:00:00Z"
     )
     told = attrs.evolve(seen, payout_money="3.5")
-    shown = _export_rows.record(told, accounts=False)
+    shown = row_records.record(told, accounts=False)
     assert (shown["payout_amount"], shown["payout_currency"], shown["status_at"]) == ("3.5", None, None)

@@ -9,9 +9,16 @@ from pathlib import Path
 import attrs
 import pytest
 
-from payments_async.bulk.ledger import rows
+from payments_async.bulk.ledger import stored_rows
 from payments_async.bulk.ledger.hash_chain import outline
-from payments_async.bulk.ledger.rows import COLUMNS, StoredRow, fresh_digest, row_digest, row_of, values_of
+from payments_async.bulk.ledger.stored_rows import (
+    COLUMNS,
+    StoredRow,
+    fresh_digest,
+    row_digest,
+    row_of,
+    values_of,
+)
 from payments_async.bulk.protocol.records import LedgerRow, NewRow
 from payments_async.bulk.protocol.row_state import RowKnowledge, RowState, rank
 from payments_async.models.statuses import PayoutEnd
@@ -90,7 +97,7 @@ def test_every_field_is_stored_and_counts_in_the_digest(name: str) -> None:
 def test_no_value_of_a_stored_row_is_found_by_its_position() -> None:
     """A swapped pair would be seen by no type checker, in the code that says what was paid."""
     by_position = re.compile(r"\bvalues\[|\b(?:row|each|found\[\d\])\[\d*:?\d*\]")
-    ledger = Path(rows.__file__).parent
+    ledger = Path(stored_rows.__file__).parent
     found = [path.name for path in ledger.rglob("*.py") if by_position.search(path.read_text())]
     assert found == []
 

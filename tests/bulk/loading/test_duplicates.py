@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from payments_async.bulk.loading import duplicates
 from payments_async.bulk.loading.duplicates import NameTable
-from payments_async.bulk.loading.rows import RowIdentifiers
+from payments_async.bulk.loading.new_rows import RowIdentifiers
 from payments_async.bulk.loading.survey import survey
 from payments_async.bulk.sources import IterableSource, RowFault
 from payments_async.params import PayoutRequest

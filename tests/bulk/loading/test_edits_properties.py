@@ -20,7 +20,7 @@ from payments_async.bulk._report import report_of
 from payments_async.bulk.ledger.ledger import Ledger
 from payments_async.bulk.loading import load
 from payments_async.bulk.loading.load import LoadSettings
-from payments_async.bulk.loading.rows import RowIdentifiers
+from payments_async.bulk.loading.new_rows import RowIdentifiers
 from payments_async.bulk.protocol.records import LedgerRow, RowOutcome
 from payments_async.bulk.protocol.row_state import confirm, contradict, doubt, refuse
 from payments_async.bulk.protocol.stop_rules import Account

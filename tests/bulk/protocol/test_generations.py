@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payments_async import Instrument, PayoutRequest
-from payments_async.bulk.loading.rows import RowIdentifiers
+from payments_async.bulk.loading.new_rows import RowIdentifiers
 from payments_async.bulk.protocol.generations import later_references, next_generation, parted
 from payments_async.bulk.protocol.identifiers import PROOF_KEY, Identity, Proof, body_hash
 from payments_async.bulk.protocol.records import Binding, LedgerRow

@@ -576,7 +576,7 @@ async def test_a_closing_that_is_cancelled_ends_before_its_connection(
 
 
 async def test_a_missing_extra_is_named(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "payments_async.bulk.workers.session", None)
+    monkeypatch.setitem(sys.modules, "payments_async.bulk.workers.worker_session", None)
     with pytest.raises(ImportError, match=r'pip install "payments-sdk\[bulk,machines\]"$'):
         await work(fleet.url, await fleet.client())
 

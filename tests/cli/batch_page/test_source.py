@@ -19,8 +19,8 @@ from payments_async.bulk.ledger_errors import LedgerGone, LedgerLocked, LedgerMi
 from payments_async.cli.batch_page import address_file, source, view
 from payments_async.cli.batch_page.feed import BatchFeed
 from payments_async.cli.batch_page.source import LedgerSource, PageElsewhere, RunSource
+from payments_async.cli.payouts.command_context import open_batch
 from payments_async.cli.payouts.ledger_address import LedgerAddress
-from payments_async.cli.payouts.session import open_batch
 from payments_async.sandbox import Sandbox
 from tests.support.batch_pages import GivenSource, cause, served, states
 

@@ -24,9 +24,9 @@ from ...protocol.stop_rules import StopRules
 from .. import chunks as _chunks
 from ..batches import FORM, BatchFacts, batch_of
 from ..chunks import BATCH_CHUNK, Batch, ChunkWrite, LockedChunks, RowFigures, added_up
-from ..database import Transaction
-from ..rows import UnreadableRecord, readable, undamaged
 from ..statements import BATCH_COLUMNS, Rows, Statement
+from ..stored_rows import UnreadableRecord, readable, undamaged
+from ..transactions import Transaction
 from .dialect import STANDBYS, locking_all, observing
 from .driver.database import Database
 

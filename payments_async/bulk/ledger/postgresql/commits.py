@@ -14,9 +14,9 @@ from ...protocol.records import LedgerRow
 from ...protocol.row_state import UNFINISHED, RowState
 from ..chunks import BATCH_CHUNK, Chunk, ChunkWrite, LockedChunks
 from ..commits import Commit, Committer, Leases
-from ..database import Transaction
-from ..rows import StoredRow, stored_rows
 from ..statements import Statement
+from ..stored_rows import StoredRow, stored_rows
+from ..transactions import Transaction
 from .batches import reopening, with_note
 from .driver.database import Database
 from .failover import UNPROVEN, LastEntries, StoreChanged, judge

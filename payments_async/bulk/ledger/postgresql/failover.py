@@ -29,9 +29,9 @@ from ...protocol.machines import (
 )
 from .. import chunks as _chunks
 from ..chunks import BATCH_CHUNK, Batch, ChunkWrite, LockedChunks
-from ..database import Transaction
-from ..rows import readable
 from ..statements import Rows, Statement
+from ..stored_rows import readable
+from ..transactions import Transaction
 from .batches import Clock, commit, standbys, with_note
 from .dialect import locking_all
 from .driver.database import Database

@@ -12,9 +12,9 @@ from ...protocol.clocks import Timestamps
 from ...protocol.records import Binding, NewRow
 from ...protocol.stop_rules import StopRules
 from .. import importing
-from ..database import Transaction
 from ..importing import Loading, provisional
 from ..statements import Statement
+from ..transactions import Transaction
 from .batches import rules_text
 from .driver.session import NOW
 from .schema import batch_tables, rows_table, states_table

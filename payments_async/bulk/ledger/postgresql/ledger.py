@@ -23,19 +23,19 @@ from .. import chunks as _chunks
 from ..check import checked
 from ..chunks import BATCH_CHUNK, LockedChunks, RowFigures
 from ..commits import Commit
-from ..database import Transaction
 from ..ledger import Ledger
 from ..operators import ListedWorker, Role
-from ..rows import undamaged
 from ..statements import Statement
+from ..stored_rows import undamaged
 from ..tables import FIGURES
+from ..transactions import Transaction
 from . import batches
 from .batches import SharedFacts, standbys
 from .commits import SharedCommitter
 from .driver.database import Database
 from .failover import LOSSY, UNPROVEN, LastEntries, Recovery, judge
 from .importing import SharedLoading, input_lock, same_input
-from .leasing import workers
+from .leasing import worker_registry
 from .schema import rows_table, states_table
 from .setup import require_rights, require_tables
 
@@ -120,7 +120,7 @@ class PostgresLedger(Ledger):
 
     async def workers(self) -> tuple[ListedWorker, ...]:
         """Read the workers that hold rows of the batch now."""
-        name, found = self.header.binding.batch_id, await workers.listed(self.database)
+        name, found = self.header.binding.batch_id, await worker_registry.listed(self.database)
         return tuple(each for each in found if name in each.batches and not each.is_gone)
 
     def now(self) -> float:

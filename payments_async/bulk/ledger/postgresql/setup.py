@@ -9,11 +9,11 @@ from .... import __version__
 from ...._postgresql import MAKING_TABLES
 from ...._rate_limit.store_postgresql import TABLE as LIMITS_TABLE
 from ...ledger_errors import LedgerMissing, LedgerNewer, LedgerOlder, RightsMissing
-from ..database import Transaction
 from ..operators import DatabaseReport, Role
-from ..rows import readable, undamaged
 from ..statements import Statement
+from ..stored_rows import readable, undamaged
 from ..tables import FIGURES
+from ..transactions import Transaction
 from .batches import standbys
 from .driver.database import Database
 from .schema import SCHEMA, TABLES, UPGRADES

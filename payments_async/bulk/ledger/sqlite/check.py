@@ -13,9 +13,9 @@ from ..batches import BatchFacts, facts_of
 from ..check import read_entries
 from ..chunks import BATCH_CHUNK, Chunk, added_up
 from ..chunks import read as read_chunks
-from ..database import Transaction
 from ..hash_chain import ChainEntry
-from ..rows import row_digest, stored_rows
+from ..stored_rows import row_digest, stored_rows
+from ..transactions import Transaction
 from .dialect import LAST_ENTRIES, THE_BATCH
 from .lock import HighWater
 

@@ -24,9 +24,9 @@ from ...ledger_errors import (
     LedgerReadOnly,
     LedgerRefused,
 )
-from ..database import LedgerDatabase, Purpose, Transaction, Work
-from ..rows import UnreadableRecord
 from ..statements import Copying, Rows, Statement
+from ..stored_rows import UnreadableRecord
+from ..transactions import LedgerDatabase, Purpose, Transaction, Work
 from . import driver
 from .dialect import SQL
 from .file import DiskReserve, FileWatch, needs_check, prepare, refuse_remote, remove

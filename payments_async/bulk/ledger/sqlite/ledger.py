@@ -32,10 +32,10 @@ from ..batches import FORM
 from ..check import checked
 from ..chunks import Chunk, LockedChunks
 from ..commits import Commit, Committer
-from ..database import Purpose, Transaction
 from ..importing import Loading, provisional
 from ..ledger import Ledger
-from ..rows import UnreadableRecord, readable
+from ..stored_rows import UnreadableRecord, readable
+from ..transactions import Purpose, Transaction
 from . import driver, status_file
 from .check import BATCH, ROWS, LedgerEnd, ending
 from .connection import FileTransaction, LedgerConnection, open_handle

@@ -18,7 +18,7 @@ from payments_async.bulk.ledger.postgresql.leasing.granting import grant
 from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedChunks
 from payments_async.bulk.ledger.postgresql.leasing.leases import Lease
 from payments_async.bulk.ledger.postgresql.leasing.renewing import renew
-from payments_async.bulk.ledger.postgresql.leasing.workers import Worker
+from payments_async.bulk.ledger.postgresql.leasing.worker_registry import Worker
 from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk.ledger.postgresql.schema import states_table
 from payments_async.bulk.ledger_errors import LeaseLost, LedgerDamaged, LedgerRefused, LedgerUnavailable

@@ -26,8 +26,8 @@ from ....._postgresql import Address, Connection, cut, exposure
 from ....._runtime import Runtime
 from ....errors import BulkError
 from ....ledger_errors import DatabaseUnfit, LedgerClosed, LedgerUnavailable
-from ...database import LedgerDatabase, Purpose, Transaction, Work
 from ...statements import Copying, Rows, Statement
+from ...transactions import LedgerDatabase, Purpose, Transaction, Work
 from ..dialect import SQL
 from .failures import DatabaseFailure, FailureKind, diagnosed, error_of, refusal
 from .session import DatabaseClock, DatabaseServer, is_shared, sent, set_up

@@ -20,8 +20,8 @@ from ....protocol.stop_rules import Account, StopRules
 from ... import chunks as _chunks
 from ...batches import FORM
 from ...chunks import Batch, Chunk, ChunkWrite
-from ...database import Transaction
-from ...rows import UnreadableRecord
+from ...stored_rows import UnreadableRecord
+from ...transactions import Transaction
 from ..batches import pause, read_rules, stopping
 from ..dialect import HERE
 from ..driver.database import Database
@@ -30,7 +30,7 @@ from ..schema import rows_table, states_table
 from . import allowances
 from .allowances import Allowance, NewRows, Taken
 from .leases import Lease, Work
-from .workers import Worker
+from .worker_registry import Worker
 
 _FREE: Final = "c.batch = ANY(%b::int8[]) AND (c.expires IS NULL OR c.expires <= clock_timestamp())"
 _HAS_NEW: Final = "c.unsent > 0 AND (b.stopped IS NULL OR c.granted_to > 0)"

@@ -12,11 +12,11 @@ import attrs
 from ....protocol.machines import may_send
 from ... import chunks as _chunks
 from ...chunks import Batch, ChunkWrite, LockedChunks
-from ...database import Transaction
-from ...rows import undamaged
+from ...stored_rows import undamaged
+from ...transactions import Transaction
 from ..batches import commit_entries
 from ..driver.database import Database
-from .workers import Worker
+from .worker_registry import Worker
 
 
 class Work(StrEnum):

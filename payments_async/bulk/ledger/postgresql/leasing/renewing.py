@@ -13,15 +13,15 @@ from ....protocol.machines import may_send, own_end
 from ....protocol.outcomes import Outcome
 from ....protocol.stop_rules import StopRules, stop_reason
 from ...chunks import Batch
-from ...database import Transaction
-from ...rows import UnreadableRecord
+from ...stored_rows import UnreadableRecord
+from ...transactions import Transaction
 from ..batches import hold_reason, read_rules, stopping
 from ..dialect import HERE, observing
 from ..driver.database import Database
 from ..driver.session import NOW
 from ..failover import judge
 from .leases import Lease
-from .workers import Worker
+from .worker_registry import Worker
 
 _RENEW: Final = (
     "UPDATE payments.chunks c SET expires = clock_timestamp() + %s * interval '1 s' "

@@ -9,9 +9,9 @@ import attrs
 from ...bulk import DatabaseReport, Standbys
 from ...bulk.ledger_errors import DatabaseUnfit
 from .._exit_codes import CommandEnded, Exit
+from .command_context import CommandContext, open_database
 from .ledger_address import LedgerAddress
 from .options import RoleName
-from .session import CommandContext, open_database
 
 _NO_TABLES: Final = "none yet: `payments payouts ledger init` makes them"
 _LOSSY: Final = ": a fail-over may lose the last commits, and a live `run` wants --lossy-standby once"

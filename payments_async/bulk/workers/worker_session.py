@@ -17,10 +17,10 @@ from ..errors import BulkError
 from ..ledger.operators import Role
 from ..ledger.postgresql.driver import database as _driver
 from ..ledger.postgresql.driver.database import Database
-from ..ledger.postgresql.leasing import renewing, workers
+from ..ledger.postgresql.leasing import renewing, worker_registry
 from ..ledger.postgresql.leasing.leases import Lease
 from ..ledger.postgresql.leasing.renewing import Renewal
-from ..ledger.postgresql.leasing.workers import Worker
+from ..ledger.postgresql.leasing.worker_registry import Worker
 from ..ledger.postgresql.setup import require_rights, require_tables
 from ..ledger_errors import LedgerError
 from .chunk_run import LeaseHolder
@@ -113,4 +113,4 @@ class WorkerSession:
     async def _leave(self, database: Database) -> None:
         if self._keeper is not None and self._keeper.is_answered:
             with suppress(LedgerError):
-                await workers.leave(database, self.worker.id)
+                await worker_registry.leave(database, self.worker.id)

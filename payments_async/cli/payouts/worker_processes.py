@@ -15,12 +15,12 @@ from ..._runtime import SYSTEM
 from ...bulk import BatchDatabase, BatchReport, ListedBatch, Progress
 from ...bulk.ledger_errors import LedgerError
 from .._exit_codes import CommandEnded, Exit
+from .command_context import CommandContext, ledger_work, open_client, open_database, print_next_steps
 from .ledger_address import VARIABLE, LedgerAddress
 from .machines import chunk_facts, listed_in, no_worker
 from .messages import counted, message_of
 from .options import RunOptions, WorkerArguments
 from .progress import ProgressView
-from .session import CommandContext, ledger_work, open_client, open_database, print_next_steps
 
 if TYPE_CHECKING:
     from ...bulk.workers import WorkerProgress, WorkerReport
