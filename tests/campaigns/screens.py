@@ -23,7 +23,7 @@ from tests.browser.visitor import FOUND
 from tests.campaigns.page_weights import kind_of, lived, pages
 from tests.sandbox.checkout.test_pages import Payer
 from tests.sandbox.raw_requests import Api
-from tests.support.batch_pages import GivenSource, in_doubt, row, served, states
+from tests.support.batch_pages import GivenSource, in_doubt, row, served, states, turned
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Page
@@ -60,10 +60,10 @@ async def _batch(stack: AsyncExitStack) -> Mapping[str, str]:
     places = {}
     for name, state in states().items():
         server = await stack.enter_async_context(
-            served(GivenSource(state, {"41": row(41), "17": in_doubt(17)}))
+            served(GivenSource(state, {"41": row(41), "17": in_doubt(17), "61": turned(61)}))
         )
         places[f"batch {name}"] = server.access.new_address()
-    for number in (41, 17):
+    for number in (41, 17, 61):
         places[f"batch row {number}"] = server.access.new_address().replace("/?", f"/rows/{number}?")
     return places
 

@@ -24,6 +24,7 @@ from payments_async.bulk import (
     RunTime,
     SeriesBucket,
     Snapshot,
+    StatusChange,
 )
 from payments_async.bulk._activity import Activity
 from payments_async.bulk._report import report_of
@@ -98,6 +99,26 @@ def in_doubt(number: int) -> RowView:
         failure_code=None,
         failure_message=None,
         attempts=RowAttempts(9, row(1).attempts.first, row(1).attempts.first[:2]),
+    )
+
+
+def turned(number: int) -> RowView:
+    """A row of an earlier ledger, whose payout arrived, turned and is shown with another amount."""
+    return row(
+        number,
+        outcome=Outcome.RETURNED,
+        payout_status="reversed",
+        payout_money="GHS 1337.75",
+        failure_code="reversed",
+        failure_message=None,
+        attempts=RowAttempts(),
+        first_sent=None,
+        last_sent=None,
+        statuses=(
+            StatusChange("pending", "po_7", BEGAN, BEGAN),
+            StatusChange("completed", "po_7", BEGAN + 9.0, BEGAN + 3.0),
+            StatusChange("reversed", "po_7", BEGAN + 86_400.0, None),
+        ),
     )
 
 

@@ -259,6 +259,9 @@ def test_a_row_has_its_facts_its_attempts_and_its_place_in_the_inspector() -> No
         once, outcome=Outcome.NOT_STARTED, payout_status=None, first_sent=None, last_sent=None, payout_id=None
     )
     assert "It was not sent yet." in words(unsent)
+    listed = attrs.evolve(once, first_sent=None, last_sent=None, payout_money="GHS 9.99")
+    assert "Shown as GHS 9.99" in words(listed)
+    assert "This ledger has sent nothing for it: the service's list shows its payout." in words(listed)
     claimed = attrs.evolve(once, outcome=Outcome.UNDER_WAY, payout_status=None, payout_id=None)
     assert "No answer is recorded yet." in words(claimed)
     words_of_service = (
