@@ -42,7 +42,7 @@ HAND_OVER: Final = 3.0
 SMALL: Final = 6_000
 """Limits below this are told what a process no longer holds: there few permits may be held at a time."""
 REPORT: Final = 2.0
-"""Seconds after a reservation in which a process without further wishes tells so."""
+"""Seconds after a reservation in which a process that needs no more tells so."""
 RETRY: Final = 1.0
 """Seconds between tries of a store that cannot be reached."""
 LOCAL: Final = 1 << 40

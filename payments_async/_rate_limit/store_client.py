@@ -127,7 +127,7 @@ class StoreClient:
             runner.run(self.serve())
 
     async def serve(self) -> None:
-        """PermitRequest the store for what limiters need, until nobody needs anything."""
+        """Ask the store for what limiters need, until nobody needs anything."""
         session, is_over = StoreSession(self), False
         self._wake = asyncio.Event()
         try:
@@ -190,7 +190,7 @@ class StoreSession:
         return self._monotonic() - self._used >= seconds
 
     async def ask_all(self) -> float:
-        """PermitRequest for each limiter that is due. Returns the time of the next."""
+        """Ask for each limiter that is due. Returns the time of the next."""
         following = NEVER
         if self._client.outage is not None:
             now = self._monotonic()

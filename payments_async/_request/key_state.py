@@ -64,7 +64,7 @@ class Keys:
             self._states.clear()
 
     def close(self) -> None:
-        """End the thread that borrows permits, as soon as nobody waits for them; a later call starts one."""
+        """End the thread that asks for permits, as soon as nobody waits for them; a later call starts one."""
         for state in self._states.values():
             if state.limiter.fleet is not None:
                 state.limiter.fleet.store.end()

@@ -130,7 +130,7 @@ def test_a_row_that_an_earlier_ledger_has_paid_shows_its_payout_and_what_that_is
     assert here("run", "june.csv", *second, "--max-rows", "1").code == Exit.RESUMABLE
     here("reconcile", "second")
     shown = here("show", "second", "r2").out
-    assert "Attempts   none of this ledger: the service's list shows its payout" in shown
+    assert "Attempts   none is recorded; the service's list shows its payout" in shown
     assert ", of XOF" not in shown
     with here.sandbox.changing() as world:
         world.tenants[here.sandbox.api_key].payouts[1].amount = Decimal("9.99")

@@ -379,7 +379,7 @@ print("ends")
     assert run_with_service(sandbox, script) == "ends\n"
 
 
-def test_a_forked_child_borrows_for_itself(sandbox: Sandbox, store: str) -> None:
+def test_a_forked_child_asks_for_itself(sandbox: Sandbox, store: str) -> None:
     script = f"""
 import asyncio
 from payments_async import AsyncPayments

@@ -270,7 +270,7 @@ def states() -> dict[str, PageFigures]:
     rejected = report({"not_final": 11960, "rejected": 40})
     unclear = report({"arrived": 11999, "not_final": 1})
     turn = "row 61: po_61 had ended as completed, and the list shows reversed"
-    paid_twice = "row 7: the row was retried after po_7 had ended, and the list shows completed"
+    paid_twice = "row 7: po_7, an earlier payout of it, is completed on the list"
     rounds = "row 3: po_3 is of GHS 501.19999999999999999, and GHS 501.20 was asked for"
     contradicts = f"row 12: po_12 is {UNCLEAR}"
     nothing = of()

@@ -134,7 +134,7 @@ class Fleet:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close all; whatever borrows has ended then, and closed its connections."""
+        """Close all; their threads have ended then, and closed its connections."""
         for client in self.clients:
             await client.aclose()
         await self.runtime.sleep(2.0)

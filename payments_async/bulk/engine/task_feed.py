@@ -1,4 +1,4 @@
-"""The workers: send a limited number of rows at a time, and claim the next ones ahead of need."""
+"""Sends a limited number of rows at a time, and claims the next ones ahead of need."""
 
 from __future__ import annotations
 

@@ -193,7 +193,7 @@ class Root:
 
 
 class LockedChunks(NamedTuple):
-    """LockedChunks chunks."""
+    """Locked chunks."""
 
     wall: float
     """The database's time, in seconds since 1970."""
@@ -266,13 +266,13 @@ def stored_values(chunk: Chunk) -> tuple[Any, ...]:
     )
 
 
-def entry_values(batch: Batch, write: ChunkWrite) -> tuple[Any, ...]:
+def entry_values(batch: Batch, made: ChunkWrite) -> tuple[Any, ...]:
     """The values of an entry."""
-    entry, at = write.entry, write.entry.at
+    entry, at = made.entry, made.entry.at
     return (
-        *(batch.batch, write.chunk.number, entry.number),
+        *(batch.batch, made.chunk.number, entry.number),
         *(at.wall, at.monotonic, at.session, at.server),
-        *(entry.kind, write.lease, entry.rows_digest, entry.hash, entry.changes),
+        *(entry.kind, made.lease, entry.rows_digest, entry.hash, entry.changes),
     )
 
 

@@ -84,7 +84,7 @@ class Committer:
                 (again,) = await transaction.read(self._claimable(chunk, 0, limit))
                 found = stored_rows(again)
             moves = [(each, _claiming(locked)) for each in found]
-            return self._entered(transaction, locked, "claim", moves, {chunk: lease})
+            return self._write(transaction, locked, "claim", moves, {chunk: lease})
 
         return await self._commit(work, Purpose.INTENT)
 
@@ -105,7 +105,7 @@ class Committer:
             self.require_leases(locked, of_chunks)
             undecided = [each for each in found if each.row.state in OPEN]
             moves = [(each, move(wanted[each.row.number])) for each in undecided]
-            return self._entered(transaction, locked, "resend", moves, of_chunks)
+            return self._write(transaction, locked, "resend", moves, of_chunks)
 
         return await self._commit(work, Purpose.INTENT)
 
@@ -121,7 +121,7 @@ class Committer:
         async def work(transaction: Transaction) -> Commit:
             locked, found = await self._wanted(transaction, learned)
             moves = [(each, move(locked, each.row.number)) for each in found]
-            return self._entered(transaction, locked, "record", moves, {})
+            return self._write(transaction, locked, "record", moves, {})
 
         return await self._commit(work)
 
@@ -172,7 +172,7 @@ class Committer:
             return lambda row, entry: change(row, new, entry)
 
         moves = [(each, move(wanted[each.row.number])) for each in found]
-        done = self._entered(transaction, locked, kind, moves, {})
+        done = self._write(transaction, locked, kind, moves, {})
         if done.rows:
             before = {each.row.number: each for each in found}
             into = self.sql.add_rows
@@ -190,7 +190,7 @@ class Committer:
     def cancelled(self, transaction: Transaction, locked: LockedChunks, found: Iterable[StoredRow]) -> Commit:
         """Cancel locked rows. Raises LedgerRefused."""
         moves = [(each, transitions.cancelled) for each in found]
-        return self._entered(transaction, locked, "cancel", moves, {})
+        return self._write(transaction, locked, "cancel", moves, {})
 
     def commanded(self, transaction: Transaction, locked: LockedChunks, kind: str, done: Commit) -> Commit:
         """Add an entry for the batch to what an operator's command has changed."""
@@ -323,7 +323,7 @@ class Committer:
         """The time of a commit: by the database's clock, and by this process's others."""
         return attrs.evolve(self.clock(), wall=locked.wall)
 
-    def _entered(
+    def _write(
         self,
         transaction: Transaction,
         locked: LockedChunks,

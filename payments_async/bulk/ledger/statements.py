@@ -31,7 +31,7 @@ _ROW: Final = f"""
     SELECT {_CONTENT_COLUMNS}, {_STATE_COLUMNS}, s.version, s.idempotency_key, s.rank, s.digest
     FROM {_STATES} s JOIN {_CONTENTS} r ON r.number = s.number AND r.version = s.version
 """
-"""Reads what `rows.stored_row` takes."""
+"""Reads what `stored_rows.stored_row` takes."""
 _CHUNK: Final = """
     SELECT c.chunk, c.first, c.last, c.granted_to, c.lease, c.entries, c.head, c.digest, c.totals,
         c.generation
@@ -49,7 +49,7 @@ CHUNK_PLACE: Final = ("batch", "chunk", "first", "last", "granted_to")
 CHUNK_VALUES: Final = tuple(name for name in CHUNKS.columns if name not in (*CHUNK_PLACE, "lease"))
 """The columns of a chunk that a commit changes: `chunks.stored_values`."""
 STATE_VALUES: Final = (*STATE, "version", "idempotency_key", "rank", "digest")
-"""The columns of a row's state that a commit changes; then comes its number (`rows.changed`)."""
+"""The columns of a row's state that a commit changes; then comes its number (`stored_rows.changed`)."""
 
 
 def inserting(table: str, columns: Collection[str]) -> str:
@@ -97,11 +97,11 @@ class Statements:
     lock_chunks: str
     """Locks chunks; reads what `chunks.LockedChunks.of` takes."""
     set_states: str
-    """Takes the values that `rows.changed` makes."""
+    """Takes the values that `stored_rows.changed` makes."""
     import_rows: Copying
-    """Takes `rows.content`."""
+    """Takes `stored_rows.content`."""
     import_states: Copying
-    """Takes `rows.fresh_state`."""
+    """Takes `stored_rows.fresh_state`."""
     add_rows: Copying
     """As `import_rows`, into tables that have been there before."""
     add_chunks: Copying

@@ -30,7 +30,7 @@ from ...models.statuses import PayoutEnd
 from . import row_state, transitions
 from .generations import at_generation, parted
 from .identifiers import Proof
-from .matching import MONEY, Expected, Found, Match, expected, match_of, shown
+from .matching import MONEY, Expected, Found, Match, differing, expected, match_of, shown
 from .outcomes import ExtraPayout
 from .payout_status import described, end_of, facts_of, failure_of, money_of, status_of
 from .records import Binding, LedgerRow, NewRow, RowOutcome
@@ -90,6 +90,20 @@ class RowPayout:
             return None
         is_other = any(said.get(name) not in (None, asked[name]) for name in MONEY)
         return money_of(self.payout) if is_other else None
+
+    @property
+    def difference(self) -> str | None:
+        """Describe how another payout is shown than was asked for, without account data; else None."""
+        payout_id, parts = self.payout.id, []
+        if self.other_money is not None:
+            details = self.asked.details
+            asked = f"{details['currency']} {details['amount']:f}"
+            parts.append(f"{payout_id} is of {self.other_money}, and {asked} was asked for")
+        if differences := differing(self.asked, self.found):
+            parts.append(f"the list shows {payout_id} {' and '.join(differences)}")
+        if not parts and self.match is not Match.EQUAL and self.found.details.keys() >= set(MONEY):
+            parts.append(f"the list shows too little of {payout_id} to tell that it is the row's")
+        return "; ".join(parts) or None
 
     @property
     def weight(self) -> int:
@@ -318,7 +332,7 @@ def _is_of_batch(each: RowPayout) -> bool:
     return proof is not None and each.asked.proof is not None and proof.batch == each.asked.proof.batch
 
 
-_PAST: Final = "row {}: the row was retried after {} had ended, and the list shows {}"
+_PAST: Final = "row {}: {}, an earlier payout of it, is {} on the list"
 _LATER: Final = (
     "row {}: the list shows {}, a later payout of it that this ledger does not know of; "
     "pay the row by no other means before you have looked at it"
@@ -393,7 +407,7 @@ def retry_block(row: LedgerRow, payouts: Sequence[RowPayout]) -> str | None:
     if row.payout_end is PayoutEnd.ARRIVED:
         return _turn(row, _Ruling(row.known, own), payouts)
     if own.match is not Match.EQUAL:
-        return "the list shows its payout differently"
+        return own.difference
     generation, generations = row.known.generation, {each.generation for each in payouts}
     if row.known.may_have_paid and generation not in generations:
         return UNSEEN

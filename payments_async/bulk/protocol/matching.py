@@ -86,11 +86,11 @@ def compared(expected: Expected, found: Found) -> dict[str, bool]:
 
 
 def other_account(expected: Expected, found: Found) -> str | None:
-    """Name the first account detail that the service shows in full, and otherwise than asked for."""
+    """Say which account detail the service shows in full, and otherwise than asked for: the first."""
     for name in ACCOUNT:
         asked, said = expected.details.get(name), found.details.get(name)
         if asked != said and _is_in_full(asked, said) and str(asked).casefold() != str(said).casefold():
-            return name
+            return f"with another {name}"
     return None
 
 
@@ -107,12 +107,28 @@ _MASKS: Final = frozenset("*•●#…xX_-.")
 """What stands for a hidden character of an account."""
 
 
-def differing(expected: Expected, found: Found) -> tuple[str, ...]:
-    """Name the details in which a found payout differs, other than its money."""
-    if expected.proof is not None:
-        return (_PROOF_FIELD,)
+def differing(expected: Expected, found: Found) -> list[str]:
+    """Say how a found payout differs, except by its amount: `with another currency`. No account data."""
     asked, said = expected.details, found.details
-    return tuple(name for name in asked if name not in MONEY and _differ((name,), asked, said))
+    is_told = MONEY if "amount" in said else ("amount",)  # with the amount the currency is told, too
+    names = [name for name in (MONEY if expected.proof else asked) if name not in is_told]
+    differences = [f"with another {name}" for name in names if _differ((name,), asked, said)]
+    if expected.proof is not None:
+        other = other_account(expected, found), _other_proof(expected.proof, found)
+        differences += [difference for difference in other if difference is not None]
+    return differences
+
+
+def _other_proof(asked: Proof, found: Found) -> str | None:
+    text = (found.metadata or {}).get(PROOF_KEY)
+    if text is None:
+        return f"without {_PROOF_FIELD}"
+    proof = Proof.read(text)
+    if proof is None:
+        return f"with a {_PROOF_FIELD} that cannot be read"
+    if not proof.is_of_same_payout(asked):
+        return f"with the {_PROOF_FIELD} of another payout"
+    return None if proof.body == asked.body else f"with the {_PROOF_FIELD} of other content"
 
 
 def _by_details(expected: Mapping[str, Detail], found: Mapping[str, Detail]) -> Match:

@@ -89,7 +89,7 @@ class NewRow:
 
 @attrs.frozen
 class LedgerRow(NewRow):
-    """One row of the ledger. Its columns, values and digest follow from its fields (`ledger/rows.py`)."""
+    """One row of the ledger. Columns, values and digest follow from its fields (`ledger/stored_rows.py`)."""
 
     known: RowKnowledge = attrs.field(factory=RowKnowledge)
     """The row's state and counters (`row_state`)."""

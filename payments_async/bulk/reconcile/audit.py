@@ -13,7 +13,7 @@ from ...models import Amount
 from ..engine.reading import JudgedRow
 from ..ledger.ledger import Ledger
 from ..protocol.judge import RowPayout, other_status
-from ..protocol.matching import MONEY, Match, compared, differing, other_account
+from ..protocol.matching import MONEY, Match, compared
 from ..protocol.outcomes import EXACT
 from ..protocol.records import LedgerRow, RowSet
 from ..protocol.row_state import RowState
@@ -131,22 +131,20 @@ class Auditor:
             self._compared[name] += is_shown
             self._not_shown[name] += not is_shown
         kind = _kind(own.match, shows_money=all(fields[name] for name in MONEY))
-        if kind == "differing":
-            self.note(_difference(row, own))
-            return
-        self._counts[kind] += 1
         if kind == "uncompared":
+            self._counts[kind] += 1
             self._uncompared = sorted([*self._uncompared, row.number])[:_NAMED]
-        if (detail := other_account(own.asked, own.found)) is not None:
-            self.note(f"row {row.number}: the list shows {own.payout.id} with another {detail}")
-        if own.other_money is not None:
-            self._note_rounded(row, own)
+        if own.difference is not None:
+            self.note(f"row {row.number}: {own.difference}")
+        if kind == "seen":
+            self._counts[kind] += 1
+            if own.other_money is not None:
+                self._add_rounded(row, own)
 
-    def _note_rounded(self, row: LedgerRow, own: RowPayout) -> None:
+    def _add_rounded(self, row: LedgerRow, own: RowPayout) -> None:
         shown = (own.payout.amount or Amount()).value or row.amount
         before = self._rounded.get(row.currency, Decimal(0))
         self._rounded[row.currency] = EXACT.add(before, EXACT.subtract(shown, row.amount))
-        self.note(_difference(row, own))
 
     def note(self, finding: str, kind: str = "differing") -> None:
         """Count a difference, and keep it if it is one of the first. One that two pages show counts once."""
@@ -164,16 +162,6 @@ def _kind(match: Match, *, shows_money: bool) -> str:
     if not shows_money:
         return "uncompared"
     return "seen" if match is Match.EQUAL else "differing"
-
-
-def _difference(row: LedgerRow, own: RowPayout) -> str:
-    """Describe how a created row's payout on the list differs from what was asked for."""
-    if own.other_money is not None:
-        asked = f"{row.currency} {row.amount_text}"
-        return f"row {row.number}: {own.payout.id} is of {own.other_money}, and {asked} was asked for"
-    details = " and ".join(differing(own.asked, own.found))
-    how = f"with another {details}" if details else "without enough to tell that it is the row's"
-    return f"row {row.number}: the list shows {own.payout.id} {how}"
 
 
 def _is_other(match: Match) -> bool:

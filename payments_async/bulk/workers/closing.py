@@ -53,7 +53,8 @@ class BatchClosing:
                 await asyncio.wait([closing])  # before its connection is closed
             self._take(closing)
             end = end_of(stopping.reason, work.halt, [lease])  # before the lease is given back
-            if closing.cancelled() or closing.exception() is None:  # it may be closed again at once
+            # closed, or broken off: another worker need not wait to close it, after a retry once more
+            if closing.cancelled() or closing.exception() is None:
                 await self._holder.give_back([lease], None)
         return ChunkReport(lease.batch.batch_id, (lease.chunk,), end, stopping.reason, stopping.kind)
 

@@ -188,13 +188,15 @@ def _state(now: PageFigures) -> tuple[str, str]:
         activity = now.batch.report.activity
         doing = "certifying" if now.phase == "certifying" else activity.doing if activity else "paying"
         return _WORKING.get(doing, ("work", "paying"))
-    return _ended(now.batch.report, now.certificate)
+    return _ended(figures_of(now.batch.report, now.causes), now.batch.report, now.certificate)
 
 
-def _ended(report: BatchReport, certificate: Mapping[str, Any] | None) -> tuple[str, str]:
+def _ended(
+    figures: BatchFigures, report: BatchReport, certificate: Mapping[str, Any] | None
+) -> tuple[str, str]:
     counts = report.counts
     if report.complete:
-        if failures := failures_text(counts):
+        if failures := failures_text(figures):
             return "bad", f"complete, {failures}"
         if certificate is not None:
             clean_one = bool(certificate["clean"])
@@ -281,7 +283,7 @@ def _line(row: RowView) -> Context:
         "short": shortened(row.reference),
         "amount": amount_text(row.currency, row.amount),
         "attempts": str(row.attempts),
-        "at_once": row.payout_id is not None,
+        "at_once": row.payout_id is not None and row.first_sent is not None,
     }
 
 
@@ -307,7 +309,7 @@ def _facts(row: RowView) -> list[tuple[str, str]]:
         ("Method", row.method),
         ("Outcome", _word(row.outcome)),
         ("Payout", row.payout_id),
-        ("Shown as", row.payout_money),
+        ("Payout is of", row.payout_money),
         ("Status", row.payout_status),
         ("Statuses", _statuses(row)),
         ("Reason", row.reason),

@@ -4,14 +4,14 @@ commands, machine_commands  the commands and their help; the second for a ledger
 options         their options; how amounts and durations are read
 ledger_address  the ledger, a file or a database, without its password
 run             `run`, from the file to the certificate
-workers         `worker`, and the worker processes of `run`
+worker_processes  `worker`, and the worker processes of `run`
 inspect         `status`, `check`, `export`, `batches` and `workers`: the ledger alone, no key
 row             `show`, one row; status_watch: `status --watch`
 machines        a database's batches and workers, and the commands that steer them
-database        `ledger init`, `upgrade` and `check`
+ledger_tables   `ledger init`, `upgrade` and `check`
 reconcile       `reconcile`, `retry-failed` and `recover`: the ledger and the service's list
 confirm         the confirmation of a live key's total
-session         the event loop, the client, errors as messages, SIGTERM and Ctrl-C
+command_context the event loop, the client, errors as messages, SIGTERM and Ctrl-C
 progress        the bar, or a JSON line a second
 amounts         sums of money       messages    what to do next       summary     the table of rows and sums
 """

@@ -58,13 +58,13 @@ async def status(ledger: LedgerAddress, context: CommandContext) -> Exit:
     state = (
         "complete" if report.complete else "nothing was sent yet" if figures.is_untouched else "not complete"
     )
-    failures = failures_text(report.counts)
+    failures = failures_text(figures)
     steps = messages.after_run(figures, report.exit_code, None, ledger)
     context.show.heading(ledger.shown, title_of(report.batch_id))
     context.show.step(
         "Batch",
         f"{state}{failures and ', '}{failures}; no run is under way",
-        good=False if failures or figures.contradicting else True if report.complete else None,
+        good=False if failures else report.complete or None,
         running=False,
         **result(report, Exit.DONE, steps, causes),
     )
@@ -246,9 +246,8 @@ async def _status_in_database(ledger: LedgerAddress, context: CommandContext) ->
     steps = _next_steps(batch, figures, ledger)
     context.show.heading(ledger.shown, title_of(batch.batch_id))
     facts = {**result(report, Exit.DONE, steps, causes), **batch_facts(batch), "running": bool(batch.workers)}
-    failed = failures_text(report.counts) or figures.contradicting
-    good = False if failed else True if report.complete else None
-    context.show.step("Batch", _state_text(batch), good=good, **facts)
+    good = False if failures_text(figures) else report.complete or None
+    context.show.step("Batch", _state_text(batch, figures), good=good, **facts)
     if not context.as_json:
         chunks = chunks_of(batch)
         leased = f", {chunks['leased']:,} leased" if chunks["leased"] else ""
@@ -264,9 +263,9 @@ async def _status_in_database(ledger: LedgerAddress, context: CommandContext) ->
     return Exit.DONE
 
 
-def _state_text(batch: ListedBatch) -> str:
+def _state_text(batch: ListedBatch, figures: BatchFigures) -> str:
     report, reason = batch.report, batch.reason
-    failures = failures_text(report.counts)
+    failures = failures_text(figures)
     state = (
         "complete"
         if report.complete

@@ -50,12 +50,12 @@ def after_run(
     `clean`: whether the service's list agrees with the ledger, where they were compared. `unproven`: commits
     were lost, and no recovery has proven yet which.
     """
-    ahead, counts = going_on(figures, code, stopped, ledger, clean=clean, unproven=unproven), figures.counts
-    is_open = code in (2, 3, 75)
+    ahead = going_on(figures, code, stopped, ledger, clean=clean, unproven=unproven)
+    counts, is_certified = figures.counts, code in (0, 1)
     look_at = (
-        doubtful(counts["in_doubt"], ledger) if code == 3 else "",
-        _in_excess(counts),
-        (not_taken if is_open else refused)(counts, ledger),
+        doubtful(counts["in_doubt"], ledger),
+        _in_excess(counts, "the certificate" if is_certified else f"`{ledger.command('reconcile')}`"),
+        (refused if is_certified else not_taken)(counts, ledger),
         _failed(counts, ledger),
         _contradicting(figures, ledger),
     )
@@ -87,7 +87,7 @@ def advice_on(word: str, figures: BatchFigures, ledger: LedgerAddress) -> str:
     if word == "not_final":
         return _contradicting(figures, ledger)
     only = defaultdict(int, {word: figures.counts[word]})
-    return _in_excess(only) or not_taken(only, ledger) or _failed(only, ledger)
+    return _in_excess(only, "the certificate") or not_taken(only, ledger) or _failed(only, ledger)
 
 
 def _resumed_by(stopped: str, ledger: LedgerAddress) -> str:
@@ -102,6 +102,8 @@ def _resumed_by(stopped: str, ledger: LedgerAddress) -> str:
 
 def doubtful(rows: int, ledger: LedgerAddress) -> str:
     """Rows whose outcome is unknown."""
+    if not rows:
+        return ""
     return (
         f"{counted(rows, 'row')} in doubt: the same `run` command posts them once more and pays none twice; "
         f"`{ledger.command('reconcile')}` only reads. When the service says that a row is paid and does not "
@@ -163,13 +165,13 @@ def _failed(counts: Mapping[str, int], ledger: LedgerAddress) -> str:
     return " ".join([*parts, "The next run pays these rows under a new reference."])
 
 
-def _in_excess(counts: Mapping[str, int]) -> str:
-    """Payouts that stand for no row."""
+def _in_excess(counts: Mapping[str, int], by: str) -> str:
+    """Payouts that stand for no row, which are named by the certificate or a command."""
     payouts = counts["in_excess"]
     if not payouts:
         return ""
     return (
-        f"{counted(payouts, 'payout')} in excess of what the rows ask for: the certificate names the first. "
+        f"{counted(payouts, 'payout')} in excess of what the rows ask for: {by} names the first. "
         "Ask the service's support to return them."
     )
 

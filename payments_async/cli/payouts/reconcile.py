@@ -225,13 +225,14 @@ def _show_first(name: str, texts: list[str], total: int, context: CommandContext
 def _retry_text(report: RetryReport, wanted: RetryOptions) -> str:
     rows, money = counted(len(report.rows), "row"), money_text(report.totals)
     if not report.rows and report.left:
-        return "no row can be paid again; nothing was changed"
+        return "no row can be taken; nothing was changed"
     if not report.rows:
         none = "no row is rejected" if wanted.rejected else "no payout has failed for good"
         return f"{none}: nothing to pay again"
+    again = "sent again" if wanted.rejected else "paid again"
     if report.dry_run:
-        return f"{rows}, {money}, would be paid again; nothing was changed"
-    return f"{rows}, {money}, to be paid again by the next `payments payouts run`"
+        return f"{rows}, {money}, would be {again}; nothing was changed"
+    return f"{rows}, {money}, to be {again} by the next `payments payouts run`"
 
 
 async def recover(ledger: LedgerAddress, wanted: RecoverOptions, context: CommandContext) -> Exit:

@@ -90,10 +90,10 @@ def _show_facts(facts: Mapping[str, Any], context: CommandContext) -> None:
     show(
         "Outcome", text + reason, good=False if good and reason else good
     )  # a payout that contradicts itself
-    if facts["payout_id"]:
-        status = f", {facts['payout_status']}" if facts["payout_status"] else ""
-        money = f", of {facts['payout_money']}" if facts["payout_money"] else ""
-        show("Payout", f"{facts['payout_id']}{status}{money}", good=False if money else None, wrap=False)
+    if facts["payout_id"] or facts["payout_money"]:
+        money = f"of {facts['payout_money']}" if facts["payout_money"] else None
+        text = ", ".join(filter(None, (facts["payout_id"], facts["payout_status"], money)))
+        show("Payout", text, good=False if money else None, wrap=False)
     if facts["first_sent"] is not None:
         first, last = _time(facts["first_sent"]), _time(facts["last_sent"])
         show("Sent", f"first {first}" + (f"; last {last}" if last != first else ""), good=None)
@@ -121,11 +121,13 @@ def status_text(change: Mapping[str, Any]) -> str:
 def _show_attempts(facts: Mapping[str, Any], context: CommandContext) -> None:
     attempts = RowAttempts.read(facts["attempts"])
     if not attempts.made:
-        at_once = "one, which created it" if facts["payout_id"] else "none is kept"
-        none = (
-            "none of this ledger: the service's list shows its payout" if facts["payout_id"] else "none yet"
-        )
-        context.show.step("Attempts", at_once if facts["first_sent"] else none, good=None)
+        if facts["first_sent"]:
+            none = "one, which created it" if facts["payout_id"] else "none is kept"
+        else:
+            none = (
+                "none is recorded; the service's list shows its payout" if facts["payout_id"] else "none yet"
+            )
+        context.show.step("Attempts", none, good=None)
         return
     context.show.step("Answers", str(attempts), good=None, wrap=False)
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)

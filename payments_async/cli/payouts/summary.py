@@ -251,9 +251,11 @@ _NOT_PAID: Final = {
 }
 
 
-def failures_text(counts: Mapping[str, int]) -> str:
+def failures_text(figures: BatchFigures) -> str:
     """`15 failed, 1 rejected, 2 in conflict`: the rows that did not end as they should; empty without any."""
-    return ", ".join(f"{counts[each]:,} {words}" for each, words in _NOT_PAID.items() if counts[each])
+    counts = figures.counts
+    texts = [f"{counts[each]:,} {words}" for each, words in _NOT_PAID.items() if counts[each]]
+    return ", ".join(texts + [f"{figures.contradicting:,} contradictory"] * bool(figures.contradicting))
 
 
 def figures_of(progress: Progress, causes: Iterable[Cause] = ()) -> BatchFigures:

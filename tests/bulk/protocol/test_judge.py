@@ -355,7 +355,7 @@ def test_another_end_is_told_once_and_counts_from_then_on() -> None:
 
 def test_a_payout_given_up_that_stands_again_is_told() -> None:
     failed = row(S.CREATED, 1, **FAILED_0)
-    told = "row 7: the row was retried after po_0 had ended, and the list shows completed"
+    told = "row 7: po_0, an earlier payout of it, is completed on the list"
     assert judged(failed, payout(1, "failed"), payout(0, "completed")).turn == told
     assert judged(row(S.NEW, 1), payout(0, "completed")).turn == told
     both = judged(row(S.CREATED, 1, **ARRIVED_0), payout(1, "completed"), payout(0, "completed"))
@@ -464,7 +464,7 @@ def test_a_row_is_paid_again_only_if_the_list_shows_each_of_its_payouts_as_faile
         "the list shows po_9 under its reference, which is not the row's payout"
     )
     assert blocked(failed, payout(0, "completed")) == "its payout is completed"
-    assert blocked(failed, other(0, "failed")) == "the list shows its payout differently"
+    assert blocked(failed, other(0, "failed")) == "po_0 is of XOF 77, and XOF 10.10 was asked for"
     retried = row(S.CREATED, 1, **FAILED_0)
     assert blocked(retried, payout(1, "failed"), payout(0, "failed")) is None
     assert blocked(retried, payout(1, "failed")) == UNSEEN_EARLIER

@@ -15,6 +15,7 @@ from payments_async.bulk.protocol.matching import (
     Found,
     Match,
     compared,
+    differing,
     match_of,
     other_account,
 )
@@ -29,6 +30,8 @@ DETAILS: dict[str, Detail] = {
 }
 EXPECTED = Expected(DETAILS, PROOF)
 UNPROVEN = Expected(DETAILS, None)
+OTHER_ROW = Identity("live", "march", "8").proof(body_hash(b"{}")).text
+OTHER_CONTENT = IDENTITY.proof(body_hash(b"{1}")).text
 
 
 def found(proof: Any = PROOF.text, **details: Detail | None) -> Found:
@@ -42,7 +45,7 @@ def found(proof: Any = PROOF.text, **details: Detail | None) -> Found:
     ("shown", "is_compared", "other"),
     [
         ("+22990112233", True, None),
-        ("+22990112234", True, "instrument.phone_number"),
+        ("+22990112234", True, "with another instrument.phone_number"),
         ("+229****2233", False, None),
         ("+229XXXX2233", False, None),
         ("90112234", False, None),
@@ -55,6 +58,34 @@ def test_an_account_is_compared_where_it_is_shown_in_full(
     there = found(instrument__phone_number=shown)
     assert compared(EXPECTED, there)["instrument.phone_number"] is is_compared
     assert other_account(EXPECTED, there) == other
+
+
+@pytest.mark.parametrize(
+    ("expected", "there", "differences"),
+    [
+        (EXPECTED, found(), []),
+        (EXPECTED, found(amount=Decimal(7)), []),
+        (EXPECTED, found(currency="GHS"), []),
+        (EXPECTED, found(amount=None, currency="GHS"), ["with another currency"]),
+        (EXPECTED, found(None), ["without metadata.payments_sdk"]),
+        (EXPECTED, found("?"), ["with a metadata.payments_sdk that cannot be read"]),
+        (EXPECTED, found(OTHER_ROW), ["with the metadata.payments_sdk of another payout"]),
+        (EXPECTED, found(OTHER_CONTENT), ["with the metadata.payments_sdk of other content"]),
+        (
+            EXPECTED,
+            found(OTHER_CONTENT, instrument__phone_number="+22990112234"),
+            ["with another instrument.phone_number", "with the metadata.payments_sdk of other content"],
+        ),
+        (UNPROVEN, found(None), []),
+        (UNPROVEN, found(None, amount=None, currency="GHS"), ["with another currency"]),
+        (UNPROVEN, found(None, method="other"), ["with another method"]),
+    ],
+)
+def test_a_difference_is_told_without_account_data(
+    expected: Expected, there: Found, differences: list[str]
+) -> None:
+    """An amount is told with both sums, by the judge."""
+    assert differing(expected, there) == differences
 
 
 def test_the_payout_that_was_asked_for() -> None:

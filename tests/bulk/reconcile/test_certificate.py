@@ -97,7 +97,7 @@ async def test_one_row_that_was_not_compared_is_named(batch: PayoutBatch, name: 
     [
         ({"amount": {"value": 7.02, "currency": "XOF"}}, "{} is of XOF 7.02, and XOF 7.01 was asked for"),
         ({"amount": {"value": 7.01, "currency": "GHS"}}, "{} is of GHS 7.01, and XOF 7.01 was asked for"),
-        ({"metadata": {}}, "the list shows {} with another metadata.payments_sdk"),
+        ({"metadata": {}}, "the list shows {} without metadata.payments_sdk"),
     ],
 )
 async def test_a_difference_is_named_with_both_amounts_or_the_field(

@@ -118,7 +118,7 @@ async def test_a_reading_gives_the_payout_to_a_row_that_is_not_sent(
         assert (certificate.report.counts["arrived"], certificate.is_clean) == (2, True)
         assert told(certificate.report) == booked(service)
         (event,) = certificate.audit.turns
-        assert event.endswith(" had ended, and the list shows completed")
+        assert event.endswith(", an earlier payout of it, is completed on the list")
 
 
 @EITHER

@@ -60,8 +60,8 @@ async def test_what_the_list_shows_is_recorded_and_lost_commands_wait_for_proof(
         assert [command.kind for command in report.commands] == ["import", "plan"]
         assert (report.is_suspect, report.is_over, report.wait) == (True, False, PROOF_AFTER)
         turned, beside = report.findings  # two payouts of row 1 live
-        assert turned.startswith("row 1: the row was retried after po_")
-        assert turned.endswith(" had ended, and the list shows completed")
+        assert turned.startswith("row 1: po_")
+        assert turned.endswith(", an earlier payout of it, is completed on the list")
         assert " has its reference, beside po_" in beside
         assert await states(batch) == [S.CREATED, S.NEW, S.CREATED, S.CREATED, S.NEW, S.NEW]
         assert (await ledger_rows(batch))[2].reference == f"{three.reference}~g1"

@@ -205,8 +205,8 @@ async def test_what_the_list_does_not_show_or_shows_otherwise_is_left(
             report = await batch.retry_failed(rows=rows)
             assert report.rows == ()
             assert [(left.number, left.reason) for left in report.left] == [
-                (1, "the list shows its payout differently"),
-                (2, "the list shows its payout differently"),
+                (1, f"{places['row 1'].id} is of XAF 1.01, and XOF 1.01 was asked for"),
+                (2, f"{places['row 2'].id} is of XOF 77, and XOF 2.01 was asked for"),
                 (3, "the list does not show its payout"),
                 (4, "the list shows po_another under its reference, which is not the row's payout"),
             ]

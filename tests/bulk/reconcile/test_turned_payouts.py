@@ -128,9 +128,7 @@ async def test_a_first_payout_that_arrives_after_its_successor_is_in_no_clean_ce
         turn(service, place_of_first, "completed", completed=True, failed=False)
         for certificate in (await batch.reconcile(), await batch.reconcile(), await batch.reconcile()):
             (finding,) = certificate.findings
-            assert finding == (
-                f"row 1: the row was retried after {first.id} had ended, and the list shows completed"
-            )
+            assert finding == (f"row 1: {first.id}, an earlier payout of it, is completed on the list")
 
 
 @EITHER
@@ -232,7 +230,7 @@ async def test_each_earlier_payout_that_has_not_failed_is_named(service: Sandbox
         for place in (0, 1):
             turn(service, place, "completed", completed=True, failed=False)
         certificate = await batch.reconcile()
-        assert [finding.split()[7] for finding in certificate.findings] == [
+        assert [finding.split()[2].rstrip(",") for finding in certificate.findings] == [
             entry.id for entry in reversed(service.books.payouts()[:2])
         ]
 

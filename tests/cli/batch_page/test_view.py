@@ -134,7 +134,7 @@ SHOWN = {
     ),
     "excess": (
         "complete, 2 in excess",
-        "row 7: the row was retried after po_7 had ended, and the list shows completed",
+        "row 7: po_7, an earlier payout of it, is completed on the list",
         "In excess 2 1,002.40",
         "Ask the service's support to return them. 2 payouts · GHS 1,002.40",
     ),
@@ -145,7 +145,7 @@ SHOWN = {
         "2 × HTTP 409: The reference belongs to another payout. · GHS 1,002.40",
     ),
     "unclear": (
-        "complete, not confirmed",
+        "complete, 1 contradictory",
         "row 12: po_12 is completed with failed_at: the service contradicts itself",
         "Not final yet: the payout's status and times contradict each other",
         "1 payout whose status and times contradict each other: ask the service's support",
@@ -260,8 +260,8 @@ def test_a_row_has_its_facts_its_attempts_and_its_place_in_the_inspector() -> No
     )
     assert "It was not sent yet." in words(unsent)
     listed = attrs.evolve(once, first_sent=None, last_sent=None, payout_money="GHS 9.99")
-    assert "Shown as GHS 9.99" in words(listed)
-    assert "This ledger has sent nothing for it: the service's list shows its payout." in words(listed)
+    assert "Payout is of GHS 9.99" in words(listed)
+    assert "No request is recorded; the service's list shows its payout." in words(listed)
     claimed = attrs.evolve(once, outcome=Outcome.UNDER_WAY, payout_status=None, payout_id=None)
     assert "No answer is recorded yet." in words(claimed)
     words_of_service = (

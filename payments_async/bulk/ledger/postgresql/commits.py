@@ -41,7 +41,7 @@ class SharedCommitter(Committer):
             def move(row: LedgerRow, entry: int) -> LedgerRow:
                 return transitions.perhaps_resent(row, locked.losses, entry) or row
 
-            return self._entered(transaction, locked, "recover", [(each, move) for each in found], {})
+            return self._write(transaction, locked, "recover", [(each, move) for each in found], {})
 
         return await self._commit(work)
 

@@ -106,22 +106,22 @@ class LastEntries:
 
 
 async def judge(
-    database: Database, batch: Batch, clock: Clock, made: LastEntries | None = None
+    database: Database, batch: Batch, clock: Clock, last: LastEntries | None = None
 ) -> Loss | None:
     """Compare the stores and the process's own commits, and record what follows.
 
     That is nothing, the new store, or that the batch is suspect. Raises LedgerError.
     """
     decided: list[Loss | None] = []
-    made = made or LastEntries()
+    last = last or LastEntries()
 
     async def work(transaction: Transaction) -> ChunkWrite | None:
-        made.connection = database.connections
+        last.connection = database.connections
         locking = _chunks.locking(transaction, batch.batch, [BATCH_CHUNK])
-        locked, found, own = await transaction.read(locking, (_STORE, (batch.batch,)), _own(batch, made))
+        locked, found, own = await transaction.read(locking, (_STORE, (batch.batch,)), _own(batch, last))
         whole = LockedChunks.of(locked)
         before, here, standby, losses = _read(found)
-        decided[:] = [loss_of(before, here, standby, _found(own, made, losses))]
+        decided[:] = [loss_of(before, here, standby, _found(own, last, losses))]
         if decided[0] is not None:
             text = _text(before, here, decided[0].name)
             return mark(transaction, batch, whole, clock, decided[0], text)
@@ -146,14 +146,14 @@ def _read(found: Rows) -> tuple[Store, Store, Standbys, int]:
         return Store.read(store, tables), Store.read(here, tables_here), Standbys(standby), losses
 
 
-def _own(batch: Batch, made: LastEntries) -> Statement:
-    numbers, hashes = [number for number, _ in made.ends.values()], [each for _, each in made.ends.values()]
-    return _OWN, (list(made.ends), numbers, hashes, batch.batch)
+def _own(batch: Batch, last: LastEntries) -> Statement:
+    numbers, hashes = [number for number, _ in last.ends.values()], [each for _, each in last.ends.values()]
+    return _OWN, (list(last.ends), numbers, hashes, batch.batch)
 
 
-def _found(own: Rows, made: LastEntries, losses: int) -> OwnCommits:
+def _found(own: Rows, last: LastEntries, losses: int) -> OwnCommits:
     ((asked, there),) = own
-    if not asked or losses != made.losses:
+    if not asked or losses != last.losses:
         return OwnCommits.NONE
     return OwnCommits.THERE if there == asked else OwnCommits.MISSING
 

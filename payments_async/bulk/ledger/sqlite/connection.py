@@ -163,7 +163,6 @@ class LedgerConnection(LedgerDatabase):
     ) -> T:
         """Run `work` in a transaction. A cancelled caller rolls it back, unless it only reads."""
         if purpose is Purpose.IMPORT:
-            self._refuse_closed()
             return await self._in_turn(work, purpose, bool)
         return await self.commit(work, purpose=purpose)
 
@@ -188,6 +187,7 @@ class LedgerConnection(LedgerDatabase):
     async def in_write_ahead_log(self) -> None:
         """Switch to the write-ahead log, where a commit is one write and one sync. Raises LedgerError."""
         async with self._turn:
+            self._refuse_closed()
             done = await self._guarded(driver.run(self._connection, "PRAGMA journal_mode=WAL"))
             if isinstance(done, TransactionFailure):
                 self._give_up(done)
@@ -241,6 +241,8 @@ class LedgerConnection(LedgerDatabase):
             self._give_up(self._failure)
         if self._is_to_be_removed and purpose not in (Purpose.READ, Purpose.FIGURES):
             raise LedgerClosed(self.path, "was discarded, and is removed when the batch is left")
+        if purpose is Purpose.IMPORT:
+            self._refuse_closed()
         if purpose in (Purpose.INTENT, Purpose.IMPORT):
             if gone := self.gone:
                 raise LedgerGone(self.path, gone)
@@ -251,15 +253,16 @@ class LedgerConnection(LedgerDatabase):
         return failure.kind == driver.FULL and purpose is Purpose.OUTCOME and self._reserve.drop()
 
     async def _transaction(self, work: Work[T]) -> T:
-        is_worked = False
+        may_be_committed = False
         try:
             async with driver.transaction(self._connection):
                 transaction = FileTransaction(self._connection)
                 found = await work(transaction)
                 await transaction.read()
-                is_worked = True
+                may_be_committed = True
         except asyncio.CancelledError:
-            if is_worked or self._connection.in_transaction:  # it may be committed, and nothing here knows it
+            # what was committed is not in this process's memory
+            if may_be_committed or self._connection.in_transaction:
                 self._failure = TransactionFailure(driver.BROKEN)
             raise
         return found

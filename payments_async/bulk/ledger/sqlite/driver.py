@@ -113,7 +113,9 @@ async def to_its_end(work: Coroutine[Any, Any, T], undo: Callable[[T], Awaitable
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
-        await asyncio.wait([running])
+        while not running.done():
+            with contextlib.suppress(asyncio.CancelledError):  # once more
+                await asyncio.wait([running])
         if not running.cancelled() and running.exception() is None and undo is not None:
             await undo(running.result())
         raise
@@ -130,5 +132,7 @@ async def faults(connection: aiosqlite.Connection, *, quick: bool = False) -> li
 async def sorting(connection: aiosqlite.Connection) -> AsyncIterator[None]:
     """Context for making indexes: SQLite then sorts in as much memory again as the cache has."""
     await run(connection, f"PRAGMA cache_size=-{_SORTING_CACHE}")
-    yield
-    await run(connection, f"PRAGMA cache_size=-{_CACHE}")
+    try:
+        yield
+    finally:
+        await run(connection, f"PRAGMA cache_size=-{_CACHE}")

@@ -173,7 +173,7 @@ class SqliteLedger(Ledger):
         StatusFile.of(self.path).write(facts)
 
     async def import_rows(self, binding: Binding, rows: AsyncIterable[NewRow]) -> Header:
-        """Import all rows. A cancelled import leaves the ledger unusable until it is opened again."""
+        """Import all rows. A cancelled import is rolled back."""
         at = self._clock()
 
         async def work(transaction: Transaction) -> LedgerEnd:

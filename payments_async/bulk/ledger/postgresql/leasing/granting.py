@@ -191,7 +191,7 @@ class _Granting:
             if self.kind is Work.SEND:
                 allowed, claimable = await limits.allowed(chunk)
             if self.kind is not Work.SEND or claimable or chunk.figures.count(Outcome.UNDER_WAY):
-                granted.append(self._entered(transaction, batch, chunk, allowed, locked.wall))
+                granted.append(self._write(transaction, batch, chunk, allowed, locked.wall))
             else:
                 transaction.write((_ALLOW, (0, number, chunk.number)))
         if granted:
@@ -199,7 +199,7 @@ class _Granting:
         self._last = (number, granted)
         return [self._lease(batch, each, asked) for each in granted]
 
-    def _entered(
+    def _write(
         self, transaction: Transaction, batch: Batch, chunk: Chunk, allowed: Allowance, wall: float
     ) -> ChunkWrite:
         lease = self.database.runtime.token(16)
