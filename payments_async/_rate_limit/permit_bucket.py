@@ -264,19 +264,19 @@ class PermitBucket(TokenBucket):
         self._lingering = [each for each in self._lingering if each[0] > now]
         return self._at_hand + self._under_way + sum(number for _, number in self._lingering)
 
-    def take_answer(self, answer: Reservation, ask: PermitRequest, asked: float, now: float) -> None:
+    def take_answer(self, answer: Reservation, request: PermitRequest, asked: float, now: float) -> None:
         """Take the store's answer to what it was asked at `asked`."""
         if self.is_lost:
             self.is_lost = False
             if self._local is not None:
                 self._paced_until = now + HAND_OVER
         self.last = answer, asked
-        self._told = ask.held + answer.granted
+        self._told = request.held + answer.granted
         starts = now + answer.wait
-        if ask.wanted:
-            self._interactive = ask.interactive
+        if request.wanted:
+            self._interactive = request.interactive
             self._next[False] = starts
-        if ask.wanted and ask.interactive:
+        if request.wanted and request.interactive:
             self._next[True] = starts
         if answer.closed_for:
             self.close(now, answer.closed_for)

@@ -145,7 +145,7 @@ class LimitStore(Protocol):
     only be put right by the operator raises `ConfigurationError`.
     """
 
-    async def reserve(self, row: LimitRow, ask: PermitRequest) -> Reservation:
+    async def reserve(self, row: LimitRow, request: PermitRequest) -> Reservation:
         """Reserve permits."""
 
     async def close_after_429(self, row: LimitRow, seconds: float, *, pause: float = 0.0) -> None:
@@ -221,21 +221,21 @@ class State:
     workers: Mapping[str, PermitHolder] = attrs.field(factory=dict)
 
 
-def reserve(state: State | None, ask: PermitRequest, now: float) -> tuple[State, Reservation]:
+def reserve(state: State | None, request: PermitRequest, now: float) -> tuple[State, Reservation]:
     """The row after a reservation at `now`, and the answer; `state` is None when there is no row."""
-    if state is None or _impossible(state, now) or _knows_better(ask, state, now):
+    if state is None or _impossible(state, now) or _knows_better(request, state, now):
         state, new = _blank(now), True
     else:
         now, new = max(now, state.at), False
-    figures = figures_of(ask.limit)
+    figures = figures_of(request.limit)
     living = {name: worker for name, worker in state.workers.items() if worker.until >= now}
-    others = {name: worker for name, worker in living.items() if name != ask.worker}
-    yields = not ask.interactive and now - state.interactive < ACTIVE
+    others = {name: worker for name, worker in living.items() if name != request.worker}
+    yields = not request.interactive and now - state.interactive < ACTIVE
     blocked = _blocked_for(state, now)
-    offered = 0 if blocked else _offer(figures, ask, living, now, yields=yields, probes=bool(state.shut))
+    offered = 0 if blocked else _offer(figures, request, living, now, yields=yields, probes=bool(state.shut))
 
-    alive = sum(worker.alive for worker in others.values()) + ask.held
-    state = _with_peak(state, now, max(alive + offered, _heard(ask, state)))
+    alive = sum(worker.alive for worker in others.values()) + request.held
+    state = _with_peak(state, now, max(alive + offered, _heard(request, state)))
     peak = max(state.peak, state.peak_before)
     rate = figures.rate(peak)
     owed = max(figures.burst, min(peak, figures.burst + FORGOTTEN))
@@ -245,16 +245,16 @@ def reserve(state: State | None, ask: PermitRequest, now: float) -> tuple[State,
     tail += granted / rate
     start = max(now, tail + (figures.half / rate if yields else 0.0))
     wait = start - now if granted else blocked or (max(tail - now, LET_BY) if offered else ASK_AGAIN)
-    ends = now + wait + ask.lifetime
-    held = ask.held + granted
+    ends = now + wait + request.lifetime
+    held = request.held + granted
     probes = granted > 0 and state.shut != 0.0
     state = attrs.evolve(
         state,
         at=now,
         tail=tail,
-        interactive=now if ask.interactive and ask.wanted else state.interactive,
+        interactive=now if request.interactive and request.wanted else state.interactive,
         probe_until=ends if probes else state.probe_until,
-        workers={**others, ask.worker: PermitHolder(held, ends if held else now + ACTIVE, now)},
+        workers={**others, request.worker: PermitHolder(held, ends if held else now + ACTIVE, now)},
     )
     return state, Reservation(
         granted=granted,
@@ -285,21 +285,21 @@ def _impossible(state: State, now: float) -> bool:
     return state.at - now > CLOCK_SLACK
 
 
-def _knows_better(ask: PermitRequest, state: State, now: float) -> bool:
+def _knows_better(request: PermitRequest, state: State, now: float) -> bool:
     """Whether the process saw a newer state, or the store's clock was set since then.
 
     What it saw on a clock that was set back later says nothing.
     """
-    last = ask.last
+    last = request.last
     if last is None or last.born < state.born or last.at - now > CLOCK_SLACK:
         return False
-    return (state.born, state.at) < (last.born, last.at) or abs(now - last.at - ask.ago) > CLOCK_STEP
+    return (state.born, state.at) < (last.born, last.at) or abs(now - last.at - request.ago) > CLOCK_STEP
 
 
-def _heard(ask: PermitRequest, state: State) -> int:
+def _heard(request: PermitRequest, state: State) -> int:
     """The peak of the state before this one, as far as the process knows."""
-    last = ask.last
-    return last.peak if last is not None and last.born != state.born and ask.ago < WINDOW else 0
+    last = request.last
+    return last.peak if last is not None and last.born != state.born and request.ago < WINDOW else 0
 
 
 def _blank(now: float) -> State:
@@ -317,7 +317,7 @@ def _blocked_for(state: State, now: float) -> float:
 
 def _offer(
     figures: LimitFigures,
-    ask: PermitRequest,
+    request: PermitRequest,
     living: Mapping[str, PermitHolder],
     now: float,
     *,
@@ -329,12 +329,12 @@ def _offer(
     One share is nobody's, so that a process alone asks before its permits are used up. What the process has
     only now given up is for those who ask next: it would always be the first to know.
     """
-    active = {name for name, worker in living.items() if now - worker.seen < ACTIVE} | {ask.worker}
+    active = {name for name, worker in living.items() if now - worker.seen < ACTIVE} | {request.worker}
     ahead = figures.half if yields else figures.burst
     share = 1 if probes else (ahead + len(active)) // (len(active) + 1)
     alive = {name: worker.alive for name, worker in living.items()}
-    alive[ask.worker] = max(ask.held, alive.get(ask.worker, 0))
-    return max(0, min(ask.wanted, share, figures.cap - sum(alive.values())))
+    alive[request.worker] = max(request.held, alive.get(request.worker, 0))
+    return max(0, min(request.wanted, share, figures.cap - sum(alive.values())))
 
 
 def _with_peak(state: State, now: float, alive: int) -> State:

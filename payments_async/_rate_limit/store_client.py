@@ -225,9 +225,9 @@ class StoreSession:
             store = self._store = self._store or self._opened()
             await limiter.report(store, self._monotonic())
             asked = self._monotonic()
-            if (ask := limiter.ask(asked)) is not None:
-                answer = await store.reserve(limiter.row, ask)
-                limiter.take_answer(answer, ask, asked, self._monotonic())
+            if (request := limiter.ask(asked)) is not None:
+                answer = await store.reserve(limiter.row, request)
+                limiter.take_answer(answer, request, asked, self._monotonic())
         except ConfigurationError as error:
             self._lose(str(error), refusal=not self._client.was_reached)
         except StoreUnavailable as error:

@@ -150,10 +150,10 @@ class StoreLimiter(RateLimiter):
                 ago=now - then,
             )
 
-    def take_answer(self, answer: Reservation, ask: PermitRequest, asked: float, now: float) -> None:
+    def take_answer(self, answer: Reservation, request: PermitRequest, asked: float, now: float) -> None:
         """Pass on the store's answer."""
         with self._lock:
-            self._permits.take_answer(answer, ask, asked, now)
+            self._permits.take_answer(answer, request, asked, now)
             self._call_all()
 
     def lose(self, now: float, *, again: bool = False) -> None:

@@ -189,9 +189,9 @@ class PostgresLimitStore:
         if not self._insecure_database and exposure is not None:
             raise ConfigurationError(f"{self._place}: {exposure}")
 
-    async def reserve(self, row: LimitRow, ask: PermitRequest) -> Reservation:
+    async def reserve(self, row: LimitRow, request: PermitRequest) -> Reservation:
         """Reserve permits."""
-        values = {**_place(row), **_values(ask)}
+        values = {**_place(row), **_values(request)}
         rows = await self._execute(self._reserve, values)
         if rows == [(None,)]:  # the row is new
             rows = await self._execute(self._reserve, values)
@@ -288,20 +288,20 @@ def _place(row: LimitRow) -> dict[str, Any]:
     return {"address": row.address, "fingerprint": row.fingerprint, "kind": row.kind}
 
 
-def _values(ask: PermitRequest) -> dict[str, Any]:
+def _values(request: PermitRequest) -> dict[str, Any]:
     """The values of a reservation's statement."""
-    figures, last = figures_of(ask.limit), ask.last
+    figures, last = figures_of(request.limit), request.last
     return {
-        "worker": ask.worker,
-        "limit": ask.limit,
-        "wanted": ask.wanted,
-        "held": ask.held,
-        "lifetime": float(ask.lifetime),
-        "interactive": ask.interactive,
+        "worker": request.worker,
+        "limit": request.limit,
+        "wanted": request.wanted,
+        "held": request.held,
+        "lifetime": float(request.lifetime),
+        "interactive": request.interactive,
         "last_at": None if last is None else last.at,
         "last_born": None if last is None else last.born,
         "last_peak": 0 if last is None else last.peak,
-        "ago": float(ask.ago),
+        "ago": float(request.ago),
         "burst": figures.burst,
         "half": figures.half,
         "cap": figures.cap,

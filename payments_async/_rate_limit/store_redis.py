@@ -196,9 +196,9 @@ class RedisLimitStore:
         self._script = _script(clock)
         self._sha = hashlib.sha1(self._script.encode(), usedforsecurity=False).hexdigest()
 
-    async def reserve(self, row: LimitRow, ask: PermitRequest) -> Reservation:
+    async def reserve(self, row: LimitRow, request: PermitRequest) -> Reservation:
         """Reserve permits."""
-        return Reservation.of(await self._run(row, "reserve", *_values(ask)))
+        return Reservation.of(await self._run(row, "reserve", *_values(request)))
 
     async def close_after_429(self, row: LimitRow, seconds: float, *, pause: float = 0.0) -> None:
         """Close the row for every process."""
@@ -292,19 +292,19 @@ def _script(clock: str) -> str:
     )
 
 
-def _values(ask: PermitRequest) -> Sequence[Any]:
+def _values(request: PermitRequest) -> Sequence[Any]:
     """The values of a reservation's script, in its order."""
-    figures, last = figures_of(ask.limit), ask.last
+    figures, last = figures_of(request.limit), request.last
     return (
-        ask.worker,
-        int(ask.interactive),
-        ask.limit,
-        ask.wanted,
-        ask.held,
-        float(ask.lifetime),
+        request.worker,
+        int(request.interactive),
+        request.limit,
+        request.wanted,
+        request.held,
+        float(request.lifetime),
         figures.burst,
         figures.half,
         figures.cap,
-        float(ask.ago),
+        float(request.ago),
         *(() if last is None else (last.at, last.born, last.peak)),
     )

@@ -77,7 +77,7 @@ class Process:
         """Seconds that the callers who rest waited for their permits."""
         self._since: deque[float] = deque([0.0] * callers)
         self.under_way = 0
-        self.lots: list[PermitGroup] = []
+        self.groups: list[PermitGroup] = []
         self.asking = 0
         """Number of the message that is under way; 0 for none."""
         self.messages = 0
@@ -89,8 +89,8 @@ class Process:
 
     def held(self, now: float) -> int:
         """Permits reserved, unused or under way."""
-        self.lots = [lot for lot in self.lots if lot.count and lot.end > now]
-        return self.under_way + sum(lot.count for lot in self.lots)
+        self.groups = [group for group in self.groups if group.count and group.end > now]
+        return self.under_way + sum(group.count for group in self.groups)
 
     def act(self) -> None:
         """Use the permits that have started; ask for more when none is still to start."""
@@ -98,9 +98,9 @@ class Process:
         if self.dead or self._stands_still():
             return
         held = self.held(now)
-        for lot in self.lots:
-            while lot.start <= now and lot.count and self.waiting:
-                lot.count -= 1
+        for group in self.groups:
+            while group.start <= now and group.count and self.waiting:
+                group.count -= 1
                 self.waiting -= 1
                 self.under_way += 1
                 self.sent += 1
@@ -110,7 +110,7 @@ class Process:
             self.waiting
             and not self.asking
             and self.ask_at <= now
-            and not any(lot.start > now for lot in self.lots)
+            and not any(group.start > now for group in self.groups)
         ):
             self._ask(held)
 
@@ -154,7 +154,7 @@ class Process:
         self.last = answer, asked
         start, end = now + answer.wait, asked + answer.wait + VALID
         if answer.granted:
-            self.lots.append(PermitGroup(answer.granted, start, end))
+            self.groups.append(PermitGroup(answer.granted, start, end))
         else:
             self.ask_at = start
         self.fleet.at(start, self.act)

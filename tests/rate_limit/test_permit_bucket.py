@@ -37,7 +37,7 @@ def bucket(calls: Calls | None = None, *, limit: int = LIMIT, **options: Any) ->
     return PermitBucket(limit, max(limit // 60, 12), calls or Calls(), **options)
 
 
-def reserve(
+def answered(
     permits: PermitBucket,
     granted: int,
     now: float = 0.0,
@@ -88,7 +88,7 @@ def test_a_caller_who_will_try_again_in_the_queue_does_not_call_the_store_client
 
 def test_a_lot_starts_when_the_store_says_and_ends_a_second_later_counted_from_the_asking() -> None:
     permits = bucket()
-    reserve(permits, 3, 10.0, wait=0.2, trip=0.1)
+    answered(permits, 3, 10.0, wait=0.2, trip=0.1)
     assert permits.take(10.19, "interactive") == 0
     assert permits.wait(10.0) == pytest.approx(0.2)
     assert permits.take(10.2, "interactive") == ORDINARY
@@ -99,14 +99,14 @@ def test_a_lot_starts_when_the_store_says_and_ends_a_second_later_counted_from_t
 
 def test_an_answer_that_took_longer_than_a_permit_lives_brings_nothing() -> None:
     permits = bucket()
-    reserve(permits, 3, 10.0, trip=VALID)
+    answered(permits, 3, 10.0, trip=VALID)
     assert permits.take(10.0, "interactive") == 0
 
 
 def test_held_are_permits_to_come_unused_ones_and_requests_under_way() -> None:
     permits = bucket()
-    reserve(permits, 5)
-    reserve(permits, 4, wait=0.5, interactive=False)
+    answered(permits, 5)
+    answered(permits, 4, wait=0.5, interactive=False)
     grants = [permits.take(0.0, "bulk") for _ in range(2)]
     assert permits.held(0.0) == 9
     permits.settle(grants[0], 0.1)
@@ -117,7 +117,7 @@ def test_held_are_permits_to_come_unused_ones_and_requests_under_way() -> None:
 
 def test_a_request_that_was_given_up_is_held_for_a_while() -> None:
     permits = bucket()
-    reserve(permits, 1)
+    answered(permits, 1)
     permits.settle(permits.take(0.0, "interactive"), 1.0, answered=False)
     assert permits.held(1.0 + GIVEN_UP - 0.1) == 1
     assert permits.held(1.0 + GIVEN_UP) == 0
@@ -130,8 +130,8 @@ def test_requests_of_the_time_before_the_store_are_held_while_they_count() -> No
 
 def test_a_snapshot_shows_what_this_process_uses_and_what_it_has_at_hand() -> None:
     permits = bucket()
-    reserve(permits, 5)
-    reserve(permits, 5, wait=1.0)
+    answered(permits, 5)
+    answered(permits, 5, wait=1.0)
     permits.settle(permits.take(0.0, "interactive"), 0.1)
     permits.take(0.1, "interactive")
     assert permits.snapshot(0.2) == LimitSnapshot(LIMIT, used=2, available=3, closed_for=0.0)
@@ -139,14 +139,14 @@ def test_a_snapshot_shows_what_this_process_uses_and_what_it_has_at_hand() -> No
 
 def test_the_minutes_limit_holds_within_the_process_too() -> None:
     permits = bucket(limit=5)
-    reserve(permits, 9)
+    answered(permits, 9)
     assert len(taken(permits, 0.0)) == 5
 
 
 def test_it_is_idle_when_nothing_counts_any_more() -> None:
     permits = bucket(workers=4)
     assert permits.idle(0.0)
-    reserve(permits, 1)
+    answered(permits, 1)
     grant = permits.take(0.0, "interactive")
     assert not permits.idle(0.0)
     permits.settle(grant, 0.1)
@@ -166,28 +166,28 @@ def test_as_many_are_asked_for_as_wait_interactive_calls_first() -> None:
 
 def test_the_next_lot_is_asked_for_when_the_last_one_starts() -> None:
     permits = bucket()
-    reserve(permits, 2, 1.0, wait=0.3)
+    answered(permits, 2, 1.0, wait=0.3)
     assert permits.planned_request(1.0, 5, 0) == PlannedRequest(1.3, 5, interactive=True)
     assert permits.planned_request(1.0, 0, 5) == PlannedRequest(1.3, 5, interactive=False)
 
 
 def test_interactive_calls_do_not_wait_for_a_bulk_lot_to_start() -> None:
     permits = bucket()
-    reserve(permits, 2, 1.0, wait=0.3, interactive=False)
+    answered(permits, 2, 1.0, wait=0.3, interactive=False)
     assert permits.planned_request(1.0, 5, 0) == PlannedRequest(ASKED, 5, interactive=True)
     assert permits.planned_request(1.0, 0, 5) == PlannedRequest(1.3, 5, interactive=False)
 
 
 def test_a_refusal_is_asked_again_when_the_store_says() -> None:
     permits = bucket()
-    reserve(permits, 0, 1.0, wait=0.5)
+    answered(permits, 0, 1.0, wait=0.5)
     assert permits.planned_request(1.0, 1, 0) == PlannedRequest(1.5, 1, interactive=True)
     assert permits.wait(1.0) == pytest.approx(0.5)
 
 
 def test_nothing_is_asked_for_callers_whose_permits_have_started() -> None:
     permits = bucket()
-    reserve(permits, 5)
+    answered(permits, 5)
     assert permits.planned_request(0.0, 3, 2) is None
     assert permits.planned_request(0.0, 3, 4) == PlannedRequest(0.0, 2, interactive=False)
 
@@ -202,7 +202,7 @@ def test_steady_use_has_permits_for_calls_to_come_asked_for() -> None:
     calls = Calls()
     permits = bucket(calls)
     permits.planned_request(0.0, 1, 0)
-    reserve(permits, 100)
+    answered(permits, 100)
     use(permits, 50, 0.1)  # 200 a second
     assert permits.planned_request(0.2, 0, 0) is None, "50 are left, for a quarter of a second"
     permits.planned = NEVER
@@ -217,7 +217,7 @@ def test_steady_use_has_permits_for_calls_to_come_asked_for() -> None:
 def test_bulk_use_has_its_permits_asked_for_as_bulk() -> None:
     permits = bucket()
     permits.planned_request(0.0, 0, 1)
-    reserve(permits, 100, interactive=False)
+    answered(permits, 100, interactive=False)
     use(permits, 95, 0.1)
     planned = permits.planned_request(0.1, 0, 0)
     assert planned is not None
@@ -227,20 +227,20 @@ def test_bulk_use_has_its_permits_asked_for_as_bulk() -> None:
 def test_rare_use_has_none_asked_for() -> None:
     permits = bucket()
     for second in range(5):
-        reserve(permits, 1, second)
+        answered(permits, 1, second)
         use(permits, 1, second)
     assert permits.planned_request(5.0, 0, 0) is None
 
 
 def test_of_a_small_limit_the_store_learns_when_permits_are_no_longer_held() -> None:
     permits = bucket(limit=100)
-    reserve(permits, 2, 1.0, wait=0.3)
+    answered(permits, 2, 1.0, wait=0.3)
     use(permits, 2, 1.3)
     assert permits.planned_request(1.3, 0, 0) == PlannedRequest(3.0, 0, interactive=True)
     assert permits.planned_request(1.3, 1, 0) == PlannedRequest(1.3, 1, interactive=True), (
         "a caller goes first"
     )
-    reserve(permits, 0, 3.0, wait=0.5, wanted=0)
+    answered(permits, 0, 3.0, wait=0.5, wanted=0)
     assert permits.planned_request(3.0, 0, 0) is None
     assert permits.planned_request(3.0, 1, 0) == PlannedRequest(1.3, 1, interactive=True), (
         "a report delays nobody"
@@ -249,9 +249,9 @@ def test_of_a_small_limit_the_store_learns_when_permits_are_no_longer_held() -> 
 
 def test_a_request_under_way_is_reported_again_and_again() -> None:
     permits = bucket(limit=100)
-    reserve(permits, 1)
+    answered(permits, 1)
     permits.take(0.0, "interactive")
-    reserve(permits, 0, 2.0, wanted=0)
+    answered(permits, 0, 2.0, wanted=0)
     assert permits.planned_request(2.0, 0, 0) == PlannedRequest(4.0, 0, interactive=True)
 
 
@@ -261,7 +261,7 @@ def test_a_request_under_way_is_reported_again_and_again() -> None:
 def test_a_429_drops_the_permits_and_is_told_to_the_store() -> None:
     calls = Calls()
     permits = bucket(calls)
-    reserve(permits, 5)
+    answered(permits, 5)
     assert permits.refuse(permits.take(0.0, "interactive"), 1.0, 30.0) == 30.0
     assert permits.closing == (31.0, 0.0)
     assert calls.number == 1
@@ -272,7 +272,7 @@ def test_a_429_drops_the_permits_and_is_told_to_the_store() -> None:
 
 def test_of_several_429s_the_longest_is_told() -> None:
     permits = bucket()
-    reserve(permits, 5)
+    answered(permits, 5)
     first, second, third = (permits.take(0.0, "interactive") for _ in range(3))
     permits.refuse(first, 1.0, 30.0)
     permits.refuse(second, 2.0, 5.0)
@@ -282,28 +282,28 @@ def test_of_several_429s_the_longest_is_told() -> None:
 
 def test_permits_that_arrive_after_a_429_are_not_used() -> None:
     permits = bucket()
-    reserve(permits, 2)
+    answered(permits, 2)
     permits.refuse(permits.take(0.0, "interactive"), 0.1, 30.0)
-    reserve(permits, 5, 0.2)
+    answered(permits, 5, 0.2)
     assert permits.held(0.2 + GIVEN_UP) == 0
     assert permits.take(0.2, "interactive") == 0
 
 
 def test_a_closing_that_another_process_brought_about_closes_this_one() -> None:
     permits = bucket()
-    reserve(permits, 5)
-    reserve(permits, 0, wait=20.0, closed_for=20.0)
+    answered(permits, 5)
+    answered(permits, 0, wait=20.0, closed_for=20.0)
     assert permits.take(0.0, "interactive") == 0
     assert permits.snapshot(0.0).closed_for == 20.0
     assert permits.wait(0.0) == 20.0
-    reserve(permits, 5, 21.0)
+    answered(permits, 5, 21.0)
     assert permits.take(21.0, "interactive") == ORDINARY, "another process's probe was answered"
 
 
 def closed_then_probing(permits: PermitBucket, **facts: Any) -> int:
     """The probe of a closing, granted at 20.0."""
-    reserve(permits, 0, wait=20.0, closed_for=20.0)
-    reserve(permits, 1, 20.0, probe=7.5, **facts)
+    answered(permits, 0, wait=20.0, closed_for=20.0)
+    answered(permits, 1, 20.0, probe=7.5, **facts)
     grant = permits.take(20.0, "interactive")
     assert permits.is_probe(grant)
     return grant
@@ -323,7 +323,7 @@ def test_a_probe_that_was_never_sent_or_never_taken_is_told_too() -> None:
     permits.put_back(closed_then_probing(permits))
     assert permits.ended_probe == (7.5, False)
     permits.ended_probe = None
-    reserve(permits, 1, 30.0, probe=7.5)
+    answered(permits, 1, 30.0, probe=7.5)
     assert permits.held(31.0) == 0
     assert permits.ended_probe == (7.5, False)
 
@@ -343,7 +343,7 @@ def test_a_probe_with_the_same_mistake_doubles_the_pause_of_the_fleet() -> None:
 
 def test_a_process_that_knows_of_no_closing_probes_when_it_is_told_to() -> None:
     permits = bucket()
-    reserve(permits, 1, probe=7.5)
+    answered(permits, 1, probe=7.5)
     grant = permits.take(0.0, "interactive")
     assert permits.is_probe(grant)
     permits.settle(grant, 1.0)
@@ -352,7 +352,7 @@ def test_a_process_that_knows_of_no_closing_probes_when_it_is_told_to() -> None:
 
 def test_an_older_request_does_not_end_the_probe() -> None:
     permits = bucket()
-    reserve(permits, 1)
+    answered(permits, 1)
     older = permits.take(0.0, "interactive")
     closed_then_probing(permits)
     permits.settle(older, 20.1)
@@ -364,7 +364,7 @@ def test_an_older_request_does_not_end_the_probe() -> None:
 
 def test_without_a_number_of_processes_nobody_goes_in_an_outage() -> None:
     permits = bucket()
-    reserve(permits, 5)
+    answered(permits, 5)
     permits.lose(0.0)
     assert permits.take(0.0, "interactive") == 0
     assert permits.wait(0.0) == RETRY
@@ -374,7 +374,7 @@ def test_without_a_number_of_processes_nobody_goes_in_an_outage() -> None:
 
 def test_in_an_outage_interactive_calls_go_at_this_processs_part_from_an_empty_bucket() -> None:
     permits = bucket(workers=4)
-    reserve(permits, 5)
+    answered(permits, 5)
     permits.lose(0.0)
     permits.lose(0.1)
     assert permits.part == 14_550
@@ -418,7 +418,7 @@ def test_grants_of_an_outage_are_held_and_end_as_others() -> None:
 
 def test_a_closing_goes_on_in_an_outage() -> None:
     permits = bucket(workers=4)
-    reserve(permits, 0, wait=20.0, closed_for=20.0)
+    answered(permits, 0, wait=20.0, closed_for=20.0)
     permits.lose(5.0)
     assert permits.take(19.9, "interactive") == 0
     assert permits.take(20.1, "interactive")
@@ -426,7 +426,7 @@ def test_a_closing_goes_on_in_an_outage() -> None:
 
 def test_a_closing_that_is_over_does_not() -> None:
     permits = bucket(workers=4)
-    reserve(permits, 0, wait=20.0, closed_for=20.0)
+    answered(permits, 0, wait=20.0, closed_for=20.0)
     permits.lose(25.0)
     assert not permits.is_probe(permits.take(30.0, "interactive"))
 
@@ -446,18 +446,18 @@ def test_soon_after_an_outage_both_the_store_and_the_part_must_allow_it() -> Non
     permits = bucket(workers=4)
     permits.lose(0.0)
     taken(permits, 5.0)
-    reserve(permits, 250, 5.0)
+    answered(permits, 250, 5.0)
     assert taken(permits, 5.0) == []
     assert 0.0 < permits.wait(5.0) < 0.01
     assert len(taken(permits, 5.1)) == pytest.approx(14_550 / 600, abs=1)
-    reserve(permits, 200, 5.0 + HAND_OVER)
+    answered(permits, 200, 5.0 + HAND_OVER)
     assert len(taken(permits, 5.0 + HAND_OVER)) == 200
 
 
 def test_soon_after_an_outage_without_a_number_of_processes_the_store_decides_alone() -> None:
     permits = bucket()
     permits.lose(0.0)
-    reserve(permits, 50, 5.0)
+    answered(permits, 50, 5.0)
     assert len(taken(permits, 5.0)) == 50
 
 

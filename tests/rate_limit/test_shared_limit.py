@@ -16,7 +16,7 @@ def test_two_processes_share_a_limit(postgres: PostgresServer, valkey: ValkeySer
     with ThreadPoolExecutor() as both:
         runs = list(both.map(share, (OnPostgres(postgres), OnValkey(valkey))))
     for found in runs:
-        assert found.fullest_second <= 100 + 25 + 34  # a burst saved up, and two lots that counted late
+        assert found.fullest_second <= 100 + 25 + 34  # a burst saved up, and two groups that counted late
         assert found.used >= 0.6
         assert found.least_share >= 0.5
         assert found.round_trips <= 25.0
