@@ -41,7 +41,7 @@ def test_a_row_that_was_asked_for_and_is_left_ends_retry_failed_with_1(here: Her
     done = here("retry-failed", "june.csv.ledger", "--row", "1", *dry, "--json")
     assert (done.code, done.step("retry")["rows"]) == (Exit.REFUSED, [])
     assert done.step("retry")["left"] == [{"number": 1, "reason": "its payout is completed"}]
-    assert "no row can be paid again" in here("retry-failed", "june.csv.ledger", "--row", "1", *dry).out
+    assert "no row can be taken" in here("retry-failed", "june.csv.ledger", "--row", "1", *dry).out
     assert here("retry-failed", "june.csv.ledger", *dry).code == Exit.DONE
 
 
