@@ -100,11 +100,12 @@ def mirror(session: nox.Session) -> None:
 
 
 def run_tests(session: nox.Session, *options: str) -> None:
-    """The whole suite on both cores, against the installed package; prints the ten slowest tests.
+    """The whole suite, against the installed package; prints the ten slowest tests.
 
+    Three processes for two cores, as many tests wait for a server or a process.
     Bytecode is kept: making it of the tests, with pytest's assertions, takes each process 16 s.
     """
-    arguments = ("--numprocesses=2", "--dist=worksteal", "--durations=10", *options, *session.posargs)
+    arguments = ("--numprocesses=3", "--dist=worksteal", "--durations=10", *options, *session.posargs)
     session.run("pytest", *arguments, env={"PYTHONDONTWRITEBYTECODE": None})
 
 
