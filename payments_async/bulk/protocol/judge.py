@@ -30,7 +30,7 @@ from ...models.statuses import PayoutEnd
 from . import row_state, transitions
 from .generations import at_generation, parted
 from .identifiers import Proof
-from .matching import MONEY, Expected, Found, Match, differing, expected, match_of, shown
+from .matching import MONEY, Expected, Found, Match, differing, expected, match_of, other_account, shown
 from .outcomes import ExtraPayout
 from .payout_status import described, end_of, facts_of, failure_of, money_of, status_of
 from .records import Binding, LedgerRow, NewRow, RowOutcome
@@ -99,11 +99,17 @@ class RowPayout:
             details = self.asked.details
             asked = f"{details['currency']} {details['amount']:f}"
             parts.append(f"{payout_id} is of {self.other_money}, and {asked} was asked for")
-        if differences := differing(self.asked, self.found):
+        if differences := self._differences():
             parts.append(f"the list shows {payout_id} {' and '.join(differences)}")
         if not parts and self.match is not Match.EQUAL and self.found.details.keys() >= set(MONEY):
             parts.append(f"the list shows too little of {payout_id} to tell that it is the row's")
         return "; ".join(parts) or None
+
+    def _differences(self) -> list[str]:
+        if self.match is not Match.EQUAL:
+            return differing(self.asked, self.found)
+        account = other_account(self.asked, self.found)  # its proof is equal, and takes a while to read
+        return [] if account is None else [account]
 
     @property
     def weight(self) -> int:
