@@ -16,6 +16,7 @@ import attrs
 import pytest
 
 from payments_async.bulk.ledger.sqlite.connection import RESERVE_SIZE
+from payments_async.bulk.ledger.sqlite.driver import to_its_end
 from payments_async.bulk.ledger.sqlite.file import DiskReserve, FileWatch
 from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk.ledger_errors import (
@@ -28,6 +29,7 @@ from payments_async.bulk.ledger_errors import (
     LedgerReadOnly,
 )
 from tests.support.ledgers import BINDING, Clock, begun, counts, created, imported, new_row, new_rows, numbers
+from tests.support.patience import until
 
 Commit = Callable[[aiosqlite.Connection], Awaitable[None]]
 
@@ -232,6 +234,42 @@ async def test_a_commit_of_a_cancelled_caller_that_waits_is_made_before_the_file
         await ledger.claim(1)
     async with await SqliteLedger.open(path, clock=Clock()) as ledger:
         assert counts(ledger) == {"not_started": 1, "under_way": 4}
+
+
+async def test_an_edit_that_waits_is_refused_when_the_file_closes(path: Path) -> None:
+    ledger = await begun(path)
+    claiming = asyncio.ensure_future(ledger.claim(2))
+    await until(ledger._handle._turn.locked)
+    editing = asyncio.ensure_future(ledger.edit(lambda edits: edits.cancel([5])))
+    await asyncio.sleep(0)
+    await ledger.close()
+    await claiming
+    with pytest.raises(LedgerClosed):
+        await editing
+    async with await SqliteLedger.open(path, clock=Clock()) as ledger:
+        assert counts(ledger) == {"not_started": 3, "under_way": 2}
+
+
+async def test_work_comes_to_its_end_and_is_undone_however_often_its_caller_is_cancelled() -> None:
+    gate, undone = asyncio.Event(), list[str]()
+
+    async def work() -> str:
+        await gate.wait()
+        return "done"
+
+    async def undo(result: str) -> None:
+        undone.append(result)
+
+    waiting = asyncio.ensure_future(to_its_end(work(), undo))
+    for _ in range(3):
+        await asyncio.sleep(0)
+        waiting.cancel()
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    gate.set()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert undone == ["done"]
 
 
 async def test_an_import_that_is_cancelled_is_rolled_back(path: Path) -> None:
