@@ -33,17 +33,17 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from benchmarks.bodies import ARGUMENTS, PAYOUT_ANSWER
 from payments_async import AsyncPayments, PayoutRequest, RateLimits
 from payments_async._http.types import HTTPRequest, HTTPResponse
-from payments_async.bulk.engine.engine import Engine, Pace
-from payments_async.bulk.engine.service import Service
-from payments_async.bulk.engine.stopping import Stopping
-from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
-from payments_async.bulk.loading.new_rows import RowIdentifiers
-from payments_async.bulk.protocol.attempts import AttemptReply
-from payments_async.bulk.protocol.outcomes import counts_of
-from payments_async.bulk.protocol.records import Binding, LedgerRow, NewRow, RowOutcome
-from payments_async.bulk.protocol.responses import Posted
-from payments_async.bulk.protocol.row_state import confirm
-from payments_async.bulk.protocol.stop_rules import StopRules
+from payments_async.bulk._engine.engine import Engine, Pace
+from payments_async.bulk._engine.service import Service
+from payments_async.bulk._engine.stopping import Stopping
+from payments_async.bulk._ledger.sqlite.ledger import SqliteLedger
+from payments_async.bulk._loading.new_rows import RowIdentifiers
+from payments_async.bulk._protocol.attempts import AttemptReply
+from payments_async.bulk._protocol.outcomes import counts_of
+from payments_async.bulk._protocol.records import Binding, LedgerRow, NewRow, RowOutcome
+from payments_async.bulk._protocol.responses import Posted
+from payments_async.bulk._protocol.row_state import confirm
+from payments_async.bulk._protocol.stop_rules import StopRules
 from payments_async.bulk.sources import Row
 
 KEY = "sk_sandbox_benchmark"

@@ -42,7 +42,7 @@ class Paid:
 
 def by_command(file: Path, ledger: Path, concurrency: int, variables: Mapping[str, str]) -> Paid:
     """Pay with `payments payouts run`, which leaves its certificate beside the ledger."""
-    command = [sys.executable, "-m", "payments_async.cli", "payouts", "run", str(file), "--json"]
+    command = [sys.executable, "-m", "payments_async._cli", "payouts", "run", str(file), "--json"]
     options = ["--ledger", str(ledger), "--concurrency", str(concurrency)]
     with started([*command, *options], variables) as process:
         with Watch(process.pid) as watch:

@@ -23,18 +23,18 @@ from typing import Any
 from benchmarks.bodies import ARGUMENTS
 from payments_async import PayoutRequest
 from payments_async._runtime import SYSTEM
-from payments_async.bulk.ledger.postgresql.driver.database import Database
-from payments_async.bulk.ledger.postgresql.leasing.granting import grant
-from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedChunks
-from payments_async.bulk.ledger.postgresql.leasing.leases import give_back
-from payments_async.bulk.ledger.postgresql.leasing.worker_registry import Worker
-from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
-from payments_async.bulk.ledger.postgresql.schema import states_table
-from payments_async.bulk.loading.new_rows import RowIdentifiers
-from payments_async.bulk.protocol.clocks import Timestamps
-from payments_async.bulk.protocol.records import Binding, NewRow, RowOutcome
-from payments_async.bulk.protocol.row_state import confirm
-from payments_async.bulk.protocol.stop_rules import Account, StopRules
+from payments_async.bulk._ledger.postgresql.driver.database import Database
+from payments_async.bulk._ledger.postgresql.leasing.granting import grant
+from payments_async.bulk._ledger.postgresql.leasing.leased_chunks import LeasedChunks
+from payments_async.bulk._ledger.postgresql.leasing.leases import give_back
+from payments_async.bulk._ledger.postgresql.leasing.worker_registry import Worker
+from payments_async.bulk._ledger.postgresql.ledger import PostgresLedger
+from payments_async.bulk._ledger.postgresql.schema import states_table
+from payments_async.bulk._loading.new_rows import RowIdentifiers
+from payments_async.bulk._protocol.clocks import Timestamps
+from payments_async.bulk._protocol.records import Binding, NewRow, RowOutcome
+from payments_async.bulk._protocol.row_state import confirm
+from payments_async.bulk._protocol.stop_rules import Account, StopRules
 from payments_async.bulk.sources import Row
 
 BATCH = "benchmark"

@@ -12,9 +12,9 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 from payments_async.bulk import BatchReport
+from payments_async.bulk._protocol.outcomes import CREATED
 from payments_async.bulk.batch import AnyBatch as AsyncBatch
 from payments_async.bulk.errors import BulkError
-from payments_async.bulk.protocol.outcomes import CREATED
 from payments_async.errors import PaymentsError
 
 from ._blocking_call import GRACE, WAIT_SLICE, BlockingCall
@@ -22,8 +22,8 @@ from ._event_loop import Bridge
 from ._row_feed import FedCall
 
 if TYPE_CHECKING:
+    from payments_async.bulk._loading.load import Input
     from payments_async.bulk.database import BatchDatabase as AsyncBatchDatabase
-    from payments_async.bulk.loading.load import Input
     from payments_async.bulk.workers import PayoutWorker as AsyncPayoutWorker
 
     from ._blocking_call import CallQueue

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from ._blocking_call import WAIT_SLICE, BlockingCall
 
 if TYPE_CHECKING:
-    from payments_async.bulk.loading.load import Input
+    from payments_async.bulk._loading.load import Input
 
 T = TypeVar("T")
 

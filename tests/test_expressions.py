@@ -20,10 +20,10 @@ from payments_async._validation import tables
 from payments_async._validation.rules import Matching
 from payments_async.models import _masking
 from payments_async.params import operations
-from payments_async.sandbox.api import request_schemas
-from payments_async.sandbox.common import operations as sandbox_operations
-from payments_async.sandbox.control_api.routes import ROUTES
-from payments_async.sandbox.inspector import pages
+from payments_async.sandbox._api import request_schemas
+from payments_async.sandbox._common import operations as sandbox_operations
+from payments_async.sandbox._control_api.routes import ROUTES
+from payments_async.sandbox._inspector import pages
 from tests.support.canary import CANARY_KEY
 from tests.support.expressions import Matcher, TooManySteps, hostile
 
@@ -76,14 +76,14 @@ MADE: dict[tuple[str, str], Callable[[], Iterable[str]]] = {
     ("_validation/rules.py", "self.form"): _forms,
     ("models/_masking.py", "_forms(secret)"): lambda: [_masking._forms(CANARY_KEY)],
     ("_request/error_responses.py", "'|'.join(parts)"): lambda: [_own_texts()],
-    ("sandbox/api/field_checks.py", "pattern"): _schema_patterns,
-    ("sandbox/common/operations.py", "re.sub('\\\\{(\\\\w+)\\\\}', '(?P<\\\\1>[^/]+)', path)"): lambda: [
+    ("sandbox/_api/field_checks.py", "pattern"): _schema_patterns,
+    ("sandbox/_common/operations.py", "re.sub('\\\\{(\\\\w+)\\\\}', '(?P<\\\\1>[^/]+)', path)"): lambda: [
         each.pattern for _, each in sandbox_operations._WITH_PARAMETERS
     ],
-    ("sandbox/control_api/routes.py", "re.sub('\\\\{(\\\\w+)\\\\}', _ID, self.path)"): lambda: [
+    ("sandbox/_control_api/routes.py", "re.sub('\\\\{(\\\\w+)\\\\}', _ID, self.path)"): lambda: [
         route.pattern.pattern for route in ROUTES
     ],
-    ("sandbox/inspector/pages.py", "pattern or re.escape(name)"): lambda: [
+    ("sandbox/_inspector/pages.py", "pattern or re.escape(name)"): lambda: [
         page.pattern.pattern for page in pages.PAGES
     ],
 }

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import payments_async
+from payments_async._cli._requirements import help_without_libraries, required_extras
 from payments_async._extras import EXTRAS, install_command, missing_libraries, needs
-from payments_async.cli._requirements import help_without_libraries, required_extras
 from tests.docs.pages import first_cells, section
 
 ROOT = Path(__file__).parents[1]
@@ -123,7 +123,7 @@ def test_the_environment_names_what_is_needed_too() -> None:
 
 
 def test_the_help_without_libraries_names_every_command() -> None:
-    from payments_async.cli._app import make_app
+    from payments_async._cli._app import make_app
 
     commands = {name for name in make_app() if not name.startswith("-")}
     assert set(re.findall(r"^  payments (\w+)", help_without_libraries(), re.MULTILINE)) == commands

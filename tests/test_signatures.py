@@ -17,7 +17,7 @@ import payments_sync
 import payments_sync.bulk.workers
 from payments_async import arguments
 from payments_async.bulk import LoadOptions, ReadingOptions
-from payments_async.bulk.workers.settings import WorkerOptions
+from payments_async.bulk.workers._settings import WorkerOptions
 
 CLIENTS = (payments_async.AsyncPayments, payments_sync.Payments)
 BATCHES = (payments_async.bulk.PayoutBatch, payments_sync.bulk.PayoutBatch)

@@ -20,9 +20,38 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._activity import Activity as Activity
+    from ._engine.recorder import OutcomesUnrecorded as OutcomesUnrecorded
+    from ._export.causes import Cause as Cause
+    from ._export.export import ExportReport as ExportReport
+    from ._export.row_view import RowView as RowView
+    from ._ledger.opening import is_database as is_database
+    from ._ledger.operators import DatabaseReport as DatabaseReport
+    from ._ledger.operators import ListedWorker as ListedWorker
     from ._listing import ListedBatch as ListedBatch
     from ._options import LoadOptions as LoadOptions
     from ._options import ReadingOptions as ReadingOptions
+    from ._protocol.attempts import RowAttempt as RowAttempt
+    from ._protocol.attempts import RowAttempts as RowAttempts
+    from ._protocol.machines import BatchState as BatchState
+    from ._protocol.machines import OperatorCommand as OperatorCommand
+    from ._protocol.machines import Standbys as Standbys
+    from ._protocol.outcomes import Outcome as Outcome
+    from ._protocol.records import Binding as Binding
+    from ._protocol.records import CheckReport as CheckReport
+    from ._protocol.records import Header as Header
+    from ._protocol.records import InputDifference as InputDifference
+    from ._protocol.records import StatusChange as StatusChange
+    from ._protocol.row_state import RowState as RowState
+    from ._protocol.run_figures import AnswerTimes as AnswerTimes
+    from ._protocol.run_figures import RunSeries as RunSeries
+    from ._protocol.run_figures import RunTime as RunTime
+    from ._protocol.run_figures import SeriesBucket as SeriesBucket
+    from ._protocol.run_figures import SpeedFigures as SpeedFigures
+    from ._reconcile.audit import Audit as Audit
+    from ._reconcile.certificate import Certificate as Certificate
+    from ._reconcile.recover import RecoveryReport as RecoveryReport
+    from ._reconcile.retry_failed import LeftRow as LeftRow
+    from ._reconcile.retry_failed import RetryReport as RetryReport
     from ._report import BatchReport as BatchReport
     from ._report import ImportReport as ImportReport
     from ._report import Progress as Progress
@@ -30,68 +59,39 @@ if TYPE_CHECKING:
     from .batch import AnyBatch as AnyBatch
     from .batch import PayoutBatch as PayoutBatch
     from .database import BatchDatabase as BatchDatabase
-    from .engine.recorder import OutcomesUnrecorded as OutcomesUnrecorded
     from .errors import BatchIdRequired as BatchIdRequired
     from .errors import BulkError as BulkError
     from .errors import SourceErrors as SourceErrors
     from .errors import SourceUnreadable as SourceUnreadable
-    from .export.causes import Cause as Cause
-    from .export.export import ExportReport as ExportReport
-    from .export.row_view import RowView as RowView
-    from .ledger.opening import is_database as is_database
-    from .ledger.operators import DatabaseReport as DatabaseReport
-    from .ledger.operators import ListedWorker as ListedWorker
     from .ledger_errors import InputPaidElsewhere as InputPaidElsewhere
     from .ledger_errors import LedgerError as LedgerError
     from .ledger_errors import LedgerOfAnotherInput as LedgerOfAnotherInput
-    from .protocol.attempts import RowAttempt as RowAttempt
-    from .protocol.attempts import RowAttempts as RowAttempts
-    from .protocol.machines import BatchState as BatchState
-    from .protocol.machines import OperatorCommand as OperatorCommand
-    from .protocol.machines import Standbys as Standbys
-    from .protocol.outcomes import Outcome as Outcome
-    from .protocol.records import Binding as Binding
-    from .protocol.records import CheckReport as CheckReport
-    from .protocol.records import Header as Header
-    from .protocol.records import InputDifference as InputDifference
-    from .protocol.records import StatusChange as StatusChange
-    from .protocol.row_state import RowState as RowState
-    from .protocol.run_figures import AnswerTimes as AnswerTimes
-    from .protocol.run_figures import RunSeries as RunSeries
-    from .protocol.run_figures import RunTime as RunTime
-    from .protocol.run_figures import SeriesBucket as SeriesBucket
-    from .protocol.run_figures import SpeedFigures as SpeedFigures
-    from .reconcile.audit import Audit as Audit
-    from .reconcile.certificate import Certificate as Certificate
-    from .reconcile.recover import RecoveryReport as RecoveryReport
-    from .reconcile.retry_failed import LeftRow as LeftRow
-    from .reconcile.retry_failed import RetryReport as RetryReport
     from .shared_batch import SharedBatch as SharedBatch
 
 _HOMES = {
     "_activity": ("Activity",),
     "_options": ("LoadOptions", "ReadingOptions"),
-    "reconcile.audit": ("Audit",),
-    "reconcile.certificate": ("Certificate",),
-    "export.export": ("ExportReport",),
-    "export.causes": ("Cause",),
-    "export.row_view": ("RowView",),
-    "protocol.outcomes": ("Outcome",),
+    "_reconcile.audit": ("Audit",),
+    "_reconcile.certificate": ("Certificate",),
+    "_export.export": ("ExportReport",),
+    "_export.causes": ("Cause",),
+    "_export.row_view": ("RowView",),
+    "_protocol.outcomes": ("Outcome",),
     "_report": ("BatchReport", "ImportReport", "Progress", "Snapshot"),
-    "engine.recorder": ("OutcomesUnrecorded",),
-    "protocol.records": ("Binding", "CheckReport", "Header", "InputDifference", "StatusChange"),
-    "protocol.machines": ("BatchState", "OperatorCommand", "Standbys"),
-    "reconcile.recover": ("RecoveryReport",),
-    "reconcile.retry_failed": ("LeftRow", "RetryReport"),
-    "protocol.row_state": ("RowState",),
-    "protocol.attempts": ("RowAttempt", "RowAttempts"),
-    "protocol.run_figures": ("AnswerTimes", "RunSeries", "RunTime", "SeriesBucket", "SpeedFigures"),
+    "_engine.recorder": ("OutcomesUnrecorded",),
+    "_protocol.records": ("Binding", "CheckReport", "Header", "InputDifference", "StatusChange"),
+    "_protocol.machines": ("BatchState", "OperatorCommand", "Standbys"),
+    "_reconcile.recover": ("RecoveryReport",),
+    "_reconcile.retry_failed": ("LeftRow", "RetryReport"),
+    "_protocol.row_state": ("RowState",),
+    "_protocol.attempts": ("RowAttempt", "RowAttempts"),
+    "_protocol.run_figures": ("AnswerTimes", "RunSeries", "RunTime", "SeriesBucket", "SpeedFigures"),
     "batch": ("AnyBatch", "PayoutBatch"),
     "shared_batch": ("SharedBatch",),
     "database": ("BatchDatabase",),
     "_listing": ("ListedBatch",),
-    "ledger.opening": ("is_database",),
-    "ledger.operators": ("DatabaseReport", "ListedWorker"),
+    "_ledger.opening": ("is_database",),
+    "_ledger.operators": ("DatabaseReport", "ListedWorker"),
     "errors": ("BatchIdRequired", "BulkError", "SourceErrors", "SourceUnreadable"),
     "ledger_errors": ("InputPaidElsewhere", "LedgerError", "LedgerOfAnotherInput"),
 }

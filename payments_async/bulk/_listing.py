@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from ._ledger.operators import ListedWorker
+from ._protocol.machines import BatchState
+from ._protocol.outcomes import OPEN
+from ._protocol.stop_rules import Stop
 from ._report import BatchReport, report_of
-from .ledger.operators import ListedWorker
-from .protocol.machines import BatchState
-from .protocol.outcomes import OPEN
-from .protocol.stop_rules import Stop
 
 if TYPE_CHECKING:
-    from .ledger.postgresql.batches import BatchWithFigures
+    from ._ledger.postgresql.batches import BatchWithFigures
 
 
 @attrs.frozen(kw_only=True)

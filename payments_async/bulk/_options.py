@@ -10,8 +10,8 @@ from unicodedata import normalize
 
 from .._validation.rules import name_problem
 from ..params import Money, decimal_if_readable
+from ._protocol.stop_rules import StopRules
 from .errors import BulkError
-from .protocol.stop_rules import StopRules
 
 _LONGEST: Final = 191
 """Characters of a batch's name at most, as for a row's."""

@@ -8,12 +8,12 @@ from decimal import Decimal
 import attrs
 
 from ._activity import Activity
-from .ledger.operators import ListedWorker
-from .protocol import stop_rules
-from .protocol.outcomes import EXACT, ExtraTotals, RowTotals, brief, counts_of, sums_of
-from .protocol.records import Header, InputDifference
-from .protocol.run_figures import RunSeries, SpeedFigures
-from .protocol.stop_rules import Stop
+from ._ledger.operators import ListedWorker
+from ._protocol import stop_rules
+from ._protocol.outcomes import EXACT, ExtraTotals, RowTotals, brief, counts_of, sums_of
+from ._protocol.records import Header, InputDifference
+from ._protocol.run_figures import RunSeries, SpeedFigures
+from ._protocol.stop_rules import Stop
 
 
 @attrs.frozen

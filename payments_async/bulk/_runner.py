@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 import attrs
 
 from ._activity import Activity, Doing, repeated
+from ._engine.stopping import Stopping
+from ._reconcile import same_account
 from ._report import BatchReport, report_of
 from ._session import BatchSession, OnProgress
-from .engine.stopping import Stopping
 from .errors import BulkError
 from .ledger_errors import LedgerError
-from .reconcile import same_account
 
 if TYPE_CHECKING:
     from .._polling.schedule import PollSchedule
+    from ._engine.engine import Engine, Pace
+    from ._reconcile.certificate import Certificate
+    from ._reconcile.retry_failed import RetryReport
     from ._report import Snapshot
-    from .engine.engine import Engine, Pace
-    from .reconcile.certificate import Certificate
-    from .reconcile.retry_failed import RetryReport
-    from .workers.worker import WorkerRun
+    from .workers._worker import WorkerRun
 
 
 class BatchRunner:
@@ -87,7 +87,7 @@ class BatchRunner:
         return self.report(stopping, followed=wait_final is not None)
 
     async def _pay(self, pace: Pace, stopping: Stopping, on_commit: Callable[[], object]) -> None:
-        from .engine.engine import Engine
+        from ._engine.engine import Engine
 
         session = self._session
         self._engine = engine = Engine(session.ledger, session.service, pace, stopping, on_commit)
@@ -103,7 +103,7 @@ class BatchRunner:
 
     async def _follow(self, seconds: float, stopping: Stopping, on_progress: OnProgress | None) -> None:
         from .._polling.schedule import PollSchedule
-        from .reconcile.follow import Follower
+        from ._reconcile.follow import Follower
 
         session = self._session
         schedule = self._schedule = self._schedule or PollSchedule()
@@ -113,7 +113,7 @@ class BatchRunner:
 
     async def reconcile(self, on_progress: OnProgress | None) -> Certificate:
         """Update the ledger from the list, and compare the two."""
-        from .reconcile.reconcile import reconcile
+        from ._reconcile.reconcile import reconcile
 
         session = self._session
         async with self._under_way("reconciling", on_progress):
@@ -124,7 +124,7 @@ class BatchRunner:
         self, rows: Collection[int] | None, *, rejected: bool, dry_run: bool
     ) -> RetryReport:
         """Make rows new whose payouts have failed, or those that were rejected."""
-        from .reconcile.retry_failed import Retrier, retry_rejected
+        from ._reconcile.retry_failed import Retrier, retry_rejected
 
         session = self._session
         async with self._under_way("reconciling"):

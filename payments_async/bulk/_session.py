@@ -15,14 +15,14 @@ from .._request.auth import hidden
 from .._runtime import SYSTEM, Runtime
 from ..client import AsyncPayments
 from ._activity import Activity
+from ._engine.service import Service
+from ._ledger.ledger import Ledger
+from ._ledger.opening import FILE, KEYWORDS, require_extra
 from ._options import composed, require_batch_id
+from ._protocol.clocks import Timestamps
+from ._protocol.stop_rules import Account
 from ._report import Progress, progress_of
-from .engine.service import Service
 from .errors import BulkError
-from .ledger.ledger import Ledger
-from .ledger.opening import FILE, KEYWORDS, require_extra
-from .protocol.clocks import Timestamps
-from .protocol.stop_rules import Account
 
 _log = logging.getLogger("payments_async")
 _STATUS_EVERY: Final = 1.0
@@ -106,7 +106,7 @@ class BatchSession:
             await runtime.sleep(_READER_POLL)
 
     async def _opened(self, *, create: bool, must_exist: bool, read_only: bool) -> Ledger:
-        from .ledger.opening import open_file
+        from ._ledger.opening import open_file
 
         return await open_file(self.address, clock=self.moment, create=create, read_only=read_only)
 

@@ -10,20 +10,20 @@ import attrs
 
 from ..client import AsyncPayments
 from ..errors import PaymentsError
+from ._engine.service import Service
+from ._ledger.opening import SHARED
 from ._options import composed
+from ._reconcile import same_account
 from ._runner import BatchRunner
 from ._session import BatchSession, OnProgress
-from .engine.service import Service
-from .ledger.opening import SHARED
-from .reconcile import same_account
 
 if TYPE_CHECKING:
+    from ._engine.engine import Pace
+    from ._engine.stopping import Stopping
+    from ._ledger.postgresql.ledger import PostgresLedger
+    from ._protocol.stop_rules import StopRules
+    from ._reconcile.recover import RecoveryReport
     from ._report import Snapshot
-    from .engine.engine import Pace
-    from .engine.stopping import Stopping
-    from .ledger.postgresql.ledger import PostgresLedger
-    from .protocol.stop_rules import StopRules
-    from .reconcile.recover import RecoveryReport
 
 
 class SharedSession(BatchSession):
@@ -60,7 +60,7 @@ class SharedSession(BatchSession):
             self._service = Service(self.client, self.ledger.now)
 
     async def _opened(self, *, create: bool, must_exist: bool, read_only: bool) -> PostgresLedger:
-        from .ledger.opening import open_shared
+        from ._ledger.opening import open_shared
 
         return await open_shared(
             self.address,
@@ -114,7 +114,7 @@ class SharedRunner(BatchRunner):
         self, on_progress: OnProgress | None, *, commands_complete: bool, by_hand: bool
     ) -> RecoveryReport:
         """Learn from the list what the database has lost."""
-        from .reconcile.recover import recover
+        from ._reconcile.recover import recover
 
         ledger, service = self._session.ledger, self._session.service
         async with self._under_way("reconciling", on_progress):
@@ -126,7 +126,7 @@ class SharedRunner(BatchRunner):
 
     async def _pay(self, pace: Pace, stopping: Stopping, on_commit: Callable[[], object]) -> None:
         """Plan, then pay beside other processes that may do so."""
-        from .workers.batch_run import FiguresReader, batch_run, note_hold
+        from .workers._batch_run import FiguresReader, batch_run, note_hold
 
         session, ledger = self._session, self._session.ledger
         await ledger.plan(pace.rules)

@@ -17,23 +17,23 @@ from .._signatures import named_arguments
 from ..client import AsyncPayments
 from ..params import Money
 from . import _options
+from ._engine.service import Service
 from ._options import LoadOptions, ReadingOptions
 from ._report import BatchReport, Progress
 from ._runner import BatchRunner
 from ._session import BatchSession
-from .engine.service import Service
 
 if TYPE_CHECKING:
+    from ._export.causes import Cause
+    from ._export.export import ExportReport
+    from ._export.row_view import RowView
+    from ._ledger.ledger import Ledger
+    from ._loading.load import Input
+    from ._protocol.records import CheckReport, Header
+    from ._protocol.run_figures import RunSeries, RunTime
+    from ._reconcile.certificate import Certificate
+    from ._reconcile.retry_failed import RetryReport
     from ._report import ImportReport, Snapshot
-    from .export.causes import Cause
-    from .export.export import ExportReport
-    from .export.row_view import RowView
-    from .ledger.ledger import Ledger
-    from .loading.load import Input
-    from .protocol.records import CheckReport, Header
-    from .protocol.run_figures import RunSeries, RunTime
-    from .reconcile.certificate import Certificate
-    from .reconcile.retry_failed import RetryReport
 
 
 @named_arguments
@@ -89,7 +89,7 @@ class AnyBatch:
             InputPaidElsewhere: a ledger beside this one, or its database, has the input as another batch.
             LedgerError: see `bulk.ledger_errors`.
         """
-        from .loading import load as _loading
+        from ._loading import load as _loading
 
         settings = _loading.settings_of(options, self._session.batch_id)
         rows = _loading.source_of(source, strict_amounts=settings.strict_amounts)
@@ -119,7 +119,7 @@ class AnyBatch:
 
         Raises what `load` does, except LedgerOfAnotherInput and InputPaidElsewhere: the report shows these.
         """
-        from .loading import load as _loading
+        from ._loading import load as _loading
 
         settings = _loading.settings_of(options, self._session.batch_id)
         rows = _loading.source_of(source, strict_amounts=settings.strict_amounts)
@@ -165,7 +165,7 @@ class AnyBatch:
             OutcomesUnrecorded: the ledger cannot record outcomes; the next run finds them again.
             LedgerError: see `bulk.ledger_errors`.
         """
-        from .engine.engine import Pace
+        from ._engine.engine import Pace
 
         _options.require_count("concurrency", concurrency)
         rules = _options.stop_rules(max_amount, max_rows, max_failure_rate)
@@ -273,7 +273,7 @@ class AnyBatch:
             ImportError: Parquet's extra is not installed.
             OSError: the file cannot be written.
         """
-        from .export.export import export
+        from ._export.export import export
 
         return await export(self._ledger, path, states, accounts=accounts, overwrite=overwrite)
 
@@ -355,7 +355,7 @@ class AnyBatch:
         Args:
             name: the row's key, its reference, or its number in the input; an int is the number alone.
         """
-        from .export.row_view import row_view
+        from ._export.row_view import row_view
 
         return await row_view(self._ledger, name)
 
@@ -371,7 +371,7 @@ class AnyBatch:
         `for cause in await batch.causes():` gives each `Cause`, the most urgent first: its `outcome`,
         `reason`, `count`, `sums` and first `rows`.
         """
-        from .export.causes import causes
+        from ._export.causes import causes
 
         return await causes(self._ledger, most)
 

@@ -16,14 +16,14 @@ import attrs
 
 from .._request.auth import hidden
 from .._runtime import SYSTEM
+from ._ledger.opening import SHARED, require_address, require_extra
+from ._ledger.operators import DatabaseReport, ListedWorker, Role
 from ._listing import ListedBatch, with_workers
 from ._options import composed, require_batch_id
 from .errors import BulkError
-from .ledger.opening import SHARED, require_address, require_extra
-from .ledger.operators import DatabaseReport, ListedWorker, Role
 
 if TYPE_CHECKING:
-    from .ledger.postgresql.driver.database import Database
+    from ._ledger.postgresql.driver.database import Database
     from .ledger_errors import LedgerError
 
 _OF_RUN: Final = 4
@@ -56,7 +56,7 @@ class BatchDatabase:
         require_address(self._address)
         if self._connected is not None:
             raise BulkError("it is open already")
-        from .ledger.postgresql.driver.database import Database
+        from ._ledger.postgresql.driver.database import Database
 
         self._connected = await Database.open(self._address, SYSTEM, insecure_database=self._is_insecure)
         return self
@@ -75,7 +75,7 @@ class BatchDatabase:
 
     async def _with_tables(self) -> Database:
         """The database, whose tables are of this version. Raises LedgerMissing, LedgerOlder, LedgerNewer."""
-        from .ledger.postgresql.setup import require_tables
+        from ._ledger.postgresql.setup import require_tables
 
         if not self._has_tables:
             await require_tables(self._database, create=False)
@@ -99,7 +99,7 @@ class BatchDatabase:
             LedgerMissing: there are no tables.
             LedgerError: see `bulk.ledger_errors`.
         """
-        from .ledger.postgresql import batches
+        from ._ledger.postgresql import batches
 
         require_batch_id(batch_id)
         database, workers = await self._with_tables(), await self.workers()
@@ -108,7 +108,7 @@ class BatchDatabase:
 
     async def workers(self) -> list[ListedWorker]:
         """List the workers, the oldest first, as they last reported. Raises LedgerError."""
-        from .ledger.postgresql.leasing import worker_registry
+        from ._ledger.postgresql.leasing import worker_registry
 
         return await worker_registry.listed(await self._with_tables())
 
@@ -122,7 +122,7 @@ class BatchDatabase:
             LedgerRefused: no worker has such an id, or several have.
             LedgerError: see `bulk.ledger_errors`.
         """
-        from .ledger.postgresql.leasing import worker_registry
+        from ._ledger.postgresql.leasing import worker_registry
 
         found = await worker_registry.drain(await self._with_tables(), worker)
         return attrs.evolve(found, is_draining=True)
@@ -134,7 +134,7 @@ class BatchDatabase:
             RightsMissing: the user may not make them; it has the statements that are missing.
             LedgerError: there are tables of another version, or the database cannot be used.
         """
-        from .ledger.postgresql import setup
+        from ._ledger.postgresql import setup
 
         made = await setup.make_tables(self._database)
         await self._with_tables()
@@ -145,8 +145,8 @@ class BatchDatabase:
 
         Raises LedgerMissing without tables, and LedgerError.
         """
-        from .ledger.postgresql import setup
-        from .ledger.postgresql.schema import SCHEMA
+        from ._ledger.postgresql import setup
+        from ._ledger.postgresql.schema import SCHEMA
 
         return await setup.upgrade(self._database), SCHEMA
 
@@ -159,9 +159,9 @@ class BatchDatabase:
 
         Raises LedgerError; what makes the database unusable as it is, is in the report's `.problems`.
         """
-        from .ledger.postgresql import setup
-        from .workers.planning import connections
-        from .workers.settings import WorkerSettings
+        from ._ledger.postgresql import setup
+        from .workers._planning import connections
+        from .workers._settings import WorkerSettings
 
         needed = {"run": _OF_RUN, "worker": connections(WorkerSettings().slots)}
         return attrs.evolve(await setup.inspect(self._database, Role(role)), connections=needed)

@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from .errors import BulkError
 
 if TYPE_CHECKING:
-    from .protocol.records import Duplicate, InputDifference
+    from ._protocol.records import Duplicate, InputDifference
 
 _MOST = 5
 _BRIEF = 12

@@ -24,9 +24,9 @@ from ._shared import SharedRunner, SharedSession
 from .batch import AnyBatch
 
 if TYPE_CHECKING:
-    from .ledger.postgresql.ledger import PostgresLedger
-    from .protocol.records import CheckReport
-    from .reconcile.recover import RecoveryReport
+    from ._ledger.postgresql.ledger import PostgresLedger
+    from ._protocol.records import CheckReport
+    from ._reconcile.recover import RecoveryReport
 
 
 class SharedBatch(AnyBatch):

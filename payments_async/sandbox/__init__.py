@@ -15,64 +15,64 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ._api.rule import Rule as Rule
+    from ._common.clock import Clock as Clock
+    from ._common.clock import VirtualClock as VirtualClock
+    from ._common.operations import INTERFACE_VERSION as INTERFACE_VERSION
+    from ._common.profiles import ALTERNATE as ALTERNATE
+    from ._common.profiles import HOSTILE as HOSTILE
+    from ._common.profiles import OBSERVED as OBSERVED
+    from ._common.profiles import STRICT as STRICT
+    from ._common.profiles import Profile as Profile
+    from ._common.rate_limits import SandboxLimits as SandboxLimits
+    from ._common.scenario_words import UnknownWord as UnknownWord
+    from ._common.values import Answer as Answer
+    from ._common.values import Change as Change
+    from ._common.values import Cut as Cut
+    from ._common.values import Delivery as Delivery
+    from ._common.values import Drop as Drop
+    from ._common.values import Hang as Hang
+    from ._common.values import LineFault as LineFault
+    from ._common.values import LoggedRequest as LoggedRequest
+    from ._common.values import Reset as Reset
+    from ._common.values import Slow as Slow
+    from ._common.values import StateError as StateError
+    from ._records.books import Books as Books
+    from ._records.books import PaymentEntry as PaymentEntry
+    from ._records.books import PayoutEntry as PayoutEntry
     from ._sandbox import Sandbox as Sandbox
-    from .api.rule import Rule as Rule
-    from .common.clock import Clock as Clock
-    from .common.clock import VirtualClock as VirtualClock
-    from .common.operations import INTERFACE_VERSION as INTERFACE_VERSION
-    from .common.profiles import ALTERNATE as ALTERNATE
-    from .common.profiles import HOSTILE as HOSTILE
-    from .common.profiles import OBSERVED as OBSERVED
-    from .common.profiles import STRICT as STRICT
-    from .common.profiles import Profile as Profile
-    from .common.rate_limits import SandboxLimits as SandboxLimits
-    from .common.scenario_words import UnknownWord as UnknownWord
-    from .common.values import Answer as Answer
-    from .common.values import Change as Change
-    from .common.values import Cut as Cut
-    from .common.values import Delivery as Delivery
-    from .common.values import Drop as Drop
-    from .common.values import Hang as Hang
-    from .common.values import LineFault as LineFault
-    from .common.values import LoggedRequest as LoggedRequest
-    from .common.values import Reset as Reset
-    from .common.values import Slow as Slow
-    from .common.values import StateError as StateError
-    from .records.books import Books as Books
-    from .records.books import PaymentEntry as PaymentEntry
-    from .records.books import PayoutEntry as PayoutEntry
-    from .webhooks import Webhook as Webhook
-    from .webhooks import WebhookTry as WebhookTry
+    from ._webhooks import Webhook as Webhook
+    from ._webhooks import WebhookTry as WebhookTry
 
 _HOMES = {
-    "ALTERNATE": "common.profiles",
-    "HOSTILE": "common.profiles",
-    "INTERFACE_VERSION": "common.operations",
-    "OBSERVED": "common.profiles",
-    "STRICT": "common.profiles",
-    "Answer": "common.values",
-    "Books": "records.books",
-    "Change": "common.values",
-    "Clock": "common.clock",
-    "Cut": "common.values",
-    "Delivery": "common.values",
-    "Drop": "common.values",
-    "Hang": "common.values",
-    "LineFault": "common.values",
-    "LoggedRequest": "common.values",
-    "PaymentEntry": "records.books",
-    "PayoutEntry": "records.books",
-    "Profile": "common.profiles",
-    "Reset": "common.values",
-    "Rule": "api.rule",
+    "ALTERNATE": "_common.profiles",
+    "HOSTILE": "_common.profiles",
+    "INTERFACE_VERSION": "_common.operations",
+    "OBSERVED": "_common.profiles",
+    "STRICT": "_common.profiles",
+    "Answer": "_common.values",
+    "Books": "_records.books",
+    "Change": "_common.values",
+    "Clock": "_common.clock",
+    "Cut": "_common.values",
+    "Delivery": "_common.values",
+    "Drop": "_common.values",
+    "Hang": "_common.values",
+    "LineFault": "_common.values",
+    "LoggedRequest": "_common.values",
+    "PaymentEntry": "_records.books",
+    "PayoutEntry": "_records.books",
+    "Profile": "_common.profiles",
+    "Reset": "_common.values",
+    "Rule": "_api.rule",
     "Sandbox": "_sandbox",
-    "SandboxLimits": "common.rate_limits",
-    "Slow": "common.values",
-    "StateError": "common.values",
-    "UnknownWord": "common.scenario_words",
-    "VirtualClock": "common.clock",
-    "Webhook": "webhooks",
-    "WebhookTry": "webhooks",
+    "SandboxLimits": "_common.rate_limits",
+    "Slow": "_common.values",
+    "StateError": "_common.values",
+    "UnknownWord": "_common.scenario_words",
+    "VirtualClock": "_common.clock",
+    "Webhook": "_webhooks",
+    "WebhookTry": "_webhooks",
 }
 
 __all__ = [

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from threading import RLock
 
+from ._api.core import Core
+from ._api.rule import Rule, check_operation
+from ._api.rule_fields import check_match
+from ._common.clock import Clock
+from ._common.profiles import Profile
+from ._common.values import Change
 from ._record_actions import RecordControls
+from ._records.books import Books
+from ._records.tenants import KeyStatus, fingerprint_of
 from ._service import SandboxService
-from .api.core import Core
-from .api.rule import Rule, check_operation
-from .api.rule_fields import check_match
-from .common.clock import Clock
-from .common.profiles import Profile
-from .common.values import Change
-from .records.books import Books
-from .records.tenants import KeyStatus, fingerprint_of
-from .webhooks.address_guard import read_allowed
+from ._webhooks.address_guard import read_allowed
 
 
 class RuleControls:

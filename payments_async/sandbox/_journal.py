@@ -15,11 +15,11 @@ from itertools import islice
 
 import attrs
 
+from ._common.values import Answer, Change, Delivery, LoggedRequest
 from ._journal_index import JournalIndex
 from ._traffic import Traffic, outcome_of
-from .common.values import Answer, Change, Delivery, LoggedRequest
-from .webhooks.address_guard import NotSent
-from .webhooks.webhook import Webhook, WebhookTry
+from ._webhooks.address_guard import NotSent
+from ._webhooks.webhook import Webhook, WebhookTry
 
 ENTRIES = 50_000
 """How many of the latest entries are kept."""

@@ -6,14 +6,14 @@ from abc import abstractmethod
 from contextlib import AbstractContextManager
 from decimal import Decimal
 
-from .common.money import read_amount
-from .common.scenario_words import Scenario, ScenarioOutcome, Timing, parse
-from .records.books import PaymentEntry, payment_entry
-from .records.payments import add_refund, expire_payment, settle_attempt, settle_refund, start_attempt
-from .records.payouts import settle_payout
-from .records.records import AttemptRecord, PaymentRecord, PayoutRecord, Plan, RefundRecord, plan_for
-from .records.tenants import Tenant
-from .records.world import World
+from ._common.money import read_amount
+from ._common.scenario_words import Scenario, ScenarioOutcome, Timing, parse
+from ._records.books import PaymentEntry, payment_entry
+from ._records.payments import add_refund, expire_payment, settle_attempt, settle_refund, start_attempt
+from ._records.payouts import settle_payout
+from ._records.records import AttemptRecord, PaymentRecord, PayoutRecord, Plan, RefundRecord, plan_for
+from ._records.tenants import Tenant
+from ._records.world import World
 
 USUAL_METHOD = "sandbox_mobile"
 """The default payment method."""

@@ -10,19 +10,19 @@ from typing import Self
 from .._loopback import HOST
 from .._loopback.access import Access
 from .._loopback.peers import can_tell
+from ._api.core import Core
+from ._api.rule import default_scenario
+from ._checkout.router import answer_stream
+from ._common.clock import Clock, VirtualClock, real_secret
+from ._common.json import encode
+from ._common.operations import CONSOLE, CONTROL_API, PREFIX
+from ._common.profiles import Profile, profile_named
+from ._common.rate_limits import SandboxLimits
+from ._common.values import Answer, Request, RequestRefused, Stream
 from ._controls import SandboxControls
-from .api.core import Core
-from .api.rule import default_scenario
-from .checkout.router import answer_stream
-from .common.clock import Clock, VirtualClock, real_secret
-from .common.json import encode
-from .common.operations import CONSOLE, CONTROL_API, PREFIX
-from .common.profiles import Profile, profile_named
-from .common.rate_limits import SandboxLimits
-from .common.values import Answer, Request, RequestRefused, Stream
-from .http.server import Server, check_port
-from .records.tenants import authenticate
-from .webhooks.sender import SenderCallbacks, WebhookSender
+from ._http.server import Server, check_port
+from ._records.tenants import authenticate
+from ._webhooks.sender import SenderCallbacks, WebhookSender
 
 _CLOSED = Answer(
     403,
@@ -183,7 +183,7 @@ class Sandbox(SandboxControls):
             return self._answer_console(request)
         answer = answer_stream(self, request) or self._answer(request)
         if self._journal.is_mostly_unread:  # the Advisor reads it before its oldest entries go
-            from .advisor.findings import findings_of
+            from .advisor._findings import findings_of
 
             findings_of(self).update(self)
         return answer
@@ -196,10 +196,10 @@ class Sandbox(SandboxControls):
         if not (request.is_trusted or self._has_key(request)):
             return _CLOSED
         if request.path.startswith(CONTROL_API):
-            from .control_api import answer_control
+            from ._control_api import answer_control
 
             return answer_control(self, request)
-        from .inspector import answer_page
+        from ._inspector import answer_page
 
         return answer_page(self, request)
 

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from ._api.core import Core
+from ._common.clock import Clock, real_seconds
+from ._common.values import Answer, Delivery, Effect, LoggedRequest, Notice, Request
 from ._journal import Journal, JournalEntry, LoggedExchange, tried
-from .api.core import Core
-from .common.clock import Clock, real_seconds
-from .common.values import Answer, Delivery, Effect, LoggedRequest, Notice, Request
-from .records.world import World
-from .webhooks import Webhook, WebhookTry
-from .webhooks.address_guard import NotSent
-from .webhooks.controls import WebhookControls
-from .webhooks.outbox import Outbox
-from .webhooks.receiver_answers import ReceiverAnswer
+from ._records.world import World
+from ._webhooks import Webhook, WebhookTry
+from ._webhooks.address_guard import NotSent
+from ._webhooks.controls import WebhookControls
+from ._webhooks.outbox import Outbox
+from ._webhooks.receiver_answers import ReceiverAnswer
 
 if TYPE_CHECKING:
-    from .storage.file import StateSaver
-    from .storage.rows import StateRow
+    from ._storage.file import StateSaver
+    from ._storage.rows import StateRow
 
 KEPT = 20_000
 """How many of the latest requests are kept."""
@@ -136,8 +136,8 @@ class SandboxService(WebhookControls):
 
     def _resume(self, path: str | PathLike[str]) -> str | None:
         """Restore the state in the file. Returns its first API key; None for a new state."""
-        from .storage.file import StateFile, StateSaver
-        from .storage.restore import restore  # together 10 ms, for those who keep a state
+        from ._storage.file import StateFile, StateSaver
+        from ._storage.restore import restore  # together 10 ms, for those who keep a state
 
         file = StateFile(path)
         found = file.read(partial(restore, self._core))
@@ -150,7 +150,7 @@ class SandboxService(WebhookControls):
 
     def _dump(self) -> list[StateRow] | None:
         """Dump the state for the file; None when nothing has happened since the last time."""
-        from .storage.rows import dump
+        from ._storage.rows import dump
 
         with self._lock:
             if not self._changed:

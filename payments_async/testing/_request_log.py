@@ -10,10 +10,10 @@ from urllib.parse import unquote
 from payments_async.models._masking import clean
 from payments_async.models.common import grouped
 from payments_async.sandbox import LoggedRequest
+from payments_async.sandbox._common.json import decode_object
+from payments_async.sandbox._common.masking import hide, mask
+from payments_async.sandbox._common.values import RequestRefused
 from payments_async.sandbox._journal import JournalEntry, LoggedExchange
-from payments_async.sandbox.common.json import decode_object
-from payments_async.sandbox.common.masking import hide, mask
-from payments_async.sandbox.common.values import RequestRefused
 
 from ._requests import CREATIONS, shown
 

@@ -18,7 +18,7 @@ from payments_async.sandbox import (
 )
 from payments_async.sandbox._journal import Item, JournalEntry, LoggedExchange
 from payments_async.sandbox._record_actions import USUAL_METHOD
-from payments_async.sandbox.records.tenants import KeyStatus, fingerprint_of
+from payments_async.sandbox._records.tenants import KeyStatus, fingerprint_of
 
 from ._money_ledger import MoneyFault, evidence, findings
 from ._request_log import request_log

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any, Final, Protocol
 
 from payments_async.sandbox import Rule, Sandbox
+from payments_async.sandbox._common.masking import mask
 from payments_async.sandbox._journal import LoggedExchange
-from payments_async.sandbox.common.masking import mask
 
 from ._money_ledger import REMEDIES, RULES, MoneyFault
 from ._skipping_clock import SkippingRuntime

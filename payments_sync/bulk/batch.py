@@ -24,15 +24,15 @@ from .._batch_bridge import BatchBridge
 from ..client import Payments
 
 if TYPE_CHECKING:
+    from payments_async.bulk._export.causes import Cause
+    from payments_async.bulk._export.export import ExportReport
+    from payments_async.bulk._export.row_view import RowView
+    from payments_async.bulk._loading.load import Input
+    from payments_async.bulk._protocol.records import CheckReport, Header
+    from payments_async.bulk._protocol.run_figures import RunSeries, RunTime
+    from payments_async.bulk._reconcile.certificate import Certificate
+    from payments_async.bulk._reconcile.retry_failed import RetryReport
     from payments_async.bulk._report import ImportReport, Snapshot
-    from payments_async.bulk.export.causes import Cause
-    from payments_async.bulk.export.export import ExportReport
-    from payments_async.bulk.export.row_view import RowView
-    from payments_async.bulk.loading.load import Input
-    from payments_async.bulk.protocol.records import CheckReport, Header
-    from payments_async.bulk.protocol.run_figures import RunSeries, RunTime
-    from payments_async.bulk.reconcile.certificate import Certificate
-    from payments_async.bulk.reconcile.retry_failed import RetryReport
 
 
 @named_arguments

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, Self
 
+from payments_async.bulk._ledger.operators import DatabaseReport, ListedWorker
 from payments_async.bulk._listing import ListedBatch
 from payments_async.bulk.database import BatchDatabase as AsyncBatchDatabase
-from payments_async.bulk.ledger.operators import DatabaseReport, ListedWorker
 
 from .._batch_bridge import BatchBridge
 

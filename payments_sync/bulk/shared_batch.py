@@ -23,8 +23,8 @@ from ..client import Payments
 from .batch import AnyBatch
 
 if TYPE_CHECKING:
-    from payments_async.bulk.protocol.records import CheckReport
-    from payments_async.bulk.reconcile.recover import RecoveryReport
+    from payments_async.bulk._protocol.records import CheckReport
+    from payments_async.bulk._reconcile.recover import RecoveryReport
 
 
 class SharedBatch(AnyBatch):

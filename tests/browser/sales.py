@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import attrs
 
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox.checkout.method_catalogue import METHODS
+from payments_async.sandbox._checkout.method_catalogue import METHODS
 from tests.browser.visitor import Visitor
 
 CARD, BALANCE, BANK = "Card", "Saved balance", "Online banking"

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from payments_async.sandbox.checkout.language import LANGUAGES
+from payments_async.sandbox._checkout.language import LANGUAGES
 from tests.browser.sales import Sale
 from tests.browser.visitor import BROWSER, Visitor
 

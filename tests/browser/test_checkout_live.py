@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from payments_async.sandbox import Sandbox, VirtualClock
-from payments_async.sandbox.checkout import pages
+from payments_async.sandbox._checkout import pages
 from tests.browser.sales import BALANCE, Sale, begins
 from tests.browser.visitor import ASKED, BROWSER, SHOP, Visitor
 from tests.sandbox.raw_requests import Api

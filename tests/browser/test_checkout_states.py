@@ -13,7 +13,7 @@ import attrs
 import pytest
 
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox.checkout.language import Text, language_of
+from payments_async.sandbox._checkout.language import Text, language_of
 from tests.browser.visitor import ASKED, BROWSER, SHOP, Visitor
 from tests.sandbox.checkout.test_attempt_pages import Payer as Returning
 from tests.sandbox.checkout.test_pages import BALANCE, METHODS, Payer

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from payments_async.sandbox.checkout import pages
+from payments_async.sandbox._checkout import pages
 from tests.browser.sales import Sale, begins
 from tests.browser.visitor import BROWSER, Visitor
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from payments_async.sandbox import Sandbox, VirtualClock
-from payments_async.sandbox.inspector.page_request import NAV
+from payments_async.sandbox._inspector.page_request import NAV
 from tests.browser.visitor import BROWSER, Visitor
 from tests.sandbox.raw_requests import INTENT, TRIED, Api
 

@@ -13,12 +13,12 @@ import pytest
 import payments_async.bulk as bulk
 from payments_async import Instrument, PayoutRequest
 from payments_async.bulk import BulkError, SourceErrors, SourceUnreadable
+from payments_async.bulk._protocol.outcomes import brief
 from payments_async.bulk.ledger_errors import (
     LedgerMissing,
     LedgerOfAnotherBatch,
     LedgerOfAnotherInput,
 )
-from payments_async.bulk.protocol.outcomes import brief
 from payments_async.bulk.sources import CsvSource
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items

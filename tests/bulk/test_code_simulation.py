@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from payments_async.bulk.engine import sender
-from payments_async.bulk.protocol.attempts import AttemptReply, Step
+from payments_async.bulk._engine import sender
+from payments_async.bulk._protocol.attempts import AttemptReply, Step
 from tests.simulation.ablation import without
 from tests.simulation.real.campaign import first_breach_without, run_part
 from tests.simulation.real.play import play_schedule

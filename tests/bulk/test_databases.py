@@ -239,7 +239,7 @@ def test_without_its_extra_a_batch_is_refused_before_it_is_entered(
 async def test_without_its_extra_a_file_names_it(
     desk: Desk, service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "payments_async.bulk.ledger.sqlite.ledger", None)
+    monkeypatch.setitem(sys.modules, "payments_async.bulk._ledger.sqlite.ledger", None)
     async with desk.client(service) as client:
         with pytest.raises(ImportError, match=r'pip install "payments-sdk\[bulk\]"$'):
             async with desk.open(tmp_path / "l", client):
@@ -250,7 +250,7 @@ async def test_without_its_extra_a_database_names_it(
     desk: Desk, service: Sandbox, database: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in [*sys.modules]:
-        if name.startswith("payments_async.bulk.ledger.postgresql."):
+        if name.startswith("payments_async.bulk._ledger.postgresql."):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)
     async with desk.client(service) as client:

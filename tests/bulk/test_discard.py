@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from payments_async.bulk import InputPaidElsewhere
+from payments_async.bulk._ledger.sqlite.connection import LedgerConnection
+from payments_async.bulk._ledger.sqlite.status_file import StatusFile
 from payments_async.bulk.errors import SourceErrors
-from payments_async.bulk.ledger.sqlite.connection import LedgerConnection
-from payments_async.bulk.ledger.sqlite.status_file import StatusFile
 from payments_async.bulk.ledger_errors import LedgerClosed, LedgerDamaged, LedgerError, LedgerRefused
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from payments_async.bulk import RowState, SharedBatch
-from payments_async.bulk.ledger import chunks
-from payments_async.bulk.ledger.postgresql.driver.session import DatabaseClock
+from payments_async.bulk._ledger import chunks
+from payments_async.bulk._ledger.postgresql.driver.session import DatabaseClock
+from payments_async.bulk._protocol import machines
+from payments_async.bulk._protocol.machines import PROOF_AFTER, Loss
 from payments_async.bulk.ledger_errors import LedgerRefused
-from payments_async.bulk.protocol import machines
-from payments_async.bulk.protocol.machines import PROOF_AFTER, Loss
-from payments_async.bulk.workers import WorkerReport, planning, work
+from payments_async.bulk.workers import WorkerReport, _planning, work
 from payments_async.sandbox import Sandbox
 from tests.bulk.reconcile.test_recover import post
 from tests.bulk.reconcile.test_retry_failed import fails
@@ -72,7 +72,7 @@ def jump_along(monkeypatch: pytest.MonkeyPatch, runtime: Any) -> None:
     for owner, name, seconds in (
         (machines, "LEASE", 900.0),
         (machines, "RENEW_EVERY", 300.0),
-        (planning, "POLL", 600.0),
+        (_planning, "POLL", 600.0),
     ):
         monkeypatch.setattr(owner, name, seconds)
 

@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from payments_async.sandbox import PayoutEntry
-from payments_async.sandbox.common import scenario_words
+from payments_async.sandbox._common import scenario_words
 from tests.support.disturbed import HALTING, PASSING, REFUSING, Row
 from tests.support.processes import Batch, End, breaches
 

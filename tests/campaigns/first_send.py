@@ -32,11 +32,11 @@ COMMAND = (
     "-c",
     """
 import sys, time
-import payments_async.bulk.engine.engine, payments_async.bulk.loading.load
-import payments_async.bulk.reconcile.reconcile, payments_async.cli.payouts.run
+import payments_async.bulk._engine.engine, payments_async.bulk._loading.load
+import payments_async.bulk._reconcile.reconcile, payments_async._cli.payouts.run
 import aiosqlite
 print(time.monotonic(), flush=True)
-from payments_async.cli import main
+from payments_async._cli import main
 sys.exit(main())
 """,
 )

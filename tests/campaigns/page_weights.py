@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from payments_async.sandbox import Sandbox, VirtualClock
-from payments_async.sandbox.common.scenario_words import ACTION_TYPES
+from payments_async.sandbox._common.scenario_words import ACTION_TYPES
 
 _LOADED = re.compile(r"<(?:link|script|img)\b[^>]*?\b(?:href|src)=\"([^\"]*)\"")
 _LINKED = re.compile(r"<(?:a|iframe)\b[^>]*?\b(?:href|src)=\"([^\"]*)\"")

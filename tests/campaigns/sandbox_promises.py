@@ -38,7 +38,7 @@ with Sandbox():
     print(time.process_time() - began, time.perf_counter() - wall)
 """
 AIOHTTP = "import aiohttp, sys; print(flush=True); sys.stdin.readline()"
-COMMAND = "import sys; from payments_async.cli import main; sys.exit(main(['sandbox', '--json']))"
+COMMAND = "import sys; from payments_async._cli import main; sys.exit(main(['sandbox', '--json']))"
 
 
 @attrs.frozen

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from payments_async.cli import main
-from payments_async.cli._exit_codes import Exit
-from payments_async.cli.demo import run
+from payments_async._cli import main
+from payments_async._cli._exit_codes import Exit
+from payments_async._cli.demo import run
 from payments_async.sandbox import PaymentEntry, Sandbox
 
 ROOT = Path(__file__).parents[2]

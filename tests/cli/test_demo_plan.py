@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from payments_async.cli.demo.payout_file import FAULTS, disturbed, read_csv, total, write_csv
+from payments_async._cli.demo.payout_file import FAULTS, disturbed, read_csv, total, write_csv
 
 
 def test_the_file_is_read_as_text_and_its_amounts_exactly(tmp_path: Path) -> None:

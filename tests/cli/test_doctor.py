@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from payments_async import AsyncPayments, ConfigurationError
+from payments_async._cli import main
+from payments_async._cli._exit_codes import Exit
+from payments_async._cli.doctor import checks, probes
+from payments_async._cli.doctor.checks import MAX_CLOCK_SKEW
 from payments_async._rate_limit import store_client
 from payments_async._runtime import SYSTEM
-from payments_async.cli import main
-from payments_async.cli._exit_codes import Exit
-from payments_async.cli.doctor import checks, probes
-from payments_async.cli.doctor.checks import MAX_CLOCK_SKEW
 from payments_async.sandbox import Sandbox, SandboxLimits
 from tests.conftest import BASE_URL, KEY
 from tests.support.canary import CANARY_KEY, NEEDLE

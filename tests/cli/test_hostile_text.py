@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from payments_async._cli import main
+from payments_async._cli._app import make_app
+from payments_async._cli._exit_codes import Exit
+from payments_async._cli._output import Terminal
+from payments_async._cli.webhooks import forward
+from payments_async._cli.webhooks.payload import read_delivery
 from payments_async.bulk.sources import RowFault
-from payments_async.bulk.workers import planning
-from payments_async.cli import main
-from payments_async.cli._app import make_app
-from payments_async.cli._exit_codes import Exit
-from payments_async.cli._output import Terminal
-from payments_async.cli.webhooks import forward
-from payments_async.cli.webhooks.payload import read_delivery
+from payments_async.bulk.workers import _planning
 from payments_async.sandbox import Answer, Sandbox, SandboxLimits
-from payments_async.sandbox.common.values import Request
+from payments_async.sandbox._common.values import Request
 from payments_async.testing._request_log import request_log
 from tests.sandbox.raw_requests import Api
 from tests.support.payout_command import PHONE, Here, environment_of, payouts_file
@@ -152,7 +152,7 @@ def test_what_a_database_holds_and_an_operator_says_is_printed_as_escapes(
 ) -> None:
     monkeypatch.setenv("PAYMENTS_LEDGER", database)
     monkeypatch.setenv("PAYMENTS_RATE_SHARE", "1")
-    monkeypatch.setattr(planning, "POLL", 0.02)
+    monkeypatch.setattr(_planning, "POLL", 0.02)
     payouts_file(here.folder, 3)
     for name in ("june", HOSTILE.strip()):
         here("run", "june.csv", "--batch-id", name, "--detach", "--pay-again")

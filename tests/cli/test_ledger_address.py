@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from payments_async._files import file_name
-from payments_async.cli import main
-from payments_async.cli._exit_codes import CommandEnded, Exit
-from payments_async.cli.payouts.ledger_address import (
+from payments_async._cli import main
+from payments_async._cli._exit_codes import CommandEnded, Exit
+from payments_async._cli.payouts.ledger_address import (
     LedgerAddress,
     require_address,
     require_batch,
     require_database,
     without_password,
 )
+from payments_async._files import file_name
 
 URL = "postgresql://pay:CANARY@db.internal/payroll"
 SHOWN = "postgresql://pay:***@db.internal/payroll"

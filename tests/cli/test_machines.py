@@ -14,13 +14,13 @@ import psycopg
 import pytest
 
 from payments_async import _postgresql, client
+from payments_async._cli._exit_codes import Exit
+from payments_async._cli.payouts import machines
 from payments_async._rate_limit.registry import LimiterRegistry
-from payments_async.bulk.ledger import importing
-from payments_async.bulk.ledger.postgresql.leasing import granting
+from payments_async.bulk._ledger import importing
+from payments_async.bulk._ledger.postgresql.leasing import granting
 from payments_async.bulk.ledger_errors import RightsMissing
-from payments_async.bulk.workers import PayoutWorker, WorkerReport, planning
-from payments_async.cli._exit_codes import Exit
-from payments_async.cli.payouts import machines
+from payments_async.bulk.workers import PayoutWorker, WorkerReport, _planning
 from tests.support.payout_command import PHONE, Here, Said, assert_paid_once, payouts_file
 from tests.support.servers import PASSWORD, PostgresServer
 
@@ -34,7 +34,7 @@ def here(here: Here, database: str, monkeypatch: pytest.MonkeyPatch) -> Here:
     payouts_file(here.folder, ROWS)
     monkeypatch.setenv("PAYMENTS_LEDGER", database)
     monkeypatch.setenv("PAYMENTS_RATE_SHARE", "1")  # the limit stays in this process
-    monkeypatch.setattr(planning, "POLL", 0.05)
+    monkeypatch.setattr(_planning, "POLL", 0.05)
     monkeypatch.setattr(importing, "BLOCK", 2)
     return here
 
@@ -192,7 +192,7 @@ def test_a_worker_that_is_gone_is_drained_only_should_it_come_back(here: Here, d
 def test_a_batch_is_not_paid_before_its_total_was_confirmed(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from payments_async.cli.payouts import run
+    from payments_async._cli.payouts import run
 
     monkeypatch.setattr(run, "is_live", lambda key: True)
     refused = here("run", "june.csv", *NAMED, "--detach")

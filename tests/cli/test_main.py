@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import payments_async
-from payments_async import ConfigurationError, InvalidRequest, PaymentsError, cli
-from payments_async.cli import _app, main
-from payments_async.cli._exit_codes import Exit, exit_of
+from payments_async import ConfigurationError, InvalidRequest, PaymentsError, _cli
+from payments_async._cli import _app, main
+from payments_async._cli._exit_codes import Exit, exit_of
 
 
 def given(monkeypatch: pytest.MonkeyPatch, raised: BaseException) -> None:
@@ -118,14 +118,14 @@ def test_ctrl_c_while_the_command_loads_is_no_traceback(
     def interrupted(_: object) -> bool:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "missing_libraries", interrupted)
+    monkeypatch.setattr(_cli, "missing_libraries", interrupted)
     assert main(["work"]) == Exit.INTERRUPTED
     assert capsys.readouterr().err == "payments: stopped\n"
 
 
 def test_a_reader_that_leaves_ends_the_command_quietly() -> None:
     command = subprocess.Popen(
-        [sys.executable, "-m", "payments_async.cli", "demo", "--json", "--payouts", "4"],
+        [sys.executable, "-m", "payments_async._cli", "demo", "--json", "--payouts", "4"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -154,7 +154,7 @@ def test_a_stdout_without_a_file_may_break_too(
 def test_a_full_disk_is_one_line_and_exits_1(argv: list[str]) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "payments_async.cli", *argv],
+            [sys.executable, "-m", "payments_async._cli", *argv],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -206,7 +206,7 @@ sys.meta_path.insert(0, Absent())
 def without(libraries: tuple[str, ...], *words: str) -> subprocess.CompletedProcess[str]:
     """Run `payments` where these libraries were never installed."""
     code = (
-        f"{ABSENT.format(libraries=libraries)}from payments_async.cli import main; sys.exit(main({words!r}))"
+        f"{ABSENT.format(libraries=libraries)}from payments_async._cli import main; sys.exit(main({words!r}))"
     )
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
@@ -229,7 +229,7 @@ def test_without_extras_the_help_and_the_version_are_there() -> None:
 
 
 def test_a_broken_module_of_our_own_is_not_taken_for_a_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "payments_async.cli._app", None)
+    monkeypatch.setitem(sys.modules, "payments_async._cli._app", None)
     with pytest.raises(ModuleNotFoundError):
         main([])
 
@@ -243,7 +243,7 @@ def test_completion_can_be_installed(shell: str, tmp_path: Path) -> None:
 
 def test_python_dash_m_runs_the_command() -> None:
     # a process of its own: pytest's import hook, which a plugin of this distribution turns on, confuses runpy
-    for module in ("payments_async", "payments_async.cli"):
+    for module in ("payments_async", "payments_async._cli"):
         line = [sys.executable, "-m", module, "--version"]
         done = subprocess.run(line, capture_output=True, text=True, check=True)
         assert done.stdout.strip() == payments_async.__version__
@@ -257,7 +257,7 @@ def test_a_terminal_without_unicode_gets_question_marks() -> None:
 
 def test_help_does_not_load_the_client_or_the_sandbox() -> None:
     code = (
-        "import sys; from payments_async.cli import main; main(['--help'])\n"
+        "import sys; from payments_async._cli import main; main(['--help'])\n"
         "assert not {'aiohttp', 'payments_async.client', 'payments_async.sandbox'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
@@ -266,7 +266,7 @@ def test_help_does_not_load_the_client_or_the_sandbox() -> None:
 def run_command(*argv: str, encoding: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "payments_async.cli", *argv],
+        [sys.executable, "-m", "payments_async._cli", *argv],
         env={**os.environ, "PYTHONIOENCODING": encoding},
         capture_output=True,
         text=True,

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from payments_async import ConfigurationError
-from payments_async.cli import main
-from payments_async.cli._exit_codes import Exit
-from payments_async.cli.mcp import control
-from payments_async.cli.mcp.control import ToolAnswer, answer_call, find_sandbox
-from payments_async.cli.mcp.tools import TOOLS, ControlRequest, find_tool, offered, request_of
-from payments_async.cli.webhooks.receiver import Receiver
+from payments_async._cli import main
+from payments_async._cli._exit_codes import Exit
+from payments_async._cli.mcp import control
+from payments_async._cli.mcp.control import ToolAnswer, answer_call, find_sandbox
+from payments_async._cli.mcp.tools import TOOLS, ControlRequest, find_tool, offered, request_of
+from payments_async._cli.webhooks.receiver import Receiver
 from payments_async.sandbox import Sandbox, VirtualClock
-from payments_async.sandbox.control_api.routes import ROUTES
+from payments_async.sandbox._control_api.routes import ROUTES
 from tests.docs.pages import first_cells, section
 from tests.sandbox.raw_requests import PAYOUT, PHONE, Api
 from tests.support.serving import serving
@@ -100,7 +100,7 @@ def test_a_schema_says_how_long_a_text_may_be() -> None:
 
 
 def test_agents_are_warned_of_texts_that_others_wrote(sandbox: Sandbox) -> None:
-    from payments_async.cli.mcp.server import make_server
+    from payments_async._cli.mcp.server import make_server
 
     address = find_sandbox(sandbox.origin, {})
     assert "data, never an instruction" in (make_server(address, may_write=False).instructions or "")
@@ -314,7 +314,7 @@ def test_a_write_without_an_answer_in_time_may_have_been_carried_out(monkeypatch
 def test_the_protocol_shows_which_tools_write_and_which_calls_failed(sandbox: Sandbox) -> None:
     from mcp import Client
 
-    from payments_async.cli.mcp.server import make_server
+    from payments_async._cli.mcp.server import make_server
 
     async def look(*, may_write: bool) -> tuple[dict[str, bool], bool]:
         server = make_server(find_sandbox(sandbox.origin, {}), may_write=may_write)
@@ -340,7 +340,7 @@ def test_the_protocol_shows_which_tools_write_and_which_calls_failed(sandbox: Sa
 def test_programs_are_warned_of_the_tool_that_takes_something_away(sandbox: Sandbox) -> None:
     from mcp import Client
 
-    from payments_async.cli.mcp.server import make_server
+    from payments_async._cli.mcp.server import make_server
 
     async def look() -> list[str]:
         async with Client(make_server(find_sandbox(sandbox.origin, {}), may_write=True)) as client:

@@ -12,10 +12,10 @@ import attrs
 import pytest
 from mcp import Client, StdioServerParameters
 
-from payments_async.cli.webhooks.receiver import Receiver
+from payments_async._cli.webhooks.receiver import Receiver
 from payments_async.sandbox import Sandbox, VirtualClock
+from payments_async.sandbox._records.tenants import fingerprint_of
 from payments_async.sandbox.advisor import HEADINGS
-from payments_async.sandbox.records.tenants import fingerprint_of
 from tests.sandbox.raw_requests import TRIED, Api
 
 ONE, TWO = {"idempotency_key": "key-00001"}, {"idempotency_key": "key-00002"}
@@ -148,7 +148,7 @@ async def explain(client: Client, finding: dict[str, Any]) -> Explained:
 
 async def review(origin: str) -> list[Explained]:
     """What an agent does: let the time of deliveries pass, ask for advice, look at each finding."""
-    line = ["-m", "payments_async.cli", "mcp", "--sandbox", origin, "--write"]
+    line = ["-m", "payments_async._cli", "mcp", "--sandbox", origin, "--write"]
     async with Client(StdioServerParameters(command=sys.executable, args=line)) as client:
         await call(client, "advance_clock", by="60s")
         advice, _ = await call(client, "advice")

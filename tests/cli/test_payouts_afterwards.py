@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from payments_async.cli._exit_codes import Exit
+from payments_async._cli._exit_codes import Exit
 from payments_async.sandbox import Sandbox
 from tests.support.payout_command import Here, payouts_file
 

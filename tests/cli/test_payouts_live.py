@@ -13,9 +13,9 @@ from pathlib import Path
 import attrs
 import pytest
 
-from payments_async.cli._exit_codes import CommandEnded, Exit
-from payments_async.cli.payouts import reconcile, run
-from payments_async.cli.payouts.confirm import ConfirmOptions, confirm_once
+from payments_async._cli._exit_codes import CommandEnded, Exit
+from payments_async._cli.payouts import reconcile, run
+from payments_async._cli.payouts.confirm import ConfirmOptions, confirm_once
 from payments_async.sandbox import Sandbox
 from tests.support.payout_command import (
     Here,

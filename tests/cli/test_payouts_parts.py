@@ -11,18 +11,13 @@ import attrs
 import pytest
 from rich.console import Console
 
-from payments_async.bulk import Cause, Outcome, RunSeries, SeriesBucket
-from payments_async.bulk._report import progress_of
-from payments_async.bulk.ledger_errors import LedgerLocked
-from payments_async.bulk.protocol.outcomes import ExtraPayout
-from payments_async.bulk.protocol.run_figures import SpeedFigures
-from payments_async.cli._output import JsonLines, Terminal
-from payments_async.cli.payouts import messages
-from payments_async.cli.payouts.confirm import Confirmation, difference, flags, parsed
-from payments_async.cli.payouts.ledger_address import LedgerAddress
-from payments_async.cli.payouts.options import amount_of, delimiter_of, seconds_of, share_of, shortest
-from payments_async.cli.payouts.progress import BarView, LinesView
-from payments_async.cli.payouts.summary import (
+from payments_async._cli._output import JsonLines, Terminal
+from payments_async._cli.payouts import messages
+from payments_async._cli.payouts.confirm import Confirmation, difference, flags, parsed
+from payments_async._cli.payouts.ledger_address import LedgerAddress
+from payments_async._cli.payouts.options import amount_of, delimiter_of, seconds_of, share_of, shortest
+from payments_async._cli.payouts.progress import BarView, LinesView
+from payments_async._cli.payouts.summary import (
     BatchFigures,
     activity_text,
     duration_text,
@@ -34,6 +29,11 @@ from payments_async.cli.payouts.summary import (
     state_table,
     title_of,
 )
+from payments_async.bulk import Cause, Outcome, RunSeries, SeriesBucket
+from payments_async.bulk._protocol.outcomes import ExtraPayout
+from payments_async.bulk._protocol.run_figures import SpeedFigures
+from payments_async.bulk._report import progress_of
+from payments_async.bulk.ledger_errors import LedgerLocked
 
 
 def figures(

@@ -15,16 +15,16 @@ from typing import Any
 import pytest
 
 from payments_async import AsyncPayments
-from payments_async.bulk.ledger.sqlite import file as _ledger_file
-from payments_async.bulk.ledger.sqlite import ledger as sqlite_ledger
-from payments_async.bulk.ledger.sqlite.connection import LedgerConnection
-from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
-from payments_async.bulk.ledger.sqlite.lock import LedgerLock
-from payments_async.bulk.ledger.transactions import Purpose
+from payments_async._cli._exit_codes import Exit
+from payments_async._cli.payouts import command_context, confirm, payouts
+from payments_async.bulk._ledger.sqlite import file as _ledger_file
+from payments_async.bulk._ledger.sqlite import ledger as sqlite_ledger
+from payments_async.bulk._ledger.sqlite.connection import LedgerConnection
+from payments_async.bulk._ledger.sqlite.ledger import SqliteLedger
+from payments_async.bulk._ledger.sqlite.lock import LedgerLock
+from payments_async.bulk._ledger.transactions import Purpose
+from payments_async.bulk._reconcile import same_account
 from payments_async.bulk.ledger_errors import LedgerBroken, LedgerError, LedgerFull
-from payments_async.bulk.reconcile import same_account
-from payments_async.cli._exit_codes import Exit
-from payments_async.cli.payouts import command_context, confirm, payouts
 from payments_async.sandbox import Sandbox
 from tests.support.payout_command import PHONE, Here, assert_paid_once, environment_of, payouts_file
 
@@ -441,7 +441,7 @@ def test_without_an_extra_every_command_says_what_to_install(
     commands += [["cancel-rest"], ["drain", "x"], ["ledger", "check"]]
     code = (
         f"import sys; sys.modules[{library!r}] = None\n"
-        "from payments_async.cli import main\n"
+        "from payments_async._cli import main\n"
         f"print([int(main(['payouts', *command])) for command in {commands}])"
     )
     done = subprocess.run(

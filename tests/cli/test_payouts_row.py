@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 from payments_async import AsyncPayments
+from payments_async._cli._exit_codes import CommandEnded, Exit
+from payments_async._cli._output import JsonLines, OutputConsole
+from payments_async._cli.batch_page import address_file
+from payments_async._cli.batch_page.source import RunSource
+from payments_async._cli.payouts import row
+from payments_async._cli.payouts.command_context import CommandContext
+from payments_async._cli.payouts.ledger_address import LedgerAddress
 from payments_async.bulk import PayoutBatch, RowAttempt, RowAttempts
-from payments_async.bulk.protocol.attempts import one_attempt
-from payments_async.cli._exit_codes import CommandEnded, Exit
-from payments_async.cli._output import JsonLines, OutputConsole
-from payments_async.cli.batch_page import address_file
-from payments_async.cli.batch_page.source import RunSource
-from payments_async.cli.payouts import row
-from payments_async.cli.payouts.command_context import CommandContext
-from payments_async.cli.payouts.ledger_address import LedgerAddress
+from payments_async.bulk._protocol.attempts import one_attempt
 from payments_async.sandbox import Sandbox
 from tests.support.batch_pages import served
 from tests.support.payout_command import PHONE, Here, payouts_file

@@ -15,11 +15,11 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async.bulk.engine import sender
-from payments_async.bulk.engine.service import Service
-from payments_async.cli._exit_codes import Exit
-from payments_async.cli._output import OutputConsole
-from payments_async.cli.payouts import command_context
+from payments_async._cli._exit_codes import Exit
+from payments_async._cli._output import OutputConsole
+from payments_async._cli.payouts import command_context
+from payments_async.bulk._engine import sender
+from payments_async.bulk._engine.service import Service
 from payments_async.models import Pagination
 from payments_async.sandbox import Sandbox
 from tests.support.payout_command import (

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from payments_async._cli import main
+from payments_async._cli._exit_codes import Exit
+from payments_async._cli.payouts.run import RunProgress
 from payments_async.bulk import Progress
-from payments_async.cli import main
-from payments_async.cli._exit_codes import Exit
-from payments_async.cli.payouts.run import RunProgress
 from tests.support.payout_command import (
     Here,
     OnTerminal,

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from payments_async._cli._exit_codes import Exit
+from payments_async._cli.payouts.messages import code_of
 from payments_async.bulk import PayoutBatch
-from payments_async.bulk.engine.service import Service
+from payments_async.bulk._engine.service import Service
 from payments_async.bulk.ledger_errors import LedgerDamaged
-from payments_async.cli._exit_codes import Exit
-from payments_async.cli.payouts.messages import code_of
 from payments_async.errors import (
     APIConnectionError,
     DeadlineExceeded,

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from payments_async.cli import main
-from payments_async.cli._exit_codes import Exit
+from payments_async._cli import main
+from payments_async._cli._exit_codes import Exit
 from tests.support.payout_command import Here, payouts_file
 
 
@@ -84,7 +84,7 @@ def test_an_export_is_whole_though_its_reader_has_left(here: Here, monkeypatch: 
 
 
 def test_a_shell_sees_what_it_sees_of_any_other_command(here: Here) -> None:
-    status = f"{sys.executable} -m payments_async.cli payouts status june.csv.ledger"
+    status = f"{sys.executable} -m payments_async._cli payouts status june.csv.ledger"
     line = f"{status} 2>&1 | true; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("141\n", "")

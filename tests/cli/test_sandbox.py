@@ -17,16 +17,16 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from payments_async._cli import main
+from payments_async._cli._exit_codes import Exit
+from payments_async._cli.sandbox import serve as serving
 from payments_async._loopback import listen
-from payments_async.cli import main
-from payments_async.cli._exit_codes import Exit
-from payments_async.cli.sandbox import serve as serving
 from payments_async.sandbox import Sandbox
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 GUIDE = (ROOT / "docs" / "getting-started.md").read_text(encoding="utf-8")
-COMMAND = [sys.executable, "-m", "payments_async.cli", "sandbox"]
+COMMAND = [sys.executable, "-m", "payments_async._cli", "sandbox"]
 
 
 def status_of(base_url: str, key: str) -> int:

@@ -19,15 +19,15 @@ from urllib.request import urlopen
 import pytest
 
 from payments_async import Instrument
+from payments_async._cli import main
+from payments_async._cli._exit_codes import Exit
+from payments_async._cli.sandbox import serve as serving
 from payments_async._loopback import listen
-from payments_async.cli import main
-from payments_async.cli._exit_codes import Exit
-from payments_async.cli.sandbox import serve as serving
 from payments_async.sandbox import Sandbox
 from payments_sync import Payments
 from tests.support.strangers import ask_as_stranger, needs_root
 
-COMMAND = [sys.executable, "-m", "payments_async.cli", "sandbox", "--json"]
+COMMAND = [sys.executable, "-m", "payments_async._cli", "sandbox", "--json"]
 PAYOUT: dict[str, Any] = {
     "amount": Decimal("10"),
     "currency": "GHS",

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from payments_async.cli._output import JsonLines, Show, Terminal, show_for
+from payments_async._cli._output import JsonLines, Show, Terminal, show_for
 
 
 def console(*, terminal: bool) -> Console:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from payments_async.cli import _text, main
-from payments_async.cli._output import OutputConsole
-from payments_async.cli._text import print_message, text_width, took_text, wrapped
-from payments_async.cli.sandbox import serve
+from payments_async._cli import _text, main
+from payments_async._cli._output import OutputConsole
+from payments_async._cli._text import print_message, text_width, took_text, wrapped
+from payments_async._cli.sandbox import serve
 from payments_async.sandbox import Sandbox, SandboxLimits
 from tests.support.payout_command import environment_of, payouts_file
 

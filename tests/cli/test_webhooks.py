@@ -18,14 +18,14 @@ from urllib.request import Request, urlopen
 import pytest
 from rich.cells import cell_len
 
-from payments_async.cli import main
-from payments_async.cli._exit_codes import Exit
-from payments_async.cli.mcp.control import answer_call, find_sandbox
-from payments_async.cli.webhooks import forward as resending
-from payments_async.cli.webhooks import listener
-from payments_async.cli.webhooks.forward import read_address
-from payments_async.cli.webhooks.payload import HIDDEN, masked, read_delivery
-from payments_async.cli.webhooks.receiver import Receiver
+from payments_async._cli import main
+from payments_async._cli._exit_codes import Exit
+from payments_async._cli.mcp.control import answer_call, find_sandbox
+from payments_async._cli.webhooks import forward as resending
+from payments_async._cli.webhooks import listener
+from payments_async._cli.webhooks.forward import read_address
+from payments_async._cli.webhooks.payload import HIDDEN, masked, read_delivery
+from payments_async._cli.webhooks.receiver import Receiver
 from payments_async.sandbox import Sandbox, VirtualClock
 from tests.support.strangers import ask_as_stranger, needs_root, nobody_is_known
 
@@ -228,7 +228,7 @@ def test_the_usual_port_is_not_taken_from_another_program(
 def test_a_signal_ends_it_with_exit_code_0(number: signal.Signals) -> None:
     # a shell that runs the tests in the background has them ignore SIGINT, and so would the command
     heeding = "import signal, runpy; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    run = "runpy.run_module('payments_async.cli', run_name='__main__')"
+    run = "runpy.run_module('payments_async._cli', run_name='__main__')"
     command = [sys.executable, "-c", heeding + run, "webhooks", "listen", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

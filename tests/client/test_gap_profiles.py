@@ -19,7 +19,7 @@ from payments_async import (
     UnprocessableError,
 )
 from payments_async.sandbox import Sandbox, VirtualClock
-from payments_async.sandbox.common.profiles import PROFILES
+from payments_async.sandbox._common.profiles import PROFILES
 from tests.support.patience import PATIENCE
 from tests.support.waits import Watched
 

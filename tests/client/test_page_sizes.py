@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from payments_async import Instrument, UnprocessableError
-from payments_async.bulk.engine.service import Service
+from payments_async.bulk._engine.service import Service
 from payments_async.sandbox import STRICT, Sandbox, VirtualClock
 from tests.support.patience import until
 from tests.support.waits import Watched

@@ -60,7 +60,7 @@ def slug(heading: str) -> str:
 
 def options_of(command: str) -> set[str]:
     """The long options of a command of `payments` and of those below it, as its parser knows them."""
-    from payments_async.cli._app import make_app
+    from payments_async._cli._app import make_app
 
     def walk(app: App) -> Iterator[str]:
         if app.default_command is not None:

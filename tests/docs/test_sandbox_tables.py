@@ -6,17 +6,17 @@ import re
 
 import pytest
 
-from payments_async.sandbox.checkout.messages import _MESSAGES
-from payments_async.sandbox.checkout.method_catalogue import METHODS
-from payments_async.sandbox.checkout.router import EVENTS
-from payments_async.sandbox.checkout.simulated_bank import SIMULATED_PAGES
-from payments_async.sandbox.common import magic_numbers
-from payments_async.sandbox.common.magic_numbers import MAGIC
-from payments_async.sandbox.common.profiles import PROFILES
-from payments_async.sandbox.common.scenario_words import _HOOKS
-from payments_async.sandbox.records.emit_webhook import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
-from payments_async.sandbox.records.payout_json import FAILURE_CATEGORIES, failure_for
-from payments_async.sandbox.webhooks.webhook import OFFSETS
+from payments_async.sandbox._checkout.messages import _MESSAGES
+from payments_async.sandbox._checkout.method_catalogue import METHODS
+from payments_async.sandbox._checkout.router import EVENTS
+from payments_async.sandbox._checkout.simulated_bank import SIMULATED_PAGES
+from payments_async.sandbox._common import magic_numbers
+from payments_async.sandbox._common.magic_numbers import MAGIC
+from payments_async.sandbox._common.profiles import PROFILES
+from payments_async.sandbox._common.scenario_words import _HOOKS
+from payments_async.sandbox._records.emit_webhook import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
+from payments_async.sandbox._records.payout_json import FAILURE_CATEGORIES, failure_for
+from payments_async.sandbox._webhooks.webhook import OFFSETS
 from tests.docs.pages import PAGES, ROOT, first_cells, options_named, options_of, page, rows, section, slug
 
 GUIDE = "docs/sandbox.md"
@@ -46,7 +46,7 @@ def test_the_page_for_agents_names_every_option_of_their_command_and_no_other() 
 
 
 def test_every_command_that_a_page_names_is_one() -> None:
-    from payments_async.cli._app import make_app
+    from payments_async._cli._app import make_app
 
     app = make_app()
     for name in PAGES:
@@ -57,7 +57,7 @@ def test_every_command_that_a_page_names_is_one() -> None:
 
 
 def test_the_table_of_the_control_api_is_that_of_its_routes() -> None:
-    from payments_async.sandbox.control_api.routes import ROUTES
+    from payments_async.sandbox._control_api.routes import ROUTES
 
     listed = re.findall(
         r"`(GET|POST|DELETE)(?: ([^`]+))?`", " ".join(first_cells(section(GUIDE, "From any language")))
@@ -66,14 +66,14 @@ def test_the_table_of_the_control_api_is_that_of_its_routes() -> None:
 
 
 def test_the_table_of_the_inspector_is_that_of_its_pages() -> None:
-    from payments_async.sandbox.inspector.pages import PAGES as SHOWN
+    from payments_async.sandbox._inspector.pages import PAGES as SHOWN
 
     listed = [cell.strip("*") for cell in first_cells(section(GUIDE, "The inspector"))]
     assert sorted(listed) == sorted(shown.title for shown in SHOWN)
 
 
 def test_the_table_of_search_terms_is_that_of_the_inspector() -> None:
-    from payments_async.sandbox.inspector.search import TERMS
+    from payments_async.sandbox._inspector.search import TERMS
 
     listed = [cell.strip("`") for cell in first_cells(section(GUIDE, "Search in the inspector"))]
     assert listed == [term.example for term in TERMS.values()]

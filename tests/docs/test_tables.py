@@ -9,9 +9,9 @@ import pytest
 
 import payments_async
 from payments_async import PaymentsError, RateLimits, errors
-from payments_async.cli._exit_codes import Exit
+from payments_async._cli._exit_codes import Exit
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox.common.scenario_words import _FAULTS, _OUTCOMES, _TIMINGS
+from payments_async.sandbox._common.scenario_words import _FAULTS, _OUTCOMES, _TIMINGS
 from tests.docs.pages import GUIDES, PAGES, ROOT, options_named, options_of, page, rows, section
 
 PAYOUT = {
@@ -95,7 +95,7 @@ def test_every_name_the_pages_import_is_public() -> None:
 
 
 def test_the_exit_codes_of_the_help_are_those_of_the_code() -> None:
-    from payments_async.cli._app import make_app
+    from payments_async._cli._app import make_app
 
     shown = re.findall(r"(\d+) (\w+)", str(make_app().help_epilogue))
     named = {int(code): name for code, name in shown}
@@ -105,7 +105,7 @@ def test_the_exit_codes_of_the_help_are_those_of_the_code() -> None:
 
 
 def test_the_guide_to_bulk_has_a_row_for_every_command_and_exit_code() -> None:
-    from payments_async.cli.payouts import payouts
+    from payments_async._cli.payouts import payouts
 
     guide = page("docs/bulk.md")
     named = {row[0].strip("`").split(" ")[0] for row in rows(guide) if len(row) == 4}

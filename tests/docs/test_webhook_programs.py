@@ -30,7 +30,7 @@ def program(part: str) -> Snippet:
 
 def test_the_first_program_runs_as_printed(tmp_path: Path) -> None:
     (tmp_path / "hooks.py").write_text(program("routes(receiver)").code)
-    command = [sys.executable, "-m", "payments_async.cli", "sandbox", "exec", "--speed", "2000", "--"]
+    command = [sys.executable, "-m", "payments_async._cli", "sandbox", "exec", "--speed", "2000", "--"]
     done = subprocess.run(
         [*command, sys.executable, "hooks.py"],
         cwd=tmp_path,

@@ -21,7 +21,7 @@ class Mutant:
 MUTANTS = (
     Mutant(
         "a repeat pays again",
-        "api.core",
+        "_api.core",
         "Core._once",
         "if stored is not None:",
         "if stored is not None and stored.answer.status >= 400:",
@@ -29,7 +29,7 @@ MUTANTS = (
     ),
     Mutant(
         "a replay does not say so",
-        "api.core",
+        "_api.core",
         "Core._once",
         '"X-Idempotent-Replayed": "true"',
         '"X-Idempotent-Replayed": "false"',
@@ -37,7 +37,7 @@ MUTANTS = (
     ),
     Mutant(
         "a lost answer is not kept",
-        "api.core",
+        "_api.core",
         "Core._serve",
         "self._once(call, sources, note, late=fault.seconds)",
         "self._run(call, sources)",
@@ -45,7 +45,7 @@ MUTANTS = (
     ),
     Mutant(
         "keys are forgotten after 23 hours",
-        "records.idempotency",
+        "_records.idempotency",
         "IdempotencyStore.keep",
         "now + LIFETIME",
         "now + LIFETIME - 3600",
@@ -53,7 +53,7 @@ MUTANTS = (
     ),
     Mutant(
         "keys are never forgotten",
-        "records.idempotency",
+        "_records.idempotency",
         "IdempotencyStore.find",
         "now < stored.until",
         "True",
@@ -61,7 +61,7 @@ MUTANTS = (
     ),
     Mutant(
         "the body under a key does not matter",
-        "records.idempotency",
+        "_records.idempotency",
         "fingerprint",
         ".encode() + body",
         ".encode()",
@@ -69,7 +69,7 @@ MUTANTS = (
     ),
     Mutant(
         "a reference can be used twice",
-        "records.payouts",
+        "_records.payouts",
         "create_payout",
         "if reference in tenant.payouts_by_reference:",
         "if False:",
@@ -77,7 +77,7 @@ MUTANTS = (
     ),
     Mutant(
         "a refused request is remembered by its reference",
-        "api.request_schemas",
+        "_api.request_schemas",
         "validate",
         "    if breaches.errors:",
         "    if len(breaches.errors) > 1:",
@@ -85,7 +85,7 @@ MUTANTS = (
     ),
     Mutant(
         "expired keys still work",
-        "records.tenants",
+        "_records.tenants",
         "authenticate",
         'if tenant.status != "active":',
         'if tenant.status == "inactive":',
@@ -93,7 +93,7 @@ MUTANTS = (
     ),
     Mutant(
         "the allowlist is not looked at",
-        "records.tenants",
+        "_records.tenants",
         "authenticate",
         "if tenant.allowlist is not None and",
         "if tenant.allowlist is None and",
@@ -101,7 +101,7 @@ MUTANTS = (
     ),
     Mutant(
         "an amount just below 1 will do",
-        "api.field_checks",
+        "_api.field_checks",
         "amount",
         "value < 1",
         "value < 0.5",
@@ -109,7 +109,7 @@ MUTANTS = (
     ),
     Mutant(
         "a bound is off by one",
-        "api.field_checks",
+        "_api.field_checks",
         "pairs.<locals>.check",
         "len(value) > most",
         "len(value) > most + 1",
@@ -117,7 +117,7 @@ MUTANTS = (
     ),
     Mutant(
         "a window holds one too many",
-        "common.rate_limits",
+        "_common.rate_limits",
         "AlignedWindows.wait",
         "self._counts.get(scope, 0) < limit",
         "self._counts.get(scope, 0) <= limit",
@@ -125,7 +125,7 @@ MUTANTS = (
     ),
     Mutant(
         "the limit for one record counts for all",
-        "common.rate_limits",
+        "_common.rate_limits",
         "SandboxLimits.scopes",
         'f"record {record_id}"',
         '"record"',
@@ -133,7 +133,7 @@ MUTANTS = (
     ),
     Mutant(
         "what is over the limit is carried out",
-        "api.core",
+        "_api.core",
         "Core._admit",
         "raise self._limited(excess.limit, excess.wait)",
         "self._read(call); self._run(call, []); raise self._limited(excess.limit, excess.wait)",
@@ -141,7 +141,7 @@ MUTANTS = (
     ),
     Mutant(
         "a page begins with the last record of the one before",
-        "api.paging",
+        "_api.paging",
         "_older",
         "end = min(end, query.cursor.position)",
         "end = min(end, query.cursor.position + 1)",
@@ -149,7 +149,7 @@ MUTANTS = (
     ),
     Mutant(
         "pages move while records are added",
-        "api.paging",
+        "_api.paging",
         "_older",
         "end = min(end, query.cursor.position)",
         "end = end - len(range(query.cursor.position, end)) + 1 if end > 5 else query.cursor.position",
@@ -157,7 +157,7 @@ MUTANTS = (
     ),
     Mutant(
         "the oldest comes first",
-        "api.paging",
+        "_api.paging",
         "_older",
         "range(end - 1, first - 1, -1)",
         "range(first, end)",
@@ -165,7 +165,7 @@ MUTANTS = (
     ),
     Mutant(
         "filters by day are passed over",
-        "api.paging",
+        "_api.paging",
         "find_page",
         "0 if query.since is None else",
         "0 if True else",
@@ -173,7 +173,7 @@ MUTANTS = (
     ),
     Mutant(
         "a final payout can change",
-        "records.payouts",
+        "_records.payouts",
         "_end",
         "not payout.is_final and",
         "",
@@ -181,7 +181,7 @@ MUTANTS = (
     ),
     Mutant(
         "failed payouts count as paid",
-        "records.books",
+        "_records.books",
         "Books.total",
         'entry.status != "failed"',
         'entry.status != "refused"',
@@ -189,7 +189,7 @@ MUTANTS = (
     ),
     Mutant(
         "a paid session expires",
-        "records.payments",
+        "_records.payments",
         "_expire_at",
         "if payment.is_open:",
         'if payment.is_open or setattr(payment, "status", "expired"):',
@@ -197,7 +197,7 @@ MUTANTS = (
     ),
     Mutant(
         "refunds in flight are not reserved",
-        "records.records",
+        "_records.records",
         "PaymentRecord.refundable",
         "less(self.amount, self.refunded, self.reserved)",
         "less(self.amount, self.refunded)",
@@ -205,7 +205,7 @@ MUTANTS = (
     ),
     Mutant(
         "a refund that failed keeps the money",
-        "records.payments",
+        "_records.payments",
         "settle_refund",
         "each for each in payment.refunds if each is not refund)",
         "each for each in payment.refunds)",
@@ -213,7 +213,7 @@ MUTANTS = (
     ),
     Mutant(
         "what was not paid can be refunded",
-        "records.records",
+        "_records.records",
         "PaymentRecord.refundable",
         "if self.completed_at is None:",
         "if self.completed_at is NotImplemented:",
@@ -221,7 +221,7 @@ MUTANTS = (
     ),
     Mutant(
         "amounts pass through a float",
-        "common.money",
+        "_common.money",
         "plain",
         "isinstance(value, Decimal) else Decimal(str(value))",
         "False else Decimal(float(value))",
@@ -229,7 +229,7 @@ MUTANTS = (
     ),
     Mutant(
         "nobody is told of a creation",
-        "records.payouts",
+        "_records.payouts",
         "_begin",
         "_emit_webhook(world, payout, CREATED,",
         "_emit_webhook(world, payout, 'payout.made',",
@@ -237,7 +237,7 @@ MUTANTS = (
     ),
     Mutant(
         "one merchant sees another's payouts",
-        "records.tenants",
+        "_records.tenants",
         "authenticate",
         "    if tenant is None:",
         "    tenant = tenant and next(iter(tenants.values()))\n    if tenant is None:",
@@ -245,7 +245,7 @@ MUTANTS = (
     ),
     Mutant(
         "metadata comes back as texts",
-        "records.payouts",
+        "_records.payouts",
         "create_payout",
         'metadata=object_or_null(body, "metadata")',
         'metadata={name: str(value) for name, value in (object_or_null(body, "metadata") or {}).items()}',

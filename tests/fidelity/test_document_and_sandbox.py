@@ -12,8 +12,8 @@ import attrs
 import pytest
 
 from payments_async.sandbox import Answer, Sandbox, SandboxLimits, VirtualClock
-from payments_async.sandbox.api.field_checks import LARGEST
-from payments_async.sandbox.common.scenario_words import ACTION_TYPES
+from payments_async.sandbox._api.field_checks import LARGEST
+from payments_async.sandbox._common.scenario_words import ACTION_TYPES
 from tests.fidelity.document import SCHEMAS, described, everything, operations, properties, validator
 from tests.sandbox.raw_requests import BANK, CRYPTO, PHONE, Api
 

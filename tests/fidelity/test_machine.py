@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from payments_async.sandbox import Change, Sandbox, SandboxLimits, VirtualClock
-from payments_async.sandbox.common.values import LoggedRequest, Request
-from payments_async.sandbox.records.records import (
+from payments_async.sandbox._common.values import LoggedRequest, Request
+from payments_async.sandbox._records.records import (
     ATTEMPT_STATES,
     PAYMENT_STATES,
     PAYOUT_STATES,

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 import attrs
 import pytest
 
+from payments_async._cli.webhooks.receiver import Receiver
 from payments_async._loopback import access, peers, server
 from payments_async._loopback.access import Access, AccessRefused, under
-from payments_async.cli.webhooks.receiver import Receiver
 from payments_async.sandbox import Sandbox
 from tests.sandbox.raw_requests import PAYOUT
 from tests.support.strangers import STRANGER, ask_as_stranger, needs_root, nobody_is_known

@@ -22,7 +22,7 @@ from payments_async.models._masking import (
     shown_address,
     without_keys,
 )
-from payments_async.sandbox.common import masking as sandbox
+from payments_async.sandbox._common import masking as sandbox
 from tests.support.canary import CANARY_KEY
 
 PLAIN = "XOF\u202f1\u00a0000 à Kpalimé, 東京 ✓"

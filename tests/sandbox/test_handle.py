@@ -101,8 +101,8 @@ def test_two_runs_with_one_seed_and_one_history_are_byte_for_byte_the_same() -> 
 
 def test_without_its_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "babel", None)
-    path = Path(payments_async.sandbox.__file__).with_name("common") / "iso_codes.py"
-    spec = spec_from_file_location("payments_async.sandbox.common.iso_codes_again", path)
+    path = Path(payments_async.sandbox.__file__).with_name("_common") / "iso_codes.py"
+    spec = spec_from_file_location("payments_async.sandbox._common.iso_codes_again", path)
     assert spec is not None
     assert spec.loader is not None
     with pytest.raises(ImportError, match=r'the sandbox needs babel: pip install "payments-sdk\[sandbox\]"$'):

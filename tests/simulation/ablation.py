@@ -15,13 +15,13 @@ from typing import Any, Final
 import attrs
 
 from payments_async._assumptions import LIST_SETTLES
-from payments_async.bulk.protocol import attempts, clocks, matching, row_state, rows_in_doubt, stop_rules
-from payments_async.bulk.protocol.attempts import Kind, Step
-from payments_async.bulk.protocol.clocks import ElapsedRange
-from payments_async.bulk.protocol.identifiers import Identity
-from payments_async.bulk.protocol.matching import Match
-from payments_async.bulk.protocol.outcomes import Outcome, count_rows
-from payments_async.bulk.protocol.row_state import RowState
+from payments_async.bulk._protocol import attempts, clocks, matching, row_state, rows_in_doubt, stop_rules
+from payments_async.bulk._protocol.attempts import Kind, Step
+from payments_async.bulk._protocol.clocks import ElapsedRange
+from payments_async.bulk._protocol.identifiers import Identity
+from payments_async.bulk._protocol.matching import Match
+from payments_async.bulk._protocol.outcomes import Outcome, count_rows
+from payments_async.bulk._protocol.row_state import RowState
 
 from . import worker
 from .plan import DAY

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 import attrs
 
-from payments_async.bulk.protocol.attempts import Kind
-from payments_async.bulk.protocol.matching import Match
-from payments_async.bulk.protocol.rows_in_doubt import NextStep
+from payments_async.bulk._protocol.attempts import Kind
+from payments_async.bulk._protocol.matching import Match
+from payments_async.bulk._protocol.rows_in_doubt import NextStep
 
 from .ablation import without
 from .schedule import Verdict, run_schedule

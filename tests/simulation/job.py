@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 import attrs
 
-from payments_async.bulk.protocol import row_state
-from payments_async.bulk.protocol.attempts import (
+from payments_async.bulk._protocol import row_state
+from payments_async.bulk._protocol.attempts import (
     AttemptReply,
     Kind,
     SendBlock,
@@ -19,15 +19,15 @@ from payments_async.bulk.protocol.attempts import (
     may_have_paid,
     send_block,
 )
-from payments_async.bulk.protocol.clocks import (
+from payments_async.bulk._protocol.clocks import (
     INTENT_LIFETIME,
     ElapsedRange,
     Timestamps,
     age,
     since_last_send,
 )
-from payments_async.bulk.protocol.row_state import RowKnowledge, RowState
-from payments_async.bulk.protocol.rows_in_doubt import (
+from payments_async.bulk._protocol.row_state import RowKnowledge, RowState
+from payments_async.bulk._protocol.rows_in_doubt import (
     Action,
     ListScan,
     NextStep,

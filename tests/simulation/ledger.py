@@ -9,9 +9,9 @@ from typing import Any
 
 import attrs
 
-from payments_async.bulk.protocol.clocks import Timestamps
-from payments_async.bulk.protocol.row_state import RowKnowledge, merge, rank
-from payments_async.bulk.protocol.stop_rules import Account
+from payments_async.bulk._protocol.clocks import Timestamps
+from payments_async.bulk._protocol.row_state import RowKnowledge, merge, rank
+from payments_async.bulk._protocol.stop_rules import Account
 
 from .loop import SimulatedLoop, host_context
 from .plan import Body

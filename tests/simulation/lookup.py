@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from payments_async.bulk.protocol.clocks import scan_start
-from payments_async.bulk.protocol.identifiers import PROOF_KEY
-from payments_async.bulk.protocol.matching import Detail, Expected, Found, Match, match_of
+from payments_async.bulk._protocol.clocks import scan_start
+from payments_async.bulk._protocol.identifiers import PROOF_KEY
+from payments_async.bulk._protocol.matching import Detail, Expected, Found, Match, match_of
 
 from .ledger import Entry
 from .service import Payment

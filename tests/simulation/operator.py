@@ -8,9 +8,9 @@ from decimal import Decimal
 
 import attrs
 
-from payments_async.bulk.protocol import row_state
-from payments_async.bulk.protocol.identifiers import Identity
-from payments_async.bulk.protocol.row_state import IllegalTransition, RowState
+from payments_async.bulk._protocol import row_state
+from payments_async.bulk._protocol.identifiers import Identity
+from payments_async.bulk._protocol.row_state import IllegalTransition, RowState
 
 from .ledger import Disk, Entry
 from .plan import Body, Plan, Run

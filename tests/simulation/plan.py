@@ -9,7 +9,7 @@ from typing import Literal
 
 import attrs
 
-from payments_async.bulk.protocol.identifiers import body_hash
+from payments_async.bulk._protocol.identifiers import body_hash
 
 HOUR, DAY = 3600.0, 86_400.0
 

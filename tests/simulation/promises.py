@@ -6,9 +6,9 @@ the same, and each is checked here with the true time and the true books.
 
 from __future__ import annotations
 
-from payments_async.bulk.protocol.attempts import AttemptReply
-from payments_async.bulk.protocol.clocks import INTENT_LIFETIME
-from payments_async.bulk.protocol.row_state import RowKnowledge, RowState
+from payments_async.bulk._protocol.attempts import AttemptReply
+from payments_async.bulk._protocol.clocks import INTENT_LIFETIME
+from payments_async.bulk._protocol.row_state import RowKnowledge, RowState
 
 from .ledger import Breach, Disk, Entry
 from .plan import DAY

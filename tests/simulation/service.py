@@ -15,7 +15,7 @@ from decimal import Decimal
 
 import attrs
 
-from payments_async.bulk.protocol.attempts import AttemptReply
+from payments_async.bulk._protocol.attempts import AttemptReply
 from payments_async.models import Verdict
 
 from .loop import SimulatedLoop, host_context

@@ -10,11 +10,11 @@ from functools import cache
 
 import attrs
 
-from payments_async.bulk.protocol.attempts import AttemptReply
-from payments_async.bulk.protocol.clocks import Timestamps
-from payments_async.bulk.protocol.identifiers import Identity
-from payments_async.bulk.protocol.row_state import RowState
-from payments_async.bulk.protocol.stop_rules import Account, account_mismatch
+from payments_async.bulk._protocol.attempts import AttemptReply
+from payments_async.bulk._protocol.clocks import Timestamps
+from payments_async.bulk._protocol.identifiers import Identity
+from payments_async.bulk._protocol.row_state import RowState
+from payments_async.bulk._protocol.stop_rules import Account, account_mismatch
 
 from .ledger import Entry, Ledger
 from .loop import SimulatedLoop

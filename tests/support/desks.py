@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from payments_async.bulk import BatchReport
-from payments_async.bulk.protocol.records import LedgerRow
+from payments_async.bulk._protocol.records import LedgerRow
 from payments_async.sandbox import Sandbox
 from tests.support.batches import Item, calling, ledger_rows, name_of
 from tests.support.surfaces import make_batch, make_client, make_database

@@ -11,8 +11,8 @@ from decimal import Decimal
 from typing import Final
 
 from payments_async.sandbox import Answer, Sandbox, SandboxLimits
-from payments_async.sandbox.common.json import decode_object
-from payments_async.sandbox.common.values import Request
+from payments_async.sandbox._common.json import decode_object
+from payments_async.sandbox._common.values import Request
 
 PASSING: Final = (
     "lost_response",

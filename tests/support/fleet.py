@@ -11,16 +11,16 @@ import psycopg
 
 from payments_async import AsyncPayments
 from payments_async.bulk import SharedBatch
-from payments_async.bulk.ledger import importing
-from payments_async.bulk.protocol import machines
-from payments_async.bulk.workers import PayoutWorker, WorkerReport, planning, worker_session
+from payments_async.bulk._ledger import importing
+from payments_async.bulk._protocol import machines
+from payments_async.bulk.workers import PayoutWorker, WorkerReport, _planning, _worker_session
 from payments_async.sandbox import Sandbox
 from payments_async.testing import IN_PROCESS, InProcessTransport
 from tests.support.batches import Item, items
 
-BRIEF: Final = ((machines, "LEASE", 1.6), (machines, "MARGIN", 0.4), (worker_session, "RENEWAL_ANSWER", 0.8))
+BRIEF: Final = ((machines, "LEASE", 1.6), (machines, "MARGIN", 0.4), (_worker_session, "RENEWAL_ANSWER", 0.8))
 """Leases that end while a test waits; on a machine with other work they may end at any time."""
-BRISK: Final = ((machines, "RENEW_EVERY", 0.3), (importing, "BLOCK", 50), (planning, "POLL", 0.05))
+BRISK: Final = ((machines, "RENEW_EVERY", 0.3), (importing, "BLOCK", 50), (_planning, "POLL", 0.05))
 """Small chunks, and workers that ask often."""
 Setting = Callable[[Any, str, object], object]
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import attrs
 
-from payments_async.bulk.ledger.ledger import Ledger
-from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
-from payments_async.bulk.protocol.clocks import Timestamps
-from payments_async.bulk.protocol.identifiers import body_hash
-from payments_async.bulk.protocol.outcomes import CREATED, counts_of
-from payments_async.bulk.protocol.records import Binding, Claim, Header, LedgerRow, NewRow, RowOutcome
-from payments_async.bulk.protocol.row_state import confirm, refuse
+from payments_async.bulk._ledger.ledger import Ledger
+from payments_async.bulk._ledger.sqlite.ledger import SqliteLedger
+from payments_async.bulk._protocol.clocks import Timestamps
+from payments_async.bulk._protocol.identifiers import body_hash
+from payments_async.bulk._protocol.outcomes import CREATED, counts_of
+from payments_async.bulk._protocol.records import Binding, Claim, Header, LedgerRow, NewRow, RowOutcome
+from payments_async.bulk._protocol.row_state import confirm, refuse
 
 BINDING = Binding("batch-1", "sandbox", "https://api.example.test/v1", "key-1", "input-1", "{}")
 

@@ -22,13 +22,13 @@ from urllib.parse import urlsplit
 import attrs
 import pytest
 
-from payments_async.cli import main
+from payments_async._cli import main
 from payments_async.sandbox import Sandbox
 from tests.support.rawserver import CERTIFICATE, server_tls
 
 HEADER = "row_key,amount,currency,method,instrument.phone_number,instrument.country"
 PHONE = "+22990112233"
-COMMAND = (sys.executable, "-m", "payments_async.cli", "payouts")
+COMMAND = (sys.executable, "-m", "payments_async._cli", "payouts")
 
 
 def payouts_file(folder: Path, count: int, *, name: str = "june.csv") -> Path:
@@ -136,7 +136,7 @@ def until(process: subprocess.Popen[str], created: int) -> dict[str, Any]:
 _ON_ITS_TERMINAL = """
 import fcntl, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-from payments_async.cli import main
+from payments_async._cli import main
 sys.exit(main(sys.argv[1:]))
 """
 

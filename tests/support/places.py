@@ -15,15 +15,15 @@ from typing import Any, Final
 import pytest
 
 from payments_async._runtime import SYSTEM
-from payments_async.bulk.ledger.ledger import Ledger
-from payments_async.bulk.ledger.opening import open_file, open_shared
-from payments_async.bulk.ledger.postgresql.leasing.granting import grant
-from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedChunks
-from payments_async.bulk.ledger.postgresql.leasing.leases import Lease, Work, give_back
-from payments_async.bulk.ledger.postgresql.leasing.worker_registry import Worker
-from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
-from payments_async.bulk.protocol.outcomes import counts_of, sums_of
-from payments_async.bulk.protocol.stop_rules import Account, StopRules
+from payments_async.bulk._ledger.ledger import Ledger
+from payments_async.bulk._ledger.opening import open_file, open_shared
+from payments_async.bulk._ledger.postgresql.leasing.granting import grant
+from payments_async.bulk._ledger.postgresql.leasing.leased_chunks import LeasedChunks
+from payments_async.bulk._ledger.postgresql.leasing.leases import Lease, Work, give_back
+from payments_async.bulk._ledger.postgresql.leasing.worker_registry import Worker
+from payments_async.bulk._ledger.postgresql.ledger import PostgresLedger
+from payments_async.bulk._protocol.outcomes import counts_of, sums_of
+from payments_async.bulk._protocol.stop_rules import Account, StopRules
 from tests.support.databases import run
 from tests.support.ledgers import BINDING, Clock, imported, new_rows, tampering
 

@@ -22,7 +22,7 @@ from payments_async.bulk import PayoutBatch
 from payments_async.sandbox import PayoutEntry, Sandbox
 from tests.support.disturbed import Row
 
-COMMAND: Final = ("-m", "payments_async.cli")
+COMMAND: Final = ("-m", "payments_async._cli")
 """`payments`, as arguments of Python."""
 PATIENCE: Final = "5s"
 """How long a run waits for rows in doubt of which only time can tell; the next one asks for them again."""

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from payments_async.sandbox import Answer, Sandbox, VirtualClock
-from payments_async.sandbox.common.values import Request
+from payments_async.sandbox._common.values import Request
 
 
 class WatchedSandbox(Sandbox):

@@ -17,8 +17,8 @@ import pytest
 
 from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async.bulk import BulkError
+from payments_async.bulk._protocol.records import LedgerRow
 from payments_async.bulk.ledger_errors import LedgerMissing
-from payments_async.bulk.protocol.records import LedgerRow
 from payments_async.errors import ConfigurationError
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from payments_sync import Payments, _batch_bridge, _row_feed

@@ -13,7 +13,7 @@ from payments_async import params
 from payments_async._validation import rules
 from payments_async._validation import tables as validation
 from payments_async.params import CustomerInput, Instrument, Params, PayoutRequest
-from payments_async.sandbox.api.request_schemas import INSTRUMENT_TYPES
+from payments_async.sandbox._api.request_schemas import INSTRUMENT_TYPES
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -22,7 +22,7 @@ from .words import SOURCE, TARGET, Unmirrored, header
 ROOT = Path(__file__).resolve().parents[2]
 BULK = ("bulk/errors", "bulk/ledger_errors", "bulk/sources")
 """Public modules of bulk with the same objects in both packages."""
-WORKERS = "bulk/workers/payout_worker"
+WORKERS = "bulk/workers/_payout_worker"
 
 
 def modules_with_twins(root: Path) -> list[str]:

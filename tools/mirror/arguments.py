@@ -11,7 +11,7 @@ from textwrap import wrap
 from .bodies import Function
 from .words import Unmirrored
 
-HOMES = ("arguments", "bulk/_options", "bulk/workers/settings")
+HOMES = ("arguments", "bulk/_options", "bulk/workers/_settings")
 """The modules with TypedDicts."""
 WIDTH = 110
 Keys = Mapping[str, str]

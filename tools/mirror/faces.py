@@ -18,7 +18,7 @@ EXTRAS = ("otel", "sandbox", "testing")
 OPENED = ("batch", "database", "shared_batch")
 """Modules of bulk whose classes are opened, and have twins."""
 
-TWIN_OF_WORKERS = ".payout_worker"
+TWIN_OF_WORKERS = "._payout_worker"
 """The module of workers that has a twin."""
 
 _FACE = '''{header}

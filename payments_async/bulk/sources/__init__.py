@@ -15,11 +15,11 @@ from pathlib import Path
 
 from ..errors import RowFault, SourceUnreadable
 from ._base import WORKBOOK, FaultCollector, FileSource, FileStat, Source
+from ._csv import CsvSource
+from ._iterables import Item, IterableSource
+from ._jsonl import JsonLinesSource
+from ._rejects import RejectsFile
 from ._requests import Row, SourceItem
-from .csv import CsvSource
-from .iterables import Item, IterableSource
-from .jsonl import JsonLinesSource
-from .rejects import RejectsFile
 
 __all__ = [
     "CsvSource",
@@ -59,7 +59,7 @@ def open_source(
     if suffix in {".jsonl", ".ndjson"}:
         return JsonLinesSource(path, strict_amounts=strict_amounts)
     if suffix == ".parquet":
-        from .parquet import ParquetSource
+        from ._parquet import ParquetSource
 
         return ParquetSource(path, strict_amounts=strict_amounts)
     if suffix in {".xlsx", ".xls", ".ods"}:

@@ -10,12 +10,12 @@ each payout's `reference`. `run_chunk` works on one chunk, for a scheduler that 
 
 from __future__ import annotations
 
-from .payout_worker import PayoutWorker as PayoutWorker
-from .payout_worker import run_chunk as run_chunk
-from .payout_worker import work as work
-from .reports import ChunkReport as ChunkReport
-from .reports import RunEnd as RunEnd
-from .reports import WorkerProgress as WorkerProgress
-from .reports import WorkerReport as WorkerReport
+from ._payout_worker import PayoutWorker as PayoutWorker
+from ._payout_worker import run_chunk as run_chunk
+from ._payout_worker import work as work
+from ._reports import ChunkReport as ChunkReport
+from ._reports import RunEnd as RunEnd
+from ._reports import WorkerProgress as WorkerProgress
+from ._reports import WorkerReport as WorkerReport
 
 __all__ = ["ChunkReport", "PayoutWorker", "RunEnd", "WorkerProgress", "WorkerReport", "run_chunk", "work"]

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from .._journal import JournalEntry
-from . import accepted, polling, retries, webhooks
-from .evidence import AdvisorEvidence, Finding, evidence_from
+from . import _accepted, _polling, _retries, _webhooks
+from ._evidence import AdvisorEvidence, Finding, evidence_from
 
 __all__ = ["Finding", "advise"]
 
@@ -34,18 +34,18 @@ HEADINGS: Mapping[str, str] = {
 Rule = Callable[[AdvisorEvidence], Iterable[Finding]]
 
 RULES: tuple[Rule, ...] = (
-    retries.repeated_without_key,
-    retries.one_body_under_two_keys,
-    retries.one_key_for_two_bodies,
-    retries.paid_again,
-    retries.before_retry_after,
-    retries.parallel_loops,
-    polling.too_fast,
-    polling.after_the_end,
-    polling.live_as_normal,
-    webhooks.webhook_not_read_back,
-    webhooks.key_in_a_browser,
-    accepted.accepted_as_it_is,
+    _retries.repeated_without_key,
+    _retries.one_body_under_two_keys,
+    _retries.one_key_for_two_bodies,
+    _retries.paid_again,
+    _retries.before_retry_after,
+    _retries.parallel_loops,
+    _polling.too_fast,
+    _polling.after_the_end,
+    _polling.live_as_normal,
+    _webhooks.webhook_not_read_back,
+    _webhooks.key_in_a_browser,
+    _accepted.accepted_as_it_is,
 )
 
 

@@ -16,8 +16,8 @@ from payments_async.bulk.workers import RunEnd as RunEnd
 from payments_async.bulk.workers import WorkerProgress as WorkerProgress
 from payments_async.bulk.workers import WorkerReport as WorkerReport
 
-from .payout_worker import PayoutWorker as PayoutWorker
-from .payout_worker import run_chunk as run_chunk
-from .payout_worker import work as work
+from ._payout_worker import PayoutWorker as PayoutWorker
+from ._payout_worker import run_chunk as run_chunk
+from ._payout_worker import work as work
 
 __all__ = ["ChunkReport", "PayoutWorker", "RunEnd", "WorkerProgress", "WorkerReport", "run_chunk", "work"]

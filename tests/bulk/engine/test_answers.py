@@ -12,8 +12,8 @@ import attrs
 import pytest
 
 from payments_async.bulk import PayoutBatch
-from payments_async.bulk.engine.payout_list import scan, search
-from payments_async.bulk.protocol.row_state import RowState
+from payments_async.bulk._engine.payout_list import scan, search
+from payments_async.bulk._protocol.row_state import RowState
 from payments_async.errors import SearchIncomplete
 from payments_async.sandbox import Sandbox
 from tests.support.batches import (

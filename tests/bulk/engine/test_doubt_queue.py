@@ -13,17 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payments_async._assumptions import ABANDONED_AFTER, LIST_SETTLES
-from payments_async.bulk.engine.claims import RowClaims
-from payments_async.bulk.engine.doubt_queue import BackOff, UnresolvedQueue, UnresolvedRow, in_groups
-from payments_async.bulk.engine.recorder import Recorder
-from payments_async.bulk.engine.resolver import Resolver
-from payments_async.bulk.engine.stopping import Stopping
-from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
-from payments_async.bulk.protocol.clocks import INTENT_LIFETIME, Timestamps
-from payments_async.bulk.protocol.records import IntentTimes, LedgerRow, RowOutcome
-from payments_async.bulk.protocol.row_state import RowState, doubt
-from payments_async.bulk.protocol.rows_in_doubt import post_again_after
-from payments_async.bulk.protocol.stop_rules import StopRules
+from payments_async.bulk._engine.claims import RowClaims
+from payments_async.bulk._engine.doubt_queue import BackOff, UnresolvedQueue, UnresolvedRow, in_groups
+from payments_async.bulk._engine.recorder import Recorder
+from payments_async.bulk._engine.resolver import Resolver
+from payments_async.bulk._engine.stopping import Stopping
+from payments_async.bulk._ledger.sqlite.ledger import SqliteLedger
+from payments_async.bulk._protocol.clocks import INTENT_LIFETIME, Timestamps
+from payments_async.bulk._protocol.records import IntentTimes, LedgerRow, RowOutcome
+from payments_async.bulk._protocol.row_state import RowState, doubt
+from payments_async.bulk._protocol.rows_in_doubt import post_again_after
+from payments_async.bulk._protocol.stop_rules import StopRules
 from payments_async.models import Amount, Page, Pagination, Payout
 from tests.support.jumping import JumpingRuntime
 from tests.support.ledgers import Clock, begun, created

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from payments_async.bulk import LedgerError, OutcomesUnrecorded, PayoutBatch, RowState
-from payments_async.bulk.engine import recorder, sender
-from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
+from payments_async.bulk._engine import recorder, sender
+from payments_async.bulk._ledger.sqlite.ledger import SqliteLedger
+from payments_async.bulk._protocol.clocks import ElapsedRange
+from payments_async.bulk._protocol.records import Claim, Resend, RowOutcome
+from payments_async.bulk._protocol.row_state import confirm
 from payments_async.bulk.ledger_errors import NO_INTENT, LedgerBroken, LedgerFull
-from payments_async.bulk.protocol.clocks import ElapsedRange
-from payments_async.bulk.protocol.records import Claim, Resend, RowOutcome
-from payments_async.bulk.protocol.row_state import confirm
 from payments_async.sandbox import Sandbox
 from tests.support.batches import (
     alter,

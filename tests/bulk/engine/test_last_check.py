@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from payments_async.bulk.engine.sender import LEASE_LOST
-from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
+from payments_async.bulk._engine.sender import LEASE_LOST
+from payments_async.bulk._ledger.sqlite.ledger import SqliteLedger
 from payments_async.sandbox import Sandbox
 from tests.support.batches import assert_true, in_process, items, paid
 

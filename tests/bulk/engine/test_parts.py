@@ -12,8 +12,8 @@ import attrs
 from payments_async import AsyncPayments, PayoutRequest
 from payments_async._http.types import TransportError
 from payments_async.bulk import PayoutBatch
-from payments_async.bulk.engine.stopping import Stopping
-from payments_async.bulk.protocol.matching import expected, shown
+from payments_async.bulk._engine.stopping import Stopping
+from payments_async.bulk._protocol.matching import expected, shown
 from payments_async.models import Payout
 from payments_async.sandbox import Sandbox
 from tests.support.batches import in_process, item, items, ledger_rows, paid, runtime_of

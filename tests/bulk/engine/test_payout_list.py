@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from payments_async.bulk import PayoutBatch
-from payments_async.bulk.engine.payout_list import pages, scan, search
+from payments_async.bulk._engine.payout_list import pages, scan, search
 from payments_async.errors import DecodeError, SearchIncomplete
 from payments_async.sandbox import Sandbox
 from tests.support.batches import alter, in_process, items, ledger_rows

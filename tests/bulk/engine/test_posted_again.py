@@ -11,7 +11,7 @@ import pytest
 
 from payments_async._http.types import TransportError
 from payments_async.bulk import PayoutBatch
-from payments_async.bulk.protocol.attempts import AttemptReply, Step, after_attempt
+from payments_async.bulk._protocol.attempts import AttemptReply, Step, after_attempt
 from payments_async.sandbox import Sandbox
 from tests.support.batches import assert_true, in_process, items, paid, runtime_of
 

@@ -11,7 +11,7 @@ import pytest
 
 from payments_async import Instrument
 from payments_async.bulk import PayoutBatch, RowState
-from payments_async.bulk.protocol.identifiers import PROOF_KEY
+from payments_async.bulk._protocol.identifiers import PROOF_KEY
 from payments_async.sandbox import Sandbox
 from tests.support.batches import (
     assert_true,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from payments_async.bulk import PayoutBatch
-from payments_async.bulk.ledger.sqlite.file import DiskReserve
+from payments_async.bulk._ledger.sqlite.file import DiskReserve
 from payments_async.sandbox import Sandbox
 from tests.support.batches import (
     assert_true,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 
 from payments_async.bulk import Outcome
-from payments_async.bulk.export.causes import Grouping
-from payments_async.bulk.protocol.records import LedgerRow
-from payments_async.bulk.protocol.row_state import RowKnowledge, RowState
+from payments_async.bulk._export.causes import Grouping
+from payments_async.bulk._protocol.records import LedgerRow
+from payments_async.bulk._protocol.row_state import RowKnowledge, RowState
 
 MANY = 10_000
 

@@ -19,12 +19,12 @@ import pytest
 
 from payments_async import CustomerInput, Instrument
 from payments_async.bulk import BulkError, Outcome, PayoutBatch
-from payments_async.bulk.export import export, row_records
-from payments_async.bulk.export.row_records import ACCOUNT_COLUMNS, FACTS, json_text
+from payments_async.bulk._export import export, row_records
+from payments_async.bulk._export.row_records import ACCOUNT_COLUMNS, FACTS, json_text
+from payments_async.bulk._protocol.clocks import Timestamps
+from payments_async.bulk._protocol.records import LedgerRow
 from payments_async.bulk.ledger_errors import LedgerMissing
-from payments_async.bulk.protocol.clocks import Timestamps
-from payments_async.bulk.protocol.records import LedgerRow
-from payments_async.bulk.sources.rejects import unescaped
+from payments_async.bulk.sources._rejects import unescaped
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items, name_of
 from tests.support.desks import Desk

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from payments_async.bulk.protocol.records import RowOutcome
-from payments_async.bulk.protocol.row_state import doubt
+from payments_async.bulk._protocol.records import RowOutcome
+from payments_async.bulk._protocol.row_state import doubt
 from tests.support.ledgers import call_off, counts, created, rejected
 from tests.support.places import BOTH, Place, begun, looked_at, tampered
 

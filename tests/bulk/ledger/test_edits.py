@@ -7,11 +7,11 @@ from decimal import Decimal
 import attrs
 import pytest
 
-from payments_async.bulk.ledger.ledger import Edits
+from payments_async.bulk._ledger.ledger import Edits
+from payments_async.bulk._protocol.outcomes import Outcome
+from payments_async.bulk._protocol.records import Resend
+from payments_async.bulk._protocol.row_state import RowState
 from payments_async.bulk.ledger_errors import LedgerRefused
-from payments_async.bulk.protocol.outcomes import Outcome
-from payments_async.bulk.protocol.records import Resend
-from payments_async.bulk.protocol.row_state import RowState
 from payments_async.models.statuses import PayoutEnd
 from tests.support.ledgers import BINDING, counts, created, new_row, rejected
 from tests.support.places import BOTH, Place, begun, looked_at

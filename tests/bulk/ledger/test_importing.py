@@ -12,10 +12,10 @@ import pytest
 
 from payments_async import __version__
 from payments_async._runtime import SYSTEM
+from payments_async.bulk._protocol.outcomes import Outcome
+from payments_async.bulk._protocol.records import NewRow
+from payments_async.bulk._protocol.row_state import RowState
 from payments_async.bulk.ledger_errors import BatchExists, LedgerDuplicates, LedgerMissing, LedgerRefused
-from payments_async.bulk.protocol.outcomes import Outcome
-from payments_async.bulk.protocol.records import NewRow
-from payments_async.bulk.protocol.row_state import RowState
 from tests.support.ledgers import (
     BINDING,
     Clock,

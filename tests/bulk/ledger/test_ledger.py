@@ -10,11 +10,11 @@ from pathlib import Path
 import attrs
 import pytest
 
-from payments_async.bulk.ledger import reader
+from payments_async.bulk._ledger import reader
+from payments_async.bulk._protocol.outcomes import sums_of
+from payments_async.bulk._protocol.records import IntentTimes, Resend, RowOutcome
+from payments_async.bulk._protocol.row_state import RowKnowledge, RowState, contradict, doubt, intend
 from payments_async.bulk.ledger_errors import LedgerRefused
-from payments_async.bulk.protocol.outcomes import sums_of
-from payments_async.bulk.protocol.records import IntentTimes, Resend, RowOutcome
-from payments_async.bulk.protocol.row_state import RowKnowledge, RowState, contradict, doubt, intend
 from payments_async.models.statuses import PayoutEnd
 from tests.support.ledgers import (
     BINDING,

@@ -7,14 +7,14 @@ from pathlib import Path
 import attrs
 import pytest
 
-from payments_async.bulk.ledger import run_figures
-from payments_async.bulk.ledger.run_figures import RunRecorder
+from payments_async.bulk._ledger import run_figures
+from payments_async.bulk._ledger.run_figures import RunRecorder
+from payments_async.bulk._protocol import row_state
+from payments_async.bulk._protocol.attempts import RowAttempt
+from payments_async.bulk._protocol.records import RowOutcome
+from payments_async.bulk._protocol.row_state import RowState
+from payments_async.bulk._protocol.run_figures import MOST_BUCKETS, RunSeries, RunTime, SeriesBucket
 from payments_async.bulk.ledger_errors import LedgerError
-from payments_async.bulk.protocol import row_state
-from payments_async.bulk.protocol.attempts import RowAttempt
-from payments_async.bulk.protocol.records import RowOutcome
-from payments_async.bulk.protocol.row_state import RowState
-from payments_async.bulk.protocol.run_figures import MOST_BUCKETS, RunSeries, RunTime, SeriesBucket
 from tests.support.ledgers import Clock, created
 from tests.support.places import BOTH, Place, begun, opened
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from payments_async.bulk.ledger.run_figures import RunRecorder
+from payments_async.bulk._ledger.run_figures import RunRecorder
+from payments_async.bulk._protocol.attempts import NO_ATTEMPTS, AttemptReply, RowAttempt, one_attempt
+from payments_async.bulk._protocol.run_figures import RunFigures, SeriesBucket, ending_of
 from payments_async.bulk.ledger_errors import LedgerUnavailable
-from payments_async.bulk.protocol.attempts import NO_ATTEMPTS, AttemptReply, RowAttempt, one_attempt
-from payments_async.bulk.protocol.run_figures import RunFigures, SeriesBucket, ending_of
 
 _503 = RowAttempt(100.2, "503", 0.1)
 _201 = RowAttempt(101.2, "201", 0.2)

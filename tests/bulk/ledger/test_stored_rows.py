@@ -9,9 +9,9 @@ from pathlib import Path
 import attrs
 import pytest
 
-from payments_async.bulk.ledger import stored_rows
-from payments_async.bulk.ledger.hash_chain import outline
-from payments_async.bulk.ledger.stored_rows import (
+from payments_async.bulk._ledger import stored_rows
+from payments_async.bulk._ledger.hash_chain import outline
+from payments_async.bulk._ledger.stored_rows import (
     COLUMNS,
     StoredRow,
     fresh_digest,
@@ -19,8 +19,8 @@ from payments_async.bulk.ledger.stored_rows import (
     row_of,
     values_of,
 )
-from payments_async.bulk.protocol.records import LedgerRow, NewRow
-from payments_async.bulk.protocol.row_state import RowKnowledge, RowState, rank
+from payments_async.bulk._protocol.records import LedgerRow, NewRow
+from payments_async.bulk._protocol.row_state import RowKnowledge, RowState, rank
 from payments_async.models.statuses import PayoutEnd
 from tests.support.ledgers import fresh, new_row
 

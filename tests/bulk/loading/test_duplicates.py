@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments_async.bulk.loading import duplicates
-from payments_async.bulk.loading.duplicates import NameTable
-from payments_async.bulk.loading.new_rows import RowIdentifiers
-from payments_async.bulk.loading.survey import survey
+from payments_async.bulk._loading import duplicates
+from payments_async.bulk._loading.duplicates import NameTable
+from payments_async.bulk._loading.new_rows import RowIdentifiers
+from payments_async.bulk._loading.survey import survey
 from payments_async.bulk.sources import IterableSource, RowFault
 from payments_async.params import PayoutRequest
 from tests.support.batches import item

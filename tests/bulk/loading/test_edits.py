@@ -14,11 +14,11 @@ import pytest
 
 from payments_async import Instrument
 from payments_async.bulk import LedgerOfAnotherInput, RowState, SourceErrors, SourceUnreadable
+from payments_async.bulk._loading import load
+from payments_async.bulk._protocol.identifiers import shown_key
+from payments_async.bulk._protocol.records import InputDifference
+from payments_async.bulk._protocol.stop_rules import Account
 from payments_async.bulk.ledger_errors import InputPaidElsewhere
-from payments_async.bulk.loading import load
-from payments_async.bulk.protocol.identifiers import shown_key
-from payments_async.bulk.protocol.records import InputDifference
-from payments_async.bulk.protocol.stop_rules import Account
 from payments_async.bulk.sources import CsvSource, IterableSource
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items, ledger_rows

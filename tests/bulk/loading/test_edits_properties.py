@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 
 from payments_async import Instrument
 from payments_async.bulk import ImportReport, LedgerOfAnotherInput, RowState
+from payments_async.bulk._ledger.ledger import Ledger
+from payments_async.bulk._loading import load
+from payments_async.bulk._loading.load import LoadSettings
+from payments_async.bulk._loading.new_rows import RowIdentifiers
+from payments_async.bulk._protocol.records import LedgerRow, RowOutcome
+from payments_async.bulk._protocol.row_state import confirm, contradict, doubt, refuse
+from payments_async.bulk._protocol.stop_rules import Account
 from payments_async.bulk._report import report_of
-from payments_async.bulk.ledger.ledger import Ledger
-from payments_async.bulk.loading import load
-from payments_async.bulk.loading.load import LoadSettings
-from payments_async.bulk.loading.new_rows import RowIdentifiers
-from payments_async.bulk.protocol.records import LedgerRow, RowOutcome
-from payments_async.bulk.protocol.row_state import confirm, contradict, doubt, refuse
-from payments_async.bulk.protocol.stop_rules import Account
 from payments_async.bulk.sources import IterableSource, Row
 from tests.support.batches import Item, item
 from tests.support.ledgers import Clock, all_rows

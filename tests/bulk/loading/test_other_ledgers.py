@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from payments_async.bulk import InputPaidElsewhere
-from payments_async.bulk.ledger.sqlite.status_file import paid_elsewhere
+from payments_async.bulk._ledger.sqlite.status_file import paid_elsewhere
 from payments_async.bulk.ledger_errors import LedgerMissing
 from payments_async.sandbox import Sandbox
 from tests.support.batches import items

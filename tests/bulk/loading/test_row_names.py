@@ -9,9 +9,9 @@ from unicodedata import is_normalized, normalize
 import pytest
 
 from payments_async.bulk import BatchIdRequired, PayoutBatch, SourceErrors
+from payments_async.bulk._loading import load
+from payments_async.bulk._loading.new_rows import RowIdentifiers
 from payments_async.bulk.errors import BulkError
-from payments_async.bulk.loading import load
-from payments_async.bulk.loading.new_rows import RowIdentifiers
 from payments_async.bulk.sources import IterableSource, Row
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item

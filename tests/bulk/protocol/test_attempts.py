@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from payments_async.bulk.protocol.attempts import (
+from payments_async.bulk._protocol.attempts import (
     STEPS,
     AttemptReply,
     Kind,
@@ -18,7 +18,7 @@ from payments_async.bulk.protocol.attempts import (
     may_have_paid,
     send_block,
 )
-from payments_async.bulk.protocol.clocks import INTENT_LIFETIME, ElapsedRange
+from payments_async.bulk._protocol.clocks import INTENT_LIFETIME, ElapsedRange
 from payments_async.models import Verdict
 
 REPLIES = {

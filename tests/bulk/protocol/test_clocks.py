@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments_async.bulk.protocol.clocks import (
+from payments_async.bulk._protocol.clocks import (
     CLOCK_TOLERANCE,
     INTENT_LIFETIME,
     ElapsedRange,

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payments_async import Instrument, PayoutRequest
-from payments_async.bulk.loading.new_rows import RowIdentifiers
-from payments_async.bulk.protocol.generations import later_references, next_generation, parted
-from payments_async.bulk.protocol.identifiers import PROOF_KEY, Identity, Proof, body_hash
-from payments_async.bulk.protocol.records import Binding, LedgerRow
-from payments_async.bulk.protocol.row_state import RowKnowledge, RowState
-from payments_async.bulk.protocol.transitions import retried
+from payments_async.bulk._loading.new_rows import RowIdentifiers
+from payments_async.bulk._protocol.generations import later_references, next_generation, parted
+from payments_async.bulk._protocol.identifiers import PROOF_KEY, Identity, Proof, body_hash
+from payments_async.bulk._protocol.records import Binding, LedgerRow
+from payments_async.bulk._protocol.row_state import RowKnowledge, RowState
+from payments_async.bulk._protocol.transitions import retried
 from payments_async.bulk.sources import Row
 from payments_async.models.statuses import PayoutEnd
 from tests.support.ledgers import fresh

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payments_async._request import idempotency
-from payments_async.bulk.protocol.identifiers import (
+from payments_async.bulk._protocol.identifiers import (
     PROOF_KEY,
     REFERENCE_LIMIT,
     Identity,

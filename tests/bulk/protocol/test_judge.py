@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments_async.bulk.protocol import transitions
-from payments_async.bulk.protocol.generations import at_generation
-from payments_async.bulk.protocol.identifiers import Identity
-from payments_async.bulk.protocol.judge import (
+from payments_async.bulk._protocol import transitions
+from payments_async.bulk._protocol.generations import at_generation
+from payments_async.bulk._protocol.identifiers import Identity
+from payments_async.bulk._protocol.judge import (
     OTHER_CONTENT,
     OTHER_PAYOUT,
     UNSEEN,
@@ -26,10 +26,10 @@ from payments_async.bulk.protocol.judge import (
     other_status,
     retry_block,
 )
-from payments_async.bulk.protocol.matching import Match, expected
-from payments_async.bulk.protocol.outcomes import ExtraPayout, Outcome
-from payments_async.bulk.protocol.records import LedgerRow, NewRow
-from payments_async.bulk.protocol.row_state import UNFINISHED, RowKnowledge, RowState, rank
+from payments_async.bulk._protocol.matching import Match, expected
+from payments_async.bulk._protocol.outcomes import ExtraPayout, Outcome
+from payments_async.bulk._protocol.records import LedgerRow, NewRow
+from payments_async.bulk._protocol.row_state import UNFINISHED, RowKnowledge, RowState, rank
 from payments_async.models import Amount, Failure, FailureCode, Payout, PayoutInstrument
 from payments_async.models.statuses import PayoutEnd
 from tests.bulk.protocol.test_generations import BINDING

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments_async.bulk.protocol import row_state, transitions
-from payments_async.bulk.protocol.clocks import Timestamps
-from payments_async.bulk.protocol.machines import (
+from payments_async.bulk._protocol import row_state, transitions
+from payments_async.bulk._protocol.clocks import Timestamps
+from payments_async.bulk._protocol.machines import (
     LEASE,
     MARGIN,
     PROOF_AFTER,
@@ -29,8 +29,8 @@ from payments_async.bulk.protocol.machines import (
     own_end,
     proof_due,
 )
-from payments_async.bulk.protocol.records import LedgerRow, RowOutcome
-from payments_async.bulk.protocol.row_state import LOST_INTENTS, RowKnowledge, RowState, after_loss
+from payments_async.bulk._protocol.records import LedgerRow, RowOutcome
+from payments_async.bulk._protocol.row_state import LOST_INTENTS, RowKnowledge, RowState, after_loss
 from payments_async.models.statuses import PayoutEnd
 from tests.bulk.protocol.test_generations import row as failed_row
 from tests.bulk.protocol.test_row_state import ACCOUNTS

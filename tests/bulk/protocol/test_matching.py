@@ -8,8 +8,8 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async.bulk.protocol.identifiers import PROOF_KEY, Identity, body_hash
-from payments_async.bulk.protocol.matching import (
+from payments_async.bulk._protocol.identifiers import PROOF_KEY, Identity, body_hash
+from payments_async.bulk._protocol.matching import (
     Detail,
     Expected,
     Found,

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payments_async.bulk import Outcome, PayoutBatch
-from payments_async.bulk.ledger.chunks import RowFigures
-from payments_async.bulk.protocol.outcomes import (
+from payments_async.bulk._ledger.chunks import RowFigures
+from payments_async.bulk._protocol.outcomes import (
     GROUPS,
     OF_STATE,
     RowTotals,
@@ -23,9 +23,9 @@ from payments_async.bulk.protocol.outcomes import (
     outcomes_of,
     sums_of,
 )
-from payments_async.bulk.protocol.records import LedgerRow
-from payments_async.bulk.protocol.row_state import RowKnowledge, RowState
-from payments_async.bulk.reconcile.certificate import Certificate
+from payments_async.bulk._protocol.records import LedgerRow
+from payments_async.bulk._protocol.row_state import RowKnowledge, RowState
+from payments_async.bulk._reconcile.certificate import Certificate
 from payments_async.models.statuses import PayoutEnd
 from payments_async.sandbox import Sandbox
 from tests.support.batches import in_process, item, items

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from payments_async.bulk.protocol.payout_status import described, facts_of, failure_of, status_of
+from payments_async.bulk._protocol.payout_status import described, facts_of, failure_of, status_of
 from payments_async.models import Amount, Failure, FailureCode, Payout
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

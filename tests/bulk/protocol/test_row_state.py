@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments_async.bulk.protocol import row_state
-from payments_async.bulk.protocol.row_state import (
+from payments_async.bulk._protocol import row_state
+from payments_async.bulk._protocol.row_state import (
     TRANSITIONS,
     IllegalTransition,
     RowChange,

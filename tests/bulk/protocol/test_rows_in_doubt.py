@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payments_async._assumptions import ABANDONED_AFTER, KEY_TRUSTED_FOR, LIST_SETTLES
-from payments_async.bulk.protocol.clocks import ElapsedRange
-from payments_async.bulk.protocol.matching import Match
-from payments_async.bulk.protocol.row_state import RowState
-from payments_async.bulk.protocol.rows_in_doubt import (
+from payments_async.bulk._protocol.clocks import ElapsedRange
+from payments_async.bulk._protocol.matching import Match
+from payments_async.bulk._protocol.row_state import RowState
+from payments_async.bulk._protocol.rows_in_doubt import (
     Action,
     ListScan,
     NextStep,

@@ -8,8 +8,8 @@ from typing import Final
 
 import pytest
 
-from payments_async.bulk.protocol.attempts import RowAttempt, RowAttempts, one_attempt
-from payments_async.bulk.protocol.run_figures import (
+from payments_async.bulk._protocol.attempts import RowAttempt, RowAttempts, one_attempt
+from payments_async.bulk._protocol.run_figures import (
     BOUNDS,
     AnswerTimes,
     RunSeries,

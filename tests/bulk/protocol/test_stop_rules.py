@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments_async.bulk.protocol.outcomes import Outcome, RowTotals, by_currency
-from payments_async.bulk.protocol.stop_rules import (
+from payments_async.bulk._protocol.outcomes import Outcome, RowTotals, by_currency
+from payments_async.bulk._protocol.stop_rules import (
     OPEN,
     Account,
     AccountMismatch,

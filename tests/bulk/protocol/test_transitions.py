@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments_async.bulk.protocol import transitions
-from payments_async.bulk.protocol.records import LedgerRow, RowOutcome
-from payments_async.bulk.protocol.row_state import (
+from payments_async.bulk._protocol import transitions
+from payments_async.bulk._protocol.records import LedgerRow, RowOutcome
+from payments_async.bulk._protocol.row_state import (
     RowKnowledge,
     RowState,
     confirm,

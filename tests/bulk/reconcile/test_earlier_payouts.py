@@ -11,11 +11,11 @@ import attrs
 import pytest
 
 from payments_async.bulk import BatchReport, PayoutBatch
-from payments_async.bulk.engine.earlier_payouts import EarlierPayouts, SendPermission
-from payments_async.bulk.engine.reading import ListReading
-from payments_async.bulk.engine.recorder import Recorder
-from payments_async.bulk.engine.stopping import Stopping
-from payments_async.bulk.protocol.outcomes import ExtraPayout
+from payments_async.bulk._engine.earlier_payouts import EarlierPayouts, SendPermission
+from payments_async.bulk._engine.reading import ListReading
+from payments_async.bulk._engine.recorder import Recorder
+from payments_async.bulk._engine.stopping import Stopping
+from payments_async.bulk._protocol.outcomes import ExtraPayout
 from payments_async.sandbox import Sandbox
 from tests.bulk.reconcile.test_extra_payouts import booked, told
 from tests.bulk.reconcile.test_retry_failed import fails

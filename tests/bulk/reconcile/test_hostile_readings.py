@@ -12,13 +12,13 @@ import pytest
 
 from payments_async import Instrument
 from payments_async.bulk import PayoutBatch
-from payments_async.bulk.engine import earlier_payouts
-from payments_async.bulk.engine.payout_list import pages
-from payments_async.bulk.engine.reading import ListReading
+from payments_async.bulk._engine import earlier_payouts
+from payments_async.bulk._engine.payout_list import pages
+from payments_async.bulk._engine.reading import ListReading
+from payments_async.bulk._protocol.outcomes import Outcome
+from payments_async.bulk._reconcile import reconcile as reconciling
+from payments_async.bulk._reconcile.retry_failed import Retrier
 from payments_async.bulk.ledger_errors import LedgerRefused
-from payments_async.bulk.protocol.outcomes import Outcome
-from payments_async.bulk.reconcile import reconcile as reconciling
-from payments_async.bulk.reconcile.retry_failed import Retrier
 from payments_async.models import Payout
 from payments_async.sandbox import Sandbox
 from tests.bulk.reconcile.test_earlier_payouts import lives, posts, retried

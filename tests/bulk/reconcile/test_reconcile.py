@@ -12,9 +12,9 @@ import pytest
 
 from payments_async import Instrument
 from payments_async.bulk import BulkError, PayoutBatch, RowState
-from payments_async.bulk.engine.service import day_of
+from payments_async.bulk._engine.service import day_of
+from payments_async.bulk._protocol.identifiers import PROOF_KEY
 from payments_async.bulk.ledger_errors import LedgerOfAnotherKey
-from payments_async.bulk.protocol.identifiers import PROOF_KEY
 from payments_async.errors import PaymentsError, SearchIncomplete
 from payments_async.sandbox import Sandbox
 from tests.support.batches import (

@@ -8,11 +8,11 @@ import attrs
 import pytest
 
 from payments_async.bulk import RowState, SharedBatch
-from payments_async.bulk.engine.service import Service, day_of
+from payments_async.bulk._engine.service import Service, day_of
+from payments_async.bulk._protocol.generations import next_generation
+from payments_async.bulk._protocol.machines import PROOF_AFTER, Loss
+from payments_async.bulk._protocol.records import LedgerRow
 from payments_async.bulk.ledger_errors import LedgerRefused
-from payments_async.bulk.protocol.generations import next_generation
-from payments_async.bulk.protocol.machines import PROOF_AFTER, Loss
-from payments_async.bulk.protocol.records import LedgerRow
 from payments_async.sandbox import Sandbox
 from tests.bulk.reconcile.test_retry_failed import fails
 from tests.support.batches import alter, in_process, item, items, ledger_rows, runtime_of

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from payments_async.bulk import BulkError, PayoutBatch, RowState
-from payments_async.bulk.protocol.identifiers import PROOF_KEY, Proof
+from payments_async.bulk._protocol.identifiers import PROOF_KEY, Proof
 from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox
 from tests.support.batches import alter, item, items, ledger_rows, open_at, over_socket, runtime_of

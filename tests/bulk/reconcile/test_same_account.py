@@ -11,7 +11,7 @@ import pytest
 
 import payments_async.bulk as bulk
 from payments_async.bulk import OutcomesUnrecorded
-from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
+from payments_async.bulk._ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk.ledger_errors import (
     LedgerFull,
     LedgerOfAnotherAddress,

@@ -9,7 +9,7 @@ import pytest
 
 from payments_async.bulk.errors import SourceErrors
 from payments_async.bulk.sources import _cells, _columns, open_source
-from payments_async.sandbox.api.request_schemas import INSTRUMENT_TYPES
+from payments_async.sandbox._api.request_schemas import INSTRUMENT_TYPES
 from tests.support.payout_files import PHONE, bytes_file, csv_file, read, reported
 
 NEEDED = ",".join(PHONE)

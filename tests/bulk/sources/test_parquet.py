@@ -117,7 +117,7 @@ def test_rejects_show_the_row(tmp_path: Path) -> None:
 
 
 def test_a_missing_extra_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "payments_async.bulk.sources.parquet", raising=False)
+    monkeypatch.delitem(sys.modules, "payments_async.bulk.sources._parquet", raising=False)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(
         ImportError, match=r'^Parquet files need pyarrow: pip install "payments-sdk\[parquet\]"$'

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from payments_async.bulk import PayoutBatch, SourceErrors
+from payments_async.bulk._loading.new_rows import RowIdentifiers
 from payments_async.bulk.errors import BulkError
-from payments_async.bulk.loading.new_rows import RowIdentifiers
 from payments_async.bulk.sources import IterableSource, Row
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items

@@ -17,7 +17,7 @@ from payments_async.bulk.sources import (
     Source,
     open_source,
 )
-from payments_async.bulk.sources.rejects import escaped, unescaped
+from payments_async.bulk.sources._rejects import escaped, unescaped
 from payments_async.errors import PaymentsError
 from tests.support.payout_files import PHONE, csv_file, jsonl_file, read, split
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from payments_async.bulk import OutcomesUnrecorded, Progress, SharedBatch
-from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedChunks
+from payments_async.bulk._ledger.postgresql.leasing.leased_chunks import LeasedChunks
 from payments_async.bulk.ledger_errors import LedgerFull
 from tests.support.batches import items
 from tests.support.fleet import Fleet, books

@@ -13,9 +13,9 @@ import pytest
 from payments_async import RateLimits
 from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async._runtime import SYSTEM
-from payments_async.bulk.ledger.postgresql.driver import database as driver
-from payments_async.bulk.ledger.postgresql.driver import session
-from payments_async.bulk.protocol import machines
+from payments_async.bulk._ledger.postgresql.driver import database as driver
+from payments_async.bulk._ledger.postgresql.driver import session
+from payments_async.bulk._protocol import machines
 from payments_async.testing import InProcessTransport
 from tests.support.batches import item
 from tests.support.databases import expire_leases

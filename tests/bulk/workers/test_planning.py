@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from payments_async.bulk.engine.sender import LEASE_LOST
+from payments_async.bulk._engine.sender import LEASE_LOST
 from payments_async.bulk.workers import RunEnd
-from payments_async.bulk.workers.planning import LOST, Halt, end_of
+from payments_async.bulk.workers._planning import LOST, Halt, end_of
 
 
 @pytest.mark.parametrize(

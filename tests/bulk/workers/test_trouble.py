@@ -16,11 +16,11 @@ from payments_async import RateLimits
 from payments_async._http.types import HTTPRequest, HTTPResponse, TransportError
 from payments_async._runtime import SYSTEM
 from payments_async.bulk import BulkError, OutcomesUnrecorded, SharedBatch
-from payments_async.bulk.engine import sender
-from payments_async.bulk.ledger.postgresql import batches
-from payments_async.bulk.ledger.postgresql.driver import database as driver
-from payments_async.bulk.ledger.postgresql.leasing import granting, renewing
-from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedChunks
+from payments_async.bulk._engine import sender
+from payments_async.bulk._ledger.postgresql import batches
+from payments_async.bulk._ledger.postgresql.driver import database as driver
+from payments_async.bulk._ledger.postgresql.leasing import granting, renewing
+from payments_async.bulk._ledger.postgresql.leasing.leased_chunks import LeasedChunks
 from payments_async.bulk.ledger_errors import (
     LedgerBroken,
     LedgerError,
@@ -35,16 +35,16 @@ from payments_async.bulk.workers import (
     ChunkReport,
     PayoutWorker,
     WorkerProgress,
-    key_proof,
-    planning,
+    _key_proof,
+    _planning,
     run_chunk,
     work,
 )
 from payments_async.bulk.workers import (
-    worker as worker_module,
+    _worker as worker_module,
 )
-from payments_async.bulk.workers.chunk_run import ChunkRun
-from payments_async.bulk.workers.closing import BatchClosing
+from payments_async.bulk.workers._chunk_run import ChunkRun
+from payments_async.bulk.workers._closing import BatchClosing
 from payments_async.sandbox import Sandbox
 from payments_async.testing import InProcessTransport
 from tests.support.fleet import Fleet, books, posts
@@ -142,7 +142,7 @@ async def test_another_server_at_the_address_ends_one_round_and_shows_among_the_
 async def test_a_worker_goes_on_once_the_service_answers_again(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch, answer: int | None, words: str
 ) -> None:
-    monkeypatch.setattr(planning, "_LONGEST", 0.1)
+    monkeypatch.setattr(_planning, "_LONGEST", 0.1)
     batch = await fleet.planned(10)
     transport = NotTheService(fleet.sandbox, answer, operations="GET", times=3)
     client = await fleet.client(transport=transport)
@@ -232,7 +232,7 @@ async def test_a_key_that_cannot_be_proven_now_is_asked_for_again(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await fleet.planned(5)
-    monkeypatch.setattr("payments_async.bulk.workers.key_proof.EVERY", 0.0)
+    monkeypatch.setattr("payments_async.bulk.workers._key_proof.EVERY", 0.0)
     fleet.sandbox.on("payouts.list").respond("http:503", times=1)
     assert (await fleet.run()).rows == 5
 
@@ -576,7 +576,7 @@ async def test_a_closing_that_is_cancelled_ends_before_its_connection(
 
 
 async def test_a_missing_extra_is_named(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "payments_async.bulk.workers.worker_session", None)
+    monkeypatch.setitem(sys.modules, "payments_async.bulk.workers._worker_session", None)
     with pytest.raises(ImportError, match=r'pip install "payments-sdk\[bulk,machines\]"$'):
         await work(fleet.url, await fleet.client())
 
@@ -606,7 +606,7 @@ async def test_a_database_that_is_lost_while_a_key_is_proven_ends_the_worker(
         raise LedgerUnavailable("the database", "cannot be reached")
 
     await fleet.planned(3)
-    monkeypatch.setattr(key_proof, "require_place", lost)
+    monkeypatch.setattr(_key_proof, "require_place", lost)
     report = await fleet.run(client=await fleet.client(api_key=fleet.sandbox.new_key()))
     assert (report.exit_code, report.rows) == (75, 0)
 

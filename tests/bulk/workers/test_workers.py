@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 
-from payments_async.bulk.workers.planning import connections
+from payments_async.bulk.workers._planning import connections
 from tests.support.fleet import Fleet, books
 from tests.support.patience import until
 from tests.support.servers import PostgresServer

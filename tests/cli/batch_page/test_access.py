@@ -13,10 +13,10 @@ import pytest
 import pytest_asyncio
 from aiohttp import ClientSession, CookieJar
 
+from payments_async._cli.batch_page import site
+from payments_async._cli.batch_page.access import PageAccess
+from payments_async._cli.batch_page.server import BatchPageServer
 from payments_async.bulk.ledger_errors import LedgerGone
-from payments_async.cli.batch_page import site
-from payments_async.cli.batch_page.access import PageAccess
-from payments_async.cli.batch_page.server import BatchPageServer
 from tests.support.batch_pages import GivenSource, row, served, states
 from tests.support.jumping import JumpingRuntime
 from tests.support.strangers import STRANGER, ask_as_stranger, needs_root, nobody_is_known

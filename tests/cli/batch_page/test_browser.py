@@ -16,10 +16,10 @@ from urllib.request import url2pathname
 
 import pytest
 
-from payments_async.cli._output import show_for
-from payments_async.cli.batch_page import browser, ticket_form
-from payments_async.cli.batch_page.browser import find_browser, open_in, open_page_in
-from payments_async.cli.batch_page.serving import open_page
+from payments_async._cli._output import show_for
+from payments_async._cli.batch_page import browser, ticket_form
+from payments_async._cli.batch_page.browser import find_browser, open_in, open_page_in
+from payments_async._cli.batch_page.serving import open_page
 from tests.support.batch_pages import GivenSource, served, states
 from tests.support.jumping import JumpingRuntime
 from tests.support.strangers import nobody_is_known

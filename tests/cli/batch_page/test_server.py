@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import ClientResponse, ClientSession
 
-from payments_async.cli.batch_page import feed, server
-from payments_async.cli.batch_page.server import BatchPageServer
+from payments_async._cli.batch_page import feed, server
+from payments_async._cli.batch_page.server import BatchPageServer
 from tests.support.batch_pages import GivenSource, served, states
 
 
@@ -94,9 +94,9 @@ async def test_figures_that_change_without_a_word_are_read_again_while_somebody_
 def test_a_run_that_nobody_watches_loads_none_of_it_and_no_visit_brings_the_simulated_service() -> None:
     program = """
 import asyncio, sys
-from payments_async.cli.payouts import run
-from payments_async.cli.batch_page import feed, server
-from payments_async.cli.batch_page.server import BatchPageServer
+from payments_async._cli.payouts import run
+from payments_async._cli.batch_page import feed, server
+from payments_async._cli.batch_page.server import BatchPageServer
 
 async def main():
     page = BatchPageServer(None)
@@ -105,7 +105,7 @@ async def main():
 
 asyncio.run(main())
 print(*sorted({"jinja2", "aiohttp.web", "payments_async.sandbox"} & sys.modules.keys()))
-from payments_async.cli.batch_page import site  # the first visitor
+from payments_async._cli.batch_page import site  # the first visitor
 print(*sorted({"jinja2", "babel", "payments_async.sandbox._sandbox"} & sys.modules.keys()))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

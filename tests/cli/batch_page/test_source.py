@@ -14,13 +14,13 @@ import pytest_asyncio
 from aiohttp import ClientSession
 
 from payments_async import AsyncPayments, Instrument, PayoutRequest
+from payments_async._cli.batch_page import address_file, source, view
+from payments_async._cli.batch_page.feed import BatchFeed
+from payments_async._cli.batch_page.source import LedgerSource, PageElsewhere, RunSource
+from payments_async._cli.payouts.command_context import open_batch
+from payments_async._cli.payouts.ledger_address import LedgerAddress
 from payments_async.bulk import AnyBatch, Cause, Outcome, PayoutBatch, RunTime, SharedBatch
 from payments_async.bulk.ledger_errors import LedgerGone, LedgerLocked, LedgerMissing
-from payments_async.cli.batch_page import address_file, source, view
-from payments_async.cli.batch_page.feed import BatchFeed
-from payments_async.cli.batch_page.source import LedgerSource, PageElsewhere, RunSource
-from payments_async.cli.payouts.command_context import open_batch
-from payments_async.cli.payouts.ledger_address import LedgerAddress
 from payments_async.sandbox import Sandbox
 from tests.support.batch_pages import GivenSource, cause, served, states
 

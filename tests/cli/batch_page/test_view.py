@@ -8,6 +8,10 @@ from itertools import pairwise
 import attrs
 import pytest
 
+from payments_async._cli.batch_page import charts, view
+from payments_async._cli.batch_page.site import FILES
+from payments_async._cli.batch_page.source import PageFigures
+from payments_async._cli.payouts.ledger_address import LedgerAddress
 from payments_async.bulk import (
     Activity,
     AnswerTimes,
@@ -19,11 +23,7 @@ from payments_async.bulk import (
     SeriesBucket,
     StatusChange,
 )
-from payments_async.bulk.protocol.run_figures import time_class
-from payments_async.cli.batch_page import charts, view
-from payments_async.cli.batch_page.site import FILES
-from payments_async.cli.batch_page.source import PageFigures
-from payments_async.cli.payouts.ledger_address import LedgerAddress
+from payments_async.bulk._protocol.run_figures import time_class
 from tests.support.batch_pages import (
     BEGAN,
     cause,

@@ -15,11 +15,11 @@ from payments_async import Instrument, OutcomeUnknown
 from payments_async._http.transport import AiohttpTransport
 from payments_async._runtime import SYSTEM
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock, _service
+from payments_async.sandbox._common.profiles import OBSERVED
 from payments_async.sandbox._journal import LoggedExchange, WebhookTried
 from payments_async.sandbox.advisor import Finding, advise
-from payments_async.sandbox.advisor.evidence import evidence_from
-from payments_async.sandbox.advisor.webhooks import watched
-from payments_async.sandbox.common.profiles import OBSERVED
+from payments_async.sandbox.advisor._evidence import evidence_from
+from payments_async.sandbox.advisor._webhooks import watched
 from tests.sandbox.raw_requests import INTENT, PAYOUT, TRIED, Api
 from tests.support.jumping import JumpingRuntime
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from payments_async.sandbox import Sandbox
+from payments_async.sandbox._inspector.filters import ago
 from payments_async.sandbox._journal import Journal, WebhookTried
-from payments_async.sandbox.advisor import advise, findings
-from payments_async.sandbox.inspector.filters import ago
+from payments_async.sandbox.advisor import _findings, advise
 from tests.sandbox.inspector.test_pages import page, text_of
 from tests.sandbox.raw_requests import INTENT, Api
 
@@ -103,9 +103,9 @@ def test_how_long_ago_is_a_short_text(seconds: float, text: str) -> None:
 def test_its_evidence_has_a_bound_and_its_count_none(
     api: Api, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(findings, "EVIDENCE", 6)
-    monkeypatch.setattr(findings, "_HEAD", 2)
-    monkeypatch.setattr(findings, "_OVERLAP", 20)
+    monkeypatch.setattr(_findings, "EVIDENCE", 6)
+    monkeypatch.setattr(_findings, "_HEAD", 2)
+    monkeypatch.setattr(_findings, "_OVERLAP", 20)
     for _ in range(20):
         api.payout(reference="r-1")
         sandbox.advance(1)
@@ -119,7 +119,7 @@ def test_its_evidence_has_a_bound_and_its_count_none(
 def test_of_too_many_findings_those_seen_last_are_kept(
     api: Api, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(findings, "FINDINGS", 2)
+    monkeypatch.setattr(_findings, "FINDINGS", 2)
     for number in range(4):
         for _ in range(2):
             api.payout(reference=f"r-{number}")
@@ -130,8 +130,8 @@ def test_of_too_many_findings_those_seen_last_are_kept(
 def test_what_a_finding_no_longer_names_is_not_counted_again_while_the_clock_stands_still(
     api: Api, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(findings, "EVIDENCE", 6)
-    monkeypatch.setattr(findings, "_HEAD", 2)
+    monkeypatch.setattr(_findings, "EVIDENCE", 6)
+    monkeypatch.setattr(_findings, "_HEAD", 2)
     for _ in range(20):
         api.payout(reference="r-1")
         advice(sandbox)
@@ -141,7 +141,7 @@ def test_what_a_finding_no_longer_names_is_not_counted_again_while_the_clock_sta
 def test_many_small_mistakes_do_not_displace_one_about_money(
     api: Api, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(findings, "FINDINGS", 2)
+    monkeypatch.setattr(_findings, "FINDINGS", 2)
     for _ in range(2):
         api.payout(reference="r-1")
     for number in range(4):
@@ -193,9 +193,9 @@ def test_the_badge_is_judged_once_a_second_and_only_for_news(
     api: Api, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now, judged = [100.0], []
-    monkeypatch.setattr(findings, "real_seconds", lambda: now[0])
-    judge = findings.judge
-    monkeypatch.setattr(findings, "judge", lambda evidence: judged.append(now[0]) or judge(evidence))
+    monkeypatch.setattr(_findings, "real_seconds", lambda: now[0])
+    judge = _findings.judge
+    monkeypatch.setattr(_findings, "judge", lambda evidence: judged.append(now[0]) or judge(evidence))
 
     def badge(later: float) -> bool:
         now[0] += later
@@ -217,7 +217,7 @@ def test_the_badge_is_judged_once_a_second_and_only_for_news(
 def test_the_badge_is_judged_again_while_a_webhook_may_be_read_back(
     api: Api, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(findings, "_JUDGE_EVERY", 0.0)
+    monkeypatch.setattr(_findings, "_JUDGE_EVERY", 0.0)
     payout = api.payout(idempotency_key="key-00001").data["id"]
     sandbox.advance(5)
     sandbox.journal.add(WebhookTried(sandbox.clock.now(), "wh_1", payout, "payout.completed", 204, None))

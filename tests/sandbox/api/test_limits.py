@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from payments_async.sandbox import HOSTILE, Sandbox, SandboxLimits, VirtualClock
-from payments_async.sandbox.common.rate_limits import KeyLimits
+from payments_async.sandbox._common.rate_limits import KeyLimits
 from tests.sandbox.raw_requests import Api
 
 SMALL = SandboxLimits(writes=3, reads=2, diagnostics=4, diagnostics_per_record=2)

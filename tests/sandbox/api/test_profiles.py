@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from payments_async.sandbox import HOSTILE, OBSERVED, Profile, Sandbox, SandboxLimits, VirtualClock
-from payments_async.sandbox.common.json import encode
+from payments_async.sandbox._common.json import encode
 from tests.sandbox.raw_requests import INTENT, PAYOUT, Api
 
 HOOK = "https://merchant.test/hook"

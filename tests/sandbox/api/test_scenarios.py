@@ -20,10 +20,10 @@ from payments_async.sandbox import (
     UnknownWord,
     VirtualClock,
 )
-from payments_async.sandbox.api import request_schemas
-from payments_async.sandbox.api.rule_fields import fields_of
-from payments_async.sandbox.common.magic_numbers import MAGIC
-from payments_async.sandbox.common.scenario_words import (
+from payments_async.sandbox._api import request_schemas
+from payments_async.sandbox._api.rule_fields import fields_of
+from payments_async.sandbox._common.magic_numbers import MAGIC
+from payments_async.sandbox._common.scenario_words import (
     Fault,
     Scenario,
     ScenarioOutcome,

@@ -9,8 +9,8 @@ import aiohttp
 import pytest
 
 from payments_async.sandbox import Answer, Sandbox
-from payments_async.sandbox.common.scenario_words import ACTION_TYPES
-from payments_async.sandbox.records.payments import settle_attempt
+from payments_async.sandbox._common.scenario_words import ACTION_TYPES
+from payments_async.sandbox._records.payments import settle_attempt
 from tests.sandbox.checkout.test_pages import CARD_PAID, Read, named
 from tests.sandbox.raw_requests import Api
 

@@ -11,8 +11,8 @@ from string import Formatter
 import pytest
 from jinja2 import Environment, nodes
 
-import payments_async.sandbox.checkout as checkout
-from payments_async.sandbox.checkout.language import LANGUAGES
+import payments_async.sandbox._checkout as checkout
+from payments_async.sandbox._checkout.language import LANGUAGES
 
 FOLDER = Path(checkout.__file__).parent
 CAPITAL = re.compile("[A-Z][a-z]")

@@ -11,7 +11,7 @@ import pytest_asyncio
 from aiohttp import web
 
 from payments_async.sandbox import Sandbox, VirtualClock
-from payments_async.sandbox.http import event_stream
+from payments_async.sandbox._http import event_stream
 from tests.sandbox.checkout.test_pages import BALANCE, Payer, visit
 from tests.sandbox.raw_requests import Api
 

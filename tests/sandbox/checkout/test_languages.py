@@ -12,7 +12,7 @@ import pytest
 from markupsafe import Markup
 
 from payments_async.sandbox import Sandbox, VirtualClock
-from payments_async.sandbox.checkout.language import LANGUAGES, Text, language_of
+from payments_async.sandbox._checkout.language import LANGUAGES, Text, language_of
 from tests.sandbox.checkout.test_pages import Read, visit
 from tests.sandbox.raw_requests import Api
 

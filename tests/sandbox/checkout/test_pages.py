@@ -20,8 +20,8 @@ import attrs
 import pytest
 
 from payments_async.sandbox import INTERFACE_VERSION, OBSERVED, Answer, Sandbox, SandboxLimits, VirtualClock
-from payments_async.sandbox.checkout import method_catalogue, session_view
-from payments_async.sandbox.common.scenario_words import ACTION_TYPES
+from payments_async.sandbox._checkout import method_catalogue, session_view
+from payments_async.sandbox._common.scenario_words import ACTION_TYPES
 from tests.sandbox.raw_requests import Api
 
 SHOP = "https://shop.test/back?order=7#done"

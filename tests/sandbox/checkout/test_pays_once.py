@@ -6,8 +6,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from payments_async.sandbox import Sandbox, VirtualClock
-from payments_async.sandbox.checkout.method_catalogue import METHODS, PHONE
-from payments_async.sandbox.records.payout_json import method_form
+from payments_async.sandbox._checkout.method_catalogue import METHODS, PHONE
+from payments_async.sandbox._records.payout_json import method_form
 from tests.sandbox.checkout.test_pages import Payer, Read, visit
 from tests.sandbox.raw_requests import Api
 

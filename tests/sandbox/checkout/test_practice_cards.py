@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from payments_async.sandbox import Answer, Sandbox, VirtualClock
+from payments_async.sandbox._checkout.practice_cards import CARDS, PracticeCard, may_be_real
 from payments_async.sandbox._journal import LoggedExchange
-from payments_async.sandbox.checkout.practice_cards import CARDS, PracticeCard, may_be_real
 from tests.sandbox.checkout.test_attempt_pages import Payer as Returning
 from tests.sandbox.checkout.test_pages import CARD_PAID, Payer, Read, ask, named, title, visit
 from tests.sandbox.raw_requests import Api

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from payments_async.sandbox import Sandbox, VirtualClock
-from payments_async.sandbox.common import clock as _clock
+from payments_async.sandbox._common import clock as _clock
 from tests.sandbox.raw_requests import Api
 
 

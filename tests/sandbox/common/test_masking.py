@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from payments_async import AsyncPayments
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox.common.masking import address, mask, mask_path, mask_text
+from payments_async.sandbox._common.masking import address, mask, mask_path, mask_text
 from payments_async.webhooks import WebhookReceiver
 from tests.sandbox.raw_requests import Api
 

@@ -12,9 +12,9 @@ import pytest
 
 from payments_async import Instrument
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from payments_async.sandbox._common.values import Request
+from payments_async.sandbox._control_api.routes import ROUTES
 from payments_async.sandbox._journal import Journal
-from payments_async.sandbox.common.values import Request
-from payments_async.sandbox.control_api.routes import ROUTES
 from payments_sync import Payments
 from tests.sandbox.raw_requests import INTENT, PAYOUT, TRIED, Api, Got
 

@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from payments_async.sandbox import Change, Sandbox, VirtualClock
-from payments_async.sandbox.control_api import events as _stream
+from payments_async.sandbox._control_api import events as _stream
 from tests.sandbox.raw_requests import PAYOUT, Api
 from tests.support.patience import until
 

@@ -10,8 +10,8 @@ import aiohttp
 import pytest
 
 from payments_async.sandbox import Change, Sandbox, VirtualClock
-from payments_async.sandbox.http import event_stream as events
-from payments_async.sandbox.http.event_stream import News, event_stream
+from payments_async.sandbox._http import event_stream as events
+from payments_async.sandbox._http.event_stream import News, event_stream
 
 SOMETHING = Change(0.0, "payout", "po_1", None, "pending")
 

@@ -18,7 +18,7 @@ from aiohttp import web
 
 from payments_async._loopback import listen
 from payments_async.sandbox import Sandbox, VirtualClock
-from payments_async.sandbox.http import server as server_module
+from payments_async.sandbox._http import server as server_module
 from tests.sandbox.raw_requests import INTENT, PAYOUT
 
 

@@ -9,9 +9,9 @@ import pytest
 from jinja2 import UndefinedError
 
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox.checkout import responses
-from payments_async.sandbox.http.templates import PageFiles
-from payments_async.sandbox.inspector import site
+from payments_async.sandbox._checkout import responses
+from payments_async.sandbox._http.templates import PageFiles
+from payments_async.sandbox._inspector import site
 
 ASSETS = [(files, name) for files in (responses.FILES, site.FILES) for name in sorted(files.assets)]
 

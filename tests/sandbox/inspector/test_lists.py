@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox.inspector.lists import ListFilter, cut, filtered
+from payments_async.sandbox._inspector.lists import ListFilter, cut, filtered
 from tests.sandbox.inspector.test_pages import page, text_of
 from tests.sandbox.raw_requests import TRIED, Api
 

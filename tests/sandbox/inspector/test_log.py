@@ -9,8 +9,8 @@ import attrs
 import pytest
 
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from payments_async.sandbox._control_api.failure_reasons import reason
 from payments_async.sandbox._journal import LoggedExchange, WebhookTried
-from payments_async.sandbox.control_api.failure_reasons import reason
 from tests.sandbox.raw_requests import INTENT, TRIED, Api
 
 LIVE = {"reference": "r-1", "metadata": {"sandbox_scenario": "manual"}}

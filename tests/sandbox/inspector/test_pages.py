@@ -14,13 +14,13 @@ import attrs
 import pytest
 
 from payments_async.sandbox import Profile, Sandbox, SandboxLimits, VirtualClock
+from payments_async.sandbox._common.profiles import PROFILES
+from payments_async.sandbox._common.scenario_words import ACTION_TYPES
+from payments_async.sandbox._inspector.page_request import NAV
 from payments_async.sandbox._journal import LoggedExchange, WebhookTried
 from payments_async.sandbox._record_actions import find_payment
-from payments_async.sandbox.advisor.assumptions import assumptions
-from payments_async.sandbox.common.profiles import PROFILES
-from payments_async.sandbox.common.scenario_words import ACTION_TYPES
-from payments_async.sandbox.inspector.page_request import NAV
-from payments_async.sandbox.webhooks import WebhookTry
+from payments_async.sandbox._webhooks import WebhookTry
+from payments_async.sandbox.advisor._assumptions import assumptions
 from tests.sandbox.raw_requests import INTENT, PAYOUT, TRIED, Api
 
 MOST = 57_000

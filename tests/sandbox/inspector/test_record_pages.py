@@ -17,11 +17,11 @@ import attrs
 import pytest
 
 from payments_async.sandbox import Sandbox, VirtualClock
+from payments_async.sandbox._inspector.filters import ago, linked, middle, passed
 from payments_async.sandbox._journal import LoggedExchange, WebhookTried
 from payments_async.sandbox._record_actions import find_payment
-from payments_async.sandbox.inspector.filters import ago, linked, middle, passed
-from payments_async.sandbox.records.payments import message_payer
-from payments_async.sandbox.webhooks.receiver_answers import ReceiverAnswers, receiver_answer
+from payments_async.sandbox._records.payments import message_payer
+from payments_async.sandbox._webhooks.receiver_answers import ReceiverAnswers, receiver_answer
 from tests.sandbox.inspector.test_log import log
 from tests.sandbox.raw_requests import ATTEMPT, INTENT, Api
 

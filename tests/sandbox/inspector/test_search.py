@@ -16,10 +16,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from payments_async.sandbox import Answer, Change, Delivery, LoggedRequest, Sandbox
+from payments_async.sandbox._inspector.activity import LogMatches, activities
+from payments_async.sandbox._inspector.filters import got, search_for
+from payments_async.sandbox._inspector.search import MOST, TERMS, read_query
 from payments_async.sandbox._journal import Item, JournalEntry, LoggedExchange, WebhookTried
-from payments_async.sandbox.inspector.activity import LogMatches, activities
-from payments_async.sandbox.inspector.filters import got, search_for
-from payments_async.sandbox.inspector.search import MOST, TERMS, read_query
 from tests.sandbox.inspector.test_log import log
 from tests.sandbox.raw_requests import PAYOUT, TRIED, Api
 

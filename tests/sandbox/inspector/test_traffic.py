@@ -11,8 +11,8 @@ import aiohttp
 import pytest
 
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from payments_async.sandbox.inspector import charts
-from payments_async.sandbox.inspector.filters import lasted
+from payments_async.sandbox._inspector import charts
+from payments_async.sandbox._inspector.filters import lasted
 from tests.sandbox.inspector.test_log import log
 from tests.sandbox.inspector.test_pages import page, text_of
 from tests.sandbox.raw_requests import PAYOUT, Api

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from payments_async.sandbox.records.payment_json import contrast, full, text_on, visible_on
+from payments_async.sandbox._records.payment_json import contrast, full, text_on, visible_on
 
 COLOURS = st.integers(0, 0xFFFFFF).map(lambda number: f"#{number:06x}")
 

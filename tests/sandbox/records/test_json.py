@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox.records.payout_json import INSTRUMENT_TEXTS
+from payments_async.sandbox._records.payout_json import INSTRUMENT_TEXTS
 from tests.sandbox.raw_requests import BANK, CRYPTO, PHONE, Api
 
 ADA = {"email": "ada@example.com", "first_name": "Ada", "last_name": "Adeyemi"}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox.common.scenario_words import ACTION_TYPES
+from payments_async.sandbox._common.scenario_words import ACTION_TYPES
 from tests.sandbox.raw_requests import INTENT, Api
 
 HOOK = "https://merchant.test/hook"

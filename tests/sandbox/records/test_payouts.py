@@ -7,7 +7,7 @@ import json
 import pytest
 
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox.records.records import PAYOUT_STATES
+from payments_async.sandbox._records.records import PAYOUT_STATES
 from tests.sandbox.raw_requests import Api
 
 HOOK = "https://merchant.test/hook"

@@ -23,15 +23,15 @@ import attrs
 import pytest
 
 from payments_async.sandbox import Sandbox, SandboxLimits, StateError, VirtualClock
-from payments_async.sandbox.checkout.router import answer_stream
-from payments_async.sandbox.common.clock import EPOCH
-from payments_async.sandbox.common.scenario_words import ACTION_TYPES, HookWord
-from payments_async.sandbox.common.values import Request, Stream
-from payments_async.sandbox.control_api.events import open_stream
-from payments_async.sandbox.records import records
-from payments_async.sandbox.storage import file as _state
-from payments_async.sandbox.storage import rows
-from payments_async.sandbox.webhooks import Webhook, WebhookTry
+from payments_async.sandbox._checkout.router import answer_stream
+from payments_async.sandbox._common.clock import EPOCH
+from payments_async.sandbox._common.scenario_words import ACTION_TYPES, HookWord
+from payments_async.sandbox._common.values import Request, Stream
+from payments_async.sandbox._control_api.events import open_stream
+from payments_async.sandbox._records import records
+from payments_async.sandbox._storage import file as _state
+from payments_async.sandbox._storage import rows
+from payments_async.sandbox._webhooks import Webhook, WebhookTry
 from tests.sandbox.raw_requests import BANK, Api
 
 HOOK = "http://shop.test:9/hook"

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox.webhooks.address_guard import LOOPBACK, NotSent, check_addresses, read_target
+from payments_async.sandbox._webhooks.address_guard import LOOPBACK, NotSent, check_addresses, read_target
 
 SHOP = frozenset({"shop.example"})
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from payments_async.sandbox import Delivery, Webhook, WebhookTry
-from payments_async.sandbox.common.scenario_words import HookWord
-from payments_async.sandbox.webhooks import queue as queue_module
-from payments_async.sandbox.webhooks.queue import WebhookQueue
-from payments_async.sandbox.webhooks.webhook import HELD_FOR, OFFSETS, hook_effects, next_try
+from payments_async.sandbox._common.scenario_words import HookWord
+from payments_async.sandbox._webhooks import queue as queue_module
+from payments_async.sandbox._webhooks.queue import WebhookQueue
+from payments_async.sandbox._webhooks.webhook import HELD_FOR, OFFSETS, hook_effects, next_try
 
 FAILED = 500
 

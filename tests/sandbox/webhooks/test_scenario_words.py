@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from payments_async.sandbox import Delivery, Sandbox, UnknownWord, VirtualClock
-from payments_async.sandbox.common.scenario_words import HookWord, parse
-from payments_async.sandbox.records.emit_webhook import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
+from payments_async.sandbox._common.scenario_words import HookWord, parse
+from payments_async.sandbox._records.emit_webhook import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
 from tests.sandbox.raw_requests import PHONE, Api
 
 HOOK = "http://127.0.0.1:9/hook"

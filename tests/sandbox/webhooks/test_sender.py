@@ -15,8 +15,8 @@ from aiohttp import web
 
 from payments_async.sandbox import Sandbox, VirtualClock, Webhook, _sandbox
 from payments_async.sandbox._journal import WebhookTried
-from payments_async.sandbox.webhooks import sender
-from payments_async.sandbox.webhooks.sender import SenderCallbacks, WebhookSender
+from payments_async.sandbox._webhooks import sender
+from payments_async.sandbox._webhooks.sender import SenderCallbacks, WebhookSender
 from tests.sandbox.raw_requests import PAYOUT, Api
 
 Answering = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -8,9 +8,9 @@ from typing import Any, Final
 import attrs
 
 from payments_async._rate_limit.store import LimitFigures
-from payments_async.bulk.protocol import machines, row_state, transitions
-from payments_async.bulk.protocol.machines import LEASE
-from payments_async.bulk.protocol.row_state import RowKnowledge, RowState
+from payments_async.bulk._protocol import machines, row_state, transitions
+from payments_async.bulk._protocol.machines import LEASE
+from payments_async.bulk._protocol.row_state import RowKnowledge, RowState
 from tests.rate_limit.fleet import full_when_new, leaves_no_room, scheduled
 
 from ..ablation import Ablation, replaced

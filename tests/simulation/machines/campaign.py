@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from payments_async.bulk.protocol.machines import Loss
-from payments_async.bulk.protocol.matching import Match
-from payments_async.bulk.protocol.rows_in_doubt import NextStep
+from payments_async.bulk._protocol.machines import Loss
+from payments_async.bulk._protocol.matching import Match
+from payments_async.bulk._protocol.rows_in_doubt import NextStep
 
 from .. import command
 from ..campaign import Campaign

@@ -6,10 +6,10 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from payments_async.bulk.protocol import machines
-from payments_async.bulk.protocol.attempts import AttemptReply
-from payments_async.bulk.protocol.row_state import RowState
-from payments_async.bulk.protocol.stop_rules import Account
+from payments_async.bulk._protocol import machines
+from payments_async.bulk._protocol.attempts import AttemptReply
+from payments_async.bulk._protocol.row_state import RowState
+from payments_async.bulk._protocol.stop_rules import Account
 
 from ..ledger import Entry
 from ..service import Request, Service, Waiter

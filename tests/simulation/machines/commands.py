@@ -9,8 +9,8 @@ from typing import Literal
 
 import attrs
 
-from payments_async.bulk.protocol import row_state
-from payments_async.bulk.protocol.row_state import IllegalTransition, RowState
+from payments_async.bulk._protocol import row_state
+from payments_async.bulk._protocol.row_state import IllegalTransition, RowState
 
 from ..ledger import Entry
 from ..plan import Body

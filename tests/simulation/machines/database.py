@@ -8,9 +8,9 @@ from itertools import count
 
 import attrs
 
-from payments_async.bulk.protocol.clocks import Timestamps
-from payments_async.bulk.protocol.machines import LEASE, BatchState, Store
-from payments_async.bulk.protocol.row_state import OPEN, RowKnowledge, RowState, after_loss
+from payments_async.bulk._protocol.clocks import Timestamps
+from payments_async.bulk._protocol.machines import LEASE, BatchState, Store
+from payments_async.bulk._protocol.row_state import OPEN, RowKnowledge, RowState, after_loss
 
 from ..ledger import Entry
 from ..loop import SimulatedLoop

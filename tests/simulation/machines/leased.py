@@ -8,10 +8,10 @@ from functools import partial
 
 import attrs
 
-from payments_async.bulk.protocol import row_state, transitions
-from payments_async.bulk.protocol.machines import intent_block
-from payments_async.bulk.protocol.records import LedgerRow, RowOutcome
-from payments_async.bulk.protocol.row_state import RowKnowledge, RowState, merge
+from payments_async.bulk._protocol import row_state, transitions
+from payments_async.bulk._protocol.machines import intent_block
+from payments_async.bulk._protocol.records import LedgerRow, RowOutcome
+from payments_async.bulk._protocol.row_state import RowKnowledge, RowState, merge
 
 from ..ledger import Entry
 from ..loop import SimulatedLoop

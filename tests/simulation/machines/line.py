@@ -9,8 +9,8 @@ from typing import Any, Protocol, TypeVar
 
 import attrs
 
-from payments_async.bulk.protocol.clocks import Timestamps
-from payments_async.bulk.protocol.machines import OwnCommits, loss_of
+from payments_async.bulk._protocol.clocks import Timestamps
+from payments_async.bulk._protocol.machines import OwnCommits, loss_of
 
 from ..loop import host_context
 from .database import Database, State

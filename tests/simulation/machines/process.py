@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import attrs
 
-from payments_async.bulk.protocol.clocks import Timestamps
-from payments_async.bulk.protocol.machines import RENEW_EVERY, own_end
-from payments_async.bulk.protocol.row_state import RowState
+from payments_async.bulk._protocol.clocks import Timestamps
+from payments_async.bulk._protocol.machines import RENEW_EVERY, own_end
+from payments_async.bulk._protocol.row_state import RowState
 
 from ..ledger import Entry
 from ..loop import SimulatedLoop, host_context

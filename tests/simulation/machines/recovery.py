@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from payments_async.bulk.protocol import row_state, transitions
-from payments_async.bulk.protocol.clocks import Timestamps, age, scan_start
-from payments_async.bulk.protocol.machines import PROOF_AFTER, BatchState
-from payments_async.bulk.protocol.matching import Match
-from payments_async.bulk.protocol.row_state import RowState, after_loss
+from payments_async.bulk._protocol import row_state, transitions
+from payments_async.bulk._protocol.clocks import Timestamps, age, scan_start
+from payments_async.bulk._protocol.machines import PROOF_AFTER, BatchState
+from payments_async.bulk._protocol.matching import Match
+from payments_async.bulk._protocol.row_state import RowState, after_loss
 
 from ..ledger import Entry
 from ..lookup import compare

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
-from payments_async.bulk.protocol.clocks import Timestamps
-from payments_async.bulk.protocol.machines import BatchState, Standbys, Store
-from payments_async.bulk.protocol.row_state import OPEN
+from payments_async.bulk._protocol.clocks import Timestamps
+from payments_async.bulk._protocol.machines import BatchState, Standbys, Store
+from payments_async.bulk._protocol.row_state import OPEN
 
 from .. import judge
 from ..ledger import Disk, Entry

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import attrs
 
-from payments_async.bulk.protocol.identifiers import Identity
-from payments_async.bulk.protocol.machines import BatchState
-from payments_async.bulk.protocol.row_state import RowKnowledge, RowState
+from payments_async.bulk._protocol.identifiers import Identity
+from payments_async.bulk._protocol.machines import BatchState
+from payments_async.bulk._protocol.row_state import RowKnowledge, RowState
 
 from ..ledger import Breach, Disk, Entry
 from ..promises import Promises

@@ -12,8 +12,8 @@ from typing import Any
 
 import attrs
 
-from payments_async.bulk.protocol.attempts import AttemptReply
-from payments_async.bulk.protocol.row_state import RowKnowledge, RowState
+from payments_async.bulk._protocol.attempts import AttemptReply
+from payments_async.bulk._protocol.row_state import RowKnowledge, RowState
 
 from ..ledger import Breach, Disk, Entry
 from ..promises import Promises

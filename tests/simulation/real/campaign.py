@@ -9,9 +9,9 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import reduce
 from multiprocessing import get_context
 
-from payments_async.bulk.protocol.attempts import Kind
-from payments_async.bulk.protocol.matching import Match
-from payments_async.bulk.protocol.rows_in_doubt import NextStep
+from payments_async.bulk._protocol.attempts import Kind
+from payments_async.bulk._protocol.matching import Match
+from payments_async.bulk._protocol.rows_in_doubt import NextStep
 
 from ..ablation import without
 from ..campaign import Campaign

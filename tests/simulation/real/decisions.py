@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from unittest.mock import patch
 
-from payments_async.bulk.engine import doubt_queue, resolver, sender
-from payments_async.bulk.protocol import judge
-from payments_async.bulk.protocol.attempts import AttemptReply, Step, after_attempt, kind_of
-from payments_async.bulk.protocol.matching import Match, match_of
-from payments_async.bulk.protocol.rows_in_doubt import Resolution, after_scan, post_again_after
+from payments_async.bulk._engine import doubt_queue, resolver, sender
+from payments_async.bulk._protocol import judge
+from payments_async.bulk._protocol.attempts import AttemptReply, Step, after_attempt, kind_of
+from payments_async.bulk._protocol.matching import Match, match_of
+from payments_async.bulk._protocol.rows_in_doubt import Resolution, after_scan, post_again_after
 
 
 @contextlib.contextmanager

@@ -13,8 +13,8 @@ from urllib.parse import parse_qsl, urlsplit
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from payments_async._http.types import FailureKind, HTTPRequest, HTTPResponse, TransportError
-from payments_async.bulk.protocol.attempts import AttemptReply
-from payments_async.bulk.protocol.identifiers import PROOF_KEY
+from payments_async.bulk._protocol.attempts import AttemptReply
+from payments_async.bulk._protocol.identifiers import PROOF_KEY
 
 from ..loop import SimulatedLoop
 from ..service import EPOCH, Payment, Request, Service

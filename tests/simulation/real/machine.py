@@ -18,9 +18,9 @@ from unittest.mock import patch
 
 import aiosqlite
 
-from payments_async.bulk.ledger.sqlite import connection
-from payments_async.bulk.ledger.sqlite.file import DiskReserve
-from payments_async.bulk.ledger.sqlite.lock import LedgerLock
+from payments_async.bulk._ledger.sqlite import connection
+from payments_async.bulk._ledger.sqlite.file import DiskReserve
+from payments_async.bulk._ledger.sqlite.lock import LedgerLock
 
 from ..loop import SimulatedLoop, current_host
 from .desk import Desk, NoThread, Opened

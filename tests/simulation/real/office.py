@@ -12,11 +12,11 @@ from pathlib import Path
 import attrs
 
 from payments_async._codec import encode
-from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
+from payments_async.bulk._ledger.sqlite.ledger import SqliteLedger
+from payments_async.bulk._protocol.clocks import Timestamps
+from payments_async.bulk._protocol.identifiers import PROOF_KEY, Identity, body_hash
+from payments_async.bulk._protocol.records import LedgerRow, NewRow, RowOutcome
 from payments_async.bulk.ledger_errors import LedgerRefused
-from payments_async.bulk.protocol.clocks import Timestamps
-from payments_async.bulk.protocol.identifiers import PROOF_KEY, Identity, body_hash
-from payments_async.bulk.protocol.records import LedgerRow, NewRow, RowOutcome
 from payments_async.models.statuses import PayoutEnd
 from tests.support.ledgers import call_off
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from payments_async.bulk._protocol.outcomes import Outcome
 from payments_async.bulk.ledger_errors import LedgerError
-from payments_async.bulk.protocol.outcomes import Outcome
 
 from .. import judge
 from ..ledger import Breach

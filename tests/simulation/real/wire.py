@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from payments_async import Instrument, PayoutRequest
-from payments_async.bulk.protocol.identifiers import PROOF_KEY, body_hash
+from payments_async.bulk._protocol.identifiers import PROOF_KEY, body_hash
 
 from ..plan import Body
 from ..service import EPOCH, Payment

@@ -16,11 +16,11 @@ import attrs
 
 from payments_async import AsyncPayments, RateLimits
 from payments_async.bulk import AnyBatch, Certificate
-from payments_async.bulk.protocol.generations import parted
-from payments_async.bulk.protocol.row_state import RowState
+from payments_async.bulk._protocol.generations import parted
+from payments_async.bulk._protocol.row_state import RowState
 from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from payments_async.sandbox.common.profiles import OBSERVED
+from payments_async.sandbox._common.profiles import OBSERVED
 from tests.support.batches import Item, in_process, item, ledger_rows, name_of, open_at, runtime_of
 from tests.support.databases import in_step
 from tests.support.walks.lists import ALIVE, FAITHFUL, TRICKS, HostileList

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
+from payments_async.bulk._ledger.postgresql.ledger import PostgresLedger
+from payments_async.bulk._protocol.attempts import RowAttempt
+from payments_async.bulk._protocol.row_state import RowState
+from payments_async.bulk._protocol.run_figures import RunSeries
 from payments_async.bulk.ledger_errors import LedgerDamaged
-from payments_async.bulk.protocol.attempts import RowAttempt
-from payments_async.bulk.protocol.row_state import RowState
-from payments_async.bulk.protocol.run_figures import RunSeries
 from tests.support.databases import batch, leased, run, spread
 from tests.support.ledgers import created, rejected
 

@@ -11,13 +11,13 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async.bulk.ledger.ledger import Edits
-from payments_async.bulk.ledger.postgresql import batches
-from payments_async.bulk.ledger.postgresql.driver.database import Database
+from payments_async.bulk._ledger.ledger import Edits
+from payments_async.bulk._ledger.postgresql import batches
+from payments_async.bulk._ledger.postgresql.driver.database import Database
+from payments_async.bulk._protocol.outcomes import ExtraPayout, Outcome, by_currency
+from payments_async.bulk._protocol.records import RowOutcome
+from payments_async.bulk._protocol.row_state import RowState, confirm
 from payments_async.bulk.ledger_errors import LedgerDamaged
-from payments_async.bulk.protocol.outcomes import ExtraPayout, Outcome, by_currency
-from payments_async.bulk.protocol.records import RowOutcome
-from payments_async.bulk.protocol.row_state import RowState, confirm
 from payments_async.models.statuses import PayoutEnd
 from tests.support.databases import batch, connected, leased, run, spread, unimported
 from tests.support.ledgers import BINDING, counts, created, new_row, numbers, rejected

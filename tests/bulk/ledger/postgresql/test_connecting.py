@@ -20,13 +20,13 @@ from payments_async._postgresql import Address
 from payments_async._rate_limit.store import LimitRow
 from payments_async._rate_limit.store_postgresql import PostgresLimitStore
 from payments_async._runtime import SYSTEM, SystemRuntime
+from payments_async.bulk._ledger.postgresql.driver import database as driver
+from payments_async.bulk._ledger.postgresql.driver.database import Database
+from payments_async.bulk._ledger.postgresql.driver.failures import FailureKind, diagnosed, refusal
+from payments_async.bulk._ledger.postgresql.driver.session import DatabaseClock, DatabaseServer
+from payments_async.bulk._protocol.machines import Store
 from payments_async.bulk.errors import BulkError
-from payments_async.bulk.ledger.postgresql.driver import database as driver
-from payments_async.bulk.ledger.postgresql.driver.database import Database
-from payments_async.bulk.ledger.postgresql.driver.failures import FailureKind, diagnosed, refusal
-from payments_async.bulk.ledger.postgresql.driver.session import DatabaseClock, DatabaseServer
 from payments_async.bulk.ledger_errors import DatabaseUnfit, LedgerError, LedgerUnavailable
-from payments_async.bulk.protocol.machines import Store
 from tests.support.databases import connected, run
 from tests.support.servers import PASSWORD, PostgresServer
 

@@ -10,23 +10,23 @@ import attrs
 import pytest
 
 from payments_async._runtime import SYSTEM
-from payments_async.bulk.ledger.opening import open_shared
-from payments_async.bulk.ledger.postgresql import batches
-from payments_async.bulk.ledger.postgresql.batches import standbys
-from payments_async.bulk.ledger.postgresql.driver.database import Database
-from payments_async.bulk.ledger.postgresql.leasing.granting import grant
-from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedChunks
-from payments_async.bulk.ledger.postgresql.leasing.leases import Lease
-from payments_async.bulk.ledger.postgresql.leasing.renewing import renew
-from payments_async.bulk.ledger.postgresql.leasing.worker_registry import Worker
-from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
-from payments_async.bulk.ledger.postgresql.schema import states_table
+from payments_async.bulk._ledger.opening import open_shared
+from payments_async.bulk._ledger.postgresql import batches
+from payments_async.bulk._ledger.postgresql.batches import standbys
+from payments_async.bulk._ledger.postgresql.driver.database import Database
+from payments_async.bulk._ledger.postgresql.leasing.granting import grant
+from payments_async.bulk._ledger.postgresql.leasing.leased_chunks import LeasedChunks
+from payments_async.bulk._ledger.postgresql.leasing.leases import Lease
+from payments_async.bulk._ledger.postgresql.leasing.renewing import renew
+from payments_async.bulk._ledger.postgresql.leasing.worker_registry import Worker
+from payments_async.bulk._ledger.postgresql.ledger import PostgresLedger
+from payments_async.bulk._ledger.postgresql.schema import states_table
+from payments_async.bulk._protocol.machines import LEASE, Loss, Standbys, Store
+from payments_async.bulk._protocol.outcomes import ExtraPayout
+from payments_async.bulk._protocol.records import Claim, LedgerRow, NewRow, Resend, RowOutcome
+from payments_async.bulk._protocol.row_state import LOST_INTENTS, RowKnowledge, RowState, doubt
+from payments_async.bulk._protocol.stop_rules import Account, StopRules
 from payments_async.bulk.ledger_errors import LeaseLost, LedgerDamaged, LedgerRefused, LedgerUnavailable
-from payments_async.bulk.protocol.machines import LEASE, Loss, Standbys, Store
-from payments_async.bulk.protocol.outcomes import ExtraPayout
-from payments_async.bulk.protocol.records import Claim, LedgerRow, NewRow, Resend, RowOutcome
-from payments_async.bulk.protocol.row_state import LOST_INTENTS, RowKnowledge, RowState, doubt
-from payments_async.bulk.protocol.stop_rules import Account, StopRules
 from payments_async.models.statuses import PayoutEnd
 from tests.support.failover import restored, server_pair
 from tests.support.ledgers import BINDING, Clock, counts, created, imported, new_row, new_rows, rejected

@@ -11,10 +11,13 @@ import attrs
 import psycopg
 import pytest
 
-from payments_async.bulk.ledger.operators import Role
-from payments_async.bulk.ledger.postgresql.importing import chunk_size
-from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
-from payments_async.bulk.ledger.postgresql.setup import grants, make_tables
+from payments_async.bulk._ledger.operators import Role
+from payments_async.bulk._ledger.postgresql.importing import chunk_size
+from payments_async.bulk._ledger.postgresql.ledger import PostgresLedger
+from payments_async.bulk._ledger.postgresql.setup import grants, make_tables
+from payments_async.bulk._protocol.attempts import RowAttempt
+from payments_async.bulk._protocol.outcomes import Outcome, counts_of
+from payments_async.bulk._protocol.records import NewRow
 from payments_async.bulk.ledger_errors import (
     BatchExists,
     InputPaidElsewhere,
@@ -24,9 +27,6 @@ from payments_async.bulk.ledger_errors import (
     LedgerUnavailable,
     RightsMissing,
 )
-from payments_async.bulk.protocol.attempts import RowAttempt
-from payments_async.bulk.protocol.outcomes import Outcome, counts_of
-from payments_async.bulk.protocol.records import NewRow
 from tests.support.databases import (
     batch,
     connected,

@@ -7,9 +7,9 @@ import asyncio
 import psycopg
 import pytest
 
-from payments_async.bulk.ledger import run_figures
-from payments_async.bulk.ledger.transactions import Transaction
-from payments_async.bulk.protocol.run_figures import RunFigures, RunSeries, SeriesBucket
+from payments_async.bulk._ledger import run_figures
+from payments_async.bulk._ledger.transactions import Transaction
+from payments_async.bulk._protocol.run_figures import RunFigures, RunSeries, SeriesBucket
 from tests.support.databases import batch, connected, waits_for_lock
 
 

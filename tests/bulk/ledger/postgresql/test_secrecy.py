@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from payments_async.bulk._protocol.records import NewRow, Resend
 from payments_async.bulk.ledger_errors import LedgerDamaged, LedgerDuplicates, LedgerError, LedgerRefused
-from payments_async.bulk.protocol.records import NewRow, Resend
 from payments_async.models.statuses import PayoutEnd
 from tests.support.databases import batch, connected, fail, leased, run, unimported
 from tests.support.ledgers import created, imported, new_row, rejected

@@ -13,10 +13,11 @@ import pytest
 from payments_async._postgresql import MAKING_TABLES
 from payments_async._rate_limit.store import LimitRow, PermitRequest
 from payments_async._rate_limit.store_client import open_store
-from payments_async.bulk.ledger.operators import Role
-from payments_async.bulk.ledger.postgresql import schema, setup
-from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
-from payments_async.bulk.ledger.tables import FIGURES
+from payments_async.bulk._ledger.operators import Role
+from payments_async.bulk._ledger.postgresql import schema, setup
+from payments_async.bulk._ledger.postgresql.ledger import PostgresLedger
+from payments_async.bulk._ledger.tables import FIGURES
+from payments_async.bulk._protocol.outcomes import Outcome
 from payments_async.bulk.ledger_errors import (
     LedgerDamaged,
     LedgerMissing,
@@ -24,7 +25,6 @@ from payments_async.bulk.ledger_errors import (
     LedgerOlder,
     RightsMissing,
 )
-from payments_async.bulk.protocol.outcomes import Outcome
 from tests.support.databases import batch, connected, leased, run, unimported, waits_for_lock
 from tests.support.ledgers import Clock, counts, created, imported, new_rows
 from tests.support.servers import PostgresServer, postgres_server

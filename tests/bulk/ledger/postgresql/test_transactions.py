@@ -15,12 +15,15 @@ import psycopg
 import pytest
 
 from payments_async._runtime import SYSTEM, SystemRuntime
-from payments_async.bulk.ledger.ledger import Edits
-from payments_async.bulk.ledger.postgresql import commits
-from payments_async.bulk.ledger.postgresql.driver import session
-from payments_async.bulk.ledger.postgresql.driver.database import Database, Transaction
-from payments_async.bulk.ledger.postgresql.failover import StoreChanged
-from payments_async.bulk.ledger.postgresql.ledger import PostgresLedger
+from payments_async.bulk._ledger.ledger import Edits
+from payments_async.bulk._ledger.postgresql import commits
+from payments_async.bulk._ledger.postgresql.driver import session
+from payments_async.bulk._ledger.postgresql.driver.database import Database, Transaction
+from payments_async.bulk._ledger.postgresql.failover import StoreChanged
+from payments_async.bulk._ledger.postgresql.ledger import PostgresLedger
+from payments_async.bulk._protocol.outcomes import Outcome
+from payments_async.bulk._protocol.records import NewRow
+from payments_async.bulk._protocol.row_state import RowState
 from payments_async.bulk.ledger_errors import (
     DatabaseUnfit,
     LedgerBroken,
@@ -32,9 +35,6 @@ from payments_async.bulk.ledger_errors import (
     LedgerUnavailable,
     RightsMissing,
 )
-from payments_async.bulk.protocol.outcomes import Outcome
-from payments_async.bulk.protocol.records import NewRow
-from payments_async.bulk.protocol.row_state import RowState
 from tests.support.databases import (
     batch,
     connected,

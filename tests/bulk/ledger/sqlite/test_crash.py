@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
-from payments_async.bulk.protocol.row_state import RowState
+from payments_async.bulk._ledger.sqlite.ledger import SqliteLedger
+from payments_async.bulk._protocol.row_state import RowState
 from tests.support.ledgers import Clock, all_rows, counts, imported, new_rows
 
 # many times as slow when it is traced; others cover the same
@@ -20,7 +20,7 @@ ROWS = 300
 WORKER = """
 import asyncio, sys
 from tests.support.ledgers import Clock, created, imported, new_rows, numbers
-from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
+from payments_async.bulk._ledger.sqlite.ledger import SqliteLedger
 
 def say(what, rows):
     print(what, *rows, flush=True)

@@ -16,12 +16,12 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async.bulk.ledger.sqlite.dialect import SQL
-from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
-from payments_async.bulk.ledger.stored_rows import row_digest, stored_row
+from payments_async.bulk._ledger.sqlite.dialect import SQL
+from payments_async.bulk._ledger.sqlite.ledger import SqliteLedger
+from payments_async.bulk._ledger.stored_rows import row_digest, stored_row
+from payments_async.bulk._protocol.records import RowOutcome
+from payments_async.bulk._protocol.row_state import doubt
 from payments_async.bulk.ledger_errors import LedgerDamaged, LedgerError
-from payments_async.bulk.protocol.records import RowOutcome
-from payments_async.bulk.protocol.row_state import doubt
 from tests.support.ledgers import (
     BINDING,
     Clock,

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
-from payments_async.bulk.protocol.attempts import RowAttempt
-from payments_async.bulk.protocol.run_figures import RunSeries
+from payments_async.bulk._ledger.sqlite.ledger import SqliteLedger
+from payments_async.bulk._protocol.attempts import RowAttempt
+from payments_async.bulk._protocol.run_figures import RunSeries
 from tests.support.ledgers import Clock, begun, created
 
 _AT = 1_800_000_100.0

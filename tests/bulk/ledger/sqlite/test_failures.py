@@ -15,10 +15,10 @@ import aiosqlite
 import attrs
 import pytest
 
-from payments_async.bulk.ledger.sqlite.connection import RESERVE_SIZE
-from payments_async.bulk.ledger.sqlite.driver import to_its_end
-from payments_async.bulk.ledger.sqlite.file import DiskReserve, FileWatch
-from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
+from payments_async.bulk._ledger.sqlite.connection import RESERVE_SIZE
+from payments_async.bulk._ledger.sqlite.driver import to_its_end
+from payments_async.bulk._ledger.sqlite.file import DiskReserve, FileWatch
+from payments_async.bulk._ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk.ledger_errors import (
     LedgerBroken,
     LedgerClosed,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiosqlite import Connection
 
-from payments_async.bulk.ledger.sqlite import driver
+from payments_async.bulk._ledger.sqlite import driver
 from tests.support.ledgers import begun, tampering
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from payments_async import AsyncPayments
 from payments_async.bulk import PayoutBatch
-from payments_async.bulk.ledger.sqlite.lock import HighWater, LedgerLock
+from payments_async.bulk._ledger.sqlite.lock import HighWater, LedgerLock
 from payments_async.bulk.ledger_errors import LedgerLocked
 from payments_async.sandbox import Sandbox
 from tests.support.batches import in_process, items, paid, runtime_of

@@ -19,11 +19,12 @@ import attrs
 import pytest
 from aiosqlite import Connection
 
+from payments_async.bulk._ledger.batches import FORM
+from payments_async.bulk._ledger.sqlite import connection, file
+from payments_async.bulk._ledger.sqlite.file import file_system, is_remote, refuse_remote
+from payments_async.bulk._ledger.sqlite.ledger import SqliteLedger
+from payments_async.bulk._protocol.records import Binding
 from payments_async.bulk.errors import BulkError
-from payments_async.bulk.ledger.batches import FORM
-from payments_async.bulk.ledger.sqlite import connection, file
-from payments_async.bulk.ledger.sqlite.file import file_system, is_remote, refuse_remote
-from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk.ledger_errors import (
     LedgerBroken,
     LedgerClosed,
@@ -43,7 +44,6 @@ from payments_async.bulk.ledger_errors import (
     LedgerOnNetwork,
     LedgerReadOnly,
 )
-from payments_async.bulk.protocol.records import Binding
 from tests.support.ledgers import BINDING, Clock, begun, counts, tampering
 
 TABLES_OF_FORM_4 = "017a7d46b46171539f95eb711b0b18439da748beb9dc4778a699be4c8b8eac16"

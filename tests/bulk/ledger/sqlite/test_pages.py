@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from payments_async.bulk import PayoutBatch
-from payments_async.bulk.ledger.sqlite import driver, file
-from payments_async.bulk.ledger.sqlite.ledger import SqliteLedger
+from payments_async.bulk._ledger.sqlite import driver, file
+from payments_async.bulk._ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk.ledger_errors import LedgerDamaged, LedgerReadOnly
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.batches import in_process, items, steady_ledgers

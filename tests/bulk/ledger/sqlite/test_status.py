@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from payments_async.bulk.ledger.sqlite.status_file import StatusFile, report
-from payments_async.bulk.protocol.outcomes import (
+from payments_async.bulk._ledger.sqlite.status_file import StatusFile, report
+from payments_async.bulk._protocol.outcomes import (
     EXACT,
     GROUPS,
     ExtraPayout,
@@ -21,7 +21,7 @@ from payments_async.bulk.protocol.outcomes import (
     by_currency,
     disagreements,
 )
-from payments_async.bulk.protocol.records import Header
+from payments_async.bulk._protocol.records import Header
 from tests.support.ledgers import BINDING
 
 TOTALS: RowTotals = {

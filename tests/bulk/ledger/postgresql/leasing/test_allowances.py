@@ -8,14 +8,14 @@ import attrs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from payments_async.bulk.ledger.chunks import Chunk, RowFigures
-from payments_async.bulk.ledger.postgresql.driver.database import Database
-from payments_async.bulk.ledger.postgresql.leasing.allowances import Taken, allowance, promise
-from payments_async.bulk.ledger.postgresql.leasing.granting import grant
-from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedChunks
-from payments_async.bulk.ledger.postgresql.leasing.leases import give_back
-from payments_async.bulk.protocol.outcomes import Outcome, Sums
-from payments_async.bulk.protocol.stop_rules import StopRules, stop_reason
+from payments_async.bulk._ledger.chunks import Chunk, RowFigures
+from payments_async.bulk._ledger.postgresql.driver.database import Database
+from payments_async.bulk._ledger.postgresql.leasing.allowances import Taken, allowance, promise
+from payments_async.bulk._ledger.postgresql.leasing.granting import grant
+from payments_async.bulk._ledger.postgresql.leasing.leased_chunks import LeasedChunks
+from payments_async.bulk._ledger.postgresql.leasing.leases import give_back
+from payments_async.bulk._protocol.outcomes import Outcome, Sums
+from payments_async.bulk._protocol.stop_rules import StopRules, stop_reason
 from tests.support.databases import (
     batch,
     expire_leases,

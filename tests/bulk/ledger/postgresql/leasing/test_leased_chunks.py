@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from payments_async.bulk.ledger.postgresql import batches
-from payments_async.bulk.ledger.postgresql.leasing.granting import grant
-from payments_async.bulk.ledger.postgresql.leasing.leased_chunks import LeasedChunks
+from payments_async.bulk._ledger.postgresql import batches
+from payments_async.bulk._ledger.postgresql.leasing.granting import grant
+from payments_async.bulk._ledger.postgresql.leasing.leased_chunks import LeasedChunks
+from payments_async.bulk._protocol.records import Resend
 from payments_async.bulk.ledger_errors import LeaseLost, LedgerMissing
-from payments_async.bulk.protocol.records import Resend
 from tests.support.databases import (
     batch,
     connected,
@@ -87,5 +87,5 @@ async def test_intents_are_refused_by_the_rule_that_the_simulation_ablates(
     async with batch(database, 3) as ledger:
         chunk, _ = await leased(ledger.database)
         await ledger.pause("lunch")
-        monkeypatch.setattr("payments_async.bulk.protocol.machines.intent_block", lambda *_: None)
+        monkeypatch.setattr("payments_async.bulk._protocol.machines.intent_block", lambda *_: None)
         assert numbers(await chunk.claim(9)) == [1, 2, 3]

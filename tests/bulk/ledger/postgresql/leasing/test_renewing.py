@@ -7,13 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from payments_async._runtime import SystemRuntime
-from payments_async.bulk.ledger.postgresql.leasing.granting import grant
-from payments_async.bulk.ledger.postgresql.leasing.leases import give_back
-from payments_async.bulk.ledger.postgresql.leasing.renewing import renew
+from payments_async.bulk._ledger.postgresql.leasing.granting import grant
+from payments_async.bulk._ledger.postgresql.leasing.leases import give_back
+from payments_async.bulk._ledger.postgresql.leasing.renewing import renew
+from payments_async.bulk._protocol.machines import LEASE, MARGIN
+from payments_async.bulk._protocol.records import Resend
+from payments_async.bulk._protocol.stop_rules import StopRules
 from payments_async.bulk.ledger_errors import LeaseLost, LedgerRefused
-from payments_async.bulk.protocol.machines import LEASE, MARGIN
-from payments_async.bulk.protocol.records import Resend
-from payments_async.bulk.protocol.stop_rules import StopRules
 from tests.support.databases import (
     batch,
     expire_leases,

@@ -1,0 +1,227 @@
+"""Starts the simulated service, until Ctrl-C or around one command."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Final
+
+from ..._runtime import SYSTEM
+from ...errors import ConfigurationError
+from ...models._masking import clean
+from ...sandbox import Sandbox, StateError, UnknownWord, VirtualClock
+from ...sandbox._webhooks.address_guard import read_allowed
+from ...sandbox.advisor import HEADINGS
+from ...sandbox.advisor._evidence import ids_of
+from ...sandbox.advisor._findings import KeptFinding, findings_of
+from .._exit_codes import Exit
+from .._text import print_message, text_width, wrapped
+from .options import ServeOptions
+
+DEFAULT_PORT: Final = 7788
+_SEED_BYTES: Final = 32
+_CASES: Final = 5
+"""Cases of one mistake that are printed."""
+_IDS: Final = 3
+"""Requests or deliveries that are printed of a case."""
+_SUBJECT: Final = 80
+"""Characters of a case's subject."""
+
+NOT_RUNNABLE: Final = 126
+NOT_FOUND: Final = 127
+"""The exit codes of shells for a command that cannot be run, and for one that does not exist."""
+
+
+@contextmanager
+def open_sandbox(options: ServeOptions, *, preferred: int | None = None) -> Iterator[Sandbox]:
+    """A serving sandbox on the port given; else on the `preferred` one, or a free one when that is taken.
+
+    Raises ConfigurationError when an option cannot be used.
+    """
+    try:
+        sandbox = _start(options, preferred)
+        try:
+            yield sandbox
+        finally:
+            sandbox.stop()
+    except StateError as unfit:
+        raise ConfigurationError(f"--state: {unfit}") from unfit
+    except UnknownWord as unfit:
+        raise ConfigurationError(f"--scenario: {unfit}") from unfit
+
+
+def environment(sandbox: Sandbox) -> dict[str, str]:
+    """The environment variables with the sandbox's address and key (Authentication)."""
+    return {"PAYMENTS_BASE_URL": sandbox.base_url, "PAYMENTS_API_KEY": sandbox.api_key}
+
+
+def _start(options: ServeOptions, preferred: int | None) -> Sandbox:
+    sandbox = _make(options, preferred if options.port is None else options.port)
+    try:
+        sandbox.start()
+    except OSError as refused:
+        sandbox.stop()  # closes the state
+        if options.port is not None:
+            reason = str(refused.strerror).partition(" (while")[0]  # Python adds the address
+            problem = f"port {options.port} cannot be used: {reason}; choose another with --port"
+            raise ConfigurationError(problem) from refused
+        sandbox = _make(options, None)
+        sandbox.start()
+    return sandbox
+
+
+def _make(options: ServeOptions, port: int | None) -> Sandbox:
+    try:
+        read_allowed(options.allow_webhooks_to)
+    except ValueError as no_host:
+        raise ConfigurationError(f"--allow-webhooks-to: {no_host}") from no_host
+    return Sandbox(
+        profile=options.profile,
+        seed=int.from_bytes(SYSTEM.token(_SEED_BYTES)) if options.seed is None else options.seed,
+        port=port,
+        clock=VirtualClock(speed=options.speed),
+        scenario=options.scenario,
+        state=options.state,
+        allow_webhooks_to=options.allow_webhooks_to,
+        shared=options.shared,
+    )
+
+
+def serve(options: ServeOptions, *, as_json: bool) -> Exit:
+    """Serve until Ctrl-C or SIGTERM. Raises ConfigurationError when an option cannot be used."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
+    try:
+        with suppress(KeyboardInterrupt), open_sandbox(options, preferred=DEFAULT_PORT) as sandbox:
+            print_address(environment(sandbox), sandbox.inspector_url, options, as_json=as_json)
+            try:
+                wait()
+            finally:
+                print_advice(sandbox)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    return Exit.DONE
+
+
+def print_address(
+    variables: Mapping[str, str], inspector: str, options: ServeOptions, *, as_json: bool
+) -> None:
+    """Print the service's address, unbuffered, for a program that waits for it on a pipe."""
+    base_url, api_key = variables["PAYMENTS_BASE_URL"], variables["PAYMENTS_API_KEY"]
+    if as_json:
+        facts = {"base_url": base_url, "api_key": api_key, "inspector": inspector, "profile": options.profile}
+        text = json.dumps(facts)
+    else:
+        exports = "\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items())
+        kept = f"  State      {options.state}\n" if options.state is not None else ""
+        title = wrapped(
+            "payments sandbox  a simulated service on this machine; nothing leaves it", text_width()
+        )
+        text = (
+            f"{title}\n\n"
+            f"  Base URL   {base_url}\n"
+            f"  API key    {api_key}\n"
+            f"  Inspector  {inspector}\n"
+            f"{kept}\n"
+            f"For programs in another terminal:\n\n{exports}\n\n"
+            "Ctrl-C stops it."
+        )
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def wait() -> None:
+    """Sleep until a signal raises KeyboardInterrupt."""
+    threading.Event().wait()
+
+
+def print_advice(sandbox: Sandbox, *, is_over: bool = False) -> bool:
+    """Print what the Advisor has found on stderr. Returns whether it found more than doubts about fields.
+
+    `is_over` says that the program has ended, and reads no webhook's record any more.
+    """
+    found = findings_of(sandbox).update(sandbox, is_over=is_over)
+    unnamed = sum(entry.reference is None for entry in sandbox.books.payouts())
+    if not found and not unnamed:
+        return False
+    risk = ", money at risk" if any(kept.finding.severity == "money" for kept in found) else ""
+    groups: dict[str, list[KeptFinding]] = {}
+    for kept in found:
+        groups.setdefault(HEADINGS[kept.finding.rule], []).append(kept)
+    lines = [f"Advisor: {len(found) or 'no'} finding{'' if len(found) == 1 else 's'}{risk}"]
+    for heading, alike in groups.items():
+        lines += [f"  {heading}" + (f" ({len(alike)} times)" if len(alike) > 1 else "")]
+        lines += [f"    {_case(kept)}" for kept in alike[:_CASES]]
+        lines += [f"    and {len(alike) - _CASES:,} more like these"] if len(alike) > _CASES else []
+    lines += [_note(unnamed)] if unnamed else []
+    print_message("\n".join(lines), "")
+    return any(kept.finding.severity != "request" for kept in found)
+
+
+def _note(unnamed: int) -> str:
+    """The note about payouts without references, which are allowed: no finding."""
+    count = f"{unnamed:,} payouts were" if unnamed > 1 else "1 payout was"
+    return f"  note: {count} made without a reference, which alone tells a payout from its repeat"
+
+
+def _case(kept: KeptFinding) -> str:
+    """What a finding is about and what shows it: the inspector has ended before CI's log is read."""
+    finding, ids = kept.finding, ids_of(kept.finding)
+    title, subject = finding.title, finding.subject[:_SUBJECT]
+    if subject not in title and not subject.startswith("/"):  # a path says less than the operation
+        title += f", of {subject}"
+    kind = "request" if finding.requests else "webhook"
+    more = f" and {kept.count - _IDS:,} more" if kept.count > _IDS else ""
+    return clean(f"{title}: {kind}{'s' if kept.count > 1 else ''} {', '.join(ids[:_IDS])}{more}")
+
+
+def execute(command: Sequence[str], options: ServeOptions, *, fail_on_advice: bool) -> int:
+    """Run `command` and return its exit code, 128 and the signal's number when a signal ended it.
+
+    With `fail_on_advice` a command that ended well ends with 1 when the Advisor found something.
+    Raises ConfigurationError when an option cannot be used.
+    """
+    with open_sandbox(options) as sandbox:
+        print_message(f"{sandbox.base_url}, inspector {sandbox.inspector_url}", "payments sandbox: ")
+        code = _run(command, {**os.environ, **environment(sandbox)})
+        has_advice = print_advice(sandbox, is_over=True)
+    return Exit.REFUSED if code == Exit.DONE and fail_on_advice and has_advice else code
+
+
+def _run(command: Sequence[str], variables: Mapping[str, str]) -> int:
+    try:
+        child = subprocess.Popen(command, env=variables)
+    except OSError as failure:
+        print_message(f"cannot run {clean(command[0])}: {failure.strerror}")
+        return NOT_FOUND if isinstance(failure, FileNotFoundError) else NOT_RUNNABLE
+    with child, _signals_left_to(child):
+        code = child.wait()
+    return 128 - code if code < 0 else code
+
+
+@contextmanager
+def _signals_left_to(child: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Outlive the child: ignore Ctrl-C, which a terminal sends to both, and pass on SIGTERM."""
+
+    def ignore(number: int, frame: FrameType | None) -> None:
+        pass
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        child.send_signal(number)
+
+    before = {
+        signal.SIGINT: signal.signal(signal.SIGINT, ignore),
+        signal.SIGTERM: signal.signal(signal.SIGTERM, pass_on),
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

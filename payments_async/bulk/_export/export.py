@@ -1,0 +1,109 @@
+"""Exports a ledger's rows to a file: reads a page at a time, and puts the file in place when it is whole."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, Collection, Mapping, Set
+from contextlib import aclosing
+from decimal import Decimal
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from ..._files import AtomicFile
+from .._files import refuse_existing, refuse_ledger_files
+from .._ledger.ledger import Ledger
+from .._loading.load import same_file, stat_of
+from .._protocol.outcomes import Outcome, Sums, brief, outcomes_of
+from .._protocol.records import LedgerRow, grouped
+from ..errors import BulkError, SourceUnreadable
+from ..sources import open_source
+from . import row_records
+from .formats import NESTED, ExportFormat, form_of
+
+_PAGE: Final = 4000
+_MOST_NAMES: Final = 200
+"""Metadata names that get columns of their own; more of them share one column."""
+Wanted = Set[Outcome]
+
+
+@attrs.frozen
+class ExportReport:
+    """The report of an export."""
+
+    path: str
+    rows: int
+    totals: Mapping[str, Decimal] = attrs.field(repr=brief)
+    """{currency: the sum of the written rows' amounts, major units}."""
+
+
+async def export(
+    ledger: Ledger,
+    path: str | os.PathLike[str],
+    states: Collection[str] | None,
+    *,
+    accounts: bool,
+    overwrite: bool,
+) -> ExportReport:
+    """Write rows to a file. Raises BulkError, LedgerError, ImportError or OSError; then no file appears."""
+    target = Path(path)
+    kind, wanted = form_of(target), outcomes_of(["asked"] if states is None else states)
+    _refuse_own_files(ledger, target)
+    if not overwrite:
+        refuse_existing(target, "name another file, or replace it with --overwrite (overwrite=True)")
+    names = set() if kind in NESTED else await _names(ledger, wanted)
+    with AtomicFile(target) as whole:
+        form = kind(whole.file, row_records.columns(names))
+        try:
+            sums = await _written(ledger, form, wanted, accounts=accounts)
+            form.end()
+        except BaseException:
+            form.abandon()
+            raise
+    rows = sum(count for count, _ in sums.totals.values())
+    return ExportReport(
+        str(target), rows, {currency: amount for currency, (_, amount) in sums.totals.items()}
+    )
+
+
+async def _written(ledger: Ledger, form: ExportFormat, wanted: Wanted, *, accounts: bool) -> Sums[str]:
+    sums = Sums[str]()
+    async with aclosing(_pages(ledger, wanted)) as pages:
+        async for page in pages:
+            at = await ledger.change_times(page)
+            form.write([row_records.record(row, at[row.number], accounts=accounts) for row in page])
+            for row in page:
+                sums.add(row.currency, row.amount)
+    return sums
+
+
+def _pages(ledger: Ledger, wanted: Wanted) -> AsyncGenerator[list[LedgerRow], None]:
+    return grouped((row async for row in ledger.rows() if row.outcome in wanted), _PAGE)
+
+
+async def _names(ledger: Ledger, wanted: Wanted) -> set[str] | None:
+    """Collect the metadata names of the rows; None when they are too many for columns."""
+    found: set[str] = set()
+    async with aclosing(_pages(ledger, wanted)) as pages:
+        async for page in pages:
+            found.update(name for row in page for name in row_records.pairs(row))
+            if len(found) > _MOST_NAMES:
+                return None
+    return found
+
+
+def _refuse_own_files(ledger: Ledger, target: Path) -> None:
+    """Refuse to overwrite the ledger, a file that belongs to it, or the input."""
+    refuse_ledger_files(target, ledger.path)
+    if os.path.realpath(target) == ledger.path.removesuffix(".ledger") or _is_input(ledger, target):
+        raise BulkError(f"{target}: is the batch's input; choose another path")
+
+
+def _is_input(ledger: Ledger, target: Path) -> bool:
+    if not target.is_file():
+        return False
+    try:
+        return same_file(ledger.header.binding, stat_of(open_source(target)))
+    except (SourceUnreadable, ImportError):  # not a kind of file that sources read
+        return False

@@ -1,0 +1,197 @@
+"""A row as a ledger stores it: its columns, their values, its digest, and the check of what is read.
+
+All follows from the fields of `LedgerRow`, with those of `RowKnowledge` in its place. What is sent is stored
+once for each version of it; what changes while the row is paid is stored beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from decimal import Decimal
+from operator import attrgetter
+from typing import Any, Final, NamedTuple, NoReturn
+
+import attrs
+import msgspec
+
+from ...models.statuses import PayoutEnd
+from .._protocol.identifiers import body_hash
+from .._protocol.records import LedgerRow, NewRow
+from .._protocol.row_state import RowKnowledge, RowState, rank
+from ..ledger_errors import LedgerDamaged
+
+CONTENT: Final = tuple(field.name for field in attrs.fields(NewRow))
+"""The columns of what is sent."""
+_KNOWN: Final = tuple(field.name for field in attrs.fields(RowKnowledge))
+_FACTS: Final = (field.name for field in attrs.fields(LedgerRow) if field.name not in (*CONTENT, "known"))
+STATE: Final = (*_KNOWN, *_FACTS)
+"""The columns that change while a row is paid."""
+COLUMNS: Final = (*CONTENT, *STATE)
+_PATHS: Final = {
+    **{name: f"known.{name}" for name in _KNOWN},
+    "state": "known.state._value_",  # `value` is a descriptor, which costs more than all the rest
+    "payout_end": "payout_end._value_",
+    "amount": "amount_text",
+}
+_MOST_FINDINGS: Final = 100
+
+
+class UnreadableRecord(Exception):
+    """A row, or another record, holds values that this package never writes."""
+
+
+@contextmanager
+def readable(what: str) -> Iterator[None]:
+    """Raise UnreadableRecord in place of the errors that values of a wrong type or format cause."""
+    try:
+        yield
+    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError):
+        raise_alone(UnreadableRecord(f"{what} cannot be read"))
+
+
+def raise_alone(error: Exception) -> NoReturn:
+    """Raise an error without the one that is being handled, which may hold what is stored."""
+    try:
+        raise error
+    except Exception:
+        error.__context__ = None
+        raise
+
+
+def values_of(columns: Iterable[str]) -> Callable[[NewRow], tuple[Any, ...]]:
+    """Make the function that gives a row's values of these columns, as they are stored."""
+    return attrgetter(*(_PATHS.get(name, name) for name in columns))
+
+
+def blob(value: object) -> bytes:
+    """Return a value that is bytes. Raises TypeError for any other."""
+    if not isinstance(value, bytes):  # damage can make it a number, of which bytes() makes zeros
+        raise TypeError("not a blob")
+    return value
+
+
+_READ: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "amount": Decimal,
+    "body": blob,
+    "state": {state.value: state for state in RowState}.__getitem__,
+    **dict.fromkeys(("generation", "revision", "epoch", "intents", "cleared"), int),
+    "unsent_generations": int,
+    "payout_end": {end.value: end for end in PayoutEnd}.__getitem__,
+    **dict.fromkeys(("had_arrived", "earlier_arrived"), {0: False, 1: True}.__getitem__),
+}
+"""{column: how its value is read}, of those whose value is not the field's."""
+
+
+def row_of(values: Iterable[Any]) -> LedgerRow:
+    """Make a row of the values of `COLUMNS`. Those that no row has raise one of the errors of `readable`."""
+    facts = dict(zip(COLUMNS, values, strict=True))
+    for name, read in _READ.items():
+        facts[name] = read(facts[name])
+    known = RowKnowledge(**{name: facts.pop(name) for name in _KNOWN})
+    return LedgerRow(known=known, **facts)
+
+
+_content: Final = values_of(name for name in CONTENT if name != "body")
+_sent: Final = values_of(name for name in CONTENT if name != "number")
+_state: Final = values_of(STATE)
+_FRESH: Final = _state(LedgerRow(0, None, "", "", Decimal(0), "", "", b"", "", "", changed_in=1))
+_FRESH_RANK: Final = rank(RowKnowledge())
+_as_json: Final = msgspec.json.Encoder().encode
+
+
+def row_digest(row: LedgerRow) -> bytes:
+    """SHA-256 over everything the ledger keeps of a row; its body by its own hash."""
+    return _digest((*_content(row), *_state(row)))
+
+
+def fresh_digest(new: NewRow) -> bytes:
+    """`row_digest` of a row that is just imported in entry 1, without making the row."""
+    return _digest((*_content(new), *_FRESH))
+
+
+def _digest(values: tuple[Any, ...]) -> bytes:
+    return hashlib.sha256(_as_json(values)).digest()
+
+
+class StoredRow(NamedTuple):
+    """A row as the tables have it."""
+
+    row: LedgerRow
+    version: int
+    """Which content it has; each correction and each generation brings another."""
+    own_key: str | None
+    """Its idempotency key, when it is no longer the one that came with its content."""
+    rank: int
+    digest: bytes
+
+    def findings(self, digest: bytes) -> list[str]:
+        """What the check of a ledger finds wrong with it. `digest`: that of what was read."""
+        row = self.row
+        if digest != self.digest or rank(row.known) != self.rank:
+            return [f"row {row.number} is not as it was written"]
+        return [] if body_hash(row.body) == row.body_hash else [f"the body of row {row.number} is another"]
+
+
+def stored_row(values: Iterable[Any]) -> StoredRow:
+    """Make a row of what a statement of `statements` has read."""
+    *columns, version, own_key, stored_rank, digest = values
+    return StoredRow(row_of(columns), version, own_key, stored_rank, digest)
+
+
+def stored_rows(found: Iterable[Iterable[Any]]) -> list[StoredRow]:
+    """Make rows of what a statement has read. Raises UnreadableRecord."""
+    with readable("some row"):
+        return [stored_row(values) for values in found]
+
+
+@contextmanager
+def undamaged(path: str) -> Iterator[None]:
+    """Raise LedgerDamaged in place of UnreadableRecord."""
+    try:
+        yield
+    except UnreadableRecord as error:
+        raise_alone(LedgerDamaged(path, [str(error)]))
+
+
+# What is written
+
+Change = tuple[StoredRow, LedgerRow]
+"""A row before and after a change."""
+
+
+def changed(change: Change) -> tuple[StoredRow, tuple[Any, ...]]:
+    """Make a changed row as it is stored, and the values of its state, its number last.
+
+    A row that is NEW was corrected; it, or one of another generation, has other content.
+    """
+    (before, version, own_key, _, _), after = change
+    if after.state is RowState.NEW or after.known.generation != before.known.generation:
+        version, own_key = version + 1, None
+    elif after.idempotency_key != before.idempotency_key:
+        own_key = after.idempotency_key
+    state, own_rank = _state(after), rank(after.known)
+    digest = _digest((*_content(after), *state))
+    values = (*state, version, own_key, own_rank, digest, after.number)
+    return StoredRow(after, version, own_key, own_rank, digest), values
+
+
+def fresh_state(number: int, digest: bytes) -> tuple[Any, ...]:
+    """The values of the state of a row that is just imported, in the order of the table's columns."""
+    return *_FRESH, 0, None, _FRESH_RANK, digest, number
+
+
+def content(
+    new: NewRow, version: int, key: str | bytes | None, reference: str | bytes | None
+) -> tuple[Any, ...]:
+    """The values of what is sent; `key` and `reference`: what these are unique by, where they are new."""
+    return new.number, version, *_sent(new), key, reference
+
+
+class CheckFindings(list[str]):
+    """Collects the first hundred findings of a check; more would be of no use."""
+
+    def add(self, *found: str) -> None:
+        """Add some, as far as there is room."""
+        self.extend(found[: _MOST_FINDINGS - len(self)])

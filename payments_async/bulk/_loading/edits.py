@@ -1,0 +1,190 @@
+"""Compares an edited input with its ledger, row by row, and applies the edits: all of them or none.
+
+Rows are matched by their keys, a group at a time, in one transaction, with one bit of memory a row. Rows of
+the input are looked up in the ledger; the ledger's other rows were removed from the input. Differences name
+rows and fields, never a value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import aclosing
+from typing import Any, Final
+
+import attrs
+
+from ..._codec import decode
+from .._ledger.ledger import Edits, Ledger
+from .._protocol.identifiers import PROOF_KEY, shown_key
+from .._protocol.records import Binding, InputDifference, LedgerRow, NewRow, RowSet, grouped
+from .._protocol.row_state import RowState
+from ..errors import SourceUnreadable
+from ..ledger_errors import LedgerOfAnotherInput
+from ..sources import Row
+from ..sources._requests import canonical
+from .new_rows import RowIdentifiers
+from .reader import CHANGED, SourceReader
+
+_PARTS: Final = ("instrument", "customer", "metadata")
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z_.-]{0,40}", re.ASCII)
+
+
+def added(row: Row, state: RowState | None) -> InputDifference:
+    """The difference for a row of the input that the ledger does not have, or has cancelled."""
+    return InputDifference(row.number, row.line, shown_key(row.row_key, row.number), "added", state=state)
+
+
+def removed(stored: LedgerRow) -> InputDifference:
+    """The difference for a row of the ledger that the input no longer has."""
+    key = shown_key(stored.row_key, stored.number)
+    return InputDifference(stored.number, stored.line, key, "removed", state=stored.state)
+
+
+def changed(row: Row, fields: tuple[str, ...], state: RowState) -> InputDifference:
+    """The difference for a row whose content is not the ledger's."""
+    return InputDifference(row.number, row.line, shown_key(row.row_key, row.number), "changed", fields, state)
+
+
+def differing_fields(stored: LedgerRow, new: NewRow) -> tuple[str, ...]:
+    """List the fields that another body of a row changes; none when both ask for the same payout."""
+    if stored.body == new.body:
+        return ()
+    before, after = dict(_fields(stored.body)), dict(_fields(new.body))
+    names = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+    return tuple(sorted({_shown(name) for name in names}))
+
+
+def _fields(body: bytes) -> Iterator[tuple[str, object]]:
+    """Split a body into fields to compare: amounts as numbers, all else with its type."""
+    read: Mapping[str, Any] = decode.parse(body)
+    for name, value in read.items():
+        if name in _PARTS and isinstance(value, Mapping):
+            pairs = ((key, item) for key, item in value.items() if (name, key) != ("metadata", PROOF_KEY))
+            yield from ((f"{name}.{key}", canonical(item)) for key, item in pairs)
+        else:
+            yield name, value if name == "amount" else canonical(value)
+
+
+def _shown(name: str) -> str:
+    part, _, field = name.partition(".")
+    return part if field and not _NAME.fullmatch(field) else name
+
+
+_GROUP: Final = 500
+_MOST: Final = 20
+
+
+@attrs.define
+class Comparison:
+    """The differences between an input and its ledger."""
+
+    accept: bool
+    """True if edits are applied where they are allowed; only the others are then listed here."""
+    _reading: SourceReader
+    _identifiers: RowIdentifiers
+    first: list[InputDifference] = attrs.field(factory=list)
+    """The first differences."""
+    total: int = 0
+    """The number of all differences."""
+    corrected: int = 0
+    """Rows whose body was replaced."""
+    cancelled: int = 0
+    """Rows that the input no longer has."""
+    _seen: RowSet = attrs.field(factory=RowSet, repr=False)
+    """Rows of the ledger that the input has."""
+
+    async def apply(self, edits: Edits) -> None:
+        """Compare row by row, and carry out the edits that are accepted."""
+        async with aclosing(grouped(self._reading.rows(), _GROUP)) as groups:
+            async for group in groups:
+                corrections = await self._corrections(edits, group)
+                self.corrected += len(corrections)
+                if corrections:
+                    await edits.correct(corrections)
+        async with aclosing(grouped(edits.rows(), _GROUP)) as pages:
+            async for page in pages:
+                gone = [row.number for row in page if self._cancels(row)]
+                self.cancelled += len(gone)
+                if gone:
+                    await edits.cancel(gone)
+
+    async def _corrections(self, edits: Edits, group: list[Row]) -> list[NewRow]:
+        found = {each.row_key: each for each in await edits.by_keys([row.row_key for row in group])}
+        corrections = []
+        for row in group:
+            stored = found.get(row.row_key)
+            if stored is None or stored.state is RowState.CANCELLED:
+                self._accepts(added(row, None if stored is None else stored.state))
+                continue
+            self._seen.add(stored.number)
+            if new := self._correction(row, stored):
+                corrections.append(new)
+        return corrections
+
+    def _correction(self, row: Row, stored: LedgerRow) -> NewRow | None:
+        """The new content of a row; None when it stays as it is."""
+        new = self._identifiers.correction(row, stored)
+        fields = differing_fields(stored, new)
+        if not self._identifiers.keeps_reference(row, stored):
+            fields = tuple(sorted({*fields, "reference"}))
+        if not fields or not self._accepts(changed(row, fields, stored.state)):
+            return None
+        return new
+
+    def _cancels(self, row: LedgerRow) -> bool:
+        if row.number in self._seen or row.state is RowState.CANCELLED:
+            return False
+        return self._accepts(removed(row))
+
+    def _accepts(self, difference: InputDifference) -> bool:
+        """True if this edit is applied; one that is not is listed."""
+        if self.accept and difference.is_acceptable:
+            return True
+        self.total += 1
+        if len(self.first) < _MOST:
+            self.first.append(difference)
+        return False
+
+
+async def identifiers_of(ledger: Ledger, prefix: str) -> RowIdentifiers:
+    """The rule that named the rows of a ledger; its first row shows whether they carry proofs."""
+    binding = ledger.header.binding
+    body: dict[str, Any] = decode.parse((await ledger.first()).body)
+    proofs = PROOF_KEY in (body.get("metadata") or {})
+    return RowIdentifiers(binding.environment, binding.batch_id, prefix, proofs)
+
+
+async def compared(ledger: Ledger, reading: SourceReader, identifiers: RowIdentifiers) -> Comparison:
+    """Compares an input with its ledger. Changes nothing."""
+    comparison = Comparison(False, reading, identifiers)
+    await ledger.edit(comparison.apply, dry=True)
+    return comparison
+
+
+async def accepted(
+    ledger: Ledger, reading: SourceReader, identifiers: RowIdentifiers, binding: Binding, *, accept: bool
+) -> Comparison:
+    """Applies an edited input to the ledger. Its rows must be the same unless edits are accepted.
+
+    Rows with faults count as removed. Raises LedgerOfAnotherInput or SourceUnreadable; then nothing was
+    changed.
+    """
+    comparison = Comparison(accept, reading, identifiers)
+
+    async def work(edits: Edits) -> None:
+        await comparison.apply(edits)
+        if reading.fingerprint != binding.input_hash:
+            raise SourceUnreadable(reading.source.name, CHANGED)
+        if comparison.total:
+            raise LedgerOfAnotherInput(
+                ledger.path,
+                recorded=ledger.header.binding.input_hash,
+                given=binding.input_hash,
+                differences=comparison.first,
+                total=comparison.total,
+            )
+        await edits.rebind(binding)
+
+    await ledger.edit(work)
+    return comparison

@@ -1,0 +1,110 @@
+"""Converts rows of an input to rows of a ledger: references, bodies and keys, each made once. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+import attrs
+
+from ..._codec import encode
+from .._protocol.identifiers import PROOF_KEY, Identity, body_hash, reference_problem
+from .._protocol.records import LedgerRow, NewRow
+from ..errors import RowFault
+from ..sources import Row, Source, SourceItem
+from ..sources._columns import compared
+
+_PAIRS: Final = 9
+"""Metadata pairs a row may have beside the batch's own (Endpoints, POST /payouts: ten in all)."""
+
+
+@attrs.frozen
+class RowIdentifiers:
+    """The parts from which the identifiers of a batch's rows are made."""
+
+    environment: str
+    batch_id: str
+    prefix: str = ""
+    proofs: bool = True
+    """True if each payout carries the metadata pair that shows its batch and row."""
+
+    def new_row(self, row: Row) -> NewRow:
+        """Make everything that is sent for a row."""
+        identity = Identity(
+            self.environment, self.batch_id, row.row_key, given=row.reference, prefix=self.prefix
+        )
+        return self._made(row, identity, identity.reference())
+
+    def reference_of(self, fault: RowFault) -> str | None:
+        """The reference that a row with faults has in the batch; None where its key cannot be read."""
+        key = compared(fault.row_key or "")
+        if not key:
+            return None
+        try:
+            return Identity(self.environment, self.batch_id, key, prefix=self.prefix).reference()
+        except ValueError:  # the prefix is too long, which is a fault of its own
+            return None
+
+    def correction(self, row: Row, stored: LedgerRow) -> NewRow:
+        """Replace the content of a ledger's row by that of `row`. The reference stays the same."""
+        known = stored.known
+        place = (self.environment, self.batch_id, stored.row_key, known.generation, known.epoch)
+        identity = Identity(*place, known.revision + 1)
+        made = self._made(row, identity, stored.reference)
+        return attrs.evolve(made, number=stored.number, line=stored.line, row_key=stored.row_key)
+
+    def keeps_reference(self, row: Row, stored: LedgerRow) -> bool:
+        """True if a row asks for the reference that it has in the ledger, whatever the prefix."""
+        generation = stored.known.generation
+        named = (self.environment, self.batch_id, stored.row_key, generation)
+        identity = Identity(*named, given=row.reference)
+        try:
+            wanted = identity.reference()
+        except ValueError:  # too long with its generation: no row has it
+            return False
+        return stored.reference == wanted or (row.reference is None and stored.reference.endswith(wanted))
+
+    def _made(self, row: Row, identity: Identity, reference: str) -> NewRow:
+        request, pairs = attrs.evolve(row.request, reference=reference), row.request.metadata
+        body = encode.encode(request)
+        if self.proofs:
+            proof = identity.proof(body_hash(body))
+            body = encode.encode(attrs.evolve(request, metadata={**(pairs or {}), PROOF_KEY: proof.text}))
+        made = body_hash(body)
+        return NewRow(
+            number=row.number,
+            line=row.line,
+            row_key=row.row_key,
+            reference=reference,
+            amount=request.amount,  # type: ignore[arg-type] # a source's amounts are Decimal
+            currency=request.currency,
+            method=request.method,
+            body=body,
+            body_hash=made,
+            idempotency_key=identity.idempotency_key(made),
+            metadata=None if pairs is None else encode.encode_json(dict(pairs)).decode(),
+        )
+
+
+async def checked(source: Source, identifiers: RowIdentifiers) -> AsyncIterator[SourceItem]:
+    """Read a source's items, adding the faults of rows that no batch can accept."""
+    async for item in source.rows():
+        faults = _faults(item, identifiers) if isinstance(item, Row) else []
+        for fault in faults:
+            yield fault
+        if not faults:
+            yield item
+
+
+def _faults(row: Row, identifiers: RowIdentifiers) -> list[RowFault]:
+    found = {}
+    reference = row.reference if row.reference is not None else f"{identifiers.prefix}{'-' * 52}"
+    if problem := reference_problem(reference):
+        found["reference"] = problem
+    pairs = (row.request.metadata or {}) if identifiers.proofs else {}
+    if PROOF_KEY in pairs:
+        found["metadata"] = f"has the pair {PROOF_KEY}, which is the batch's own"
+    elif len(pairs) > _PAIRS:
+        found["metadata"] = f"has {len(pairs)} pairs; one of ten is the batch's own, so {_PAIRS} are allowed"
+    kept = (tuple(row.original), row.row_key, row.reference)
+    return [RowFault(row.line, row.number, column, reason, *kept) for column, reason in found.items()]

@@ -1,0 +1,89 @@
+"""Closes a batch all of whose rows are decided: compares it with the service's list, then seals it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from ...errors import PaymentsError
+from .._activity import Waits
+from .._engine.service import Service
+from .._engine.stopping import Stopping
+from .._ledger.postgresql import batches
+from .._ledger.postgresql.leasing.leases import Lease
+from .._ledger.postgresql.ledger import PostgresLedger
+from .._protocol.responses import stop_of, why
+from .._reconcile.certificate import Certificate
+from .._reconcile.reconcile import reconcile
+from ..ledger_errors import LedgerError
+from ._chunk_run import LeaseHolder
+from ._planning import end_of
+from ._reports import ChunkReport
+
+_AGAIN: Final = 60.0
+"""Seconds until a closing that failed is tried again."""
+
+
+class BatchClosing:
+    """The closing of one batch, under the lease of its chunk 0."""
+
+    rows: Final = 0
+    """It decides no row."""
+    waits: Final = Waits("reconciling")
+
+    def __init__(self, holder: LeaseHolder, lease: Lease, stopping: Stopping, *, audits: bool) -> None:
+        """`audits`: compare the batch with the service's list first."""
+        self._holder, self._lease, self._audits = holder, lease, audits
+        self.stopping: Stopping = stopping
+        self.leased_chunks: tuple[tuple[str, int], ...] = ((lease.batch.batch_id, lease.chunk),)
+        """(batch, chunk) of its lease."""
+
+    async def run(self) -> ChunkReport:
+        """Close the batch. Raises LedgerError."""
+        stopping, lease = self.stopping, self._lease
+        async with self._holder.working([lease], stopping.halt, _AGAIN) as work:
+            closing = asyncio.ensure_future(self._close())
+            stopping.on_drain = closing.cancel
+            if stopping.draining:  # between its grant and here
+                closing.cancel()
+            try:
+                await asyncio.wait([closing])
+            finally:
+                closing.cancel()
+                await asyncio.wait([closing])  # before its connection is closed
+            self._take(closing)
+            end = end_of(stopping.reason, work.halt, [lease])  # before the lease is given back
+            # closed, or broken off: another worker need not wait to close it, after a retry once more
+            if closing.cancelled() or closing.exception() is None:
+                await self._holder.give_back([lease], None)
+        return ChunkReport(lease.batch.batch_id, (lease.chunk,), end, stopping.reason, stopping.kind)
+
+    def _take(self, closing: asyncio.Task[None]) -> None:
+        """Take the result. A list that cannot be read stops the closing."""
+        if closing.cancelled():
+            return
+        error = closing.exception()
+        if isinstance(error, PaymentsError) and not isinstance(error, LedgerError):
+            self.stopping.halt(why(error), stop_of(error))
+        else:
+            closing.result()
+
+    async def _close(self) -> None:
+        holder = self._holder
+        service = Service(holder.client, holder.database.clock.now)
+        ledger = await PostgresLedger.open(holder.database, self._lease.batch.batch_id, clock=service.moment)
+        facts = summary(await reconcile(ledger, service)) if self._audits else {}
+        await batches.close(holder.database, ledger.facts.batch, service.moment, facts)
+
+
+def summary(certificate: Certificate) -> dict[str, object]:
+    """The facts of a certificate that the batch's chain keeps."""
+    audit = certificate.audit
+    return {
+        "clean": certificate.is_clean,
+        "findings": len(certificate.findings),
+        "seen": audit.seen,
+        "missing": audit.missing,
+        "differing": audit.differing,
+        "uncompared": audit.uncompared,
+    }

@@ -1,0 +1,108 @@
+"""The next action of an attempt, as its page shows it (gap K)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+
+import attrs
+
+from .._records.payment_json import next_action
+from .._records.records import AttemptRecord, CheckoutRecord
+from .language import Text
+from .responses import qr_code
+from .session_view import SessionView
+
+CODE_DIGITS = 6
+ON_PHONE = ("approve_on_phone", "collect_otp", "scan_qr_code")
+"""The actions that the payer answers on a phone."""
+
+MESSAGED = ("approve_on_phone", "collect_otp")
+"""Those that send a message to it."""
+
+
+def one_time_code(session: CheckoutRecord, attempt: AttemptRecord) -> str:
+    """The code in the newest message on the simulated phone."""
+    digest = sha256(f"{session.form_token}:{attempt.id}:{attempt.messages}".encode()).hexdigest()
+    return f"{int(digest, 16) % 10**CODE_DIGITS:0{CODE_DIGITS}d}"
+
+
+def action_context(view: SessionView) -> dict[str, object]:
+    """Make the context of the action's page; `simulated` leads to the page where the payer answers."""
+    kind = view.attempt.plan.outcome.action
+    texts = _ACTIONS[kind]
+    phone = view.attempt.phone
+    lead = texts.lead if phone else texts.lead_without_phone or texts.lead
+    return {
+        "kind": kind,
+        "api": next_action(view.attempt, in_list=True),
+        "heading": view.say(texts.heading),
+        # only as much of the number as the payer needs to recognise it
+        "lead": view.say(lead, ending=(phone or "")[-2:], digits=CODE_DIGITS),
+        "simulated": texts.simulated and (texts.simulated[0], view.say(texts.simulated[1])),
+        "refresh": texts.refresh,
+        "digits": CODE_DIGITS,
+        "again": kind in MESSAGED,
+        "qr": qr_code(f"{view.world.origin}{view.address('phone')}") if kind == "scan_qr_code" else None,
+        "details": (
+            (view.say(Text("To")), view.appearance.brand),
+            (view.say(Text("Account")), "SANDBOX 0000 1111 2222"),
+            (view.say(Text("Amount")), view.amount),
+            (view.say(Text("Reference")), view.payment.reference),
+        ),
+    }
+
+
+@attrs.frozen
+class _ActionTexts:
+    """The texts of an action's page; `refresh` where the payer acts on another device."""
+
+    heading: Text
+    lead: Text
+    simulated: tuple[str, Text] | None = None
+    """A part of the address and the text of the link to it."""
+    refresh: bool = False
+    lead_without_phone: Text | None = None
+    """Where no phone number is known."""
+
+
+_ACTIONS: Mapping[str, _ActionTexts] = {
+    "redirect_to_url": _ActionTexts(
+        Text("Continue at your bank"), Text("Your bank asks you to confirm, then sends you back here.")
+    ),
+    "embed_iframe": _ActionTexts(
+        Text("Confirm with your bank"), Text("Your bank asks you to confirm in the window below.")
+    ),
+    "collect_otp": _ActionTexts(
+        Text("Enter the code we sent"),
+        Text("We sent a {digits}-digit code to the number ending in {ending}."),
+        ("phone", Text("Open the simulated phone")),
+        lead_without_phone=Text("We sent a {digits}-digit code to your phone."),
+    ),
+    "approve_on_phone": _ActionTexts(
+        Text("Approve on your phone"),
+        Text(
+            "We sent a request to the number ending in {ending}. Approve it, and this page updates by itself."
+        ),
+        ("phone", Text("Open the simulated phone")),
+        lead_without_phone=Text(
+            "We sent a request to your phone. Approve it, and this page updates by itself."
+        ),
+        refresh=True,
+    ),
+    "scan_qr_code": _ActionTexts(
+        Text("Scan with your wallet app"),
+        Text("Open the app, scan the code and confirm. This page updates by itself."),
+        ("phone", Text("Open the simulated wallet app")),
+        refresh=True,
+    ),
+    "display_payment_instructions": _ActionTexts(
+        Text("Send the transfer"),
+        Text("Use these details at your bank. This page updates once the money has arrived."),
+        ("bank", Text("Open the simulated bank")),
+        refresh=True,
+    ),
+    "complete_with_sdk": _ActionTexts(
+        Text("Enter your card"), Text("The card form belongs to the provider. We never see the number.")
+    ),
+}

@@ -1,0 +1,165 @@
+"""The checkout's own pages: the one to pay on, and what follows: waiting, the next action, the result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from .._common.values import Answer
+from .appearance import appearance_of
+from .choices import Choice, country_options, first_choice, method_options, typed_before
+from .language import Language, Text
+from .messages import ALREADY_PAID, NOT_PAID, Message, message_for, under_way_instead
+from .method_catalogue import FieldProblem, find_method
+from .next_action import ON_PHONE, action_context
+from .practice_cards import CARDS
+from .responses import page, redirect
+from .session_view import PAYABLE, UNFINISHED, SessionView, was_rerouted
+
+RELOAD_AFTER = 3
+"""Seconds after which a page that waits reloads, where no script does it."""
+
+
+def entry(view: SessionView) -> Answer:
+    """The page at the session's address: choose, or see the state of the payment."""
+    state = view.state
+    if state == "open" or (state in PAYABLE and view.query):
+        return choosing(view, first_choice(view), typed_before(view), [])
+    if state == "paid":
+        return _state_page(view, ALREADY_PAID)
+    return _standing(view)
+
+
+def progress(view: SessionView) -> Answer:
+    """The state of the payment."""
+    return redirect(view.address()) if view.state == "open" else _standing(view)
+
+
+def turned_back(view: SessionView) -> Answer:
+    """The page for a payer who turned back before paying."""
+    if view.state not in PAYABLE:
+        return redirect(view.address("payment"))
+    return _state_page(view, NOT_PAID, state="cancelled")
+
+
+def message_page(language: Language, status: int, heading: Text, text: Text) -> Answer:
+    """A page with a heading and a text."""
+    context = {"language": language, "heading": language.say(heading), "text": language.say(text)}
+    return page("message.html", context, appearance_of({}, ""), status=status)
+
+
+def not_understood(view: SessionView) -> Answer:
+    """The page for a form that the checkout's pages do not have."""
+    return message_page(
+        view.language, 400, Text("Something went wrong"), Text("Use one of the buttons on the page.")
+    )
+
+
+def choosing(
+    view: SessionView, choice: Choice, typed: Mapping[str, str], problems: Sequence[FieldProblem]
+) -> Answer:
+    """The page where everything is chosen and paid, with what was typed and the problems with it."""
+    options = method_options(view, choice.country, typed)
+    context = {
+        **_common(view, view.say(Text("How would you like to pay?"))),
+        "choice": choice,
+        "country": view.language.country(choice.country),
+        "countries": country_options(view),
+        "methods": options,
+        "ticked": choice.method.code if choice.method else options[0].code if len(options) == 1 else None,
+        "cards": CARDS,
+        "problems": problems,
+    }
+    return page("checkout.html", context, view.appearance)
+
+
+def _standing(view: SessionView) -> Answer:
+    if view.state == "action":
+        return action_page(view, [])
+    return _state_page(view, message_for(view))
+
+
+def action_page(view: SessionView, problems: Sequence[FieldProblem]) -> Answer:
+    """The page of the next action, with the problems of the last try."""
+    action = action_context(view)
+    context = {
+        **_common(view, str(action["heading"])),
+        "action": action,
+        "problems": problems,
+        "refresh": RELOAD_AFTER if action["refresh"] else None,
+    }
+    return page("action.html", context, view.appearance)
+
+
+def _state_page(view: SessionView, message: Message, state: str | None = None) -> Answer:
+    context = {
+        **_common(view, view.say(message.heading)),
+        "message": message,
+        "lines": message.said_to(view),
+        "state": state or view.state,
+        "refresh": RELOAD_AFTER if view.state in UNFINISHED else None,
+        "rerouted": view.state in ("waiting", "paid") and was_rerouted(view.payment),
+        "retry": _retry(view),
+        "onward": message.tone == "good" and view.request.path.endswith("/payment"),
+    }
+    return page("state.html", context, view.appearance)
+
+
+def _retry(view: SessionView) -> dict[str, str]:
+    """The addresses to try again: with the same method, and with another one."""
+    active = view.payment.active_attempt
+    country = (active.country if active else None) or ""
+    other = view.address(country=country)
+    same = find_method(active.method if active else None)
+    return {"other": other, "same": view.address(country=country, method=same.code) if same else other}
+
+
+@attrs.frozen
+class TimeLeft:
+    """How long a payment can still be paid: in seconds, of `whole` seconds, and as text."""
+
+    seconds: int
+    whole: int
+
+    @property
+    def text(self) -> str:
+        """Hours if any, minutes and seconds, as a stopwatch has them."""
+        minutes, seconds = divmod(self.seconds, 60)
+        hours, rest = divmod(minutes, 60)
+        return f"{hours}:{rest:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+    @property
+    def percent(self) -> int:
+        """The share that is left."""
+        return round(100 * self.seconds / self.whole)
+
+
+def time_left(view: SessionView) -> TimeLeft:
+    """How long the payment can still be paid."""
+    payment = view.payment
+    left = max(0.0, payment.expires_at - view.world.now)
+    return TimeLeft(round(left), round(payment.expires_at - payment.created_at))
+
+
+def _common(view: SessionView, heading: str) -> dict[str, object]:
+    """The context of every page of a session."""
+    payment = view.payment
+    active = payment.active_attempt
+    used = find_method(active.method) if active else None
+    return {
+        "view": view,
+        "language": view.language,
+        "heading": heading,
+        "description": payment.body.get("description"),
+        "token": view.session.form_token,
+        "until": view.language.time(payment.expires_at),
+        "ahead": view.language.time_left(payment.expires_at - view.world.now),
+        "paid_at": view.language.time(payment.completed_at) if payment.completed_at is not None else None,
+        "method_label": view.say(used.label) if used else None,
+        "beside": active and active.plan.outcome.action in ON_PHONE and payment.is_open,
+        "left": time_left(view),
+        "instead": under_way_instead(view, view.query.get("method")),
+        "refresh": None,
+        "problems": (),
+    }

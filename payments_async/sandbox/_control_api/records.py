@@ -1,0 +1,185 @@
+"""Payouts, payments and webhooks over the control API."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from heapq import merge
+from itertools import islice
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from .._common.money import total
+from .._common.scenario_words import UnknownWord
+from .._record_actions import USUAL_METHOD, find_payment
+from .._records.records import PaymentRecord, PayoutRecord
+from .._records.world import World
+from .._webhooks.address_guard import NotSent, read_target
+from .arguments import ControlCall, Created, Refusal, invalid
+from .json_views import answered_webhook_view, payment_view, payout_view, webhook_view
+
+if TYPE_CHECKING:
+    from .._controls import SandboxControls
+
+_SHOWN = 50
+_AGE = attrgetter("created_at")
+
+
+def newest_payouts(world: World, status: str | None = None) -> Iterator[PayoutRecord]:
+    """Every key's payouts, newest first."""
+    found = [reversed(tenant.payouts) for tenant in world.tenants.values() if tenant.payouts]
+    every = merge(*found, key=_AGE, reverse=True)
+    return (payout for payout in every if status in (None, payout.status))
+
+
+def newest_payments(world: World, status: str | None = None) -> Iterator[PaymentRecord]:
+    """Every key's payments, newest first."""
+    found = [reversed(tenant.payments) for tenant in world.tenants.values() if tenant.payments]
+    every = merge(*found, key=_AGE, reverse=True)
+    return (payment for payment in every if status in (None, payment.status))
+
+
+def find_payout(world: World, payout_id: str) -> PayoutRecord:
+    """The payout of this id; `LookupError`."""
+    for tenant in world.tenants.values():
+        if (found := tenant.payouts_by_id.get(payout_id)) is not None:
+            return found
+    raise LookupError(f"no payout {payout_id!r}")
+
+
+def payouts(sandbox: SandboxControls, call: ControlCall) -> object:
+    """Payouts in the interface's form, newest first."""
+    with sandbox.reading() as world:
+        found = islice(newest_payouts(world, call.query.get("status")), call.whole("limit", _SHOWN))
+        return {"payouts": [payout_view(payout, reveal=call.reveals) for payout in found]}
+
+
+def payout(sandbox: SandboxControls, call: ControlCall) -> object:
+    """Show one payout."""
+    with sandbox.reading() as world:
+        return payout_view(find_payout(world, call.path["id"]), reveal=call.reveals)
+
+
+def payments(sandbox: SandboxControls, call: ControlCall) -> object:
+    """Payments with their attempts, newest first."""
+    with sandbox.reading() as world:
+        found = islice(newest_payments(world, call.query.get("status")), call.whole("limit", _SHOWN))
+        return {"payments": [payment_view(payment, reveal=call.reveals) for payment in found]}
+
+
+def payment(sandbox: SandboxControls, call: ControlCall) -> object:
+    """Show one payment with its attempts."""
+    with sandbox.reading() as world:
+        return payment_view(find_payment(world, call.path["id"])[1], reveal=call.reveals)
+
+
+def books(sandbox: SandboxControls, _: ControlCall) -> object:
+    """Sum up by currency what has arrived, what is on its way, and what was collected before refunds."""
+    with sandbox.reading():
+        payouts, payments = sandbox.books.payouts(), sandbox.books.payments()
+        currencies = sorted({one.currency for one in payouts} | {one.currency for one in payments})
+        collected = {currency: sandbox.books.collected(currency) for currency in currencies}
+    return {
+        "books": [
+            {
+                "currency": currency,
+                "paid_out": total(one.amount for one in own if one.status == "completed"),
+                "on_its_way": total(one.amount for one in own if one.status in ("pending", "processing")),
+                "collected": collected[currency],
+                "payouts": dict(Counter(one.status for one in own)),
+                "payments": dict(Counter(one.status for one in payments if one.currency == currency)),
+            }
+            for currency in currencies
+            for own in [[one for one in payouts if one.currency == currency]]
+        ]
+    }
+
+
+def pay(sandbox: SandboxControls, call: ControlCall) -> object:
+    """Pay as a simulated payer, or act on the attempt that waits."""
+    call.only("method", "phone", "country", "outcome")
+    sandbox.pay(
+        call.path["id"],
+        method=call.text("method", USUAL_METHOD),
+        phone=call.text_or_none("phone"),
+        country=call.text_or_none("country"),
+        outcome=call.text_or_none("outcome"),
+    )
+    return payment(sandbox, call)
+
+
+def refund(sandbox: SandboxControls, call: ControlCall) -> object:
+    """Refund a completed payment."""
+    call.only("amount", "pending")
+    amount = call.number("amount") if call.body.get("amount") is not None else None
+    return Created({"id": sandbox.refund(call.path["id"], amount, pending=call.flag("pending"))})
+
+
+def settle(sandbox: SandboxControls, call: ControlCall) -> object:
+    """End a record now."""
+    call.only("outcome")
+    outcome = call.text("outcome", "complete")
+    sandbox.settle(call.path["id"], outcome)
+    return {"id": call.path["id"], "outcome": outcome}
+
+
+def hold(sandbox: SandboxControls, call: ControlCall) -> object:
+    """Hold a record, so that it no longer ends by itself."""
+    call.only()
+    sandbox.hold(call.path["id"])
+    return {"id": call.path["id"], "outcome": "hang"}
+
+
+def webhooks(sandbox: SandboxControls, call: ControlCall) -> object:
+    """Deliveries and their tries, newest first."""
+    newest = islice(reversed(sandbox.webhooks), call.whole("limit", _SHOWN))
+    return {"webhooks": [webhook_view(webhook) for webhook in newest]}
+
+
+def webhook(sandbox: SandboxControls, call: ControlCall) -> object:
+    """Show one delivery, with what its receiver answered."""
+    return answered_webhook_view(*sandbox.find_webhook(call.path["id"]))
+
+
+def resend(sandbox: SandboxControls, call: ControlCall) -> object:
+    """Deliver a webhook once more."""
+    call.only()
+    webhook_id = call.path["id"]
+    _check_address(sandbox, webhook_id)
+    return Created(webhook_view(sandbox.resend(webhook_id)))
+
+
+def _check_address(sandbox: SandboxControls, webhook_id: str) -> None:
+    """`Refusal` 409 for a delivery whose address would only be refused again."""
+    for webhook in sandbox.webhooks:
+        if webhook.id == webhook_id:
+            try:
+                read_target(webhook.url, sandbox._allowed)
+            except NotSent as refused:
+                raise Refusal(409, f"refused: {refused}") from refused
+
+
+def _id_of(world: World, name: str) -> str:
+    """The id of the record: `name` itself, or that of the newest payout or payment of this reference."""
+    tenants = world.tenants.values()
+    if any(name in ids for t in tenants for ids in (t.payouts_by_id, t.payments_by_id, t.sessions)):
+        return name
+    for records in (newest_payouts(world), newest_payments(world)):
+        for record in records:
+            if record.reference == name:
+                return record.id
+    return name
+
+
+def forge(sandbox: SandboxControls, call: ControlCall) -> object:
+    """Send an event that did not happen."""
+    call.only("record", "event", "url")
+    record, event, url = call.text("record"), call.text_or_none("event"), call.text_or_none("url")
+    with sandbox.changing() as world:
+        record = _id_of(world, record)
+    try:
+        return Created(webhook_view(sandbox.forge(record, event, url=url)))
+    except UnknownWord as unknown:
+        raise Refusal(400, str(unknown), {"field": "event"}) from unknown
+    except ValueError as nowhere:
+        raise invalid("url", str(nowhere)) from nowhere

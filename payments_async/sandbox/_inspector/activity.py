@@ -1,0 +1,247 @@
+"""The journal sorted into activities: one for each thing that happened, with what it caused.
+
+A request is shown with what it caused. Changes without a request (by time, a payer, a button) are shown by
+record and moment. A webhook is one activity, however often it was tried.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+
+import attrs
+
+from .._common.values import Change, Delivery
+from .._journal import Item, JournalEntry, LoggedExchange, WebhookTried
+
+Root = Callable[[str], str]
+"""From a record's id to the id under which it is shown: an attempt's payment, else itself."""
+
+
+@attrs.define(eq=False)
+class LogActivity:
+    """One line of the log; `seq` is the number of its newest entry."""
+
+    seq: int
+    at: float
+    root: str
+    """The record or webhook it is about, or the request."""
+    exchange: LoggedExchange | None = None
+    changes: list[Change] = attrs.field(factory=list)
+    deliveries: list[Delivery] = attrs.field(factory=list)
+    tries: list[WebhookTried] = attrs.field(factory=list)
+
+
+def activities(entries: Sequence[JournalEntry], root: Root) -> list[LogActivity]:
+    """Sort entries into activities, newest first."""
+    caused = _caused(entries)
+    found: list[LogActivity] = []
+    webhooks: dict[str, LogActivity] = {}
+    before: LogActivity | None = None
+    for entry in entries:
+        item = entry.item
+        if isinstance(item, LoggedExchange):
+            before = _request(entry.seq, item, caused)
+            found.append(before)
+        elif isinstance(item, WebhookTried):
+            before = _try(entry.seq, item, webhooks, found)
+        elif entry.seq not in caused.taken:
+            before = _open(found, before, entry.seq, item, root)
+            _add(before, item)
+    return sorted(found, key=lambda one: one.seq, reverse=True)
+
+
+@attrs.frozen(eq=False)
+class _Caused:
+    by: dict[int, list[Item]]
+    """The items that each request caused, by the request's number."""
+    taken: set[int]
+    """Numbers of the entries among them."""
+
+
+def _caused(entries: Sequence[JournalEntry]) -> _Caused:
+    """The items that each request caused, without those that had fallen due before it."""
+    caused = _Caused({}, set())
+    for place, entry in enumerate(entries):
+        if isinstance(entry.item, LoggedExchange) and entry.item.caused:
+            caused_by_it = [
+                one
+                for one in entries[max(0, place - entry.item.caused) : place]
+                if entry.seq - one.seq <= entry.item.caused and _was_caused(one.item, entry.item)
+            ]
+            caused.by[entry.seq] = [one.item for one in caused_by_it]
+            caused.taken.update(one.seq for one in caused_by_it)
+    return caused
+
+
+def moment_of(item: Item) -> float:
+    """The sandbox's time of an entry."""
+    return item.log.at if isinstance(item, LoggedExchange) else item.at
+
+
+def _request(seq: int, exchange: LoggedExchange, caused: _Caused) -> LogActivity:
+    made = LogActivity(seq, exchange.log.at, exchange.log.request_id, exchange)
+    for item in caused.by.get(seq, ()):
+        _add(made, item)
+    return made
+
+
+def _add(activity: LogActivity, item: Item) -> None:
+    if isinstance(item, Change):
+        activity.changes.append(item)
+    else:
+        assert isinstance(item, Delivery)  # requests and tries are activities of their own
+        activity.deliveries.append(item)
+
+
+def _open(
+    found: list[LogActivity], before: LogActivity | None, seq: int, item: Change | Delivery, root: Root
+) -> LogActivity:
+    """The activity of the entry before if `item` belongs to it, else a new one."""
+    about = root(item.id if isinstance(item, Change) else item.record_id)
+    # a request's and a webhook's activity is closed: only a record's own has changes and no exchange
+    joins = before is not None and before.changes and not before.exchange
+    if before is None or not joins or (before.root, before.at) != (about, item.at):
+        before = LogActivity(seq, item.at, about)
+        found.append(before)
+    before.seq = seq
+    return before
+
+
+def _try(
+    seq: int, tried: WebhookTried, webhooks: dict[str, LogActivity], found: list[LogActivity]
+) -> LogActivity:
+    webhook = webhooks.get(tried.webhook_id)
+    if webhook is None:
+        webhook = webhooks[tried.webhook_id] = LogActivity(seq, tried.at, tried.record_id)
+        found.append(webhook)
+    webhook.seq, webhook.at = seq, tried.at
+    webhook.tries.append(tried)
+    return webhook
+
+
+@attrs.frozen(eq=False)
+class LogPage:
+    """Entries for one page of the log, oldest first, and what is below it."""
+
+    entries: list[JournalEntry]
+    before: int
+    """The number of the entry after the first one that is on an older page."""
+    older: int
+    """How many entries there are before it."""
+
+
+class LogMatches:
+    """The entries of the journal at these places. `first` is the number of the first item."""
+
+    def __init__(self, items: Sequence[Item], first: int, root: Root, places: Sequence[int]) -> None:
+        self._items, self._first, self._root, self._places = items, first, root, places
+
+    @property
+    def end(self) -> int:
+        """The number after the newest item's."""
+        return self._first + len(self._items)
+
+    def of(self, fits: Callable[[Item], bool] | None) -> LogMatches:
+        """Those among them that fit this, too."""
+        if fits is None:
+            return self
+        items = self._items
+        return LogMatches(items, self._first, self._root, [n for n in self._places if fits(items[n])])
+
+    def count(self) -> int:
+        """How many lines they are."""
+        walk, caused, lines = _Walk(self._root), set[int](), 0
+        for place in reversed(self._places):
+            if place not in caused:
+                lines += walk.lines(self._items[place])
+            caused.update(self._caused(place))
+        return lines + walk.end()
+
+    def page(self, before: int, lines: int) -> LogPage:
+        """So many lines below the number `before`, with what each request caused and all tries of a webhook.
+
+        A webhook is where its newest try is.
+        """
+        items, end = self._items, bisect_left(self._places, before - self._first)
+        walk = _Walk(self._root)
+        walk.webhooks.update(filter(None, (_webhook(items[place]) for place in self._places[end:])))
+        on_newer_pages = frozenset(walk.webhooks)
+        chosen: set[int] = set()
+        for place in reversed(self._places[:end]):
+            item = items[place]
+            if place not in chosen and _webhook(item) not in on_newer_pages:
+                lines -= walk.lines(item)
+                if lines < 0:
+                    break
+                chosen.add(place)
+            chosen.update(self._caused(place))
+            end -= 1
+        return self._cut(chosen, end, on_newer_pages)
+
+    def _caused(self, place: int) -> Iterable[int]:
+        """The places of what the request at this place caused; none for anything else."""
+        item = self._items[place]
+        if not isinstance(item, LoggedExchange) or not item.caused:
+            return ()
+        right_before = range(max(0, place - item.caused), place)
+        return (one for one in right_before if _was_caused(self._items[one], item))
+
+    def _cut(self, chosen: set[int], end: int, on_newer_pages: frozenset[str]) -> LogPage:
+        items = self._items
+        here = {_webhook(items[place]) for place in chosen} - {None}
+        below = [place for place in self._places[:end] if place not in chosen]
+        chosen.update(place for place in below if _webhook(items[place]) in here)
+        older = [place for place in below if _webhook(items[place]) not in here | on_newer_pages]
+        entries = [JournalEntry(self._first + place, items[place]) for place in sorted(chosen)]
+        return LogPage(entries, self._first + older[-1] + 1 if older else 0, len(older))
+
+
+@attrs.define(eq=False)
+class _Walk:
+    """Counts lines from the newest entry to the oldest, as `activities` makes them."""
+
+    root: Root
+    webhooks: set[str] = attrs.field(factory=set)
+    """Those whose line has begun."""
+    _about: tuple[str, float] | None = None
+    """The record and moment of the line that may go on."""
+    _has_change: bool = False
+    _due: int = 0
+    """Deliveries below the oldest change so far: they join an older change, else stand alone."""
+
+    def lines(self, item: Item) -> int:
+        """How many more lines there are with this entry."""
+        about, more = None, 1
+        if isinstance(item, WebhookTried):
+            more = int(item.webhook_id not in self.webhooks)
+            self.webhooks.add(item.webhook_id)
+        elif not isinstance(item, LoggedExchange):
+            about = (self.root(item.id if isinstance(item, Change) else item.record_id), item.at)
+        ended = 0 if about is not None and about == self._about else self.end()
+        self._about = about
+        return ended + (more if about is None else self._of_record(item))
+
+    def _of_record(self, item: Item) -> int:
+        if isinstance(item, Change):
+            more = 0 if self._has_change else 1 - self._due
+            self._has_change, self._due = True, 0
+            return more
+        self._due += 1
+        return 0 if self._has_change else 1
+
+    def end(self) -> int:
+        """How many lines there are besides, once the line that may go on has ended."""
+        alone = self._due if self._has_change else 0
+        self._about, self._has_change, self._due = None, False, 0
+        return alone
+
+
+def _webhook(item: Item) -> str | None:
+    """The webhook that was tried."""
+    return item.webhook_id if isinstance(item, WebhookTried) else None
+
+
+def _was_caused(item: Item, exchange: LoggedExchange) -> bool:
+    """True if a request caused one of the entries right before it, which else had fallen due."""
+    return isinstance(item, (Change, Delivery)) and item.at == exchange.log.at

@@ -1,0 +1,114 @@
+"""The page of one payment, payout or webhook: what it is, what can be done, and what happened to it."""
+
+from __future__ import annotations
+
+from functools import partial
+from urllib.parse import unquote, urlencode
+
+from .._checkout import PAGES as CHECKOUT
+from .._common.masking import address
+from .._common.operations import CONSOLE
+from .._common.timestamps import stamp
+from .._control_api.failure_reasons import reason
+from .._control_api.json_views import answered_webhook_view
+from .._records.records import PaymentRecord, PayoutRecord
+from .._records.world import World
+from . import cards
+from .activity import moment_of
+from .filters import middle
+from .page_request import Context, PageRequest
+from .patterns import escaped
+from .timeline import (
+    TimelineSubject,
+    bodies_from,
+    entries_about,
+    payment_subject,
+    payout_subject,
+    timeline,
+)
+
+_NODES = 32
+"""Nodes of a timeline on one page."""
+
+
+def payment(page: PageRequest, name: str) -> Context | str:
+    """The page of a payment; its address for another of its names. `LookupError`."""
+    with page.sandbox.reading() as world:
+        found = _payment(world, unquote(name))
+        subject, card, session = payment_subject(found), cards.payment_card(found), found.session
+    if found.id != name:
+        return f"{CONSOLE}payments/{found.id}"
+    return {
+        "view": _view(page, found, subject),
+        "title": f"Payment {found.reference}",
+        "payment": card,
+        "session": None if session is None else {"id": session.id, "href": CHECKOUT + session.id},
+    }
+
+
+def payout(page: PageRequest, name: str) -> Context | str:
+    """The page of a payout; its address for its reference, or that of the list of several. `LookupError`."""
+    with page.sandbox.reading() as world:
+        found, *others = _payouts(world, unquote(name))
+        subject, card = payout_subject(found), cards.payout_card(found)
+    if others:
+        return f"{CONSOLE}payouts?{urlencode({'ref': escaped(unquote(name))})}"
+    if found.id != name:
+        return f"{CONSOLE}payouts/{found.id}"
+    title = f"Payout {middle(found.reference or found.id)}"
+    return {"view": _view(page, found, subject), "title": title, "payout": card}
+
+
+def webhook(page: PageRequest, name: str) -> Context:
+    """The page of a webhook. `LookupError`."""
+    found, answers = page.sandbox.find_webhook(name)
+    return {"title": f"Webhook {found.id}", "hook": answered_webhook_view(found, answers)}
+
+
+def _view(page: PageRequest, record: PayoutRecord | PaymentRecord, subject: TimelineSubject) -> Context:
+    """What the pages of payments and payouts share: the timeline, and how the record was made."""
+    with page.sandbox.reading() as world:
+        why = partial(reason, limits=world.limits)
+        webhooks = [one for one in page.sandbox.webhooks if one.record_id == record.id]
+        journal = page.sandbox.journal
+        indexed, items, first = journal.about(*subject.indexed), journal.items(), journal.first
+    found = timeline(subject, entries_about(subject, indexed, items, first), webhooks, why)
+    asked = page.query.get("after", "")
+    after = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 9 else 0
+    return {
+        "nodes": found.nodes[after : after + _NODES],
+        "after": after,
+        "next": after + _NODES,
+        "more": max(0, len(found.nodes) - after - _NODES),
+        "is_whole": found.is_whole,
+        "held_from": moment_of(items[0]) if items else None,
+        "bodies_from": bodies_from(subject, items),
+        "url": record.webhook_url and address(record.webhook_url),
+        "key": record.key,
+        "idempotency_key": record.idempotency_key,
+        "created_at": stamp(record.created_at),
+    }
+
+
+def _payment(world: World, name: str) -> PaymentRecord:
+    """The payment of this id, of this checkout or attempt, or of this reference; `LookupError`."""
+    for tenant in world.tenants.values():
+        if (payment := tenant.payments_by_id.get(name)) is not None:
+            return payment
+        if (part := tenant.sessions.get(name) or tenant.attempts.get(name)) is not None:
+            return part.payment
+    for tenant in world.tenants.values():
+        for payment in tenant.payments:
+            if payment.reference == name:
+                return payment
+    raise LookupError(f"no payment {name!r}")
+
+
+def _payouts(world: World, name: str) -> list[PayoutRecord]:
+    """The payout of this id, else those of this reference, one of each key at most; `LookupError`."""
+    tenants = world.tenants.values()
+    by_id = [payout for tenant in tenants if (payout := tenant.payouts_by_id.get(name))]
+    by_reference = [payout for tenant in tenants if (payout := tenant.payouts_by_reference.get(name))]
+    if not (by_id or by_reference):
+        raise LookupError(f"no payout {name!r}")
+    return by_id or by_reference

@@ -1,0 +1,263 @@
+"""The service's records and the tables of their states.
+
+Records change only through `payouts` and `payments`, which consult the tables here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Protocol
+
+import attrs
+
+from .._common.json import JsonObject
+from .._common.masking import shown_address
+from .._common.money import less, total
+from .._common.scenario_words import HookWords, ScenarioOutcome, Timing
+
+PAYOUT_STATES: Mapping[str, frozenset[str]] = {
+    "pending": frozenset({"processing", "completed", "failed"}),
+    "processing": frozenset({"completed", "failed"}),
+    "completed": frozenset(),
+    "failed": frozenset(),
+}
+"""Gap H: the next statuses that a payout can have, by status."""
+
+ATTEMPT_STATES: Mapping[str, frozenset[str]] = {
+    "processing": frozenset({"action_required", "completed", "failed", "expired"}),
+    "action_required": frozenset({"processing", "completed", "failed", "expired"}),
+    "completed": frozenset(),
+    "failed": frozenset(),
+    "expired": frozenset(),
+}
+"""Gap G: the next statuses that an attempt can have, by status."""
+
+PAYMENT_STATES: Mapping[str, frozenset[str]] = {
+    "pending": frozenset({"completed", "failed", "expired"}),
+    "completed": frozenset({"refunded", "partially_refunded"}),
+    "partially_refunded": frozenset({"partially_refunded", "refunded"}),
+    "failed": frozenset(),
+    "expired": frozenset(),
+    "refunded": frozenset(),
+}
+"""Gap F: the next statuses that a payment can have, by status."""
+
+
+@attrs.frozen
+class Plan:
+    """The planned end of a record: its outcome and its time."""
+
+    outcome: ScenarioOutcome
+    timing: Timing
+
+
+END_AFTER = 5.0
+"""Seconds from a creation to its end by default."""
+
+_BY_ITSELF = Timing("after", seconds=END_AFTER)
+_NEVER = Timing("manual")
+_UNTIMED = frozenset({"hang", "action", "expire"})
+"""Outcomes without a time: nothing ends, the payer acts, or the record expires."""
+
+
+def plan_for(outcome: ScenarioOutcome, timing: Timing | None = None) -> Plan:
+    """Plan an outcome; without a timing, after five seconds if it comes by itself."""
+    if outcome.kind == "hang" or (timing is None and outcome.kind in _UNTIMED):
+        return Plan(outcome, _NEVER)
+    return Plan(outcome, timing or _BY_ITSELF)
+
+
+USUAL_PLAN = plan_for(ScenarioOutcome("complete"))
+
+GATEWAY_ERROR = "GATEWAY_ERROR"
+"""The category of a failure that is the gateway's own."""
+
+
+@attrs.frozen
+class FailureRecord:
+    """The reason why a payout or an attempt failed (`docs/interface.md`, Failure)."""
+
+    code: str
+    category: str
+    message: str
+
+
+@attrs.frozen
+class GatewayRecord:
+    """The gateway's side of a transaction."""
+
+    id: str
+    reference: str
+    external_id: str
+
+
+@attrs.define(eq=False)
+class PayoutRecord:
+    """Money sent to an instrument. Times are seconds since 1970."""
+
+    id: str
+    position: int
+    """Place in its tenant's list, oldest first."""
+    key: str
+    """Fingerprint of the API key that owns it."""
+    idempotency_key: str | None
+    amount: Decimal
+    currency: str
+    method: str
+    instrument: JsonObject = attrs.field(repr=False)
+    """The instrument in its response form."""
+    reference: str | None
+    description: str | None
+    webhook_url: str | None = attrs.field(repr=shown_address)
+    customer: JsonObject | None = attrs.field(repr=False)
+    metadata: JsonObject | None = attrs.field(repr=False)
+    gateway: GatewayRecord
+    plan: Plan
+    created_at: float
+    hooks: HookWords = ()
+    status: str = "pending"
+    reads: int = 0
+    failure: FailureRecord | None = None
+    initiated_at: float | None = None
+    completed_at: float | None = None
+    failed_at: float | None = None
+
+    @property
+    def is_final(self) -> bool:
+        """True if the status can no longer change."""
+        return not PAYOUT_STATES[self.status]
+
+
+class Site(Protocol):
+    """The server of the payments' pages."""
+
+    @property
+    def origin(self) -> str:
+        """The address of the server, without a path."""
+        ...
+
+
+@attrs.define(eq=False)
+class AttemptRecord:
+    """One try at collecting a payment."""
+
+    id: str
+    payment: PaymentRecord = attrs.field(repr=False)
+    method: str
+    country: str | None
+    phone: str | None
+    currency: str
+    gateway: GatewayRecord
+    plan: Plan
+    created_at: float
+    is_failover: bool
+    failovers_left: int
+    """How many more times the attempt fails over to another gateway."""
+    status: str = "processing"
+    reads: int = 0
+    messages: int = 1
+    """How many messages the payer's phone has got, where the attempt sends any."""
+    failure: FailureRecord | None = None
+    processing_at: float | None = None
+    action_required_at: float | None = None
+    completed_at: float | None = None
+    failed_at: float | None = None
+    expired_at: float | None = None
+
+    @property
+    def is_final(self) -> bool:
+        """True if the status can no longer change."""
+        return not ATTEMPT_STATES[self.status]
+
+
+@attrs.define(eq=False)
+class CheckoutRecord:
+    """The hosted page of a payment."""
+
+    id: str
+    payment: PaymentRecord = attrs.field(repr=False)
+    country: str | None
+    """The one country the payer is locked to."""
+    phone: str | None
+    """The one number the payer is locked to."""
+    appearance: JsonObject
+    form_token: str = attrs.field(repr=False)
+    """Proves that a form came from the hosted page."""
+
+
+@attrs.frozen(eq=False)
+class RefundRecord:
+    """Money on its way back, or returned, to the payer."""
+
+    id: str
+    payment: PaymentRecord = attrs.field(repr=False)
+    amount: Decimal
+    pending: bool
+
+
+@attrs.define(eq=False)
+class PaymentRecord:
+    """A payment intent. `channel` is `api` or `checkout`."""
+
+    id: str
+    position: int
+    key: str
+    idempotency_key: str | None
+    channel: str
+    reference: str
+    amount: Decimal
+    currency: str
+    customer: JsonObject | None
+    body: JsonObject = attrs.field(repr=False)
+    """The request that created the payment, for the fields that are returned unchanged."""
+    plan: Plan | None
+    """The plan by the creation's scenario; None without one."""
+    created_at: float
+    expires_at: float
+    site: Site = attrs.field(repr=False)
+    """The server of its pages."""
+    hooks: HookWords = ()
+    status: str = "pending"
+    session: CheckoutRecord | None = None
+    attempts: tuple[AttemptRecord, ...] = attrs.field(default=(), repr=False)
+    refunds: tuple[RefundRecord, ...] = attrs.field(default=(), repr=False)
+    completed_at: float | None = None
+    failed_at: float | None = None
+    expired_at: float | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """True if it can still be paid."""
+        return self.status == "pending"
+
+    @property
+    def active_attempt(self) -> AttemptRecord | None:
+        """The newest attempt."""
+        return self.attempts[-1] if self.attempts else None
+
+    @property
+    def webhook_url(self) -> str | None:
+        """The address of its deliveries."""
+        url = self.body.get("webhook_url")
+        return url if isinstance(url, str) else None
+
+    @property
+    def refunded(self) -> Decimal:
+        """Amount already returned."""
+        return total(refund.amount for refund in self.refunds if not refund.pending)
+
+    @property
+    def reserved(self) -> Decimal:
+        """Amount of the refunds in flight."""
+        return total(refund.amount for refund in self.refunds if refund.pending)
+
+    @property
+    def refundable(self) -> Decimal:
+        """The amount left to refund, refunds in flight reserved; 0 when nothing was collected."""
+        if self.completed_at is None:
+            return Decimal(0)
+        return less(self.amount, self.refunded, self.reserved)
+
+
+Record = PayoutRecord | AttemptRecord | PaymentRecord

@@ -1,0 +1,84 @@
+"""The service's whole state, its timers and its pending effects."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+
+import attrs
+
+from .._common.clock import Chance
+from .._common.profiles import Profile
+from .._common.rate_limits import KeyLimits, SandboxLimits
+from .._common.values import Effect
+from .records import GatewayRecord
+from .tenants import KeyStatus, Tenant, fingerprint_of, read_allowlist
+
+Step = Callable[[float], None]
+
+
+@attrs.define(eq=False)
+class World:
+    """Tenants, timers and pending effects. `now` never goes back; `origin` is the service's address."""
+
+    profile: Profile
+    limits: SandboxLimits
+    chance: Chance
+    now: float = 0.0
+    origin: str = "http://sandbox.test"
+    tenants: dict[str, Tenant] = attrs.field(factory=dict, repr=False)
+    has_receivers: bool = False
+    """True if any record has a `webhook_url`, so that webhooks may fall due as time passes."""
+    _timers: list[tuple[float, int, Step]] = attrs.field(factory=list, repr=False)
+    _serial: int = 0
+    _effects: list[Effect] = attrs.field(factory=list, repr=False)
+
+    def add_tenant(self, status: KeyStatus, allowlist: tuple[str, ...] | None) -> str:
+        """A new sandbox key with a tenant of its own; `ValueError` for an unreadable allowlist."""
+        key = f"sk_sandbox_{self.chance.token(32)}"
+        networks = read_allowlist(allowlist)
+        self.tenants[key] = Tenant(fingerprint_of(key), status, networks, KeyLimits(self.limits))
+        return key
+
+    def reset(self) -> None:
+        """Forget every record, answer, timer and count; keys and the time stay."""
+        self.tenants = {
+            key: Tenant(
+                tenant.fingerprint, tenant.status, tenant.allowlist, KeyLimits(self.limits), tenant.revoked
+            )
+            for key, tenant in self.tenants.items()
+        }
+        self._timers.clear()
+        self._effects.clear()
+
+    def gateway(self) -> GatewayRecord:
+        """The gateway's side of a new transaction."""
+        token = self.chance.token(16)
+        return GatewayRecord(f"gtx_{token}", f"GW-{token[:10].upper()}", f"ext_{token[6:]}")
+
+    def at(self, moment: float, step: Step) -> None:
+        """Run `step` once the time is `moment`; steps of one moment run in the order they were set."""
+        self._serial += 1
+        heapq.heappush(self._timers, (moment, self._serial, step))
+
+    def run_due(self, now: float) -> None:
+        """Move the time to `now`, running what falls due on the way at its own time."""
+        while self._timers and self._timers[0][0] <= now:
+            moment, _, step = heapq.heappop(self._timers)
+            self.now = max(self.now, moment)
+            step(self.now)
+        self.now = max(self.now, now)
+
+    def add_effect(self, effect: Effect) -> None:
+        """Add one effect."""
+        self._effects.append(effect)
+
+    @property
+    def next_at(self) -> float | None:
+        """The time of the next step."""
+        return self._timers[0][0] if self._timers else None
+
+    def take_effects(self) -> list[Effect]:
+        """The effects since the last call, in order."""
+        effects, self._effects = self._effects, []
+        return effects

@@ -1,0 +1,260 @@
+"""Sends webhooks: one POST for each try, to an address that `address_guard` has allowed.
+
+Runs on the server's loop. No redirect is followed, no proxy asked, no cookie kept, and only the status of an
+answer counts; the rest is kept for people to read. Timeouts are in seconds of the machine, not of the
+sandbox, because the receiver's time is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+
+import aiohttp
+import attrs
+from yarl import URL
+
+from .._records.emit_webhook import headers_for
+from . import Webhook, WebhookTry
+from .address_guard import DeliveryAddress, NotSent, check_addresses, read_target
+from .receiver_answers import ReceiverAnswer, receiver_answer
+
+TIMEOUT = 10.0
+"""Seconds for one try (gap Y)."""
+
+AT_ONCE = 16
+"""Tries under way at most, so that deliveries never crowd out the API."""
+
+_ANSWER_BYTES = 65_536
+"""Bytes of an answer that are read, so that the receiver can finish."""
+
+LISTENER = "X-Sandbox-Listener"
+"""A header of answers: its receiver only shows deliveries, as `payments webhooks listen` does."""
+
+DELIVERY = "X-Sandbox-Delivery"
+"""A header of deliveries: the id with which one can be sent again. The service has no such header."""
+
+_REST = 0.01
+"""Sandbox seconds at least until the queue is read again for what has fallen due."""
+
+_Answered = tuple[int, bool, ReceiverAnswer]
+"""An answer's status, whether a mere listener gave it, and the rest."""
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+Take = Callable[[int], tuple[list[Webhook], float | None]]
+"""Gives what to send now, at most so many, and in how many sandbox seconds there may be more."""
+
+
+@attrs.frozen
+class SenderCallbacks:
+    """The sender's access to the queue and the clock. Called from the server's thread only."""
+
+    take: Take
+    report: Callable[[str, WebhookTry | NotSent, ReceiverAnswer | None], None]
+    put_back: Callable[[], None]
+    now: Callable[[], float]
+    sleep: Callable[[float], Awaitable[None]]
+
+
+class WebhookSender:
+    """Sends what is due while `run` runs. `poke` may be called from any thread, the rest in the loop."""
+
+    def __init__(
+        self, callbacks: SenderCallbacks, allowed: frozenset[str], resolve: Resolve | None = None
+    ) -> None:
+        self._callbacks = callbacks
+        self._allowed = allowed
+        self._resolve = resolve or look_up
+        self.own: tuple[str, int] | None = None
+        """The sandbox's own address: no delivery goes there, least of all to its controls."""
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._poked = asyncio.Event()
+        self._is_poked = False
+        self._alarm: asyncio.Task[None] | None = None
+        self._alarm_at = 0.0
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._session: aiohttp.ClientSession | None = None
+        self._awaited: dict[str, asyncio.Event] = {}
+
+    async def run(self) -> None:
+        """Send until cancelled; what is under way then is due again."""
+        self._loop = asyncio.get_running_loop()
+        try:
+            while True:
+                self._is_poked = False
+                self._poked.clear()
+                webhooks, wait = self._callbacks.take(AT_ONCE - len(self._under_way))
+                for webhook in webhooks:
+                    self._start(webhook)
+                self._set_alarm(wait)
+                await self._poked.wait()
+        finally:
+            self._loop = None
+            await self._close()
+
+    def poke(self) -> None:
+        """Read the queue: something may be due. Without effect while the sender does not run."""
+        loop = self._loop
+        if loop is not None and not self._is_poked:
+            self._is_poked = True
+            with suppress(RuntimeError):  # the loop has been closed this very moment
+                loop.call_soon_threadsafe(self._poked.set)
+
+    async def tried(self, webhook_ids: Sequence[str]) -> None:
+        """Return once the first try of each of these is over, or will not come."""
+        for webhook_id in webhook_ids:
+            event = self._awaited.setdefault(webhook_id, asyncio.Event())
+            await event.wait()
+            self._awaited.pop(webhook_id, None)
+
+    def _start(self, webhook: Webhook) -> None:
+        task = asyncio.ensure_future(self._deliver(webhook))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    def _set_alarm(self, wait: float | None) -> None:
+        """Read the queue again in so many sandbox seconds, or earlier."""
+        if wait is None:
+            return
+        due = self._callbacks.now() + max(wait, _REST)
+        if self._alarm is not None and self._alarm_at <= due:
+            return
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm_at = due
+        self._alarm = asyncio.ensure_future(self._ring(max(wait, _REST)))
+
+    async def _ring(self, wait: float) -> None:
+        await self._callbacks.sleep(wait)
+        self._alarm = None
+        self.poke()
+
+    async def _deliver(self, webhook: Webhook) -> None:
+        loop = asyncio.get_running_loop()
+        at, started = self._callbacks.now(), loop.time()
+        status: int | None = None
+        error: str | None = None
+        only_listened, answer = False, None
+        try:
+            async with asyncio.timeout(TIMEOUT):
+                status, only_listened, answer = await self._send(webhook)
+        except NotSent as refused:
+            self._report(webhook.id, refused)
+            return
+        except Exception as failure:  # of any kind: it must not end the sender or block the record
+            error = _reason(failure)
+        if status is not None and 300 <= status < 400:
+            error = "a redirect is not followed"
+        seconds = round(loop.time() - started, 6)
+        self._report(webhook.id, WebhookTry(at, seconds, status, error, only_listened), answer)
+
+    def _report(
+        self, webhook_id: str, result: WebhookTry | NotSent, answer: ReceiverAnswer | None = None
+    ) -> None:
+        self._callbacks.report(webhook_id, result, answer)
+        if (event := self._awaited.get(webhook_id)) is not None:
+            event.set()
+        asyncio.get_running_loop().call_soon(self.poke)  # once there is room for another
+
+    async def _send(self, webhook: Webhook) -> _Answered:
+        """The receiver's answer; `NotSent` for a refused address."""
+        target = read_target(webhook.url, self._allowed)
+        addresses = target.addresses
+        if not addresses:
+            found = await self._resolve(target.host, target.port)
+            addresses = check_addresses(target.host, found, self._allowed)
+        if any((address, target.port) == self.own for address in addresses):
+            raise NotSent("the address is the sandbox's own: nothing there receives webhooks")
+        for address in addresses[:-1]:
+            with suppress(aiohttp.ClientConnectorError):
+                return await self._post(webhook, target, address)
+        return await self._post(webhook, target, addresses[-1])
+
+    async def _post(self, webhook: Webhook, target: DeliveryAddress, address: str) -> _Answered:
+        host = f"[{address}]" if ":" in address else address
+        async with self._opened().post(
+            URL(f"{target.scheme}://{host}:{target.port}{target.path}", encoded=True),
+            data=webhook.body,
+            headers={
+                **headers_for(webhook.event, webhook.record_id),
+                DELIVERY: webhook.id,
+                "Host": target.authority,
+            },
+            allow_redirects=False,
+            server_hostname=target.host if target.scheme == "https" else None,
+        ) as response:
+            body = bytearray()
+            while len(body) < _ANSWER_BYTES and (
+                chunk := await response.content.read(_ANSWER_BYTES - len(body))
+            ):
+                body += chunk
+            kept = receiver_answer(response.headers.items(), bytes(body))
+            return response.status, LISTENER in response.headers, kept
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                # a new connection each time: one that went stale meanwhile would look like a failed try
+                connector=aiohttp.TCPConnector(limit=0, force_close=True),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                timeout=aiohttp.ClientTimeout(total=None),
+            )
+        return self._session
+
+    async def _close(self) -> None:
+        tasks = [*self._under_way, *([self._alarm] if self._alarm else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._alarm = None
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+        self._callbacks.put_back()
+
+
+def _reason(failure: Exception) -> str:
+    """The reason of a failed try, with nothing of what was sent."""
+    if isinstance(failure, TimeoutError):
+        return f"no answer within {TIMEOUT:g} s"
+    if isinstance(failure, aiohttp.ServerDisconnectedError):
+        return "the connection ended without an answer"
+    cause = failure.os_error if isinstance(failure, aiohttp.ClientConnectorError) else failure
+    if isinstance(cause, ConnectionRefusedError):
+        return "nothing listens there: connection refused"
+    text = cause.strerror if isinstance(cause, OSError) else None
+    return text or type(failure).__name__
+
+
+async def look_up(host: str, port: int) -> Sequence[str]:
+    """The addresses of a name, asked for once; OSError when there are none.
+
+    In a daemon thread of its own: a name service that does not answer must not keep the server from stopping.
+    """
+    loop = asyncio.get_running_loop()
+    found: asyncio.Future[Sequence[str]] = loop.create_future()
+
+    def settle(addresses: Sequence[str], failure: OSError | None) -> None:
+        if found.cancelled():
+            return
+        if failure is None:
+            found.set_result(addresses)
+        else:
+            found.set_exception(failure)
+
+    def ask() -> None:
+        addresses: list[str] = []
+        failure: OSError | None = None
+        try:
+            answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            addresses = [str(answer[4][0]) for answer in answers]
+        except OSError as refused:
+            failure = refused
+        with suppress(RuntimeError):  # the server has stopped meanwhile
+            loop.call_soon_threadsafe(settle, addresses, failure)
+
+    threading.Thread(target=ask, name="sandbox-look-up", daemon=True).start()
+    return await found

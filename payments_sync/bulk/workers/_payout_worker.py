@@ -1,0 +1,139 @@
+# From payments_async/bulk/workers/_payout_worker.py; change that, then run: python -m tools.mirror
+"""`PayoutWorker`, `work` and `run_chunk`: workers, as programs start them."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+from payments_async._signatures import named_arguments
+from payments_async.bulk.workers._payout_worker import PayoutWorker as AsyncPayoutWorker
+from payments_async.bulk.workers._payout_worker import run_chunk as _run_chunk
+from payments_async.bulk.workers._reports import ChunkReport, WorkerReport
+from payments_async.bulk.workers._settings import WorkerOptions
+
+from ..._batch_bridge import WorkerBridge
+from ...client import Payments
+
+
+@named_arguments
+class PayoutWorker:
+    """Pays the planned batches of a database, beside any number of other workers.
+
+    worker = PayoutWorker("postgresql://…", client)
+    signal.signal(signal.SIGTERM, lambda *_: worker.stop())
+    report = worker.run()
+    """
+
+    def __init__(self, url: str, client: Payments, **options: Unpack[WorkerOptions]) -> None:
+        """Check the options; nothing is connected.
+
+        Args:
+            url: the database, `postgresql://user@host/name`.
+            client: pays, and stays open. It takes its rate from the database, with all workers of the key,
+                unless it has a `limit_store` or a part of the limits (`RateLimits.share`).
+            slots: chunks worked on at a time; 2 unless given, so that one request that takes long leaves
+                nobody idle.
+            batch_id: work on this batch only; by default on every batch that was planned with the client's
+                account.
+            until_idle: end when nothing is left to do, for this worker or another one. Otherwise it waits for
+                more.
+            concurrency: rows sent at a time, in all slots together; 192 unless given (`PayoutBatch.run`).
+            patience: seconds in which rows in doubt are posted again and searched for, once their chunks are
+                done; 3600 unless given. Those that stay in doubt are looked at again after 15 minutes.
+            drain: seconds in which rows being sent may finish after `stop`; 30 unless given.
+            insecure_database: allow a database on another host without `sslmode=verify-full`.
+            folder: where outcomes are written that the database could not take; the current folder unless
+                given.
+            on_progress: called every few seconds; it cannot break the work.
+
+        Raises:
+            BulkError: an option is invalid, or this is not the address of a database.
+        """
+        twin = AsyncPayoutWorker(url, client._async, **options)
+        self._async, self._bridge = twin, WorkerBridge(twin, client._bridge)
+
+    def stop(self, reason: str = "stopped") -> None:
+        """End in order: take no new chunk, finish the rows under way, give the leases back.
+
+        Call this from any thread, from a signal handler for instance.
+        """
+        self._bridge.call_soon(self._async.stop, reason)
+
+    def run(self) -> WorkerReport:
+        """Work until `stop`, until an operator drains this worker, or until nothing is left to do.
+
+        It waits for a lost service, and for a lost database a minute. Cancelled, it leaves rows in flight,
+        which another worker takes up when the leases have ended.
+
+        Raises:
+            LedgerError: the database cannot be used; see `bulk.ledger_errors`.
+            OutcomesUnrecorded: outcomes could be recorded neither in the database nor in a file.
+            BulkError: this machine has no clock that counts while it is suspended.
+        """
+        return self._bridge.call_and_drain(self._async.run)
+
+
+@named_arguments
+def work(url: str, client: Payments, **options: Unpack[WorkerOptions]) -> WorkerReport:
+    """Work on the batches of a database: `PayoutWorker(url, client, **options).run()`.
+
+    Args:
+        url: the database, `postgresql://user@host/name`.
+        client: pays, and stays open.
+        slots: chunks worked on at a time; 2 unless given, so that one request that takes long leaves nobody
+            idle.
+        batch_id: work on this batch only; by default on every batch that was planned with the client's
+            account.
+        until_idle: end when nothing is left to do, for this worker or another one. Otherwise it waits for
+            more.
+        concurrency: rows sent at a time, in all slots together; 192 unless given (`PayoutBatch.run`).
+        patience: seconds in which rows in doubt are posted again and searched for, once their chunks are
+            done; 3600 unless given. Those that stay in doubt are looked at again after 15 minutes.
+        drain: seconds in which rows being sent may finish after `stop`; 30 unless given.
+        insecure_database: allow a database on another host without `sslmode=verify-full`.
+        folder: where outcomes are written that the database could not take; the current folder unless given.
+        on_progress: called every few seconds; it cannot break the work.
+    """
+    return PayoutWorker(url, client, **options).run()
+
+
+def run_chunk(
+    ledger: str,
+    client: Payments,
+    batch_id: str,
+    chunk: int,
+    *,
+    concurrency: int = 192,
+    drain: float = 30.0,
+    insecure_database: bool = False,
+) -> ChunkReport:
+    """Work on one chunk of a planned batch, unless another process does. It can be called at any time.
+
+    For a scheduler that you already have: let it call this for every chunk of a batch, and again for those
+    that did not end as `DONE`. Rows in doubt, and the closing of the batch, are left to a worker (such as
+    `work` with `until_idle`) or to `SharedBatch.run`.
+
+    Args:
+        ledger: the database, `postgresql://user@host/name`.
+        client: pays, and stays open. Its rate is that of the database, as for `PayoutWorker`.
+        batch_id: the batch.
+        chunk: the chunk's number, from 1.
+        concurrency: rows sent at a time.
+        drain: seconds in which rows being sent may finish when an operator drains the process.
+        insecure_database: allow a database on another host without `sslmode=verify-full`.
+
+    Raises:
+        LedgerError: the batch is not there, or the database cannot be used; see `bulk.ledger_errors`.
+        OutcomesUnrecorded: outcomes could not be recorded; the chunk's next run learns them again.
+        BulkError: an argument is invalid.
+    """
+    return client._bridge.call(
+        _run_chunk,
+        ledger,
+        client._async,
+        batch_id,
+        chunk,
+        concurrency=concurrency,
+        drain=drain,
+        insecure_database=insecure_database,
+    )
