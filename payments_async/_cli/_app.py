@@ -90,7 +90,7 @@ def run(argv: Sequence[str]) -> int:
 
 def usage_text(error: CycloptsError) -> str:
     """What is wrong with a command line; the passwords of addresses among its arguments are not shown."""
-    from .payouts.ledger_address import without_password  # it loads the bulk engine
+    from ..bulk._texts.ledger_address import without_password
 
     text = str(error)
     for word in error.root_input_tokens or ():

@@ -39,17 +39,6 @@ def text_width(width: int | None = None) -> int:
     return min(shutil.get_terminal_size((WIDTH, 24)).columns if width is None else width, WIDTH)
 
 
-def took_text(seconds: float) -> str:
-    """`0`, `1.7 ms`, `120 ms`, `1.4 s`, `12 s`: how long a request took."""
-    if not seconds:
-        return "0"
-    if seconds < 0.00995:
-        return f"{seconds * 1000:.1f} ms".replace(".0 ms", " ms")
-    if seconds < 0.9995:
-        return f"{seconds * 1000:.0f} ms"
-    return f"{seconds:.1f} s".replace(".0 s", " s") if seconds < 10 else f"{seconds:.0f} s"
-
-
 def wrapped(text: str, width: int, *, start: int = 0, hang: int = _SHALLOW) -> str:
     """Wrap a text at word ends. No word, command or amount is broken, however long it is.
 

@@ -2,7 +2,8 @@
 
 peers    which user of this machine a connection is from
 access   who may reach a server: the rules of all three
-values   a request, and a stream of events
+values   a request, and what answers it
+page_files  templates and assets of pages
 server   HTTP by these rules, on an event loop or in a thread of its own; the only part that uses aiohttp
 """
 

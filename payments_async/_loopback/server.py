@@ -11,17 +11,17 @@ import json
 import logging
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from .access import Access, AccessRefused
 from .peers import uid_of
-from .values import Request, Stream
+from .values import Reply, Request, Stream
 
 _GRACE: Final = 0.01
 """Seconds for requests under way at the end; not 0, which aiohttp reads as for ever."""
@@ -35,22 +35,6 @@ _REFUSED: Final = {
 
 Handler = Callable[[web.BaseRequest, Request], Awaitable[web.StreamResponse]]
 """Answers an admitted request; the first argument is its connection, for faults of the line."""
-
-
-class WholeAnswer(Protocol):
-    """An answer that is no stream."""
-
-    @property
-    def status(self) -> int:
-        """The HTTP status."""
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """Its headers."""
-
-    @property
-    def body(self) -> bytes:
-        """Its body."""
 
 
 def _is_own_fault(record: logging.LogRecord) -> bool:
@@ -111,7 +95,7 @@ async def serve(listener: socket.socket, access: Access, handler: Handler) -> Ca
     return runner.cleanup
 
 
-def answered_by(answer: Callable[[Request], Awaitable[WholeAnswer | Stream]]) -> Handler:
+def answered_by(answer: Callable[[Request], Awaitable[Reply | Stream]]) -> Handler:
     """A handler that sends what `answer` gives."""
 
     async def handle(line: web.BaseRequest, request: Request) -> web.StreamResponse:
@@ -120,7 +104,7 @@ def answered_by(answer: Callable[[Request], Awaitable[WholeAnswer | Stream]]) ->
     return handle
 
 
-async def send(line: web.BaseRequest, answer: WholeAnswer | Stream) -> web.StreamResponse:
+async def send(line: web.BaseRequest, answer: Reply | Stream) -> web.StreamResponse:
     """Send an answer. A stream goes on until the caller leaves or the server ends."""
     if not isinstance(answer, Stream):
         return web.Response(status=answer.status, headers=answer.headers, body=answer.body)

@@ -1,4 +1,4 @@
-"""What a server of this machine is asked, and a stream as its answer."""
+"""What a server of this machine is asked, and its answer: whole, or a stream."""
 
 from __future__ import annotations
 
@@ -22,6 +22,15 @@ class Request:
     """What stood before `path`: the segment with the server's secret, or nothing."""
     is_trusted: bool = True
     """False where it is not known whose it is, and the secret was not given."""
+
+
+@attrs.frozen
+class Reply:
+    """An answer that is no stream."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = b""
 
 
 @attrs.frozen(eq=False)

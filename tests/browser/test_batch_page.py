@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from payments_async._cli._exit_codes import Exit
-from payments_async._cli.batch_page import feed
-from payments_async._cli.batch_page.address_file import ask_running
-from payments_async._cli.batch_page.ticket_form import ticket_form
+from payments_async.bulk._page import feed
+from payments_async.bulk._page.address_file import ask_running
+from payments_async.bulk._page.ticket_form import ticket_form
 from payments_async.sandbox import Sandbox, SandboxLimits
 from tests.browser.visitor import Visitor
 from tests.support.batch_pages import GivenSource, row, served, states

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from payments_async._cli.batch_page import address_file
+from payments_async.bulk._page import address_file
 from payments_async.sandbox import Sandbox
 from tests.browser.conftest import ARGUMENTS, find_chromium
 from tests.support.payout_command import COMMAND, environment_of, payouts_file

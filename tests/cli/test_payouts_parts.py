@@ -12,27 +12,26 @@ import pytest
 from rich.console import Console
 
 from payments_async._cli._output import JsonLines, Terminal
-from payments_async._cli.payouts import messages
 from payments_async._cli.payouts.confirm import Confirmation, difference, flags, parsed
-from payments_async._cli.payouts.ledger_address import LedgerAddress
+from payments_async._cli.payouts.messages import message_of
 from payments_async._cli.payouts.options import amount_of, delimiter_of, seconds_of, share_of, shortest
 from payments_async._cli.payouts.progress import BarView, LinesView
-from payments_async._cli.payouts.summary import (
-    BatchFigures,
-    activity_text,
-    duration_text,
-    figures_of,
-    length_and_pace,
-    rate_text,
-    seconds_left,
-    show_causes,
-    state_table,
-    title_of,
-)
+from payments_async._cli.payouts.summary import show_causes, state_table
 from payments_async.bulk import Cause, Outcome, RunSeries, SeriesBucket
 from payments_async.bulk._protocol.outcomes import ExtraPayout
 from payments_async.bulk._protocol.run_figures import SpeedFigures
 from payments_async.bulk._report import progress_of
+from payments_async.bulk._texts.advice import after_run
+from payments_async.bulk._texts.figures import (
+    BatchFigures,
+    activity_text,
+    figures_of,
+    length_and_pace,
+    seconds_left,
+)
+from payments_async.bulk._texts.ledger_address import LedgerAddress
+from payments_async.bulk._texts.outcomes import title_of
+from payments_async.bulk._texts.quantities import duration_text, rate_text
 from payments_async.bulk.ledger_errors import LedgerLocked
 
 
@@ -175,7 +174,7 @@ def test_durations_are_written_for_people() -> None:
 
 def test_each_exit_code_says_what_to_do_next() -> None:
     def printed(code: int, stopped: str | None = None, **rows: int) -> str:
-        return " ".join(messages.after_run(figures(**rows), code, stopped, LedgerAddress("a b.ledger")))
+        return " ".join(after_run(figures(**rows), code, stopped, LedgerAddress("a b.ledger")))
 
     assert printed(0, arrived=5) == ""
     back = printed(1, failed=2, returned=1)
@@ -206,12 +205,12 @@ def test_each_exit_code_says_what_to_do_next() -> None:
     refused = printed(2, "the service refused the key", not_started=3, under_way=2)
     assert "2 rows under way" in refused
     assert refused.endswith("Fix that and run the same command again to resume; nothing is paid twice.")
-    unclear = messages.after_run(figures(arrived=1), 1, None, LedgerAddress("l"), clean=False)
+    unclear = after_run(figures(arrived=1), 1, None, LedgerAddress("l"), clean=False)
     assert "does not confirm" in " ".join(unclear)
 
 
 def test_a_ledger_that_another_run_holds_is_named_in_the_command() -> None:
-    said = messages.message_of(LedgerLocked("my june.ledger", pid=7, since=None))
+    said = message_of(LedgerLocked("my june.ledger", pid=7, since=None))
     assert said.startswith("my june.ledger: in use by process 7; wait for it to end, or stop it")
     assert "`payments payouts status 'my june.ledger'` shows where it is" in said
 
@@ -219,7 +218,7 @@ def test_a_ledger_that_another_run_holds_is_named_in_the_command() -> None:
 @pytest.mark.parametrize(("awaited", "printed"), [(1, "1 payout is"), (2000, "2,000 payouts are"), (0, None)])
 def test_created_payouts_are_said_not_to_have_arrived(awaited: int, printed: str | None) -> None:
     some = figures(arrived=2500 - awaited, created=awaited)
-    said = messages.after_run(some, 0, None, LedgerAddress("june.csv.ledger"))
+    said = after_run(some, 0, None, LedgerAddress("june.csv.ledger"))
     if printed is None:
         assert said == []
     else:
@@ -228,18 +227,18 @@ def test_created_payouts_are_said_not_to_have_arrived(awaited: int, printed: str
         assert "`--wait-final 2h`" in sentence
         assert "`payments payouts reconcile june.csv.ledger`" in sentence
         for code in (1, 3):
-            assert sentence in messages.after_run(some, code, None, LedgerAddress("june.csv.ledger"))
+            assert sentence in after_run(some, code, None, LedgerAddress("june.csv.ledger"))
 
 
 @pytest.mark.parametrize("code", [1, 75])
 def test_payouts_that_contradict_themselves_are_no_payouts_to_follow(code: int) -> None:
     some = attrs.evolve(figures(arrived=2, not_final=2), contradicting=2)
     unclear = "2 payouts whose status and times contradict each other: ask the service's support"
-    *_, said = messages.after_run(some, code, "the time was over", LedgerAddress("l"))
+    *_, said = after_run(some, code, "the time was over", LedgerAddress("l"))
     assert said.startswith(unclear)
     assert "`payments payouts reconcile l` records what the list says then." in said
     assert "--wait-final" not in said
-    one, rest = messages.after_run(attrs.evolve(some, contradicting=1), 1, None, LedgerAddress("l"))
+    one, rest = after_run(attrs.evolve(some, contradicting=1), 1, None, LedgerAddress("l"))
     assert one.startswith("1 payout whose status")
     assert rest.startswith("1 payout is created, and not final yet")
 

@@ -15,13 +15,13 @@ import pytest
 from payments_async import AsyncPayments
 from payments_async._cli._exit_codes import CommandEnded, Exit
 from payments_async._cli._output import JsonLines, OutputConsole
-from payments_async._cli.batch_page import address_file
-from payments_async._cli.batch_page.source import RunSource
 from payments_async._cli.payouts import row
 from payments_async._cli.payouts.command_context import CommandContext
-from payments_async._cli.payouts.ledger_address import LedgerAddress
 from payments_async.bulk import PayoutBatch, RowAttempt, RowAttempts
+from payments_async.bulk._page import address_file
+from payments_async.bulk._page.source import RunSource
 from payments_async.bulk._protocol.attempts import one_attempt
+from payments_async.bulk._texts.ledger_address import LedgerAddress
 from payments_async.sandbox import Sandbox
 from tests.support.batch_pages import served
 from tests.support.payout_command import PHONE, Here, payouts_file
@@ -133,7 +133,8 @@ def test_a_row_that_an_earlier_ledger_has_paid_shows_its_payout_and_what_that_is
     assert "Attempts   none is recorded; the service's list shows its payout" in shown
     assert ", of XOF" not in shown
     with here.sandbox.changing() as world:
-        world.tenants[here.sandbox.api_key].payouts[1].amount = Decimal("9.99")
+        payouts = world.tenants[here.sandbox.api_key].payouts  # in the order in which they arrived
+        next(each for each in payouts if each.amount == Decimal("2.07")).amount = Decimal("9.99")
     assert "and XOF 2.07 was asked for" in here("reconcile", "second").out
     assert re.search(r"✗ Payout     \S+, pending, of XOF 9.99", here("show", "second", "r2").out)
 

@@ -16,8 +16,8 @@ from payments_async._cli._exit_codes import Exit
 from payments_async._cli._output import JsonLines, OutputConsole
 from payments_async._cli.payouts import status_watch
 from payments_async._cli.payouts.command_context import CommandContext
-from payments_async._cli.payouts.ledger_address import LedgerAddress
 from payments_async.bulk import PayoutBatch, SharedBatch
+from payments_async.bulk._texts.ledger_address import LedgerAddress
 from tests.support.batches import items
 from tests.support.payout_command import Here
 

@@ -11,8 +11,9 @@ import pytest
 
 from payments_async._cli import _text, main
 from payments_async._cli._output import OutputConsole
-from payments_async._cli._text import print_message, text_width, took_text, wrapped
+from payments_async._cli._text import print_message, text_width, wrapped
 from payments_async._cli.sandbox import serve
+from payments_async.bulk._texts.quantities import took_text
 from payments_async.sandbox import Sandbox, SandboxLimits
 from tests.support.payout_command import environment_of, payouts_file
 

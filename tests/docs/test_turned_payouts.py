@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from payments_async._cli.batch_page import view
-from payments_async._cli.batch_page.site import FILES
-from payments_async._cli.batch_page.source import LedgerSource
-from payments_async._cli.payouts.ledger_address import LedgerAddress
+from payments_async.bulk._page import view
+from payments_async.bulk._page.site import FILES
+from payments_async.bulk._page.source import LedgerSource
+from payments_async.bulk._texts.ledger_address import LedgerAddress
 from payments_async.sandbox import Sandbox
 from tests.docs.pages import rows, section
 from tests.support.batch_pages import words_of

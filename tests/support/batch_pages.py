@@ -12,10 +12,6 @@ from typing import Any
 
 import attrs
 
-from payments_async._cli.batch_page.feed import PageSource
-from payments_async._cli.batch_page.server import BatchPageServer
-from payments_async._cli.batch_page.source import PageFigures
-from payments_async._cli.payouts.ledger_address import LedgerAddress
 from payments_async.bulk import (
     AnswerTimes,
     BatchReport,
@@ -31,10 +27,14 @@ from payments_async.bulk import (
     StatusChange,
 )
 from payments_async.bulk._activity import Activity
+from payments_async.bulk._page.feed import PageSource
+from payments_async.bulk._page.server import BatchPageServer
+from payments_async.bulk._page.source import PageFigures
 from payments_async.bulk._protocol.outcomes import ExtraPayout
 from payments_async.bulk._protocol.records import Binding, Header
 from payments_async.bulk._protocol.run_figures import BOUNDS, time_class
 from payments_async.bulk._report import report_of
+from payments_async.bulk._texts.ledger_address import LedgerAddress
 
 BEGAN = 1_782_854_366
 BINDING = Binding("june-2026", "sandbox", "http://127.0.0.1:20999/v1", "c44c91f2a0d7", "ab" * 32, "")

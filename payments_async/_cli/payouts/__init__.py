@@ -2,7 +2,8 @@
 
 commands, machine_commands  the commands and their help; the second for a ledger in a database
 options         their options; how amounts and durations are read
-ledger_address  the ledger, a file or a database, without its password
+ledger_address  the ledger that a command is about
+page            the page of `run`, and `watch`
 run             `run`, from the file to the certificate
 worker_processes  `worker`, and the worker processes of `run`
 inspect         `status`, `check`, `export`, `batches` and `workers`: the ledger alone, no key
@@ -13,7 +14,7 @@ reconcile       `reconcile`, `retry-failed` and `recover`: the ledger and the se
 confirm         the confirmation of a live key's total
 command_context the event loop, the client, errors as messages, SIGTERM and Ctrl-C
 progress        the bar, or a JSON line a second
-amounts         sums of money       messages    what to do next       summary     the table of rows and sums
+messages        errors for operators       summary     the table of rows and sums
 """
 
 from __future__ import annotations

@@ -24,7 +24,9 @@ from ..._emitter import logger
 from ..._files import write_text
 from ..._request.notify import CANCELLED
 from ..._runtime import SYSTEM
-from ...bulk import AnyBatch, BatchDatabase, Cause, OutcomesUnrecorded, PayoutBatch, Progress, SharedBatch
+from ...bulk import AnyBatch, BatchDatabase, Cause, OutcomesUnrecorded, Progress
+from ...bulk._texts.figures import figures_of
+from ...bulk._texts.ledger_address import LedgerAddress
 from ...bulk.errors import BulkError, access_problem
 from ...bulk.ledger_errors import (
     LedgerBroken,
@@ -42,10 +44,8 @@ from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit, exit_of
 from .._output import JsonLines, OutputConsole, Show, Terminal
 from .._text import print_message, write_nowhere
-from .ledger_address import LedgerAddress
 from .messages import RESUME, code_of, error_facts, message_of
 from .progress import BarView, LinesView, ProgressView
-from .summary import figures_of
 
 _NAMES: Final = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
 
@@ -297,28 +297,6 @@ async def open_client(
             yield client
     finally:
         logger.removeFilter(_is_unknown)
-
-
-def open_batch(
-    ledger: LedgerAddress, client: AsyncPayments | None = None, *, create: bool = True
-) -> AnyBatch:
-    """The batch at this address, to be entered."""
-    if ledger.is_database:
-        return open_shared(ledger, client, create=create)
-    return PayoutBatch.open(ledger.text, client, create=create, batch_id=ledger.batch_id)
-
-
-def open_shared(
-    ledger: LedgerAddress, client: AsyncPayments | None = None, *, create: bool = True
-) -> SharedBatch:
-    """The batch in this database, to be entered."""
-    return SharedBatch.open(
-        ledger.text,
-        client,
-        create=create,
-        batch_id=ledger.batch_id,
-        insecure_database=ledger.is_insecure,
-    )
 
 
 @asynccontextmanager

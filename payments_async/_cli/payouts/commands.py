@@ -9,17 +9,11 @@ from typing import Annotated, Final, ParamSpec
 import attrs
 from cyclopts import App, Parameter
 
+from ...bulk._texts.ledger_address import LedgerAddress
 from .._exit_codes import CommandEnded, Exit
 from .._output import Flag, JsonFlag, JsonLinesFlag
 from .._text import print_message
-from .ledger_address import (
-    VARIABLE,
-    LedgerAddress,
-    require_address,
-    require_batch,
-    require_database,
-    visible_password,
-)
+from .ledger_address import VARIABLE, require_address, require_batch, require_database, visible_password
 from .options import (
     BatchOptions,
     LedgerArgument,
@@ -97,8 +91,8 @@ def watch(ledger: LedgerArgument = None, /, *, options: BatchOptions | None = No
     A run serves its page itself. Of a ledger that no run holds, and of a database, this command serves the
     page until Ctrl-C.
     """
-    from ..batch_page.watch import watch
     from .command_context import perform
+    from .page import watch
 
     address = batch_address(ledger, options)
     return perform(lambda context: watch(address, context), about=address.shown, as_json=False)

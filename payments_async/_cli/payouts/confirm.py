@@ -20,13 +20,12 @@ from typing import Final
 import attrs
 
 from ..._files import write_text
+from ...bulk._texts.ledger_address import LedgerAddress
+from ...bulk._texts.quantities import Money, counted, money_text, plain_sums
 from ...models.common import amount_text
 from .._exit_codes import CommandEnded, Exit
 from .._text import text_width, wrapped
-from .ledger_address import LedgerAddress
-from .messages import counted
 from .options import amount_of
-from .summary import Money, money_text, plain_sums
 
 Ask = Callable[[str], str]
 _TRIES: Final = 3

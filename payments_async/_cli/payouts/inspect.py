@@ -13,29 +13,19 @@ from rich.text import Text
 
 from ..._runtime import SYSTEM
 from ...bulk import BatchState, ListedBatch, ListedWorker, SharedBatch
+from ...bulk._texts.advice import after_run, recovering
+from ...bulk._texts.figures import BatchFigures, activity_text, answers_text, figures_of
+from ...bulk._texts.ledger_address import LedgerAddress, open_batch
+from ...bulk._texts.outcomes import failures_text, title_of
+from ...bulk._texts.quantities import counted, duration_text, money_text, plain_sums
 from ...bulk.ledger_errors import LedgerDamaged, LedgerError, LedgerLocked
 from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit
 from .._output import FirstThatFits
-from . import messages
-from .command_context import CommandContext, causes_of, open_batch, open_database, read_status
-from .ledger_address import LedgerAddress
+from .command_context import CommandContext, causes_of, open_database, read_status
 from .machines import batch_facts, chunks_of, listed, no_worker, run_command, speed_text, worker_facts
-from .messages import counted
-from .summary import (
-    BatchFigures,
-    activity_text,
-    answers_text,
-    duration_text,
-    failures_text,
-    figures_of,
-    money_text,
-    plain_sums,
-    result,
-    show_causes,
-    state_table,
-    title_of,
-)
+from .messages import message_of
+from .summary import result, show_causes, state_table
 
 _SHORT: Final = 8
 """Signs of a worker's id in a table: enough for `drain`."""
@@ -59,7 +49,7 @@ async def status(ledger: LedgerAddress, context: CommandContext) -> Exit:
         "complete" if report.complete else "nothing was sent yet" if figures.is_untouched else "not complete"
     )
     failures = failures_text(figures)
-    steps = messages.after_run(figures, report.exit_code, None, ledger)
+    steps = after_run(figures, report.exit_code, None, ledger)
     context.show.heading(ledger.shown, title_of(report.batch_id))
     context.show.step(
         "Batch",
@@ -183,7 +173,7 @@ async def batches(ledger: LedgerAddress, context: CommandContext) -> Exit:
     elif found:
         context.show.render(_batches_table(found))
     if unreadable:
-        problem = "; ".join(messages.message_of(error) for error in unreadable)
+        problem = "; ".join(message_of(error) for error in unreadable)
         raise CommandEnded(problem, Exit.REFUSED) from unreadable[0]
     return Exit.DONE
 
@@ -288,7 +278,7 @@ def _state_text(batch: ListedBatch, figures: BatchFigures) -> str:
 def _next_steps(batch: ListedBatch, figures: BatchFigures, ledger: LedgerAddress) -> list[str]:
     """Advice on a batch in a database."""
     if batch.is_unproven and batch.state is not BatchState.SUSPECT:
-        return [messages.recovering(ledger)]
+        return [recovering(ledger)]
     report = batch.report
     if batch.state is BatchState.SUSPECT:
         return [f"Commits may be lost: no more rows are sent until `{ledger.command('recover')}`."]
@@ -298,7 +288,7 @@ def _next_steps(batch: ListedBatch, figures: BatchFigures, ledger: LedgerAddress
         return [f"No worker takes a row yet: `{run_command(ledger)}` asks for the total and lets them begin."]
     if (batch.workers or batch.idle_workers) and not report.complete and not batch.is_over:
         return []
-    steps = messages.after_run(figures, report.exit_code, batch.rule, ledger)
+    steps = after_run(figures, report.exit_code, batch.rule, ledger)
     if not report.complete:
         steps.append(f"Or start workers: `{ledger.option_command('worker')}`.")
     elif batch.is_unclosed and batch.is_alone:

@@ -7,10 +7,10 @@ from typing import Any, Final
 import attrs
 
 from ...bulk import DatabaseReport, Standbys
+from ...bulk._texts.ledger_address import LedgerAddress
 from ...bulk.ledger_errors import DatabaseUnfit
 from .._exit_codes import CommandEnded, Exit
 from .command_context import CommandContext, open_database
-from .ledger_address import LedgerAddress
 from .options import RoleName
 
 _NO_TABLES: Final = "none yet: `payments payouts ledger init` makes them"

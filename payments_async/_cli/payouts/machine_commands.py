@@ -6,10 +6,11 @@ from typing import Annotated, Final
 
 from cyclopts import App, Parameter
 
+from ...bulk._texts.ledger_address import LedgerAddress, without_password
 from .._output import Flag, JsonFlag, JsonLinesFlag
 from .._text import print_message
 from .commands import address_of, batch_address, command, payouts
-from .ledger_address import LedgerAddress, require_database, visible_password, without_password
+from .ledger_address import require_database, visible_password
 from .options import (
     BatchOptions,
     DatabaseArgument,

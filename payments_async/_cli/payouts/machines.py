@@ -8,14 +8,14 @@ from typing import Any, Final
 import attrs
 
 from ...bulk import BatchDatabase, BatchState, ListedBatch, ListedWorker
+from ...bulk._texts.ledger_address import LedgerAddress, open_batch, open_shared
+from ...bulk._texts.outcomes import title_of
+from ...bulk._texts.quantities import counted, duration_text, money_text
 from ...bulk.ledger_errors import LedgerLocked
 from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit
-from .command_context import CommandContext, open_batch, open_database, open_shared
+from .command_context import CommandContext, open_database
 from .confirm import terminal
-from .ledger_address import LedgerAddress
-from .messages import counted
-from .summary import duration_text, money_text, title_of
 
 _COMPLETE: Final = "it is complete"
 

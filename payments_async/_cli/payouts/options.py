@@ -11,8 +11,8 @@ import attrs
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
 
+from ...bulk._texts.ledger_address import LedgerAddress
 from .._output import Flag
-from .ledger_address import LedgerAddress
 
 _SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([smhd]?)")

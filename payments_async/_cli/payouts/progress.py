@@ -13,21 +13,14 @@ from rich.text import Text
 
 from ..._runtime import SYSTEM, Timer
 from ...bulk import SpeedFigures
+from ...bulk._texts.figures import BatchFigures, activity_text, answers_text, seconds_left
+from ...bulk._texts.quantities import counted, duration_text, rate_text
 from ...bulk.sources import FileStat, Source, SourceItem
 from ...bulk.sources import open_source as open_file
 from ...models._masking import clean
 from ...models.common import grouped
 from .._output import INDENT, Show
-from .messages import counted
-from .summary import (
-    BatchFigures,
-    activity_text,
-    answers_text,
-    duration_text,
-    minute_chart,
-    rate_text,
-    seconds_left,
-)
+from .summary import minute_chart
 
 _EVERY: Final = 1.0
 _MINUTE: Final = 60

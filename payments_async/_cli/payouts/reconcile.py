@@ -13,35 +13,20 @@ import attrs
 from ..._files import write_text
 from ..._runtime import SYSTEM
 from ...bulk import AnyBatch, BatchReport, Certificate, RecoveryReport, RetryReport
+from ...bulk._texts.advice import after_run
+from ...bulk._texts.figures import figures_of
+from ...bulk._texts.ledger_address import LedgerAddress, open_batch, open_shared
+from ...bulk._texts.outcomes import title_of
+from ...bulk._texts.quantities import counted, duration_text, money_text, plain_sums
 from ...bulk.errors import BulkError
 from ...errors import PaymentsError
 from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit
-from . import messages
-from .command_context import (
-    CommandContext,
-    causes_of,
-    ledger_work,
-    open_batch,
-    open_client,
-    open_shared,
-    print_next_steps,
-    updater,
-)
+from .command_context import CommandContext, causes_of, ledger_work, open_client, print_next_steps, updater
 from .confirm import ConfirmOptions, confirm_once, is_live, terminal
-from .ledger_address import LedgerAddress
-from .messages import code_of, counted
+from .messages import code_of
 from .options import RecoverOptions, RetryOptions
-from .summary import (
-    duration_text,
-    figures_of,
-    money_text,
-    plain_sums,
-    result,
-    show_causes,
-    state_table,
-    title_of,
-)
+from .summary import result, show_causes, state_table
 
 _MOST_FINDINGS = 5
 _SHOWN = 20
@@ -161,7 +146,7 @@ async def reconcile(
         code = Exit.REFUSED
     context.show.render(state_table(figures))
     clean = certificate.is_clean
-    steps = messages.after_run(figures, code, None, ledger, clean=clean, unproven=certificate.is_unproven)
+    steps = after_run(figures, code, None, ledger, clean=clean, unproven=certificate.is_unproven)
     if context.as_json:
         facts = {**result(report, code, steps, causes), "certificate": written}
         context.show.step("Finished", "", good=code is Exit.DONE, **facts)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
-from urllib.parse import quote, urlsplit
 
 from rich.box import SIMPLE_HEAD
 from rich.padding import Padding
@@ -16,13 +14,14 @@ from rich.table import Table
 from rich.text import Text
 
 from ...bulk import RowAttempts
+from ...bulk._texts.ledger_address import LedgerAddress, open_batch
+from ...bulk._texts.outcomes import inspector_page, status_text
+from ...bulk._texts.quantities import moment, took_text
 from ...bulk.ledger_errors import LedgerLocked
 from ...models._masking import clean
 from ...models.common import amount_text
 from .._exit_codes import CommandEnded, Exit
-from .._text import took_text
-from .command_context import CommandContext, open_batch
-from .ledger_address import LedgerAddress
+from .command_context import CommandContext
 
 _OUTCOMES: Final[Mapping[str, tuple[str, bool | None]]] = {
     "not_started": ("not started", None),
@@ -37,7 +36,6 @@ _OUTCOMES: Final[Mapping[str, tuple[str, bool | None]]] = {
     "returned": ("returned: it had arrived", False),
 }
 """{outcome: its words, and whether that is good}."""
-_HERE: Final = ("127.0.0.1", "localhost", "::1")
 
 
 async def show_row(ledger: LedgerAddress, name: str, context: CommandContext) -> Exit:
@@ -67,7 +65,7 @@ async def _facts(ledger: LedgerAddress, name: str) -> Mapping[str, Any] | None:
             row = await batch.row(name)
             return None if row is None else row.facts()
     except LedgerLocked as locked:
-        from ..batch_page.address_file import ask_running
+        from ...bulk._page import ask_running
 
         found = await ask_running(ledger.text, locked.pid, "/api/row", name=name)
         if found is None:
@@ -106,16 +104,10 @@ def _show_statuses(facts: Mapping[str, Any], context: CommandContext) -> None:
         for name in ("Service's time (UTC)", "Recorded", "Status"):
             table.add_column(name)
         for each in statuses:
-            at = "not known" if each["service_at"] is None else _moment(each["service_at"])
-            table.add_row(at, _moment(each["at"]), Text(clean(status_text(each))))
+            at = "not known" if each["service_at"] is None else moment(each["service_at"])
+            table.add_row(at, moment(each["at"]), Text(clean(status_text(each))))
         context.show.step("Statuses", f"of {payout}", good=None, wrap=False)
         context.show.render(Padding(table, (0, 0, 1, 4), expand=False))
-
-
-def status_text(change: Mapping[str, Any]) -> str:
-    """`completed`, or `completed (contradicts itself)`."""
-    status = change["status"] or "none shown"
-    return f"{status} (contradicts itself)" if change["contradicts"] else str(status)
 
 
 def _show_attempts(facts: Mapping[str, Any], context: CommandContext) -> None:
@@ -143,16 +135,4 @@ def _show_attempts(facts: Mapping[str, Any], context: CommandContext) -> None:
 
 
 def _time(seconds: float) -> str:
-    return f"{_moment(seconds)} UTC"
-
-
-def _moment(seconds: float) -> str:
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"
-
-
-def inspector_page(facts: Mapping[str, Any]) -> str | None:
-    """The address of the payout's page in the inspector, if it was made by a sandbox of this machine."""
-    parts = urlsplit(str(facts["base_url"]))
-    if parts.hostname not in _HERE or not facts["payout_id"]:
-        return None
-    return f"{parts.scheme}://{parts.netloc}/_sandbox/payouts/{quote(str(facts['payout_id']), safe='')}"
+    return f"{moment(seconds)} UTC"

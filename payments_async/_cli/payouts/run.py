@@ -23,30 +23,21 @@ from ...bulk import (
     SharedBatch,
     SpeedFigures,
 )
+from ...bulk._texts.advice import after_run, refused
+from ...bulk._texts.figures import BatchFigures, answers_text, figures_of, length_and_pace
+from ...bulk._texts.ledger_address import open_batch
+from ...bulk._texts.quantities import counted, duration_text, money_text, plain_sums, rate_text
 from ...bulk.sources import Source
 from ...errors import PaymentsError
 from .._exit_codes import CommandEnded, Exit
-from ..batch_page.serving import open_page, serving
-from . import messages
-from .command_context import CommandContext, causes_of, ledger_work, open_batch, open_client, print_next_steps
+from .command_context import CommandContext, causes_of, ledger_work, open_client, print_next_steps
 from .confirm import Confirmation, ConfirmOptions, confirm, flags, is_live, terminal
-from .messages import after_edits, counted
+from .messages import after_edits
 from .options import RunOptions
+from .page import serving, show_page
 from .progress import CountedSource, ProgressView, readable
 from .reconcile import Certified, certify
-from .summary import (
-    BatchFigures,
-    answers_text,
-    duration_text,
-    figures_of,
-    length_and_pace,
-    money_text,
-    plain_sums,
-    rate_text,
-    result,
-    show_causes,
-    state_table,
-)
+from .summary import result, show_causes, state_table
 from .worker_processes import pay_with_workers
 
 _SPEED_EVERY: Final = 1.0
@@ -61,7 +52,7 @@ async def pay(order: RunOptions, context: CommandContext) -> Exit:
     if order.dry_run:
         return await preview(order, context)
     async with (
-        serving(order.address, order.file, context, stays=order.open) as page,
+        serving(order.address, order.file, context, stays=order.open) as (page, context),
         open_client(
             order.base_url,
             concurrency=order.concurrency,
@@ -70,7 +61,6 @@ async def pay(order: RunOptions, context: CommandContext) -> Exit:
         open_batch(order.address, client) as batch,
         page.of(batch),
     ):
-        context = attrs.evolve(context, on_page=page.progress)
         context.show.heading(order.file, f"ledger {order.address.shown}")
         loaded = await load(batch, order, context)
         order = attrs.evolve(order, address=order.address.of_batch(loaded.batch_id))
@@ -85,7 +75,7 @@ async def pay(order: RunOptions, context: CommandContext) -> Exit:
         if order.detach:
             return _show_planned(order, context)
         if order.open:
-            await open_page(page.server, context.show)
+            await show_page(page.server, context.show)
         return await _pay(batch, order, context)
 
 
@@ -342,11 +332,11 @@ def _show_end(
     causes: Sequence[Cause],
 ) -> Exit:
     figures, ledger = figures_of(report, causes), order.address
-    is_refused = bool(messages.refused(figures.counts, ledger))
+    is_refused = bool(refused(figures.counts, ledger))
     clean = None if certified is None or is_refused else certified.code is not Exit.REFUSED
     unproven = certified is not None and certified.unproven
     stopped = report.stopped or (None if certified is None else certified.reason)
-    steps = messages.after_run(figures, code, stopped, ledger, clean=clean, unproven=unproven)
+    steps = after_run(figures, code, stopped, ledger, clean=clean, unproven=unproven)
     context.show.render(state_table(figures))
     if context.as_json:
         facts = {**result(report, code, steps, causes), "certificate": certified and certified.path}

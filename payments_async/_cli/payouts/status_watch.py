@@ -10,12 +10,12 @@ from typing import Final
 import attrs
 
 from ..._runtime import SYSTEM
+from ...bulk._texts.figures import BatchFigures, figures_of
+from ...bulk._texts.ledger_address import LedgerAddress, open_batch
 from ...bulk.ledger_errors import LedgerLocked
 from .._exit_codes import Exit
-from .command_context import CommandContext, open_batch, read_status
+from .command_context import CommandContext, read_status
 from .inspect import status
-from .ledger_address import LedgerAddress
-from .summary import BatchFigures, figures_of
 
 _EVERY: Final = 1.0
 

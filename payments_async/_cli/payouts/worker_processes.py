@@ -13,12 +13,14 @@ import attrs
 
 from ..._runtime import SYSTEM
 from ...bulk import BatchDatabase, BatchReport, ListedBatch, Progress
+from ...bulk._texts.ledger_address import LedgerAddress
+from ...bulk._texts.quantities import counted
 from ...bulk.ledger_errors import LedgerError
 from .._exit_codes import CommandEnded, Exit
 from .command_context import CommandContext, ledger_work, open_client, open_database, print_next_steps
-from .ledger_address import VARIABLE, LedgerAddress
+from .ledger_address import VARIABLE
 from .machines import chunk_facts, listed_in, no_worker
-from .messages import counted, message_of
+from .messages import message_of
 from .options import RunOptions, WorkerArguments
 from .progress import ProgressView
 

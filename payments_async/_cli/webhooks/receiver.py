@@ -9,13 +9,11 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Final, Self
 
-import attrs
-
 from ..._loopback import HOST
 from ..._loopback import listen as listening_socket
 from ..._loopback.access import Access
 from ..._loopback.server import ServerThread, answered_by
-from ..._loopback.values import Request
+from ..._loopback.values import Reply, Request
 from ..._runtime import SYSTEM
 
 LISTENER: Final = "X-Sandbox-Listener"
@@ -26,15 +24,6 @@ _SECRET_BYTES: Final = 32
 
 Handle = Callable[[bytes, Mapping[str, str]], int]
 """Takes body and headers (names in lower case) of a delivery; returns the status to answer."""
-
-
-@attrs.frozen
-class ReceiverReply:
-    """An answer to a sender."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes = b""
 
 
 class Receiver:
@@ -70,10 +59,10 @@ class Receiver:
     ) -> None:
         self._thread.stop()
 
-    async def _answer(self, request: Request) -> ReceiverReply:
+    async def _answer(self, request: Request) -> Reply:
         if request.method != "POST":
             headers = {"Allow": "POST", "Content-Type": "text/plain; charset=utf-8"}
-            return ReceiverReply(405, headers, _HINT)
+            return Reply(405, headers, _HINT)
         status: Future[int] = Future()
         status.set_running_or_notify_cancel()  # from here on it has a result, also when nobody waits for it
 
@@ -84,4 +73,4 @@ class Receiver:
                 status.set_exception(failure)
 
         threading.Thread(target=take, daemon=True).start()  # Ctrl-C does not wait for what it forwards
-        return ReceiverReply(await asyncio.wrap_future(status), self._marks)
+        return Reply(await asyncio.wrap_future(status), self._marks)

@@ -11,7 +11,8 @@ from rich.cells import set_cell_size
 from rich.text import Text
 
 from ..._runtime import SYSTEM
-from .._text import text_width, took_text, wrapped
+from ...bulk._texts.quantities import took_text
+from .._text import text_width, wrapped
 from .payload import ShownDelivery, quoted
 
 _ORDER: Final = ("Time", "Event", "Record", "Amount", "Status", "Reference", "Delivery", "Result", "Took")

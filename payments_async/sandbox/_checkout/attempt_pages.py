@@ -92,4 +92,4 @@ def provider_sdk(_: SessionView) -> Answer:
     """The provider's script."""
     found = FILES.asset("sdk.js")
     assert found is not None
-    return found
+    return Answer(200, *found)

@@ -7,9 +7,9 @@ from functools import cache
 from io import BytesIO
 from pathlib import Path
 
+from ..._loopback.page_files import PageFiles
 from .._common.operations import INTERFACE_VERSION
 from .._common.values import Answer
-from .._http.templates import PageFiles
 from .appearance import PageAppearance
 from .language import Language
 

@@ -67,7 +67,8 @@ def answer_payer(world: World, request: Request) -> Answer:
         return _answer_attempt(world, request)
     name, _, part = request.path.removeprefix(PAGES).partition("/")
     if name == "assets":
-        return FILES.asset(part) or _nothing(request)
+        asset = FILES.asset(part)
+        return Answer(200, *asset) if asset else _nothing(request)
     found, route = find_session(world, name), _ROUTES.get(part)
     if found is None or route is None:
         return _nothing(request)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
+from ..._loopback.values import Reply
 from ..._loopback.values import Request as Request
 from ..._loopback.values import Stream as Stream
 from .masking import shown_address
@@ -50,12 +51,9 @@ LineFault = Slow | Hang | Drop | Reset | Cut
 
 
 @attrs.frozen
-class Answer:
+class Answer(Reply):
     """The service's answer. `status` is 0 when a fault kept the request from being carried out at all."""
 
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
     fault: LineFault | None = None
     awaits: tuple[str, ...] = ()
     """Webhooks whose first try comes before this answer leaves, by their ids."""

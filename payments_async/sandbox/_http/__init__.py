@@ -1,1 +1,1 @@
-"""HTTP for the sandbox: the server, event streams, and the files of its pages."""
+"""HTTP for the sandbox: the server, and event streams."""

@@ -10,9 +10,9 @@ from urllib.parse import parse_qsl
 import attrs
 
 from ..._loopback.access import under
+from ..._loopback.page_files import PageFiles, console_headers
 from .._common.operations import CONSOLE
 from .._common.values import Answer, Request
-from .._http.templates import PageFiles, console_headers
 from .filters import FILTERS
 from .page_request import PageRequest
 from .pages import PAGES
@@ -32,7 +32,8 @@ def answer_page(sandbox: SandboxControls, request: Request) -> Answer:
         return Answer(405, {**_HEADERS, "Content-Type": "text/plain; charset=utf-8"}, text.encode())
     path = request.path.removeprefix(CONSOLE)
     if path.startswith(_ASSETS) and (asset := FILES.asset(path.removeprefix(_ASSETS))):
-        return attrs.evolve(asset, headers={**_HEADERS, **asset.headers})
+        headers, content = asset
+        return Answer(200, {**_HEADERS, **headers}, content)
     return _page(sandbox, request, path)
 
 

@@ -8,19 +8,20 @@ import os
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import attrs
 
 from ..._runtime import SYSTEM
-from ...bulk import AnyBatch, BatchReport, Cause, RowView, RunSeries, RunTime, Snapshot
-from ...bulk.ledger_errors import LedgerError, LedgerLocked, LedgerMissing
-from ..payouts.command_context import open_batch
-from ..payouts.summary import plain_sums
+from .._export.causes import Cause
+from .._export.row_view import RowView
+from .._protocol.run_figures import RunSeries, RunTime
+from .._report import BatchReport, Snapshot
+from .._texts.ledger_address import LedgerAddress, open_batch
+from .._texts.quantities import plain_sums
+from ..batch import AnyBatch
+from ..ledger_errors import LedgerError, LedgerLocked, LedgerMissing
 from .address_file import ask_running
-
-if TYPE_CHECKING:
-    from ..payouts.ledger_address import LedgerAddress
 
 T = TypeVar("T")
 Phase = Literal["reading", "working", "certifying", "ended"]
@@ -201,8 +202,6 @@ class LedgerSource:
 
     async def _read(self, batch: AnyBatch) -> PageFigures:
         """Everything of a batch that this process does not work on. Raises LedgerMissing without rows."""
-        if report_of(batch) is None:
-            raise LedgerMissing(self.ledger.shown, "holds no batch")
         found = await batch.snapshot()
         await self._causes.read(batch)
         phase: Phase = "working" if found.workers and not found.report.complete else "ended"

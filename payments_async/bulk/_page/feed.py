@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from ..._runtime import SYSTEM
-from ...bulk.ledger_errors import LedgerError
+from .._export.row_view import RowView
+from .._texts.ledger_address import LedgerAddress
+from ..ledger_errors import LedgerError
 from .source import PageElsewhere, PageFigures, begun
-
-if TYPE_CHECKING:
-    from ...bulk import RowView
-    from ..payouts.ledger_address import LedgerAddress
 
 _EVERY: Final = 1.0
 """Seconds between two readings, and between two pieces of news of a stream, at least."""

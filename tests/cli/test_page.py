@@ -23,11 +23,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from payments_async._cli._exit_codes import Exit
-from payments_async._cli.batch_page import address_file, browser, server, view
-from payments_async._cli.batch_page.address_file import ask_running
-from payments_async._cli.batch_page.site import FILES
-from payments_async._cli.batch_page.source import LedgerSource
-from payments_async._cli.payouts.ledger_address import LedgerAddress
+from payments_async.bulk._page import address_file, browser, server, view
+from payments_async.bulk._page.address_file import ask_running
+from payments_async.bulk._page.site import FILES
+from payments_async.bulk._page.source import LedgerSource
+from payments_async.bulk._texts.ledger_address import LedgerAddress
 from tests.support.payout_command import (
     PHONE,
     Here,

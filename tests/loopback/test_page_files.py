@@ -1,4 +1,4 @@
-"""The files of the sandbox's pages: read once, rendered with every value escaped, assets kept by browsers."""
+"""The files of pages: read once, rendered with every value escaped, assets kept by browsers."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from jinja2 import UndefinedError
 
+from payments_async._loopback.page_files import PageFiles
 from payments_async.sandbox import Sandbox
 from payments_async.sandbox._checkout import responses
-from payments_async.sandbox._http.templates import PageFiles
 from payments_async.sandbox._inspector import site
 
 ASSETS = [(files, name) for files in (responses.FILES, site.FILES) for name in sorted(files.assets)]
@@ -45,7 +45,7 @@ def test_files_replaced_under_a_running_sandbox_change_no_page(folder: Path) -> 
     assert files.asset_address("a.css") in files.render("page.html", {"text": ""})
     asset = files.asset("a.css")
     assert asset is not None
-    assert asset.body == b"a {}"
+    assert asset[1] == b"a {}"
     assert files_of(folder).asset_address("a.css") != files.asset_address("a.css")
 
 

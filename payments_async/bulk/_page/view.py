@@ -10,29 +10,25 @@ from typing import Any, Final
 
 import attrs
 
-from ...bulk import BatchReport, Cause, Outcome, RowView
 from ...models._masking import clean
 from ...models.common import amount_text, grouped
-from .._text import took_text
-from ..payouts import messages
-from ..payouts.messages import counted
-from ..payouts.row import inspector_page, status_text
-from ..payouts.summary import (
+from .._export.causes import Cause
+from .._export.row_view import RowView
+from .._protocol.outcomes import Outcome
+from .._report import BatchReport
+from .._texts.advice import advice_on, going_on
+from .._texts.figures import BatchFigures, activity_text, figures_of, length_and_pace, seconds_left
+from .._texts.outcomes import (
     ALWAYS,
     EXTRA,
     NAMES,
-    BatchFigures,
-    activity_text,
     cause_text,
-    duration_text,
     failures_text,
-    figures_of,
-    length_and_pace,
-    money_text,
+    inspector_page,
     more_causes,
-    rate_text,
-    seconds_left,
+    status_text,
 )
+from .._texts.quantities import clock, counted, duration_text, moment, money_text, rate_text, took_text
 from . import charts
 from .source import PageFigures
 
@@ -128,8 +124,8 @@ def row_context(now: PageFigures, row: RowView) -> Context:
         ],
         "attempts": [
             {
-                "at": charts.clock(each.at),
-                "day": charts.moment(each.at),
+                "at": clock(each.at),
+                "day": moment(each.at),
                 "answer": each.answer,
                 "tone": charts.attempt_tone(each.answer),
                 "seconds": took_text(each.seconds),
@@ -159,7 +155,7 @@ def _common(now: PageFigures) -> Context:
         "refresh": 0 if now.phase == "ended" else 5,
         "ledger": now.ledger.shown,
         "watch": now.ledger.command("watch"),
-        "at": charts.moment(now.at),
+        "at": moment(now.at),
     }
 
 
@@ -256,7 +252,7 @@ def _groups(now: PageFigures, figures: BatchFigures) -> list[Context]:
         {
             "tone": _TONES[word],
             "heading": f"{NAMES[word].strip().capitalize()}: {meaning}",
-            "advice": messages.advice_on(word, figures, now.ledger),
+            "advice": advice_on(word, figures, now.ledger),
             "causes": found[word],
         }
         for word, meaning in _GROUPS.items()
@@ -271,7 +267,7 @@ def _look_at(now: PageFigures, figures: BatchFigures) -> str | None:
         counts[cause.outcome] += cause.count
     whole = (word for word in Cause.outcomes if word is not Outcome.NOT_FINAL)
     is_same = all(counts[word] == figures.counts[word] for word in whole)
-    return None if is_same else charts.clock(now.causes_at)
+    return None if is_same else clock(now.causes_at)
 
 
 def _line(row: RowView) -> Context:
@@ -314,8 +310,8 @@ def _facts(row: RowView) -> list[tuple[str, str]]:
         ("Statuses", _statuses(row)),
         ("Reason", row.reason),
         ("Generation", f"{row.generation}" if row.generation else None),
-        ("First sent", charts.moment(row.first_sent) + " UTC" if row.first_sent else None),
-        ("Last sent", charts.moment(row.last_sent) + " UTC" if row.last_sent else None),
+        ("First sent", moment(row.first_sent) + " UTC" if row.first_sent else None),
+        ("Last sent", moment(row.last_sent) + " UTC" if row.last_sent else None),
     ]
     return [(name, clean(text)) for name, text in found if text]
 
@@ -326,7 +322,7 @@ def _statuses(row: RowView) -> str | None:
         return None
     times = [each.at if each.service_at is None else each.service_at for each in row.statuses]
     texts = [status_text(attrs.asdict(each)) for each in row.statuses]
-    return "; ".join(f"{charts.moment(at)} UTC {text}" for at, text in zip(times, texts, strict=True))
+    return "; ".join(f"{moment(at)} UTC {text}" for at, text in zip(times, texts, strict=True))
 
 
 def _certificate(found: Mapping[str, Any] | None) -> Context | None:
@@ -344,12 +340,12 @@ def _certificate(found: Mapping[str, Any] | None) -> Context | None:
         "settled": found["settled"],
         "findings": [clean(text) for text in found["findings"]],
         "turns": [clean(text) for text in audit["turns"]],
-        "at": charts.moment(found["at"]),
+        "at": moment(found["at"]),
         "facts": [
             ("Batch", found["batch_id"]),
             ("Account", f"{found['environment']} key {found['key_fingerprint']}"),
             ("Service", found["base_url"]),
-            ("List read", charts.moment(found["looked_at"] or found["at"]) + " UTC"),
+            ("List read", moment(found["looked_at"] or found["at"]) + " UTC"),
             (
                 "On the list",
                 f"{audit['seen']:,} as asked for, {audit['missing']:,} missing, "
@@ -369,7 +365,7 @@ def _step(now: PageFigures, report: BatchReport, figures: BatchFigures) -> str:
         return ""
     clean_one = None if now.certificate is None else bool(now.certificate["clean"])
     code = report.exit_code or int(clean_one is False)
-    return messages.going_on(figures, code, None, now.ledger, clean=clean_one)
+    return going_on(figures, code, None, now.ledger, clean=clean_one)
 
 
 def shortened(text: str) -> str:

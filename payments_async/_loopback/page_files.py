@@ -1,4 +1,4 @@
-"""The files of the sandbox's pages: Jinja2 templates, and the assets that pages load."""
+"""The files of pages: Jinja2 templates, and the assets that pages load."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..._extras import needs
-from .._common.values import Answer
+from .._extras import needs
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -46,8 +45,8 @@ def console_headers(forms: str) -> dict[str, str]:
 class PageFiles:
     """The folders `templates` and `assets` beside a module, read once and at once.
 
-    A sandbox that is upgraded while it runs keeps to the files that fit its code. `address` is where the
-    assets are served; templates call `functions` by name (besides `asset`), and apply `filters`.
+    A server whose package is upgraded while it runs keeps to the files that fit its code. `address` is where
+    the assets are served; templates call `functions` by name (besides `asset`), and apply `filters`.
     """
 
     def __init__(
@@ -70,11 +69,11 @@ class PageFiles:
         """The address of an asset. It changes with the content, so browsers may keep what they have."""
         return self._addresses[name]
 
-    def asset(self, name: str) -> Answer | None:
-        """An asset as an answer, for pages of any origin; None for any other name."""
+    def asset(self, name: str) -> tuple[dict[str, str], bytes] | None:
+        """Headers and content of an asset, for pages of any origin; None for any other name."""
         if name not in self.assets:
             return None
-        return Answer(200, {"Content-Type": _TYPES[Path(name).suffix], **_ASSET_HEADERS}, self.assets[name])
+        return {"Content-Type": _TYPES[Path(name).suffix], **_ASSET_HEADERS}, self.assets[name]
 
     def render(self, template: str, context: Mapping[str, object]) -> str:
         """The HTML of a template. Every value is escaped, and an unknown name is an error.

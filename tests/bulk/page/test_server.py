@@ -11,8 +11,10 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import ClientResponse, ClientSession
 
-from payments_async._cli.batch_page import feed, server
-from payments_async._cli.batch_page.server import BatchPageServer
+from payments_async.bulk._page import feed, server
+from payments_async.bulk._page.server import BatchPageServer
+from payments_async.bulk._page.source import PageFigures
+from payments_async.bulk.ledger_errors import LedgerMissing
 from tests.support.batch_pages import GivenSource, served, states
 
 
@@ -89,14 +91,35 @@ async def test_figures_that_change_without_a_word_are_read_again_while_somebody_
         assert await event(stream) == "change"
         source.now = states()["running"]
         assert await event(stream) == "change"
+        source.error = LedgerMissing("june.csv.ledger", "is gone")  # the page says so
+        assert await event(stream) == "change"
+
+
+async def test_figures_of_a_source_that_was_replaced_meanwhile_are_not_shown() -> None:
+    begun, going_on = asyncio.Event(), asyncio.Event()
+
+    class Slow(GivenSource):
+        async def snapshot(self) -> PageFigures:
+            begun.set()
+            await going_on.wait()
+            return await super().snapshot()
+
+    shown = feed.BatchFeed(Slow(states()["running"]))
+    reading = asyncio.ensure_future(shown.snapshot())
+    await begun.wait()
+    shown.show(GivenSource(states()["complete"]))
+    going_on.set()
+    assert (await reading).phase == "ended"
 
 
 def test_a_run_that_nobody_watches_loads_none_of_it_and_no_visit_brings_the_simulated_service() -> None:
     program = """
 import asyncio, sys
 from payments_async._cli.payouts import run
-from payments_async._cli.batch_page import feed, server
-from payments_async._cli.batch_page.server import BatchPageServer
+from payments_async.bulk._page import feed, server
+from payments_async.bulk._page.source import PageFigures
+from payments_async.bulk.ledger_errors import LedgerMissing
+from payments_async.bulk._page.server import BatchPageServer
 
 async def main():
     page = BatchPageServer(None)
@@ -105,7 +128,7 @@ async def main():
 
 asyncio.run(main())
 print(*sorted({"jinja2", "aiohttp.web", "payments_async.sandbox"} & sys.modules.keys()))
-from payments_async._cli.batch_page import site  # the first visitor
+from payments_async.bulk._page import site  # the first visitor
 print(*sorted({"jinja2", "babel", "payments_async.sandbox._sandbox"} & sys.modules.keys()))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -12,10 +12,10 @@ from urllib.parse import parse_qs
 from ..._extras import needs
 from ..._loopback import server
 from ..._loopback.access import is_of_another_page, is_of_another_site, under
-from ...bulk.ledger_errors import LedgerError
+from ..._loopback.page_files import PageFiles, console_headers
+from ..._loopback.values import Reply, Request, Stream
 from ...models._masking import clean
-from ...sandbox._common.values import Answer, Request, Stream
-from ...sandbox._http.templates import PageFiles, console_headers
+from ..ledger_errors import LedgerError
 from . import view
 from .access import PageAccess
 from .feed import BatchFeed
@@ -37,12 +37,13 @@ async def serve(
     )
 
 
-async def answer(feed: BatchFeed, access: PageAccess, request: Request) -> Answer | Stream:
+async def answer(feed: BatchFeed, access: PageAccess, request: Request) -> Reply | Stream:
     """Answer a request that the rules of the server admit."""
     if refused := _refusal(access, request):
         return refused
     if request.path.startswith("/assets/") and (asset := FILES.asset(request.path.removeprefix("/assets/"))):
-        return Answer(asset.status, {**_HEADERS, **asset.headers}, asset.body)
+        headers, content = asset
+        return Reply(200, {**_HEADERS, **headers}, content)
     query = {name: values[0] for name, values in parse_qs(request.query).items()}
     if _is_opening(request):
         ticket = parse_qs(request.body.decode("ascii", "replace")).get("ticket", [""])[0]
@@ -56,7 +57,7 @@ async def answer(feed: BatchFeed, access: PageAccess, request: Request) -> Answe
     try:
         return await _page(feed, request)
     except PageElsewhere as found:
-        return Answer(303, {**_HEADERS, "Location": found.address}, b"")
+        return Reply(303, {**_HEADERS, "Location": found.address}, b"")
     except LedgerError as error:
         return _text(503, f"{clean(str(error))}\n")
     except ModuleNotFoundError:
@@ -68,7 +69,7 @@ def _is_opening(request: Request) -> bool:
     return (request.method, request.path) == ("POST", OPEN)
 
 
-def _refusal(access: PageAccess, request: Request) -> Answer | None:
+def _refusal(access: PageAccess, request: Request) -> Reply | None:
     """What another page asks for gets no answer; the form comes from a file, whose Origin is `null`."""
     if request.method not in ("GET", "HEAD") and not _is_opening(request):
         return _text(405, "This page can only be read.\n")
@@ -80,13 +81,13 @@ def _refusal(access: PageAccess, request: Request) -> Answer | None:
     return None
 
 
-def _closed(feed: BatchFeed) -> Answer:
+def _closed(feed: BatchFeed) -> Reply:
     """Where it is not known whose a request is, and the secret is missing: what opens the page."""
     again = f"`{clean(feed.ledger.command('watch'))}`"
     return _text(403, f"A link to this page opens it once, within ten minutes.\n{again} makes another.\n")
 
 
-def _exchange(feed: BatchFeed, access: PageAccess, request: Request, ticket: str) -> Answer:
+def _exchange(feed: BatchFeed, access: PageAccess, request: Request, ticket: str) -> Reply:
     """The page for a one-time ticket. A program that looks where a link leads does not use it up."""
     if request.method == "HEAD":
         return _text(200, "")
@@ -95,10 +96,10 @@ def _exchange(feed: BatchFeed, access: PageAccess, request: Request, ticket: str
         return _closed(feed)
     place = request.path if _ROW.fullmatch(request.path) else "/"  # never `//host`
     root = request.root if request.is_trusted else access.rules.root
-    return Answer(303, {**_HEADERS, "Location": root + place}, b"")
+    return Reply(303, {**_HEADERS, "Location": root + place}, b"")
 
 
-async def _page(feed: BatchFeed, request: Request) -> Answer | Stream:
+async def _page(feed: BatchFeed, request: Request) -> Reply | Stream:
     if request.path == "/events":
         return Stream({**_HEADERS, "Content-Type": "text/event-stream"}, feed.news())
     if request.path == "/":
@@ -112,7 +113,7 @@ async def _page(feed: BatchFeed, request: Request) -> Answer | Stream:
     return _html(request, 200, "row.html", view.row_context(now, row))
 
 
-async def _command(feed: BatchFeed, access: PageAccess, request: Request, query: Mapping[str, str]) -> Answer:
+async def _command(feed: BatchFeed, access: PageAccess, request: Request, query: Mapping[str, str]) -> Reply:
     """JSON for commands of the same user, which have the secret."""
     if not request.root:
         return _json(403, {"error": "the secret is missing or wrong"})
@@ -131,14 +132,14 @@ async def _command(feed: BatchFeed, access: PageAccess, request: Request, query:
     return _json(200, {**row.facts(), "page": access.address_of(f"/rows/{row.number}")})
 
 
-def _html(request: Request, status: int, template: str, context: Mapping[str, object]) -> Answer:
+def _html(request: Request, status: int, template: str, context: Mapping[str, object]) -> Reply:
     html = under(request.root, FILES.render(template, context)).encode()
-    return Answer(status, {**_HEADERS, "Content-Type": "text/html; charset=utf-8"}, html)
+    return Reply(status, {**_HEADERS, "Content-Type": "text/html; charset=utf-8"}, html)
 
 
-def _json(status: int, value: Mapping[str, Any]) -> Answer:
-    return Answer(status, {**_HEADERS, "Content-Type": "application/json"}, json.dumps(value).encode())
+def _json(status: int, value: Mapping[str, Any]) -> Reply:
+    return Reply(status, {**_HEADERS, "Content-Type": "application/json"}, json.dumps(value).encode())
 
 
-def _text(status: int, text: str) -> Answer:
-    return Answer(status, {**_HEADERS, "Content-Type": "text/plain; charset=utf-8"}, text.encode())
+def _text(status: int, text: str) -> Reply:
+    return Reply(status, {**_HEADERS, "Content-Type": "text/plain; charset=utf-8"}, text.encode())

@@ -13,9 +13,9 @@ import pytest
 import pytest_asyncio
 from aiohttp import ClientSession, CookieJar
 
-from payments_async._cli.batch_page import site
-from payments_async._cli.batch_page.access import PageAccess
-from payments_async._cli.batch_page.server import BatchPageServer
+from payments_async.bulk._page import site
+from payments_async.bulk._page.access import PageAccess
+from payments_async.bulk._page.server import BatchPageServer
 from payments_async.bulk.ledger_errors import LedgerGone
 from tests.support.batch_pages import GivenSource, row, served, states
 from tests.support.jumping import JumpingRuntime

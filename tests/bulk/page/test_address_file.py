@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from payments_async._cli.batch_page import address_file
-from payments_async._cli.batch_page.access import PageAccess
-from payments_async._cli.batch_page.address_file import ask_running, publish, withdraw
+from payments_async.bulk._page import address_file
+from payments_async.bulk._page.access import PageAccess
+from payments_async.bulk._page.address_file import ask_running, publish, withdraw
 from tests.support.batch_pages import GivenSource, row, served, states
 
 

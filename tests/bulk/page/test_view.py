@@ -8,10 +8,6 @@ from itertools import pairwise
 import attrs
 import pytest
 
-from payments_async._cli.batch_page import charts, view
-from payments_async._cli.batch_page.site import FILES
-from payments_async._cli.batch_page.source import PageFigures
-from payments_async._cli.payouts.ledger_address import LedgerAddress
 from payments_async.bulk import (
     Activity,
     AnswerTimes,
@@ -23,7 +19,11 @@ from payments_async.bulk import (
     SeriesBucket,
     StatusChange,
 )
+from payments_async.bulk._page import charts, view
+from payments_async.bulk._page.site import FILES
+from payments_async.bulk._page.source import PageFigures
 from payments_async.bulk._protocol.run_figures import time_class
+from payments_async.bulk._texts.ledger_address import LedgerAddress
 from tests.support.batch_pages import (
     BEGAN,
     cause,

@@ -14,12 +14,11 @@ import pytest_asyncio
 from aiohttp import ClientSession
 
 from payments_async import AsyncPayments, Instrument, PayoutRequest
-from payments_async._cli.batch_page import address_file, source, view
-from payments_async._cli.batch_page.feed import BatchFeed
-from payments_async._cli.batch_page.source import LedgerSource, PageElsewhere, RunSource
-from payments_async._cli.payouts.command_context import open_batch
-from payments_async._cli.payouts.ledger_address import LedgerAddress
 from payments_async.bulk import AnyBatch, Cause, Outcome, PayoutBatch, RunTime, SharedBatch
+from payments_async.bulk._page import address_file, source, view
+from payments_async.bulk._page.feed import BatchFeed
+from payments_async.bulk._page.source import LedgerSource, PageElsewhere, RunSource
+from payments_async.bulk._texts.ledger_address import LedgerAddress, open_batch
 from payments_async.bulk.ledger_errors import LedgerGone, LedgerLocked, LedgerMissing
 from payments_async.sandbox import Sandbox
 from tests.support.batch_pages import GivenSource, cause, served, states

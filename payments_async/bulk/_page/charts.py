@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Final
 
 import attrs
 
-from ...bulk import AnswerTimes, RunSeries, RunTime, SeriesBucket
-from .._text import took_text
-from ..payouts.messages import counted
-from ..payouts.summary import duration_text
+from .._protocol.run_figures import AnswerTimes, RunSeries, RunTime, SeriesBucket
+from .._texts.quantities import clock, counted, duration_text, moment, took_text
 
 TOP: Final = 22
 HEIGHT: Final = 140
@@ -340,16 +337,6 @@ def _class_text(low: float, high: float) -> str:
     if high == math.inf:
         return f"over {took_text(low)}"
     return f"{took_text(low)} to {took_text(high)}" if low else f"up to {took_text(high)}"
-
-
-def clock(at: float) -> str:
-    """The time of day, UTC."""
-    return f"{datetime.fromtimestamp(at, UTC):%H:%M:%S}"
-
-
-def moment(at: float) -> str:
-    """Date and time, UTC: `2026-06-30 21:19:26`."""
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def attempt_tone(answer: str) -> str:

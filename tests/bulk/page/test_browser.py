@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import stat
 import sys
@@ -16,10 +17,11 @@ from urllib.request import url2pathname
 
 import pytest
 
-from payments_async._cli._output import show_for
-from payments_async._cli.batch_page import browser, ticket_form
-from payments_async._cli.batch_page.browser import find_browser, open_in, open_page_in
-from payments_async._cli.batch_page.serving import open_page
+from payments_async.bulk._page import PageElsewhere, address_file, browser, open_elsewhere, ticket_form
+from payments_async.bulk._page.browser import find_browser, open_in, open_page_in
+from payments_async.bulk._page.serving import open_page
+from payments_async.bulk._page.ticket_form import ticket_of
+from payments_async.bulk._texts.ledger_address import LedgerAddress
 from tests.support.batch_pages import GivenSource, served, states
 from tests.support.jumping import JumpingRuntime
 from tests.support.strangers import nobody_is_known
@@ -168,13 +170,32 @@ async def test_where_the_user_is_known_a_browser_gets_the_link() -> None:
     assert got == [ADDRESS]
 
 
-async def test_a_link_is_shown_in_words_when_the_browser_did_not_open_the_page(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+async def test_the_link_is_for_the_person_when_the_browser_did_not_open_the_page(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     nobody_is_known(monkeypatch)
     monkeypatch.setattr(browser, "SYSTEM", JumpingRuntime())
     monkeypatch.setenv("BROWSER", "given")
     monkeypatch.setattr(webbrowser, "get", lambda: Opening(lambda _: True))
     async with served(GivenSource(states()["running"])) as page:
-        await open_page(page, show_for(as_json=False))
-    assert re.search(r"open this link in a browser:\s+http\S+token=", capsys.readouterr().out)
+        link, is_open = await open_page(page)
+        assert not is_open
+        assert page.access.is_open(ticket_of(link))
+
+
+async def test_the_page_of_another_process_is_asked_whether_the_browser_opened_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    nobody_is_known(monkeypatch)
+    monkeypatch.setattr(browser, "SYSTEM", JumpingRuntime())
+    monkeypatch.setenv("BROWSER", "given")
+    monkeypatch.setattr(webbrowser, "get", lambda: Opening(lambda _: True))
+    ledger = LedgerAddress(str(tmp_path / "l"))
+    async with served(GivenSource(states()["running"])) as page:
+        address_file.publish(ledger.text, page.access)
+        running = PageElsewhere(os.getpid(), page.access.new_address())
+        assert await open_elsewhere(ledger, running) == (running.address, False)
+        page.access.use(ticket_of(running.address))
+        link, is_open = await open_elsewhere(ledger, running)
+        assert is_open
+        assert page.access.is_open(ticket_of(link))

@@ -1,0 +1,74 @@
+"""Numbers, times and sums of money in words. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from ...models.common import amount_text
+
+Money = Mapping[str, Decimal]
+"""{currency: sum, major units}."""
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 row`, `2,000 rows`, `2 batches`, `2 retries`."""
+    if number != 1:
+        noun = (
+            f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+        )
+    return f"{number:,} {noun}"
+
+
+def took_text(seconds: float) -> str:
+    """`0`, `1.7 ms`, `120 ms`, `1.4 s`, `12 s`: how long a request took."""
+    if not seconds:
+        return "0"
+    if seconds < 0.00995:
+        return f"{seconds * 1000:.1f} ms".replace(".0 ms", " ms")
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms"
+    return f"{seconds:.1f} s".replace(".0 s", " s") if seconds < 10 else f"{seconds:.0f} s"
+
+
+def duration_text(seconds: float) -> str:
+    """`42 s`, `3 min 20 s`, `2 h 05 min`."""
+    if seconds < 10:
+        return f"{seconds:.1f} s".replace(".0 s", " s")
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+
+
+def rate_text(per_second: float) -> str:
+    """`1,135 a second`; below ten with a tenth."""
+    return f"{per_second:,.1f} a second" if per_second < 10 else f"{per_second:,.0f} a second"
+
+
+def clock(at: float) -> str:
+    """The time of day, UTC."""
+    return f"{datetime.fromtimestamp(at, UTC):%H:%M:%S}"
+
+
+def moment(at: float) -> str:
+    """Date and time, UTC: `2026-06-30 21:19:26`."""
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def plain(amount: Decimal) -> str:
+    """Plain digits, never an exponent: `10.10`."""
+    return format(amount, "f")
+
+
+def plain_sums(totals: Money) -> dict[str, str]:
+    """For programs: `{"XOF": "1200.50"}`."""
+    return {currency: plain(amount) for currency, amount in sorted(totals.items())}
+
+
+def money_text(totals: Money) -> str:
+    """For people: `GHS 3.07, XOF 1,200.50`."""
+    return ", ".join(amount_text(currency, total) for currency, total in sorted(totals.items())) or "nothing"
