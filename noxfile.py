@@ -121,8 +121,10 @@ def run_all_tests(session: nox.Session) -> None:
 
 @nox.session(python=RUNNING)
 def tests(session: nox.Session) -> None:
-    """All tests: both surfaces, facts, documentation; the client's again under the hostile gap profile."""
+    """All tests, the client's again under the hostile gap profile, and the budgets of `tests/house.py`."""
     run_all_tests(session)
+    if not session.posargs:
+        session.run("python", "-m", "tests.house", "--check")
 
 
 @nox.session(python=RUNNING)
