@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +11,10 @@ import pytest
 import pytest_asyncio
 
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import steady_ledgers
+from tests.support.batches import name_of, steady_ledgers
 
 if TYPE_CHECKING:
-    from tests.support.desks import Desk
+    from tests.support.desks import Desk, Pay
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +39,20 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
 
 
 @pytest_asyncio.fixture
-async def batch(desk: Desk, service: Sandbox, place: Path | str) -> AsyncIterator[Any]:
-    """An open batch at `place` whose client pays at the `service`."""
-    async with desk.client(service) as client, desk.open(place, client) as batch:
+async def client(desk: Desk, service: Sandbox) -> AsyncIterator[Any]:
+    """A client that pays at the `service`."""
+    async with desk.client(service) as client:
+        yield client
+
+
+@pytest_asyncio.fixture
+async def batch(desk: Desk, client: Any, place: Path | str) -> AsyncIterator[Any]:
+    """An open batch at `place`."""
+    async with desk.open(place, client, batch_id=name_of(place)) as batch:
         yield batch
+
+
+@pytest.fixture
+def pay(desk: Desk, client: Any, place: Path | str) -> Pay:
+    """Opens, loads and runs the batch at `place` once, with these rows and options."""
+    return partial(desk.paid, place, client)

@@ -10,7 +10,6 @@ import pytest
 from payments_async.bulk import PayoutBatch, SharedBatch, is_database
 from payments_async.bulk.errors import BulkError
 from payments_async.bulk.ledger_errors import LedgerOfAnotherBatch
-from payments_async.sandbox import Sandbox
 from tests.support.batches import items
 from tests.support.canary import told_by
 from tests.support.desks import Desk
@@ -18,39 +17,36 @@ from tests.support.servers import PASSWORD
 
 
 async def test_the_name_that_a_batch_is_opened_by_is_that_of_its_load(
-    desk: Desk, service: Sandbox, tmp_path: Path
+    desk: Desk, client: Any, tmp_path: Path
 ) -> None:
-    async with desk.client(service) as client:
-        async with desk.open(tmp_path / "l", client, batch_id="f\u00e9vrier") as batch:
-            assert (await batch.preview(items(2))).batch_id == "f\u00e9vrier"
-            assert (await batch.load(items(2), batch_id="fe\u0301vrier")).batch_id == "f\u00e9vrier"
-        async with desk.open(tmp_path / "l", client, batch_id="fe\u0301vrier") as batch:
-            assert (await batch.load(items(2))).is_new is False
-            with pytest.raises(BulkError, match=r"opened as f.*vrier, and its input is given as mars"):
-                await batch.load(items(2), batch_id="mars")
+    async with desk.open(tmp_path / "l", client, batch_id="f\u00e9vrier") as batch:
+        assert (await batch.preview(items(2))).batch_id == "f\u00e9vrier"
+        assert (await batch.load(items(2), batch_id="fe\u0301vrier")).batch_id == "f\u00e9vrier"
+    async with desk.open(tmp_path / "l", client, batch_id="fe\u0301vrier") as batch:
+        assert (await batch.load(items(2))).is_new is False
+        with pytest.raises(BulkError, match=r"opened as f.*vrier, and its input is given as mars"):
+            await batch.load(items(2), batch_id="mars")
 
 
 async def test_a_file_with_another_batch_is_not_opened_and_can_be_afterwards(
-    desk: Desk, service: Sandbox, tmp_path: Path
+    desk: Desk, client: Any, tmp_path: Path
 ) -> None:
-    async with desk.client(service) as client:
-        async with desk.open(tmp_path / "l", client) as batch:
-            await batch.load(items(2), batch_id="june")
-        with pytest.raises(LedgerOfAnotherBatch, match=r"june.*july"):
-            async with desk.open(tmp_path / "l", client, batch_id="july"):
-                pass
-        async with desk.open(tmp_path / "l", client, batch_id="june"):
+    async with desk.open(tmp_path / "l", client) as batch:
+        await batch.load(items(2), batch_id="june")
+    with pytest.raises(LedgerOfAnotherBatch, match=r"june.*july"):
+        async with desk.open(tmp_path / "l", client, batch_id="july"):
             pass
+    async with desk.open(tmp_path / "l", client, batch_id="june"):
+        pass
 
 
 @pytest.mark.parametrize("name", ["", 7])
 async def test_what_cannot_name_a_batch_does_not_open_one(
-    desk: Desk, service: Sandbox, tmp_path: Path, name: Any
+    desk: Desk, client: Any, tmp_path: Path, name: Any
 ) -> None:
-    async with desk.client(service) as client:
-        with pytest.raises(BulkError, match="batch_id must be text"):
-            async with desk.open(tmp_path / "l", client, batch_id=name):
-                pass
+    with pytest.raises(BulkError, match="batch_id must be text"):
+        async with desk.open(tmp_path / "l", client, batch_id=name):
+            pass
     assert [*tmp_path.iterdir()] == []
 
 
@@ -62,12 +58,11 @@ async def test_what_cannot_name_a_batch_does_not_open_one(
     ],
 )
 async def test_an_address_of_another_kind_is_refused_without_its_password(
-    desk: Desk, service: Sandbox, address: Any, found: str
+    desk: Desk, client: Any, address: Any, found: str
 ) -> None:
-    async with desk.client(service) as client:
-        with pytest.raises(BulkError, match=rf"postgresql://user@host:port/database, {found}") as caught:
-            async with desk.open(address, client):
-                pass
+    with pytest.raises(BulkError, match=rf"postgresql://user@host:port/database, {found}") as caught:
+        async with desk.open(address, client):
+            pass
     assert PASSWORD not in told_by(caught.value)
 
 

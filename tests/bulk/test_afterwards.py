@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,34 +11,30 @@ from payments_async import Instrument
 from payments_async.bulk import BulkError
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items
-from tests.support.desks import Desk
+from tests.support.desks import Desk, Pay
 
 
-async def test_a_batch_is_run_followed_retried_and_reconciled(
-    desk: Desk, service: Sandbox, tmp_path: Path
-) -> None:
+async def test_a_batch_is_run_followed_retried_and_reconciled(service: Sandbox, batch: Any) -> None:
     service.on("payouts.create", description="row 2").outcome("fail:RECIPIENT_ERROR", times=1)
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load(items(3))
-        report = await batch.run(wait_final=60.0)
-        assert (report.exit_code, report.counts["failed"]) == (1, 1)
-        would = await batch.retry_failed(rows=[2], dry_run=True)
-        assert (would.rows, batch.status().counts["not_started"]) == ((2,), 0)
-        assert (await batch.retry_failed()).rows == (2,)
-        assert batch.status().exit_code == 75
-        await batch.run()
-        pages: list[int] = []
-        report = await batch.follow(60.0, lambda progress: pages.append(progress.rows))
-        assert (report.exit_code, report.counts["arrived"]) == (0, 3)
-        assert pages
-        assert (await batch.reconcile()).is_clean
+    await batch.load(items(3))
+    report = await batch.run(wait_final=60.0)
+    assert (report.exit_code, report.counts["failed"]) == (1, 1)
+    would = await batch.retry_failed(rows=[2], dry_run=True)
+    assert (would.rows, batch.status().counts["not_started"]) == ((2,), 0)
+    assert (await batch.retry_failed()).rows == (2,)
+    assert batch.status().exit_code == 75
+    await batch.run()
+    pages: list[int] = []
+    report = await batch.follow(60.0, lambda progress: pages.append(progress.rows))
+    assert (report.exit_code, report.counts["arrived"]) == (0, 3)
+    assert pages
+    assert (await batch.reconcile()).is_clean
 
 
 async def test_what_needs_the_service_cannot_be_done_without_a_client(
-    desk: Desk, service: Sandbox, tmp_path: Path
+    desk: Desk, pay: Pay, tmp_path: Path
 ) -> None:
-    async with desk.client(service) as client:
-        await desk.paid(tmp_path / "l", client, items(1))
+    await pay(items(1))
     async with desk.open(tmp_path / "l") as batch:
         with pytest.raises(BulkError, match="without a client"):
             await batch.follow(1.0)
@@ -48,18 +45,17 @@ async def test_what_needs_the_service_cannot_be_done_without_a_client(
 
 
 async def test_a_retried_row_can_be_corrected_before_it_is_paid(
-    desk: Desk, service: Sandbox, tmp_path: Path
+    desk: Desk, service: Sandbox, batch: Any
 ) -> None:
     service.on("payouts.create", description="row 2").outcome("fail:RECIPIENT_ERROR", times=1)
     right = Instrument.phone("+22990112299", "BJ")
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load(items(2))
-        await batch.run(wait_final=60.0)
-        await batch.retry_failed()
-        await batch.load([item(1), item(2, instrument=right)], accept_edits=True)
-        assert (await batch.run(wait_final=60.0)).exit_code == 0
-        assert (await batch.reconcile()).is_clean
-        paid = (await desk.rows(batch))[1]
-        assert paid.reference.endswith("~g1")
-        assert b"+22990112299" in paid.body
+    await batch.load(items(2))
+    await batch.run(wait_final=60.0)
+    await batch.retry_failed()
+    await batch.load([item(1), item(2, instrument=right)], accept_edits=True)
+    assert (await batch.run(wait_final=60.0)).exit_code == 0
+    assert (await batch.reconcile()).is_clean
+    paid = (await desk.rows(batch))[1]
+    assert paid.reference.endswith("~g1")
+    assert b"+22990112299" in paid.body
     assert [entry.status for entry in service.books.payouts()].count("completed") == 2

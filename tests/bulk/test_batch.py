@@ -14,53 +14,44 @@ import payments_async.bulk as bulk
 from payments_async import Instrument, PayoutRequest
 from payments_async.bulk import BulkError, SourceErrors, SourceUnreadable
 from payments_async.bulk._protocol.outcomes import brief
-from payments_async.bulk.ledger_errors import (
-    LedgerMissing,
-    LedgerOfAnotherBatch,
-    LedgerOfAnotherInput,
-)
+from payments_async.bulk.ledger_errors import LedgerMissing, LedgerOfAnotherBatch, LedgerOfAnotherInput
 from payments_async.bulk.sources import CsvSource
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items
-from tests.support.desks import Desk
+from tests.support.desks import Desk, Pay
 from tests.support.payout_files import PHONE, csv_file
 from tests.support.places import EITHER
 
 
-async def test_a_file_is_imported_once_and_known_again(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
+async def test_a_file_is_imported_once_and_known_again(batch: Any, tmp_path: Path) -> None:
     path = csv_file(tmp_path, PHONE, PHONE)
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        first = await batch.load(path)
-        again = await batch.load(path)
-        assert (first.rows, first.is_new, first.totals) == (2, True, {"XOF": Decimal("100.20")})
-        assert (again.rows, again.is_new, again.batch_id) == (2, False, first.batch_id)
-        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))  # other bytes, the same rows
-        assert not (await batch.load(str(path))).is_new
-        assert (await batch.run()).counts["created"] == 2
+    first = await batch.load(path)
+    again = await batch.load(path)
+    assert (first.rows, first.is_new, first.totals) == (2, True, {"XOF": Decimal("100.20")})
+    assert (again.rows, again.is_new, again.batch_id) == (2, False, first.batch_id)
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))  # other bytes, the same rows
+    assert not (await batch.load(str(path))).is_new
+    assert (await batch.run()).counts["created"] == 2
 
 
-async def test_an_edited_input_is_refused(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
+async def test_an_edited_input_is_refused(batch: Any, tmp_path: Path) -> None:
     path = csv_file(tmp_path, PHONE)
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
+    await batch.load(path)
+    path.write_text(path.read_text().replace("50.10", "50.11"))
+    with pytest.raises(LedgerOfAnotherInput):
         await batch.load(path)
-        path.write_text(path.read_text().replace("50.10", "50.11"))
-        with pytest.raises(LedgerOfAnotherInput):
-            await batch.load(path)
-        with pytest.raises(LedgerOfAnotherInput):
-            await batch.load(items(1))
+    with pytest.raises(LedgerOfAnotherInput):
+        await batch.load(items(1))
 
 
-async def test_another_batch_id_is_another_batch(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        assert (await batch.load(items(2), batch_id="june")).batch_id == "june"
-        with pytest.raises(LedgerOfAnotherBatch):
-            await batch.load(items(2), batch_id="july")
-        assert not (await batch.load(items(2))).is_new
+async def test_another_batch_id_is_another_batch(batch: Any) -> None:
+    assert (await batch.load(items(2), batch_id="june")).batch_id == "june"
+    with pytest.raises(LedgerOfAnotherBatch):
+        await batch.load(items(2), batch_id="july")
+    assert not (await batch.load(items(2))).is_new
 
 
-async def test_all_faults_are_reported_together_and_nothing_is_imported(
-    desk: Desk, service: Sandbox, tmp_path: Path
-) -> None:
+async def test_all_faults_are_reported_together_and_nothing_is_imported(batch: Any, tmp_path: Path) -> None:
     rows = [
         item(1, reference="x" * 192),
         item(2, metadata={str(number): number for number in range(10)}),
@@ -68,39 +59,34 @@ async def test_all_faults_are_reported_together_and_nothing_is_imported(
         item(4, reference="invoice~g2"),
         item(5),
     ]
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        with pytest.raises(SourceErrors) as caught:
-            await batch.load(rows)
-        assert caught.value.rows == 4
-        with pytest.raises(LedgerMissing):
-            batch.status()
-        report = await batch.load(rows, skip_invalid=True, rejects=tmp_path / "rejects.csv")
-        assert (report.rows, report.skipped) == (1, 4)
-        assert stat.S_IMODE((tmp_path / "rejects.csv").stat().st_mode) == 0o600
-        assert (await batch.run()).exit_code == 0
+    with pytest.raises(SourceErrors) as caught:
+        await batch.load(rows)
+    assert caught.value.rows == 4
+    with pytest.raises(LedgerMissing):
+        batch.status()
+    report = await batch.load(rows, skip_invalid=True, rejects=tmp_path / "rejects.csv")
+    assert (report.rows, report.skipped) == (1, 4)
+    assert stat.S_IMODE((tmp_path / "rejects.csv").stat().st_mode) == 0o600
+    assert (await batch.run()).exit_code == 0
 
 
-async def test_ten_pairs_of_metadata_are_allowed_without_proofs(
-    desk: Desk, service: Sandbox, tmp_path: Path
-) -> None:
+async def test_ten_pairs_of_metadata_are_allowed_without_proofs(desk: Desk, batch: Any) -> None:
     rows = [item(1, metadata={str(number): number for number in range(10)})]
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        assert (await batch.load(rows, proofs=False)).rows == 1
-        (row,) = await desk.rows(batch)
-        assert len(json.loads(row.body)["metadata"]) == 10
-        assert json.loads(row.metadata or "") == rows[0][1].metadata
+    assert (await batch.load(rows, proofs=False)).rows == 1
+    (row,) = await desk.rows(batch)
+    assert len(json.loads(row.body)["metadata"]) == 10
+    assert json.loads(row.metadata or "") == rows[0][1].metadata
 
 
-async def test_an_input_without_a_good_row_is_refused(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        with pytest.raises(SourceUnreadable, match="no row that can be paid"):
-            await batch.load([])
-        with pytest.raises(SourceUnreadable, match="read before"):
-            await batch.load(iter(items(2)))
+async def test_an_input_without_a_good_row_is_refused(batch: Any) -> None:
+    with pytest.raises(SourceUnreadable, match="no row that can be paid"):
+        await batch.load([])
+    with pytest.raises(SourceUnreadable, match="read before"):
+        await batch.load(iter(items(2)))
 
 
 async def test_a_file_that_changes_between_its_two_readings_is_not_imported(
-    desk: Desk, service: Sandbox, tmp_path: Path
+    batch: Any, tmp_path: Path
 ) -> None:
     class Shifting(CsvSource):
         def fingerprint(self) -> str:
@@ -108,25 +94,20 @@ async def test_a_file_that_changes_between_its_two_readings_is_not_imported(
             return super().fingerprint()
 
     source = Shifting(csv_file(tmp_path, PHONE))
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        with pytest.raises(SourceUnreadable, match="changed while it was read"):
-            await batch.load(source)
-        with pytest.raises(LedgerMissing):
-            batch.status()
+    with pytest.raises(SourceUnreadable, match="changed while it was read"):
+        await batch.load(source)
+    with pytest.raises(LedgerMissing):
+        batch.status()
 
 
-async def test_duplicate_references_are_refused(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        with pytest.raises(SourceErrors, match="row 2, reference: is that of row 1 too"):
-            await batch.load([item(1, reference="r"), item(2, reference="r")])
+async def test_duplicate_references_are_refused(batch: Any) -> None:
+    with pytest.raises(SourceErrors, match="row 2, reference: is that of row 1 too"):
+        await batch.load([item(1, reference="r"), item(2, reference="r")])
 
 
-async def test_references_are_the_operators_or_made_with_the_prefix(
-    desk: Desk, service: Sandbox, tmp_path: Path
-) -> None:
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load([item(1, reference="invoice-7"), item(2)], reference_prefix="june-")
-        own, made = await desk.rows(batch)
+async def test_references_are_the_operators_or_made_with_the_prefix(desk: Desk, batch: Any) -> None:
+    await batch.load([item(1, reference="invoice-7"), item(2)], reference_prefix="june-")
+    own, made = await desk.rows(batch)
     assert own.reference == "invoice-7"
     assert made.reference.startswith("june-")
     assert "+22990112233" not in repr((own, made))
@@ -143,31 +124,28 @@ async def test_many_digits_are_warned_about_or_refused(desk: Desk, service: Sand
         assert (await batch.load(rows)).warnings[0].startswith("row 1, amount")
 
 
-async def test_a_batch_is_used_within_its_context(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
-    async with desk.client(service) as client:
-        batch = desk.open(tmp_path / "l", client)
-        with pytest.raises(BulkError, match="async with"):
-            batch.status()
-        with pytest.raises(LedgerMissing):
-            await desk.open(tmp_path / "l", client, create=False).__aenter__()
+async def test_a_batch_is_used_within_its_context(desk: Desk, client: Any, tmp_path: Path) -> None:
+    batch = desk.open(tmp_path / "l", client)
+    with pytest.raises(BulkError, match="async with"):
+        batch.status()
+    with pytest.raises(LedgerMissing):
+        await desk.open(tmp_path / "l", client, create=False).__aenter__()
 
 
 @EITHER
-async def test_a_batch_is_opened_once_at_a_time(desk: Desk, service: Sandbox, place: Path | str) -> None:
-    async with desk.client(service) as client:
-        batch = desk.open(place, client, batch_id="june")
-        for rows in (2, 2):
-            async with batch:
-                with pytest.raises(BulkError, match="open already"):
-                    await batch.__aenter__()
-                assert (await batch.load(items(rows))).rows == rows
-        assert batch.status().rows == rows
+async def test_a_batch_is_opened_once_at_a_time(desk: Desk, client: Any, place: Path | str) -> None:
+    batch = desk.open(place, client, batch_id="june")
+    for rows in (2, 2):
+        async with batch:
+            with pytest.raises(BulkError, match="open already"):
+                await batch.__aenter__()
+            assert (await batch.load(items(rows))).rows == rows
+    assert batch.status().rows == rows
 
 
-async def test_a_batch_without_rows_cannot_run(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        with pytest.raises(LedgerMissing):
-            await batch.run()
+async def test_a_batch_without_rows_cannot_run(batch: Any) -> None:
+    with pytest.raises(LedgerMissing):
+        await batch.run()
 
 
 def test_public_names_are_there_and_no_others() -> None:
@@ -178,7 +156,7 @@ def test_public_names_are_there_and_no_others() -> None:
         bulk.Nonsense  # noqa: B018 - reading it is the test
 
 
-async def test_payouts_themselves_are_rows_too(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
+async def test_payouts_themselves_are_rows_too(batch: Any) -> None:
     phone = Instrument.phone("+22990112233", "BJ")
     request = PayoutRequest(amount=5, currency="XOF", method="mtn_bj", instrument=phone)
 
@@ -189,16 +167,14 @@ async def test_payouts_themselves_are_rows_too(desk: Desk, service: Sandbox, tmp
         def __aiter__(self) -> Any:
             return given()
 
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        assert (await batch.load(Twice())).totals == {"XOF": Decimal(5)}
-        assert (await batch.run()).exit_code == 0
+    assert (await batch.load(Twice())).totals == {"XOF": Decimal(5)}
+    assert (await batch.run()).exit_code == 0
 
 
 async def test_without_a_client_a_batch_shows_where_it_stands_and_pays_nothing(
-    desk: Desk, service: Sandbox, tmp_path: Path
+    desk: Desk, service: Sandbox, pay: Pay, tmp_path: Path
 ) -> None:
-    async with desk.client(service) as client:
-        await desk.paid(tmp_path / "l", client, items(3), max_rows=2)
+    await pay(items(3), max_rows=2)
     asked = len(service.requests)
     async with desk.open(tmp_path / "l") as batch:
         assert batch.status().counts["created"] == 2
@@ -231,12 +207,11 @@ def test_figures_are_plain_and_without_what_is_zero(figures: object, text: str) 
     assert brief(figures) == text
 
 
-async def test_reports_read_well(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        loaded = await batch.load(items(2), batch_id="june")
-        report = await batch.run(wait_final=60.0)
-        again = await batch.retry_failed()
-        written = await batch.export(tmp_path / "out.csv")
+async def test_reports_read_well(batch: Any, tmp_path: Path) -> None:
+    loaded = await batch.load(items(2), batch_id="june")
+    report = await batch.run(wait_final=60.0)
+    again = await batch.retry_failed()
+    written = await batch.export(tmp_path / "out.csv")
     assert repr(report) == (
         "BatchReport(counts={asked: 2, created: 2, arrived: 2}, "
         "sums={XOF: {asked: 3.02, created: 3.02, arrived: 3.02}}, batch_id='june', "

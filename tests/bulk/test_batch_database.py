@@ -14,7 +14,6 @@ import payments_sync.bulk
 from payments_async.bulk import BatchState, Standbys
 from payments_async.bulk.errors import BulkError
 from payments_async.bulk.ledger_errors import LedgerDamaged, LedgerError, LedgerMissing, LedgerRefused
-from payments_async.sandbox import Sandbox
 from tests.support.batches import items
 from tests.support.canary import told_by
 from tests.support.desks import Desk
@@ -46,18 +45,17 @@ async def test_an_inspection_finds_what_the_database_is_like_and_what_is_needed(
 
 
 async def test_batches_are_listed_with_their_figures_the_newest_first(
-    desk: Desk, service: Sandbox, database: Any
+    desk: Desk, client: Any, database: Any
 ) -> None:
-    async with desk.client(service) as client:
-        for name, rows in (("june", 3), ("fe\u0301vrier", 2)):
-            async with desk.open(database, client, batch_id=name) as batch:
-                await batch.load(items(rows))
-        async with desk.open(database, client, batch_id="june") as batch:
-            await batch.run(max_rows=1)
-        async with desk.database(database) as found:
-            february, june = await found.batches()
-            assert await found.batches("fe\u0301vrier") == await found.batches("f\u00e9vrier") == [february]
-            assert await found.batches("july") == []
+    for name, rows in (("june", 3), ("fe\u0301vrier", 2)):
+        async with desk.open(database, client, batch_id=name) as batch:
+            await batch.load(items(rows))
+    async with desk.open(database, client, batch_id="june") as batch:
+        await batch.run(max_rows=1)
+    async with desk.database(database) as found:
+        february, june = await found.batches()
+        assert await found.batches("fe\u0301vrier") == await found.batches("f\u00e9vrier") == [february]
+        assert await found.batches("july") == []
     assert (june.batch_id, june.environment, june.state) == ("june", "sandbox", BatchState.OPEN)
     assert (june.report.counts["created"], june.report.rows, june.report.balanced) == (1, 3, True)
     assert june.rule is not None
@@ -67,13 +65,10 @@ async def test_batches_are_listed_with_their_figures_the_newest_first(
     assert february.report.stopped == "the batch is not planned yet"
 
 
-async def test_a_batch_that_cannot_be_read_hides_no_other(
-    desk: Desk, service: Sandbox, database: Any
-) -> None:
-    async with desk.client(service) as client:
-        for number, name in enumerate(("june", "july"), 1):
-            async with desk.open(database, client, batch_id=name) as batch:
-                await batch.load(items(number))
+async def test_a_batch_that_cannot_be_read_hides_no_other(desk: Desk, client: Any, database: Any) -> None:
+    for number, name in enumerate(("june", "july"), 1):
+        async with desk.open(database, client, batch_id=name) as batch:
+            await batch.load(items(number))
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("UPDATE payments.batches SET totals = '{' WHERE batch_id = 'june'")
     unreadable: list[LedgerError] = []

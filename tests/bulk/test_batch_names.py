@@ -28,15 +28,14 @@ from tests.support.places import EITHER
     ],
 )
 async def test_what_cannot_name_a_batch_is_refused_and_not_taken_for_no_name(
-    desk: Desk, service: Sandbox, tmp_path: Path, name: Any, told: str
+    batch: Any, name: Any, told: str
 ) -> None:
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        for reads in (batch.load, batch.preview):
-            with pytest.raises(BulkError, match=told):
-                await reads(items(1), batch_id=name)
-        await batch.load(items(1))
+    for reads in (batch.load, batch.preview):
         with pytest.raises(BulkError, match=told):
-            await batch.load(items(1), batch_id=name)
+            await reads(items(1), batch_id=name)
+    await batch.load(items(1))
+    with pytest.raises(BulkError, match=told):
+        await batch.load(items(1), batch_id=name)
 
 
 class Shrinking:
@@ -59,25 +58,21 @@ async def test_an_import_that_failed_leaves_its_name_to_nothing(batch: Any) -> N
 
 
 @pytest.mark.parametrize("name", ["june", "août 2026", "j" * 191])
-async def test_a_batch_has_the_name_it_is_given(
-    desk: Desk, service: Sandbox, tmp_path: Path, name: str
-) -> None:
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        assert (await batch.preview(items(1), batch_id=name)).batch_id == name
-        assert (await batch.load(items(1), batch_id=name)).batch_id == name
-        assert (await batch.load(items(1))).batch_id == name
+async def test_a_batch_has_the_name_it_is_given(batch: Any, name: str) -> None:
+    assert (await batch.preview(items(1), batch_id=name)).batch_id == name
+    assert (await batch.load(items(1), batch_id=name)).batch_id == name
+    assert (await batch.load(items(1))).batch_id == name
 
 
 async def test_a_name_in_another_unicode_form_is_the_same_name(
-    desk: Desk, service: Sandbox, tmp_path: Path
+    desk: Desk, service: Sandbox, client: Any, tmp_path: Path
 ) -> None:
     composed, decomposed = "f\u00e9vrier", "fe\u0301vrier"
-    async with desk.client(service) as client:
-        for ledger, name in (("first", composed), ("after the first was lost", decomposed)):
-            async with desk.open(tmp_path / ledger, client) as batch:
-                assert (await batch.load(items(2), batch_id=name, pay_again=True)).batch_id == composed
-                assert (await batch.load(items(2), batch_id=decomposed)).is_new is False
-                assert (await batch.run()).exit_code == 0
+    for ledger, name in (("first", composed), ("after the first was lost", decomposed)):
+        async with desk.open(tmp_path / ledger, client) as batch:
+            assert (await batch.load(items(2), batch_id=name, pay_again=True)).batch_id == composed
+            assert (await batch.load(items(2), batch_id=decomposed)).is_new is False
+            assert (await batch.run()).exit_code == 0
     assert len(service.books.payouts()) == 2
 
 
@@ -85,21 +80,15 @@ async def test_a_name_in_another_unicode_form_is_the_same_name(
     ("option", "told"),
     [("acept_edits", "did you mean accept_edits"), ("x", "there are: accept_edits, batch_id")],
 )
-async def test_an_unknown_option_is_refused_with_the_nearest_name(
-    desk: Desk, service: Sandbox, tmp_path: Path, option: str, told: str
-) -> None:
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        for reads in (batch.load, batch.preview):
-            with pytest.raises(TypeError, match=told):
-                await reads(items(1), **{option: True})
+async def test_an_unknown_option_is_refused_with_the_nearest_name(batch: Any, option: str, told: str) -> None:
+    for reads in (batch.load, batch.preview):
+        with pytest.raises(TypeError, match=told):
+            await reads(items(1), **{option: True})
 
 
-async def test_an_edited_input_is_refused_with_the_first_digits_of_its_hashes(
-    desk: Desk, service: Sandbox, tmp_path: Path
-) -> None:
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load(items(1), batch_id="june")
-        with pytest.raises(LedgerOfAnotherInput) as edited:
-            await batch.load(items(2), batch_id="june")
+async def test_an_edited_input_is_refused_with_the_first_digits_of_its_hashes(batch: Any) -> None:
+    await batch.load(items(1), batch_id="june")
+    with pytest.raises(LedgerOfAnotherInput) as edited:
+        await batch.load(items(2), batch_id="june")
     assert f"its input is {edited.value.recorded[:12]}…, and" in str(edited.value)
     assert edited.value.recorded not in str(edited.value)

@@ -33,37 +33,35 @@ from tests.support.servers import PASSWORD, PostgresServer, free_port
 
 
 async def test_a_batch_is_imported_once_and_found_by_its_name(
-    desk: Desk, service: Sandbox, database: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, client: Any, database: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    async with desk.client(service) as client:
-        async with desk.open(database, client, batch_id="june") as batch:
-            assert (await batch.load(items(3))).is_new
-            assert (await batch.load(items(3))).is_new is False
-        async with desk.open(database, client, batch_id="july") as batch:
-            with pytest.raises(LedgerMissing, match="`load` comes first"):
-                batch.status()
-        async with desk.open(database, client, batch_id="june") as batch:
-            assert (await batch.load(items(3))).is_new is False
-            assert len(await desk.rows(batch)) == 3
-            assert batch.chunks() == 1
-        async with desk.open(database, batch_id="june") as batch:
-            assert batch.status().counts["not_started"] == 3
-            assert (await batch.check()).findings == ()
+    async with desk.open(database, client, batch_id="june") as batch:
+        assert (await batch.load(items(3))).is_new
+        assert (await batch.load(items(3))).is_new is False
+    async with desk.open(database, client, batch_id="july") as batch:
+        with pytest.raises(LedgerMissing, match="`load` comes first"):
+            batch.status()
+    async with desk.open(database, client, batch_id="june") as batch:
+        assert (await batch.load(items(3))).is_new is False
+        assert len(await desk.rows(batch)) == 3
+        assert batch.chunks() == 1
+    async with desk.open(database, batch_id="june") as batch:
+        assert batch.status().counts["not_started"] == 3
+        assert (await batch.check()).findings == ()
     assert [*tmp_path.iterdir()] == []
 
 
-async def test_a_batch_may_get_its_name_with_its_input(desk: Desk, service: Sandbox, database: Any) -> None:
-    async with desk.client(service) as client:
-        async with desk.open(database, client) as batch:
-            name = (await batch.load(items(2))).batch_id
-        async with desk.open(database, client) as batch:
-            assert (await batch.load(items(2))).is_new is False
-            assert batch.status().batch_id == name
-        async with desk.open(database, client) as batch:
-            assert (await batch.load(items(2), batch_id="june", pay_again=True)).batch_id == "june"
-        async with desk.open(database, batch_id=name) as batch:
-            assert batch.status().rows == 2
+async def test_a_batch_may_get_its_name_with_its_input(desk: Desk, client: Any, database: Any) -> None:
+    async with desk.open(database, client) as batch:
+        name = (await batch.load(items(2))).batch_id
+    async with desk.open(database, client) as batch:
+        assert (await batch.load(items(2))).is_new is False
+        assert batch.status().batch_id == name
+    async with desk.open(database, client) as batch:
+        assert (await batch.load(items(2), batch_id="june", pay_again=True)).batch_id == "june"
+    async with desk.open(database, batch_id=name) as batch:
+        assert batch.status().rows == 2
 
 
 async def test_without_a_client_the_batch_must_be_named_and_there(
@@ -84,77 +82,72 @@ async def test_without_a_client_the_batch_must_be_named_and_there(
 
 
 async def test_of_two_planners_one_imports_and_the_other_sees_that(
-    desk: Desk, service: Sandbox, database: Any
+    desk: Desk, client: Any, database: Any
 ) -> None:
-    async with desk.client(service) as client:
-        one, two = (desk.open(database, client, batch_id="june") for _ in range(2))
-        async with one, two:
-            loaded = await asyncio.gather(one.load(items(50)), two.load(items(50)))
-            assert sorted(each.is_new for each in loaded) == [False, True]
-            assert one.status().rows == two.status().rows == 50
+    one, two = (desk.open(database, client, batch_id="june") for _ in range(2))
+    async with one, two:
+        loaded = await asyncio.gather(one.load(items(50)), two.load(items(50)))
+        assert sorted(each.is_new for each in loaded) == [False, True]
+        assert one.status().rows == two.status().rows == 50
 
 
 async def test_another_planner_with_another_input_is_shown_the_rows_that_differ(
-    desk: Desk, service: Sandbox, database: Any
+    desk: Desk, client: Any, database: Any
 ) -> None:
-    async with desk.client(service) as client:
-        one, two = (desk.open(database, client, batch_id="june") for _ in range(2))
-        async with one, two:
-            await one.load(items(3))
-            with pytest.raises(LedgerOfAnotherInput, match=r"row 2.*changed amount, NEW"):
-                await two.load([item(1), item(2, amount=7), item(3)])
-            assert (await two.load([item(1), item(2, amount=7)], accept_edits=True)).cancelled == 1
-            assert (await one.refresh()).counts["cancelled"] == 1
-            assert one.status().payable == two.status().payable
+    one, two = (desk.open(database, client, batch_id="june") for _ in range(2))
+    async with one, two:
+        await one.load(items(3))
+        with pytest.raises(LedgerOfAnotherInput, match=r"row 2.*changed amount, NEW"):
+            await two.load([item(1), item(2, amount=7), item(3)])
+        assert (await two.load([item(1), item(2, amount=7)], accept_edits=True)).cancelled == 1
+        assert (await one.refresh()).counts["cancelled"] == 1
+        assert one.status().payable == two.status().payable
 
 
 async def test_an_input_is_compared_with_the_batch_as_it_is_now(
-    desk: Desk, service: Sandbox, database: Any
+    desk: Desk, client: Any, database: Any
 ) -> None:
-    async with desk.client(service) as client:
-        one, two = (desk.open(database, client, batch_id="june") for _ in range(2))
-        async with one, two:
+    one, two = (desk.open(database, client, batch_id="june") for _ in range(2))
+    async with one, two:
+        await one.load(items(2))
+        await two.load([item(1), item(2, amount=700)], accept_edits=True)
+        assert (await one.preview(items(2))).differing == 1
+        await two.load([item(1), item(2, amount=7000)], accept_edits=True)
+        with pytest.raises(LedgerOfAnotherInput, match=r"row 2.*changed amount, NEW"):
             await one.load(items(2))
-            await two.load([item(1), item(2, amount=700)], accept_edits=True)
-            assert (await one.preview(items(2))).differing == 1
-            await two.load([item(1), item(2, amount=7000)], accept_edits=True)
-            with pytest.raises(LedgerOfAnotherInput, match=r"row 2.*changed amount, NEW"):
-                await one.load(items(2))
 
 
 async def test_the_same_input_is_no_second_batch_of_the_database(
-    desk: Desk, service: Sandbox, database: Any
+    desk: Desk, client: Any, database: Any
 ) -> None:
-    async with desk.client(service) as client:
-        preview = await desk.open(database, client, batch_id="july").preview(items(2))
-        assert (preview.is_new, preview.warnings) == (True, ())
-        with pytest.raises(LedgerMissing, match="holds no ledger"):  # a preview makes no tables
-            async with desk.open(database, batch_id="july"):
-                pass
-        async with desk.open(database, client, batch_id="june") as batch:
+    preview = await desk.open(database, client, batch_id="july").preview(items(2))
+    assert (preview.is_new, preview.warnings) == (True, ())
+    with pytest.raises(LedgerMissing, match="holds no ledger"):  # a preview makes no tables
+        async with desk.open(database, batch_id="july"):
+            pass
+    async with desk.open(database, client, batch_id="june") as batch:
+        await batch.load(items(2))
+    preview = await desk.open(database, client, batch_id="july").preview(items(2))
+    assert "the database has the same input as batch june" in preview.warnings[0]
+    async with desk.open(database, client, batch_id="july") as batch:
+        with pytest.raises(InputPaidElsewhere, match="batch june") as caught:
             await batch.load(items(2))
-        preview = await desk.open(database, client, batch_id="july").preview(items(2))
-        assert "the database has the same input as batch june" in preview.warnings[0]
-        async with desk.open(database, client, batch_id="july") as batch:
-            with pytest.raises(InputPaidElsewhere, match="batch june") as caught:
-                await batch.load(items(2))
-            assert (caught.value.batch_id, caught.value.ledger) == ("june", None)
-            report = await batch.load(items(2), pay_again=True)
-            assert "paid again on purpose" in report.warnings[0]
+        assert (caught.value.batch_id, caught.value.ledger) == ("june", None)
+        report = await batch.load(items(2), pay_again=True)
+        assert "paid again on purpose" in report.warnings[0]
 
 
-async def test_a_batch_is_planned_paused_and_resumed(desk: Desk, service: Sandbox, database: Any) -> None:
-    async with desk.client(service) as client:
-        async with desk.open(database, client, batch_id="june") as batch:
-            await batch.load(items(2))
-            assert batch.status().stopped == "not planned yet"
-            assert (await batch.plan(max_rows=1)).stopped is None
-        async with desk.open(database, batch_id="june") as batch:
-            assert (await batch.pause("lunch")).stopped == "paused: lunch"
-            assert (await batch.resume()).stopped is None
-            assert (await batch.resume()).stopped is None
-            # as from a command line that is not UTF-8
-            assert (await batch.pause("lunch\0 \udcff")).stopped == r"paused: lunch\x00 \udcff"
+async def test_a_batch_is_planned_paused_and_resumed(desk: Desk, client: Any, database: Any) -> None:
+    async with desk.open(database, client, batch_id="june") as batch:
+        await batch.load(items(2))
+        assert batch.status().stopped == "not planned yet"
+        assert (await batch.plan(max_rows=1)).stopped is None
+    async with desk.open(database, batch_id="june") as batch:
+        assert (await batch.pause("lunch")).stopped == "paused: lunch"
+        assert (await batch.resume()).stopped is None
+        assert (await batch.resume()).stopped is None
+        # as from a command line that is not UTF-8
+        assert (await batch.pause("lunch\0 \udcff")).stopped == r"paused: lunch\x00 \udcff"
 
 
 async def test_a_pause_does_not_begin_a_batch_that_was_not_planned(
@@ -195,28 +188,26 @@ async def test_a_batch_is_recovered_by_hand(desk: Desk, service: Sandbox, databa
 
 
 async def test_a_batch_that_is_called_off_leaves_its_name_to_the_next(
-    desk: Desk, service: Sandbox, database: Any
+    desk: Desk, client: Any, database: Any
 ) -> None:
-    async with desk.client(service) as client:
-        async with desk.open(database, client, batch_id="june") as batch:
-            await batch.load(items(2))
+    async with desk.open(database, client, batch_id="june") as batch:
+        await batch.load(items(2))
+        await batch.discard()
+        await batch.discard()
+    async with desk.open(database, client, batch_id="june") as batch:
+        assert (await batch.load([item(1), item(2)])).is_new
+        assert (await batch.load([item(1)], accept_edits=True)).cancelled == 1
+        with pytest.raises(LedgerRefused, match="it is the record of that"):
             await batch.discard()
-            await batch.discard()
-        async with desk.open(database, client, batch_id="june") as batch:
-            assert (await batch.load([item(1), item(2)])).is_new
-            assert (await batch.load([item(1)], accept_edits=True)).cancelled == 1
-            with pytest.raises(LedgerRefused, match="it is the record of that"):
-                await batch.discard()
 
 
 async def test_a_database_that_cannot_be_reached_is_named_without_its_password(
-    desk: Desk, service: Sandbox, postgres: PostgresServer
+    desk: Desk, client: Any, postgres: PostgresServer
 ) -> None:
     address: Any = postgres.url(port=free_port())
-    async with desk.client(service) as client:
-        with pytest.raises(LedgerUnavailable, match="cannot be reached") as caught:
-            async with desk.open(address, client, batch_id="june"):
-                pass
+    with pytest.raises(LedgerUnavailable, match="cannot be reached") as caught:
+        async with desk.open(address, client, batch_id="june"):
+            pass
     assert PASSWORD not in told_by(caught.value)
 
 
@@ -237,23 +228,21 @@ def test_without_its_extra_a_batch_is_refused_before_it_is_entered(
 
 
 async def test_without_its_extra_a_file_names_it(
-    desk: Desk, service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "payments_async.bulk._ledger.sqlite.ledger", None)
-    async with desk.client(service) as client:
-        with pytest.raises(ImportError, match=r'pip install "payments-sdk\[bulk\]"$'):
-            async with desk.open(tmp_path / "l", client):
-                pass
+    with pytest.raises(ImportError, match=r'pip install "payments-sdk\[bulk\]"$'):
+        async with desk.open(tmp_path / "l", client):
+            pass
 
 
 async def test_without_its_extra_a_database_names_it(
-    desk: Desk, service: Sandbox, database: Any, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, client: Any, database: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in [*sys.modules]:
         if name.startswith("payments_async.bulk._ledger.postgresql."):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    async with desk.client(service) as client:
-        with pytest.raises(ImportError, match=r'needs psycopg: pip install "payments-sdk\[machines\]"$'):
-            async with desk.open(database, client, batch_id="june"):
-                pass
+    with pytest.raises(ImportError, match=r'needs psycopg: pip install "payments-sdk\[machines\]"$'):
+        async with desk.open(database, client, batch_id="june"):
+            pass

@@ -68,38 +68,37 @@ async def test_progress_says_how_many_rows_wait_why_and_until_when(
 
 
 async def test_a_hanging_request_does_not_silence_the_run(
-    desk: Desk, service: Sandbox, tmp_path: Path
+    service: Sandbox, client: Any, batch: Any, tmp_path: Path
 ) -> None:
     service.on("payouts.create").respond("hang")
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load(items(1))
-        listener, began = Listener(clock_of(client), tmp_path / "l"), clock_of(client).monotonic()
-        await batch.run(listener)
-        listener.assert_steady(began, clock_of(client).monotonic())
+    await batch.load(items(1))
+    listener, began = Listener(clock_of(client), tmp_path / "l"), clock_of(client).monotonic()
+    await batch.run(listener)
+    listener.assert_steady(began, clock_of(client).monotonic())
     assert len(listener.doing("paying")) >= 5
 
 
-async def test_waiting_is_said_only_while_a_row_waits(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
+async def test_waiting_is_said_only_while_a_row_waits(
+    service: Sandbox, client: Any, batch: Any, tmp_path: Path
+) -> None:
     service.on("payouts.create", description="row 3").respond("http:500", times=5)
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load(items(3))
-        listener = Listener(clock_of(client), tmp_path / "l")
-        await batch.run(listener)
-        assert listener.told[-1][1].doing == "paying"
-        await batch.run(listener, wait_final=3600.0)
+    await batch.load(items(3))
+    listener = Listener(clock_of(client), tmp_path / "l")
+    await batch.run(listener)
+    assert listener.told[-1][1].doing == "paying"
+    await batch.run(listener, wait_final=3600.0)
     assert listener.told[-1][1].doing == "following"
     assert {activity.waiting for activity in listener.doing("waiting")} == {1}
 
 
 async def test_progress_counts_waiting_rows_while_others_are_paid(
-    desk: Desk, service: Sandbox, tmp_path: Path
+    service: Sandbox, client: Any, batch: Any, tmp_path: Path
 ) -> None:
     service.on("payouts.create", description="row 1").respond("http:500", times=4)
     service.on("payouts.create", description="row 2").respond("slow:29s", times=1)
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load(items(2))
-        listener = Listener(clock_of(client), tmp_path / "l")
-        assert (await batch.run(listener)).exit_code == 0
+    await batch.load(items(2))
+    listener = Listener(clock_of(client), tmp_path / "l")
+    assert (await batch.run(listener)).exit_code == 0
     waits = [activity for activity in listener.doing("paying") if activity.waiting]
     assert {activity.waiting for activity in waits} == {1}
     assert all((activity.next_look or 0.0) <= 11.0 for activity in waits)
@@ -107,16 +106,15 @@ async def test_progress_counts_waiting_rows_while_others_are_paid(
 
 
 async def test_progress_says_how_much_of_the_list_was_read(
-    desk: Desk, service: Sandbox, tmp_path: Path
+    service: Sandbox, client: Any, batch: Any, tmp_path: Path
 ) -> None:
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load(items(150))
-        await batch.run()
-        service.on("payouts.list").respond("slow:22s", times=None)
-        listener, began = Listener(clock_of(client), tmp_path / "l"), clock_of(client).monotonic()
-        assert (await batch.reconcile(listener)).is_clean
-        listener.assert_steady(began, clock_of(client).monotonic())
-        assert json.loads((tmp_path / "l.status.json").read_text())["running"] is False
+    await batch.load(items(150))
+    await batch.run()
+    service.on("payouts.list").respond("slow:22s", times=None)
+    listener, began = Listener(clock_of(client), tmp_path / "l"), clock_of(client).monotonic()
+    assert (await batch.reconcile(listener)).is_clean
+    listener.assert_steady(began, clock_of(client).monotonic())
+    assert json.loads((tmp_path / "l.status.json").read_text())["running"] is False
     activities = listener.doing("reconciling")
     assert len(activities) == len(listener.told) >= 8
     assert {0, 100} <= {activity.listed for activity in activities}
@@ -133,10 +131,7 @@ async def test_the_status_says_that_a_batch_is_reconciled_before_the_list_is_rea
             status = json.loads((tmp_path / "l.status.json").read_text())
             said.append((status["running"], status["activity"]["doing"]))
 
-    async with (
-        desk.client(service, on_event=note) as client,
-        desk.open(tmp_path / "l", client) as batch,
-    ):
+    async with desk.client(service, on_event=note) as client, desk.open(tmp_path / "l", client) as batch:
         await batch.load(items(2))
         await batch.run()
         said.clear()
@@ -147,13 +142,12 @@ async def test_the_status_says_that_a_batch_is_reconciled_before_the_list_is_rea
 
 
 async def test_progress_of_follow_says_when_the_list_is_read_next(
-    desk: Desk, service: Sandbox, tmp_path: Path
+    client: Any, batch: Any, tmp_path: Path
 ) -> None:
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load(items(2))
-        await batch.run()
-        listener, began = Listener(clock_of(client), tmp_path / "l"), clock_of(client).monotonic()
-        report = await batch.follow(3600.0, listener)
-        listener.assert_steady(began, clock_of(client).monotonic())
+    await batch.load(items(2))
+    await batch.run()
+    listener, began = Listener(clock_of(client), tmp_path / "l"), clock_of(client).monotonic()
+    report = await batch.follow(3600.0, listener)
+    listener.assert_steady(began, clock_of(client).monotonic())
     assert report.counts["created"] == 2
     assert listener.doing("following")

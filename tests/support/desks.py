@@ -7,7 +7,7 @@ and as `[sync]`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from payments_async.bulk._protocol.records import LedgerRow
 from payments_async.sandbox import Sandbox
 from tests.support.batches import Item, calling, ledger_rows, name_of
 from tests.support.surfaces import make_batch, make_client, make_database
+
+Pay = Callable[..., Awaitable[BatchReport]]
 
 
 @attrs.frozen

@@ -5,25 +5,19 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 
+from payments_async import AsyncPayments
 from payments_async.bulk import PayoutBatch
 from payments_async.bulk._engine.payout_list import scan, search
 from payments_async.bulk._protocol.row_state import RowState
 from payments_async.errors import SearchIncomplete
 from payments_async.sandbox import Sandbox
-from tests.support.batches import (
-    alter,
-    assert_true,
-    in_process,
-    items,
-    ledger_rows,
-    paid,
-)
+from tests.support.batches import alter, assert_true, items, ledger_rows
+from tests.support.desks import Pay
 
 DAY = 86_400.0
 
@@ -39,17 +33,16 @@ def _raising(error: Exception) -> Callable[..., Any]:
     return refuse
 
 
-async def test_a_list_that_goes_in_circles_proves_nothing(service: Sandbox, tmp_path: Path) -> None:
+async def test_a_list_that_goes_in_circles_proves_nothing(batch: PayoutBatch) -> None:
     rows = items(250)
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(rows)
-        await batch.run()
-        alter(batch._service._client, _circling())
-        with pytest.raises(SearchIncomplete):
-            await batch.reconcile()
-        with pytest.raises(SearchIncomplete):
-            await search(batch._service, ["unknown"])
-        assert not any([whole async for _, whole in scan(batch._service)])
+    await batch.load(rows)
+    await batch.run()
+    alter(batch._service._client, _circling())
+    with pytest.raises(SearchIncomplete):
+        await batch.reconcile()
+    with pytest.raises(SearchIncomplete):
+        await search(batch._service, ["unknown"])
+    assert not any([whole async for _, whole in scan(batch._service)])
 
 
 def _circling() -> Callable[[Any, Any], Any]:
@@ -67,44 +60,46 @@ def _circling() -> Callable[[Any, Any], Any]:
 
 
 @pytest.mark.parametrize("date", ["", "yesterday", "Mon, 01 Jan 99999999 00:00:00 GMT"])
-async def test_a_date_that_cannot_be_read_is_no_date(service: Sandbox, tmp_path: Path, date: str) -> None:
-    async with in_process(service) as client:
+async def test_a_date_that_cannot_be_read_is_no_date(service: Sandbox, batch: PayoutBatch, date: str) -> None:
 
-        def spoil(_request: Any, answer: Any) -> Any:
-            headers = answer.headers.copy()
-            headers["Date"] = date
-            return attrs.evolve(answer, headers=headers)
+    def spoil(_request: Any, answer: Any) -> Any:
+        headers = answer.headers.copy()
+        headers["Date"] = date
+        return attrs.evolve(answer, headers=headers)
 
-        alter(client, spoil)
-        service.on("payouts.create").respond("http:409")
-        async with PayoutBatch.open(tmp_path / "l", client) as batch:
-            await batch.load(items(1))
-            assert (await batch.run()).exit_code == 0
-            assert batch._service.moment().server is None
+    alter(batch._service._client, spoil)
+    service.on("payouts.create").respond("http:409")
+    await batch.load(items(1))
+    assert (await batch.run()).exit_code == 0
+    assert batch._service.moment().server is None
 
 
-async def test_a_row_whose_request_is_still_at_work_is_in_doubt(service: Sandbox, tmp_path: Path) -> None:
+async def test_a_row_whose_request_is_still_at_work_is_in_doubt(
+    service: Sandbox, batch: PayoutBatch, client: AsyncPayments
+) -> None:
     service.on("payouts.create").respond("http:409")
     body = json.dumps({"message": "The request is being processed."}).encode()
-    async with in_process(service) as client:
-        alter(client, lambda _, answer: attrs.evolve(answer, body=body) if answer.status == 409 else answer)
-        async with PayoutBatch.open(tmp_path / "l", client) as batch:
-            await batch.load(items(1))
-            await batch.run(patience=60.0)
-            row = (await ledger_rows(batch))[0]
-            assert (row.state, row.failure_code) == (RowState.IN_DOUBT, "HTTP 409")
-            assert (await batch.run()).exit_code == 0
+    alter(
+        batch._service._client,
+        lambda _, answer: attrs.evolve(answer, body=body) if answer.status == 409 else answer,
+    )
+    await batch.load(items(1))
+    await batch.run(patience=60.0)
+    row = (await ledger_rows(batch))[0]
+    assert (row.state, row.failure_code) == (RowState.IN_DOUBT, "HTTP 409")
+    assert (await batch.run()).exit_code == 0
 
 
-async def test_another_record_than_was_asked_for_is_looked_up(service: Sandbox, tmp_path: Path) -> None:
-    async with in_process(service) as client:
+async def test_another_record_than_was_asked_for_is_looked_up(
+    service: Sandbox, client: AsyncPayments, pay: Pay
+) -> None:
 
-        def swap(request: Any, answer: Any) -> Any:
-            body = answer.body if request.method == "GET" else answer.body.replace(b"1.01", b"8.08")
-            return attrs.evolve(answer, body=body)
+    def swap(request: Any, answer: Any) -> Any:
+        body = answer.body if request.method == "GET" else answer.body.replace(b"1.01", b"8.08")
+        return attrs.evolve(answer, body=body)
 
-        alter(client, swap)
-        report = await paid(tmp_path / "l", client, items(1))
+    alter(client, swap)
+    report = await pay(items(1))
     assert report.exit_code == 0
     assert_true(report, service, items(1))
     assert [request.operation for request in service.requests][-1] == "payouts.list"

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from payments_async.bulk._engine.sender import LEASE_LOST
 from payments_async.bulk._ledger.sqlite.ledger import SqliteLedger
 from payments_async.sandbox import Sandbox
-from tests.support.batches import assert_true, in_process, items, paid
+from tests.support.batches import assert_true, items
+from tests.support.desks import Pay
 
 
 async def test_withheld_rows_stay_in_flight_and_use_no_tries(
-    service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    service: Sandbox, pay: Pay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows, left = items(40), iter(range(7))
-    async with in_process(service) as client:
-        with monkeypatch.context() as patch:
-            patch.setattr(SqliteLedger, "may_send", lambda self, row: lambda: next(left, None) is not None)
-            report = await paid(tmp_path / "l", client, rows, concurrency=3)
-        assert (report.exit_code, report.stopped, report.resumable) == (75, LEASE_LOST, "now")
-        assert report.counts["created"] == len(service.books.payouts()) == 7
-        assert sum(request.operation == "payouts.create" for request in service.requests) == 7
-        assert report.counts["in_doubt"] == 0
-        report = await paid(tmp_path / "l", client, rows)
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteLedger, "may_send", lambda self, row: lambda: next(left, None) is not None)
+        report = await pay(rows, concurrency=3)
+    assert (report.exit_code, report.stopped, report.resumable) == (75, LEASE_LOST, "now")
+    assert report.counts["created"] == len(service.books.payouts()) == 7
+    assert sum(request.operation == "payouts.create" for request in service.requests) == 7
+    assert report.counts["in_doubt"] == 0
+    report = await pay(rows)
     assert report.exit_code == 0
     assert_true(report, service, rows)

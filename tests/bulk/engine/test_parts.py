@@ -17,6 +17,7 @@ from payments_async.bulk._protocol.matching import expected, shown
 from payments_async.models import Payout
 from payments_async.sandbox import Sandbox
 from tests.support.batches import in_process, item, items, ledger_rows, paid, runtime_of
+from tests.support.desks import Pay
 from tests.support.jumping import JumpingRuntime
 
 
@@ -36,29 +37,27 @@ class Unplugged:
 
 
 async def test_when_nothing_gets_out_no_new_rows_are_taken_and_none_is_in_doubt(
-    service: Sandbox, tmp_path: Path
+    service: Sandbox, client: AsyncPayments, pay: Pay
 ) -> None:
-    async with in_process(service) as client:
-        plugged = client._pipeline.transport
-        client._pipeline.transport = Unplugged(plugged)
-        report = await paid(tmp_path / "l", client, items(100), concurrency=2)
-        assert "cannot be reached" in str(report.stopped)
-        assert (report.exit_code, report.counts["in_doubt"]) == (75, 0)
-        assert report.counts["not_started"] > 80
-        client._pipeline.transport = plugged
-        assert (await paid(tmp_path / "l", client, items(100))).exit_code == 0
+    plugged = client._pipeline.transport
+    client._pipeline.transport = Unplugged(plugged)
+    report = await pay(items(100), concurrency=2)
+    assert "cannot be reached" in str(report.stopped)
+    assert (report.exit_code, report.counts["in_doubt"]) == (75, 0)
+    assert report.counts["not_started"] > 80
+    client._pipeline.transport = plugged
+    assert (await pay(items(100))).exit_code == 0
     assert len(service.books.payouts()) == 100
 
 
 async def test_a_run_is_stopped_while_the_service_has_yet_to_say_a_word(
-    service: Sandbox, tmp_path: Path
+    service: Sandbox, client: AsyncPayments, batch: PayoutBatch
 ) -> None:
     service.on("payouts.list").respond("slow:20s")
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(2))
-        running = asyncio.ensure_future(batch.run(drain=1.0))
-        runtime_of(client).call_later(5.0, batch.stop)
-        report = await running
+    await batch.load(items(2))
+    running = asyncio.ensure_future(batch.run(drain=1.0))
+    runtime_of(client).call_later(5.0, batch.stop)
+    report = await running
     assert (report.exit_code, report.stopped, report.counts["not_started"]) == (75, "stopped", 2)
 
 
@@ -80,41 +79,36 @@ async def test_a_key_that_turns_unusable_during_a_run_halts_it(service: Sandbox,
             assert (await batch.run()).exit_code == 0
 
 
-async def test_rows_in_doubt_of_two_currencies_are_found_in_one_walk(
-    service: Sandbox, tmp_path: Path
-) -> None:
+async def test_rows_in_doubt_of_two_currencies_are_found_in_one_walk(service: Sandbox, pay: Pay) -> None:
     service.on("payouts.create").respond("lost_response", times=2).respond("http:409", times=2, after=2)
     rows = [item(1), item(2, currency="XAF")]
-    async with in_process(service) as client:
-        report = await paid(tmp_path / "l", client, rows)
+    report = await pay(rows)
     assert report.exit_code == 0
     assert report.totals == {"XOF": Decimal("1.01"), "XAF": Decimal("2.01")}
     assert len(service.books.payouts()) == 2
 
 
 async def test_an_audit_names_a_conflict_and_shows_a_hundred_findings(
-    service: Sandbox, tmp_path: Path
+    client: AsyncPayments, tmp_path: Path
 ) -> None:
     rows = [item(number, reference=f"taken-{number}") for number in range(1, 121)]
-    async with in_process(service) as client:
-        await paid(tmp_path / "theirs", client, rows, max_rows=1)
-        async with PayoutBatch.open(tmp_path / "ours", client) as batch:
-            await batch.load([rows[0]], batch_id="ours")
-            report = await batch.run()
-            assert (report.exit_code, report.counts["conflict"]) == (1, 1)
-            (finding,) = (await batch.reconcile()).findings
-            assert finding.startswith("row 1: in conflict, and the list shows po_")
-        await paid(tmp_path / "theirs", client, rows)
-        async with PayoutBatch.open(tmp_path / "new", client) as batch:
-            await batch.load(rows, batch_id="another", pay_again=True)
-            audit = (await batch.reconcile()).audit
+    await paid(tmp_path / "theirs", client, rows, max_rows=1)
+    async with PayoutBatch.open(tmp_path / "ours", client) as batch:
+        await batch.load([rows[0]], batch_id="ours")
+        report = await batch.run()
+        assert (report.exit_code, report.counts["conflict"]) == (1, 1)
+        (finding,) = (await batch.reconcile()).findings
+        assert finding.startswith("row 1: in conflict, and the list shows po_")
+    await paid(tmp_path / "theirs", client, rows)
+    async with PayoutBatch.open(tmp_path / "new", client) as batch:
+        await batch.load(rows, batch_id="another", pay_again=True)
+        audit = (await batch.reconcile()).audit
     assert (audit.differing, len(audit.findings)) == (120, 100)
 
 
-async def test_what_the_service_does_not_show_is_not_compared(service: Sandbox, tmp_path: Path) -> None:
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(1))
-        (row,) = await ledger_rows(batch)
+async def test_what_the_service_does_not_show_is_not_compared(batch: PayoutBatch) -> None:
+    await batch.load(items(1))
+    (row,) = await ledger_rows(batch)
     assert shown(Payout(id="po_1")).details == {}
     asked = expected(row)
     assert asked.details["instrument.phone_number"] == "+22990112233"
@@ -137,10 +131,9 @@ async def test_a_rest_ends_with_a_halt_and_a_shallow_one_with_draining() -> None
     assert stopping.reason == "first"
 
 
-async def test_amounts_of_whole_numbers_are_summed_exactly(service: Sandbox, tmp_path: Path) -> None:
+async def test_amounts_of_whole_numbers_are_summed_exactly(pay: Pay) -> None:
     rows: list[tuple[str, PayoutRequest]] = [item(number, amount=number) for number in range(1, 4)]
-    async with in_process(service) as client:
-        report = await paid(tmp_path / "l", client, rows)
+    report = await pay(rows)
     assert report.sums["XOF"]["created"] == Decimal(6)
 
 
@@ -162,12 +155,11 @@ class Overslept:
 
 
 async def test_a_row_whose_key_grew_too_old_while_it_was_under_way_is_looked_for_before_it_is_paid(
-    service: Sandbox, tmp_path: Path
+    service: Sandbox, client: AsyncPayments, pay: Pay
 ) -> None:
-    async with in_process(service) as client:
-        pipeline = client._pipeline
-        pipeline.transport = Overslept(pipeline.transport, runtime_of(client))
-        report = await paid(tmp_path / "l", client, items(1))
+    pipeline = client._pipeline
+    pipeline.transport = Overslept(pipeline.transport, runtime_of(client))
+    report = await pay(items(1))
     assert (report.exit_code, len(service.books.payouts())) == (0, 1)
     operations = [request.operation for request in service.requests]
     assert operations.index("payouts.list") < operations.index("payouts.create")

@@ -9,11 +9,13 @@ from typing import Any
 import attrs
 import pytest
 
+from payments_async import AsyncPayments
 from payments_async._http.types import TransportError
 from payments_async.bulk import PayoutBatch
 from payments_async.bulk._protocol.attempts import AttemptReply, Step, after_attempt
 from payments_async.sandbox import Sandbox
 from tests.support.batches import assert_true, in_process, items, paid, runtime_of
+from tests.support.desks import Pay
 
 DAY = 86_400.0
 
@@ -72,12 +74,11 @@ class Hanging(Balancer):
 
 
 async def test_a_row_whose_posts_hang_holds_up_no_row_that_waits_by_more_than_one_post(
-    service: Sandbox, tmp_path: Path
+    client: AsyncPayments, pay: Pay
 ) -> None:
     rows = items(2)
-    async with in_process(service) as client:
-        balancer = Hanging(client, 12.0)
-        report = await paid(tmp_path / "l", client, rows, patience=60.0)
+    balancer = Hanging(client, 12.0)
+    report = await pay(rows, patience=60.0)
     assert (report.counts["created"], report.counts["in_doubt"]) == (1, 1)
     assert [at for at, key in balancer.posts if key != "row 1"][-1] < 35.0
     hung = [at for at, key in balancer.posts if key == "row 1"]
@@ -85,11 +86,10 @@ async def test_a_row_whose_posts_hang_holds_up_no_row_that_waits_by_more_than_on
 
 
 async def test_the_back_off_doubles_and_then_the_list_is_asked_and_the_next_key_used(
-    service: Sandbox, tmp_path: Path
+    service: Sandbox, client: AsyncPayments, pay: Pay
 ) -> None:
-    async with in_process(service) as client:
-        balancer = Balancer(client, 2400.0)
-        report = await paid(tmp_path / "l", client, items(1))
+    balancer = Balancer(client, 2400.0)
+    report = await pay(items(1))
     assert report.exit_code == 0
     assert_true(report, service, items(1))
     keys = list(dict.fromkeys(key for _, key in balancer.posts))
@@ -100,43 +100,37 @@ async def test_the_back_off_doubles_and_then_the_list_is_asked_and_the_next_key_
 
 
 async def test_without_time_for_another_post_the_list_is_asked_once_before_the_row_is_left_in_doubt(
-    service: Sandbox, tmp_path: Path
+    service: Sandbox, pay: Pay
 ) -> None:
     rows = items(2)
     service.on("payouts.create", description="row 1").respond("lost_response", times=4)
     service.on("payouts.create", description="row 2").respond("lost_request", times=None)
-    async with in_process(service) as client:
-        report = await paid(tmp_path / "l", client, rows, patience=5.0)
+    report = await pay(rows, patience=5.0)
     assert report.exit_code == 3
     assert (report.counts["created"], report.counts["in_doubt"]) == (1, 1)
     assert_true(report, service, rows)
 
 
-async def test_a_row_that_waits_holds_no_other_row_up(service: Sandbox, tmp_path: Path) -> None:
+async def test_a_row_that_waits_holds_no_other_row_up(service: Sandbox, pay: Pay) -> None:
     rows = items(60)
     service.on("payouts.create", description="row 1").respond("http:500", times=12)
-    async with in_process(service) as client:
-        report = await paid(tmp_path / "l", client, rows, concurrency=1)
+    report = await pay(rows, concurrency=1)
     assert report.exit_code == 0
     last, first = service.books.payouts()[-1], service.books.payouts()[0]
     assert (str(first.amount), str(last.amount)) == ("2.01", "1.01")
 
 
 @pytest.mark.parametrize("word", ["http:409", "http:422"])
-async def test_a_refusal_is_not_posted_again_under_its_key(
-    service: Sandbox, tmp_path: Path, word: str
-) -> None:
+async def test_a_refusal_is_not_posted_again_under_its_key(service: Sandbox, pay: Pay, word: str) -> None:
     service.on("payouts.create").respond("lost_request").respond(word, times=None, after=1)
-    async with in_process(service) as client:
-        await paid(tmp_path / "l", client, items(1), patience=600.0)
+    await pay(items(1), patience=600.0)
     assert [request.operation for request in service.requests].count("payouts.create") == 2
 
 
-async def test_a_replayed_error_is_not_posted_again_under_its_key(service: Sandbox, tmp_path: Path) -> None:
-    async with in_process(service) as client:
-        headers = {"X-Idempotent-Replayed": "true"}
-        balancer = Balancer(client, 600.0, headers=headers)
-        await paid(tmp_path / "l", client, items(1), patience=500.0)
+async def test_a_replayed_error_is_not_posted_again_under_its_key(client: AsyncPayments, pay: Pay) -> None:
+    headers = {"X-Idempotent-Replayed": "true"}
+    balancer = Balancer(client, 600.0, headers=headers)
+    await pay(items(1), patience=500.0)
     assert len(balancer.posts) == 1
 
 
@@ -148,33 +142,31 @@ def test_an_answer_that_is_replayed_is_left_to_the_list_once_the_tries_are_over(
 
 
 async def test_a_row_whose_key_grew_old_while_it_waited_is_left_to_the_list(
-    service: Sandbox, tmp_path: Path
+    service: Sandbox, client: AsyncPayments, pay: Pay
 ) -> None:
     service.on("payouts.create").respond("lost_response", times=4)
-    async with in_process(service) as client:
-        runtime = runtime_of(client)
+    runtime = runtime_of(client)
 
-        def slept(progress: Any) -> None:
-            if progress.counts["in_doubt"] and runtime.monotonic() < DAY:
-                runtime.advance(DAY)
-                service.advance(DAY)
+    def slept(progress: Any) -> None:
+        if progress.counts["in_doubt"] and runtime.monotonic() < DAY:
+            runtime.advance(DAY)
+            service.advance(DAY)
 
-        report = await paid(tmp_path / "l", client, items(1), on_progress=slept)
+    report = await pay(items(1), on_progress=slept)
     assert report.exit_code == 0
     assert_true(report, service, items(1))
     operations = [request.operation for request in service.requests]
     assert operations == ["payouts.list", *["payouts.create"] * 4, "payouts.list"]
 
 
-async def test_a_stop_ends_the_back_off(service: Sandbox, tmp_path: Path) -> None:
+async def test_a_stop_ends_the_back_off(service: Sandbox, client: AsyncPayments, batch: PayoutBatch) -> None:
     service.on("payouts.create").respond("http:503", times=None)
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(1))
+    await batch.load(items(1))
 
-        def stop(progress: Any) -> None:
-            if progress.counts["in_doubt"]:
-                batch.stop()
+    def stop(progress: Any) -> None:
+        if progress.counts["in_doubt"]:
+            batch.stop()
 
-        report = await batch.run(stop)
-        assert runtime_of(client).monotonic() < 30.0
+    report = await batch.run(stop)
+    assert runtime_of(client).monotonic() < 30.0
     assert (report.exit_code, report.counts["in_doubt"]) == (3, 1)

@@ -9,19 +9,12 @@ from typing import Any
 
 import pytest
 
-from payments_async import Instrument
+from payments_async import AsyncPayments, Instrument
 from payments_async.bulk import PayoutBatch, RowState
 from payments_async.bulk._protocol.identifiers import PROOF_KEY
 from payments_async.sandbox import Sandbox
-from tests.support.batches import (
-    assert_true,
-    in_process,
-    item,
-    items,
-    ledger_rows,
-    paid,
-    runtime_of,
-)
+from tests.support.batches import assert_true, in_process, item, items, ledger_rows, runtime_of
+from tests.support.desks import Pay
 
 DAY = 86_400.0
 
@@ -57,12 +50,11 @@ async def create(service: Sandbox, **changes: Any) -> None:
 
 
 async def test_a_409_without_a_payout_leads_to_the_next_key_once_nothing_can_be_under_way(
-    service: Sandbox, tmp_path: Path
+    service: Sandbox, client: AsyncPayments, pay: Pay
 ) -> None:
     service.on("payouts.create").respond("http:409")
-    async with in_process(service) as client:
-        report = await paid(tmp_path / "l", client, items(1))
-        assert sum(runtime_of(client).slept) > 900
+    report = await pay(items(1))
+    assert sum(runtime_of(client).slept) > 900
     assert_true(report, service, items(1))
     assert report.exit_code == 0
     assert len(keys_of(service)) == 2
@@ -88,16 +80,15 @@ async def test_another_payout_under_the_reference_is_a_conflict(
 
 
 async def test_a_row_paid_before_its_file_was_edited_shows_what_was_paid(
-    service: Sandbox, tmp_path: Path
+    service: Sandbox, client: AsyncPayments, tmp_path: Path
 ) -> None:
-    async with in_process(service) as client:
-        for ledger, amount in (("lost", Decimal(11)), ("l", Decimal(12))):
-            async with PayoutBatch.open(tmp_path / ledger, client) as batch:
-                await batch.load([item(1, amount=amount)], batch_id="june")
-                report = await batch.run()
-        assert report.exit_code == 1
-        async with PayoutBatch.open(tmp_path / "l") as batch:
-            await batch.export(tmp_path / "out.json")
+    for ledger, amount in (("lost", Decimal(11)), ("l", Decimal(12))):
+        async with PayoutBatch.open(tmp_path / ledger, client) as batch:
+            await batch.load([item(1, amount=amount)], batch_id="june")
+            report = await batch.run()
+    assert report.exit_code == 1
+    async with PayoutBatch.open(tmp_path / "l") as batch:
+        await batch.export(tmp_path / "out.json")
     (entry,) = service.books.payouts()
     (told,) = json.loads((tmp_path / "out.json").read_text())
     assert (told["outcome"], told["failure_code"]) == ("conflict", "other content under its reference")
@@ -105,12 +96,11 @@ async def test_a_row_paid_before_its_file_was_edited_shows_what_was_paid(
 
 
 async def test_a_proof_that_cannot_be_read_leaves_the_row_in_doubt_for_the_operator(
-    service: Sandbox, tmp_path: Path
+    service: Sandbox, pay: Pay
 ) -> None:
     await create(service, metadata={PROOF_KEY: "9.unknown"})
     rows = [item(1, reference="taken"), item(2)]
-    async with in_process(service) as client:
-        report = await paid(tmp_path / "l", client, rows)
+    report = await pay(rows)
     assert (report.exit_code, report.complete) == (3, False)
     assert report.counts["in_doubt"] == report.counts["created"] == 1
 
@@ -135,12 +125,11 @@ async def test_without_proofs_money_and_account_decide(
 
 
 async def test_a_refusal_in_doubt_rejects_the_row_only_when_its_absence_is_proven(
-    service: Sandbox, tmp_path: Path
+    service: Sandbox, client: AsyncPayments, pay: Pay
 ) -> None:
     service.on("payouts.create").respond("lost_request").respond("http:422", times=None, after=1)
-    async with in_process(service) as client:
-        report = await paid(tmp_path / "l", client, items(1))
-        assert sum(runtime_of(client).slept) > 1800
+    report = await pay(items(1))
+    assert sum(runtime_of(client).slept) > 1800
     assert (report.exit_code, report.counts["rejected"]) == (1, 1)
     assert service.books.payouts() == []
 
@@ -155,19 +144,18 @@ async def test_a_row_without_patience_stays_in_doubt_and_is_resolved_by_a_later_
 
 
 async def test_a_row_whose_key_is_old_is_looked_up_before_it_is_sent_again(
-    service: Sandbox, tmp_path: Path
+    service: Sandbox, client: AsyncPayments, pay: Pay
 ) -> None:
     rows = items(3)
     service.on("payouts.create", description="row 1").respond("lost_response", times=None)
     service.on("payouts.create", description="row 2").respond("lost_request", times=None)
-    async with in_process(service) as client:
-        report = await paid(tmp_path / "l", client, rows, patience=0.0, drain=1.0)
-        assert report.counts["created"] >= 1
-        service.clear_rules()
-        runtime_of(client).advance(DAY)
-        service.advance(DAY)
-        before = len(keys_of(service))
-        report = await paid(tmp_path / "l", client, rows)
+    report = await pay(rows, patience=0.0, drain=1.0)
+    assert report.counts["created"] >= 1
+    service.clear_rules()
+    runtime_of(client).advance(DAY)
+    service.advance(DAY)
+    before = len(keys_of(service))
+    report = await pay(rows)
     assert report.exit_code == 0
     assert_true(report, service, rows)
     assert len(keys_of(service)) == before + 1  # row 2 alone was posted again, under its next key
@@ -190,20 +178,18 @@ async def test_a_list_that_is_never_readable_leaves_the_row_in_doubt(
     assert state is RowState.IN_DOUBT
 
 
-async def test_a_refused_key_while_reading_the_list_halts_the_run(service: Sandbox, tmp_path: Path) -> None:
+async def test_a_refused_key_while_reading_the_list_halts_the_run(service: Sandbox, pay: Pay) -> None:
     service.on("payouts.create").respond("http:409")
     service.on("payouts.list").respond("http:401", times=None, after=1)
-    async with in_process(service) as client:
-        report = await paid(tmp_path / "l", client, items(1))
+    report = await pay(items(1))
     assert report.exit_code == 3
     assert "401" in str(report.stopped)
 
 
-async def test_many_rows_in_doubt_share_one_walk_of_the_list(service: Sandbox, tmp_path: Path) -> None:
+async def test_many_rows_in_doubt_share_one_walk_of_the_list(service: Sandbox, pay: Pay) -> None:
     rows = items(120)
     service.on("payouts.create").respond("lost_response", times=120).respond("http:409", times=120, after=120)
-    async with in_process(service) as client:
-        report = await paid(tmp_path / "l", client, rows, concurrency=120)
+    report = await pay(rows, concurrency=120)
     assert_true(report, service, rows)
     assert report.exit_code == 0
     pages = [request for request in service.requests if request.operation == "payouts.list"]

@@ -9,16 +9,12 @@ from typing import Any
 
 import pytest
 
+from payments_async import AsyncPayments
 from payments_async.bulk import PayoutBatch
 from payments_async.bulk._ledger.sqlite.file import DiskReserve
 from payments_async.sandbox import Sandbox
-from tests.support.batches import (
-    assert_true,
-    in_process,
-    item,
-    items,
-    paid,
-)
+from tests.support.batches import assert_true, in_process, item, items, paid
+from tests.support.desks import Pay
 
 
 def posts(sandbox: Sandbox) -> int:
@@ -35,69 +31,67 @@ def posts(sandbox: Sandbox) -> int:
     ],
 )
 async def test_stop_rules_take_no_row_too_many(
-    service: Sandbox, tmp_path: Path, rule: dict[str, Any], created: int, why: str | None
+    service: Sandbox, pay: Pay, rule: dict[str, Any], created: int, why: str | None
 ) -> None:
-    async with in_process(service) as client:
-        report = await paid(tmp_path / "l", client, items(40), concurrency=3, **rule)
-        assert report.counts["created"] == posts(service) == created
-        assert report.exit_code == (75 if why else 0)
-        assert report.resumable == ("after_change" if why else None)
-        assert why is None or why in str(report.stopped)
-        assert (await paid(tmp_path / "l", client, items(40))).exit_code == 0
+    report = await pay(items(40), concurrency=3, **rule)
+    assert report.counts["created"] == posts(service) == created
+    assert report.exit_code == (75 if why else 0)
+    assert report.resumable == ("after_change" if why else None)
+    assert why is None or why in str(report.stopped)
+    assert (await pay(items(40))).exit_code == 0
 
 
-async def test_too_many_failures_stop_the_batch(service: Sandbox, tmp_path: Path) -> None:
+async def test_too_many_failures_stop_the_batch(service: Sandbox, pay: Pay) -> None:
     service.on("payouts.create").respond("http:422", times=None)
-    async with in_process(service) as client:
-        report = await paid(tmp_path / "l", client, items(500), concurrency=5, max_failure_rate=0.5)
+    report = await pay(items(500), concurrency=5, max_failure_rate=0.5)
     assert report.exit_code == 75
     assert "--max-failure-rate" in str(report.stopped)
     assert posts(service) < 120
 
 
-async def test_a_rule_that_allows_the_last_row_too_stops_nothing(service: Sandbox, tmp_path: Path) -> None:
-    async with in_process(service) as client:
-        report = await paid(tmp_path / "l", client, items(5), max_rows=5)
+async def test_a_rule_that_allows_the_last_row_too_stops_nothing(service: Sandbox, pay: Pay) -> None:
+    report = await pay(items(5), max_rows=5)
     assert (report.exit_code, report.stopped, posts(service)) == (0, None, 5)
 
 
-async def test_stop_finishes_what_is_under_way_and_can_be_resumed(service: Sandbox, tmp_path: Path) -> None:
+async def test_stop_finishes_what_is_under_way_and_can_be_resumed(
+    service: Sandbox, client: AsyncPayments, pay: Pay, tmp_path: Path
+) -> None:
     rows = items(600)
-    async with in_process(service) as client:
-        async with PayoutBatch.open(tmp_path / "l", client) as batch:
-            await batch.load(rows)
-            report = await batch.run(lambda _: batch.stop(), concurrency=10)
-            batch.stop()  # between runs it does nothing
-        assert (report.exit_code, report.stopped) == (75, "stopped")
-        assert report.counts["under_way"] == 0
-        assert 0 < report.counts["created"] == posts(service) < 600
-        assert (await paid(tmp_path / "l", client, rows)).exit_code == 0
-        async with PayoutBatch.open(tmp_path / "l", client) as batch:
-            assert_true(batch.status(), service, rows)
+    async with PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(rows)
+        report = await batch.run(lambda _: batch.stop(), concurrency=10)
+        batch.stop()  # between runs it does nothing
+    assert (report.exit_code, report.stopped) == (75, "stopped")
+    assert report.counts["under_way"] == 0
+    assert 0 < report.counts["created"] == posts(service) < 600
+    assert (await pay(rows)).exit_code == 0
+    async with PayoutBatch.open(tmp_path / "l", client) as batch:
+        assert_true(batch.status(), service, rows)
 
 
-async def test_what_hangs_is_cut_when_the_time_to_drain_is_over(service: Sandbox, tmp_path: Path) -> None:
+async def test_what_hangs_is_cut_when_the_time_to_drain_is_over(
+    service: Sandbox, client: AsyncPayments, pay: Pay, tmp_path: Path
+) -> None:
     rows = items(3)
     service.on("payouts.create", description="row 2").respond("slow:25s")
-    async with in_process(service) as client:
-        async with PayoutBatch.open(tmp_path / "l", client) as batch:
-            await batch.load(rows)
-            report = await batch.run(lambda _: batch.stop("SIGTERM"), drain=5.0)
-        assert (report.exit_code, report.stopped) == (75, "SIGTERM")
-        assert report.counts["under_way"] == 1
-        report = await paid(tmp_path / "l", client, rows)
+    async with PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(rows)
+        report = await batch.run(lambda _: batch.stop("SIGTERM"), drain=5.0)
+    assert (report.exit_code, report.stopped) == (75, "SIGTERM")
+    assert report.counts["under_way"] == 1
+    report = await pay(rows)
     assert report.exit_code == 0
     assert_true(report, service, rows)
 
 
-async def test_a_run_under_way_is_not_run_twice_at_once(service: Sandbox, tmp_path: Path) -> None:
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(3))
-        first = asyncio.ensure_future(batch.run())
-        await asyncio.sleep(0)
-        with pytest.raises(Exception, match="being run already"):
-            await batch.run()
-        assert (await first).exit_code == 0
+async def test_a_run_under_way_is_not_run_twice_at_once(batch: PayoutBatch) -> None:
+    await batch.load(items(3))
+    first = asyncio.ensure_future(batch.run())
+    await asyncio.sleep(0)
+    with pytest.raises(Exception, match="being run already"):
+        await batch.run()
+    assert (await first).exit_code == 0
 
 
 async def test_a_disk_that_fills_up_with_the_last_row_stops_nothing(
@@ -117,10 +111,9 @@ async def test_a_disk_that_fills_up_with_the_last_row_stops_nothing(
     assert report.counts["not_final"] == 0
 
 
-async def test_what_is_complete_was_not_stopped(service: Sandbox, tmp_path: Path) -> None:
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(3))
-        report = await batch.run(lambda _: batch.stop("SIGTERM"))
+async def test_what_is_complete_was_not_stopped(batch: PayoutBatch) -> None:
+    await batch.load(items(3))
+    report = await batch.run(lambda _: batch.stop("SIGTERM"))
     assert (report.exit_code, report.stopped, report.resumable) == (0, None, None)
 
 
@@ -139,12 +132,9 @@ NAN = float("nan")
         *({"wait_final": 0}, {"wait_final": NAN}),
     ],
 )
-async def test_options_that_cannot_be_used_are_refused(
-    service: Sandbox, tmp_path: Path, options: dict[str, Any]
-) -> None:
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load([item(1)])
-        with pytest.raises(Exception, match="must be"):
-            await batch.run(**options)
-        assert batch.status().counts["not_started"] == 1
-        assert (await batch.run()).exit_code == 0
+async def test_options_that_cannot_be_used_are_refused(batch: PayoutBatch, options: dict[str, Any]) -> None:
+    await batch.load([item(1)])
+    with pytest.raises(Exception, match="must be"):
+        await batch.run(**options)
+    assert batch.status().counts["not_started"] == 1
+    assert (await batch.run()).exit_code == 0

@@ -113,11 +113,7 @@ async def test_a_rejected_row_is_corrected_and_paid(batch: Any, service: Sandbox
 
 @pytest.mark.parametrize(
     ("edited", "what"),
-    [
-        ([item(1, amount="9.99"), item(2)], "changed"),
-        ([item(2)], "removed"),
-        ([*items(2), item(3)], "added"),
-    ],
+    [([item(1, amount="9.99"), item(2)], "changed"), ([item(2)], "removed"), ([*items(2), item(3)], "added")],
 )
 async def test_what_was_sent_or_is_added_refuses_all_edits(
     batch: Any, service: Sandbox, edited: list[Any], what: str
@@ -165,10 +161,7 @@ async def test_a_row_that_was_called_off_does_not_come_back(batch: Any) -> None:
     await batch.load([item(1)], accept_edits=True)
     with pytest.raises(LedgerOfAnotherInput) as caught:
         await batch.load(items(3), accept_edits=True)
-    assert told(caught.value) == [
-        (2, "added", (), RowState.CANCELLED),
-        (3, "added", (), RowState.CANCELLED),
-    ]
+    assert told(caught.value) == [(2, "added", (), RowState.CANCELLED), (3, "added", (), RowState.CANCELLED)]
 
 
 @EITHER
@@ -212,18 +205,17 @@ async def test_a_key_that_is_there_twice_is_a_fault(batch: Any) -> None:
 
 
 async def test_edits_that_make_another_batchs_input_are_refused(
-    desk: Desk, service: Sandbox, tmp_path: Path
+    desk: Desk, client: Any, tmp_path: Path
 ) -> None:
-    async with desk.client(service) as client:
-        async with desk.open(tmp_path / "june", client) as batch:
-            await batch.load(items(1), batch_id="june")
-        async with desk.open(tmp_path / "july", client) as batch:
-            await batch.load(items(2), batch_id="july")
-            with pytest.raises(InputPaidElsewhere):
-                await batch.load(items(1), accept_edits=True)
-            report = await batch.load(items(1), accept_edits=True, pay_again=True)
-            assert report.cancelled == 1
-            assert "batch june" in report.warnings[0]
+    async with desk.open(tmp_path / "june", client) as batch:
+        await batch.load(items(1), batch_id="june")
+    async with desk.open(tmp_path / "july", client) as batch:
+        await batch.load(items(2), batch_id="july")
+        with pytest.raises(InputPaidElsewhere):
+            await batch.load(items(1), accept_edits=True)
+        report = await batch.load(items(1), accept_edits=True, pay_again=True)
+        assert report.cancelled == 1
+        assert "batch june" in report.warnings[0]
 
 
 @EITHER

@@ -20,30 +20,30 @@ from tests.support.ledgers import BINDING
 
 
 async def test_an_input_that_is_another_batch_beside_it_is_refused_unless_wished(
-    desk: Desk, service: Sandbox, tmp_path: Path
+    desk: Desk, client: Any, tmp_path: Path
 ) -> None:
-    async with desk.client(service) as client:
-        async with desk.open(tmp_path / "june", client) as batch:
-            await batch.load(items(2), batch_id="june")
-        async with desk.open(tmp_path / "again", client) as batch:
-            with pytest.raises(InputPaidElsewhere, match=r"june.*paid again.*pay_again=True") as caught:
-                await batch.load(items(2), batch_id="july")
-            assert (caught.value.batch_id, caught.value.ledger) == ("june", "june")
-            assert pickle.loads(pickle.dumps(caught.value)).batch_id == "june"
-            with pytest.raises(LedgerMissing):
-                batch.status()
-            report = await batch.load(items(2), batch_id="july", pay_again=True)
-            assert report.is_new
-            assert "june" in report.warnings[0]
-            assert (await batch.load(items(2))).warnings == ()
+    async with desk.open(tmp_path / "june", client) as batch:
+        await batch.load(items(2), batch_id="june")
+    async with desk.open(tmp_path / "again", client) as batch:
+        with pytest.raises(InputPaidElsewhere, match=r"june.*paid again.*pay_again=True") as caught:
+            await batch.load(items(2), batch_id="july")
+        assert (caught.value.batch_id, caught.value.ledger) == ("june", "june")
+        assert pickle.loads(pickle.dumps(caught.value)).batch_id == "june"
+        with pytest.raises(LedgerMissing):
+            batch.status()
+        report = await batch.load(items(2), batch_id="july", pay_again=True)
+        assert report.is_new
+        assert "june" in report.warnings[0]
+        assert (await batch.load(items(2))).warnings == ()
 
 
-async def test_the_same_batch_in_another_ledger_is_fine(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
-    async with desk.client(service) as client:
-        for name, rows in (("one", items(2)), ("two", items(2)), ("other", items(3))):
-            async with desk.open(tmp_path / name, client) as batch:
-                assert (await batch.load(rows)).warnings == ()
-                await batch.run()
+async def test_the_same_batch_in_another_ledger_is_fine(
+    desk: Desk, service: Sandbox, client: Any, tmp_path: Path
+) -> None:
+    for name, rows in (("one", items(2)), ("two", items(2)), ("other", items(3))):
+        async with desk.open(tmp_path / name, client) as batch:
+            assert (await batch.load(rows)).warnings == ()
+            await batch.run()
     assert (
         len(service.books.payouts()) == 3 + 2
     )  # two batches; the second ledger found the first one's payouts

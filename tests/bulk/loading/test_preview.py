@@ -10,10 +10,7 @@ from typing import Any
 import pytest
 
 from payments_async.bulk import PayoutBatch, RowState, SourceErrors, SourceUnreadable
-from payments_async.bulk.ledger_errors import (
-    LedgerOfAnotherAddress,
-    LedgerOfAnotherBatch,
-)
+from payments_async.bulk.ledger_errors import LedgerOfAnotherAddress, LedgerOfAnotherBatch
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items, ledger_rows
 from tests.support.desks import Desk
@@ -59,18 +56,19 @@ async def test_a_preview_of_an_edited_input_tells_what_differs(batch: Any, tmp_p
     assert (report.skipped, (tmp_path / "rejects.csv").exists()) == (1, True)
 
 
-async def test_a_preview_opens_a_ledger_for_itself(service: Sandbox, desk: Desk, tmp_path: Path) -> None:
-    async with desk.client(service) as client:
-        async with desk.open(tmp_path / "l", client) as batch:
-            await batch.load(items(2))
-        report = await PayoutBatch.open(tmp_path / "l").preview(items(1))
-        assert [each.what for each in report.differences] == ["removed"]
-        with pytest.raises(LedgerOfAnotherBatch):
-            await PayoutBatch.open(tmp_path / "l").preview(items(1), batch_id="other")
-        elsewhere = desk.other_client(service.api_key, "http://127.0.0.1:9/v1")
-        async with elsewhere, desk.open(tmp_path / "l", elsewhere) as batch:
-            with pytest.raises(LedgerOfAnotherAddress):
-                await batch.preview(items(2))
+async def test_a_preview_opens_a_ledger_for_itself(
+    service: Sandbox, desk: Desk, client: Any, tmp_path: Path
+) -> None:
+    async with desk.open(tmp_path / "l", client) as batch:
+        await batch.load(items(2))
+    report = await PayoutBatch.open(tmp_path / "l").preview(items(1))
+    assert [each.what for each in report.differences] == ["removed"]
+    with pytest.raises(LedgerOfAnotherBatch):
+        await PayoutBatch.open(tmp_path / "l").preview(items(1), batch_id="other")
+    elsewhere = desk.other_client(service.api_key, "http://127.0.0.1:9/v1")
+    async with elsewhere, desk.open(tmp_path / "l", elsewhere) as batch:
+        with pytest.raises(LedgerOfAnotherAddress):
+            await batch.preview(items(2))
 
 
 async def test_a_preview_of_a_ledger_without_a_batch_is_of_a_new_one(
@@ -112,9 +110,8 @@ async def test_shared_names_are_reported_with_the_other_faults_and_never_skipped
         assert "row 4, row_key: is that of row 2 too" in str(caught.value)
 
 
-async def test_a_sibling_is_reported_as_a_warning(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
-    async with desk.client(service) as client:
-        async with desk.open(tmp_path / "june", client) as batch:
-            await batch.load(items(2), batch_id="june")
-        report = await PayoutBatch.open(tmp_path / "l").preview(items(2))
-        assert "june" in report.warnings[0]
+async def test_a_sibling_is_reported_as_a_warning(desk: Desk, client: Any, tmp_path: Path) -> None:
+    async with desk.open(tmp_path / "june", client) as batch:
+        await batch.load(items(2), batch_id="june")
+    report = await PayoutBatch.open(tmp_path / "l").preview(items(2))
+    assert "june" in report.warnings[0]

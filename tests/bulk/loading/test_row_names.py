@@ -102,31 +102,29 @@ async def test_a_prefix_that_looks_like_another_is_refused(tmp_path: Path) -> No
 
 
 async def test_a_sheet_with_blanks_behind_its_keys_pays_nobody_again(
-    desk: Desk, service: Sandbox, tmp_path: Path
+    desk: Desk, service: Sandbox, client: Any, tmp_path: Path
 ) -> None:
     blanks = [(f"{key} ", request) for key, request in ITEMS]
-    async with desk.client(service) as client:
-        for ledger, rows in (("l", ITEMS), ("lost", blanks)):
-            async with desk.open(tmp_path / ledger, client) as batch:
-                if rows is blanks:
-                    with pytest.raises(SourceErrors, match="row 1, row_key: begins or ends with a blank"):
-                        await batch.load(rows, batch_id="june")
-                else:
+    for ledger, rows in (("l", ITEMS), ("lost", blanks)):
+        async with desk.open(tmp_path / ledger, client) as batch:
+            if rows is blanks:
+                with pytest.raises(SourceErrors, match="row 1, row_key: begins or ends with a blank"):
                     await batch.load(rows, batch_id="june")
-                    await batch.run()
+            else:
+                await batch.load(rows, batch_id="june")
+                await batch.run()
     assert len(service.books.payouts()) == 3
 
 
 async def test_a_sheet_in_another_unicode_form_pays_nobody_again(
-    desk: Desk, service: Sandbox, tmp_path: Path
+    desk: Desk, service: Sandbox, client: Any, tmp_path: Path
 ) -> None:
     other = [(normalize("NFD", key), request) for key, request in ITEMS]
-    async with desk.client(service) as client:
-        for ledger, rows in (("l", ITEMS), ("lost", other)):
-            async with desk.open(tmp_path / ledger, client) as batch:
-                await batch.load(rows, batch_id="june")
-                assert (await batch.run()).exit_code == 0
-                assert (await batch.reconcile()).is_clean
+    for ledger, rows in (("l", ITEMS), ("lost", other)):
+        async with desk.open(tmp_path / ledger, client) as batch:
+            await batch.load(rows, batch_id="june")
+            assert (await batch.run()).exit_code == 0
+            assert (await batch.reconcile()).is_clean
     assert len(service.books.payouts()) == 3
 
 

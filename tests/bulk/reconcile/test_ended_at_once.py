@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from payments_async.bulk import PayoutBatch
 from payments_async.sandbox import Sandbox
-from tests.support.batches import in_process, items, ledger_rows
+from tests.support.batches import items, ledger_rows
 
 
 @pytest.mark.parametrize("answered", [True, False])
 async def test_why_a_payout_failed_is_recorded_with_its_creation(
-    service: Sandbox, tmp_path: Path, answered: bool
+    service: Sandbox, batch: PayoutBatch, answered: bool
 ) -> None:
     if not answered:  # as often as it is posted: the list then shows what became of it
         service.on("payouts.create", description="row 1").respond("lost_response", times=8)
     service.on("payouts.create", description="row 1").outcome("fail:RECIPIENT_ERROR immediate")
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(2))
-        report = await batch.run()
-        row, _ = await ledger_rows(batch)
-        assert (row.service_status, row.outcome) == ("failed", "failed")
-        assert row.failure_code == "RECIPIENT_ERROR"
-        assert report.counts["failed"] == 1
+    await batch.load(items(2))
+    report = await batch.run()
+    row, _ = await ledger_rows(batch)
+    assert (row.service_status, row.outcome) == ("failed", "failed")
+    assert row.failure_code == "RECIPIENT_ERROR"
+    assert report.counts["failed"] == 1

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from payments_async import Instrument
-from payments_async.bulk import BatchReport, PayoutBatch
+from payments_async import AsyncPayments, Instrument
+from payments_async.bulk import AnyBatch, BatchReport, PayoutBatch
 from payments_async.sandbox import Sandbox
 from tests.bulk.reconcile.test_retry_failed import fails
 from tests.bulk.reconcile.test_turned_payouts import turn
-from tests.support.batches import in_process, item, items, ledger_rows, open_at, over_socket
+from tests.support.batches import in_process, item, items, ledger_rows, open_at
 from tests.support.places import EITHER, Place
 
 MOVES = ("not_final", "arrived", "moved_in_conflict", "in_excess")
@@ -52,7 +52,7 @@ async def lives_beside_its_successor(service: Sandbox, batch: PayoutBatch) -> No
 async def test_a_first_payout_that_arrives_beside_its_successor_is_in_excess_until_it_is_returned(
     service: Sandbox, place: Place
 ) -> None:
-    async with over_socket(service) as client, open_at(place, client) as batch:
+    async with in_process(service) as client, open_at(place, client) as batch:
         await lives_beside_its_successor(service, batch)
         certificate = await batch.reconcile()
         assert extra(certificate.report) == (0, 1)
@@ -60,7 +60,7 @@ async def test_a_first_payout_that_arrives_beside_its_successor_is_in_excess_unt
         assert told(certificate.report) == booked(service)
         assert (certificate.is_clean, certificate.report.exit_code) == (False, 1)
         assert certificate.check.findings == ()
-    async with over_socket(service) as client, open_at(place, client) as batch:
+    async with in_process(service) as client, open_at(place, client) as batch:
         assert extra(batch.status()) == (0, 1)
         assert (await batch.load(items(2))).is_new is False
         assert batch.status().exit_code == 1
@@ -72,107 +72,99 @@ async def test_a_first_payout_that_arrives_beside_its_successor_is_in_excess_unt
 
 
 @EITHER
-async def test_any_whole_reading_says_what_is_in_excess(service: Sandbox, place: Place) -> None:
-    async with over_socket(service) as client, open_at(place, client) as batch:
-        await lives_beside_its_successor(service, batch)
-        assert (await batch.retry_failed(dry_run=True)).rows == ()
-        assert extra(batch.status()) == (0, 1)
-        assert told(batch.status()) == booked(service)
-        turn(service, 0, "reversed", completed=True, failed=False)
-        assert (await batch.retry_failed()).rows == ()
-        assert (extra(batch.status()), batch.status().exit_code) == ((0, 0), 0)
+async def test_any_whole_reading_says_what_is_in_excess(service: Sandbox, batch: AnyBatch) -> None:
+    await lives_beside_its_successor(service, batch)
+    assert (await batch.retry_failed(dry_run=True)).rows == ()
+    assert extra(batch.status()) == (0, 1)
+    assert told(batch.status()) == booked(service)
+    turn(service, 0, "reversed", completed=True, failed=False)
+    assert (await batch.retry_failed()).rows == ()
+    assert (extra(batch.status()), batch.status().exit_code) == ((0, 0), 0)
 
 
 @EITHER
 async def test_a_second_payout_under_a_rows_reference_is_in_excess_in_its_own_currency(
-    service: Sandbox, place: Place
+    service: Sandbox, client: AsyncPayments, batch: AnyBatch
 ) -> None:
-    async with over_socket(service) as client, open_at(place, client) as batch:
-        await batch.load(items(2))
-        await batch.run()
-        wallet = Instrument.phone("+22990112233", "BJ")
-        twin = await client.payouts.create(amount="7.25", currency="GHS", method="mtn_bj", instrument=wallet)
-        payout = service._core.world.tenants[service.api_key].payouts_by_id[str(twin.id)]
-        payout.reference = (await ledger_rows(batch))[0].reference
-        report = (await batch.reconcile()).report
-        assert extra(report) == (0, 1)
-        assert report.sums["GHS"] == {**dict.fromkeys(report.sums["XOF"], 0), "in_excess": Decimal("7.25")}
-        assert told(report) == booked(service)
+    await batch.load(items(2))
+    await batch.run()
+    wallet = Instrument.phone("+22990112233", "BJ")
+    twin = await client.payouts.create(amount="7.25", currency="GHS", method="mtn_bj", instrument=wallet)
+    payout = service._core.world.tenants[service.api_key].payouts_by_id[str(twin.id)]
+    payout.reference = (await ledger_rows(batch))[0].reference
+    report = (await batch.reconcile()).report
+    assert extra(report) == (0, 1)
+    assert report.sums["GHS"] == {**dict.fromkeys(report.sums["XOF"], 0), "in_excess": Decimal("7.25")}
+    assert told(report) == booked(service)
 
 
 @EITHER
 @pytest.mark.parametrize("status", ["completed", "failed"])
 async def test_a_row_in_conflict_is_named_and_what_it_moved_is_counted_as_the_service_shows_it(
-    service: Sandbox, place: Place, status: str
+    service: Sandbox, batch: AnyBatch, status: str
 ) -> None:
     """A service that rounds."""
-    async with over_socket(service) as client, open_at(place, client) as batch:
-        await batch.load([item(1, amount=Decimal("10.25")), item(2)])
-        lost = service.on("payouts.create", description="row 1")
-        lost.respond("lost_response").respond("http:409", times=None, after=1)
-        service.on("payouts.list").respond("http:503", times=None, after=1)
-        assert (await batch.run(patience=1.0)).counts["in_doubt"] == 1
-        payouts = service._core.world.tenants[service.api_key].payouts
-        (wrong,) = (each for each in payouts if each.amount == Decimal("10.25"))
-        wrong.amount = Decimal("10.3")
-        service.clear_rules()
-        service.on("payouts.create", description="row 1").respond("http:409", times=None)
-        report = await batch.run(wait_final=60.0)
-        assert (report.counts["conflict"], report.exit_code) == (1, 1)
-        turn(
-            service, payouts.index(wrong), status, completed=status == "completed", failed=status == "failed"
-        )
-        for certificate in (await batch.reconcile(), await batch.reconcile()):
-            assert extra(certificate.report) == (int(status == "completed"), 0)
-            assert told(certificate.report) == booked(service)
-            (finding,) = certificate.findings
-            assert finding == f"row 1: in conflict, and the list shows {wrong.id}, XOF 10.3, {status}"
+    await batch.load([item(1, amount=Decimal("10.25")), item(2)])
+    lost = service.on("payouts.create", description="row 1")
+    lost.respond("lost_response").respond("http:409", times=None, after=1)
+    service.on("payouts.list").respond("http:503", times=None, after=1)
+    assert (await batch.run(patience=1.0)).counts["in_doubt"] == 1
+    payouts = service._core.world.tenants[service.api_key].payouts
+    (wrong,) = (each for each in payouts if each.amount == Decimal("10.25"))
+    wrong.amount = Decimal("10.3")
+    service.clear_rules()
+    service.on("payouts.create", description="row 1").respond("http:409", times=None)
+    report = await batch.run(wait_final=60.0)
+    assert (report.counts["conflict"], report.exit_code) == (1, 1)
+    turn(service, payouts.index(wrong), status, completed=status == "completed", failed=status == "failed")
+    for certificate in (await batch.reconcile(), await batch.reconcile()):
+        assert extra(certificate.report) == (int(status == "completed"), 0)
+        assert told(certificate.report) == booked(service)
+        (finding,) = certificate.findings
+        assert finding == f"row 1: in conflict, and the list shows {wrong.id}, XOF 10.3, {status}"
 
 
 @EITHER
 async def test_a_strangers_payout_under_the_reference_of_a_conflict_is_not_the_batchs_money(
-    service: Sandbox, place: Place
+    service: Sandbox, batch: AnyBatch
 ) -> None:
     async with in_process(service, seed=9) as stranger:
         wallet = Instrument.phone("+22990112233", "BJ")
         await stranger.payouts.create(
             amount=7, currency="XOF", method="mtn_bj", instrument=wallet, reference="theirs"
         )
-    async with over_socket(service) as client, open_at(place, client) as batch:
-        await batch.load([item(1, reference="theirs"), item(2)])
-        assert (await batch.run()).counts["conflict"] == 1
-        assert extra((await batch.reconcile()).report) == (0, 0)
+    await batch.load([item(1, reference="theirs"), item(2)])
+    assert (await batch.run()).counts["conflict"] == 1
+    assert extra((await batch.reconcile()).report) == (0, 0)
 
 
 @EITHER
-async def test_the_payout_of_a_row_that_was_rejected_is_in_excess(service: Sandbox, place: Place) -> None:
+async def test_the_payout_of_a_row_that_was_rejected_is_in_excess(service: Sandbox, batch: AnyBatch) -> None:
     service.on("payouts.create", description="row 1").respond("http:422")
-    async with over_socket(service) as client, open_at(place, client) as batch:
-        await batch.load(items(2))
-        assert (await batch.run()).counts["rejected"] == 1
-        row, _ = await ledger_rows(batch)
-        await batch._service.post(row, 60.0)  # as if the refused request had been carried out all the same
-        report = (await batch.reconcile()).report
-        assert extra(report) == (0, 1)
-        assert told(report) == booked(service)
+    await batch.load(items(2))
+    assert (await batch.run()).counts["rejected"] == 1
+    row, _ = await ledger_rows(batch)
+    await batch._service.post(row, 60.0)  # as if the refused request had been carried out all the same
+    report = (await batch.reconcile()).report
+    assert extra(report) == (0, 1)
+    assert told(report) == booked(service)
 
 
 @EITHER
 async def test_a_payout_of_the_batch_whose_row_is_gone_is_found_by_its_proof(
-    service: Sandbox, place: Place, tmp_path: Path
+    service: Sandbox, client: AsyncPayments, place: Place, tmp_path: Path
 ) -> None:
     """The ledger was lost, and then a row was taken out of the file."""
     fails(service, 3)
-    async with over_socket(service) as client:
-        async with PayoutBatch.open(tmp_path / "lost", client) as batch:
-            await batch.load(items(3), batch_id="batch")
-            await batch.run(wait_final=60.0)
-        async with open_at(place, client) as batch:
-            await batch.load(items(1), batch_id="batch")
-            await batch.run(wait_final=60.0)
-            certificate = await batch.reconcile()
-            assert extra(certificate.report) == (0, 1)
-            assert told(certificate.report) == booked(service)
-            second = service.books.payouts()[1].id
-            said = "which has this batch's proof, and a reference that no row has"
-            assert certificate.findings == (f"the list shows {second}, XOF 2.01, completed, {said}",)
+    async with PayoutBatch.open(tmp_path / "lost", client) as batch:
+        await batch.load(items(3), batch_id="batch")
+        await batch.run(wait_final=60.0)
+    async with open_at(place, client) as batch:
+        await batch.load(items(1), batch_id="batch")
+        await batch.run(wait_final=60.0)
+        certificate = await batch.reconcile()
+        assert extra(certificate.report) == (0, 1)
+        assert told(certificate.report) == booked(service)
+        second = service.books.payouts()[1].id
+        said = "which has this batch's proof, and a reference that no row has"
+        assert certificate.findings == (f"the list shows {second}, XOF 2.01, completed, {said}",)

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from payments_async import AsyncPayments
 from payments_async.bulk import BulkError, PayoutBatch, RowState
 from payments_async.sandbox import Sandbox
-from tests.support.batches import alter, items, ledger_rows, open_at, over_socket, paid, runtime_of
+from tests.support.batches import alter, in_process, items, ledger_rows, open_at, runtime_of
+from tests.support.desks import Pay
 from tests.support.places import EITHER, Place
 from tests.support.spoiled import spoiling
 
@@ -27,9 +29,8 @@ def ends(service: Sandbox, words: str, number: int | None = None) -> None:
     service.on("payouts.create", **fields).outcome(words)
 
 
-async def test_a_run_can_wait_until_every_payout_has_arrived(service: Sandbox, tmp_path: Path) -> None:
-    async with over_socket(service) as client:
-        report = await paid(tmp_path / "l", client, items(3), wait_final=60.0)
+async def test_a_run_can_wait_until_every_payout_has_arrived(pay: Pay) -> None:
+    report = await pay(items(3), wait_final=60.0)
     assert (report.exit_code, report.stopped) == (0, None)
     assert (report.counts["arrived"], report.counts["failed"], report.counts["not_final"]) == (3, 0, 0)
 
@@ -39,7 +40,7 @@ async def test_a_payout_that_failed_is_reported_and_the_exit_code_says_so(
     service: Sandbox, place: Place
 ) -> None:
     ends(service, "fail:RECIPIENT_ERROR", 2)
-    async with over_socket(service) as client, open_at(place, client) as batch:
+    async with in_process(service) as client, open_at(place, client) as batch:
         await batch.load(items(3))
         plain = await batch.run()
         assert (plain.exit_code, plain.counts["failed"], plain.counts["not_final"]) == (0, 0, 3)
@@ -56,72 +57,71 @@ async def test_a_payout_that_failed_is_reported_and_the_exit_code_says_so(
         assert batch.status().counts["failed"] == 1
 
 
-async def test_many_payouts_share_the_pages_of_one_list(service: Sandbox, place: Place) -> None:
+async def test_many_payouts_share_the_pages_of_one_list(
+    service: Sandbox, client: AsyncPayments, pay: Pay
+) -> None:
     ends(service, "complete after=600s")
-    async with over_socket(service) as client:
-        report = await paid(place, client, items(250), wait_final=900.0)
-        waited = sum(runtime_of(client).slept)
+    report = await pay(items(250), wait_final=900.0)
+    waited = sum(runtime_of(client).slept)
     assert report.counts["arrived"] == 250
     assert lists(service) < 60  # of three pages each, at growing intervals
     assert 600 <= waited < 720
 
 
-async def test_a_walk_ends_with_the_last_payout_that_is_awaited(service: Sandbox, tmp_path: Path) -> None:
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(250))
-        await batch.run(max_rows=249)
-        await batch.follow(60.0)
-        ends(service, "complete after=20s")
-        await batch.run()
-        before = lists(service)
-        report = await batch.follow(60.0)
-        assert report.exit_code == 0
+async def test_a_walk_ends_with_the_last_payout_that_is_awaited(service: Sandbox, batch: PayoutBatch) -> None:
+    await batch.load(items(250))
+    await batch.run(max_rows=249)
+    await batch.follow(60.0)
+    ends(service, "complete after=20s")
+    await batch.run()
+    before = lists(service)
+    report = await batch.follow(60.0)
+    assert report.exit_code == 0
     assert lists(service) - before < 8  # the newest page alone, each time
 
 
-async def test_the_time_is_kept_and_said_to_be_over(service: Sandbox, tmp_path: Path) -> None:
+async def test_the_time_is_kept_and_said_to_be_over(
+    service: Sandbox, client: AsyncPayments, batch: PayoutBatch
+) -> None:
     ends(service, "hang", 1)
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(2))
-        report = await batch.run(wait_final=100.0)
-        assert sum(runtime_of(client).slept) <= 102.0
-        assert (report.exit_code, report.counts["not_final"], report.complete) == (75, 1, True)
-        assert "1 payout is not final yet" in str(report.stopped)
-        service.settle(service.books.payouts(status="processing")[0].id)
-        assert (await batch.follow(100.0)).exit_code == 0
+    await batch.load(items(2))
+    report = await batch.run(wait_final=100.0)
+    assert sum(runtime_of(client).slept) <= 102.0
+    assert (report.exit_code, report.counts["not_final"], report.complete) == (75, 1, True)
+    assert "1 payout is not final yet" in str(report.stopped)
+    service.settle(service.books.payouts(status="processing")[0].id)
+    assert (await batch.follow(100.0)).exit_code == 0
 
 
 async def test_a_payout_that_cannot_be_read_is_reported_and_not_waited_for_in_silence(
-    service: Sandbox, tmp_path: Path
+    batch: PayoutBatch,
 ) -> None:
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(2))
-        await batch.run()
-        alter(batch._service._client, spoiling((await ledger_rows(batch))[0].reference))
-        report = await batch.follow(100.0)
+    await batch.load(items(2))
+    await batch.run()
+    alter(batch._service._client, spoiling((await ledger_rows(batch))[0].reference))
+    report = await batch.follow(100.0)
     assert (report.exit_code, report.counts["not_final"]) == (75, 1)
     assert "1 payouts of the list could not be read" in str(report.stopped)
 
 
 async def test_the_list_is_never_walked_more_often_than_every_five_seconds(
-    service: Sandbox, tmp_path: Path
+    service: Sandbox, client: AsyncPayments, batch: PayoutBatch
 ) -> None:
     ends(service, "hang")
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(1))
-        await batch.run()
-        before, began = lists(service), runtime_of(client).monotonic()
-        for _ in range(12):
-            await batch.follow(2.5)
-        seconds = runtime_of(client).monotonic() - began
-        assert lists(service) - before <= 1 + seconds / 5.0
+    await batch.load(items(1))
+    await batch.run()
+    before, began = lists(service), runtime_of(client).monotonic()
+    for _ in range(12):
+        await batch.follow(2.5)
+    seconds = runtime_of(client).monotonic() - began
+    assert lists(service) - before <= 1 + seconds / 5.0
 
 
 async def test_lists_that_fail_are_read_again_and_cost_nothing_but_time(
     service: Sandbox, tmp_path: Path
 ) -> None:
     ends(service, "complete after=30s")
-    client = over_socket(service, max_retries=0)
+    client = in_process(service, max_retries=0)
     async with client, PayoutBatch.open(tmp_path / "l", client) as batch:
         await batch.load(items(250))
         await batch.run()
@@ -136,7 +136,7 @@ async def test_lists_that_fail_are_read_again_and_cost_nothing_but_time(
 async def test_a_list_that_cannot_be_read_for_long_is_begun_anew_and_told_at_the_end(
     service: Sandbox, tmp_path: Path
 ) -> None:
-    client = over_socket(service, max_retries=0)
+    client = in_process(service, max_retries=0)
     async with client, PayoutBatch.open(tmp_path / "l", client) as batch:
         await batch.load(items(2))
         await batch.run()
@@ -147,13 +147,12 @@ async def test_a_list_that_cannot_be_read_for_long_is_begun_anew_and_told_at_the
         assert "503" in str(report.stopped)
 
 
-async def test_a_key_that_is_refused_ends_the_following_at_once(service: Sandbox, tmp_path: Path) -> None:
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(2))
-        await batch.run()
-        before = lists(service)
-        service.on("payouts.list").respond("http:401", times=None)
-        report = await batch.follow(600.0)
+async def test_a_key_that_is_refused_ends_the_following_at_once(service: Sandbox, batch: PayoutBatch) -> None:
+    await batch.load(items(2))
+    await batch.run()
+    before = lists(service)
+    service.on("payouts.list").respond("http:401", times=None)
+    report = await batch.follow(600.0)
     assert (report.exit_code, report.resumable, lists(service) - before) == (2, "after_change", 1)
     assert "401" in str(report.stopped)
 
@@ -163,7 +162,7 @@ async def test_following_goes_on_after_a_restart_with_what_is_not_final(
     service: Sandbox, place: Place
 ) -> None:
     ends(service, "complete after=900s", 1)
-    async with over_socket(service) as client, open_at(place, client) as batch:
+    async with in_process(service) as client, open_at(place, client) as batch:
         await batch.load(items(5))
         await batch.run()
         walks = 0
@@ -177,64 +176,62 @@ async def test_following_goes_on_after_a_restart_with_what_is_not_final(
         following = asyncio.ensure_future(batch.follow(3600.0, cancel))
         with pytest.raises(asyncio.CancelledError):
             await following
-    async with over_socket(service) as client, open_at(place, client) as batch:
+    async with in_process(service) as client, open_at(place, client) as batch:
         assert batch.status().counts["arrived"] == 4
         assert (await batch._ledger.awaited()).rows == 1
         report = await batch.follow(3600.0)
     assert (report.exit_code, report.counts["arrived"]) == (0, 5)
 
 
-async def test_stop_ends_the_following_and_a_later_one_goes_on(service: Sandbox, tmp_path: Path) -> None:
+async def test_stop_ends_the_following_and_a_later_one_goes_on(service: Sandbox, batch: PayoutBatch) -> None:
     ends(service, "complete after=300s")
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(2))
-        calls = 0
+    await batch.load(items(2))
+    calls = 0
 
-        def on_progress(_: Any) -> None:
-            nonlocal calls
-            calls += lists(service) > 2
-            if calls == 1:
-                batch.stop("enough")
+    def on_progress(_: Any) -> None:
+        nonlocal calls
+        calls += lists(service) > 2
+        if calls == 1:
+            batch.stop("enough")
 
-        report = await batch.run(on_progress, wait_final=3600.0)
-        assert (report.stopped, report.exit_code, report.counts["not_final"]) == ("enough", 75, 2)
-        assert (await batch.follow(3600.0)).exit_code == 0
+    report = await batch.run(on_progress, wait_final=3600.0)
+    assert (report.stopped, report.exit_code, report.counts["not_final"]) == ("enough", 75, 2)
+    assert (await batch.follow(3600.0)).exit_code == 0
 
 
-async def test_stop_wakes_a_following_that_rests(service: Sandbox, tmp_path: Path) -> None:
+async def test_stop_wakes_a_following_that_rests(
+    service: Sandbox, client: AsyncPayments, batch: PayoutBatch
+) -> None:
     ends(service, "hang")
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(1))
-        await batch.run()
-        began = runtime_of(client).monotonic()
-        runtime_of(client).call_later(100.0, lambda: batch.stop("enough"))
-        report = await batch.follow(3600.0)
-        assert report.stopped == "enough"
-        assert runtime_of(client).monotonic() - began == pytest.approx(100.0)
+    await batch.load(items(1))
+    await batch.run()
+    began = runtime_of(client).monotonic()
+    runtime_of(client).call_later(100.0, lambda: batch.stop("enough"))
+    report = await batch.follow(3600.0)
+    assert report.stopped == "enough"
+    assert runtime_of(client).monotonic() - began == pytest.approx(100.0)
 
 
-async def test_a_run_that_was_stopped_is_not_followed(service: Sandbox, tmp_path: Path) -> None:
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(3))
-        report = await batch.run(lambda _: batch.stop("enough"), wait_final=60.0)
+async def test_a_run_that_was_stopped_is_not_followed(batch: PayoutBatch) -> None:
+    await batch.load(items(3))
+    report = await batch.run(lambda _: batch.stop("enough"), wait_final=60.0)
     assert report.stopped == "enough"
     assert report.counts["not_final"] == report.counts["created"]
 
 
 async def test_what_had_ended_and_is_shown_otherwise_is_recorded_and_told(
-    service: Sandbox, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    service: Sandbox, batch: PayoutBatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     ends(service, "hang", 2)
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(2))
-        await batch.run(wait_final=20.0)
-        _reopen(service, 0)
-        with caplog.at_level(logging.WARNING, "payments_async"):
-            await batch.follow(60.0)
-        first, _ = await ledger_rows(batch)
-        assert (first.service_status, first.outcome) == ("pending", "not_final")
-        assert caplog.text.count("had ended as completed, and the list shows pending") == 1
-        assert (await batch.reconcile()).is_clean
+    await batch.load(items(2))
+    await batch.run(wait_final=20.0)
+    _reopen(service, 0)
+    with caplog.at_level(logging.WARNING, "payments_async"):
+        await batch.follow(60.0)
+    first, _ = await ledger_rows(batch)
+    assert (first.service_status, first.outcome) == ("pending", "not_final")
+    assert caplog.text.count("had ended as completed, and the list shows pending") == 1
+    assert (await batch.reconcile()).is_clean
 
 
 def _reopen(service: Sandbox, place: int) -> None:
@@ -245,12 +242,11 @@ def _reopen(service: Sandbox, place: int) -> None:
 
 @pytest.mark.parametrize("seconds", [0, -1.0, float("inf"), float("nan"), True, "60"])
 async def test_a_time_that_is_none_is_refused_before_anything_is_sent(
-    service: Sandbox, tmp_path: Path, seconds: Any
+    service: Sandbox, batch: PayoutBatch, seconds: Any
 ) -> None:
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(1))
-        with pytest.raises(BulkError, match="positive number of seconds"):
-            await batch.follow(seconds)
-        with pytest.raises(BulkError, match="wait_final"):
-            await batch.run(wait_final=seconds)
+    await batch.load(items(1))
+    with pytest.raises(BulkError, match="positive number of seconds"):
+        await batch.follow(seconds)
+    with pytest.raises(BulkError, match="wait_final"):
+        await batch.run(wait_final=seconds)
     assert service.requests == []

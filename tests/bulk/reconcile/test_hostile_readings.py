@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async import Instrument
+from payments_async import AsyncPayments, Instrument
 from payments_async.bulk import PayoutBatch
 from payments_async.bulk._engine import earlier_payouts
 from payments_async.bulk._engine.payout_list import pages
@@ -49,38 +49,36 @@ async def listed(batch: PayoutBatch) -> list[Payout]:
 
 
 async def test_a_stale_copy_that_calls_a_living_payout_failed_pays_nothing(
-    service: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    service: Sandbox, batch: PayoutBatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fails(service, 1)
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await retried(batch)
-        stale = (await listed(batch))[-1]
-        first, before = lives(service), posts(service)
-        monkeypatch.setattr(earlier_payouts, "pages", one_a_page(stale))
-        await batch.run(wait_final=60.0)
-        assert posts(service) == before
-        assert (await ledger_rows(batch))[0].known.payout_id == first
+    await retried(batch)
+    stale = (await listed(batch))[-1]
+    first, before = lives(service), posts(service)
+    monkeypatch.setattr(earlier_payouts, "pages", one_a_page(stale))
+    await batch.run(wait_final=60.0)
+    assert posts(service) == before
+    assert (await ledger_rows(batch))[0].known.payout_id == first
 
 
-async def test_a_stale_copy_lets_no_row_be_retried(service: Sandbox, tmp_path: Path) -> None:
+async def test_a_stale_copy_lets_no_row_be_retried(service: Sandbox, batch: PayoutBatch) -> None:
     service.on("payouts.create", description="row 1").outcome("fail:RECIPIENT_ERROR", times=2)
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await retried(batch)
-        await batch.run(wait_final=60.0)
-        stale = json.loads(json.dumps([each.to_dict() for each in await listed(batch)][-1], default=str))
-        lives(service)
+    await retried(batch)
+    await batch.run(wait_final=60.0)
+    stale = json.loads(json.dumps([each.to_dict() for each in await listed(batch)][-1], default=str))
+    lives(service)
 
-        def repeat(request: Any, answer: Any) -> Any:
-            page = json.loads(answer.body)
-            if request.method == "GET":
-                old = next(each for each in page["data"] if each["id"] == stale["id"])
-                page["data"].append(
-                    {**old, "status": "failed", "completed_at": None, "failed_at": old["created_at"]}
-                )
-            return attrs.evolve(answer, body=json.dumps(page).encode())
+    def repeat(request: Any, answer: Any) -> Any:
+        page = json.loads(answer.body)
+        if request.method == "GET":
+            old = next(each for each in page["data"] if each["id"] == stale["id"])
+            page["data"].append(
+                {**old, "status": "failed", "completed_at": None, "failed_at": old["created_at"]}
+            )
+        return attrs.evolve(answer, body=json.dumps(page).encode())
 
-        alter(batch._service._client, repeat)
-        assert (await batch.retry_failed()).rows == ()
+    alter(batch._service._client, repeat)
+    assert (await batch.retry_failed()).rows == ()
 
 
 @pytest.mark.parametrize("backwards", [False, True])
@@ -105,91 +103,84 @@ async def test_a_list_in_another_order_makes_no_clean_certificate_over_an_excess
         assert told(again.report) == booked(service)
 
 
-async def test_the_end_of_a_slow_reading_replaces_no_newer_word(service: Sandbox, tmp_path: Path) -> None:
+async def test_the_end_of_a_slow_reading_replaces_no_newer_word(service: Sandbox, batch: PayoutBatch) -> None:
     fails(service, 1)
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await retried(batch)
-        await batch.run(wait_final=60.0)
-        turn(service, 2, "failed", completed=False, failed=True)
-        slow = ListReading(batch._ledger, batch._service)
-        await slow.take(await listed(batch))
-        turn(service, 2, "completed", completed=True, failed=False)
-        assert (await batch.reconcile()).is_settled
-        await slow.end()
-        assert (await ledger_rows(batch))[0].outcome is Outcome.ARRIVED
+    await retried(batch)
+    await batch.run(wait_final=60.0)
+    turn(service, 2, "failed", completed=False, failed=True)
+    slow = ListReading(batch._ledger, batch._service)
+    await slow.take(await listed(batch))
+    turn(service, 2, "completed", completed=True, failed=False)
+    assert (await batch.reconcile()).is_settled
+    await slow.end()
+    assert (await ledger_rows(batch))[0].outcome is Outcome.ARRIVED
 
 
-async def test_a_row_that_arrived_meanwhile_is_not_made_new(service: Sandbox, tmp_path: Path) -> None:
+async def test_a_row_that_arrived_meanwhile_is_not_made_new(service: Sandbox, batch: PayoutBatch) -> None:
     fails(service, 1)
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(2))
-        await batch.run(wait_final=60.0)
-        retrier = Retrier(batch._ledger, batch._service, [1])
-        turn(service, 0, "failed", completed=False, failed=True)
-        await ListReading(batch._ledger, batch._service).take(await listed(batch))
-        turn(service, 0, "completed", completed=True, failed=False)
-        await ListReading(batch._ledger, batch._service).take(await listed(batch))
-        retrier._failed.add(1)  # as an older reading has it
-        with pytest.raises(LedgerRefused):
-            await retrier._replace([(await ledger_rows(batch))[0]], "")
-        assert (await ledger_rows(batch))[0].outcome is Outcome.ARRIVED
+    await batch.load(items(2))
+    await batch.run(wait_final=60.0)
+    retrier = Retrier(batch._ledger, batch._service, [1])
+    turn(service, 0, "failed", completed=False, failed=True)
+    await ListReading(batch._ledger, batch._service).take(await listed(batch))
+    turn(service, 0, "completed", completed=True, failed=False)
+    await ListReading(batch._ledger, batch._service).take(await listed(batch))
+    retrier._failed.add(1)  # as an older reading has it
+    with pytest.raises(LedgerRefused):
+        await retrier._replace([(await ledger_rows(batch))[0]], "")
+    assert (await ledger_rows(batch))[0].outcome is Outcome.ARRIVED
 
 
-async def test_absence_is_judged_only_on_a_list_that_was_read_whole(service: Sandbox, tmp_path: Path) -> None:
+async def test_absence_is_judged_only_on_a_list_that_was_read_whole(
+    service: Sandbox, client: AsyncPayments, batch: PayoutBatch
+) -> None:
     fails(service, 1)
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await retried(batch)
-        service.on("payouts.create", description="row 1").respond("lost_response", times=None)
-        service.on("payouts.list").respond("http:503", times=None, after=2)
-        assert (await batch.run(patience=1.0)).counts["in_doubt"] == 1
-        service.clear_rules()
-        lives(service)
-        service.advance(3_600.0)
-        client._pipeline.runtime.advance(3_600.0)
-        alter(batch._service._client, spoiling((await ledger_rows(batch))[0].reference))
-        await batch.retry_failed(dry_run=True)
-        assert (await ledger_rows(batch))[0].outcome is Outcome.IN_DOUBT
+    await retried(batch)
+    service.on("payouts.create", description="row 1").respond("lost_response", times=None)
+    service.on("payouts.list").respond("http:503", times=None, after=2)
+    assert (await batch.run(patience=1.0)).counts["in_doubt"] == 1
+    service.clear_rules()
+    lives(service)
+    service.advance(3_600.0)
+    client._pipeline.runtime.advance(3_600.0)
+    alter(batch._service._client, spoiling((await ledger_rows(batch))[0].reference))
+    await batch.retry_failed(dry_run=True)
+    assert (await ledger_rows(batch))[0].outcome is Outcome.IN_DOUBT
 
 
-async def test_an_extra_payout_of_an_absurd_amount_is_a_finding(service: Sandbox, tmp_path: Path) -> None:
+async def test_an_extra_payout_of_an_absurd_amount_is_a_finding(service: Sandbox, batch: PayoutBatch) -> None:
     fails(service, 1)
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await retried(batch)
-        await batch.run(wait_final=60.0)
-        first = lives(service)
-        for absurd in ("1e250", "1e99999", "-5", "1e-300"):
+    await retried(batch)
+    await batch.run(wait_final=60.0)
+    first = lives(service)
+    for absurd in ("1e250", "1e99999", "-5", "1e-300"):
 
-            def spoil(request: Any, answer: Any, absurd: str = absurd) -> Any:
-                page = json.loads(answer.body)
-                for each in page["data"] if request.method == "GET" else ():
-                    if each["id"] == first:
-                        each["amount"]["value"] = "ABSURD"
-                return attrs.evolve(answer, body=json.dumps(page).replace('"ABSURD"', absurd).encode())
+        def spoil(request: Any, answer: Any, absurd: str = absurd) -> Any:
+            page = json.loads(answer.body)
+            for each in page["data"] if request.method == "GET" else ():
+                if each["id"] == first:
+                    each["amount"]["value"] = "ABSURD"
+            return attrs.evolve(answer, body=json.dumps(page).replace('"ABSURD"', absurd).encode())
 
-            alter(batch._service._client, spoil)
-            certificate = await batch.reconcile()
-            assert any("cannot be added up" in finding for finding in certificate.findings)
-            assert not certificate.is_clean
+        alter(batch._service._client, spoil)
+        certificate = await batch.reconcile()
+        assert any("cannot be added up" in finding for finding in certificate.findings)
+        assert not certificate.is_clean
 
 
 async def test_a_reference_of_a_generation_far_away_is_reported_and_no_rows(
-    service: Sandbox, tmp_path: Path
+    client: AsyncPayments, batch: PayoutBatch
 ) -> None:
-    async with in_process(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(1), proofs=False)
-        await batch.run(wait_final=60.0)
-        reference = (await ledger_rows(batch))[0].reference
-        wallet = Instrument.phone("+22990112233", "BJ")
-        await client.payouts.create(
-            amount="1.01",
-            currency="XOF",
-            method="mtn_bj",
-            instrument=wallet,
-            reference=f"{reference}~g999999999",
-        )
-        for _ in range(2):
-            (finding,) = (await batch.reconcile()).findings
-            assert "a later payout of it that this ledger does not know of" in finding
+    await batch.load(items(1), proofs=False)
+    await batch.run(wait_final=60.0)
+    reference = (await ledger_rows(batch))[0].reference
+    wallet = Instrument.phone("+22990112233", "BJ")
+    await client.payouts.create(
+        amount="1.01", currency="XOF", method="mtn_bj", instrument=wallet, reference=f"{reference}~g999999999"
+    )
+    for _ in range(2):
+        (finding,) = (await batch.reconcile()).findings
+        assert "a later payout of it that this ledger does not know of" in finding
 
 
 @EITHER

@@ -47,117 +47,109 @@ async def first_row(batch: Any, folder: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("rows", [MISTAKEN, EDITED], ids=["as first sent", "as last corrected"])
 @pytest.mark.parametrize("failures", [1, 2])
 async def test_a_lost_ledger_is_made_good_by_one_reconciling(
-    desk: Desk, service: Sandbox, tmp_path: Path, rows: list[Any], failures: int
+    desk: Desk, service: Sandbox, batch: Any, tmp_path: Path, rows: list[Any], failures: int
 ) -> None:
     """Each row gets the payout that the list shows of it, the later ones included. Nothing is sent."""
     await pay_anew(desk, service, tmp_path / "lost", EDITED if rows is EDITED else None, failures)
     paid, asked = service.books.payouts(), len(service.requests)
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load(rows, batch_id="june")
-        certificate = await batch.reconcile()
-        assert (certificate.is_clean, certificate.is_settled) == (True, True)
-        assert {entry.method for entry in service.requests[asked:]} == {"GET"}
-        assert batch.status().counts["arrived"] == 2
-        row = await first_row(batch, tmp_path)
-        assert (row["outcome"], row["payout_id"]) == ("arrived", paid[-1].id)
-        assert (await batch.run()).exit_code == 0
-        assert (await batch.reconcile()).is_clean
+    await batch.load(rows, batch_id="june")
+    certificate = await batch.reconcile()
+    assert (certificate.is_clean, certificate.is_settled) == (True, True)
+    assert {entry.method for entry in service.requests[asked:]} == {"GET"}
+    assert batch.status().counts["arrived"] == 2
+    row = await first_row(batch, tmp_path)
+    assert (row["outcome"], row["payout_id"]) == ("arrived", paid[-1].id)
+    assert (await batch.run()).exit_code == 0
+    assert (await batch.reconcile()).is_clean
     assert service.books.payouts() == paid
 
 
 @pytest.mark.parametrize("rows", [MISTAKEN, EDITED], ids=["as first sent", "as last corrected"])
 async def test_a_run_over_a_new_ledger_records_later_payouts_too(
-    desk: Desk, service: Sandbox, tmp_path: Path, rows: list[Any]
+    desk: Desk, service: Sandbox, batch: Any, tmp_path: Path, rows: list[Any]
 ) -> None:
     await pay_anew(desk, service, tmp_path / "lost", EDITED if rows is EDITED else None)
     paid = service.books.payouts()
     service.advance(2 * 86_400.0)  # no key gives its first answer again
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load(rows, batch_id="june")
-        report = await batch.run(wait_final=60.0)
-        assert (report.counts["arrived"], report.exit_code) == (2, 0)
-        assert (await first_row(batch, tmp_path))["payout_id"] == paid[-1].id
-        assert (await batch.reconcile()).is_clean
+    await batch.load(rows, batch_id="june")
+    report = await batch.run(wait_final=60.0)
+    assert (report.counts["arrived"], report.exit_code) == (2, 0)
+    assert (await first_row(batch, tmp_path))["payout_id"] == paid[-1].id
+    assert (await batch.reconcile()).is_clean
     assert service.books.payouts() == paid
 
 
 async def test_a_later_payout_of_other_content_is_left_and_so_is_its_row(
-    desk: Desk, service: Sandbox, tmp_path: Path
+    desk: Desk, service: Sandbox, batch: Any, tmp_path: Path
 ) -> None:
     await pay_anew(desk, service, tmp_path / "lost", EDITED)
     paid = service.books.payouts()
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load(MISTAKEN, batch_id="june")
-        certificate = await batch.reconcile()
-        assert (certificate.report.counts["failed"], certificate.report.counts["in_excess"]) == (1, 1)
-        (finding,) = certificate.findings
-        assert finding.startswith(
-            f"row 1: the list shows {paid[-1].id}, XOF 1.01, completed under its ~g1, a"
-        )
-        report = await batch.retry_failed()
-        assert report.rows == ()
-        assert report.left[0].reason.startswith(f"the list shows {paid[-1].id}, XOF 1.01, completed, a later")
-        assert not (await batch.reconcile()).is_clean
+    await batch.load(MISTAKEN, batch_id="june")
+    certificate = await batch.reconcile()
+    assert (certificate.report.counts["failed"], certificate.report.counts["in_excess"]) == (1, 1)
+    (finding,) = certificate.findings
+    assert finding.startswith(f"row 1: the list shows {paid[-1].id}, XOF 1.01, completed under its ~g1, a")
+    report = await batch.retry_failed()
+    assert report.rows == ()
+    assert report.left[0].reason.startswith(f"the list shows {paid[-1].id}, XOF 1.01, completed, a later")
+    assert not (await batch.reconcile()).is_clean
     assert service.books.payouts() == paid
 
 
 @pytest.mark.parametrize("failures", [1, 2])
 async def test_a_row_whose_payouts_all_have_other_content_is_in_conflict_and_each_is_named(
-    desk: Desk, service: Sandbox, tmp_path: Path, failures: int
+    desk: Desk, service: Sandbox, batch: Any, tmp_path: Path, failures: int
 ) -> None:
     await pay_anew(desk, service, tmp_path / "lost", EDITED, failures)
     paid = service.books.payouts()
     failed, arrived = paid[0], paid[-1]
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load([item(1, amount=Decimal("5.01")), item(2)], batch_id="june")
-        assert (await batch.run(wait_final=60.0)).counts["conflict"] == 1
-        row = await first_row(batch, tmp_path)
-        assert (row["outcome"], row["failure_code"]) == ("conflict", "other content under its reference")
-        assert row["failure_message"].startswith(f"the list shows {failed.id}, XOF 1.01, failed; and ")
-        assert f"{arrived.id}, XOF 1.01, completed under its ~g{failures}" in row["failure_message"]
-        certificate = await batch.reconcile()
-        later = [told for told in certificate.findings if "a later payout of it" in told]
-        assert not certificate.is_clean
-        assert len(later) == certificate.audit.differing - 1 == failures
-        assert any(told.startswith(f"row 1: the list shows {arrived.id}, XOF 1.01, compl") for told in later)
-        (conflict,) = set(certificate.findings) - set(later)
-        assert conflict == f"row 1: in conflict, and the list shows {failed.id}, XOF 1.01, failed"
-        assert certificate.report.counts["moved_in_conflict"] == 1
-        assert certificate.report.sums["XOF"]["moved_in_conflict"] == Decimal("1.01")
+    await batch.load([item(1, amount=Decimal("5.01")), item(2)], batch_id="june")
+    assert (await batch.run(wait_final=60.0)).counts["conflict"] == 1
+    row = await first_row(batch, tmp_path)
+    assert (row["outcome"], row["failure_code"]) == ("conflict", "other content under its reference")
+    assert row["failure_message"].startswith(f"the list shows {failed.id}, XOF 1.01, failed; and ")
+    assert f"{arrived.id}, XOF 1.01, completed under its ~g{failures}" in row["failure_message"]
+    certificate = await batch.reconcile()
+    later = [told for told in certificate.findings if "a later payout of it" in told]
+    assert not certificate.is_clean
+    assert len(later) == certificate.audit.differing - 1 == failures
+    assert any(told.startswith(f"row 1: the list shows {arrived.id}, XOF 1.01, compl") for told in later)
+    (conflict,) = set(certificate.findings) - set(later)
+    assert conflict == f"row 1: in conflict, and the list shows {failed.id}, XOF 1.01, failed"
+    assert certificate.report.counts["moved_in_conflict"] == 1
+    assert certificate.report.sums["XOF"]["moved_in_conflict"] == Decimal("1.01")
     assert len(service.books.payouts()) == len(paid)
 
 
 async def test_reconciling_a_row_left_under_way_records_its_later_payout(
-    desk: Desk, service: Sandbox, tmp_path: Path
+    desk: Desk, service: Sandbox, batch: Any, tmp_path: Path
 ) -> None:
     await pay_anew(desk, service, tmp_path / "lost")
     service.on("payouts.create", description="row 1").respond("http:409", times=None)
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load(MISTAKEN, batch_id="june")
-        service.on("payouts.list").respond("http:503", times=None, after=1)
-        assert (await batch.run(patience=1.0)).counts["in_doubt"] == 1
-        service.clear_rules()
-        assert (await batch.reconcile()).is_clean
-        assert (await first_row(batch, tmp_path))["outcome"] == "arrived"
+    await batch.load(MISTAKEN, batch_id="june")
+    service.on("payouts.list").respond("http:503", times=None, after=1)
+    assert (await batch.run(patience=1.0)).counts["in_doubt"] == 1
+    service.clear_rules()
+    assert (await batch.reconcile()).is_clean
+    assert (await first_row(batch, tmp_path))["outcome"] == "arrived"
 
 
 async def test_a_reference_of_another_batch_like_a_later_one_is_no_finding(
-    desk: Desk, service: Sandbox, tmp_path: Path
+    desk: Desk, service: Sandbox, client: Any, tmp_path: Path
 ) -> None:
-    async with desk.client(service) as client:
-        await desk.paid(tmp_path / "other", client, [item(9, reference="theirs")])
-        async with desk.open(tmp_path / "l", client) as batch:
-            await batch.load(items(2))
-            await batch.run()
-        service.on("payouts.create", description="row 9").outcome("fail:RECIPIENT_ERROR")
-        async with desk.open(tmp_path / "third", client) as batch:
-            await batch.load([item(9, reference="third", amount=Decimal(3))])
-            await batch.run(wait_final=60.0)
-            await batch.retry_failed()
-            await batch.run(wait_final=60.0)
-            assert (await batch.reconcile()).is_clean
-        async with desk.open(tmp_path / "l", client) as batch:
-            assert (await batch.reconcile()).is_clean
+    await desk.paid(tmp_path / "other", client, [item(9, reference="theirs")])
+    async with desk.open(tmp_path / "l", client) as batch:
+        await batch.load(items(2))
+        await batch.run()
+    service.on("payouts.create", description="row 9").outcome("fail:RECIPIENT_ERROR")
+    async with desk.open(tmp_path / "third", client) as batch:
+        await batch.load([item(9, reference="third", amount=Decimal(3))])
+        await batch.run(wait_final=60.0)
+        await batch.retry_failed()
+        await batch.run(wait_final=60.0)
+        assert (await batch.reconcile()).is_clean
+    async with desk.open(tmp_path / "l", client) as batch:
+        assert (await batch.reconcile()).is_clean
 
 
 @pytest.mark.parametrize(

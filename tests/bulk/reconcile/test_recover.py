@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 import pytest
 
+from payments_async import AsyncPayments
 from payments_async.bulk import RowState, SharedBatch
 from payments_async.bulk._engine.service import Service, day_of
 from payments_async.bulk._protocol.generations import next_generation
@@ -88,7 +89,7 @@ async def test_what_the_list_shows_is_recorded_and_lost_commands_wait_for_proof(
 
 @pytest.mark.parametrize("is_down", [False, True])
 async def test_the_list_is_read_from_the_day_before_the_import_or_from_its_beginning(
-    service: Sandbox, database: Any, is_down: bool
+    service: Sandbox, client: AsyncPayments, database: Any, is_down: bool
 ) -> None:
     read: list[str] = []
 
@@ -96,15 +97,14 @@ async def test_the_list_is_read_from_the_day_before_the_import_or_from_its_begin
         read.append(request.url)
         return answer
 
-    async with in_process(service) as client:
-        alter(client, look)
-        async with SharedBatch.open(database, client, batch_id="june") as batch:
-            if is_down:
-                service.on("payouts.list").respond("http:401", times=1)
-            await batch.load(items(1))
-            day = day_of(service.clock.now() - 86_400.0)
-            service.advance(5 * 86_400.0)
-            assert (await batch.recover(by_hand=True)).settled == 0
+    alter(client, look)
+    async with SharedBatch.open(database, client, batch_id="june") as batch:
+        if is_down:
+            service.on("payouts.list").respond("http:401", times=1)
+        await batch.load(items(1))
+        day = day_of(service.clock.now() - 86_400.0)
+        service.advance(5 * 86_400.0)
+        assert (await batch.recover(by_hand=True)).settled == 0
     assert f"created_at%5Bgte%5D={day}" in read[-1] or is_down
     assert ("created_at" in read[-1]) is not is_down
 

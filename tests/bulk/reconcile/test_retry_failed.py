@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from payments_async.bulk import BulkError, PayoutBatch, RowState
+from payments_async import AsyncPayments
+from payments_async.bulk import AnyBatch, BulkError, PayoutBatch, RowState
 from payments_async.bulk._protocol.identifiers import PROOF_KEY, Proof
 from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox
-from tests.support.batches import alter, item, items, ledger_rows, open_at, over_socket, runtime_of
+from tests.support.batches import alter, in_process, item, items, ledger_rows, open_at, runtime_of
 from tests.support.places import EITHER, Place
 from tests.support.spoiled import spoiling
 
@@ -34,39 +35,37 @@ def pay_out(service: Sandbox, place: int, status: str = "completed") -> None:
 
 
 @EITHER
-async def test_a_reason_has_no_key_that_could_be_an_account(service: Sandbox, place: Place) -> None:
+async def test_a_reason_has_no_key_that_could_be_an_account(service: Sandbox, batch: AnyBatch) -> None:
     fails(service, 1, 2)
     rows = [("+22990000001", item(1)[1]), ("emp-2", item(2)[1])]
-    async with over_socket(service) as client, open_at(place, client) as batch:
-        await batch.load(rows)
-        await batch.run(wait_final=60.0)
-        found = await batch.retry_failed(dry_run=True)
+    await batch.load(rows)
+    await batch.run(wait_final=60.0)
+    found = await batch.retry_failed(dry_run=True)
     assert found.reasons == {1: "XOF 1.01: RECIPIENT_ERROR", 2: "emp-2, XOF 2.01: RECIPIENT_ERROR"}
 
 
 @EITHER
 async def test_a_failed_payout_is_paid_anew_twice_and_everything_stays_true(
-    service: Sandbox, place: Place
+    service: Sandbox, batch: AnyBatch
 ) -> None:
     fails(service, 2, times=2)
     rows = [item(1), item(2, reference="salary-2", metadata={"team": "north"}), item(3)]
-    async with over_socket(service) as client, open_at(place, client) as batch:
-        await batch.load(rows)
-        for generation in (1, 2):
-            assert (await batch.run(wait_final=60.0)).counts["failed"] == 1
-            report = await batch.retry_failed()
-            assert (report.rows, report.left, report.totals) == ((2,), (), {"XOF": Decimal("2.01")})
-            row = (await ledger_rows(batch))[1]
-            assert (row.state, row.reference) == (RowState.NEW, f"salary-2~g{generation}")
-            assert (row.service_status, row.is_final, row.failure_code) == (None, False, None)
-            assert batch.status().counts["failed"] == 0
-            between = await batch.reconcile()
-            assert (between.audit.findings, between.check.findings) == ((), ())
-        final = await batch.run(wait_final=60.0)
-        assert (final.exit_code, final.counts["arrived"]) == (0, 3)
-        certificate = await batch.reconcile()
-        assert certificate.is_clean
-        assert (await batch.load(rows)).is_new is False
+    await batch.load(rows)
+    for generation in (1, 2):
+        assert (await batch.run(wait_final=60.0)).counts["failed"] == 1
+        report = await batch.retry_failed()
+        assert (report.rows, report.left, report.totals) == ((2,), (), {"XOF": Decimal("2.01")})
+        row = (await ledger_rows(batch))[1]
+        assert (row.state, row.reference) == (RowState.NEW, f"salary-2~g{generation}")
+        assert (row.service_status, row.is_final, row.failure_code) == (None, False, None)
+        assert batch.status().counts["failed"] == 0
+        between = await batch.reconcile()
+        assert (between.audit.findings, between.check.findings) == ((), ())
+    final = await batch.run(wait_final=60.0)
+    assert (final.exit_code, final.counts["arrived"]) == (0, 3)
+    certificate = await batch.reconcile()
+    assert certificate.is_clean
+    assert (await batch.load(rows)).is_new is False
     entries = [entry for entry in service.books.payouts() if "salary-2" in str(entry.reference)]
     assert [(entry.reference, entry.status) for entry in entries] == [
         ("salary-2", "failed"),
@@ -77,17 +76,16 @@ async def test_a_failed_payout_is_paid_anew_twice_and_everything_stays_true(
 
 
 @EITHER
-async def test_the_new_request_is_the_old_one_but_for_its_names(service: Sandbox, place: Place) -> None:
+async def test_the_new_request_is_the_old_one_but_for_its_names(service: Sandbox, batch: AnyBatch) -> None:
     fails(service, 1, 2, 3)
     rows = [item(1, metadata={"a": 1}), item(2), item(3, amount=Decimal("3.10"), description="row 3")]
-    async with over_socket(service) as client, open_at(place, client) as batch:
-        await batch.load(rows)
-        await batch.run(wait_final=60.0)
-        before = await ledger_rows(batch)
-        assert (await batch.retry_failed()).rows == (1, 2, 3)
-        after = await ledger_rows(batch)
-        certificate = await batch.reconcile()
-        assert certificate.check.findings == ()
+    await batch.load(rows)
+    await batch.run(wait_final=60.0)
+    before = await ledger_rows(batch)
+    assert (await batch.retry_failed()).rows == (1, 2, 3)
+    after = await ledger_rows(batch)
+    certificate = await batch.reconcile()
+    assert certificate.check.findings == ()
     for old, new in zip(before, after, strict=True):
         was, now = json.loads(old.body), json.loads(new.body)
         assert now["reference"] == new.reference == f"{old.reference}~g1"
@@ -101,138 +99,131 @@ async def test_the_new_request_is_the_old_one_but_for_its_names(service: Sandbox
         assert (new.row_key, new.line, new.metadata) == (old.row_key, old.line, old.metadata)
 
 
-async def test_without_proofs_there_is_none_in_the_new_request(service: Sandbox, tmp_path: Path) -> None:
+async def test_without_proofs_there_is_none_in_the_new_request(service: Sandbox, batch: PayoutBatch) -> None:
     fails(service, 1)
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(1), proofs=False)
-        await batch.run(wait_final=60.0)
-        assert (await batch.retry_failed()).rows == (1,)
-        (row,) = await ledger_rows(batch)
-        assert "metadata" not in json.loads(row.body)
-        assert (await batch.run(wait_final=60.0)).exit_code == 0
-        assert (await batch.reconcile()).is_clean
+    await batch.load(items(1), proofs=False)
+    await batch.run(wait_final=60.0)
+    assert (await batch.retry_failed()).rows == (1,)
+    (row,) = await ledger_rows(batch)
+    assert "metadata" not in json.loads(row.body)
+    assert (await batch.run(wait_final=60.0)).exit_code == 0
+    assert (await batch.reconcile()).is_clean
 
 
 @EITHER
 async def test_a_payout_that_failed_unseen_is_found_by_the_retry_itself(
-    service: Sandbox, place: Place
+    service: Sandbox, batch: AnyBatch
 ) -> None:
     fails(service, 2)
-    async with over_socket(service) as client, open_at(place, client) as batch:
-        await batch.load(items(150))
-        await batch.run()
-        service.advance(60.0)
-        assert (await batch.retry_failed()).rows == (2,)
-        assert (await batch.run(wait_final=60.0)).counts["arrived"] == 150
+    await batch.load(items(150))
+    await batch.run()
+    service.advance(60.0)
+    assert (await batch.retry_failed()).rows == (2,)
+    assert (await batch.run(wait_final=60.0)).counts["arrived"] == 150
 
 
 async def test_a_payout_that_completes_between_listing_and_retrying_is_not_paid_anew(
-    service: Sandbox, tmp_path: Path
+    service: Sandbox, batch: PayoutBatch
 ) -> None:
     fails(service, 1, 2, 3)
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(3))
-        assert (await batch.run(wait_final=60.0)).counts["failed"] == 3
-        pay_out(service, 0)
-        pay_out(service, 1, "processing")
-        report = await batch.retry_failed()
-        assert report.rows == (3,)
-        assert [(left.number, left.reason) for left in report.left] == [
-            (1, "its payout is completed"),
-            (2, "its payout is processing"),
-        ]
-        await batch.run(wait_final=60.0)
+    await batch.load(items(3))
+    assert (await batch.run(wait_final=60.0)).counts["failed"] == 3
+    pay_out(service, 0)
+    pay_out(service, 1, "processing")
+    report = await batch.retry_failed()
+    assert report.rows == (3,)
+    assert [(left.number, left.reason) for left in report.left] == [
+        (1, "its payout is completed"),
+        (2, "its payout is processing"),
+    ]
+    await batch.run(wait_final=60.0)
     assert len(service.books.payouts()) == 4
 
 
 @EITHER
-async def test_rows_can_be_named_and_others_are_left_alone(service: Sandbox, place: Place) -> None:
+async def test_rows_can_be_named_and_others_are_left_alone(service: Sandbox, batch: AnyBatch) -> None:
     fails(service, 1, 2, 3)
-    async with over_socket(service) as client, open_at(place, client) as batch:
-        await batch.load(items(4))
-        await batch.run(wait_final=60.0)
-        report = await batch.retry_failed(rows=[4, 2])
-        assert report.rows == (2,)
-        assert [(left.number, left.reason) for left in report.left] == [(4, "its payout is completed")]
-        assert (await batch.retry_failed(rows=())).rows == ()
-        assert batch.status().counts["failed"] == 2
+    await batch.load(items(4))
+    await batch.run(wait_final=60.0)
+    report = await batch.retry_failed(rows=[4, 2])
+    assert report.rows == (2,)
+    assert [(left.number, left.reason) for left in report.left] == [(4, "its payout is completed")]
+    assert (await batch.retry_failed(rows=())).rows == ()
+    assert batch.status().counts["failed"] == 2
 
 
-async def test_a_dry_run_only_says_which(service: Sandbox, tmp_path: Path) -> None:
+async def test_a_dry_run_only_says_which(service: Sandbox, batch: PayoutBatch) -> None:
     fails(service, 1)
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(2))
-        await batch.run(wait_final=60.0)
-        report = await batch.retry_failed(dry_run=True)
-        assert (report.rows, report.dry_run) == ((1,), True)
-        assert batch.status().counts["failed"] == 1
-        assert (await batch.run()).complete
+    await batch.load(items(2))
+    await batch.run(wait_final=60.0)
+    report = await batch.retry_failed(dry_run=True)
+    assert (report.rows, report.dry_run) == ((1,), True)
+    assert batch.status().counts["failed"] == 1
+    assert (await batch.run()).complete
 
 
 @EITHER
 async def test_rows_that_cannot_have_failed_are_refused_before_anything_is_changed(
-    service: Sandbox, place: Place
+    service: Sandbox, batch: AnyBatch
 ) -> None:
     fails(service, 1)
     service.on("payouts.create", description="row 2").respond("http:409", times=None)
-    async with over_socket(service) as client, open_at(place, client) as batch:
-        await batch.load(items(2))
-        await batch.run(patience=1.0)
-        service.advance(60.0)
-        asked = len(service.requests)
-        for rows, why in (([1, 2], "row 2: in doubt"), ([1, 99], "row 99 is not in the batch")):
-            with pytest.raises(BulkError, match=why):
-                await batch.retry_failed(rows=rows)
-        assert len(service.requests) == asked
-        assert (await batch.retry_failed()).rows == (1,)
-        assert [row.state for row in await ledger_rows(batch)] == [RowState.NEW, RowState.IN_DOUBT]
+    await batch.load(items(2))
+    await batch.run(patience=1.0)
+    service.advance(60.0)
+    asked = len(service.requests)
+    for rows, why in (([1, 2], "row 2: in doubt"), ([1, 99], "row 99 is not in the batch")):
+        with pytest.raises(BulkError, match=why):
+            await batch.retry_failed(rows=rows)
+    assert len(service.requests) == asked
+    assert (await batch.retry_failed()).rows == (1,)
+    assert [row.state for row in await ledger_rows(batch)] == [RowState.NEW, RowState.IN_DOUBT]
 
 
 async def test_what_the_list_does_not_show_or_shows_otherwise_is_left(
-    service: Sandbox, tmp_path: Path
+    service: Sandbox, batch: PayoutBatch
 ) -> None:
     fails(service, 1, 2, 3, 4)
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(4))
-        await batch.run(wait_final=60.0)
-        tenant = service._core.world.tenants[service.api_key]
-        places = {payout.description: payout for payout in tenant.payouts}
-        places["row 1"].currency = "XAF"
-        places["row 2"].amount = Decimal("77")
-        tenant.payouts.remove(places["row 3"])
-        places["row 4"].id = "po_another"
-        for rows in (None, [1, 2, 3, 4]):
-            report = await batch.retry_failed(rows=rows)
-            assert report.rows == ()
-            assert [(left.number, left.reason) for left in report.left] == [
-                (1, f"{places['row 1'].id} is of XAF 1.01, and XOF 1.01 was asked for"),
-                (2, f"{places['row 2'].id} is of XOF 77, and XOF 2.01 was asked for"),
-                (3, "the list does not show its payout"),
-                (4, "the list shows po_another under its reference, which is not the row's payout"),
-            ]
-        assert batch.status().counts["failed"] == 4
+    await batch.load(items(4))
+    await batch.run(wait_final=60.0)
+    tenant = service._core.world.tenants[service.api_key]
+    places = {payout.description: payout for payout in tenant.payouts}
+    places["row 1"].currency = "XAF"
+    places["row 2"].amount = Decimal("77")
+    tenant.payouts.remove(places["row 3"])
+    places["row 4"].id = "po_another"
+    for rows in (None, [1, 2, 3, 4]):
+        report = await batch.retry_failed(rows=rows)
+        assert report.rows == ()
+        assert [(left.number, left.reason) for left in report.left] == [
+            (1, f"{places['row 1'].id} is of XAF 1.01, and XOF 1.01 was asked for"),
+            (2, f"{places['row 2'].id} is of XOF 77, and XOF 2.01 was asked for"),
+            (3, "the list does not show its payout"),
+            (4, "the list shows po_another under its reference, which is not the row's payout"),
+        ]
+    assert batch.status().counts["failed"] == 4
 
 
 async def test_a_list_with_a_payout_that_cannot_be_read_is_not_said_to_be_without_one(
-    service: Sandbox, tmp_path: Path
+    service: Sandbox, batch: PayoutBatch
 ) -> None:
     fails(service, 1, 2)
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(2))
-        await batch.run(wait_final=60.0)
-        alter(batch._service._client, spoiling((await ledger_rows(batch))[0].reference))
-        for rows in (None, [1]):
-            report = await batch.retry_failed(rows=rows, dry_run=True)
-            assert [left.number for left in report.left] == [1]
-            assert "one of the 1 that could not be read" in report.left[0].reason
+    await batch.load(items(2))
+    await batch.run(wait_final=60.0)
+    alter(batch._service._client, spoiling((await ledger_rows(batch))[0].reference))
+    for rows in (None, [1]):
+        report = await batch.retry_failed(rows=rows, dry_run=True)
+        assert [left.number for left in report.left] == [1]
+        assert "one of the 1 that could not be read" in report.left[0].reason
 
 
-async def test_a_reference_without_room_for_another_end_is_reported(service: Sandbox, tmp_path: Path) -> None:
+async def test_a_reference_without_room_for_another_end_is_reported(
+    service: Sandbox, batch: PayoutBatch
+) -> None:
     fails(service, 1)
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load([item(1, reference="r" * 190)])
-        await batch.run(wait_final=60.0)
-        report = await batch.retry_failed()
+    await batch.load([item(1, reference="r" * 190)])
+    await batch.run(wait_final=60.0)
+    report = await batch.retry_failed()
     assert report.rows == ()
     assert "193 characters" in report.left[0].reason
 
@@ -241,7 +232,7 @@ async def test_a_list_that_fails_midway_proves_of_no_row_that_all_its_payouts_ha
     service: Sandbox, tmp_path: Path
 ) -> None:
     fails(service, 1, 150)
-    client = over_socket(service, max_retries=0)
+    client = in_process(service, max_retries=0)
     async with client, PayoutBatch.open(tmp_path / "l", client) as batch:
         await batch.load(items(150))
         await batch.run(wait_final=60.0, concurrency=1)
@@ -256,34 +247,32 @@ async def test_a_list_that_fails_midway_proves_of_no_row_that_all_its_payouts_ha
 
 @EITHER
 async def test_a_row_in_doubt_of_a_later_generation_is_settled_as_any_other(
-    service: Sandbox, place: Place
+    service: Sandbox, client: AsyncPayments, batch: AnyBatch
 ) -> None:
     fails(service, 1)
-    async with over_socket(service) as client, open_at(place, client) as batch:
-        await batch.load(items(1))
-        await batch.run(wait_final=60.0)
-        await batch.retry_failed()
-        service.on("payouts.create").respond("lost_response").respond("http:409", times=1, after=1)
-        report = await batch.run(wait_final=60.0)
-        assert (report.exit_code, report.counts["arrived"]) == (0, 1)
-        runtime_of(client).advance(60.0)
-        assert (await batch.reconcile()).is_clean
+    await batch.load(items(1))
+    await batch.run(wait_final=60.0)
+    await batch.retry_failed()
+    service.on("payouts.create").respond("lost_response").respond("http:409", times=1, after=1)
+    report = await batch.run(wait_final=60.0)
+    assert (report.exit_code, report.counts["arrived"]) == (0, 1)
+    runtime_of(client).advance(60.0)
+    assert (await batch.reconcile()).is_clean
     assert len(service.books.payouts()) == 2
 
 
 async def test_a_row_cannot_be_retried_from_two_ledgers_to_two_payouts(
-    service: Sandbox, tmp_path: Path
+    service: Sandbox, client: AsyncPayments, tmp_path: Path
 ) -> None:
     fails(service, 1)
-    async with over_socket(service) as client:
-        for name in ("a", "b"):
-            async with PayoutBatch.open(tmp_path / name, client) as batch:
-                await batch.load(items(1), batch_id="june")
-                await batch.run(wait_final=60.0)
-        for name in ("a", "b"):
-            async with PayoutBatch.open(tmp_path / name, client) as batch:
-                await batch.retry_failed()
-                await batch.run(wait_final=60.0)
+    for name in ("a", "b"):
+        async with PayoutBatch.open(tmp_path / name, client) as batch:
+            await batch.load(items(1), batch_id="june")
+            await batch.run(wait_final=60.0)
+    for name in ("a", "b"):
+        async with PayoutBatch.open(tmp_path / name, client) as batch:
+            await batch.retry_failed()
+            await batch.run(wait_final=60.0)
     assert [entry.status for entry in service.books.payouts()] == ["failed", "completed"]
 
 
@@ -305,7 +294,7 @@ async def test_through_faults_of_every_kind_each_row_arrives_once(
     for after in range(2, 40, 3):
         service.on("payouts.list").respond(chance.choice(("http:503", "reset", "bad_json")), after=after)
     for _ in range(40):
-        async with over_socket(service, seed) as client, open_at(place, client) as batch:
+        async with in_process(service, seed) as client, open_at(place, client) as batch:
             try:
                 await batch.load(items(30))
                 report = await batch.run(wait_final=600.0)
@@ -315,7 +304,7 @@ async def test_through_faults_of_every_kind_each_row_arrives_once(
             except PaymentsError:
                 pass  # the list could not be read to its end: once more, from the start
     service.clear_rules()
-    async with over_socket(service) as client, open_at(place, client) as batch:
+    async with in_process(service) as client, open_at(place, client) as batch:
         assert (await batch.reconcile()).is_clean
     entries = service.books.payouts()
     stems = Counter((str(entry.reference).partition("~g")[0], entry.status) for entry in entries)

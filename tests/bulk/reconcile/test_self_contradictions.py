@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
 from payments_async import AsyncPayments, Instrument
-from payments_async.bulk import PayoutBatch
+from payments_async.bulk import AnyBatch, PayoutBatch
 from payments_async.sandbox import Sandbox
-from tests.support.batches import item, items, ledger_rows, open_at, over_socket
-from tests.support.places import EITHER, Place
+from tests.support.batches import item, items, ledger_rows
+from tests.support.places import EITHER
 
 
 def show(service: Sandbox, place: int, status: str | None, *, completed: bool, failed: bool) -> None:
@@ -28,68 +27,65 @@ def show(service: Sandbox, place: int, status: str | None, *, completed: bool, f
     [("completed", True), ("completed", False), ("processing", False), ("failed", True)],
 )
 async def test_a_payout_that_arrived_and_is_shown_as_failed_too_is_not_paid_a_second_time(
-    service: Sandbox, place: Place, status: str, completed: bool
+    service: Sandbox, batch: AnyBatch, status: str, completed: bool
 ) -> None:
-    async with over_socket(service) as client, open_at(place, client) as batch:
-        await batch.load(items(2))
-        await batch.run()
-        service.advance(60.0)
-        show(service, 0, status, completed=completed, failed=True)
-        certificate = await batch.reconcile()
-        assert not certificate.is_clean
-        assert certificate.audit.differing == 1
-        assert "row 1: " in certificate.audit.findings[0]
-        assert "contradicts itself" in certificate.audit.findings[0]
-        assert (batch.status().counts["failed"], batch.status().counts["arrived"]) == (0, 1)
-        (cause,) = await batch.causes()
-        assert (cause.outcome, cause.count, cause.sums) == ("not_final", 1, {"XOF": Decimal("1.01")})
-        assert cause.reason in certificate.audit.findings[0]
-        assert [row.number for row in cause.rows] == [1]
-        for rows in (None, [1]):
-            report = await batch.retry_failed(rows=rows)
-            assert report.rows == ()
-            assert [left.number for left in report.left] == [1] * (rows is not None)
-        assert "contradicts itself" in report.left[0].reason
-        await batch.run(wait_final=60.0)
-        show(service, 0, "completed", completed=True, failed=False)
-        assert (await batch.reconcile()).is_clean
-        assert batch.status().counts["arrived"] == 2
-        assert await batch.causes() == ()
+    await batch.load(items(2))
+    await batch.run()
+    service.advance(60.0)
+    show(service, 0, status, completed=completed, failed=True)
+    certificate = await batch.reconcile()
+    assert not certificate.is_clean
+    assert certificate.audit.differing == 1
+    assert "row 1: " in certificate.audit.findings[0]
+    assert "contradicts itself" in certificate.audit.findings[0]
+    assert (batch.status().counts["failed"], batch.status().counts["arrived"]) == (0, 1)
+    (cause,) = await batch.causes()
+    assert (cause.outcome, cause.count, cause.sums) == ("not_final", 1, {"XOF": Decimal("1.01")})
+    assert cause.reason in certificate.audit.findings[0]
+    assert [row.number for row in cause.rows] == [1]
+    for rows in (None, [1]):
+        report = await batch.retry_failed(rows=rows)
+        assert report.rows == ()
+        assert [left.number for left in report.left] == [1] * (rows is not None)
+    assert "contradicts itself" in report.left[0].reason
+    await batch.run(wait_final=60.0)
+    show(service, 0, "completed", completed=True, failed=False)
+    assert (await batch.reconcile()).is_clean
+    assert batch.status().counts["arrived"] == 2
+    assert await batch.causes() == ()
     assert len(service.books.payouts()) == 2
 
 
 async def test_a_failed_payout_that_is_shown_as_arrived_too_is_not_final_and_is_left(
-    service: Sandbox, tmp_path: Path
+    service: Sandbox, batch: PayoutBatch
 ) -> None:
     service.on("payouts.create").outcome("fail:RECIPIENT_ERROR")
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load([item(1)])
-        assert (await batch.run(wait_final=60.0)).counts["failed"] == 1
-        show(service, 0, "failed", completed=True, failed=True)
-        report = await batch.retry_failed()
-        assert (report.rows, [left.number for left in report.left]) == ((), [1])
-        assert "completed_at" in report.left[0].reason
-        assert not (await batch.reconcile()).is_clean
-        (row,) = await ledger_rows(batch)
-        assert (row.service_status, row.outcome, row.is_awaited) == ("failed", "not_final", False)
+    await batch.load([item(1)])
+    assert (await batch.run(wait_final=60.0)).counts["failed"] == 1
+    show(service, 0, "failed", completed=True, failed=True)
+    report = await batch.retry_failed()
+    assert (report.rows, [left.number for left in report.left]) == ((), [1])
+    assert "completed_at" in report.left[0].reason
+    assert not (await batch.reconcile()).is_clean
+    (row,) = await ledger_rows(batch)
+    assert (row.service_status, row.outcome, row.is_awaited) == ("failed", "not_final", False)
     assert len(service.books.payouts()) == 1
 
 
 @pytest.mark.parametrize(("before", "after"), [(0, 1), (1, 0), (120, 0), (0, 120)])
 async def test_a_second_payout_under_a_rows_reference_is_a_finding(
-    service: Sandbox, tmp_path: Path, before: int, after: int
+    service: Sandbox, client: AsyncPayments, batch: PayoutBatch, before: int, after: int
 ) -> None:
     """On one page of the list as across pages: the one promise of the service that all rests on is broken."""
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        twin = await others(client, before) or ""
-        await batch.load(items(1))
-        await batch.run()
-        twin = await others(client, after) or twin
-        tenant = service._core.world.tenants[service.api_key]
-        tenant.payouts_by_id[twin].reference = (await ledger_rows(batch))[0].reference
-        certificate = await batch.reconcile()
-        assert not certificate.is_clean
-        assert twin in certificate.audit.findings[0]
+    twin = await others(client, before) or ""
+    await batch.load(items(1))
+    await batch.run()
+    twin = await others(client, after) or twin
+    tenant = service._core.world.tenants[service.api_key]
+    tenant.payouts_by_id[twin].reference = (await ledger_rows(batch))[0].reference
+    certificate = await batch.reconcile()
+    assert not certificate.is_clean
+    assert twin in certificate.audit.findings[0]
 
 
 async def others(client: AsyncPayments, count: int) -> str | None:
@@ -97,10 +93,7 @@ async def others(client: AsyncPayments, count: int) -> str | None:
     ids = [
         (
             await client.payouts.create(
-                amount=1,
-                currency="XOF",
-                method="mtn_bj",
-                instrument=Instrument.phone("+22990112233", "BJ"),
+                amount=1, currency="XOF", method="mtn_bj", instrument=Instrument.phone("+22990112233", "BJ")
             )
         ).id
         for _ in range(count)

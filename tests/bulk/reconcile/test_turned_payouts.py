@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from payments_async.bulk import PayoutBatch
+from payments_async import AsyncPayments
+from payments_async.bulk import AnyBatch, PayoutBatch
 from payments_async.sandbox import Sandbox, VirtualClock
-from tests.support.batches import alter, item, items, ledger_rows, open_at, over_socket
-from tests.support.places import EITHER, Place
+from tests.support.batches import alter, item, items, ledger_rows
+from tests.support.places import EITHER
 from tests.support.spoiled import repeating, spoiling
 
 BEGAN = VirtualClock.frozen().now()
@@ -35,142 +34,133 @@ def turn(service: Sandbox, place: int, status: str, completed: bool, failed: boo
 @EITHER
 @pytest.mark.parametrize("turned", TURNS)
 async def test_a_status_that_turned_is_recorded_by_the_reading_that_saw_it_and_told_once(
-    service: Sandbox, place: Place, turned: str
+    service: Sandbox, batch: AnyBatch, turned: str
 ) -> None:
-    async with over_socket(service) as client, open_at(place, client) as batch:
-        await batch.load(items(3))
-        assert (await batch.run(wait_final=60.0)).counts["arrived"] == 3
-        before = await batch.reconcile()
-        assert (before.is_clean, before.is_settled, before.audit.turns) == (True, True, ())
-        turn(service, 1, *TURNS[turned])
-        certificate = await batch.reconcile()
-        (event,) = certificate.audit.turns
-        assert event.startswith("row 2: po")
-        assert f" had ended as completed, and the list shows {TURNS[turned][0]}" in event
-        is_clear = turned != "completed with failed_at"
-        again = await batch.reconcile()
-        assert again.audit.turns == ()
-        for each in (certificate, again):
-            assert each.is_clean is each.agrees is is_clear
-            assert each.is_settled is (is_clear and turned != "pending")
-            assert ["contradicts itself" in finding for finding in each.findings] == [True] * (not is_clear)
-        shown = await batch.row(2)
-        assert shown is not None
-        said = [(each.status, each.contradicts) for each in shown.statuses]
-        assert (said[0], said[-2]) == (("pending", False), ("completed", False))
-        assert said[-1] == (TURNS[turned][0], not is_clear)
-        assert {each.payout_id for each in shown.statuses} == {shown.payout_id}
-        times = [each.service_at or 0.0 for each in shown.statuses]
-        assert BEGAN <= times[0] < times[-1] <= service.clock.now()
-        report = batch.status()
-        assert report == certificate.report
-        assert report.counts["returned"] == (turned in ("reversed", "failed", "cancelled"))
-        assert report.counts["failed"] == 0
-        assert report.exit_code == (1 if report.counts["returned"] else 0)
-        assert report.counts["not_final"] == (turned in ("pending", "completed with failed_at"))
+    await batch.load(items(3))
+    assert (await batch.run(wait_final=60.0)).counts["arrived"] == 3
+    before = await batch.reconcile()
+    assert (before.is_clean, before.is_settled, before.audit.turns) == (True, True, ())
+    turn(service, 1, *TURNS[turned])
+    certificate = await batch.reconcile()
+    (event,) = certificate.audit.turns
+    assert event.startswith("row 2: po")
+    assert f" had ended as completed, and the list shows {TURNS[turned][0]}" in event
+    is_clear = turned != "completed with failed_at"
+    again = await batch.reconcile()
+    assert again.audit.turns == ()
+    for each in (certificate, again):
+        assert each.is_clean is each.agrees is is_clear
+        assert each.is_settled is (is_clear and turned != "pending")
+        assert ["contradicts itself" in finding for finding in each.findings] == [True] * (not is_clear)
+    shown = await batch.row(2)
+    assert shown is not None
+    said = [(each.status, each.contradicts) for each in shown.statuses]
+    assert (said[0], said[-2]) == (("pending", False), ("completed", False))
+    assert said[-1] == (TURNS[turned][0], not is_clear)
+    assert {each.payout_id for each in shown.statuses} == {shown.payout_id}
+    times = [each.service_at or 0.0 for each in shown.statuses]
+    assert BEGAN <= times[0] < times[-1] <= service.clock.now()
+    report = batch.status()
+    assert report == certificate.report
+    assert report.counts["returned"] == (turned in ("reversed", "failed", "cancelled"))
+    assert report.counts["failed"] == 0
+    assert report.exit_code == (1 if report.counts["returned"] else 0)
+    assert report.counts["not_final"] == (turned in ("pending", "completed with failed_at"))
 
 
 @EITHER
-async def test_a_payout_that_contradicts_itself_is_not_waited_for(service: Sandbox, place: Place) -> None:
-    async with over_socket(service) as client, open_at(place, client) as batch:
-        await batch.load(items(3))
-        await batch.run(wait_final=60.0)
-        turn(service, 1, *TURNS["completed with failed_at"])
-        assert not (await batch.reconcile()).is_clean
-        asked = len(service.requests)
-        report = await batch.follow(60.0)
-        assert (report.counts["not_final"], report.stopped, report.exit_code) == (1, None, 0)
-        assert len(service.requests) == asked
+async def test_a_payout_that_contradicts_itself_is_not_waited_for(service: Sandbox, batch: AnyBatch) -> None:
+    await batch.load(items(3))
+    await batch.run(wait_final=60.0)
+    turn(service, 1, *TURNS["completed with failed_at"])
+    assert not (await batch.reconcile()).is_clean
+    asked = len(service.requests)
+    report = await batch.follow(60.0)
+    assert (report.counts["not_final"], report.stopped, report.exit_code) == (1, None, 0)
+    assert len(service.requests) == asked
 
 
-async def test_of_many_turns_the_first_hundred_are_told(service: Sandbox, tmp_path: Path) -> None:
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(101))
-        await batch.run(wait_final=60.0)
-        for number in range(101):
-            turn(service, number, *TURNS["reversed"])
-        certificate = await batch.reconcile()
-        assert (len(certificate.audit.turns), certificate.report.counts["returned"]) == (100, 101)
+async def test_of_many_turns_the_first_hundred_are_told(service: Sandbox, batch: PayoutBatch) -> None:
+    await batch.load(items(101))
+    await batch.run(wait_final=60.0)
+    for number in range(101):
+        turn(service, number, *TURNS["reversed"])
+    certificate = await batch.reconcile()
+    assert (len(certificate.audit.turns), certificate.report.counts["returned"]) == (100, 101)
 
 
 @EITHER
-async def test_what_the_service_says_last_of_a_payout_counts(service: Sandbox, place: Place) -> None:
+async def test_what_the_service_says_last_of_a_payout_counts(service: Sandbox, batch: AnyBatch) -> None:
     """One page called it failed, all later ones say that it arrived."""
-    async with over_socket(service) as client, open_at(place, client) as batch:
-        await batch.load(items(2))
-        await batch.run()
-        service.advance(60.0)
-        turn(service, 0, "failed", completed=False, failed=True)
-        await batch.reconcile()
-        assert (batch.status().counts["failed"], batch.status().exit_code) == (1, 1)
-        turn(service, 0, "completed", completed=True, failed=False)
-        assert (await batch.retry_failed()).left[0].reason == "its payout is completed"
-        assert (await batch.reconcile()).is_clean
-        assert (batch.status().counts["arrived"], batch.status().exit_code) == (2, 0)
-        row, _ = await ledger_rows(batch)
-        assert (row.service_status, row.failure_code, row.failure_message) == ("completed", None, None)
+    await batch.load(items(2))
+    await batch.run()
+    service.advance(60.0)
+    turn(service, 0, "failed", completed=False, failed=True)
+    await batch.reconcile()
+    assert (batch.status().counts["failed"], batch.status().exit_code) == (1, 1)
+    turn(service, 0, "completed", completed=True, failed=False)
+    assert (await batch.retry_failed()).left[0].reason == "its payout is completed"
+    assert (await batch.reconcile()).is_clean
+    assert (batch.status().counts["arrived"], batch.status().exit_code) == (2, 0)
+    row, _ = await ledger_rows(batch)
+    assert (row.service_status, row.failure_code, row.failure_message) == ("completed", None, None)
 
 
 @EITHER
 async def test_a_first_payout_that_arrives_after_its_successor_is_in_no_clean_certificate(
-    service: Sandbox, place: Place
+    service: Sandbox, batch: AnyBatch
 ) -> None:
     service.on("payouts.create", description="row 1").outcome("fail:RECIPIENT_ERROR", times=2)
-    async with over_socket(service) as client, open_at(place, client) as batch:
-        await batch.load(items(2))
-        for _ in range(2):
-            await batch.run(wait_final=60.0)
-            assert (await batch.retry_failed()).rows == (1,)
+    await batch.load(items(2))
+    for _ in range(2):
         await batch.run(wait_final=60.0)
-        assert (await batch.reconcile()).is_clean
-        first = next(entry for entry in service.books.payouts() if entry.status == "failed")
-        place_of_first = [entry.id for entry in service.books.payouts()].index(first.id)
-        turn(service, place_of_first, "completed", completed=True, failed=False)
-        for certificate in (await batch.reconcile(), await batch.reconcile(), await batch.reconcile()):
-            (finding,) = certificate.findings
-            assert finding == (f"row 1: {first.id}, an earlier payout of it, is completed on the list")
+        assert (await batch.retry_failed()).rows == (1,)
+    await batch.run(wait_final=60.0)
+    assert (await batch.reconcile()).is_clean
+    first = next(entry for entry in service.books.payouts() if entry.status == "failed")
+    place_of_first = [entry.id for entry in service.books.payouts()].index(first.id)
+    turn(service, place_of_first, "completed", completed=True, failed=False)
+    for certificate in (await batch.reconcile(), await batch.reconcile(), await batch.reconcile()):
+        (finding,) = certificate.findings
+        assert finding == (f"row 1: {first.id}, an earlier payout of it, is completed on the list")
 
 
 @EITHER
 async def test_a_row_is_not_retried_while_an_earlier_payout_of_it_has_not_failed(
-    service: Sandbox, place: Place
+    service: Sandbox, batch: AnyBatch
 ) -> None:
     service.on("payouts.create", description="row 1").outcome("fail:RECIPIENT_ERROR", times=2)
-    async with over_socket(service) as client, open_at(place, client) as batch:
-        await batch.load(items(2))
-        await batch.run(wait_final=60.0)
-        first = next(entry for entry in service.books.payouts() if entry.status == "failed")
-        await batch.retry_failed()
-        await batch.run(wait_final=60.0)
-        place_of_first = [entry.id for entry in service.books.payouts()].index(first.id)
-        turn(service, place_of_first, "processing", completed=False, failed=False)
-        for rows in (None, [1]):
-            report = await batch.retry_failed(rows=rows)
-            assert report.rows == ()
-            (left,) = report.left
-            said = f"the list shows {first.id}, XOF 1.01, processing, an earlier payout of it"
-            assert left.reason == f"{said} that has not failed"
-        (left,) = (await batch.retry_failed(rows=[2])).left
-        assert (left.number, left.reason) == (2, "its payout is completed")
-        turn(service, place_of_first, "failed", completed=False, failed=True)
-        assert (await batch.retry_failed()).rows == (1,)
+    await batch.load(items(2))
+    await batch.run(wait_final=60.0)
+    first = next(entry for entry in service.books.payouts() if entry.status == "failed")
+    await batch.retry_failed()
+    await batch.run(wait_final=60.0)
+    place_of_first = [entry.id for entry in service.books.payouts()].index(first.id)
+    turn(service, place_of_first, "processing", completed=False, failed=False)
+    for rows in (None, [1]):
+        report = await batch.retry_failed(rows=rows)
+        assert report.rows == ()
+        (left,) = report.left
+        said = f"the list shows {first.id}, XOF 1.01, processing, an earlier payout of it"
+        assert left.reason == f"{said} that has not failed"
+    (left,) = (await batch.retry_failed(rows=[2])).left
+    assert (left.number, left.reason) == (2, "its payout is completed")
+    turn(service, place_of_first, "failed", completed=False, failed=True)
+    assert (await batch.retry_failed()).rows == (1,)
 
 
 async def test_a_row_in_conflict_whose_payout_is_not_listed_is_named(
-    service: Sandbox, tmp_path: Path
+    service: Sandbox, client: AsyncPayments, batch: PayoutBatch
 ) -> None:
     service.on("payouts.create", description="row 1").respond("http:409", times=None)
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(2))
-        other = (await client.payouts.create(**_stranger())).id
-        payout = service._core.world.tenants[service.api_key].payouts_by_id[other]
-        payout.reference = (await ledger_rows(batch))[0].reference
-        report = await batch.run(wait_final=60.0)
-        assert report.counts["conflict"] == 1
-        payout.reference = None
-        assert (await batch.reconcile()).findings == (
-            "row 1: in conflict, and its payout is not in the list",
-        )
+    await batch.load(items(2))
+    other = (await client.payouts.create(**_stranger())).id
+    payout = service._core.world.tenants[service.api_key].payouts_by_id[other]
+    payout.reference = (await ledger_rows(batch))[0].reference
+    report = await batch.run(wait_final=60.0)
+    assert report.counts["conflict"] == 1
+    payout.reference = None
+    assert (await batch.reconcile()).findings == ("row 1: in conflict, and its payout is not in the list",)
 
 
 def _stranger() -> dict[str, object]:
@@ -180,59 +170,56 @@ def _stranger() -> dict[str, object]:
 
 @EITHER
 async def test_a_payout_that_failed_since_it_was_read_is_recorded_and_the_exit_code_says_it(
-    service: Sandbox, place: Place
+    service: Sandbox, batch: AnyBatch
 ) -> None:
     service.on("payouts.create", description="row 1").outcome("fail:RECIPIENT_ERROR")
-    async with over_socket(service) as client, open_at(place, client) as batch:
-        await batch.load(items(2))
-        assert (await batch.run()).exit_code == 0
-        service.advance(60.0)
-        certificate = await batch.reconcile()
-        assert (certificate.is_clean, certificate.audit.turns) == (True, ())
-        counts = certificate.report.counts
-        assert (counts["arrived"], counts["failed"], certificate.report.exit_code) == (1, 1, 1)
+    await batch.load(items(2))
+    assert (await batch.run()).exit_code == 0
+    service.advance(60.0)
+    certificate = await batch.reconcile()
+    assert (certificate.is_clean, certificate.audit.turns) == (True, ())
+    counts = certificate.report.counts
+    assert (counts["arrived"], counts["failed"], certificate.report.exit_code) == (1, 1, 1)
 
 
 @EITHER
 @pytest.mark.parametrize("rows", [None, [1]])
 @pytest.mark.parametrize("unread", [False, True])
 async def test_a_row_is_not_retried_while_the_list_does_not_show_an_earlier_payout_of_it(
-    service: Sandbox, place: Place, rows: list[int] | None, unread: bool
+    service: Sandbox, batch: AnyBatch, rows: list[int] | None, unread: bool
 ) -> None:
     """That payout may have arrived: only the list can say so."""
     service.on("payouts.create", description="row 1").outcome("fail:RECIPIENT_ERROR", times=2)
-    async with over_socket(service) as client, open_at(place, client) as batch:
-        await batch.load(items(1))
-        await batch.run(wait_final=60.0)
-        first = (await ledger_rows(batch))[0].reference
-        await batch.retry_failed()
-        await batch.run(wait_final=60.0)
-        payouts = service._core.world.tenants[service.api_key].payouts
-        if unread:
-            alter(batch._service._client, spoiling(first))
-        else:
-            payouts.pop(0)
-        report = await batch.retry_failed(rows=rows)
-        assert report.rows == ()
-        (left,) = report.left
-        why = ", which may be one of the 1 that could not be read" if unread else ""
-        assert left.reason == f"the list does not show an earlier payout of it{why}"
+    await batch.load(items(1))
+    await batch.run(wait_final=60.0)
+    first = (await ledger_rows(batch))[0].reference
+    await batch.retry_failed()
+    await batch.run(wait_final=60.0)
+    payouts = service._core.world.tenants[service.api_key].payouts
+    if unread:
+        alter(batch._service._client, spoiling(first))
+    else:
+        payouts.pop(0)
+    report = await batch.retry_failed(rows=rows)
+    assert report.rows == ()
+    (left,) = report.left
+    why = ", which may be one of the 1 that could not be read" if unread else ""
+    assert left.reason == f"the list does not show an earlier payout of it{why}"
 
 
-async def test_each_earlier_payout_that_has_not_failed_is_named(service: Sandbox, tmp_path: Path) -> None:
+async def test_each_earlier_payout_that_has_not_failed_is_named(service: Sandbox, batch: PayoutBatch) -> None:
     service.on("payouts.create").outcome("fail:RECIPIENT_ERROR", times=2)
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(1))
-        for _ in range(2):
-            await batch.run(wait_final=60.0)
-            await batch.retry_failed()
+    await batch.load(items(1))
+    for _ in range(2):
         await batch.run(wait_final=60.0)
-        for place in (0, 1):
-            turn(service, place, "completed", completed=True, failed=False)
-        certificate = await batch.reconcile()
-        assert [finding.split()[2].rstrip(",") for finding in certificate.findings] == [
-            entry.id for entry in reversed(service.books.payouts()[:2])
-        ]
+        await batch.retry_failed()
+    await batch.run(wait_final=60.0)
+    for place in (0, 1):
+        turn(service, place, "completed", completed=True, failed=False)
+    certificate = await batch.reconcile()
+    assert [finding.split()[2].rstrip(",") for finding in certificate.findings] == [
+        entry.id for entry in reversed(service.books.payouts()[:2])
+    ]
 
 
 @pytest.mark.parametrize(
@@ -243,51 +230,48 @@ async def test_each_earlier_payout_that_has_not_failed_is_named(service: Sandbox
     ],
 )
 async def test_a_payout_that_a_reading_shows_in_two_statuses_makes_no_clean_certificate(
-    service: Sandbox, tmp_path: Path, number: int, said: str
+    batch: PayoutBatch, number: int, said: str
 ) -> None:
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(150))
-        await batch.run(wait_final=60.0)
-        alter(batch._service._client, repeating(number, later=number == 150, status="reversed"))
-        (finding,) = (await batch.reconcile()).findings
-        assert finding.startswith(f"row {number}: ")
-        assert finding.endswith(said)
+    await batch.load(items(150))
+    await batch.run(wait_final=60.0)
+    alter(batch._service._client, repeating(number, later=number == 150, status="reversed"))
+    (finding,) = (await batch.reconcile()).findings
+    assert finding.startswith(f"row {number}: ")
+    assert finding.endswith(said)
 
 
 @EITHER
 @pytest.mark.parametrize("status", ["failed", "cancelled", "reversed"])
 async def test_what_had_arrived_and_was_returned_is_paid_again_only_by_its_row_number(
-    service: Sandbox, place: Place, status: str
+    service: Sandbox, batch: AnyBatch, status: str
 ) -> None:
-    async with over_socket(service) as client, open_at(place, client) as batch:
-        await batch.load(items(2))
-        await batch.run(wait_final=60.0)
-        turn(service, 0, *TURNS[status])
-        for dry_run in (True, False):
-            report = await batch.retry_failed(dry_run=dry_run)
-            assert report.rows == ()
-            (left,) = report.left
-            assert left.number == 1
-        assert left.reason == (
-            "its payout had arrived and was returned: name the row to pay its XOF 1.01 once more"
-        )
-        assert batch.status().counts["returned"] == 1
-        assert (await batch.retry_failed(rows=[1])).rows == (1,)
-        assert (await batch.run(wait_final=60.0)).counts["arrived"] == 2
+    await batch.load(items(2))
+    await batch.run(wait_final=60.0)
+    turn(service, 0, *TURNS[status])
+    for dry_run in (True, False):
+        report = await batch.retry_failed(dry_run=dry_run)
+        assert report.rows == ()
+        (left,) = report.left
+        assert left.number == 1
+    assert left.reason == (
+        "its payout had arrived and was returned: name the row to pay its XOF 1.01 once more"
+    )
+    assert batch.status().counts["returned"] == 1
+    assert (await batch.retry_failed(rows=[1])).rows == (1,)
+    assert (await batch.run(wait_final=60.0)).counts["arrived"] == 2
     assert len(service.books.payouts()) == 3
 
 
 @EITHER
 async def test_a_turn_that_only_the_retry_itself_has_seen_is_no_reason_to_pay_again(
-    service: Sandbox, place: Place
+    service: Sandbox, batch: AnyBatch
 ) -> None:
     """One page of one reading may be wrong."""
-    async with over_socket(service) as client, open_at(place, client) as batch:
-        await batch.load(items(1))
-        await batch.run(wait_final=60.0)
-        turn(service, 0, *TURNS["failed"])
-        report = await batch.retry_failed(rows=[1])
-        assert report.rows == ()
-        assert "had ended as completed, and the list shows failed" in report.left[0].reason
-        turn(service, 0, *TURNS["failed"])
-        assert (await batch.retry_failed(rows=[1])).rows == (1,)
+    await batch.load(items(1))
+    await batch.run(wait_final=60.0)
+    turn(service, 0, *TURNS["failed"])
+    report = await batch.retry_failed(rows=[1])
+    assert report.rows == ()
+    assert "had ended as completed, and the list shows failed" in report.left[0].reason
+    turn(service, 0, *TURNS["failed"])
+    assert (await batch.retry_failed(rows=[1])).rows == (1,)

@@ -112,37 +112,37 @@ async def test_rejects_carry_the_reference_of_their_row(
 
 
 async def test_a_reject_that_was_paid_after_all_is_a_conflict_under_any_name(
-    desk: Desk, service: Sandbox, tmp_path: Path
+    desk: Desk, service: Sandbox, client: Any, tmp_path: Path
 ) -> None:
     rejects = tmp_path / "rejects.csv"
     faulty = csv_file(tmp_path, {**KEYED, **BAD}, {**KEYED, "row_key": "emp-2"})
-    async with desk.client(service) as client:
-        async with desk.open(tmp_path / "l", client) as batch:
-            await batch.load(faulty, batch_id="june", skip_invalid=True, rejects=rejects)
-            await batch.run()
-        async with desk.open(tmp_path / "lost", client) as batch:  # the whole file, corrected
-            await batch.load(csv_file(tmp_path, KEYED, {**KEYED, "row_key": "emp-2"}), batch_id="june")
-            await batch.run()
-        rejects.write_text(rejects.read_text().replace("0.5", "50.10"))
-        async with desk.open(tmp_path / "rejects", client) as batch:
-            await batch.load(rejects, batch_id="july")
-            report = await batch.run()
+    async with desk.open(tmp_path / "l", client) as batch:
+        await batch.load(faulty, batch_id="june", skip_invalid=True, rejects=rejects)
+        await batch.run()
+    async with desk.open(tmp_path / "lost", client) as batch:  # the whole file, corrected
+        await batch.load(csv_file(tmp_path, KEYED, {**KEYED, "row_key": "emp-2"}), batch_id="june")
+        await batch.run()
+    rejects.write_text(rejects.read_text().replace("0.5", "50.10"))
+    async with desk.open(tmp_path / "rejects", client) as batch:
+        await batch.load(rejects, batch_id="july")
+        report = await batch.run()
     assert (report.exit_code, report.counts["conflict"]) == (1, 1)
     assert len(service.books.payouts()) == 2
 
 
-async def test_a_corrected_reject_is_paid_once(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
+async def test_a_corrected_reject_is_paid_once(
+    desk: Desk, service: Sandbox, client: Any, tmp_path: Path
+) -> None:
     rejects = tmp_path / "rejects.csv"
     path = csv_file(tmp_path, {**KEYED, **BAD}, {**KEYED, "row_key": "emp-2"})
-    async with desk.client(service) as client:
-        async with desk.open(tmp_path / "l", client) as batch:
-            await batch.load(path, batch_id="june", skip_invalid=True, rejects=rejects)
-            await batch.run()
-        rejects.write_text(rejects.read_text().replace("0.5", "50.10"))
-        async with desk.open(tmp_path / "rejects", client) as batch:
-            await batch.load(rejects)
-            assert (await batch.run()).exit_code == 0
-            assert (await batch.reconcile()).is_clean
+    async with desk.open(tmp_path / "l", client) as batch:
+        await batch.load(path, batch_id="june", skip_invalid=True, rejects=rejects)
+        await batch.run()
+    rejects.write_text(rejects.read_text().replace("0.5", "50.10"))
+    async with desk.open(tmp_path / "rejects", client) as batch:
+        await batch.load(rejects)
+        assert (await batch.run()).exit_code == 0
+        assert (await batch.reconcile()).is_clean
     assert await reference_of("emp-1") in {payout.reference for payout in service.books.payouts()}
 
 

@@ -15,7 +15,7 @@ from payments_async.bulk import PayoutBatch
 from payments_async.bulk._ledger.sqlite.lock import HighWater, LedgerLock
 from payments_async.bulk.ledger_errors import LedgerLocked
 from payments_async.sandbox import Sandbox
-from tests.support.batches import in_process, items, paid, runtime_of
+from tests.support.batches import items, paid, runtime_of
 
 
 @pytest.fixture
@@ -115,48 +115,44 @@ def test_a_lock_without_a_readable_time_is_held_all_the_same(tmp_path: Path, sin
 
 @pytest.mark.parametrize("read_only", [True, False])
 async def test_a_batch_waits_for_a_process_that_only_reads(
-    service: Sandbox, tmp_path: Path, read_only: bool
+    client: AsyncPayments, tmp_path: Path, read_only: bool
 ) -> None:
-    async with in_process(service) as client:
-        await paid(tmp_path / "l", client, items(2))
-        client_of_the_next: AsyncPayments | None = None if read_only else client
-        lock = taken(tmp_path / "l", read_only=True)
-        opening = asyncio.ensure_future(PayoutBatch.open(tmp_path / "l", client_of_the_next).__aenter__())
-        await asyncio.sleep(0)  # it has found the lock taken
-        assert not opening.done()
-        lock.release()
-        batch = await opening
-        assert batch.status().complete
-        await batch.__aexit__()
+    await paid(tmp_path / "l", client, items(2))
+    client_of_the_next: AsyncPayments | None = None if read_only else client
+    lock = taken(tmp_path / "l", read_only=True)
+    opening = asyncio.ensure_future(PayoutBatch.open(tmp_path / "l", client_of_the_next).__aenter__())
+    await asyncio.sleep(0)  # it has found the lock taken
+    assert not opening.done()
+    lock.release()
+    batch = await opening
+    assert batch.status().complete
+    await batch.__aexit__()
 
 
-async def test_a_reader_that_stays_is_not_waited_for_for_ever(service: Sandbox, tmp_path: Path) -> None:
-    async with in_process(service) as client:
-        await paid(tmp_path / "l", client, items(2))
-        lock, began = taken(tmp_path / "l", read_only=True), runtime_of(client).monotonic()
+async def test_a_reader_that_stays_is_not_waited_for_for_ever(client: AsyncPayments, tmp_path: Path) -> None:
+    await paid(tmp_path / "l", client, items(2))
+    lock, began = taken(tmp_path / "l", read_only=True), runtime_of(client).monotonic()
+    with pytest.raises(LedgerLocked) as locked:
+        await PayoutBatch.open(tmp_path / "l", client).__aenter__()
+    assert locked.value.read_only
+    assert 5.0 <= runtime_of(client).monotonic() - began < 7.0
+    lock.release()
+
+
+async def test_a_run_on_the_ledger_is_not_waited_for(client: AsyncPayments, tmp_path: Path) -> None:
+    await paid(tmp_path / "l", client, items(2))
+    async with PayoutBatch.open(tmp_path / "l", client):
+        began = runtime_of(client).monotonic()
         with pytest.raises(LedgerLocked) as locked:
             await PayoutBatch.open(tmp_path / "l", client).__aenter__()
-        assert locked.value.read_only
-        assert 5.0 <= runtime_of(client).monotonic() - began < 7.0
-        lock.release()
+        assert not locked.value.read_only
+        assert runtime_of(client).monotonic() == began
 
 
-async def test_a_run_on_the_ledger_is_not_waited_for(service: Sandbox, tmp_path: Path) -> None:
-    async with in_process(service) as client:
-        await paid(tmp_path / "l", client, items(2))
-        async with PayoutBatch.open(tmp_path / "l", client):
-            began = runtime_of(client).monotonic()
-            with pytest.raises(LedgerLocked) as locked:
-                await PayoutBatch.open(tmp_path / "l", client).__aenter__()
-            assert not locked.value.read_only
-            assert runtime_of(client).monotonic() == began
-
-
-async def test_a_preview_waits_for_a_reader_too(service: Sandbox, tmp_path: Path) -> None:
-    async with in_process(service) as client:
-        await paid(tmp_path / "l", client, items(2))
-        lock = taken(tmp_path / "l", read_only=True)
-        previewing = asyncio.ensure_future(PayoutBatch.open(tmp_path / "l").preview(items(2)))
-        await asyncio.sleep(0)
-        lock.release()
-        assert (await previewing).is_new is False
+async def test_a_preview_waits_for_a_reader_too(client: AsyncPayments, tmp_path: Path) -> None:
+    await paid(tmp_path / "l", client, items(2))
+    lock = taken(tmp_path / "l", read_only=True)
+    previewing = asyncio.ensure_future(PayoutBatch.open(tmp_path / "l").preview(items(2)))
+    await asyncio.sleep(0)
+    lock.release()
+    assert (await previewing).is_new is False
