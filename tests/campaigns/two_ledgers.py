@@ -87,13 +87,7 @@ class Pair:
 
 
 def run(
-    folder: Path,
-    rows: int,
-    rounds: int,
-    *,
-    seed: int = 1,
-    words: Sequence[str] = BRIEF,
-    kills: int = KILLS,
+    folder: Path, rows: int, rounds: int, *, seed: int = 1, words: Sequence[str] = BRIEF, kills: int = KILLS
 ) -> Report:
     """So many rounds, in the same books."""
     report, chance = Report(), random.Random(seed)

@@ -51,12 +51,7 @@ class Ledger:
     """An open ledger: what its process sees, and a queue of what is not on disk yet."""
 
     def __init__(
-        self,
-        loop: SimulatedLoop,
-        host: str,
-        disk: Disk,
-        chance: random.Random,
-        note: Callable[[str], None],
+        self, loop: SimulatedLoop, host: str, disk: Disk, chance: random.Random, note: Callable[[str], None]
     ) -> None:
         self._loop, self._random, self._note = loop, chance.random, note
         self._context = host_context(host)

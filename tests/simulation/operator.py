@@ -22,11 +22,7 @@ class Operator:
     """Acts between runs, on the ledger at rest."""
 
     def __init__(
-        self,
-        plan: Plan,
-        chance: random.Random,
-        service: Service,
-        note: Callable[[str], None],
+        self, plan: Plan, chance: random.Random, service: Service, note: Callable[[str], None]
     ) -> None:
         self._chance, self._service, self._note = chance, service, note
         self._plan = plan

@@ -38,11 +38,7 @@ class JumpingRuntime:
     """A `Runtime` on a clock of its own. `slept` lists every jump in seconds."""
 
     def __init__(
-        self,
-        seed: int = 0,
-        *,
-        on_jump: Callable[[float], object] | None = None,
-        start: datetime = EPOCH,
+        self, seed: int = 0, *, on_jump: Callable[[float], object] | None = None, start: datetime = EPOCH
     ) -> None:
         rng = random.Random(seed)
         self.random = rng.random

@@ -11,14 +11,7 @@ import pytest
 
 from payments_async.bulk import PayoutBatch
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import (
-    assert_true,
-    in_process,
-    items,
-    paid,
-    runtime_of,
-    spread_faults,
-)
+from tests.support.batches import assert_true, in_process, items, paid, runtime_of, spread_faults
 
 KINDS = (
     *("http:500", "http:409", "http:422", "429:30", "reset", "lost_request", "lost_response", "hang"),

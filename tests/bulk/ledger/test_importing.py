@@ -16,15 +16,7 @@ from payments_async.bulk._protocol.outcomes import Outcome
 from payments_async.bulk._protocol.records import NewRow
 from payments_async.bulk._protocol.row_state import RowState
 from payments_async.bulk.ledger_errors import BatchExists, LedgerDuplicates, LedgerMissing, LedgerRefused
-from tests.support.ledgers import (
-    BINDING,
-    Clock,
-    all_rows,
-    counts,
-    imported,
-    new_row,
-    new_rows,
-)
+from tests.support.ledgers import BINDING, Clock, all_rows, counts, imported, new_row, new_rows
 from tests.support.places import BOTH, Place, begun, looked_at, opened
 
 pytestmark = BOTH
@@ -92,9 +84,7 @@ async def test_duplicates_are_reported_all_together_and_nothing_is_imported(path
         assert counts(ledger) == {"not_started": 2}
 
 
-async def test_duplicates_without_lines_are_reported_by_row_and_the_first_are_listed(
-    path: Place,
-) -> None:
+async def test_duplicates_without_lines_are_reported_by_row_and_the_first_are_listed(path: Place) -> None:
     rows = [new_row(n, line=None, row_key=f"row-{n % 150}") for n in range(1, 301)]
     async with await opened(path, create=True) as ledger:
         with pytest.raises(LedgerDuplicates) as caught:

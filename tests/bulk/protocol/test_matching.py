@@ -103,8 +103,7 @@ def test_an_unreadable_proof_decides_nothing(text: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
-    [{"row_key": "8"}, {"batch_id": "april"}, {"environment": "sandbox"}, {"generation": 1}],
+    "change", [{"row_key": "8"}, {"batch_id": "april"}, {"environment": "sandbox"}, {"generation": 1}]
 )
 def test_a_proof_of_another_row_makes_it_foreign(change: dict[str, Any]) -> None:
     other = attrs.evolve(IDENTITY, **change).proof(body_hash(b"{}"))

@@ -200,14 +200,8 @@ def test_a_refused_key_and_a_wrong_address_refuse_access(error: PaymentsError, s
             "refused the API key (HTTP 401): use a valid key of the same",
         ),
         (answered_with(PermissionDeniedError, 403), "this machine's address (HTTP 403): put that address on"),
-        (
-            answered_with(NotFoundError, 404),
-            "something else than the service answered (HTTP 404): check",
-        ),
-        (
-            answered_with(APIStatusError, 302),
-            "something else than the service answered (HTTP 302): check",
-        ),
+        (answered_with(NotFoundError, 404), "something else than the service answered (HTTP 404): check"),
+        (answered_with(APIStatusError, 302), "something else than the service answered (HTTP 302): check"),
         (APIConnectionError("told", kind="tls"), "something else than the service answered (tls): check the"),
         (
             APIConnectionError("told", kind="tls", detail="certificate has expired"),

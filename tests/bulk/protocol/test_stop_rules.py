@@ -37,11 +37,7 @@ def tally(**counts: int) -> RowTotals:
 
 @given(
     st.lists(
-        st.tuples(
-            st.sampled_from(Is),
-            st.sampled_from(["XOF", "USD"]),
-            st.decimals(1, 10**9, places=2),
-        ),
+        st.tuples(st.sampled_from(Is), st.sampled_from(["XOF", "USD"]), st.decimals(1, 10**9, places=2)),
         max_size=30,
     )
 )

@@ -320,8 +320,7 @@ ROUNDED = (
 
 
 @pytest.mark.parametrize(
-    ("column", "cell"),
-    [(column, "2.2990E+10") for column in EXACT] + [("amount", cell) for cell in ROUNDED],
+    ("column", "cell"), [(column, "2.2990E+10") for column in EXACT] + [("amount", cell) for cell in ROUNDED]
 )
 def test_a_number_that_a_spreadsheet_rounded_is_a_fault(tmp_path: Path, column: str, cell: str) -> None:
     account = {"amount": "5", "currency": "NGN", "method": "bank", "instrument.type": "bank_account"}

@@ -10,13 +10,7 @@ from pathlib import Path
 import pytest
 
 from payments_async.bulk.errors import BulkError, SourceErrors, SourceUnreadable
-from payments_async.bulk.sources import (
-    FaultCollector,
-    RejectsFile,
-    RowFault,
-    Source,
-    open_source,
-)
+from payments_async.bulk.sources import FaultCollector, RejectsFile, RowFault, Source, open_source
 from payments_async.bulk.sources._rejects import escaped, unescaped
 from payments_async.errors import PaymentsError
 from tests.support.payout_files import PHONE, csv_file, jsonl_file, read, split

@@ -40,9 +40,7 @@ from payments_async.bulk.workers import (
     run_chunk,
     work,
 )
-from payments_async.bulk.workers import (
-    _worker as worker_module,
-)
+from payments_async.bulk.workers import _worker as worker_module
 from payments_async.bulk.workers._chunk_run import ChunkRun
 from payments_async.bulk.workers._closing import BatchClosing
 from payments_async.sandbox import Sandbox
@@ -583,10 +581,7 @@ async def test_a_missing_extra_is_named(fleet: Fleet, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(
     ("error", "code"),
-    [
-        (LedgerUnavailable("the database", "cannot be reached"), 75),
-        (RightsMissing("the database", ()), 2),
-    ],
+    [(LedgerUnavailable("the database", "cannot be reached"), 75), (RightsMissing("the database", ()), 2)],
 )
 async def test_a_database_that_stays_away_or_forbids_the_work_ends_the_worker(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch, error: LedgerError, code: int

@@ -77,8 +77,7 @@ RULES: Final[Mapping[str, Rule]] = {
     ),
     "outcomes_are_of_one_body": Rule(((leased, "body_hash", _always(None)),), "lost corrections"),
     "commands_wait_for_a_proof": Rule(
-        ((commands, "must_wait", _always(False)), (recover, "proof_due", _always(0.0))),
-        "lost cancellations",
+        ((commands, "must_wait", _always(False)), (recover, "proof_due", _always(0.0))), "lost cancellations"
     ),
     "list_is_believed": Rule(((recover, "payout_of", _always(None)),)),
 }

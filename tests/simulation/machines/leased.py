@@ -187,7 +187,4 @@ def body_hash(entry: Entry) -> str | None:
 def as_row(entry: Entry, known: RowKnowledge) -> LedgerRow:
     """A row as the real ledger has it; what the decisions do not ask for is left empty."""
     body = entry.body
-    return LedgerRow(
-        *(0, None, body.row, "", body.amount, "XOF", "", b"", body.hash, "", None),
-        known=known,
-    )
+    return LedgerRow(*(0, None, body.row, "", body.amount, "XOF", "", b"", body.hash, "", None), known=known)

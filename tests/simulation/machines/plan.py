@@ -63,11 +63,7 @@ SCRIPTS: Final[Mapping[str, Script]] = {
     "suspended": (("suspend", (20.0, 60.0, 400.0), 40), ("stop", (20.0, 60.0), 40)),
     "suspended in an outage": (("outage", (500.0,), 40), ("suspend", (400.0,), 10), ("pass", (60.0,), 40)),
     "cut off": (("cut off", (60.0, 300.0), 40), ("pass", (60.0,), 40), ("cut off", (60.0,), 40)),
-    "asleep in a fail-over": (
-        ("stop", (5.0, 20.0, 60.0, 60.0, 400.0), 40),
-        *_FALL,
-        ("pass", (60.0,), 20),
-    ),
+    "asleep in a fail-over": (("stop", (5.0, 20.0, 60.0, 60.0, 400.0), 40), *_FALL, ("pass", (60.0,), 20)),
     "replaced before a fail-over": (
         ("stop", (30.0, 60.0), 40),
         ("fail over", (2.0,), 160),

@@ -217,8 +217,7 @@ async def test_a_ledger_whose_import_never_ended_is_begun_by_the_next_run(tmp_pa
 
 
 async def test_a_new_ledger_in_the_place_of_one_that_is_gone_is_not_held_to_what_that_one_was(
-    tmp_path: Path,
-    path: Path,
+    tmp_path: Path, path: Path
 ) -> None:
     """Even when its import is cut short: the lock says nothing of the ledger that was there before."""
     await (await begun(path)).close()

@@ -16,13 +16,7 @@ from payments_async.bulk._ledger.postgresql.leasing.leased_chunks import LeasedC
 from payments_async.bulk._ledger.postgresql.leasing.leases import give_back
 from payments_async.bulk._protocol.outcomes import Outcome, Sums
 from payments_async.bulk._protocol.stop_rules import StopRules, stop_reason
-from tests.support.databases import (
-    batch,
-    expire_leases,
-    leased,
-    spread,
-    worker,
-)
+from tests.support.databases import batch, expire_leases, leased, spread, worker
 from tests.support.ledgers import Clock, created, numbers
 
 

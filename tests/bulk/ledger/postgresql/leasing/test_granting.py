@@ -23,16 +23,7 @@ from payments_async.bulk._protocol.records import Resend
 from payments_async.bulk._protocol.row_state import RowState
 from payments_async.bulk._protocol.stop_rules import Account, StopRules
 from payments_async.bulk.ledger_errors import LeaseLost
-from tests.support.databases import (
-    ACCOUNT,
-    batch,
-    expire_leases,
-    leased,
-    run,
-    spread,
-    waits_for_lock,
-    worker,
-)
+from tests.support.databases import ACCOUNT, batch, expire_leases, leased, run, spread, waits_for_lock, worker
 from tests.support.ledgers import BINDING, Clock, counts, created, new_row, rejected
 
 

@@ -9,15 +9,7 @@ from payments_async.bulk._ledger.postgresql.leasing.granting import grant
 from payments_async.bulk._ledger.postgresql.leasing.leased_chunks import LeasedChunks
 from payments_async.bulk._protocol.records import Resend
 from payments_async.bulk.ledger_errors import LeaseLost, LedgerMissing
-from tests.support.databases import (
-    batch,
-    connected,
-    expire_leases,
-    leased,
-    spread,
-    unimported,
-    worker,
-)
+from tests.support.databases import batch, connected, expire_leases, leased, spread, unimported, worker
 from tests.support.ledgers import Clock, counts, created, numbers, rejected
 
 

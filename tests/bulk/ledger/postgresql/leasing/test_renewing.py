@@ -14,14 +14,7 @@ from payments_async.bulk._protocol.machines import LEASE, MARGIN
 from payments_async.bulk._protocol.records import Resend
 from payments_async.bulk._protocol.stop_rules import StopRules
 from payments_async.bulk.ledger_errors import LeaseLost, LedgerRefused
-from tests.support.databases import (
-    batch,
-    expire_leases,
-    leased,
-    run,
-    spread,
-    worker,
-)
+from tests.support.databases import batch, expire_leases, leased, run, spread, worker
 from tests.support.ledgers import created, numbers, rejected
 
 
