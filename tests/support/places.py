@@ -23,9 +23,11 @@ from payments_async.bulk._ledger.postgresql.leasing.leases import Lease, Work, g
 from payments_async.bulk._ledger.postgresql.leasing.worker_registry import Worker
 from payments_async.bulk._ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk._protocol.outcomes import counts_of, sums_of
+from payments_async.bulk._protocol.records import RowOutcome
+from payments_async.bulk._protocol.row_state import doubt
 from payments_async.bulk._protocol.stop_rules import Account, StopRules
 from tests.support.databases import run
-from tests.support.ledgers import BINDING, Clock, imported, new_rows, tampering
+from tests.support.ledgers import BINDING, Clock, call_off, created, imported, new_rows, rejected, tampering
 
 Place = Path | str
 EITHER: Final = pytest.mark.parametrize("place", ["sqlite", "postgresql"], indirect=True)
@@ -73,6 +75,17 @@ async def begun(place: Place, count: int = 5, clock: Clock | None = None) -> Led
         await imported(ledger, new_rows(count))
         await planned(ledger)
     return await opened(place, clock)
+
+
+async def worked_on(place: Place, rows: int = 30) -> None:
+    """A closed ledger with rows in most states and a chain of many entries."""
+    async with await begun(place, rows) as ledger:
+        for _ in range(9):
+            one, two = (await ledger.claim(2)).rows
+            await ledger.record([created(one, service_status="pending"), rejected(two, failure_code="422")])
+        (row,) = (await ledger.claim(1)).rows
+        await ledger.record([RowOutcome(row.number, doubt(row.known))])
+        await call_off(ledger, [rows])
 
 
 async def planned(ledger: Ledger) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -12,51 +10,10 @@ import pytest
 
 from payments_async import AsyncPayments
 from payments_async.bulk import PayoutBatch
-from payments_async.bulk._engine.payout_list import scan, search
 from payments_async.bulk._protocol.row_state import RowState
-from payments_async.errors import SearchIncomplete
 from payments_async.sandbox import Sandbox
 from tests.support.batches import alter, assert_true, items, ledger_rows
 from tests.support.desks import Pay
-
-DAY = 86_400.0
-
-
-def _spoil(tables: sqlite3.Connection) -> None:
-    tables.execute("UPDATE rows SET body = CAST(replace(CAST(body AS TEXT), '1.01', '9.01') AS BLOB)")
-
-
-def _raising(error: Exception) -> Callable[..., Any]:
-    async def refuse(*_: object) -> Any:
-        raise error
-
-    return refuse
-
-
-async def test_a_list_that_goes_in_circles_proves_nothing(batch: PayoutBatch) -> None:
-    rows = items(250)
-    await batch.load(rows)
-    await batch.run()
-    alter(batch._service._client, _circling())
-    with pytest.raises(SearchIncomplete):
-        await batch.reconcile()
-    with pytest.raises(SearchIncomplete):
-        await search(batch._service, ["unknown"])
-    assert not any([whole async for _, whole in scan(batch._service)])
-
-
-def _circling() -> Callable[[Any, Any], Any]:
-    """Each page is the first one, and names the same cursor."""
-    first: list[Any] = []
-
-    def circle(_request: Any, answer: Any) -> Any:
-        if not first:
-            page = json.loads(answer.body)
-            page["pagination"] |= {"next_cursor": "again", "has_more_pages": True}
-            first.append(attrs.evolve(answer, body=json.dumps(page).encode()))
-        return first[0]
-
-    return circle
 
 
 @pytest.mark.parametrize("date", ["", "yesterday", "Mon, 01 Jan 99999999 00:00:00 GMT"])

@@ -15,11 +15,7 @@ from payments_async.bulk import PayoutBatch, Progress
 from payments_async.sandbox import Sandbox
 from tests.support.batches import assert_true, in_process, items, ledger_rows, over_socket, paid, runtime_of
 from tests.support.desks import Pay
-
-
-def posts(sandbox: Sandbox) -> int:
-    """How many creations have arrived."""
-    return sum(request.operation == "payouts.create" for request in sandbox.requests)
+from tests.support.fleet import posts
 
 
 async def test_every_row_is_paid_and_the_report_says_so(service: Sandbox, pay: Pay) -> None:

@@ -10,7 +10,7 @@ from payments_async.bulk import PayoutBatch
 from payments_async.bulk._engine.payout_list import pages, scan, search
 from payments_async.errors import DecodeError, SearchIncomplete
 from tests.support.batches import alter, items, ledger_rows
-from tests.support.spoiled import crowding, silent, spoiling
+from tests.support.spoiled import circling, crowding, silent, spoiling
 
 
 async def test_a_list_with_an_unreadable_item_proves_no_absence(batch: PayoutBatch) -> None:
@@ -61,3 +61,14 @@ async def test_a_list_of_too_many_records_is_not_read(batch: PayoutBatch) -> Non
         await search(batch._service, [row.reference])
     with pytest.raises(DecodeError, match="more than 1,000 records"):
         await batch.reconcile()
+
+
+async def test_a_list_that_goes_in_circles_proves_nothing(batch: PayoutBatch) -> None:
+    await batch.load(items(250))
+    await batch.run()
+    alter(batch._service._client, circling())
+    with pytest.raises(SearchIncomplete, match="the same cursor twice"):
+        await batch.reconcile()
+    with pytest.raises(SearchIncomplete, match="the same cursor twice"):
+        await search(batch._service, ["unknown"])
+    assert not any([whole async for _, whole in scan(batch._service)])

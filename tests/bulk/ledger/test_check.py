@@ -4,23 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from payments_async.bulk._protocol.records import RowOutcome
-from payments_async.bulk._protocol.row_state import doubt
-from tests.support.ledgers import call_off, counts, created, rejected
-from tests.support.places import BOTH, Place, begun, looked_at, tampered
+from tests.support.ledgers import call_off, counts
+from tests.support.places import BOTH, Place, looked_at, tampered, worked_on
 
 pytestmark = BOTH
-
-
-async def worked_on(path: Place, rows: int = 30) -> None:
-    """A closed ledger with rows in most states and a chain of many entries."""
-    async with await begun(path, rows) as ledger:
-        for _ in range(9):
-            one, two = (await ledger.claim(2)).rows
-            await ledger.record([created(one, service_status="pending"), rejected(two, failure_code="422")])
-        (row,) = (await ledger.claim(1)).rows
-        await ledger.record([RowOutcome(row.number, doubt(row.known))])
-        await call_off(ledger, [rows])
 
 
 TAMPERED = [

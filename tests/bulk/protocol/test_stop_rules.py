@@ -204,12 +204,12 @@ def test_what_any_rows_are_allowed_none_of_them_is_refused(
     before = {state.value: count for state, count in counts.items()}
     if not allows_any(rules, tally(**before), rows):
         return
-    for taken in range(min(rows, before.get("NEW", 0))):
-        now = {
-            **before,
-            "not_started": before["NEW"] - taken,
-            "under_way": before.get("IN_FLIGHT", 0) + taken,
+    for taken in range(min(rows, before.get("not_started", 0))):
+        moved = {
+            "not_started": before["not_started"] - taken,
+            "under_way": before.get("under_way", 0) + taken,
         }
+        now = {**before, **moved}
         assert stop_reason(rules, tally(**now), amount=AMOUNT, currency="XOF") is None
 
 

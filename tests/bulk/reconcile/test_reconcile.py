@@ -15,12 +15,11 @@ from payments_async.bulk import AnyBatch, BulkError, PayoutBatch, RowState
 from payments_async.bulk._engine.service import day_of
 from payments_async.bulk._protocol.identifiers import PROOF_KEY
 from payments_async.bulk.ledger_errors import LedgerOfAnotherKey
-from payments_async.errors import PaymentsError, SearchIncomplete
+from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox
 from tests.support.batches import alter, in_process, item, items, ledger_rows, open_at, runtime_of
 from tests.support.desks import Pay
 from tests.support.places import EITHER, Place
-from tests.support.spoiled import circling, spoiling
 
 
 def booked(service: Sandbox, currency: str, status: str) -> Decimal:
@@ -200,22 +199,6 @@ async def test_a_list_that_cannot_be_read_to_its_end_certifies_nothing_and_costs
             await batch.reconcile()
         assert (batch.status().counts["arrived"], batch.status().counts["not_final"]) == (100, 50)
         assert (await batch.reconcile()).is_clean
-
-
-async def test_a_list_with_an_item_that_cannot_be_read_certifies_nothing(batch: PayoutBatch) -> None:
-    await batch.load(items(3))
-    await batch.run()
-    alter(batch._service._client, spoiling((await ledger_rows(batch))[0].reference))
-    with pytest.raises(PaymentsError, match="could not be read"):
-        await batch.reconcile()
-
-
-async def test_a_list_that_goes_in_circles_certifies_nothing(batch: PayoutBatch) -> None:
-    await batch.load(items(3))
-    await batch.run()
-    alter(batch._service._client, circling())
-    with pytest.raises(SearchIncomplete, match="the same cursor twice"):
-        await batch.reconcile()
 
 
 @EITHER

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-import payments_async.bulk as bulk
 from payments_async.bulk import OutcomesUnrecorded
 from payments_async.bulk._ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk.ledger_errors import (
@@ -23,14 +22,6 @@ from tests.support.batches import items, name_of
 from tests.support.desks import Desk
 from tests.support.places import EITHER, Place
 from tests.support.watched import WatchedSandbox
-
-
-def test_public_names_are_there_and_no_others() -> None:
-    for name in bulk.__all__:
-        assert getattr(bulk, name).__name__ == name
-        assert name in dir(bulk)
-    with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
-        bulk.Nonsense  # noqa: B018 - reading it is the test
 
 
 @EITHER

@@ -19,36 +19,22 @@ import pytest
 from payments_async.bulk._ledger.sqlite.dialect import SQL
 from payments_async.bulk._ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk._ledger.stored_rows import row_digest, stored_row
-from payments_async.bulk._protocol.records import RowOutcome
-from payments_async.bulk._protocol.row_state import doubt
 from payments_async.bulk.ledger_errors import LedgerDamaged, LedgerError
 from tests.support.ledgers import (
     BINDING,
     Clock,
     all_rows,
     begun,
-    call_off,
     counts,
     created,
     imported,
     new_rows,
-    rejected,
     tampering,
 )
+from tests.support.places import worked_on
 
 Edit = Callable[[sqlite3.Connection], Any]
 EMPTIED = r"holds nothing, while its \.lock says that entry 9 of batch batch-1 was committed"
-
-
-async def worked_on(path: Path, rows: int = 30) -> None:
-    """A closed ledger with rows in most states and a chain of several entries."""
-    async with await begun(path, rows) as ledger:
-        for _ in range(9):
-            one, two = (await ledger.claim(2)).rows
-            await ledger.record([created(one, service_status="pending"), rejected(two, failure_code="422")])
-        (row,) = (await ledger.claim(1)).rows
-        await ledger.record([RowOutcome(row.number, doubt(row.known))])
-        await call_off(ledger, [rows])
 
 
 async def everything_in(path: Path) -> object:

@@ -154,22 +154,6 @@ async def test_a_ledger_that_may_not_be_written_is_reported_and_stays_usable(pat
         assert numbers(await ledger.claim(1)) == [1]
 
 
-async def test_a_commit_that_cannot_even_be_undone_makes_the_ledger_unusable(
-    path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def failing(_: aiosqlite.Connection) -> None:
-        raise sqlite3.OperationalError("as planned")
-
-    async with await begun(path) as ledger:
-        with monkeypatch.context() as broken:
-            broken.setattr(aiosqlite.Connection, "rollback", failing)
-            disk.faults = [(sqlite3.SQLITE_FULL, "before")]
-            with pytest.raises(LedgerBroken):
-                await ledger.claim(1)
-        with pytest.raises(LedgerBroken):
-            await ledger.claim(1)
-
-
 async def test_no_failure_shows_what_was_being_written(path: Path, disk: Disk) -> None:
     async with await SqliteLedger.open(path, clock=Clock(), create=True) as ledger:
         disk.faults = [(sqlite3.SQLITE_IOERR, "before")]

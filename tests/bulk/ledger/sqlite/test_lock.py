@@ -95,11 +95,22 @@ def test_a_locked_ledger_says_whether_it_is_only_read(tmp_path: Path) -> None:
         lock.release()
 
 
-@pytest.mark.parametrize("said", [b"", b"{" * 99, b"[" * 2000, b"\xff" * 99, b'{"mark": {"entry": []}}'])
+@pytest.mark.parametrize(
+    "said",
+    [
+        *(b"", b"{" * 99, b"[" * 2000, b"\xff" * 99, b"[1]"),
+        b'{"mark": {"entry": []}}',
+        b'{"pid": "x", "since": "y"}',
+    ],
+)
 def test_a_lock_that_says_nothing_readable_is_a_lock_all_the_same(tmp_path: Path, said: bytes) -> None:
     (tmp_path / "l.lock").write_bytes(said)
     lock = taken(tmp_path / "l")
     assert lock.mark is None
+    (tmp_path / "l.lock").write_bytes(said)
+    with pytest.raises(LedgerLocked, match="in use by another process; ") as locked:
+        taken(tmp_path / "l")
+    assert (locked.value.pid, locked.value.since) == (None, None)
     lock.release()
 
 

@@ -180,15 +180,6 @@ async def test_another_name_of_the_same_ledger_does_not_get_round_its_lock(tmp_p
         assert ledger.path == str(tmp_path / "ledger")
 
 
-async def test_a_lock_that_says_nothing_still_holds(tmp_path: Path, path: Path) -> None:
-    async with await begun(path):
-        for said in (b"\xff\xfe", b"[1]", b'{"pid": "x", "since": "y"}'):
-            (tmp_path / "ledger.lock").write_bytes(said)
-            with pytest.raises(LedgerLocked, match="in use by another process; ") as caught:
-                await SqliteLedger.open(path, clock=Clock())
-            assert (caught.value.pid, caught.value.since) == (None, None)
-
-
 async def test_nobody_else_reads_or_writes_the_file_while_it_is_open(path: Path) -> None:
     read = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('SELECT * FROM rows')"
     async with await begun(path):
