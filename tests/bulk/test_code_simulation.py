@@ -10,7 +10,8 @@ import pytest
 from payments_async.bulk._engine import sender
 from payments_async.bulk._protocol.attempts import AttemptReply, Step
 from tests.simulation.ablation import without
-from tests.simulation.real.campaign import first_breach_without, run_part
+from tests.simulation.campaign import breaches_without, run_campaign
+from tests.simulation.real.campaign import traced
 from tests.simulation.real.play import play_schedule
 
 # many times as slow when it is traced; others cover the same
@@ -19,21 +20,16 @@ pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is cover
 
 @pytest.mark.parametrize("first", range(0, 15, 5))
 def test_no_schedule_of_the_real_code_pays_twice_loses_a_row_or_reports_wrongly(first: int) -> None:
-    campaign = run_part(range(first, first + 5))
+    campaign = run_campaign(range(first, first + 5), play_schedule)
     assert campaign.breaches == {}
     assert campaign.sometimes["crash"] + campaign.sometimes["crash with rows in flight"] > 0
     assert campaign.sometimes["answer: success"] > 0
 
 
 def test_a_seed_fixes_a_schedule_of_the_real_code_to_the_last_callback() -> None:
-    def traced(seed: int) -> list[str]:
-        trace = list[str]()
-        play_schedule(seed, trace=trace)
-        return trace
-
     traces = [traced(seed) for seed in (3, 4)]
     assert traces == [traced(seed) for seed in (3, 4)]
-    assert all(len(trace) > 10 for trace in traces)
+    assert all(len(trace) > 10 for trace, _ in traces)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +45,7 @@ def test_a_seed_fixes_a_schedule_of_the_real_code_to_the_last_callback() -> None
 )
 def test_the_lack_of_a_rule_shows_in_the_real_engine(rule: str, first: int) -> None:
     """Before `first` no seed shows it; `python -m tests.simulation code --ablate` plays these as well."""
-    assert first_breach_without(rule, range(first, 40)) is not None
+    assert next(breaches_without(rule, range(first, 40), play_schedule), None) is not None
 
 
 def test_a_rule_that_was_left_out_holds_again() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.simulation.campaign import run_campaign
 from tests.simulation.machines.ablation import breaches_without
-from tests.simulation.machines.campaign import run_campaign
 from tests.simulation.machines.schedule import run_schedule
 
 # many times as slow when it is traced; others cover the same
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.no_cover
 
 
 def test_no_schedule_of_many_machines_pays_twice_or_loses_a_row() -> None:
-    campaign = run_campaign(range(60))
+    campaign = run_campaign(range(60), run_schedule)
     assert campaign.breaches == {}
     needed = {"killed", "fail over", "expired lease granted to another", "lost: an intent", "recovered"}
     assert needed <= campaign.sometimes.keys()

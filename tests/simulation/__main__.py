@@ -6,18 +6,19 @@ import sys
 
 from . import command
 from .ablation import ABLATIONS
-from .campaign import EVENTS, breaches_without, run_campaign
+from .campaign import EVENTS, breaches_without
+from .schedule import run_schedule
 
-ONE_MACHINE = command.Kind("", run_campaign, EVENTS, ABLATIONS, breaches_without)
+ONE_MACHINE = command.Kind("", run_schedule, EVENTS, tuple(ABLATIONS), breaches_without)
 
 
 def main() -> int:
     """0 when the protocol held and the campaign could have told otherwise."""
     name, arguments = sys.argv[1:2], sys.argv[2:]
     if name == ["code"]:
-        from .real.command import run  # the real engine: slower to import than the whole model is to play
+        from .real.campaign import CODE  # the real engine: slower to import than the whole model is to play
 
-        return run(arguments)
+        return command.run(CODE, arguments)
     if name == ["machines"]:
         from .machines.campaign import MACHINES
 

@@ -98,9 +98,9 @@ class Campaign:
             self.sometimes + other.sometimes,
         )
 
-    def rare(self, events: Iterable[str]) -> dict[str, int]:
-        """Events that happened too seldom for the campaign to say anything of them."""
-        enough = min(100, self.schedules // 200)
+    def rare(self, events: Iterable[str], most: int = 100) -> dict[str, int]:
+        """Events that happened too seldom for the campaign to say anything of them, unless `most` times."""
+        enough = min(most, self.schedules // 200)
         return {event: self.sometimes[event] for event in events if self.sometimes[event] < enough}
 
 
@@ -116,10 +116,12 @@ def run_campaign(seeds: range, play: Callable[[object], Verdict] = run_schedule)
     return Campaign(len(seeds), steps, breaches, sometimes)
 
 
-def breaches_without(rule: str, seeds: range) -> Iterator[tuple[int, str]]:
+def breaches_without(
+    rule: str, seeds: range, play: Callable[[object], Verdict] = run_schedule
+) -> Iterator[tuple[int, str]]:
     """The seeds that go wrong without that one rule, and how."""
     for seed in seeds:
         with without(rule):
-            breach = run_schedule(seed).breach
+            breach = play(seed).breach
         if breach is not None:
             yield seed, breach

@@ -33,7 +33,6 @@ def check(
     disks: list[Disk],
     services: list[Service],
     plan: Plan,
-    excused: str | None,
     failures: list[dict[str, Any]],
     *,
     corrections_may_be_lost: bool = False,
@@ -46,7 +45,7 @@ def check(
     for disk in disks:
         for entry in disk.rows.values():
             _check_verdict(entry, disk, payments, corrections_may_be_lost)
-    _check_none_lost(disks[0], plan, excused)
+    _check_none_lost(disks[0], plan)
     _check_sums(disks[0], payments)
 
 
@@ -72,11 +71,11 @@ def _check_verdict(entry: Entry, disk: Disk, payments: list[Payment], lost: bool
         raise Breach(f"FALSE CONFLICT: {row} has its payout")
 
 
-def _check_none_lost(final: Disk, plan: Plan, excused: str | None) -> None:
+def _check_none_lost(final: Disk, plan: Plan) -> None:
     """A healthy service and time leave no row open, and reject only what the service does not take."""
     for row, entry in final.rows.items():
         state = entry.known.state
-        if state in (RowState.NEW, RowState.IN_FLIGHT, RowState.IN_DOUBT) and row != excused:
+        if state in (RowState.NEW, RowState.IN_FLIGHT, RowState.IN_DOUBT) and row != plan.excused_row:
             raise Breach(f"LOST: {row} is still {state}")
         if state is RowState.REJECTED and not entry.body.bad and not plan.moody:
             raise Breach(f"FALSE REJECTED: the service takes {row}")

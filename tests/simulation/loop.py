@@ -33,6 +33,12 @@ def current_host() -> str:
     return _HOST.get()
 
 
+def settle(future: asyncio.Future[T], result: T) -> None:
+    """Give a future its result, unless it has one."""
+    if not future.done():
+        future.set_result(result)
+
+
 class Deadlock(Exception):
     """Everybody waits for somebody."""
 

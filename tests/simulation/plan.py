@@ -10,8 +10,11 @@ from typing import Literal
 import attrs
 
 from payments_async.bulk._protocol.identifiers import body_hash
+from payments_async.bulk._protocol.stop_rules import Account
 
 HOUR, DAY = 3600.0, 86_400.0
+
+HOME = Account("live", "https://service.example/v1", "key 1")
 
 Stores = Literal["all", "definite", "2xx", "none"]
 """Which first answers the service replays (gap S)."""
@@ -86,6 +89,10 @@ class Run:
     encoding: int
 
 
+CALM = Run(HOUR, 0.0, 0.0, "home", "", None, None, False, False, False, False, 1)
+"""A start at which nothing happens to the program."""
+
+
 @attrs.frozen
 class Plan:
     """A world."""
@@ -111,6 +118,13 @@ class Plan:
     """Seconds until the list shows a payout, at most."""
     foreign: Foreign | None
     runs: tuple[Run, ...]
+
+    @property
+    def excused_row(self) -> str | None:
+        """The row that may stay in doubt for ever: nobody can tell whose payout has its reference."""
+        foreign = self.foreign
+        is_unclear = foreign is not None and foreign.kind == "unreadable proof"
+        return self.bodies[foreign.row].row if foreign is not None and is_unclear else None
 
 
 def draw(seed: object) -> Plan:

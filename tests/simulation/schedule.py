@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -16,14 +18,13 @@ from payments_async.bulk._protocol.stop_rules import Account, exit_code
 
 from . import judge
 from .ledger import Breach, Disk, Ledger
-from .loop import Deadlock, SimulatedLoop
+from .loop import Deadlock, SimulatedLoop, settle
 from .operator import Operator, place_foreign
-from .plan import HOUR, Plan, Run, draw
+from .plan import CALM, HOME, HOUR, Plan, Run, draw
 from .promises import Promises
 from .service import Service
 from .worker import Clock, Worker, World
 
-HOME = Account("live", "https://service.example/v1", "key 1")
 _SITES = {
     "home": HOME,
     "rotated key": attrs.evolve(HOME, key="key 2"),
@@ -31,8 +32,7 @@ _SITES = {
     "other environment": Account("sandbox", HOME.base_url, "key 4"),
     "other address": attrs.evolve(HOME, base_url="https://elsewhere.example/v1"),
 }
-_CALM = Run(HOUR, 0.0, 0.0, "home", "", None, None, False, False, False, False, 1)
-_LAST_RUNS = 8
+LAST_RUNS = 8
 
 
 @attrs.frozen
@@ -64,8 +64,34 @@ def judged(schedule: Playable) -> Verdict:
     except Deadlock:
         breach = "everybody waits for somebody"
     finally:
-        schedule.loop.close()
+        _bury(schedule.loop)
     return Verdict(breach, schedule.sometimes, schedule.loop.steps)
+
+
+def _bury(loop: SimulatedLoop) -> None:
+    """Unwind the dead; what they cannot close any more is no news."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        loop.close()
+    finally:
+        logging.disable(before)
+
+
+def until_over(
+    loop: SimulatedLoop, tasks: Sequence[asyncio.Task[None]], run: Run, drain: Callable[[], None]
+) -> bool:
+    """Run these programs to their ends, or until the machine dies. Returns whether it died."""
+    over = loop.create_future()
+    for task in tasks:
+        task.add_done_callback(lambda _: settle(over, False) if all(t.done() for t in tasks) else None)
+    if run.crash is not None:
+        loop.alarm(run.crash, partial(settle, over, True))
+    if run.drain is not None:
+        loop.alarm(run.drain, drain)
+    crashed: bool = loop.run(over)
+    loop.clear_alarms()
+    return crashed
 
 
 def run_schedule(seed: object, plan: Plan | None = None) -> Verdict:
@@ -100,21 +126,13 @@ class Schedule:
             self._play(f"run {number}", run)
         for service in self._services.values():
             service.healthy = True
-        for number in range(_LAST_RUNS):
-            self._play(f"last {number}", _CALM)
-            if self._last_code in (0, 1) or (self._last_code == 3 and number > 2 and self.excused_row):
+        for number in range(LAST_RUNS):
+            self._play(f"last {number}", CALM)
+            if self._last_code in (0, 1) or (self._last_code == 3 and number > 2 and self.plan.excused_row):
                 break
         self.loop.advance(3 * HOUR)
         disks = [self._operator.disk, *self._operator.others]
-        judge.check(disks, list(self._services.values()), self.plan, self.excused_row, self.loop.failures)
-
-    @property
-    def excused_row(self) -> str | None:
-        """The row that may stay in doubt for ever: nobody can tell whose payout has its reference."""
-        foreign = self.plan.foreign
-        if foreign is None or foreign.kind != "unreadable proof":
-            return None
-        return self.plan.bodies[foreign.row].row
+        judge.check(disks, list(self._services.values()), self.plan, self.loop.failures)
 
     # Runs
 
@@ -159,17 +177,8 @@ class Schedule:
 
     def _run(self, workers: list[Worker], run: Run) -> bool:
         """Whether the machine died."""
-        loop = self.loop
-        over = loop.create_future()
-        tasks = [loop.start(worker.host, worker.run()) for worker in workers]
-        for task in tasks:
-            task.add_done_callback(lambda _: _settle(over, False) if all(t.done() for t in tasks) else None)
-        if run.crash is not None:
-            loop.alarm(run.crash, partial(_settle, over, True))
-        if run.drain is not None:
-            loop.alarm(run.drain, partial(self._drain, workers))
-        crashed: bool = loop.run(over)
-        loop.clear_alarms()
+        tasks = [self.loop.start(worker.host, worker.run()) for worker in workers]
+        crashed = until_over(self.loop, tasks, run, partial(self._drain, workers))
         for task in tasks:
             if task.done() and (error := task.exception()) is not None:
                 raise error
@@ -196,8 +205,3 @@ class Schedule:
         self._last_code = exit_code(sums.totals)
         self.note(f"exit {self._last_code}")
         judge.check_end(sums.totals, self._last_code, worker.ledger.rows)
-
-
-def _settle(over: asyncio.Future[bool], crashed: bool) -> None:
-    if not over.done():
-        over.set_result(crashed)

@@ -18,7 +18,7 @@ import attrs
 from payments_async.bulk._protocol.attempts import AttemptReply
 from payments_async.models import Verdict
 
-from .loop import SimulatedLoop, host_context
+from .loop import SimulatedLoop, host_context, settle
 from .plan import DAY, HOUR, Body, Plan
 
 EPOCH = 1_700_000_000.0
@@ -217,7 +217,7 @@ class Service:
         reply = AttemptReply(status, client_verdict(status, replayed=replayed), replayed)
         if payment is not None and request is not None:
             reply = self._success(status, payment, request, replayed)
-        self.later(0.005 + 0.05 * self._random(), _deliver, waiter, reply)
+        self.later(0.005 + 0.05 * self._random(), settle, waiter, reply)
 
     def _success(self, status: int, payment: Payment, request: Request, replayed: bool) -> AttemptReply:
         if self.chance(0.04):
@@ -263,8 +263,3 @@ _AT_THE_GATE = (
 """Cumulative probabilities. The 200 is a captive portal's page: nothing was created."""
 _ASTRAY = ((0.04, 429), (0.06, 500), (0.12, 404), (0.18, 302), (0.20, 200))
 """The same where requests go astray, to an address or a proxy that is not the service's."""
-
-
-def _deliver(waiter: Waiter, reply: AttemptReply) -> None:
-    if not waiter.done():
-        waiter.set_result(reply)

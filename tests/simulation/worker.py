@@ -17,7 +17,7 @@ from payments_async.bulk._protocol.row_state import RowState
 from payments_async.bulk._protocol.stop_rules import Account, account_mismatch
 
 from .ledger import Entry, Ledger
-from .loop import SimulatedLoop
+from .loop import SimulatedLoop, settle
 from .plan import Body, Plan
 from .promises import Promises
 from .service import EPOCH, Payment, Request, Service, Waiter
@@ -143,8 +143,7 @@ class Worker:
         """Take no new rows, start no new attempts, wake whoever sleeps."""
         self.ended = self.ended or why
         for sleeper in self._sleepers:
-            if not sleeper.done():
-                sleeper.set_result(None)
+            settle(sleeper, None)
 
     async def sleep(self, seconds: float) -> None:
         """Wait, unless the program is asked to stop."""
@@ -152,7 +151,7 @@ class Worker:
             return
         sleeper = self.world.loop.create_future()
         self._sleepers[sleeper] = None
-        timer = self.world.loop.call_later(seconds, _wake, sleeper)
+        timer = self.world.loop.call_later(seconds, settle, sleeper, None)
         await sleeper
         timer.cancel()
         self._sleepers.pop(sleeper, None)
@@ -184,10 +183,10 @@ class Worker:
         draw = self.random() / weather if weather else 1.0
         if draw < 0.03:
             note("not sent")
-            loop.call_later(0.1, _settle, waiter, AttemptReply(verdict="not_sent"))
+            loop.call_later(0.1, settle, waiter, AttemptReply(verdict="not_sent"))
         elif draw < 0.033:
             note("tls name error")
-            loop.call_later(0.1, _settle, waiter, AttemptReply(verdict="not_sent", untrusted=True))
+            loop.call_later(0.1, settle, waiter, AttemptReply(verdict="not_sent", untrusted=True))
         elif draw < 0.07:
             note("request lost")
         elif draw < 0.12:
@@ -195,7 +194,7 @@ class Worker:
             service.later(30 + 750 * self.random() ** 0.5, service.arrive, request, waiter)
         else:
             service.later(0.005 + 0.05 * self.random(), service.arrive, request, waiter)
-        timer = loop.call_later(_TIMEOUT, _settle, waiter, AttemptReply())
+        timer = loop.call_later(_TIMEOUT, settle, waiter, AttemptReply())
         waiter.add_done_callback(lambda _: timer.cancel())
 
     async def page(
@@ -203,20 +202,10 @@ class Worker:
     ) -> list[Payment] | None:
         """The payouts of the list older than `after`; None when the read failed."""
         waiter: asyncio.Future[None] = self.world.loop.create_future()
-        self.service.later(0.02 + 0.1 * self.random(), _wake, waiter)
+        self.service.later(0.02 + 0.1 * self.random(), settle, waiter, None)
         await waiter
         if self.service.chance(0.15):
             return None
         self.clock.knows_server = self.world.plan.dates
         shown = self.service.shown(since, currency)
         return shown if after is None else [p for p in shown if p.created < after.created]
-
-
-def _wake(sleeper: asyncio.Future[None]) -> None:
-    if not sleeper.done():
-        sleeper.set_result(None)
-
-
-def _settle(waiter: Waiter, reply: AttemptReply) -> None:
-    if not waiter.done():
-        waiter.set_result(reply)

@@ -7,8 +7,6 @@ from payments_async.bulk._protocol.matching import Match
 from payments_async.bulk._protocol.rows_in_doubt import NextStep
 
 from .. import command
-from ..campaign import Campaign
-from ..campaign import run_campaign as play_all
 from .ablation import LIMIT_RULES, RULES, breaches_without
 from .schedule import run_schedule
 
@@ -72,9 +70,4 @@ EVENTS = (
 """What must happen sometimes."""
 
 
-def run_campaign(seeds: range) -> Campaign:
-    """Play these seeds with all rules."""
-    return play_all(seeds, run_schedule)
-
-
-MACHINES = command.Kind("machines", run_campaign, EVENTS, (*RULES, *LIMIT_RULES), breaches_without)
+MACHINES = command.Kind("machines", run_schedule, EVENTS, (*RULES, *LIMIT_RULES), breaches_without)

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from payments_async.bulk._protocol import machines
 from payments_async.bulk._protocol.attempts import AttemptReply
 from payments_async.bulk._protocol.row_state import RowState
-from payments_async.bulk._protocol.stop_rules import Account
 
 from ..ledger import Entry
+from ..loop import settle
+from ..plan import HOME
 from ..service import Request, Service, Waiter
 from ..worker import Clock, Worker, World
 from .leased import LeasedRows
@@ -19,7 +20,6 @@ from .plan import Fleet
 from .watch import Lease, Watch
 
 _TIMEOUT = 30.0
-HOME = Account("live", "https://service.example/v1", "key 1")
 _OPEN = (RowState.IN_FLIGHT, RowState.IN_DOUBT)
 
 
@@ -62,7 +62,7 @@ class ChunkRun(Worker):
         waiter: Waiter = self.world.loop.create_future()
         delay = self._queueing()
         if delay >= seconds:
-            self.world.loop.call_later(seconds, _settle, waiter, AttemptReply(verdict="not_sent"))
+            self.world.loop.call_later(seconds, settle, waiter, AttemptReply(verdict="not_sent"))
         elif delay:
             self.world.note("waited before the first byte")
             self.world.loop.call_later(delay, self._begin, request, entry, depart, waiter)
@@ -80,7 +80,7 @@ class ChunkRun(Worker):
             return
         self.world.note("abandoned request carried out later")
         self.service.later(30 + 750 * self.random() ** 0.5, self.service.arrive, request, waiter)
-        self.world.loop.call_later(_TIMEOUT, _settle, waiter, AttemptReply())
+        self.world.loop.call_later(_TIMEOUT, settle, waiter, AttemptReply())
 
     def _begin(self, request: Request, entry: Entry, depart: Callable[[], None], waiter: Waiter) -> None:
         if may_send(self._rows.lease, self.world.loop.time()):
@@ -88,14 +88,9 @@ class ChunkRun(Worker):
             depart()
             self._leave(request, waiter)
         else:
-            _settle(waiter, AttemptReply(verdict="not_sent", withheld=True))
+            settle(waiter, AttemptReply(verdict="not_sent", withheld=True))
 
 
 def may_send(lease: Lease, boottime: float) -> bool:
     """The last check, right before the first byte."""
     return not lease.is_lost and machines.may_send(lease.ends, boottime)
-
-
-def _settle(waiter: Waiter, reply: AttemptReply) -> None:
-    if not waiter.done():
-        waiter.set_result(reply)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 
 from payments_async.bulk._protocol.clocks import Timestamps
@@ -11,7 +10,7 @@ from payments_async.bulk._protocol.row_state import OPEN
 
 from .. import judge
 from ..ledger import Disk, Entry
-from ..loop import SimulatedLoop
+from ..loop import SimulatedLoop, settle
 from ..operator import place_foreign
 from ..plan import HOUR
 from ..schedule import Verdict, judged
@@ -67,17 +66,9 @@ class Schedule:
         self.loop.crash(*(process.host for process in self._processes), "operator")
         self.loop.advance(3 * HOUR)
         disk = Disk(LeasedRows.name, dict(self._site.database.state.rows))
-        excused, failures = self._excused, self.loop.failures
         judge.check(
-            [disk], [self._service], self._fleet.world, excused, failures, corrections_may_be_lost=True
+            [disk], [self._service], self._fleet.world, self.loop.failures, corrections_may_be_lost=True
         )
-
-    @property
-    def _excused(self) -> str | None:
-        foreign = self._fleet.world.foreign
-        if foreign is None or foreign.kind != "unreadable proof":
-            return None
-        return self._fleet.world.bodies[foreign.row].row
 
     def _calm(self) -> None:
         """All is well from now on, for as long as it takes."""
@@ -95,7 +86,7 @@ class Schedule:
         state = self._site.database.state
         open_rows = {row for row, entry in state.rows.items() if entry.known.state in OPEN}
         quiet = not self._stopped and self._site.database.is_noticed and state.batch is BatchState.OPEN
-        return quiet and open_rows <= {self._excused}
+        return quiet and open_rows <= {self._fleet.world.excused_row}
 
     # What befalls them
 
@@ -107,8 +98,8 @@ class Schedule:
 
     def _wait(self, event: Event) -> None:
         over = self.loop.create_future()
-        timer = self.loop.call_later(event.wait, _settle, over)
-        self.loop.alarm(event.steps, lambda: _settle(over))
+        timer = self.loop.call_later(event.wait, settle, over, None)
+        self.loop.alarm(event.steps, lambda: settle(over, None))
         self.loop.run(over)
         self.loop.clear_alarms()
         timer.cancel()
@@ -193,8 +184,3 @@ def _imported(fleet: Fleet) -> State:
     store = Store(None, None, "0") if hidden else Store(1, 1)
     at = Timestamps(EPOCH, 0.0, "import", EPOCH if fleet.world.dates else None)
     return State({body.row: Entry(body) for body in fleet.world.bodies}, chunks, store, at)
-
-
-def _settle(over: asyncio.Future[None]) -> None:
-    if not over.done():
-        over.set_result(None)

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import logging
-from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from functools import reduce
-from multiprocessing import get_context
+from functools import partial
 
-from payments_async.bulk._protocol.attempts import Kind
+from payments_async.bulk._protocol import attempts
 from payments_async.bulk._protocol.matching import Match
 from payments_async.bulk._protocol.rows_in_doubt import NextStep
 
-from ..ablation import without
-from ..campaign import Campaign
+from ..campaign import breaches_without
+from ..command import Kind
 from .play import play_schedule
-
-SEEDS = 300
-"""Within so many schedules the lack of one of these rules must show."""
-_CHUNK = 25
 
 ABLATED = (
     "silence_is_doubt",
@@ -82,7 +73,7 @@ EVENTS = (
     "foreign payout",
     "list: another page",
     *(f"list: {fault}" for fault in ("reset", "timeout", "500", "502", "429", "html", "cut", "401")),
-    *(f"answer: {kind}" for kind in Kind if kind is not Kind.WITHHELD),
+    *(f"answer: {kind}" for kind in attempts.Kind if kind is not attempts.Kind.WITHHELD),
     # Operators
     "ledger deleted",
     "row edited before it was sent",
@@ -113,60 +104,23 @@ EVENTS = (
     *(f"exit {code}" for code in (0, 1, 3, 75)),
 )
 """What must happen in a campaign of two thousand schedules."""
-_ENOUGH_SCHEDULES = 2000
 
 
-def quiet() -> None:
-    """Keep the client's warnings off the terminal."""
-    logging.getLogger("payments").addHandler(logging.NullHandler())
+def traced(seed: object) -> tuple[list[str], str | None]:
+    """Play a seed: everything that happened, in order, and the breach."""
+    trace = list[str]()
+    return trace, play_schedule(seed, trace=trace).breach
 
 
-def run_part(seeds: range) -> Campaign:
-    """Play these seeds."""
-    quiet()
-    steps, breaches, sometimes = 0, dict[int, str](), Counter[str]()
-    for seed in seeds:
-        verdict = play_schedule(seed)
-        steps += verdict.steps
-        sometimes.update(verdict.sometimes)
-        if verdict.breach is not None:
-            breaches[seed] = verdict.breach
-    return Campaign(len(seeds), steps, breaches, sometimes)
-
-
-def run_parts(seeds: range, jobs: int) -> Iterator[Campaign]:
-    """The same in so many processes at a time, in order."""
-    parts = [
-        range(first, min(first + _CHUNK, seeds.stop)) for first in range(seeds.start, seeds.stop, _CHUNK)
-    ]
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(run_part, parts)
-
-
-def summed(parts: list[Campaign]) -> Campaign:
-    """All together."""
-    return reduce(Campaign.plus, parts)
-
-
-def missing(campaign: Campaign) -> list[str]:
-    """Events that did not happen, in a campaign long enough to say so."""
-    if campaign.schedules < _ENOUGH_SCHEDULES:
-        return []
-    return [event for event in EVENTS if not campaign.sometimes[event]]
-
-
-def first_breach_without(rule: str, seeds: range) -> tuple[int, str] | None:
-    """The first seed that goes wrong without that rule, and how; None when none does."""
-    with without(rule):
-        for seed in seeds:
-            breach = play_schedule(seed).breach
-            if breach is not None:
-                return seed, breach
-    return None
-
-
-def breach_without(task: tuple[str, int]) -> tuple[str, tuple[int, str] | None]:
-    """The same for a pool of processes: the rule and how many seeds it is given."""
-    quiet()
-    rule, seeds = task
-    return rule, first_breach_without(rule, range(seeds))
+CODE = Kind(
+    "code",
+    play_schedule,
+    EVENTS,
+    ABLATED,
+    partial(breaches_without, play=play_schedule),
+    traced,
+    often=1,
+    seeds=300,
+    share_of=0,
+    part=25,
+)

@@ -16,7 +16,7 @@ from payments_async._http.types import FailureKind, HTTPRequest, HTTPResponse, T
 from payments_async.bulk._protocol.attempts import AttemptReply
 from payments_async.bulk._protocol.identifiers import PROOF_KEY
 
-from ..loop import SimulatedLoop
+from ..loop import SimulatedLoop, settle
 from ..service import EPOCH, Payment, Request, Service
 from . import wire
 from .books import Watched
@@ -87,7 +87,7 @@ class Line:
 
     async def _pause(self, seconds: float) -> None:
         passed = self._loop.create_future()
-        timer = self._service.later(seconds, _wake, passed, None)
+        timer = self._service.later(seconds, settle, passed, None)
         try:
             await passed
         finally:
@@ -110,9 +110,9 @@ class Line:
         self._watched.sending(creation)
         waiter: asyncio.Future[AttemptReply] = self._loop.create_future()
         self._put_on_line(creation, waiter)
-        timers = [self._service.later(request.timeout, _wake, waiter, "timeout")]
+        timers = [self._service.later(request.timeout, settle, waiter, "timeout")]
         if self._bad(_RESET):
-            timers.append(self._service.later(2 * self._random(), _wake, waiter, "reset"))
+            timers.append(self._service.later(2 * self._random(), settle, waiter, "reset"))
         try:
             reply: Any = await waiter
         finally:
@@ -244,8 +244,3 @@ class Line:
 
 def _fail(kind: FailureKind) -> NoReturn:
     raise TransportError(kind, "simulated")
-
-
-def _wake(future: asyncio.Future[Any], result: object) -> None:
-    if not future.done():
-        future.set_result(result)

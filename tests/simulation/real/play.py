@@ -16,11 +16,11 @@ from payments_async.bulk.ledger_errors import LedgerError
 
 from .. import judge
 from ..ledger import Breach
-from ..loop import Deadlock, SimulatedLoop
+from ..loop import SimulatedLoop
 from ..operator import place_foreign
-from ..plan import HOUR, Plan, Run, Site
+from ..plan import CALM, HOUR, Plan, Run, Site
 from ..promises import Promises
-from ..schedule import Verdict
+from ..schedule import LAST_RUNS, Verdict, judged, until_over
 from ..service import Request, Service
 from . import decisions
 from .books import Book, Books, Watched
@@ -28,37 +28,18 @@ from .line import Line
 from .machine import Machine
 from .office import Office
 from .process import Orders, Process, ProcessRuntime
-from .worlds import CALM, CERTIFIED, SITES, draw_real
+from .worlds import CERTIFIED, SITES, draw_real
 
+logging.getLogger("payments_async").addHandler(logging.NullHandler())  # its warnings are no news here
 _FOLDER = "/dev/shm" if Path("/dev/shm").is_dir() else None
-_LAST_RUNS = 8
 
 
 def play_schedule(seed: object, plan: Plan | None = None, trace: list[str] | None = None) -> Verdict:
     """Play a seed's world to its end; `trace` takes everything that happened, in order."""
     with tempfile.TemporaryDirectory(dir=_FOLDER) as folder:
         schedule = Schedule(seed, plan or draw_real(seed), Path(folder), trace)
-        breach: str | None = None
         with schedule.machine.running(), decisions.counted(schedule.note):
-            try:
-                schedule.play()
-            except Breach as found:
-                breach = str(found)
-            except Deadlock:
-                breach = "everybody waits for somebody"
-            finally:
-                _bury(schedule.loop)
-    return Verdict(breach, schedule.sometimes, schedule.loop.steps)
-
-
-def _bury(loop: SimulatedLoop) -> None:
-    """Unwind the dead; what they cannot close any more is no news."""
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        loop.close()
-    finally:
-        logging.disable(before)
+            return judged(schedule)
 
 
 class Schedule:
@@ -98,7 +79,7 @@ class Schedule:
         self.machine.healthy = True
         for service in self._services.values():
             service.healthy = True
-        for number in range(_LAST_RUNS):
+        for number in range(LAST_RUNS):
             self._play(f"last {number}", CALM)
             if self._is_over(number):
                 break
@@ -106,20 +87,12 @@ class Schedule:
         self._play("certificate", CERTIFIED)
         disks = [self._office.book, *self._office.others]
         services = list(self._services.values())
-        judge.check([*disks], services, self.plan, self.excused_row, self.loop.failures)
+        judge.check([*disks], services, self.plan, self.loop.failures)
 
     def _is_over(self, number: int) -> bool:
         report = self._last and self._last.report
         code = report.exit_code if report else None
-        return code in (0, 1) or (code == 3 and number > 2 and self.excused_row is not None)
-
-    @property
-    def excused_row(self) -> str | None:
-        """The row that may stay in doubt for ever: nobody can tell whose payout has its reference."""
-        foreign = self.plan.foreign
-        if foreign is None or foreign.kind != "unreadable proof":
-            return None
-        return self.plan.bodies[foreign.row].row
+        return code in (0, 1) or (code == 3 and number > 2 and self.plan.excused_row is not None)
 
     # Runs
 
@@ -190,16 +163,8 @@ class Schedule:
         return Line(self.loop, service, seed, watched, ledger=book.name, dates=self.plan.dates)
 
     def _run(self, processes: Sequence[Process], run: Run) -> None:
-        loop, over = self.loop, self.loop.create_future()
-        tasks = [loop.start(process.host, process.main()) for process in processes]
-        for task in tasks:
-            task.add_done_callback(lambda _: _settle(over, False) if all(t.done() for t in tasks) else None)
-        if run.crash is not None:
-            loop.alarm(run.crash, partial(_settle, over, True))
-        if run.drain is not None:
-            loop.alarm(run.drain, partial(self._drain, processes))
-        crashed = loop.run(over)
-        loop.clear_alarms()
+        tasks = [self.loop.start(process.host, process.main()) for process in processes]
+        crashed = until_over(self.loop, tasks, run, partial(self._drain, processes))
         for process, task in zip(processes, tasks, strict=True):
             self._finish(process, task, crashed=crashed)
         if self._books.breach is not None:
@@ -246,8 +211,3 @@ class Schedule:
             if process.orders.key == SITES["rotated key"][0] and self._home == "home" and book.is_touched:
                 self.note("went on with a rotated key")
                 self._home = "rotated key"
-
-
-def _settle(over: asyncio.Future[bool], crashed: bool) -> None:
-    if not over.done():
-        over.set_result(crashed)

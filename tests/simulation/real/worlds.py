@@ -6,9 +6,9 @@ import random
 
 import attrs
 
-from ..plan import HOUR, Plan, Run, Site, draw
+from ..plan import CALM, HOME, Plan, Site, draw
 
-_HOME, _ELSEWHERE = "https://service.example/v1", "https://elsewhere.example/v1"
+_HOME, _ELSEWHERE = HOME.base_url, "https://elsewhere.example/v1"
 SITES: dict[Site, tuple[str, str]] = {
     "home": ("sk_live_one", _HOME),
     "rotated key": ("sk_live_two", _HOME),
@@ -16,7 +16,6 @@ SITES: dict[Site, tuple[str, str]] = {
     "other environment": ("sk_sandbox_four", _HOME),
     "other address": ("sk_live_one", _ELSEWHERE),
 }
-CALM = Run(HOUR, 0.0, 0.0, "home", "", None, None, False, False, False, False, 1)
 CERTIFIED = attrs.evolve(CALM)
 _CALLBACKS = 250
 """A crash or a stop comes within so many callbacks of a run, or not at all."""
