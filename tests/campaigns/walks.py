@@ -27,20 +27,15 @@ from unittest.mock import patch
 
 from payments_async.bulk._engine import earlier_payouts, reading
 from payments_async.bulk._engine.earlier_payouts import EarlierPayouts, SendPermission
-from payments_async.bulk._protocol import judge, machines
+from payments_async.bulk._protocol import judge
 from payments_async.bulk._protocol.matching import Match
 from payments_async.bulk._protocol.row_state import RowState
-from payments_async.bulk.workers import _batch_run, _planning
 from tests.support.batches import steady_ledgers
+from tests.support.fleet import UNHURRIED
 from tests.support.servers import postgres_server
 from tests.support.walks.steps import STEPS
 from tests.support.walks.walk import Breach, Walk
 
-UNHURRIED: Final = (
-    *((machines, "LEASE", 300.0), (machines, "RENEW_EVERY", 90.0)),
-    *((_planning, "POLL", 30.0), (_batch_run, "_FIGURES_EVERY", 60.0)),
-)
-"""Workers that ask the database seldom: each answer takes real time, and the clock of a walk waits for it."""
 Seen = Counter[tuple[str, str]]
 
 # Rules that are left out

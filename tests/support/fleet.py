@@ -13,7 +13,8 @@ from payments_async import AsyncPayments
 from payments_async.bulk import SharedBatch
 from payments_async.bulk._ledger import importing
 from payments_async.bulk._protocol import machines
-from payments_async.bulk.workers import PayoutWorker, WorkerReport, _planning, _worker_session
+from payments_async.bulk.ledger_errors import LedgerFull
+from payments_async.bulk.workers import PayoutWorker, WorkerReport, _batch_run, _planning, _worker_session
 from payments_async.sandbox import Sandbox
 from payments_async.testing import IN_PROCESS, InProcessTransport
 from tests.support.batches import Item, items
@@ -22,6 +23,11 @@ BRIEF: Final = ((machines, "LEASE", 1.6), (machines, "MARGIN", 0.4), (_worker_se
 """Leases that end while a test waits; on a machine with other work they may end at any time."""
 BRISK: Final = ((machines, "RENEW_EVERY", 0.3), (importing, "BLOCK", 50), (_planning, "POLL", 0.05))
 """Small chunks, and workers that ask often."""
+UNHURRIED: Final = (
+    *((machines, "LEASE", 300.0), (machines, "RENEW_EVERY", 90.0)),
+    *((_planning, "POLL", 30.0), (_batch_run, "_FIGURES_EVERY", 60.0)),
+)
+"""Workers that ask the database seldom: each answer takes real time, and a jumping clock waits for it."""
 Setting = Callable[[Any, str, object], object]
 
 
@@ -121,6 +127,11 @@ async def ended(task: asyncio.Task[Any]) -> None:
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task
+
+
+async def disk_is_full(ledger: Any, _: object) -> Any:
+    """In the place of `record`: nothing is recorded."""
+    raise LedgerFull(ledger.path, "the database's disk is full")
 
 
 def posts(sandbox: Sandbox) -> int:

@@ -192,7 +192,7 @@ async def test_what_no_database_can_hold_is_kept_readable(
 
     def spoil(request: Any, answer: Any) -> Any:
         text = answer.body
-        for word in (b'"id":"po_', b'"status":"p', b"given"):
+        for word in (b'"id":"po_', b'"status":"', b"given"):
             text = text.replace(word, word + rb"\u0000")
         return attrs.evolve(answer, body=text)
 
@@ -206,5 +206,5 @@ async def test_what_no_database_can_hold_is_kept_readable(
             assert (await batch.reconcile()).is_clean
             row, other = await ledger_rows(batch)
     assert other.known.payout_id.startswith("po_\ufffd")
-    assert str(other.service_status).startswith("p\ufffd")
+    assert str(other.service_status).startswith("\ufffd")
     assert "\0" not in (row.failure_message or "")

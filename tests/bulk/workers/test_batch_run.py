@@ -8,93 +8,81 @@ import pytest
 
 from payments_async.bulk import OutcomesUnrecorded, Progress, SharedBatch
 from payments_async.bulk._ledger.postgresql.leasing.leased_chunks import LeasedChunks
-from payments_async.bulk.ledger_errors import LedgerFull
-from tests.support.batches import items
-from tests.support.fleet import Fleet, books
+from tests.support.fleet import Fleet, books, disk_is_full
 
 
 async def test_a_run_pays_the_batch_and_certifies_it(fleet: Fleet) -> None:
     seen: list[Progress] = []
-    async with SharedBatch.open(fleet.url, await fleet.client(), batch_id="june") as batch:
-        await batch.load(items(120))
-        report = await batch.run(seen.append)
-        assert (report.exit_code, report.complete, report.stopped) == (0, True, None)
-        assert (await batch.reconcile()).is_clean
-        assert (await batch.run()).exit_code == 0
+    batch = await fleet.loaded(120)
+    report = await batch.run(seen.append)
+    assert (report.exit_code, report.complete, report.stopped) == (0, True, None)
+    assert (await batch.reconcile()).is_clean
+    assert (await batch.run()).exit_code == 0
     assert len(books(fleet.sandbox)) == 120
     assert seen[-1].counts["created"] > 0
 
 
 async def test_several_processes_may_run_one_batch(fleet: Fleet) -> None:
-    async with SharedBatch.open(fleet.url, await fleet.client(), batch_id="june") as one:
-        await one.load(items(200))
-        async with SharedBatch.open(fleet.url, await fleet.client(), batch_id="june") as two:
-            reports = await asyncio.gather(one.run(), two.run())
+    one = await fleet.loaded(200)
+    async with SharedBatch.open(fleet.url, await fleet.client(), batch_id="june") as two:
+        reports = await asyncio.gather(one.run(), two.run())
     assert [report.exit_code for report in reports] == [0, 0]
     assert len(books(fleet.sandbox)) == 200
 
 
 async def test_the_rules_of_a_run_are_those_of_the_batch(fleet: Fleet) -> None:
-    async with SharedBatch.open(fleet.url, await fleet.client(), batch_id="june") as batch:
-        await batch.load(items(120))
-        report = await batch.run(max_rows=70)
-        assert (report.exit_code, report.resumable) == (75, "after_change")
-        assert "70" in str(report.stopped)
-        assert report.counts["created"] == 70
-        assert (await batch.run()).exit_code == 0
+    batch = await fleet.loaded(120)
+    report = await batch.run(max_rows=70)
+    assert (report.exit_code, report.resumable) == (75, "after_change")
+    assert "70" in str(report.stopped)
+    assert report.counts["created"] == 70
+    assert (await batch.run()).exit_code == 0
     assert len(books(fleet.sandbox)) == 120
 
 
 async def test_a_lossy_standby_is_accepted_once_and_by_no_run(fleet: Fleet) -> None:
     accepted = "SELECT lossy_standby FROM payments.batches"
-    async with SharedBatch.open(fleet.url, await fleet.client(), batch_id="june") as batch:
-        await batch.load(items(1))
-        await batch.run(max_rows=0)
-        assert fleet.query(accepted) == [(False,)]
-        await batch.plan(max_rows=0, lossy_standby=True)
-        assert (await batch.run()).exit_code == 0
-        assert fleet.query(accepted) == [(True,)]
+    batch = await fleet.loaded(1)
+    await batch.run(max_rows=0)
+    assert fleet.query(accepted) == [(False,)]
+    await batch.plan(max_rows=0, lossy_standby=True)
+    assert (await batch.run()).exit_code == 0
+    assert fleet.query(accepted) == [(True,)]
 
 
 async def test_a_paused_batch_is_not_paid_until_it_is_resumed(fleet: Fleet) -> None:
-    async with SharedBatch.open(fleet.url, await fleet.client(), batch_id="june") as batch:
-        await batch.load(items(3))
-        await batch.plan()
-        await batch.pause("lunch")
-        report = await batch.run()
-        assert (report.exit_code, report.stopped) == (75, "the batch is paused: lunch")
-        await batch.resume()
-        assert (await batch.run()).exit_code == 0
+    batch = await fleet.loaded(3)
+    await batch.plan()
+    await batch.pause("lunch")
+    report = await batch.run()
+    assert (report.exit_code, report.stopped) == (75, "the batch is paused: lunch")
+    await batch.resume()
+    assert (await batch.run()).exit_code == 0
 
 
 async def test_a_run_that_is_stopped_gives_its_chunks_back(fleet: Fleet) -> None:
-    async with SharedBatch.open(fleet.url, await fleet.client(), batch_id="june") as batch:
-        await batch.load(items(200))
+    batch = await fleet.loaded(200)
 
-        def stop(progress: Progress) -> None:  # not before: on a busy machine a first report comes sooner
-            if progress.counts["created"]:
-                batch.stop("enough")
+    def stop(progress: Progress) -> None:  # not before: on a busy machine a first report comes sooner
+        if progress.counts["created"]:
+            batch.stop("enough")
 
-        report = await batch.run(stop, concurrency=2)
-        assert (report.exit_code, report.stopped, report.resumable) == (75, "enough", "now")
-        assert 0 < report.counts["created"] < 200
-        assert report.counts["under_way"] == 0
-        assert (await batch.run()).exit_code == 0
+    report = await batch.run(stop, concurrency=2)
+    assert (report.exit_code, report.stopped, report.resumable) == (75, "enough", "now")
+    assert 0 < report.counts["created"] < 200
+    assert report.counts["under_way"] == 0
+    assert (await batch.run()).exit_code == 0
 
 
 @pytest.mark.usefixtures("brief_leases")
 async def test_outcomes_that_cannot_be_recorded_are_raised_and_learned_again(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def full(ledger: LeasedChunks, outcomes: object) -> None:
-        raise LedgerFull(ledger.path, "the database's disk is full")
-
-    async with SharedBatch.open(fleet.url, await fleet.client(), batch_id="june") as batch:
-        await batch.load(items(120))
-        with monkeypatch.context() as patch:
-            patch.setattr(LeasedChunks, "record", full)
-            with pytest.raises(OutcomesUnrecorded, match="disk is full") as caught:
-                await batch.run()
-        assert len(caught.value.outcomes) == len(books(fleet.sandbox))
-        assert (await batch.run()).exit_code == 0
+    batch = await fleet.loaded(120)
+    with monkeypatch.context() as patch:
+        patch.setattr(LeasedChunks, "record", disk_is_full)
+        with pytest.raises(OutcomesUnrecorded, match="disk is full") as caught:
+            await batch.run()
+    assert len(caught.value.outcomes) == len(books(fleet.sandbox))
+    assert (await batch.run()).exit_code == 0
     assert len(books(fleet.sandbox)) == 120

@@ -24,7 +24,6 @@ from payments_async.bulk._ledger.postgresql.leasing.leased_chunks import LeasedC
 from payments_async.bulk.ledger_errors import (
     LedgerBroken,
     LedgerError,
-    LedgerFull,
     LedgerMissing,
     LedgerNewer,
     LedgerOlder,
@@ -45,7 +44,7 @@ from payments_async.bulk.workers._chunk_run import ChunkRun
 from payments_async.bulk.workers._closing import BatchClosing
 from payments_async.sandbox import Sandbox
 from payments_async.testing import InProcessTransport
-from tests.support.fleet import Fleet, books, posts
+from tests.support.fleet import Fleet, books, disk_is_full, posts
 from tests.support.patience import until
 from tests.support.servers import CutProxy, PostgresServer
 
@@ -107,8 +106,10 @@ ANOTHER = pytest.mark.parametrize(
 )
 
 
-@ANOTHER
-@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize(
+    ("answer", "words", "method"),
+    [(None, "(tls: the server's certificate", "GET"), (302, "(HTTP 302)", "POST")],
+)
 async def test_another_server_at_the_address_ends_one_round_and_shows_among_the_workers(
     fleet: Fleet, answer: int | None, words: str, method: str
 ) -> None:
@@ -385,22 +386,22 @@ async def test_a_closing_is_broken_off_when_the_worker_is_stopped(fleet: Fleet) 
     assert fleet.query("SELECT state FROM payments.batches") == [("open",)]
 
 
+async def unrecording(fleet: Fleet, patch: pytest.MonkeyPatch, folder: Path) -> PayoutWorker:
+    """A worker whose outcomes can be recorded nowhere: not in the database, nor in its folder."""
+    folder.mkdir()
+    worker = await fleet.worker(folder=folder)
+    folder.rmdir()
+    patch.setattr(LeasedChunks, "record", disk_is_full)
+    return worker
+
+
 @pytest.mark.usefixtures("brief_leases")
 async def test_outcomes_that_can_be_written_nowhere_are_raised(
     fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batch = await fleet.planned(10)
-    folder = tmp_path / "gone"
-    folder.mkdir()
-
-    async def full(self: LeasedChunks, outcomes: Any) -> Any:
-        raise LedgerFull(self.path, "the database's disk is full")
-
-    worker = await fleet.worker(folder=folder)
-    folder.rmdir()
     with monkeypatch.context() as patch, pytest.raises(OutcomesUnrecorded) as caught:
-        patch.setattr(LeasedChunks, "record", full)
-        await worker.run()
+        await (await unrecording(fleet, patch, tmp_path / "gone")).run()
     assert len(caught.value.outcomes) == len(books(fleet.sandbox)) > 0
     assert (await fleet.run()).exit_code == 0
     assert (await batch.refresh()).counts["created"] == len(books(fleet.sandbox)) == 10
@@ -409,9 +410,6 @@ async def test_outcomes_that_can_be_written_nowhere_are_raised(
 async def test_outcomes_that_can_be_written_nowhere_are_raised_although_another_slot_failed_too(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    async def full(self: LeasedChunks, outcomes: Any) -> Any:
-        raise LedgerFull(self.path, "the database's disk is full")
-
     async def failing(self: ChunkRun) -> ChunkReport:
         if ("june", 2) not in self.leased_chunks:
             return await run(self)
@@ -419,11 +417,7 @@ async def test_outcomes_that_can_be_written_nowhere_are_raised_although_another_
         raise ZeroDivisionError
 
     await fleet.planned(60)
-    folder = tmp_path / "gone"
-    folder.mkdir()
-    worker, run = await fleet.worker(folder=folder), ChunkRun.run
-    folder.rmdir()
-    monkeypatch.setattr(LeasedChunks, "record", full)
+    worker, run = await unrecording(fleet, monkeypatch, tmp_path / "gone"), ChunkRun.run
     monkeypatch.setattr(ChunkRun, "run", failing)
     with pytest.raises(OutcomesUnrecorded) as caught:
         await worker.run()
