@@ -175,6 +175,16 @@ async def paid(path: Path | str, client: AsyncPayments, rows: Sequence[Item], **
         return await batch.run(**options)
 
 
+async def pay_stranger(sandbox: Sandbox, **changes: Any) -> str:
+    """Somebody else's payout to the account of the first row, under the reference `taken`. Returns its id."""
+    fields = {"amount": "1.01", "currency": "XOF", "method": "mtn_bj", "reference": "taken", **changes}
+    async with in_process(sandbox, seed=1 + len(str(fields["reference"]))) as stranger:
+        payout = await stranger.payouts.create(
+            **{"instrument": Instrument.phone("+22990112233", "BJ"), **fields}
+        )
+    return str(payout.id)
+
+
 async def ledger_rows(batch: AnyBatch) -> list[LedgerRow]:
     """Every row of an open batch."""
     return [row async for row in batch._ledger.rows()]

@@ -139,6 +139,11 @@ def posts(sandbox: Sandbox) -> int:
     return sum(request.operation == "payouts.create" for request in sandbox.requests)
 
 
+def lists(sandbox: Sandbox) -> int:
+    """How many pages of the list were read."""
+    return sum(request.operation == "payouts.list" for request in sandbox.requests)
+
+
 def books(sandbox: Sandbox) -> list[str]:
     """The references in the service's books: one of each payout."""
     return sorted(str(entry.reference) for entry in sandbox.books.payouts())

@@ -13,7 +13,7 @@ from payments_async import AsyncPayments, Instrument
 from payments_async.bulk import PayoutBatch, RowState
 from payments_async.bulk._protocol.identifiers import PROOF_KEY
 from payments_async.sandbox import Sandbox
-from tests.support.batches import assert_true, in_process, item, items, ledger_rows, runtime_of
+from tests.support.batches import assert_true, in_process, item, items, ledger_rows, pay_stranger, runtime_of
 from tests.support.desks import Pay
 
 DAY = 86_400.0
@@ -34,19 +34,6 @@ async def state_after(
         await batch.run(**options)
         row = (await ledger_rows(batch))[0]
     return row.state, row.known.epoch, row.failure_code
-
-
-async def create(service: Sandbox, **changes: Any) -> None:
-    """Somebody else's payout."""
-    fields: dict[str, Any] = {
-        "amount": Decimal("1.01"),
-        "currency": "XOF",
-        "method": "mtn_bj",
-        "instrument": Instrument.phone("+22990112233", "BJ"),
-        "reference": "taken",
-    }
-    async with in_process(service) as client:
-        await client.payouts.create(**{**fields, **changes})
 
 
 async def test_a_409_without_a_payout_leads_to_the_next_key_once_nothing_can_be_under_way(
@@ -74,7 +61,7 @@ async def test_a_409_for_ones_own_payout_is_found_and_confirmed(service: Sandbox
 async def test_another_payout_under_the_reference_is_a_conflict(
     service: Sandbox, tmp_path: Path, changes: dict[str, Any]
 ) -> None:
-    await create(service, **changes)
+    await pay_stranger(service, **changes)
     state, _, why = await state_after(service, tmp_path, [item(1, reference="taken")])
     assert (state, why) == (RowState.CONFLICT, "reference of another payout")
 
@@ -98,7 +85,7 @@ async def test_a_row_paid_before_its_file_was_edited_shows_what_was_paid(
 async def test_a_proof_that_cannot_be_read_leaves_the_row_in_doubt_for_the_operator(
     service: Sandbox, pay: Pay
 ) -> None:
-    await create(service, metadata={PROOF_KEY: "9.unknown"})
+    await pay_stranger(service, metadata={PROOF_KEY: "9.unknown"})
     rows = [item(1, reference="taken"), item(2)]
     report = await pay(rows)
     assert (report.exit_code, report.complete) == (3, False)
@@ -117,7 +104,7 @@ async def test_a_proof_that_cannot_be_read_leaves_the_row_in_doubt_for_the_opera
 async def test_without_proofs_money_and_account_decide(
     service: Sandbox, tmp_path: Path, changes: dict[str, Any], state: RowState
 ) -> None:
-    await create(service, **changes)
+    await pay_stranger(service, **changes)
     found, _, why = await state_after(service, tmp_path, [item(1, reference="taken")], proofs=False)
     assert found is state
     assert why == (None if state is RowState.CREATED else "other content under its reference")

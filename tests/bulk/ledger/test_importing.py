@@ -7,16 +7,14 @@ from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
-import attrs
 import pytest
 
 from payments_async import __version__
 from payments_async._runtime import SYSTEM
 from payments_async.bulk._protocol.outcomes import Outcome
 from payments_async.bulk._protocol.records import NewRow
-from payments_async.bulk._protocol.row_state import RowState
 from payments_async.bulk.ledger_errors import BatchExists, LedgerDuplicates, LedgerMissing, LedgerRefused
-from tests.support.ledgers import BINDING, Clock, all_rows, counts, imported, new_row, new_rows
+from tests.support.ledgers import BINDING, Clock, all_rows, counts, fresh, imported, new_row, new_rows
 from tests.support.places import BOTH, Place, begun, looked_at, opened
 
 pytestmark = BOTH
@@ -46,13 +44,17 @@ async def test_a_ledger_says_what_was_imported_and_still_does_when_opened_again(
 
 
 async def test_every_field_of_a_row_comes_back_as_it_went_in(path: Place) -> None:
-    given = new_row(7, line=None, metadata='{"order": 1}', amount=Decimal("1E+2"), body=b"\x00\xff not text")
+    given = [
+        new_row(1, line=None, metadata=None),
+        new_row(2, metadata='{"order": 1}', amount=Decimal("1E+2"), body=b"\x00\xff not text" * 1000),
+        new_row(
+            3, row_key="\u043a\u043b\u044e\u0447 \U0001f511", reference="r\xe9f\xe9rence", line=2**31 - 1
+        ),
+    ]
     async with await opened(path, create=True) as ledger:
-        await imported(ledger, [given])
-        (row,) = await all_rows(ledger)
-    assert {name: getattr(row, name) for name in attrs.asdict(given)} == attrs.asdict(given)
-    assert row.state is RowState.NEW
-    assert row.changed_in == 1
+        await imported(ledger, given)
+        assert await all_rows(ledger) == [fresh(row, 1) for row in given]
+        assert [row.number for row in await ledger.by_references(["r\xe9f\xe9rence", "nobody's"])] == [3]
 
 
 async def test_sums_of_very_long_amounts_are_exact(path: Place) -> None:

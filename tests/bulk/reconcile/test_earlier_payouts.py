@@ -21,17 +21,8 @@ from tests.bulk.reconcile.test_extra_payouts import booked, told
 from tests.bulk.reconcile.test_retry_failed import fails
 from tests.bulk.reconcile.test_turned_payouts import turn
 from tests.support.batches import alter, in_process, item, items, ledger_rows, open_at, runtime_of
+from tests.support.fleet import lists, posts
 from tests.support.places import EITHER, Place
-
-
-def posts(service: Sandbox) -> int:
-    """How many payouts were asked for."""
-    return sum(entry.method == "POST" for entry in service.requests)
-
-
-def lists(service: Sandbox) -> int:
-    """How many pages of the list were read."""
-    return sum(entry.operation == "payouts.list" for entry in service.requests)
 
 
 def lives(service: Sandbox, place: int = 0, status: str = "completed") -> str:

@@ -13,7 +13,7 @@ from payments_async.bulk import AnyBatch, BatchReport, PayoutBatch
 from payments_async.sandbox import Sandbox
 from tests.bulk.reconcile.test_retry_failed import fails
 from tests.bulk.reconcile.test_turned_payouts import turn
-from tests.support.batches import in_process, item, items, ledger_rows, open_at
+from tests.support.batches import in_process, item, items, ledger_rows, open_at, pay_stranger
 from tests.support.places import EITHER, Place
 
 MOVES = ("not_final", "arrived", "moved_in_conflict", "in_excess")
@@ -128,11 +128,7 @@ async def test_a_row_in_conflict_is_named_and_what_it_moved_is_counted_as_the_se
 async def test_a_strangers_payout_under_the_reference_of_a_conflict_is_not_the_batchs_money(
     service: Sandbox, batch: AnyBatch
 ) -> None:
-    async with in_process(service, seed=9) as stranger:
-        wallet = Instrument.phone("+22990112233", "BJ")
-        await stranger.payouts.create(
-            amount=7, currency="XOF", method="mtn_bj", instrument=wallet, reference="theirs"
-        )
+    await pay_stranger(service, amount=7, reference="theirs")
     await batch.load([item(1, reference="theirs"), item(2)])
     assert (await batch.run()).counts["conflict"] == 1
     assert extra((await batch.reconcile()).report) == (0, 0)

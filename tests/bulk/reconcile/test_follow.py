@@ -12,15 +12,12 @@ import pytest
 from payments_async import AsyncPayments
 from payments_async.bulk import BulkError, PayoutBatch, RowState
 from payments_async.sandbox import Sandbox
+from tests.bulk.reconcile.test_turned_payouts import turn
 from tests.support.batches import alter, in_process, items, ledger_rows, open_at, runtime_of
 from tests.support.desks import Pay
+from tests.support.fleet import lists
 from tests.support.places import EITHER, Place
 from tests.support.spoiled import spoiling
-
-
-def lists(service: Sandbox) -> int:
-    """How many pages of the list were asked for."""
-    return sum(request.operation == "payouts.list" for request in service.requests)
 
 
 def ends(service: Sandbox, words: str, number: int | None = None) -> None:
@@ -225,19 +222,13 @@ async def test_what_had_ended_and_is_shown_otherwise_is_recorded_and_told(
     ends(service, "hang", 2)
     await batch.load(items(2))
     await batch.run(wait_final=20.0)
-    _reopen(service, 0)
+    turn(service, 0, "pending", completed=False, failed=False)
     with caplog.at_level(logging.WARNING, "payments_async"):
         await batch.follow(60.0)
     first, _ = await ledger_rows(batch)
     assert (first.service_status, first.outcome) == ("pending", "not_final")
     assert caplog.text.count("had ended as completed, and the list shows pending") == 1
     assert (await batch.reconcile()).is_clean
-
-
-def _reopen(service: Sandbox, place: int) -> None:
-    """The service takes back that a payout has ended."""
-    payout = service._core.world.tenants[service.api_key].payouts[place]
-    payout.status, payout.completed_at = "pending", None
 
 
 @pytest.mark.parametrize("seconds", [0, -1.0, float("inf"), float("nan"), True, "60"])

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import pytest
 
-from payments_async import AsyncPayments, Instrument
+from payments_async import AsyncPayments
 from payments_async.bulk import PayoutBatch
 from payments_async.bulk._engine import earlier_payouts
 from payments_async.bulk._engine.payout_list import pages
@@ -21,11 +21,12 @@ from payments_async.bulk._reconcile.retry_failed import Retrier
 from payments_async.bulk.ledger_errors import LedgerRefused
 from payments_async.models import Payout
 from payments_async.sandbox import Sandbox
-from tests.bulk.reconcile.test_earlier_payouts import lives, posts, retried
+from tests.bulk.reconcile.test_earlier_payouts import lives, retried
 from tests.bulk.reconcile.test_extra_payouts import booked, told
 from tests.bulk.reconcile.test_retry_failed import fails
 from tests.bulk.reconcile.test_turned_payouts import turn
-from tests.support.batches import alter, in_process, items, ledger_rows, open_at
+from tests.support.batches import alter, in_process, items, ledger_rows, open_at, pay_stranger
+from tests.support.fleet import posts
 from tests.support.places import EITHER, Place
 from tests.support.spoiled import spoiling
 
@@ -169,15 +170,12 @@ async def test_an_extra_payout_of_an_absurd_amount_is_a_finding(service: Sandbox
 
 
 async def test_a_reference_of_a_generation_far_away_is_reported_and_no_rows(
-    client: AsyncPayments, batch: PayoutBatch
+    service: Sandbox, batch: PayoutBatch
 ) -> None:
     await batch.load(items(1), proofs=False)
     await batch.run(wait_final=60.0)
     reference = (await ledger_rows(batch))[0].reference
-    wallet = Instrument.phone("+22990112233", "BJ")
-    await client.payouts.create(
-        amount="1.01", currency="XOF", method="mtn_bj", instrument=wallet, reference=f"{reference}~g999999999"
-    )
+    await pay_stranger(service, reference=f"{reference}~g999999999")
     for _ in range(2):
         (finding,) = (await batch.reconcile()).findings
         assert "a later payout of it that this ledger does not know of" in finding

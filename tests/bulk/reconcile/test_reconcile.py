@@ -10,15 +10,25 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from payments_async import AsyncPayments, Instrument
+from payments_async import AsyncPayments
 from payments_async.bulk import AnyBatch, BulkError, PayoutBatch, RowState
 from payments_async.bulk._engine.service import day_of
 from payments_async.bulk._protocol.identifiers import PROOF_KEY
 from payments_async.bulk.ledger_errors import LedgerOfAnotherKey
 from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox
-from tests.support.batches import alter, in_process, item, items, ledger_rows, open_at, runtime_of
+from tests.support.batches import (
+    alter,
+    in_process,
+    item,
+    items,
+    ledger_rows,
+    open_at,
+    pay_stranger,
+    runtime_of,
+)
 from tests.support.desks import Pay
+from tests.support.fleet import posts
 from tests.support.places import EITHER, Place
 
 
@@ -26,11 +36,6 @@ def booked(service: Sandbox, currency: str, status: str) -> Decimal:
     """The sum of the payouts of a status in the service's own books."""
     found = [each for each in service.books.payouts() if (each.currency, each.status) == (currency, status)]
     return sum((each.amount for each in found), Decimal(0))
-
-
-def sent(service: Sandbox) -> int:
-    """How many creations have arrived."""
-    return sum(request.operation == "payouts.create" for request in service.requests)
 
 
 def noted(batch: PayoutBatch) -> list[str]:
@@ -56,18 +61,6 @@ async def states(batch: PayoutBatch) -> list[RowState]:
     return [row.state for row in await ledger_rows(batch)]
 
 
-async def create(service: Sandbox, reference: str, **changes: Any) -> None:
-    """Somebody else's payout."""
-    fields: dict[str, Any] = {
-        "amount": Decimal("7.01"),
-        "currency": "XOF",
-        "method": "mtn_bj",
-        "instrument": Instrument.phone("+22990112233", "BJ"),
-    }
-    async with in_process(service, seed=len(reference)) as client:
-        await client.payouts.create(reference=reference, **{**fields, **changes})
-
-
 @EITHER
 async def test_rows_left_in_flight_are_settled_by_the_list_and_the_others_stay(
     service: Sandbox, client: AsyncPayments, batch: AnyBatch
@@ -76,11 +69,11 @@ async def test_rows_left_in_flight_are_settled_by_the_list_and_the_others_stay(
     for number in (1, 3, 4):
         service.on("payouts.create", description=f"row {number}").respond("lost_response", times=None)
     service.on("payouts.create", description="row 2").respond("lost_request", times=None)
-    await create(service, "theirs")
-    await create(service, "odd", metadata={PROOF_KEY: "9.unknown"})
+    await pay_stranger(service, amount="7.01", reference="theirs")
+    await pay_stranger(service, amount="7.01", reference="odd", metadata={PROOF_KEY: "9.unknown"})
     await batch.load(rows)
     await batch.run(patience=0.1, drain=1.0, max_rows=4)
-    before, posts = await states(batch), sent(service)
+    before, asked = await states(batch), posts(service)
     assert set(before[:4]) <= {RowState.IN_FLIGHT, RowState.IN_DOUBT, RowState.CONFLICT, RowState.CREATED}
     service.clear_rules()
     runtime_of(client).advance(60.0)
@@ -94,7 +87,7 @@ async def test_rows_left_in_flight_are_settled_by_the_list_and_the_others_stay(
     assert third.failure_code == "reference of another payout"
     assert fourth.state in (RowState.IN_FLIGHT, RowState.IN_DOUBT)
     assert fifth.state is RowState.NEW
-    assert sent(service) == posts
+    assert posts(service) == asked
     assert not certificate.is_clean
     assert certificate.check.findings == ()
     assert certificate.audit.seen == 1

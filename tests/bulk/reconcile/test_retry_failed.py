@@ -15,6 +15,7 @@ from payments_async.bulk import AnyBatch, BulkError, PayoutBatch, RowState
 from payments_async.bulk._protocol.identifiers import PROOF_KEY, Proof
 from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox
+from tests.bulk.reconcile.test_turned_payouts import turn
 from tests.support.batches import alter, in_process, item, items, ledger_rows, open_at, runtime_of
 from tests.support.places import EITHER, Place
 from tests.support.spoiled import spoiling
@@ -25,13 +26,6 @@ def fails(service: Sandbox, *numbers: int, times: int | None = 1) -> None:
     for number in numbers:
         rule = service.on("payouts.create", description=f"row {number}")
         rule.outcome("fail:RECIPIENT_ERROR", times=times)
-
-
-def pay_out(service: Sandbox, place: int, status: str = "completed") -> None:
-    """The service shows a payout in another status than it had ended in."""
-    payout = service._core.world.tenants[service.api_key].payouts[place]
-    payout.status, payout.failed_at = status, None
-    payout.completed_at = payout.created_at if status == "completed" else None
 
 
 @EITHER
@@ -128,8 +122,8 @@ async def test_a_payout_that_completes_between_listing_and_retrying_is_not_paid_
     fails(service, 1, 2, 3)
     await batch.load(items(3))
     assert (await batch.run(wait_final=60.0)).counts["failed"] == 3
-    pay_out(service, 0)
-    pay_out(service, 1, "processing")
+    turn(service, 0, "completed", completed=True, failed=False)
+    turn(service, 1, "processing", completed=False, failed=False)
     report = await batch.retry_failed()
     assert report.rows == (3,)
     assert [(left.number, left.reason) for left in report.left] == [

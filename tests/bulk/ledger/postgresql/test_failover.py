@@ -15,27 +15,22 @@ from payments_async.bulk._ledger.postgresql import batches
 from payments_async.bulk._ledger.postgresql.batches import standbys
 from payments_async.bulk._ledger.postgresql.driver.database import Database
 from payments_async.bulk._ledger.postgresql.leasing.granting import grant
-from payments_async.bulk._ledger.postgresql.leasing.leased_chunks import LeasedChunks
-from payments_async.bulk._ledger.postgresql.leasing.leases import Lease
 from payments_async.bulk._ledger.postgresql.leasing.renewing import renew
-from payments_async.bulk._ledger.postgresql.leasing.worker_registry import Worker
 from payments_async.bulk._ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk._ledger.postgresql.schema import states_table
 from payments_async.bulk._protocol.machines import LEASE, Loss, Standbys, Store
 from payments_async.bulk._protocol.outcomes import ExtraPayout
-from payments_async.bulk._protocol.records import Claim, LedgerRow, NewRow, Resend, RowOutcome
+from payments_async.bulk._protocol.records import LedgerRow, NewRow, Resend, RowOutcome
 from payments_async.bulk._protocol.row_state import LOST_INTENTS, RowKnowledge, RowState, doubt
-from payments_async.bulk._protocol.stop_rules import Account, StopRules
+from payments_async.bulk._protocol.stop_rules import StopRules
 from payments_async.bulk.ledger_errors import LeaseLost, LedgerDamaged, LedgerRefused, LedgerUnavailable
 from payments_async.models.statuses import PayoutEnd
+from tests.support.databases import leased, worker
 from tests.support.failover import restored, server_pair
-from tests.support.ledgers import BINDING, Clock, counts, created, imported, new_row, new_rows, rejected
+from tests.support.ledgers import Clock, counts, created, imported, new_row, new_rows, numbers, rejected
 from tests.support.servers import PostgresServer
 
 S = RowState
-WORKER = Worker(
-    bytes(16), "host", 1, "0", 2, Account(BINDING.environment, BINDING.base_url, BINDING.key_fingerprint)
-)
 
 
 def in_doubt(row: LedgerRow) -> RowOutcome:
@@ -58,23 +53,12 @@ async def opened(url: str, rows: int | Collection[NewRow] = 0) -> AsyncIterator[
         yield ledger
 
 
-async def held(ledger: PostgresLedger) -> tuple[LeasedChunks, Lease]:
-    """A chunk of the batch under a lease."""
-    (lease,) = await grant(ledger.database, WORKER)
-    return await LeasedChunks.under(ledger.database, [lease], clock=Clock("worker")), lease
-
-
 async def recovered(ledger: PostgresLedger, *, proven: bool = False, confirmed: bool = True) -> None:
     """Recover a batch whose list shows nothing, so long after the loss that old leases have ended."""
     state = await ledger.begin_recovery(by_hand=False)
     assert state is not None
     await ledger.end_recovery(state, confirmed=confirmed, proven=proven)
     await tamper(ledger, OLD_LEASES_END)
-
-
-def numbers(claim: Claim) -> list[int]:
-    """The rows of a claim."""
-    return [row.number for row in claim.rows]
 
 
 async def kinds(ledger: PostgresLedger) -> list[str]:
@@ -104,7 +88,7 @@ async def test_lost_intents_outcomes_and_a_retry_are_noticed_before_the_next_int
         url = pair.url(pair.primary.make_database())
         async with opened(url, rows=20) as ledger:
             assert await standbys(ledger.database) is Standbys.ASYNCHRONOUS
-            chunk, lease = await held(ledger)
+            chunk, (lease,) = await leased(ledger.database)
             first = (await chunk.claim(5)).rows
             await chunk.record([created(row) for row in first[:3]])
             await chunk.record(
@@ -119,9 +103,9 @@ async def test_lost_intents_outcomes_and_a_retry_are_noticed_before_the_next_int
 
             with pytest.raises(LeaseLost, match="the batch is suspect: commits that were made are missing"):
                 await chunk.claim(5)
-            assert (await renew(ledger.database, WORKER, [lease])).lost == (lease,)
+            assert (await renew(ledger.database, worker(), [lease])).lost == (lease,)
             assert not lease.is_valid()
-            assert await grant(ledger.database, WORKER) == []
+            assert await grant(ledger.database, worker()) == []
             await ledger.refresh()
             assert ledger.hold_reason == f"suspect: {Loss.COMMITS.value}"
             assert counts(ledger) == {"not_started": 15, "under_way": 1, "created": 4}
@@ -148,7 +132,7 @@ async def test_lost_intents_outcomes_and_a_retry_are_noticed_before_the_next_int
             # rows that may have been sent are refused for good only once their absence is proven
             with pytest.raises(LeaseLost, match="is another worker's by now, or ended"):
                 await chunk.claim(5)
-            chunk, lease = await held(ledger)
+            chunk, (lease,) = await leased(ledger.database)
             (open_row,) = [row async for row in chunk.unfinished()]
             assert (open_row.number, open_row.known.intents) == (5, 1 + LOST_INTENTS)
             claim = await chunk.claim(3)
@@ -196,11 +180,11 @@ async def test_a_lossy_standby_is_accepted_once_and_a_synchronous_one_asks_nothi
         await plain.close()
         async with opened(url, rows=20) as ledger:
             assert await standbys(ledger.database) is Standbys.SYNCHRONOUS
-            chunk, lease = await held(ledger)
+            chunk, (lease,) = await leased(ledger.database)
             assert numbers(await chunk.claim(5)) == [1, 2, 3, 4, 5]
             pair.fail_over()
             assert numbers(await chunk.claim(5)) == [6, 7, 8, 9, 10]
-            assert (await renew(ledger.database, WORKER, [lease])).lost == ()
+            assert (await renew(ledger.database, worker(), [lease])).lost == ()
             await ledger.refresh()
             assert (ledger.hold_reason, ledger.unproven) == (None, None)
             assert await kinds(ledger) == ["import", "plan", "server"]
@@ -211,15 +195,15 @@ async def test_a_lossy_standby_is_accepted_once_and_a_synchronous_one_asks_nothi
 
 async def test_a_restored_dump_is_another_ledger(postgres: PostgresServer, database: str) -> None:
     async with opened(database, rows=5) as ledger:
-        chunk, _ = await held(ledger)
+        chunk, _ = await leased(ledger.database)
         await chunk.claim(2)
         name = restored(postgres, database.rpartition("/")[2])
     async with opened(postgres.url(name)) as ledger:
-        assert await grant(ledger.database, WORKER) == []
+        assert await grant(ledger.database, worker()) == []
         await ledger.refresh()
         assert ledger.hold_reason == f"suspect: {Loss.RESTORED.value}"
         await recovered(ledger)
-        chunk, _ = await held(ledger)
+        chunk, _ = await leased(ledger.database)
         assert numbers(await chunk.claim(9)) == [3, 4, 5]
 
 
@@ -228,7 +212,7 @@ async def test_a_refusal_that_comes_home_before_the_recovery_is_not_final_for_a_
     postgres: PostgresServer, database: str, *, is_in_doubt: bool
 ) -> None:
     async with opened(database, rows=2) as ledger:
-        chunk, _ = await held(ledger)
+        chunk, _ = await leased(ledger.database)
         (row,) = (await chunk.claim(1)).rows
         if is_in_doubt:
             (row,) = await chunk.record([in_doubt(row)])
@@ -236,7 +220,7 @@ async def test_a_refusal_that_comes_home_before_the_recovery_is_not_final_for_a_
         # lost: it is sent once more, perhaps by more than one worker
         (row,) = (await chunk.resend([Resend(row.number)])).rows
     async with opened(postgres.url(name)) as ledger:
-        assert await grant(ledger.database, WORKER) == []
+        assert await grant(ledger.database, worker()) == []
         assert await ledger.record([rejected(row)]) == ()
         await recovered(ledger)
         assert await ledger.record([rejected(row)]) == ()
@@ -248,13 +232,13 @@ async def test_an_outcome_from_before_a_proven_loss_ranks_below_a_new_intent(
     postgres: PostgresServer, database: str
 ) -> None:
     async with opened(database, rows=1) as ledger:
-        chunk, _ = await held(ledger)
+        chunk, _ = await leased(ledger.database)
         name = restored(postgres, database.rpartition("/")[2])
         (lost,) = (await chunk.claim(1)).rows
     async with opened(postgres.url(name)) as ledger:
-        assert await grant(ledger.database, WORKER) == []
+        assert await grant(ledger.database, worker()) == []
         await recovered(ledger, proven=True)
-        chunk, _ = await held(ledger)
+        chunk, _ = await leased(ledger.database)
         (row,) = (await chunk.claim(1)).rows
         assert not row.known.was_doubtful
         for late in (rejected(lost), in_doubt(lost)):
@@ -265,10 +249,10 @@ async def test_an_outcome_from_before_a_proven_loss_ranks_below_a_new_intent(
 
 async def test_a_new_timeline_without_a_known_standby_may_lack_commits_of_others(database: str) -> None:
     async with opened(database, rows=9) as ledger:
-        chunk, _ = await held(ledger)
+        chunk, _ = await leased(ledger.database)
         await chunk.claim(2)
         await move(ledger)
-        assert await grant(ledger.database, WORKER) == []
+        assert await grant(ledger.database, worker()) == []
         with pytest.raises(LeaseLost, match="suspect"):
             await chunk.claim(2)
         await ledger.refresh()
@@ -277,9 +261,9 @@ async def test_a_new_timeline_without_a_known_standby_may_lack_commits_of_others
 
 async def test_a_renewal_of_a_synchronous_standby_costs_nothing(database: str) -> None:
     async with opened(database, rows=9) as ledger:
-        _, lease = await held(ledger)
+        _, (lease,) = await leased(ledger.database)
         await move(ledger, standby=Standbys.SYNCHRONOUS)
-        assert (await renew(ledger.database, WORKER, [lease])).lost == ()
+        assert (await renew(ledger.database, worker(), [lease])).lost == ()
         assert lease.is_valid()
         assert await kinds(ledger) == ["import", "plan", "server"]
 
@@ -289,23 +273,23 @@ async def test_a_new_primary_with_another_clock_ends_no_lease_early_or_late(
     database: str, minutes: int
 ) -> None:
     async with opened(database, rows=9) as ledger:
-        _, lease = await held(ledger)
+        _, (lease,) = await leased(ledger.database)
         await move(ledger, standby=Standbys.SYNCHRONOUS)
         # for a clock that is ahead, the lease has ended long ago
         seen = "UPDATE payments.chunks SET expires = expires - %s * interval '1 min'"
         await tamper(ledger, seen, minutes)
-        assert await grant(ledger.database, WORKER) == []
+        assert await grant(ledger.database, worker()) == []
         ends = "SELECT chunk, expires <= clock_timestamp() + %s * interval '1 s' FROM payments.chunks"
         (found,) = await ledger.database.read((f"{ends} WHERE expires > clock_timestamp()", (LEASE,)))
         assert found == [(1, True)]
-        assert (await renew(ledger.database, WORKER, [lease])).lost == ()
+        assert (await renew(ledger.database, worker(), [lease])).lost == ()
 
 
 async def test_a_renewal_notices_a_lossy_standby(database: str) -> None:
     async with opened(database, rows=9) as ledger:
-        _, lease = await held(ledger)
+        _, (lease,) = await leased(ledger.database)
         await move(ledger, standby=Standbys.ASYNCHRONOUS)
-        renewal = await renew(ledger.database, WORKER, [lease])
+        renewal = await renew(ledger.database, worker(), [lease])
         assert (renewal.lost, list(renewal.hold_reasons.values())) == (
             (lease,),
             [f"suspect: {Loss.STANDBY.value}"],
@@ -342,7 +326,7 @@ async def test_a_pause_of_a_suspect_batch_holds_after_its_recovery(database: str
 
 async def test_an_older_disk_image_shows_by_the_commits_of_a_worker_that_survived(database: str) -> None:
     async with opened(database, rows=9) as ledger:
-        chunk, _ = await held(ledger)
+        chunk, _ = await leased(ledger.database)
         await chunk.claim(2)
         await tamper(ledger, "DELETE FROM payments.entries WHERE kind = 'claim'")
         for _ in range(2):  # it is one loss, however often the worker looks
@@ -354,7 +338,7 @@ async def test_an_older_disk_image_shows_by_the_commits_of_a_worker_that_survive
 
 async def test_an_intent_that_was_lost_is_told_from_a_damaged_ledger(database: str) -> None:
     async with opened(database, rows=9) as ledger:
-        chunk, lease = await held(ledger)
+        chunk, (lease,) = await leased(ledger.database)
         claim = await chunk.claim(2)
         await tamper(ledger, "DELETE FROM payments.entries WHERE kind = 'claim'")
         with pytest.raises(LedgerDamaged, match="the time of an intent cannot be read"):
@@ -401,12 +385,12 @@ async def test_new_leases_wait_until_lost_ones_have_ended_also_for_holders_that_
 ) -> None:
     rows = [*new_rows(1), new_row(501)]
     async with opened(database, rows) as ledger:
-        _, lease = await held(ledger)  # the grant of the other chunk is lost
+        _, (lease,) = await leased(ledger.database)  # the grant of the other chunk is lost
         state = await ledger.begin_recovery(by_hand=True)
         assert state is not None
         await ledger.end_recovery(state, confirmed=True, proven=True)
         for chunk in (lease.chunk, 2):
-            assert await grant(ledger.database, WORKER, chunk=chunk) == []
+            assert await grant(ledger.database, worker(), chunk=chunk) == []
         waits = (
             "SELECT c.chunk FROM payments.chunks c JOIN payments.entries e ON e.kind = 'loss' "
             "WHERE c.lease IS NULL AND c.holder IS NULL "
@@ -416,7 +400,7 @@ async def test_new_leases_wait_until_lost_ones_have_ended_also_for_holders_that_
         assert [each.chunks_leased for each in await batches.listed(ledger.database)] == [2]
         await tamper(ledger, OLD_LEASES_END)
         for chunk in (lease.chunk, 2):
-            assert await grant(ledger.database, WORKER, chunk=chunk)
+            assert await grant(ledger.database, worker(), chunk=chunk)
 
 
 async def test_a_batch_that_may_have_been_sent_is_not_discarded(database: str) -> None:

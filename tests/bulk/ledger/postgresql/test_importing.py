@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from decimal import Decimal
 
 import attrs
@@ -24,32 +23,21 @@ from payments_async.bulk.ledger_errors import (
     LedgerClosed,
     LedgerOfAnotherBatch,
     LedgerRefused,
-    LedgerUnavailable,
     RightsMissing,
 )
-from tests.support.databases import (
-    batch,
-    connected,
-    held_commits,
-    leased,
-    lose_answer,
-    run,
-    unimported,
-    waits_for_lock,
-)
+from tests.support.databases import batch, connected, leased, run, unimported, waits_for_lock
 from tests.support.ledgers import (
     BINDING,
     Clock,
     all_rows,
     counts,
     created,
-    fresh,
     imported,
     new_row,
     new_rows,
     numbers,
 )
-from tests.support.servers import CutProxy, PostgresServer
+from tests.support.servers import PostgresServer
 
 
 async def slow(gate: asyncio.Event, count: int = 3) -> AsyncIterator[NewRow]:
@@ -134,21 +122,6 @@ async def test_a_cancelled_import_leaves_nothing_behind(database: str) -> None:
         await imported(ledger, new_rows(3))
 
 
-@pytest.mark.parametrize("is_committed", [True, False])
-async def test_an_import_without_an_answer_to_its_commit(
-    database: str, postgres: PostgresServer, is_committed: bool
-) -> None:
-    with CutProxy(postgres.address) as proxy:
-        async with connected(database.replace(f":{postgres.port}/", f":{proxy.port}/")) as opened:
-            ledger = await unimported(opened)
-            with held_commits(database) as other:
-                importing = asyncio.ensure_future(imported(ledger, new_rows(3)))
-                refused = pytest.raises(LedgerUnavailable, match="nothing was changed")
-                with contextlib.nullcontext() if is_committed else refused:
-                    await lose_answer(importing, other, proxy, is_committed=is_committed)
-                assert ledger.is_empty is not is_committed
-
-
 @pytest.mark.parametrize(
     ("last", "size"), [(1, 500), (100_000, 500), (100_001, 1000), (1_000_000, 5000), (10**8, 10_000)]
 )
@@ -215,31 +188,3 @@ async def test_a_batch_that_was_never_sent_is_discarded(database: str) -> None:
         await chunk.claim(1)
         with pytest.raises(LedgerRefused, match="it is the record of that"):
             await ledger.discard()
-
-
-def every_kind() -> Iterator[NewRow]:
-    """Rows with values of all sizes."""
-    yield new_row(1, line=None, metadata=None)
-    yield new_row(2, metadata='{"order": 1}', amount=Decimal("1E+2"), body=b"\x00\xff not text" * 1000)
-    yield new_row(3, row_key="ключ 🔑", reference="référence", line=2**31 - 1)
-
-
-async def test_every_field_comes_back_as_it_went_in(database: str) -> None:
-    async with batch(database, every_kind()) as ledger:
-        for row, new in zip(await all_rows(ledger), every_kind(), strict=True):
-            assert row == fresh(new, 1)
-        assert [row.number for row in await ledger.by_references(["référence", "nobody's"])] == [3]
-
-
-@pytest.mark.parametrize("is_committed", [True, False])
-async def test_a_batch_is_discarded_once_without_an_answer(
-    database: str, postgres: PostgresServer, is_committed: bool
-) -> None:
-    with CutProxy(postgres.address) as proxy:
-        async with batch(database.replace(f":{postgres.port}/", f":{proxy.port}/"), 3) as ledger:
-            with held_commits(database, "batches", "DELETE") as other:
-                discarding = asyncio.ensure_future(ledger.discard())
-                refused = pytest.raises(LedgerUnavailable, match="nothing was changed")
-                with contextlib.nullcontext() if is_committed else refused:
-                    await lose_answer(discarding, other, proxy, is_committed=is_committed)
-            assert run(database, "SELECT count(*) FROM payments.batches") == [(int(not is_committed),)]

@@ -331,22 +331,9 @@ async def test_an_edit_that_is_cancelled_at_its_commit_may_have_taken_place(
         assert (await ledger.numbered([2]))[2].state is RowState.CANCELLED
 
 
-@pytest.mark.parametrize("is_committed", [True, False])
-async def test_an_edit_without_an_answer_to_its_commit_is_not_repeated(
-    database: str, postgres: PostgresServer, is_committed: bool
-) -> None:
-    with CutProxy(postgres.address) as proxy:
-        url = database.replace(f":{postgres.port}/", f":{proxy.port}/")
-        async with batch(url) as ledger:
-            with held_commits(database) as other:
-                editing = asyncio.ensure_future(ledger.edit(lambda edits: edits.cancel([2])))
-                refused = pytest.raises(
-                    LedgerUnavailable, match="connection was lost, and nothing was changed"
-                )
-                with contextlib.nullcontext() if is_committed else refused:
-                    await lose_answer(editing, other, proxy, is_committed=is_committed)
-            expected = RowState.CANCELLED if is_committed else RowState.NEW
-            assert (await ledger.numbered([2]))[2].state is expected
+async def cancelled(ledger: PostgresLedger) -> None:
+    """Cancel a row."""
+    await ledger.edit(lambda edits: edits.cancel([2]))
 
 
 async def another(ledger: PostgresLedger) -> None:
@@ -360,14 +347,42 @@ async def another(ledger: PostgresLedger) -> None:
     await made.import_rows(binding, rows())
 
 
+WORK = {"edit": cancelled, "discard": PostgresLedger.discard, "import": another}
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
 @pytest.mark.parametrize(
-    "work",
+    ("work", "event", "done"),
     [
-        pytest.param(lambda ledger: ledger.edit(lambda edits: edits.cancel([2])), id="edit"),
-        pytest.param(PostgresLedger.discard, id="discard"),
-        pytest.param(another, id="import"),
+        ("edit", ("entries", "INSERT"), (1, RowState.CANCELLED)),
+        ("discard", ("batches", "DELETE"), (0, None)),
+        ("import", ("entries", "INSERT"), (2, RowState.NEW)),
     ],
 )
+async def test_work_without_an_answer_to_its_commit_is_not_repeated(
+    database: str,
+    postgres: PostgresServer,
+    work: str,
+    event: tuple[str, str],
+    done: tuple[int, RowState | None],
+    is_committed: bool,
+) -> None:
+    with CutProxy(postgres.address) as proxy:
+        async with batch(database.replace(f":{postgres.port}/", f":{proxy.port}/")) as ledger:
+            with held_commits(database, *event) as other:
+                working = asyncio.ensure_future(WORK[work](ledger))
+                refused = pytest.raises(
+                    LedgerUnavailable, match="connection was lost, and nothing was changed"
+                )
+                with contextlib.nullcontext() if is_committed else refused:
+                    await lose_answer(working, other, proxy, is_committed=is_committed)
+            batches, state = done if is_committed else (1, RowState.NEW)
+            assert run(database, "SELECT count(*) FROM payments.batches") == [(batches,)]
+            if state is not None:
+                assert (await ledger.numbered([2]))[2].state is state
+
+
+@pytest.mark.parametrize("work", WORK.values(), ids=WORK)
 async def test_what_is_broken_off_before_it_reads_a_row_is_repeated(
     database: str, work: Callable[[PostgresLedger], Awaitable[Any]]
 ) -> None:
