@@ -15,14 +15,23 @@ import random
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import attrs
 
 from tests.support.disturbed import BRIEF, DisturbedSandbox
-from tests.support.processes import Batch, breaches, certificate_of, ended, killed, run_to_the_end, started
+from tests.support.processes import (
+    Batch,
+    End,
+    breaches,
+    certificate_of,
+    ended,
+    killed,
+    run_to_the_end,
+    started,
+)
 
 WINDOW = (0.0, 1.2)
 """Seconds from the first creation to the deletion."""
@@ -98,6 +107,16 @@ def delete(ledger: Path, chance: random.Random) -> None:
         Path(f"{ledger}{ending}").unlink(missing_ok=True)
 
 
+def judged(
+    sandbox: DisturbedSandbox, batch: Batch, end: End, refused: Collection[Any] = ()
+) -> tuple[dict[str, Any], list[str]]:
+    """A batch's certificate, made undisturbed, and what the books say against it and its end."""
+    sandbox.share, share = 0.0, sandbox.share
+    certificate = certificate_of(sandbox, batch)
+    sandbox.share = share
+    return certificate, breaches(batch, batch.entries(sandbox), certificate, end, {*refused})
+
+
 def _compare_two_ends(sandbox: DisturbedSandbox, batch: Batch, chance: random.Random, report: Report) -> None:
     first = _end(sandbox, batch, report)
     delete(batch.ledger, chance)
@@ -109,19 +128,15 @@ def _compare_two_ends(sandbox: DisturbedSandbox, batch: Batch, chance: random.Ra
 
 def _end(sandbox: DisturbedSandbox, batch: Batch, report: Report) -> Any:
     """The batch run to its end: counts and sums, once they are judged; not how many have arrived so far."""
-    end = run_to_the_end(sandbox, batch)[-1]
-    sandbox.share, share = 0.0, sandbox.share
-    certificate = certificate_of(sandbox, batch)
-    sandbox.share = share
-    found = breaches(batch, batch.entries(sandbox), certificate, end, set())
+    certificate, found = judged(sandbox, batch, run_to_the_end(sandbox, batch)[-1])
     report.problems += [f"round {report.rounds}: {problem}" for problem in found]
     sums = {currency: (by["asked"], by["created"]) for currency, by in certificate["sums"].items()}
     return certificate["rows"]["created"], certificate["rows"]["rejected"], sums
 
 
-def main() -> None:
-    """The command."""
-    parser = argparse.ArgumentParser(prog="python -m tests.campaigns.deletions")
+def rounds(name: str, run: Callable[..., Any]) -> NoReturn:
+    """The command of a campaign that pays so many batches of so many rows, in a folder of its own."""
+    parser = argparse.ArgumentParser(prog=f"python -m tests.campaigns.{name}")
     parser.add_argument("rows", type=int, help="rows of a batch")
     parser.add_argument("rounds", type=int, help="batches")
     parser.add_argument("--seed", type=int, default=1)
@@ -129,10 +144,15 @@ def main() -> None:
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         found = run(Path(folder), options.rows, options.rounds, seed=options.seed)
+    told(found, began)
+
+
+def told(found: Any, began: float) -> NoReturn:
+    """Print a report and its breaches, and end with 1 if there are any."""
     print(f"{found}; {time.perf_counter() - began:.0f} s, {len(found.problems)} breaches")
     print("\n".join(found.problems))
     raise SystemExit(1 if found.problems else 0)
 
 
 if __name__ == "__main__":
-    main()
+    rounds("deletions", run)

@@ -13,7 +13,8 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import attrs
@@ -83,27 +84,37 @@ class Campaign:
             return error
 
 
-async def main(cases: int, seed: int) -> int:
+@asynccontextmanager
+async def campaign_of(kind: Callable[..., Any], seed: int) -> AsyncIterator[Any]:
+    """A campaign before an awaited client of its own."""
+    async with AsyncExitStack() as stack:
+
+        def make(**options: Any) -> AsyncPayments:
+            client = AsyncPayments("sk_sandbox_0123456789abcdef", base_url="http://127.0.0.1:9/v1", **options)
+            stack.push_async_callback(client.aclose)
+            return client
+
+        yield kind(make, seed)
+
+
+def counted(outcomes: Mapping[str, int], told: str, breaches: Sequence[str]) -> int:
+    """Print how often each outcome was met, and the first breaches; the exit code."""
+    for outcome, count in sorted(outcomes.items()):
+        print(f"{count:>9,}  {outcome}")
+    print(told)
+    print("\n".join(breaches[:20]))
+    return 1 if breaches else 0
+
+
+async def main(cases: int = 100_000, seed: int = 0) -> int:
     """Run and print; the exit code."""
     started = time.perf_counter()
-    client: list[AsyncPayments] = []
-
-    def make(**options: Any) -> AsyncPayments:
-        client.append(
-            AsyncPayments("sk_sandbox_0123456789abcdef", base_url="http://127.0.0.1:9/v1", **options)
-        )
-        return client[0]
-
-    report = await Campaign(make, seed).run(cases)
-    await client[0].aclose()
-    for outcome, count in sorted(report.outcomes.items()):
-        print(f"{count:>9,}  {outcome}")
+    async with campaign_of(Campaign, seed) as campaign:
+        report = await campaign.run(cases)
     took = time.perf_counter() - started
-    print(f"{cases:,} cases, seed {seed}, {took:.0f} s, {len(report.breaches)} breaches")
-    print("\n".join(report.breaches[:20]))
-    return 1 if report.breaches else 0
+    told = f"{cases:,} cases, seed {seed}, {took:.0f} s, {len(report.breaches)} breaches"
+    return counted(report.outcomes, told, report.breaches)
 
 
 if __name__ == "__main__":
-    arguments = [int(text) for text in sys.argv[1:]] or [100_000]
-    sys.exit(asyncio.run(main(arguments[0], arguments[1] if len(arguments) > 1 else 0)))
+    sys.exit(asyncio.run(main(*map(int, sys.argv[1:]))))

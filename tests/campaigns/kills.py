@@ -29,9 +29,9 @@ from typing import Any
 
 import attrs
 
-from tests.campaigns.deletions import delete
+from tests.campaigns.deletions import delete, judged, told
 from tests.support.disturbed import BRIEF, BRISK, PASSING, REFUSING, DisturbedSandbox
-from tests.support.processes import Batch, End, breaches, certificate_of, killed, run_to_the_end, started
+from tests.support.processes import Batch, End, killed, run_to_the_end, started
 
 WINDOW = (0.05, 0.6)
 """Seconds from the first creation to the kill."""
@@ -164,7 +164,7 @@ def run(
 
 def _pay(killer: Killer, batch: Batch, report: Report, kill_on: Callable[[], bool]) -> None:
     """One batch to its end, under kills at first."""
-    sandbox, share = killer.sandbox, killer.sandbox.share
+    sandbox = killer.sandbox
     end = killer.start(batch)
     while not (end.complete or report.problems) and kill_on():
         end = killer.start(batch)
@@ -172,15 +172,11 @@ def _pay(killer: Killer, batch: Batch, report: Report, kill_on: Callable[[], boo
     ends = run_to_the_end(sandbox, batch)  # once more, even when it was complete
     report.seconds = max(report.seconds, time.monotonic() - began)
     killer.codes.update(each.code for each in ends)
-    sandbox.share = 0.0
-    certificate = certificate_of(sandbox, batch)
-    sandbox.share = share
-    entries = batch.entries(sandbox)
-    found = breaches(batch, entries, certificate, ends[-1], sandbox.refused)
+    _, found = judged(sandbox, batch, ends[-1], sandbox.refused)
     report.problems += [f"batch {report.batches}: {problem}" for problem in found]
     report.batches += 1
     report.rows += len(batch.rows)
-    report.refused += len(batch.rows) - len(entries)
+    report.refused += len(batch.rows) - len(batch.entries(sandbox))
 
 
 def _kill_on(killer: Killer, batch: Batch, kills: int, *, relentless: bool) -> bool:
@@ -209,9 +205,7 @@ def main() -> None:
         found = run(*sizes, seed=options.seed, deletions=options.deletions, **wishes)
     if options.within is not None and found.seconds > options.within:
         found.problems.append(f"it took {found.seconds:.1f} s after the last kill")
-    print(f"{found}; {time.perf_counter() - began:.0f} s, {len(found.problems)} breaches")
-    print("\n".join(found.problems))
-    raise SystemExit(1 if found.problems else 0)
+    told(found, began)
 
 
 if __name__ == "__main__":

@@ -24,9 +24,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import attrs
 
-from payments_async import AsyncPayments, OutcomeUnknown, PaymentsError, PreparedRequest
+from payments_async import OutcomeUnknown, PaymentsError, PreparedRequest
 from payments_async._http.types import HTTPRequest, HTTPResponse, TransportError
-from tests.campaigns.hostile import FAST
+from tests.campaigns.hostile import FAST, campaign_of, counted
 from tests.support.jumping import EPOCH, JumpingRuntime
 from tests.support.motion import INTENT, PAYOUT
 from tests.support.scripted import answer
@@ -284,30 +284,15 @@ def _elsewhere(error: OutcomeUnknown, rng: random.Random) -> OutcomeUnknown | Pr
     return twin
 
 
-async def main(calls: int, seed: int) -> int:
+async def main(calls: int = 2_000, seed: int = 0) -> int:
     """Run and print; the exit code."""
     started = time.perf_counter()
-    client: list[AsyncPayments] = []
-
-    def make(**options: Any) -> AsyncPayments:
-        client.append(
-            AsyncPayments("sk_sandbox_0123456789abcdef", base_url="http://127.0.0.1:9/v1", **options)
-        )
-        return client[0]
-
-    report = await Campaign(make, seed).run(calls)
-    await client[0].aclose()
-    for outcome, count in sorted(report.outcomes.items()):
-        print(f"{count:>9,}  {outcome}")
+    async with campaign_of(Campaign, seed) as campaign:
+        report = await campaign.run(calls)
+    told = f"{report.calls:,} calls, {report.steps:,} clock steps, seed {seed}"
     took = time.perf_counter() - started
-    print(
-        f"{report.calls:,} calls, {report.steps:,} clock steps, seed {seed}, {took:.0f} s, "
-        f"{len(report.lies)} lies"
-    )
-    print("\n".join(report.lies[:20]))
-    return 1 if report.lies else 0
+    return counted(report.outcomes, f"{told}, {took:.0f} s, {len(report.lies)} lies", report.lies)
 
 
 if __name__ == "__main__":
-    arguments = [int(text) for text in sys.argv[1:]] or [2_000]
-    sys.exit(asyncio.run(main(arguments[0], arguments[1] if len(arguments) > 1 else 0)))
+    sys.exit(asyncio.run(main(*map(int, sys.argv[1:]))))

@@ -8,10 +8,8 @@ Nothing may be paid twice, and both ledgers must end with the same, right report
 
 from __future__ import annotations
 
-import argparse
 import random
 import subprocess
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -21,8 +19,9 @@ from pathlib import Path
 
 import attrs
 
+from tests.campaigns.deletions import judged, rounds
 from tests.support.disturbed import BRIEF, DisturbedSandbox
-from tests.support.processes import Batch, End, breaches, certificate_of, killed, run_to_the_end, started
+from tests.support.processes import Batch, End, killed, run_to_the_end, started
 
 WINDOW = (0.02, 0.5)
 """Seconds from a creation to the kill."""
@@ -112,29 +111,10 @@ def _round(pair: Pair, chance: random.Random, kills: int) -> None:
         time.sleep(chance.uniform(*WINDOW))
         for place in chance.choice(((0,), (1,), (0, 1))):
             pair.end(place)
-    ends = pair.finish()
-    sandbox, share = pair.sandbox, pair.sandbox.share
-    sandbox.share = 0.0
-    for batch, end in zip(pair.batches, ends, strict=True):
-        found = breaches(batch, batch.entries(sandbox), certificate_of(sandbox, batch), end, set())
+    for batch, end in zip(pair.batches, pair.finish(), strict=True):
+        _, found = judged(pair.sandbox, batch, end)
         pair.report.problems += [f"{batch.ledger.name}: {problem}" for problem in found]
-    sandbox.share = share
-
-
-def main() -> None:
-    """The command."""
-    parser = argparse.ArgumentParser(prog="python -m tests.campaigns.two_ledgers")
-    parser.add_argument("rows", type=int, help="rows of a batch")
-    parser.add_argument("rounds", type=int, help="batches")
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    began = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
-        found = run(Path(folder), options.rows, options.rounds, seed=options.seed)
-    print(f"{found}; {time.perf_counter() - began:.0f} s, {len(found.problems)} breaches")
-    print("\n".join(found.problems))
-    raise SystemExit(1 if found.problems else 0)
 
 
 if __name__ == "__main__":
-    main()
+    rounds("two_ledgers", run)
