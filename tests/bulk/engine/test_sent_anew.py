@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from decimal import Decimal
 from pathlib import Path
@@ -14,15 +14,8 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from payments_async import AsyncPayments
 from payments_async.bulk import BulkError, PayoutBatch, RowState
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
-from tests.support.batches import alter, item, items, ledger_rows, over_socket
-
-
-@pytest.fixture
-def service() -> Iterator[Sandbox]:
-    """A sandbox on a socket, without limits, on a clock that is moved along."""
-    with Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off()) as sandbox:
-        yield sandbox
+from payments_async.sandbox import Sandbox
+from tests.support.batches import alter, in_process, item, items, ledger_rows
 
 
 class Replaying:
@@ -48,7 +41,7 @@ class Replaying:
 @asynccontextmanager
 async def replayed(service: Sandbox, replaying: Replaying) -> AsyncIterator[AsyncPayments]:
     """A client of a service that keeps every answer."""
-    async with over_socket(service) as client:
+    async with in_process(service) as client:
         alter(client, replaying)
         yield client
 
@@ -96,17 +89,18 @@ async def test_a_row_edited_there_and_back_is_sent_under_a_third_key(
     assert len(set(replaying.keys)) == 3
 
 
-async def test_a_new_ledger_after_that_pays_nothing_twice(service: Sandbox, tmp_path: Path) -> None:
+async def test_a_new_ledger_after_that_pays_nothing_twice(
+    service: Sandbox, client: AsyncPayments, tmp_path: Path
+) -> None:
     refuse(service, 1)
-    async with over_socket(service) as client:
-        async with PayoutBatch.open(tmp_path / "l", client) as batch:
-            await batch.load(items(2))
-            await batch.run()
-            await batch.retry_failed(rejected=True)
-            assert (await batch.run()).exit_code == 0
-        async with PayoutBatch.open(tmp_path / "lost", client) as batch:
-            await batch.load(items(2), pay_again=True)
-            assert (await batch.run()).exit_code == 0
+    async with PayoutBatch.open(tmp_path / "l", client) as batch:
+        await batch.load(items(2))
+        await batch.run()
+        await batch.retry_failed(rejected=True)
+        assert (await batch.run()).exit_code == 0
+    async with PayoutBatch.open(tmp_path / "lost", client) as batch:
+        await batch.load(items(2), pay_again=True)
+        assert (await batch.run()).exit_code == 0
     assert len(service.books.payouts()) == 2
 
 
@@ -124,46 +118,44 @@ async def test_the_next_key_of_a_row_sent_again_is_a_new_one(service: Sandbox, t
     assert last not in (first, *again)
 
 
-async def test_only_the_refused_rows_that_are_named_are_sent_again(service: Sandbox, tmp_path: Path) -> None:
+async def test_only_the_refused_rows_that_are_named_are_sent_again(
+    service: Sandbox, batch: PayoutBatch
+) -> None:
     refuse(service, 1, 3)
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(3))
-        await batch.run()
-        assert (await batch.retry_failed(rows=[3], rejected=True)).rows == (3,)
-        assert batch.status().counts["rejected"] == 1
+    await batch.load(items(3))
+    await batch.run()
+    assert (await batch.retry_failed(rows=[3], rejected=True)).rows == (3,)
+    assert batch.status().counts["rejected"] == 1
 
 
-async def test_a_dry_run_of_retry_failed_changes_no_row(service: Sandbox, tmp_path: Path) -> None:
+async def test_a_dry_run_of_retry_failed_changes_no_row(service: Sandbox, batch: PayoutBatch) -> None:
     refuse(service, 1, 2)
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(3))
-        await batch.run()
-        before = await ledger_rows(batch)
-        report = await batch.retry_failed(rejected=True, dry_run=True)
-        assert (report.rows, report.dry_run) == ((1, 2), True)
-        assert report.totals == {"XOF": Decimal("3.02")}
-        assert await ledger_rows(batch) == before
+    await batch.load(items(3))
+    await batch.run()
+    before = await ledger_rows(batch)
+    report = await batch.retry_failed(rejected=True, dry_run=True)
+    assert (report.rows, report.dry_run) == ((1, 2), True)
+    assert report.totals == {"XOF": Decimal("3.02")}
+    assert await ledger_rows(batch) == before
 
 
 @pytest.mark.parametrize(("number", "reason"), [(1, "row 1: not final"), (7, "row 7 is not in the batch")])
 async def test_a_row_that_was_not_refused_cannot_be_sent_again(
-    service: Sandbox, tmp_path: Path, number: int, reason: str
+    service: Sandbox, batch: PayoutBatch, number: int, reason: str
 ) -> None:
     refuse(service, 2)
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(items(2))
-        await batch.run()
-        with pytest.raises(BulkError, match=reason):
-            await batch.retry_failed(rows=[number, 2], rejected=True)
-        assert batch.status().counts["rejected"] == 1
+    await batch.load(items(2))
+    await batch.run()
+    with pytest.raises(BulkError, match=reason):
+        await batch.retry_failed(rows=[number, 2], rejected=True)
+    assert batch.status().counts["rejected"] == 1
 
 
-async def test_many_refused_rows_are_sent_again_in_groups(service: Sandbox, tmp_path: Path) -> None:
+async def test_many_refused_rows_are_sent_again_in_groups(service: Sandbox, batch: PayoutBatch) -> None:
     service.on("payouts.create", description="all").respond("http:422", times=None)
     rows = [item(number, description="all") for number in range(1, 521)]
-    async with over_socket(service) as client, PayoutBatch.open(tmp_path / "l", client) as batch:
-        await batch.load(rows)
-        await batch.run()
-        report = await batch.retry_failed(rejected=True)
-        assert report.rows == tuple(range(1, 521))
-        assert batch.status().counts["not_started"] == 520
+    await batch.load(rows)
+    await batch.run()
+    report = await batch.retry_failed(rejected=True)
+    assert report.rows == tuple(range(1, 521))
+    assert batch.status().counts["not_started"] == 520

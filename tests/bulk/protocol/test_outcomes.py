@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -29,7 +30,6 @@ from payments_async.bulk._reconcile.certificate import Certificate
 from payments_async.models.statuses import PayoutEnd
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items
-from tests.support.desks import Desk
 from tests.support.ledgers import fresh, new_row
 
 ROWS = st.builds(
@@ -106,7 +106,7 @@ def test_a_total_that_is_not_that_of_its_rows_is_told() -> None:
     assert disagreements(kept, found) == ["rows not final: 2 recorded (GHS 20.20), 1 found (GHS 10.10)"]
 
 
-async def test_an_export_is_of_the_rows_to_look_at(desk: Desk, service: Sandbox, tmp_path: Path) -> None:
+async def test_an_export_is_of_the_rows_to_look_at(service: Sandbox, batch: Any, tmp_path: Path) -> None:
     service.on("payouts.create", description="row 1").outcome("complete immediate")
     service.on("payouts.create", description="row 2").outcome("fail:RECIPIENT_ERROR immediate")
     service.on("payouts.create", description="row 3").respond("http:422")
@@ -119,19 +119,18 @@ async def test_an_export_is_of_the_rows_to_look_at(desk: Desk, service: Sandbox,
         "created": ["1", "2", "4"],
         "asked": ["1", "2", "3", "4"],
     }
-    async with desk.client(service) as client, desk.open(tmp_path / "l", client) as batch:
-        await batch.load(items(4))
-        await batch.run()
-        await batch.reconcile()
-        for word, numbers in wanted.items():
-            report = await batch.export(tmp_path / f"{word}.csv", states=[word])
-            lines = (tmp_path / f"{word}.csv").read_text().splitlines()[1:]
-            assert [line.split(",")[0] for line in lines] == numbers
-            assert report.rows == len(numbers)
-        both = await batch.export(tmp_path / "both.csv", states=[Outcome.FAILED, Outcome.REJECTED])
-        assert both.rows == 2
-        with pytest.raises(ValueError, match=r"no row is ever 'LOST'; there are: asked, not_started"):
-            await batch.export(tmp_path / "lost.csv", states=["LOST"])
+    await batch.load(items(4))
+    await batch.run()
+    await batch.reconcile()
+    for word, numbers in wanted.items():
+        report = await batch.export(tmp_path / f"{word}.csv", states=[word])
+        lines = (tmp_path / f"{word}.csv").read_text().splitlines()[1:]
+        assert [line.split(",")[0] for line in lines] == numbers
+        assert report.rows == len(numbers)
+    both = await batch.export(tmp_path / "both.csv", states=[Outcome.FAILED, Outcome.REJECTED])
+    assert both.rows == 2
+    with pytest.raises(ValueError, match=r"no row is ever 'LOST'; there are: asked, not_started"):
+        await batch.export(tmp_path / "lost.csv", states=["LOST"])
     assert not (tmp_path / "lost.csv").exists()
 
 
