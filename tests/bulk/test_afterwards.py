@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import pytest
-
 from payments_async import Instrument
-from payments_async.bulk import BulkError
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items
-from tests.support.desks import Desk, Pay
+from tests.support.desks import Desk
 
 
 async def test_a_batch_is_run_followed_retried_and_reconciled(service: Sandbox, batch: Any) -> None:
@@ -29,19 +25,6 @@ async def test_a_batch_is_run_followed_retried_and_reconciled(service: Sandbox, 
     assert (report.exit_code, report.counts["arrived"]) == (0, 3)
     assert pages
     assert (await batch.reconcile()).is_clean
-
-
-async def test_what_needs_the_service_cannot_be_done_without_a_client(
-    desk: Desk, pay: Pay, tmp_path: Path
-) -> None:
-    await pay(items(1))
-    async with desk.open(tmp_path / "l") as batch:
-        with pytest.raises(BulkError, match="without a client"):
-            await batch.follow(1.0)
-        with pytest.raises(BulkError, match="without a client"):
-            await batch.reconcile()
-        with pytest.raises(BulkError, match="without a client"):
-            await batch.retry_failed()
 
 
 async def test_a_retried_row_can_be_corrected_before_it_is_paid(

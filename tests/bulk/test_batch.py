@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,10 @@ async def test_an_edited_input_is_refused(batch: Any, tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("50.10", "50.11"))
     with pytest.raises(LedgerOfAnotherInput):
         await batch.load(path)
-    with pytest.raises(LedgerOfAnotherInput):
+    with pytest.raises(LedgerOfAnotherInput) as edited:
         await batch.load(items(1))
+    assert f"its input is {edited.value.recorded[:12]}\u2026, and" in str(edited.value)
+    assert edited.value.recorded not in str(edited.value)
 
 
 async def test_another_batch_id_is_another_batch(batch: Any) -> None:
@@ -178,12 +181,16 @@ async def test_without_a_client_a_batch_shows_where_it_stands_and_pays_nothing(
     asked = len(service.requests)
     async with desk.open(tmp_path / "l") as batch:
         assert batch.status().counts["created"] == 2
-        with pytest.raises(BulkError, match="without a client"):
-            await batch.load(items(3))
-        with pytest.raises(BulkError, match="without a client"):
-            await batch.run()
-        with pytest.raises(BulkError, match="without a client"):
-            await batch.reconcile()
+        works = (
+            partial(batch.load, items(3)),
+            batch.run,
+            partial(batch.follow, 1.0),
+            batch.reconcile,
+            batch.retry_failed,
+        )
+        for work in works:
+            with pytest.raises(BulkError, match="without a client"):
+                await work()
         batch.stop()
     assert len(service.requests) == asked
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
-import payments_async.bulk
-import payments_sync.bulk
 from payments_async.bulk import BatchState, Standbys
 from payments_async.bulk.errors import BulkError
 from payments_async.bulk.ledger_errors import LedgerDamaged, LedgerError, LedgerMissing, LedgerRefused
@@ -112,12 +109,3 @@ async def test_what_is_no_database_is_refused_without_its_password(desk: Desk, t
     with pytest.raises(BulkError, match="not mysql://") as caught:
         await desk.database(f"mysql://ada:{PASSWORD}@db.test/payments").__aenter__()
     assert PASSWORD not in told_by(caught.value)
-
-
-@pytest.mark.parametrize("package", [payments_async.bulk, payments_sync.bulk])
-def test_without_its_extra_a_database_is_refused_before_it_is_entered(
-    package: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(ImportError, match=r'needs psycopg: pip install "payments-sdk\[machines\]"$'):
-        package.BatchDatabase.open("postgresql://u@127.0.0.1/d")

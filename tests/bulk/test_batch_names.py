@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from payments_async.bulk.errors import BulkError, SourceUnreadable
-from payments_async.bulk.ledger_errors import LedgerOfAnotherInput
 from payments_async.sandbox import Sandbox
 from tests.support.batches import Item, items
 from tests.support.desks import Desk
@@ -84,11 +83,3 @@ async def test_an_unknown_option_is_refused_with_the_nearest_name(batch: Any, op
     for reads in (batch.load, batch.preview):
         with pytest.raises(TypeError, match=told):
             await reads(items(1), **{option: True})
-
-
-async def test_an_edited_input_is_refused_with_the_first_digits_of_its_hashes(batch: Any) -> None:
-    await batch.load(items(1), batch_id="june")
-    with pytest.raises(LedgerOfAnotherInput) as edited:
-        await batch.load(items(2), batch_id="june")
-    assert f"its input is {edited.value.recorded[:12]}…, and" in str(edited.value)
-    assert edited.value.recorded not in str(edited.value)

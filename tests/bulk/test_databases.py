@@ -217,6 +217,7 @@ async def test_a_database_that_cannot_be_reached_is_named_without_its_password(
     [
         ("PayoutBatch", "june.ledger", "aiosqlite", "bulk"),
         ("SharedBatch", "postgresql://u@127.0.0.1/d", "psycopg", "machines"),
+        ("BatchDatabase", "postgresql://u@127.0.0.1/d", "psycopg", "machines"),
     ],
 )
 def test_without_its_extra_a_batch_is_refused_before_it_is_entered(

@@ -29,6 +29,7 @@ from payments_async.testing import IN_PROCESS, InProcessTransport
 from tests.support.jumping import JumpingRuntime
 
 Item = tuple[str, PayoutRequest]
+ApiKey = str | Callable[[], str]
 
 
 def item(number: int, **changes: Any) -> Item:
@@ -138,12 +139,14 @@ def over_socket(sandbox: Sandbox, seed: int = 0, **options: Any) -> AsyncPayment
     )
 
 
-def in_process(sandbox: Sandbox, seed: int = 0, api_key: str | None = None, **options: Any) -> AsyncPayments:
+def in_process(
+    sandbox: Sandbox, seed: int = 0, api_key: ApiKey | None = None, **options: Any
+) -> AsyncPayments:
     """A client that calls the sandbox, hanging and slow answers included."""
     return AsyncPayments(**calling(sandbox, seed, api_key, **options))
 
 
-def calling(sandbox: Sandbox, seed: int = 0, api_key: str | None = None, **options: Any) -> dict[str, Any]:
+def calling(sandbox: Sandbox, seed: int = 0, api_key: ApiKey | None = None, **options: Any) -> dict[str, Any]:
     """The options of such a client, of either surface."""
     runtime = options.pop("runtime", None) or SteadyRuntime(seed, on_jump=sandbox.advance)
     transport = Dated(InProcessTransport(sandbox, runtime=runtime), sandbox)

@@ -171,19 +171,19 @@ async def test_a_deleted_ledger_leads_to_the_same_references_and_no_second_payou
     assert_true(report, service, rows)
 
 
-async def test_a_key_replaced_during_a_run_halts_it(service: Sandbox, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("key", "told"), [(None, "replaced during the run"), ("nonsense", "malformed")])
+async def test_a_key_replaced_during_a_run_halts_it(
+    service: Sandbox, tmp_path: Path, key: str | None, told: str
+) -> None:
     keys = [service.api_key]
-    runtime_client = in_process(service)
-    async with runtime_client:
-        client = AsyncPayments(
-            lambda: keys[-1],
-            base_url=runtime_client._pipeline.settings.base_url,
-            transport=runtime_client._pipeline.transport,
-            runtime=runtime_of(runtime_client),
-        )
-        async with PayoutBatch.open(tmp_path / "l", client) as batch:
-            await batch.load(items(500))
-            report = await batch.run(lambda _: keys.append(service.new_key()), concurrency=2)
-    assert report.exit_code == 75
-    assert "replaced during the run" in str(report.stopped)
-    assert report.counts["created"] == len(service.books.payouts())
+    async with (
+        in_process(service, api_key=lambda: keys[-1]) as client,
+        PayoutBatch.open(tmp_path / "l", client) as batch,
+    ):
+        await batch.load(items(500))
+        report = await batch.run(lambda _: keys.append(key or service.new_key()), concurrency=2)
+        assert report.exit_code == 75
+        assert told in str(report.stopped)
+        assert report.counts["created"] == len(service.books.payouts())
+        keys.append(service.api_key)
+        assert (await batch.run()).exit_code == 0

@@ -16,7 +16,7 @@ from payments_async.bulk._engine.stopping import Stopping
 from payments_async.bulk._protocol.matching import expected, shown
 from payments_async.models import Payout
 from payments_async.sandbox import Sandbox
-from tests.support.batches import in_process, item, items, ledger_rows, paid, runtime_of
+from tests.support.batches import item, items, ledger_rows, paid, runtime_of
 from tests.support.desks import Pay
 from tests.support.jumping import JumpingRuntime
 
@@ -59,24 +59,6 @@ async def test_a_run_is_stopped_while_the_service_has_yet_to_say_a_word(
     runtime_of(client).call_later(5.0, batch.stop)
     report = await running
     assert (report.exit_code, report.stopped, report.counts["not_started"]) == (75, "stopped", 2)
-
-
-async def test_a_key_that_turns_unusable_during_a_run_halts_it(service: Sandbox, tmp_path: Path) -> None:
-    keys = [service.api_key]
-    async with in_process(service) as inner:
-        client = AsyncPayments(
-            lambda: keys[-1],
-            base_url=inner._pipeline.settings.base_url,
-            transport=inner._pipeline.transport,
-            runtime=runtime_of(inner),
-        )
-        async with PayoutBatch.open(tmp_path / "l", client) as batch:
-            await batch.load(items(300))
-            report = await batch.run(lambda _: keys.append("nonsense"), concurrency=2)
-            assert report.exit_code == 75
-            assert "malformed" in str(report.stopped)
-            keys.append(service.api_key)
-            assert (await batch.run()).exit_code == 0
 
 
 async def test_rows_in_doubt_of_two_currencies_are_found_in_one_walk(service: Sandbox, pay: Pay) -> None:
