@@ -32,7 +32,7 @@ def test_the_campaigns_are_all_programs_beside_the_list() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "code"), [([], 1), (["simulation", "code_simulation"], 0), (["pacing"], 0), (["kills"], 1)]
+    ("asked", "code"), [([], 1), (["simulation", "walks"], 0), (["pacing"], 0), (["kills"], 1)]
 )
 def test_the_named_campaigns_are_run_and_a_breach_is_the_exit_code(
     started: list[list[str]], monkeypatch: pytest.MonkeyPatch, asked: list[str], code: int
@@ -55,10 +55,10 @@ def test_a_name_that_is_none_is_refused(
 def test_the_simulations_are_followed_by_their_ablation_unless_something_else_is_asked(
     started: list[list[str]],
 ) -> None:
-    assert simulation.run(simulation.MODULE, [], "100") == 0
-    assert simulation.run(simulation.MODULE, ["7"], "100") == 0
+    for arguments in ([], ["code"], ["7"], ["machines", "7"]):
+        assert simulation.run(arguments) == 0
     assert started == [
-        ["tests.simulation", "100"],
-        ["tests.simulation", "--ablate"],
-        ["tests.simulation", "7"],
+        *(["tests.simulation", "100000"], ["tests.simulation", "--ablate"]),
+        *(["tests.simulation", "code", "2000"], ["tests.simulation", "code", "--ablate"]),
+        *(["tests.simulation", "7"], ["tests.simulation", "machines", "7"]),
     ]

@@ -11,8 +11,8 @@ import sys
 
 CAMPAIGNS = (
     ("simulation",),
-    ("code_simulation",),
-    ("machines_simulation",),
+    ("simulation", "code"),
+    ("simulation", "machines"),
     ("hostile", "100000"),
     ("outcomes", "100000"),
     ("pacing", "60"),

@@ -1,4 +1,4 @@
-"""The protocol against a hostile model service: `python -m tests.campaigns.simulation [SCHEDULES]`.
+"""The simulations at full size: `python -m tests.campaigns.simulation [code | machines] [ARGUMENTS]`.
 
 Arguments as of `tests.simulation`. Without any as many schedules as a full campaign has, then the ablation.
 """
@@ -8,15 +8,18 @@ from __future__ import annotations
 import subprocess
 import sys
 
-MODULE = ("tests.simulation",)
+FULL = {"": "100000", "code": "2000", "machines": "100000"}
+"""{kind of worlds: schedules of a full campaign}."""
 
 
-def run(module: tuple[str, ...], arguments: list[str], full: str) -> int:
+def run(arguments: list[str]) -> int:
     """The schedules that were asked for; unless something was, the full number, and the ablation after it."""
-    rounds = [arguments] if arguments else [[full], ["--ablate"]]
-    codes = [subprocess.run([sys.executable, "-m", *module, *asked]).returncode for asked in rounds]
-    return max(map(abs, codes))
+    kind = [name for name in arguments[:1] if name in FULL]
+    asked = arguments[len(kind) :]
+    rounds = [asked] if asked else [[FULL["".join(kind)]], ["--ablate"]]
+    command = [sys.executable, "-m", "tests.simulation", *kind]
+    return max(abs(subprocess.run([*command, *each]).returncode) for each in rounds)
 
 
 if __name__ == "__main__":
-    sys.exit(run(MODULE, sys.argv[1:], "100000"))
+    sys.exit(run(sys.argv[1:]))

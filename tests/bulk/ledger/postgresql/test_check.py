@@ -22,14 +22,12 @@ async def worked_on(ledger: PostgresLedger) -> None:
 
 TAMPERED = [
     ("UPDATE {states} SET rank = rank + 1 WHERE number = 505", "chunk 2: row 505 is not as it was written"),
-    ("DELETE FROM {states} WHERE number = 505", "30 rows were imported, 29 are there"),
     ("DELETE FROM {rows} WHERE number = 505", "chunk 2: rows not started: 10 recorded (XOF 101.00), 9 found"),
     ("DELETE FROM {states} WHERE number = 505", "chunk 2: the rows do not add up to what the chain says"),
     (
         "UPDATE payments.entries SET lease = 'x' WHERE kind = 'claim'",
         "chunk 1: entry 3 of the chain is not as",
     ),
-    ("UPDATE payments.entries SET wall = wall + 1 WHERE kind = 'plan'", "entry 2 of the chain is not as it"),
     ("DELETE FROM payments.entries WHERE kind = 'claim'", "chunk 1: entry 3 of the chain is missing"),
     ("DELETE FROM payments.entries WHERE kind = 'record'", "chunk 1: the chain does not end with entry 4"),
     ("DELETE FROM payments.entries WHERE chunk = 2", "chunk 2: the chain does not end with entry 1"),
