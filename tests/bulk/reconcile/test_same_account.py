@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from payments_async.bulk import OutcomesUnrecorded
+from payments_async.bulk import BatchReport, OutcomesUnrecorded
 from payments_async.bulk._ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk.ledger_errors import (
     LedgerFull,
@@ -18,10 +18,18 @@ from payments_async.bulk.ledger_errors import (
     LedgerOfAnotherKey,
 )
 from payments_async.sandbox import Sandbox, SandboxLimits
-from tests.support.batches import items, name_of
+from tests.support.batches import Item, items, name_of
 from tests.support.desks import Desk
 from tests.support.places import EITHER, Place
 from tests.support.watched import WatchedSandbox
+
+
+async def pays(
+    desk: Desk, service: Sandbox, place: Place, rows: list[Item], api_key: str | None = None, **options: Any
+) -> BatchReport:
+    """Load and run the batch once, with a client of a key."""
+    async with desk.client(service, api_key=api_key) as client:
+        return await desk.paid(place, client, rows, **options)
 
 
 @EITHER
@@ -46,13 +54,11 @@ async def test_the_ledger_stays_with_its_environment_and_address(
 async def test_the_ledger_goes_on_however_its_address_is_written(
     desk: Desk, service: Sandbox, tmp_path: Path
 ) -> None:
-    options = {"base_url": "https://pay.test/v1"}
-    async with desk.client(service, **options) as client:
-        await desk.paid(tmp_path / "l", client, items(3), max_rows=1)
-    for spelling in ("https://Pay.test.:443/v1/", "https://pay.test:/v1"):
+    spellings = ("https://pay.test/v1", "https://Pay.test.:443/v1/", "https://pay.test:/v1")
+    for spelling, rows in zip(spellings, (1, 2, 3), strict=True):
         async with desk.client(service, base_url=spelling) as client:
-            report = await desk.paid(tmp_path / "l", client, items(3))
-            assert report.exit_code == 0
+            report = await desk.paid(tmp_path / "l", client, items(3), max_rows=rows)
+            assert report.counts["created"] == rows
     assert len(service.books.payouts()) == 3
 
 
@@ -62,21 +68,17 @@ async def test_another_key_goes_on_before_anything_was_sent(
 ) -> None:
     async with desk.client(service) as client, desk.open(place, client, batch_id=name_of(place)) as batch:
         await batch.load(items(2))
-    async with desk.client(service, api_key=service.new_key()) as client:
-        assert (await desk.paid(place, client, items(2))).exit_code == 0
+    assert (await pays(desk, service, place, items(2), api_key=service.new_key())).exit_code == 0
 
 
 @EITHER
 async def test_a_replaced_key_goes_on_once_it_sees_the_ledgers_payouts(desk: Desk, place: Place) -> None:
     service = WatchedSandbox(limits=SandboxLimits.off())
     service.admit("sk_sandbox_rotated")
-    async with desk.client(service) as client:
-        await desk.paid(place, client, items(5), max_rows=2)
-    async with desk.client(service, api_key=service.new_key()) as client:
-        with pytest.raises(LedgerOfAnotherKey):
-            await desk.paid(place, client, items(5))
-    async with desk.client(service, api_key="sk_sandbox_rotated") as client:
-        report = await desk.paid(place, client, items(5))
+    await pays(desk, service, place, items(5), max_rows=2)
+    with pytest.raises(LedgerOfAnotherKey):
+        await pays(desk, service, place, items(5), api_key=service.new_key())
+    report = await pays(desk, service, place, items(5), api_key="sk_sandbox_rotated")
     assert report.exit_code == 0
     assert len({entry.id for entry in service.books.payouts()}) == 5
 
@@ -85,11 +87,9 @@ async def test_another_key_is_refused_while_nothing_can_prove_its_project(
     desk: Desk, service: Sandbox, tmp_path: Path
 ) -> None:
     service.on("payouts.create").respond("http:401", times=None)
-    async with desk.client(service) as client:
-        await desk.paid(tmp_path / "l", client, items(2))
-    async with desk.client(service, api_key=service.new_key()) as client:
-        with pytest.raises(LedgerOfAnotherKey):
-            await desk.paid(tmp_path / "l", client, items(2))
+    await pays(desk, service, tmp_path / "l", items(2))
+    with pytest.raises(LedgerOfAnotherKey):
+        await pays(desk, service, tmp_path / "l", items(2), api_key=service.new_key())
 
 
 @EITHER
@@ -104,8 +104,7 @@ async def test_another_key_goes_on_where_nothing_was_created(
         async with desk.open(place, client, batch_id=name_of(place)) as batch:
             await batch.load(rows[:-1], accept_edits=True, batch_id=batch.status().batch_id)
             assert batch.status().counts["cancelled"] == 1
-    async with desk.client(service, api_key=service.new_key()) as client:
-        report = await desk.paid(place, client, rows[:-1])
+    report = await pays(desk, service, place, rows[:-1], api_key=service.new_key())
     assert (report.counts["created"], report.counts["rejected"]) == (2 - refused, refused)
 
 
@@ -114,17 +113,14 @@ async def test_a_replaced_key_goes_on_once_it_sees_a_payout_that_was_not_recorde
 ) -> None:
     service = WatchedSandbox(limits=SandboxLimits.off())
     service.admit("sk_sandbox_rotated")
-    async with desk.client(service) as client:
-        with monkeypatch.context() as killed:
-            killed.setattr(SqliteLedger, "record", _unrecorded)
-            with pytest.raises(OutcomesUnrecorded):
-                await desk.paid(tmp_path / "l", client, items(3))
+    with monkeypatch.context() as killed:
+        killed.setattr(SqliteLedger, "record", _unrecorded)
+        with pytest.raises(OutcomesUnrecorded):
+            await pays(desk, service, tmp_path / "l", items(3))
     assert len({entry.id for entry in service.books.payouts()}) == 3
-    async with desk.client(service, api_key=service.new_key()) as client:
-        with pytest.raises(LedgerOfAnotherKey, match="of the same project"):
-            await desk.paid(tmp_path / "l", client, items(3))
-    async with desk.client(service, api_key="sk_sandbox_rotated") as client:
-        assert (await desk.paid(tmp_path / "l", client, items(3))).exit_code == 0
+    with pytest.raises(LedgerOfAnotherKey, match="of the same project"):
+        await pays(desk, service, tmp_path / "l", items(3), api_key=service.new_key())
+    assert (await pays(desk, service, tmp_path / "l", items(3), api_key="sk_sandbox_rotated")).exit_code == 0
     assert len({entry.id for entry in service.books.payouts()}) == 3
 
 
@@ -135,8 +131,7 @@ async def _unrecorded(ledger: SqliteLedger, _: Any) -> None:
 async def test_the_status_file_says_how_far_the_run_came(
     desk: Desk, service: Sandbox, tmp_path: Path
 ) -> None:
-    async with desk.client(service) as client:
-        await desk.paid(tmp_path / "l", client, items(3))
+    await pays(desk, service, tmp_path / "l", items(3))
     said = json.loads((tmp_path / "l.status.json").read_text())
     assert (said["running"], said["rows"]["created"]) == (False, 3)
     assert said["sums"]["XOF"]["created"] == "6.03"
