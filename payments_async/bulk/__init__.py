@@ -52,9 +52,9 @@ if TYPE_CHECKING:
     from ._reconcile.recover import RecoveryReport as RecoveryReport
     from ._reconcile.retry_failed import LeftRow as LeftRow
     from ._reconcile.retry_failed import RetryReport as RetryReport
+    from ._report import BatchFigures as BatchFigures
     from ._report import BatchReport as BatchReport
     from ._report import ImportReport as ImportReport
-    from ._report import Progress as Progress
     from ._report import Snapshot as Snapshot
     from .batch import AnyBatch as AnyBatch
     from .batch import PayoutBatch as PayoutBatch
@@ -77,7 +77,7 @@ _HOMES = {
     "_export.causes": ("Cause",),
     "_export.row_view": ("RowView",),
     "_protocol.outcomes": ("Outcome",),
-    "_report": ("BatchReport", "ImportReport", "Progress", "Snapshot"),
+    "_report": ("BatchFigures", "BatchReport", "ImportReport", "Snapshot"),
     "_engine.recorder": ("OutcomesUnrecorded",),
     "_protocol.records": ("Binding", "CheckReport", "Header", "InputDifference", "StatusChange"),
     "_protocol.machines": ("BatchState", "OperatorCommand", "Standbys"),

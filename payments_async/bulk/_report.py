@@ -1,24 +1,25 @@
-"""Reports of a batch: of an import, of progress, of a moment, of how a run ended. Counts and exact sums."""
+"""The figures of a batch, and its reports: of an import, of a moment, of how a run ended."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
+from typing import Any
 
 import attrs
 
 from ._activity import Activity
 from ._ledger.operators import ListedWorker
 from ._protocol import stop_rules
-from ._protocol.outcomes import EXACT, ExtraTotals, RowTotals, brief, counts_of, sums_of
+from ._protocol.outcomes import EXACT, OPEN, ExtraTotals, RowTotals, brief, counts_of, sums_of, sums_text
 from ._protocol.records import Header, InputDifference
 from ._protocol.run_figures import RunSeries, SpeedFigures
 from ._protocol.stop_rules import Stop
 
 
 @attrs.frozen
-class Progress:
-    """The progress of a batch, as of the last commit, and its present activity.
+class BatchFigures:
+    """The figures of a batch, as of the last commit, and its present activity.
 
     `asked` is `not_started`, `cancelled`, `rejected`, `under_way`, `in_doubt`, `conflict` and `created`
     together; `created` is `not_final`, `arrived`, `failed` and `returned` together. For these see `Outcome`.
@@ -32,6 +33,10 @@ class Progress:
     """{currency: {each of these words: its sum, major units}}, exact."""
     activity: Activity | None = attrs.field(default=None, kw_only=True, repr=False)
     """The present activity; None when nothing is being done, and in the report of a run."""
+    speed: SpeedFigures | None = attrs.field(default=None, kw_only=True, repr=False)
+    """What came back, and how fast; None where it was not read."""
+    contradicting: int = attrs.field(default=0, kw_only=True, repr=False)
+    """Payouts that contradict themselves, which are not final; 0 where the causes were not read."""
 
     @property
     def rows(self) -> int:
@@ -39,14 +44,44 @@ class Progress:
         return self.counts["asked"]
 
     @property
+    def done(self) -> int:
+        """Rows that are decided."""
+        return self.rows - sum(self.counts[outcome] for outcome in OPEN)
+
+    @property
+    def over(self) -> int:
+        """Payouts that are final."""
+        return self.counts["created"] - self.counts["not_final"]
+
+    @property
+    def is_untouched(self) -> bool:
+        """True if no row was ever sent."""
+        return self.rows == self.counts["not_started"] + self.counts["cancelled"]
+
+    @property
+    def is_followed(self) -> bool:
+        """True while its payouts are followed until they are final."""
+        return self.activity is not None and self.activity.doing == "following"
+
+    @property
     def payable(self) -> dict[str, Decimal]:
         """{currency: the sum to pay}: what is asked without the cancelled rows."""
         sums = {code: EXACT.subtract(each["asked"], each["cancelled"]) for code, each in self.sums.items()}
         return {currency: amount for currency, amount in sums.items() if amount}
 
+    def facts(self) -> dict[str, Any]:
+        """The same as JSON values, amounts as text."""
+        return {
+            "rows": dict(self.counts),
+            "done": self.done,
+            **({} if self.activity is None else attrs.asdict(self.activity)),
+            **({} if self.speed is None else {"answers": self.speed.facts()}),
+            "sums": sums_text(self.sums),
+        }
+
 
 @attrs.frozen
-class BatchReport(Progress):
+class BatchReport(BatchFigures):
     """The state of a batch after a run, or now."""
 
     batch_id: str
@@ -70,11 +105,11 @@ class BatchReport(Progress):
     limit of the stop rules, the key or the address is another. None when nothing is left to do."""
 
 
-def progress_of(
+def figures_of(
     totals: RowTotals, extra: ExtraTotals | None = None, activity: Activity | None = None
-) -> Progress:
-    """Make the progress of a ledger."""
-    return Progress(counts_of(totals, extra or {}), sums_of(totals, extra or {}), activity=activity)
+) -> BatchFigures:
+    """Make the figures of a ledger."""
+    return BatchFigures(counts_of(totals, extra or {}), sums_of(totals, extra or {}), activity=activity)
 
 
 def report_of(

@@ -83,6 +83,7 @@ class BatchRunner:
             session.ledger.require_there()
             if wait_final is not None and not stopping.draining:
                 self._engine, self._doing = None, "following"
+                session.report(on_progress)
                 await self._follow(wait_final, stopping, on_progress)
         return self.report(stopping, followed=wait_final is not None)
 

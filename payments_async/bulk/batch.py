@@ -19,7 +19,7 @@ from ..params import Money
 from . import _options
 from ._engine.service import Service
 from ._options import LoadOptions, ReadingOptions
-from ._report import BatchReport, Progress
+from ._report import BatchFigures, BatchReport
 from ._runner import BatchRunner
 from ._session import BatchSession
 
@@ -130,7 +130,7 @@ class AnyBatch:
 
     async def run(
         self,
-        on_progress: Callable[[Progress], object] | None = None,
+        on_progress: Callable[[BatchFigures], object] | None = None,
         *,
         max_amount: Money | None = None,
         max_rows: int | None = None,
@@ -147,7 +147,7 @@ class AnyBatch:
 
         Args:
             on_progress: called after each commit, and at least every five seconds with what is being done
-                (`Progress.activity`), on the event loop's thread; it cannot break the run.
+                (`BatchFigures.activity`), on the event loop's thread; it cannot break the run.
             max_amount: take no row that would bring a currency over this, in major units.
             max_rows: take no more rows than this, those of earlier runs included.
             max_failure_rate: 0 to 1; take no more rows once more than this share is rejected or in conflict.
@@ -177,7 +177,7 @@ class AnyBatch:
         return await self._work.run(pace, wait_final, on_progress)
 
     async def follow(
-        self, seconds: float, on_progress: Callable[[Progress], object] | None = None
+        self, seconds: float, on_progress: Callable[[BatchFigures], object] | None = None
     ) -> BatchReport:
         """Copy the service's statuses of created payouts to the ledger, until all are final or time is up.
 
@@ -200,7 +200,7 @@ class AnyBatch:
         _options.require_seconds("seconds", seconds)
         return await self._work.follow(seconds, on_progress)
 
-    async def reconcile(self, on_progress: Callable[[Progress], object] | None = None) -> Certificate:
+    async def reconcile(self, on_progress: Callable[[BatchFigures], object] | None = None) -> Certificate:
         """Read the service's list once: update the ledger from it, and certify the batch. Sends no payout.
 
         Rows in flight or in doubt whose payout the list shows are settled: created, or in conflict. Others

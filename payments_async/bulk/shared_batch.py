@@ -19,7 +19,7 @@ from ..models._masking import clean
 from ..params import Money
 from . import _options
 from ._files import refuse_existing
-from ._report import BatchReport, Progress
+from ._report import BatchFigures, BatchReport
 from ._shared import SharedRunner, SharedSession
 from .batch import AnyBatch
 
@@ -131,7 +131,7 @@ class SharedBatch(AnyBatch):
 
     async def recover(
         self,
-        on_progress: Callable[[Progress], object] | None = None,
+        on_progress: Callable[[BatchFigures], object] | None = None,
         *,
         commands_complete: bool = False,
         by_hand: bool = False,

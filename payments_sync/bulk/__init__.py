@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from payments_async.bulk import Activity as Activity
     from payments_async.bulk import AnswerTimes as AnswerTimes
     from payments_async.bulk import Audit as Audit
+    from payments_async.bulk import BatchFigures as BatchFigures
     from payments_async.bulk import BatchIdRequired as BatchIdRequired
     from payments_async.bulk import BatchReport as BatchReport
     from payments_async.bulk import BatchState as BatchState
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from payments_async.bulk import OperatorCommand as OperatorCommand
     from payments_async.bulk import Outcome as Outcome
     from payments_async.bulk import OutcomesUnrecorded as OutcomesUnrecorded
-    from payments_async.bulk import Progress as Progress
     from payments_async.bulk import ReadingOptions as ReadingOptions
     from payments_async.bulk import RecoveryReport as RecoveryReport
     from payments_async.bulk import RetryReport as RetryReport

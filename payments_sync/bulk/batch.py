@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self, Unpack
 
 from payments_async._signatures import named_arguments
 from payments_async.bulk._options import LoadOptions, ReadingOptions
-from payments_async.bulk._report import BatchReport, Progress
+from payments_async.bulk._report import BatchFigures, BatchReport
 from payments_async.bulk.batch import AnyBatch as AsyncAnyBatch, PayoutBatch as AsyncPayoutBatch
 from payments_async.params import Money
 
@@ -107,7 +107,7 @@ class AnyBatch:
 
     def run(
         self,
-        on_progress: Callable[[Progress], object] | None = None,
+        on_progress: Callable[[BatchFigures], object] | None = None,
         *,
         max_amount: Money | None = None,
         max_rows: int | None = None,
@@ -124,7 +124,7 @@ class AnyBatch:
 
         Args:
             on_progress: called after each commit, and at least every five seconds with what is being done
-                (`Progress.activity`), on the event loop's thread; it cannot break the run.
+                (`BatchFigures.activity`), on the event loop's thread; it cannot break the run.
             max_amount: take no row that would bring a currency over this, in major units.
             max_rows: take no more rows than this, those of earlier runs included.
             max_failure_rate: 0 to 1; take no more rows once more than this share is rejected or in conflict.
@@ -156,7 +156,7 @@ class AnyBatch:
         )
 
     def follow(
-        self, seconds: float, on_progress: Callable[[Progress], object] | None = None
+        self, seconds: float, on_progress: Callable[[BatchFigures], object] | None = None
     ) -> BatchReport:
         """Copy the service's statuses of created payouts to the ledger, until all are final or time is up.
 
@@ -178,7 +178,7 @@ class AnyBatch:
         """
         return self._bridge.call(self._async.follow, seconds, on_progress)
 
-    def reconcile(self, on_progress: Callable[[Progress], object] | None = None) -> Certificate:
+    def reconcile(self, on_progress: Callable[[BatchFigures], object] | None = None) -> Certificate:
         """Read the service's list once: update the ledger from it, and certify the batch. Sends no payout.
 
         Rows in flight or in doubt whose payout the list shows are settled: created, or in conflict. Others

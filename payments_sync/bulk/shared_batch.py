@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Self
 
-from payments_async.bulk._report import BatchReport, Progress
+from payments_async.bulk._report import BatchFigures, BatchReport
 from payments_async.bulk.shared_batch import SharedBatch as AsyncSharedBatch
 from payments_async.params import Money
 
@@ -125,7 +125,7 @@ class SharedBatch(AnyBatch):
 
     def recover(
         self,
-        on_progress: Callable[[Progress], object] | None = None,
+        on_progress: Callable[[BatchFigures], object] | None = None,
         *,
         commands_complete: bool = False,
         by_hand: bool = False,

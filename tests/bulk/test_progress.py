@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from payments_async.bulk import Activity, Progress
+from payments_async.bulk import Activity, BatchFigures
 from payments_async.events import Event, RequestSent
 from payments_async.sandbox import Sandbox
 from tests.support.batches import items, runtime_of
@@ -25,7 +25,7 @@ class Listener:
     told: list[tuple[float, Activity]] = attrs.field(factory=list)
     said: list[dict[str, Any]] = attrs.field(factory=list)
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: BatchFigures) -> None:
         assert progress.activity is not None
         self.told.append((self.runtime.monotonic(), progress.activity))
         self.said.append(json.loads(Path(f"{self.ledger}.status.json").read_text()))
@@ -141,7 +141,7 @@ async def test_the_status_says_that_a_batch_is_reconciled_before_the_list_is_rea
         assert (status["running"], status["activity"]) == (False, None)
 
 
-async def test_progress_of_follow_says_when_the_list_is_read_next(
+async def test_figures_of_follow_says_when_the_list_is_read_next(
     client: Any, batch: Any, tmp_path: Path
 ) -> None:
     await batch.load(items(2))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from payments_async.bulk import Progress
+from payments_async.bulk import BatchFigures
 from payments_async.bulk.ledger_errors import LedgerMissing
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items
@@ -46,7 +46,7 @@ async def test_a_snapshot_during_a_run_says_what_is_being_done(
     await batch.load([item(1)])
     seen: list[str] = []
 
-    def note(progress: Progress) -> None:
+    def note(progress: BatchFigures) -> None:
         activity = batch.status().activity
         seen.append("" if activity is None else activity.doing)
 

@@ -12,7 +12,7 @@ import pytest
 from payments_async._cli import main
 from payments_async._cli._exit_codes import Exit
 from payments_async._cli.payouts.run import RunProgress
-from payments_async.bulk import Progress
+from payments_async.bulk import BatchFigures
 from tests.support.payout_command import (
     Here,
     OnTerminal,
@@ -116,7 +116,7 @@ def test_a_drain_ends_at_its_deadline(here: Here, monkeypatch: pytest.MonkeyPatc
     here.sandbox.on("payouts.create", amount="3.07").respond("hang")
     update, pressed = RunProgress.update, list[int]()
 
-    def interrupted(self: RunProgress, progress: Progress, *rest: Any) -> None:
+    def interrupted(self: RunProgress, progress: BatchFigures, *rest: Any) -> None:
         update(self, progress, *rest)
         if progress.counts.get("created") == 4 and not pressed:
             pressed.append(1)

@@ -118,6 +118,6 @@ async def chain_of(ledger: Ledger) -> tuple[int, str]:
 
 
 def total_of(ledger: Ledger, word: str, currency: str = "XOF") -> tuple[int, Decimal]:
-    """The number and the sum of the rows that a word of `Progress.counts` counts, all of one currency."""
+    """The number and the sum of the rows that a word of `BatchFigures.counts` counts, all of one currency."""
     mine = {place: total for place, total in ledger.totals.items() if place[1] == currency}
     return counts_of(mine)[word], sums_of(mine)[currency][word]

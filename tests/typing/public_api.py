@@ -109,7 +109,7 @@ def blocking() -> None:
         assert_type(client.resolve(prepared), Checkout)
 
 
-def progressed(progress: bulk.Progress) -> None:
+def progressed(progress: bulk.BatchFigures) -> None:
     assert_type(progress.counts["created"], int)
     assert_type(bulk.Outcome("failed"), bulk.Outcome)
 

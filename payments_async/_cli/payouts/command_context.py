@@ -24,8 +24,7 @@ from ..._emitter import logger
 from ..._files import write_text
 from ..._request.notify import CANCELLED
 from ..._runtime import SYSTEM
-from ...bulk import AnyBatch, BatchDatabase, Cause, OutcomesUnrecorded, Progress
-from ...bulk._texts.figures import figures_of
+from ...bulk import AnyBatch, BatchDatabase, BatchFigures, Cause, OutcomesUnrecorded
 from ...bulk._texts.ledger_address import LedgerAddress
 from ...bulk.errors import BulkError, access_problem
 from ...bulk.ledger_errors import (
@@ -352,9 +351,9 @@ def read_status(ledger: LedgerAddress) -> dict[str, Any]:
     return status if isinstance(status, dict) and isinstance(status.get("rows"), dict) else {}
 
 
-def updater(view: ProgressView) -> Callable[[Progress], None]:
+def updater(view: ProgressView) -> Callable[[BatchFigures], None]:
     """An `on_progress` that updates the view."""
-    return lambda progress: view.show(figures_of(progress), SYSTEM.monotonic())
+    return lambda figures: view.show(figures, SYSTEM.monotonic())
 
 
 async def causes_of(batch: AnyBatch) -> tuple[Cause, ...]:

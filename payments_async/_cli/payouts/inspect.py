@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ..._runtime import SYSTEM
-from ...bulk import BatchState, ListedBatch, ListedWorker, SharedBatch
+from ...bulk import BatchReport, BatchState, ListedBatch, ListedWorker, SharedBatch
 from ...bulk._texts.advice import after_run, recovering
-from ...bulk._texts.figures import BatchFigures, activity_text, answers_text, figures_of
+from ...bulk._texts.figures import activity_text, answers_text, figures_in, with_causes
 from ...bulk._texts.ledger_address import LedgerAddress, open_batch
 from ...bulk._texts.outcomes import failures_text, title_of
 from ...bulk._texts.quantities import counted, duration_text, money_text, plain_sums
@@ -44,26 +44,30 @@ async def status(ledger: LedgerAddress, context: CommandContext) -> Exit:
             report, causes = batch.status(), await causes_of(batch)
     except LedgerLocked as locked:
         return _running(ledger, locked, context)
-    figures = figures_of(report, causes)
-    state = (
-        "complete" if report.complete else "nothing was sent yet" if figures.is_untouched else "not complete"
-    )
-    failures = failures_text(figures)
-    steps = after_run(figures, report.exit_code, None, ledger)
+    report = with_causes(report, causes)
+    failures = failures_text(report)
+    steps = after_run(report, report.exit_code, None, ledger)
     context.show.heading(ledger.shown, title_of(report.batch_id))
     context.show.step(
         "Batch",
-        f"{state}{failures and ', '}{failures}; no run is under way",
+        f"{_progress_text(report)}{failures and ', '}{failures}; no run is under way",
         good=False if failures else report.complete or None,
         running=False,
         **result(report, Exit.DONE, steps, causes),
     )
-    context.show.render(state_table(figures))
+    context.show.render(state_table(report))
     if not context.as_json:
         show_causes(causes, context.show)
-    for sentence in () if figures.is_untouched else steps:
+    for sentence in () if report.is_untouched else steps:
         context.show.paragraph(sentence)
     return Exit.DONE
+
+
+def _progress_text(report: BatchReport) -> str:
+    """How far a batch is, in a word or two."""
+    if report.complete:
+        return "complete"
+    return "nothing was sent yet" if report.is_untouched else "not complete"
 
 
 def _running(ledger: LedgerAddress, locked: LedgerLocked, context: CommandContext) -> Exit:
@@ -72,7 +76,7 @@ def _running(ledger: LedgerAddress, locked: LedgerLocked, context: CommandContex
     if not latest:
         problem = f"{ledger.shown} is in use by {holder}, which has not written its figures yet"
         raise CommandEnded(f"{problem}; ask again", Exit.RESUMABLE)
-    figures = BatchFigures.read(latest)
+    figures = figures_in(latest)
     age = max((SYSTEM.now() - datetime.fromtimestamp(latest["at"], UTC)).total_seconds(), 0.0)
     context.show.heading(ledger.shown, title_of(str(latest["batch_id"])))
     text = f"{holder} works on it; figures of {duration_text(age)} ago"
@@ -167,8 +171,7 @@ async def batches(ledger: LedgerAddress, context: CommandContext) -> Exit:
     context.show.heading(ledger.shown, counted(len(found) + len(unreadable), "batch"))
     if context.as_json:
         for batch in found:
-            figures = figures_of(batch.report).facts()
-            facts = {**figures, **batch_facts(batch), "complete": batch.report.complete}
+            facts = {**batch.report.facts(), **batch_facts(batch), "complete": batch.report.complete}
             context.show.step("Batch", "", batch_id=batch.batch_id, **facts)
     elif found:
         context.show.render(_batches_table(found))
@@ -181,7 +184,7 @@ async def batches(ledger: LedgerAddress, context: CommandContext) -> Exit:
 def _batches_table(found: Sequence[ListedBatch]) -> FirstThatFits:
     rows = []
     for batch in found:
-        figures, left = figures_of(batch.report), batch.seconds_left
+        figures, left = batch.report, batch.seconds_left
         rows.append(
             {
                 "Batch": clean(batch.batch_id),
@@ -232,12 +235,12 @@ async def _status_in_database(ledger: LedgerAddress, context: CommandContext) ->
     batch = await listed(ledger)
     async with open_batch(ledger) as opened:
         causes = await causes_of(opened)
-    report, figures = batch.report, figures_of(batch.report, causes)
-    steps = _next_steps(batch, figures, ledger)
+    report = with_causes(batch.report, causes)
+    steps = _next_steps(batch, report, ledger)
     context.show.heading(ledger.shown, title_of(batch.batch_id))
     facts = {**result(report, Exit.DONE, steps, causes), **batch_facts(batch), "running": bool(batch.workers)}
-    good = False if failures_text(figures) else report.complete or None
-    context.show.step("Batch", _state_text(batch, figures), good=good, **facts)
+    good = False if failures_text(report) else report.complete or None
+    context.show.step("Batch", _state_text(batch, report), good=good, **facts)
     if not context.as_json:
         chunks = chunks_of(batch)
         leased = f", {chunks['leased']:,} leased" if chunks["leased"] else ""
@@ -245,7 +248,7 @@ async def _status_in_database(ledger: LedgerAddress, context: CommandContext) ->
         context.show.step("Chunks", text, good=None)
         if not report.complete:
             context.show.step("Workers", speed_text(batch), good=None)
-    context.show.render(state_table(figures))
+    context.show.render(state_table(report))
     if not context.as_json:
         show_causes(causes, context.show)
     for sentence in steps:
@@ -253,18 +256,10 @@ async def _status_in_database(ledger: LedgerAddress, context: CommandContext) ->
     return Exit.DONE
 
 
-def _state_text(batch: ListedBatch, figures: BatchFigures) -> str:
-    report, reason = batch.report, batch.reason
-    failures = failures_text(figures)
-    state = (
-        "complete"
-        if report.complete
-        else "nothing was sent yet"
-        if figures_of(batch.report).is_untouched
-        else "not complete"
-    )
+def _state_text(batch: ListedBatch, report: BatchReport) -> str:
+    state, failures = _progress_text(report), failures_text(report)
     if batch.state in (BatchState.PAUSED, BatchState.SUSPECT):
-        state += f"; {batch.state}" + (f": {reason}" if reason else "")
+        state += f"; {batch.state}" + (f": {batch.reason}" if batch.reason else "")
     elif batch.state is BatchState.IMPORTED:
         state += "; not planned"
     elif batch.is_unclosed:
@@ -275,11 +270,10 @@ def _state_text(batch: ListedBatch, figures: BatchFigures) -> str:
     return f"{state}{recovery}{failures and ', '}{failures}"
 
 
-def _next_steps(batch: ListedBatch, figures: BatchFigures, ledger: LedgerAddress) -> list[str]:
+def _next_steps(batch: ListedBatch, report: BatchReport, ledger: LedgerAddress) -> list[str]:
     """Advice on a batch in a database."""
     if batch.is_unproven and batch.state is not BatchState.SUSPECT:
         return [recovering(ledger)]
-    report = batch.report
     if batch.state is BatchState.SUSPECT:
         return [f"Commits may be lost: no more rows are sent until `{ledger.command('recover')}`."]
     if batch.state is BatchState.PAUSED and not report.complete:
@@ -288,7 +282,7 @@ def _next_steps(batch: ListedBatch, figures: BatchFigures, ledger: LedgerAddress
         return [f"No worker takes a row yet: `{run_command(ledger)}` asks for the total and lets them begin."]
     if (batch.workers or batch.idle_workers) and not report.complete and not batch.is_over:
         return []
-    steps = after_run(figures, report.exit_code, batch.rule, ledger)
+    steps = after_run(report, report.exit_code, batch.rule, ledger)
     if not report.complete:
         steps.append(f"Or start workers: `{ledger.option_command('worker')}`.")
     elif batch.is_unclosed and batch.is_alone:

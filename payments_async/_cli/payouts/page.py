@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 import attrs
 
+from ...bulk import BatchFigures
 from ...bulk._page import (
     BatchPageServer,
     LedgerSource,
@@ -17,7 +18,6 @@ from ...bulk._page import (
     open_page,
     run_page,
 )
-from ...bulk._texts.figures import BatchFigures
 from ...bulk._texts.ledger_address import LedgerAddress
 from ...bulk.ledger_errors import LedgerLocked
 from .._exit_codes import CommandEnded, Exit

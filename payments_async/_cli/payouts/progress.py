@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ..._runtime import SYSTEM, Timer
-from ...bulk import SpeedFigures
-from ...bulk._texts.figures import BatchFigures, activity_text, answers_text, seconds_left
+from ...bulk import BatchFigures, SpeedFigures
+from ...bulk._texts.figures import activity_text, answers_text, leading_sums, seconds_left
 from ...bulk._texts.quantities import counted, duration_text, rate_text
 from ...bulk.sources import FileStat, Source, SourceItem
 from ...bulk.sources import open_source as open_file
@@ -155,8 +155,7 @@ class BarView:
         room = max(width - _LEFT - len(count) - len(share) - 5, 10)
         grid = Table.grid(padding=(0, 1))
         bar = ProgressBar(rows, done, width=min(room, 60), complete_style="cyan", finished_style="cyan")
-        name = _NAMES.get((figures.activity or {}).get("doing", ""), self._name)
-        name = "Following" if figures.is_followed else name
+        name = _NAMES.get(figures.activity.doing, self._name) if figures.activity else self._name
         grid.add_row(f"  · {name:<{INDENT - 1}}", bar, count, f"[dim]{share}[/]")
         return grid
 
@@ -170,11 +169,8 @@ class BarView:
 
     def _pace(self, figures: BatchFigures) -> str:
         speed = figures.speed
-        if (
-            not (speed and speed.per_second)
-            or _is_all_sent(figures)
-            or (figures.activity or {}).get("waiting")
-        ):
+        is_waiting = figures.activity is not None and figures.activity.waiting
+        if not (speed and speed.per_second) or is_waiting or _is_all_sent(figures):
             return ""
         left = seconds_left(figures, speed.per_second)
         parts = [rate_text(speed.per_second) + _limit_text(speed)]
@@ -200,7 +196,7 @@ def _speed_lines(figures: BatchFigures, width: int) -> tuple[str, str]:
 
 def _is_all_sent(figures: BatchFigures) -> bool:
     """Return whether a pace is of no interest any longer."""
-    return figures.is_followed or (figures.activity or {}).get("doing") in _AFTER
+    return figures.activity is not None and figures.activity.doing in _AFTER
 
 
 def _done_and_total(figures: BatchFigures) -> tuple[int, int]:
@@ -211,7 +207,7 @@ def _done_and_total(figures: BatchFigures) -> tuple[int, int]:
 
 
 def _money(figures: BatchFigures) -> Iterator[str]:
-    pairs = [(currency, grouped(done), grouped(asked)) for currency, done, asked in figures.led()]
+    pairs = [(currency, grouped(done), grouped(asked)) for currency, done, asked in leading_sums(figures)]
     _, wide, wide_asked = (max(map(len, each)) for each in zip(("", "", ""), *pairs, strict=True))
     for currency, done, asked in pairs:
         yield f"{currency} {done:>{wide}} of {asked:>{wide_asked}}"

@@ -14,7 +14,7 @@ from ..._files import write_text
 from ..._runtime import SYSTEM
 from ...bulk import AnyBatch, BatchReport, Certificate, RecoveryReport, RetryReport
 from ...bulk._texts.advice import after_run
-from ...bulk._texts.figures import figures_of
+from ...bulk._texts.figures import with_causes
 from ...bulk._texts.ledger_address import LedgerAddress, open_batch, open_shared
 from ...bulk._texts.outcomes import title_of
 from ...bulk._texts.quantities import counted, duration_text, money_text, plain_sums
@@ -141,7 +141,7 @@ async def reconcile(
         path = path or ledger.beside("certificate.json")
         written = write_certificate(certificate, path, context)
         causes = await causes_of(batch)
-    figures, code = figures_of(report, causes), Exit(report.exit_code)
+    figures, code = with_causes(report, causes), Exit(report.exit_code)
     if code is Exit.DONE and not certificate.is_clean:
         code = Exit.REFUSED
     context.show.render(state_table(figures))

@@ -14,17 +14,17 @@ from ..._request.auth import read_key
 from ..._runtime import SYSTEM
 from ...bulk import (
     AnyBatch,
+    BatchFigures,
     BatchReport,
     Cause,
     ImportReport,
-    Progress,
     RunSeries,
     RunTime,
     SharedBatch,
     SpeedFigures,
 )
 from ...bulk._texts.advice import after_run, refused
-from ...bulk._texts.figures import BatchFigures, answers_text, figures_of, length_and_pace
+from ...bulk._texts.figures import answers_text, length_and_pace, with_causes
 from ...bulk._texts.ledger_address import open_batch
 from ...bulk._texts.quantities import counted, duration_text, money_text, plain_sums, rate_text
 from ...bulk.sources import Source
@@ -184,12 +184,11 @@ def _show_differences(report: ImportReport, context: CommandContext) -> None:
 def _confirm(batch: AnyBatch, order: RunOptions, context: CommandContext) -> None:
     """Ask for the confirmation of a live batch's total. Raises CommandEnded without it."""
     report, input_hash = batch.status(), batch.header().binding.input_hash
-    figures = figures_of(report)
     key = os.environ["PAYMENTS_API_KEY"]
     account = f"{order.base_url or os.environ['PAYMENTS_BASE_URL']} {read_key(key).fingerprint}"
-    wanted = Confirmation(report.batch_id, input_hash, account, figures.payable())
+    wanted = Confirmation(report.batch_id, input_hash, account, report.payable)
     asking = ConfirmOptions(order.confirm_total or (), is_live(key), context.interrupts.asking, terminal())
-    how = confirm(wanted, figures.rows - figures.counts["cancelled"], order.address, asking)
+    how = confirm(wanted, report.rows - report.counts["cancelled"], order.address, asking)
     if how:
         context.show.step("Confirmed", f"{money_text(wanted.totals)}, {how}", how=how)
 
@@ -204,7 +203,7 @@ def _show_planned(order: RunOptions, context: CommandContext) -> Exit:
 
 
 async def _pay(batch: AnyBatch, order: RunOptions, context: CommandContext) -> Exit:
-    began, before = batch.now(), figures_of(batch.status())
+    began, before = batch.now(), batch.status()
     progress = RunProgress(order.wait_final)
     try:
         report = await ledger_work(order.address, _run(batch, order, context, progress))
@@ -215,7 +214,7 @@ async def _pay(batch: AnyBatch, order: RunOptions, context: CommandContext) -> E
         report = attrs.evolve(report, stopped=f"{context.interrupts.reason}, twice")
         return _show_end(report, None, Exit.RESUMABLE, order, context, await causes_of(batch))
     await progress.note_speed(batch)
-    after = attrs.evolve(figures_of(report), speed=progress.speed)
+    after = attrs.evolve(report, speed=progress.speed)
     runs = [series for run, series in progress.series.by_run([RunTime(began, began)]) if run is not None]
     _show_speed(before, after, runs, context)
     certified = await certify(batch, order.address, context) if report.complete else None
@@ -227,7 +226,7 @@ async def _run(
     batch: AnyBatch, order: RunOptions, context: CommandContext, progress: RunProgress
 ) -> BatchReport:
     with context.progress("Paying") as view:
-        view.show(figures_of(batch.status()), SYSTEM.monotonic())
+        view.show(batch.status(), SYSTEM.monotonic())
         async with progress.with_speed(view, batch):
             return await _paid(batch, order, context, progress, view)
 
@@ -239,8 +238,8 @@ async def _paid(
     progress: RunProgress,
     view: ProgressView,
 ) -> BatchReport:
-    def show(now: Progress) -> None:
-        progress.update(now, view, batch)
+    def show(figures: BatchFigures) -> None:
+        progress.update(figures, view)
 
     def drain(reason: str) -> None:
         seconds = duration_text(order.drain)
@@ -263,8 +262,8 @@ class RunProgress:
     """The progress of a run: rows until all are decided, then payouts until all are final."""
 
     wait_final: float | None
-    decided: float | None = None
-    """Time at which every row was decided, by the monotonic clock; None before that."""
+    is_decided: bool = False
+    """True once every row is decided."""
     speed: SpeedFigures | None = None
     """What came back, as read last."""
     series: RunSeries = attrs.field(factory=RunSeries)
@@ -284,7 +283,7 @@ class RunProgress:
     async def _read_speed(self, view: ProgressView, batch: AnyBatch) -> None:
         while True:
             await self.note_speed(batch)
-            if self._latest is not None and self.decided is None:
+            if self._latest is not None and not self.is_decided:
                 view.show(attrs.evolve(self._latest, speed=self.speed), SYSTEM.monotonic())
             await SYSTEM.sleep(_SPEED_EVERY)
 
@@ -294,19 +293,14 @@ class RunProgress:
             self.series = await batch.series()
             self.speed = SpeedFigures.of(self.series, SYSTEM.now().timestamp())
 
-    def update(self, progress: Progress, view: ProgressView, batch: AnyBatch) -> None:
+    def update(self, figures: BatchFigures, view: ProgressView) -> None:
         """Show what the latest commit changed."""
-        figures, at = attrs.evolve(figures_of(progress), speed=self.speed), SYSTEM.monotonic()
-        self._latest = figures
-        if figures.done < figures.rows:
-            view.show(figures, at)
-            return
-        is_first = self.decided is None
-        self.decided = self.decided or at
-        is_followed = self.wait_final is not None
-        view.show(attrs.evolve(figures, is_followed=is_followed), at)
-        if is_first and self.wait_final is not None:
-            view.note(f"all sent; followed until final, {duration_text(self.wait_final)} at most")
+        self._latest = attrs.evolve(figures, speed=self.speed)
+        view.show(self._latest, SYSTEM.monotonic())
+        if figures.done == figures.rows and not self.is_decided:
+            self.is_decided = True
+            if self.wait_final is not None:
+                view.note(f"all sent; followed until final, {duration_text(self.wait_final)} at most")
 
 
 def _show_speed(
@@ -331,13 +325,13 @@ def _show_end(
     context: CommandContext,
     causes: Sequence[Cause],
 ) -> Exit:
-    figures, ledger = figures_of(report, causes), order.address
-    is_refused = bool(refused(figures.counts, ledger))
+    report, ledger = with_causes(report, causes), order.address
+    is_refused = bool(refused(report.counts, ledger))
     clean = None if certified is None or is_refused else certified.code is not Exit.REFUSED
     unproven = certified is not None and certified.unproven
     stopped = report.stopped or (None if certified is None else certified.reason)
-    steps = after_run(figures, code, stopped, ledger, clean=clean, unproven=unproven)
-    context.show.render(state_table(figures))
+    steps = after_run(report, code, stopped, ledger, clean=clean, unproven=unproven)
+    context.show.render(state_table(report))
     if context.as_json:
         facts = {**result(report, code, steps, causes), "certificate": certified and certified.path}
         context.show.step("Finished", "", good=code is Exit.DONE, **facts)

@@ -10,7 +10,8 @@ from typing import Final
 import attrs
 
 from ..._runtime import SYSTEM
-from ...bulk._texts.figures import BatchFigures, figures_of
+from ...bulk import BatchFigures
+from ...bulk._texts.figures import figures_in
 from ...bulk._texts.ledger_address import LedgerAddress, open_batch
 from ...bulk.ledger_errors import LedgerLocked
 from .._exit_codes import Exit
@@ -49,7 +50,7 @@ async def _in_file(ledger: LedgerAddress) -> AsyncGenerator[BatchFigures | None,
         if not latest:  # it is still reading the input
             yield None
             continue
-        yield BatchFigures.read(latest)
+        yield figures_in(latest)
 
 
 async def _in_database(ledger: LedgerAddress) -> AsyncGenerator[BatchFigures | None, None]:
@@ -57,7 +58,6 @@ async def _in_database(ledger: LedgerAddress) -> AsyncGenerator[BatchFigures | N
     async with open_batch(ledger) as batch:
         while True:
             now = await batch.snapshot()
-            figures = figures_of(now.report)
-            if now.report.complete or (now.rule is not None and not figures.counts["under_way"]):
+            if now.report.complete or (now.rule is not None and not now.report.counts["under_way"]):
                 return
-            yield attrs.evolve(figures, speed=now.speed)
+            yield attrs.evolve(now.report, speed=now.speed)

@@ -9,8 +9,8 @@ from rich.box import SIMPLE_HEAD
 from rich.padding import Padding
 from rich.table import Table
 
-from ...bulk import BatchReport, Cause, Outcome, SpeedFigures
-from ...bulk._texts.figures import BatchFigures, figures_of
+from ...bulk import BatchFigures, BatchReport, Cause, Outcome, SpeedFigures
+from ...bulk._texts.figures import leading
 from ...bulk._texts.outcomes import ALWAYS, EXTRA, NAMES, cause_text, more_causes
 from ...bulk._texts.quantities import plain_sums, rate_text
 from ...models.common import grouped
@@ -73,7 +73,7 @@ def _with_list(table: Table, figures: BatchFigures) -> Table:
     both.add_row(table)
     both.add_row("")
     money = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    word = figures.lead
+    word = leading(figures)
     for name in ("", word.capitalize(), "Asked"):
         money.add_column(name, justify="right" if name else "left", min_width=12 if name else None)
     for currency, sums in figures.sums.items():
@@ -97,10 +97,9 @@ def result(
     report: BatchReport, code: int, steps: Iterable[str], causes: Iterable[Cause] = ()
 ) -> dict[str, Any]:
     """A report for programs, with the rows to look at by cause, the exit code and what to do next."""
-    facts = figures_of(report).facts()
     return {
         "batch_id": report.batch_id,
-        **facts,
+        **report.facts(),
         "complete": report.complete,
         "balanced": report.balanced,
         "stopped": report.stopped,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from ..._runtime import SYSTEM
-from ...bulk import BatchDatabase, BatchReport, ListedBatch, Progress
+from ...bulk import BatchDatabase, BatchFigures, BatchReport, ListedBatch
 from ...bulk._texts.ledger_address import LedgerAddress
 from ...bulk._texts.quantities import counted
 from ...bulk.ledger_errors import LedgerError
@@ -268,7 +268,7 @@ async def _ended(readers: Sequence[asyncio.Task[None]]) -> None:
 
 
 async def pay_with_workers(
-    order: RunOptions, context: CommandContext, view: ProgressView, show: Callable[[Progress], object]
+    order: RunOptions, context: CommandContext, view: ProgressView, show: Callable[[BatchFigures], object]
 ) -> BatchReport:
     """Let worker processes pay a planned batch, and show how far it is. Without any, others pay it."""
     stops, processes = list[str](), WorkerProcesses()

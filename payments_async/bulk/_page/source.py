@@ -18,7 +18,6 @@ from .._export.row_view import RowView
 from .._protocol.run_figures import RunSeries, RunTime
 from .._report import BatchReport, Snapshot
 from .._texts.ledger_address import LedgerAddress, open_batch
-from .._texts.quantities import plain_sums
 from ..batch import AnyBatch
 from ..ledger_errors import LedgerError, LedgerLocked, LedgerMissing
 from .address_file import ask_running
@@ -283,8 +282,8 @@ def certificate_of(ledger: LedgerAddress, report: BatchReport) -> Mapping[str, A
     """The certificate beside the ledger, if it is of this batch with these counts and sums."""
     if not report.complete:
         return None
-    sums = {currency: plain_sums(of) for currency, of in report.sums.items()}
-    wanted = {"batch_id": report.batch_id, "rows": dict(report.counts), "sums": sums}
+    facts = report.facts()
+    wanted = {"batch_id": report.batch_id, "rows": facts["rows"], "sums": facts["sums"]}
     try:
         found = json.loads(Path(ledger.beside("certificate.json")).read_text(encoding="utf-8"))
         fits = all(found[name] == value for name, value in wanted.items())

@@ -17,7 +17,7 @@ from .._export.row_view import RowView
 from .._protocol.outcomes import Outcome
 from .._report import BatchReport
 from .._texts.advice import advice_on, going_on
-from .._texts.figures import BatchFigures, activity_text, figures_of, length_and_pace, seconds_left
+from .._texts.figures import activity_text, leading, leading_sums, length_and_pace, seconds_left, with_causes
 from .._texts.outcomes import (
     ALWAYS,
     EXTRA,
@@ -80,21 +80,23 @@ def batch_context(now: PageFigures) -> Context:
     common = _common(now)
     if now.batch is None:
         return {**common, "report": None, "rows_read": now.rows_read}
-    report, series = now.batch.report, now.batch.series
-    figures, runs = figures_of(report, now.causes), series.by_run(now.runs)
+    figures, series = with_causes(now.batch.report, now.causes), now.batch.series
+    runs = series.by_run(now.runs)
     rate = series.recent_rate(now.at) if now.phase == "working" else 0.0
     left = seconds_left(figures, rate)
     return {
         **common,
-        "report": report,
-        "money": [(amount_text(code, done), amount_text(code, asked)) for code, done, asked in figures.led()],
-        "lead": figures.lead,
+        "report": figures,
+        "money": [
+            (amount_text(code, done), amount_text(code, asked)) for code, done, asked in leading_sums(figures)
+        ],
+        "lead": leading(figures),
         "tables": [_table(figures, codes) for codes in _beside([*figures.sums])],
         "decided": figures.done - figures.counts["cancelled"],
         "rows": figures.rows - figures.counts["cancelled"],
         "pace": _pace(now, runs, rate, left),
         "waits": activity_text(figures.activity),
-        "is_waiting": bool(report.activity and report.activity.waiting),
+        "is_waiting": bool(figures.activity and figures.activity.waiting),
         "parts": charts.stacked([(_TONES[word], _word(word), figures.counts[word]) for word in _BAR]),
         "speed": charts.speed_chart(runs, left),
         "times": charts.time_chart(series.times),
@@ -102,7 +104,7 @@ def batch_context(now: PageFigures) -> Context:
         "look_more": more_causes(now.causes[_MOST_CAUSES:]),
         "look_at": _look_at(now, figures),
         "certificate": _certificate(now.certificate),
-        "step": _step(now, report, figures),
+        "step": _step(now, figures),
     }
 
 
@@ -184,15 +186,13 @@ def _state(now: PageFigures) -> tuple[str, str]:
         activity = now.batch.report.activity
         doing = "certifying" if now.phase == "certifying" else activity.doing if activity else "paying"
         return _WORKING.get(doing, ("work", "paying"))
-    return _ended(figures_of(now.batch.report, now.causes), now.batch.report, now.certificate)
+    return _ended(with_causes(now.batch.report, now.causes), now.certificate)
 
 
-def _ended(
-    figures: BatchFigures, report: BatchReport, certificate: Mapping[str, Any] | None
-) -> tuple[str, str]:
+def _ended(report: BatchReport, certificate: Mapping[str, Any] | None) -> tuple[str, str]:
     counts = report.counts
     if report.complete:
-        if failures := failures_text(figures):
+        if failures := failures_text(report):
             return "bad", f"complete, {failures}"
         if certificate is not None:
             clean_one = bool(certificate["clean"])
@@ -210,7 +210,7 @@ def _beside(currencies: list[str]) -> list[list[str]]:
     return [currencies[at : at + _BESIDE] for at in range(0, len(currencies), _BESIDE)]
 
 
-def _table(figures: BatchFigures, currencies: list[str]) -> Context:
+def _table(figures: BatchReport, currencies: list[str]) -> Context:
     """Money by outcome: a line for each word, with its rows or payouts and a sum of each currency."""
     sums = [figures.sums[currency] for currency in currencies]
     lines = [
@@ -237,7 +237,7 @@ def _pace(
     return found and (duration_text(found[0]), f"the last run, {rate_text(found[1])}")
 
 
-def _groups(now: PageFigures, figures: BatchFigures) -> list[Context]:
+def _groups(now: PageFigures, figures: BatchReport) -> list[Context]:
     """Payouts and rows to look at, by outcome: advice with its command, and the causes."""
     found: dict[str, list[Context]] = {}
     for word in EXTRA:
@@ -260,7 +260,7 @@ def _groups(now: PageFigures, figures: BatchFigures) -> list[Context]:
     ]
 
 
-def _look_at(now: PageFigures, figures: BatchFigures) -> str | None:
+def _look_at(now: PageFigures, figures: BatchReport) -> str | None:
     """When the rows to look at were read, if the figures above are newer."""
     counts = Counter[str]()
     for cause in now.causes:
@@ -359,12 +359,12 @@ def _certificate(found: Mapping[str, Any] | None) -> Context | None:
     }
 
 
-def _step(now: PageFigures, report: BatchReport, figures: BatchFigures) -> str:
+def _step(now: PageFigures, figures: BatchReport) -> str:
     """Advice on the batch as a whole when the run is over."""
     if now.phase != "ended" or figures.is_untouched:
         return ""
     clean_one = None if now.certificate is None else bool(now.certificate["clean"])
-    code = report.exit_code or int(clean_one is False)
+    code = figures.exit_code or int(clean_one is False)
     return going_on(figures, code, None, now.ledger, clean=clean_one)
 
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Final
 
-from .figures import BatchFigures
+from .._report import BatchFigures
 from .ledger_address import LedgerAddress
 from .quantities import counted
 

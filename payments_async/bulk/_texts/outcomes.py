@@ -8,7 +8,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from .._export.causes import Cause
-from .figures import BatchFigures
+from .._report import BatchFigures
 from .quantities import money_text
 
 _LONG_NAME: Final = 40

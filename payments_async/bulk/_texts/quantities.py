@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 from ...models.common import amount_text
+from .._protocol.outcomes import as_text
 
 Money = Mapping[str, Decimal]
 """{currency: sum, major units}."""
@@ -59,14 +60,9 @@ def moment(at: float) -> str:
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}"
 
 
-def plain(amount: Decimal) -> str:
-    """Plain digits, never an exponent: `10.10`."""
-    return format(amount, "f")
-
-
 def plain_sums(totals: Money) -> dict[str, str]:
     """For programs: `{"XOF": "1200.50"}`."""
-    return {currency: plain(amount) for currency, amount in sorted(totals.items())}
+    return {currency: as_text(amount) for currency, amount in sorted(totals.items())}
 
 
 def money_text(totals: Money) -> str:

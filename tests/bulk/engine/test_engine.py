@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from payments_async import AsyncPayments
-from payments_async.bulk import PayoutBatch, Progress
+from payments_async.bulk import BatchFigures, PayoutBatch
 from payments_async.sandbox import Sandbox
 from tests.support.batches import assert_true, in_process, items, ledger_rows, over_socket, paid, runtime_of
 from tests.support.desks import Pay
@@ -35,9 +35,9 @@ async def test_a_complete_batch_sends_nothing_when_it_is_run_again(service: Sand
 
 
 async def test_progress_is_reported_after_each_commit_and_cannot_break_the_run(pay: Pay) -> None:
-    told: list[Progress] = []
+    told: list[BatchFigures] = []
 
-    def hear(progress: Progress) -> None:
+    def hear(progress: BatchFigures) -> None:
         told.append(progress)
         raise RuntimeError("a listener's own")
 

@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
-from payments_async.bulk import OutcomesUnrecorded, Progress, SharedBatch
+from payments_async.bulk import BatchFigures, OutcomesUnrecorded, SharedBatch
 from payments_async.bulk._ledger.postgresql.leasing.leased_chunks import LeasedChunks
 from tests.support.fleet import Fleet, books, disk_is_full
 
 
 async def test_a_run_pays_the_batch_and_certifies_it(fleet: Fleet) -> None:
-    seen: list[Progress] = []
+    seen: list[BatchFigures] = []
     batch = await fleet.loaded(120)
     report = await batch.run(seen.append)
     assert (report.exit_code, report.complete, report.stopped) == (0, True, None)
@@ -63,7 +63,7 @@ async def test_a_paused_batch_is_not_paid_until_it_is_resumed(fleet: Fleet) -> N
 async def test_a_run_that_is_stopped_gives_its_chunks_back(fleet: Fleet) -> None:
     batch = await fleet.loaded(200)
 
-    def stop(progress: Progress) -> None:  # not before: on a busy machine a first report comes sooner
+    def stop(progress: BatchFigures) -> None:  # not before: on a busy machine a first report comes sooner
         if progress.counts["created"]:
             batch.stop("enough")
 
