@@ -6,7 +6,7 @@ import pytest
 
 from payments_async._cli import main
 from payments_async._cli._exit_codes import CommandEnded, Exit
-from payments_async._cli.payouts.ledger_address import require_address, require_batch, require_database
+from payments_async._cli.payouts.options import require_address, require_batch, require_database
 from payments_async._files import file_name
 from payments_async.bulk._texts.ledger_address import LedgerAddress, without_password
 

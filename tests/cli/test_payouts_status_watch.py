@@ -14,7 +14,7 @@ import pytest
 from payments_async import AsyncPayments
 from payments_async._cli._exit_codes import Exit
 from payments_async._cli._output import JsonLines, OutputConsole
-from payments_async._cli.payouts import status_watch
+from payments_async._cli.payouts import inspect
 from payments_async._cli.payouts.command_context import CommandContext
 from payments_async.bulk import PayoutBatch, SharedBatch
 from payments_async.bulk._texts.ledger_address import LedgerAddress
@@ -50,21 +50,21 @@ async def test_a_batch_of_a_database_is_watched_until_it_is_over_or_ctrl_c(
     async with client, SharedBatch.open(database, client, batch_id="june") as batch:
         await batch.load(items(2))
         await batch.plan()
-        assert await status_watch.watch_status(ledger, context()) == Exit.DONE
+        assert await inspect.watch_status(ledger, context()) == Exit.DONE
         assert steps(capsys) == ["progress", "batch"]
         await batch.cancel_rest()
-        assert await status_watch.watch_status(ledger, context()) == Exit.DONE
+        assert await inspect.watch_status(ledger, context()) == Exit.DONE
         assert steps(capsys) == ["batch"]
 
 
 async def test_a_run_that_has_written_no_figures_yet_is_waited_for(
     here: Here, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(status_watch, "_EVERY", 0.01)
+    monkeypatch.setattr(inspect, "_WATCH_EVERY", 0.01)
     path = Path("june.ledger")
     client = AsyncPayments(here.sandbox.api_key, base_url=here.sandbox.base_url)
     async with client, PayoutBatch.open(path, client) as batch:
-        moments = status_watch._in_file(LedgerAddress(str(path)))
+        moments = inspect._in_file(LedgerAddress(str(path)))
         assert await anext(moments) is None
         await batch.load(items(2))
         await batch.run()
@@ -73,5 +73,5 @@ async def test_a_run_that_has_written_no_figures_yet_is_waited_for(
         assert figures.speed is not None
         assert (figures.done, figures.speed.limit) == (2, 1000.0)
         await moments.aclose()
-    assert await status_watch.watch_status(LedgerAddress(str(path)), context()) == Exit.DONE
+    assert await inspect.watch_status(LedgerAddress(str(path)), context()) == Exit.DONE
     assert steps(capsys) == ["batch"]

@@ -1,13 +1,12 @@
 """`payments payouts`: pay a file of payouts, each row at most once, and see where it stands.
 
 commands, machine_commands  the commands and their help; the second for a ledger in a database
-options         their options; how amounts and durations are read
-ledger_address  the ledger that a command is about
+options         their options, how they are read, and the ledger that they are about
 page            the page of `run`, and `watch`
 run             `run`, from the file to the certificate
 worker_processes  `worker`, and the worker processes of `run`
 inspect         `status`, `check`, `export`, `batches` and `workers`: the ledger alone, no key
-row             `show`, one row; status_watch: `status --watch`
+row             `show`, one row
 machines        a database's batches and workers, and the commands that steer them
 ledger_tables   `ledger init`, `upgrade` and `check`
 reconcile       `reconcile`, `retry-failed` and `recover`: the ledger and the service's list

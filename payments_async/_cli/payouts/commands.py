@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import Annotated, Final, ParamSpec
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any, Final, ParamSpec
 
 import attrs
 from cyclopts import App, Parameter
@@ -13,8 +13,8 @@ from ...bulk._texts.ledger_address import LedgerAddress
 from .._exit_codes import CommandEnded, Exit
 from .._output import Flag, JsonFlag, JsonLinesFlag
 from .._text import print_message
-from .ledger_address import VARIABLE, require_address, require_batch, require_database, visible_password
 from .options import (
+    VARIABLE,
     BatchOptions,
     LedgerArgument,
     Located,
@@ -23,6 +23,10 @@ from .options import (
     RunOptions,
     States,
     Url,
+    require_address,
+    require_batch,
+    require_database,
+    visible_password,
 )
 
 P = ParamSpec("P")
@@ -60,6 +64,28 @@ def batch_address(given: str | None, options: Located | None) -> LedgerAddress:
     return require_batch(address_of(given, options))
 
 
+def perform_on(
+    address: LedgerAddress,
+    as_json: bool,
+    work: Callable[..., Coroutine[Any, Any, Exit]],
+    *arguments: object,
+    lines: bool = False,
+    **options: object,
+) -> int:
+    """Do the work of a command about a ledger: `work(address, *arguments, context, **options)`.
+
+    For `as_json` and `lines` see `perform`, and for what is raised.
+    """
+    from .command_context import perform
+
+    return perform(
+        lambda context: work(address, *arguments, context, **options),
+        about=address.shown,
+        as_json=as_json,
+        lines=lines,
+    )
+
+
 @command()
 def status(
     ledger: LedgerArgument = None,
@@ -76,12 +102,10 @@ def status(
     watch
         Show it every second until the run ends, or Ctrl-C.
     """
-    from .command_context import perform
-    from .inspect import status
-    from .status_watch import watch_status
+    from .inspect import status, watch_status
 
-    address, show = batch_address(ledger, options), watch_status if watch else status
-    return perform(lambda context: show(address, context), about=address.shown, as_json=json, lines=watch)
+    show = watch_status if watch else status
+    return perform_on(batch_address(ledger, options), json, show, lines=watch)
 
 
 @command()
@@ -91,11 +115,9 @@ def watch(ledger: LedgerArgument = None, /, *, options: BatchOptions | None = No
     A run serves its page itself. Of a ledger that no run holds, and of a database, this command serves the
     page until Ctrl-C.
     """
-    from .command_context import perform
     from .page import watch
 
-    address = batch_address(ledger, options)
-    return perform(lambda context: watch(address, context), about=address.shown, as_json=False)
+    return perform_on(batch_address(ledger, options), False, watch)
 
 
 @command()
@@ -117,14 +139,12 @@ def show(
     row
         The row's key, its reference, or its number in the file.
     """
-    from .command_context import perform
     from .row import show_row
 
     if ledger is None or (row is None and not os.environ.get(VARIABLE)):
         raise _row_missing(address_of(ledger, options, "LEDGER"))
     given, name = (ledger, row) if row else (None, ledger)
-    address = batch_address(given, options)
-    return perform(lambda context: show_row(address, name, context), about=address.shown, as_json=json)
+    return perform_on(batch_address(given, options), json, show_row, name)
 
 
 def _row_missing(ledger: LedgerAddress) -> CommandEnded:
@@ -165,7 +185,6 @@ def export(
     overwrite
         Replace OUT when it is there; else it is refused.
     """
-    from .command_context import perform
     from .inspect import export
 
     if ledger is None:
@@ -174,10 +193,7 @@ def export(
         )
     given, path = (ledger, out) if out else (None, ledger)
     address = batch_address(given, options)
-    wanted = {"accounts": accounts, "overwrite": overwrite}
-    return perform(
-        lambda context: export(address, path, state, context, **wanted), about=address.shown, as_json=json
-    )
+    return perform_on(address, json, export, path, state, accounts=accounts, overwrite=overwrite)
 
 
 @command()
@@ -196,13 +212,12 @@ def check(
     chunks
         Write a line of JSON for each chunk of a database's batch to this file; its SHA-256 is the head.
     """
-    from .command_context import perform
     from .inspect import check
 
     address = batch_address(ledger, options)
     if chunks is not None:
         address = require_database(address, "a ledger in a file is not divided into chunks")
-    return perform(lambda context: check(address, chunks, context), about=address.shown, as_json=json)
+    return perform_on(address, json, check, chunks)
 
 
 @command()
@@ -230,16 +245,9 @@ def reconcile(
     base_url
         The service's address; PAYMENTS_BASE_URL unless given.
     """
-    from .command_context import perform
     from .reconcile import reconcile
 
-    address = batch_address(ledger, options)
-    return perform(
-        lambda context: reconcile(address, certificate, base_url, context),
-        about=address.shown,
-        as_json=json,
-        lines=True,
-    )
+    return perform_on(batch_address(ledger, options), json, reconcile, certificate, base_url, lines=True)
 
 
 @command()
@@ -256,11 +264,10 @@ def retry_failed(
     --rejected it is the rejected rows, as they are: for when it would take them now. A live
     key asks for the total of these rows to be typed back.
     """
-    from .command_context import perform
     from .reconcile import retry_failed
 
     address, wanted = batch_address(ledger, options), options or RetryOptions()
-    return perform(lambda context: retry_failed(address, wanted, context), about=address.shown, as_json=json)
+    return perform_on(address, json, retry_failed, wanted)
 
 
 @command()
@@ -286,10 +293,11 @@ def run(
         The payouts. Columns: `amount`, `currency`, `method`, `instrument.*`, and as you like `row_key`,
         `reference`, `description`, `webhook_url`, `customer.*`, `metadata.*`, `gateway_options`.
     """
-    from .command_context import perform
     from .run import pay  # imports the client
 
     wanted = options or RunOptions()
     address = address_of(wanted.ledger, wanted, f"{file}.ledger")
     wanted = attrs.evolve(wanted, file=file, address=address)
+    from .command_context import perform
+
     return perform(lambda context: pay(wanted, context), about=file, as_json=json, lines=True)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any, Final
 
+import attrs
 from rich.box import SIMPLE_HEAD
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from ..._runtime import SYSTEM
-from ...bulk import BatchReport, BatchState, ListedBatch, ListedWorker, SharedBatch
+from ...bulk import BatchFigures, BatchReport, BatchState, ListedBatch, ListedWorker, SharedBatch
 from ...bulk._texts.advice import after_run, recovering
 from ...bulk._texts.figures import activity_text, answers_text, figures_in, with_causes
 from ...bulk._texts.ledger_address import LedgerAddress, open_batch
@@ -27,6 +30,8 @@ from .machines import batch_facts, chunks_of, listed, no_worker, run_command, sp
 from .messages import message_of
 from .summary import result, show_causes, state_table
 
+_WATCH_EVERY: Final = 1.0
+"""Seconds between two looks of `--watch`."""
 _SHORT: Final = 8
 """Signs of a worker's id in a table: enough for `drain`."""
 _SHOWN = 20
@@ -91,6 +96,48 @@ def _running(ledger: LedgerAddress, locked: LedgerLocked, context: CommandContex
         context.show.step("Answers", answers_text(figures.speed), good=None)
     context.show.render(state_table(figures))
     return Exit.DONE
+
+
+async def watch_status(ledger: LedgerAddress, context: CommandContext) -> Exit:
+    """Show the figures every second, and at the end what `status` shows. Raises what it raises."""
+    stopped = asyncio.Event()
+    with context.interrupts.draining(lambda _: stopped.set()), context.progress("Paying") as view:
+        ending = asyncio.ensure_future(stopped.wait())
+        try:
+            async with aclosing(_in_database(ledger) if ledger.is_database else _in_file(ledger)) as moments:
+                async for figures in moments:
+                    if figures is not None:
+                        view.show(figures, SYSTEM.monotonic())
+                    await asyncio.wait([ending], timeout=_WATCH_EVERY)
+                    if ending.done():
+                        break
+        finally:
+            ending.cancel()
+    return await status(ledger, context)
+
+
+async def _in_file(ledger: LedgerAddress) -> AsyncGenerator[BatchFigures | None, None]:
+    """The figures of the run that holds the ledger, until there is none; None without any yet."""
+    while True:
+        try:
+            async with open_batch(ledger):
+                return
+        except LedgerLocked:
+            latest = read_status(ledger)
+        if not latest:  # it is still reading the input
+            yield None
+            continue
+        yield figures_in(latest)
+
+
+async def _in_database(ledger: LedgerAddress) -> AsyncGenerator[BatchFigures | None, None]:
+    """The figures of the batch, until no worker can do more. Raises LedgerError."""
+    async with open_batch(ledger) as batch:
+        while True:
+            now = await batch.snapshot()
+            if now.report.complete or (now.rule is not None and not now.report.counts["under_way"]):
+                return
+            yield attrs.evolve(now.report, speed=now.speed)
 
 
 async def check(ledger: LedgerAddress, chunks: str | None, context: CommandContext) -> Exit:

@@ -9,8 +9,7 @@ from cyclopts import App, Parameter
 from ...bulk._texts.ledger_address import LedgerAddress, without_password
 from .._output import Flag, JsonFlag, JsonLinesFlag
 from .._text import print_message
-from .commands import address_of, batch_address, command, payouts
-from .ledger_address import require_database, visible_password
+from .commands import address_of, batch_address, command, payouts, perform_on
 from .options import (
     BatchOptions,
     DatabaseArgument,
@@ -20,6 +19,8 @@ from .options import (
     RecoverOptions,
     RoleName,
     WorkerArguments,
+    require_database,
+    visible_password,
 )
 
 _FILE: Final = "a ledger in a file has one process, which `run` starts"
@@ -48,7 +49,6 @@ def worker(*, options: WorkerArguments | None = None, json: JsonLinesFlag = Fals
     until you fix what the message names; 3 outcomes could not be recorded; 75 database or service lost: start
     it again.
     """
-    from .command_context import perform
     from .worker_processes import work
 
     wanted = options or WorkerArguments()
@@ -56,9 +56,7 @@ def worker(*, options: WorkerArguments | None = None, json: JsonLinesFlag = Fals
     if wanted.limit_store and without_password(wanted.limit_store) != wanted.limit_store:
         warning = visible_password("the limit store's", "PAYMENTS_LIMIT_STORE")
         print_message(warning)
-    return perform(
-        lambda context: work(address, wanted, context), about=address.shown, as_json=json, lines=True
-    )
+    return perform_on(address, json, work, wanted, lines=True)
 
 
 @command()
@@ -70,11 +68,9 @@ def batches(
     json: JsonLinesFlag = False,
 ) -> int:
     """The batches of a database: rows, sums, speed. Needs no key; exit code 1 if one cannot be read."""
-    from .command_context import perform
     from .inspect import batches
 
-    address = _database_of(database, options)
-    return perform(lambda context: batches(address, context), about=address.shown, as_json=json)
+    return perform_on(_database_of(database, options), json, batches)
 
 
 @command()
@@ -86,11 +82,9 @@ def workers(
     json: JsonLinesFlag = False,
 ) -> int:
     """The workers of a database: where each runs, what it holds, how fast it pays. Needs no key."""
-    from .command_context import perform
     from .inspect import workers
 
-    address = _database_of(database, options)
-    return perform(lambda context: workers(address, context), about=address.shown, as_json=json)
+    return perform_on(_database_of(database, options), json, workers)
 
 
 @command()
@@ -111,11 +105,9 @@ def pause(
     reason
         Why; `status` shows it.
     """
-    from .command_context import perform
     from .machines import pause
 
-    address = _batch_of(database, options)
-    return perform(lambda context: pause(address, reason, context), about=address.shown, as_json=json)
+    return perform_on(_batch_of(database, options), json, pause, reason)
 
 
 @command()
@@ -123,11 +115,9 @@ def resume(
     database: DatabaseArgument = None, /, *, options: BatchOptions | None = None, json: JsonFlag = False
 ) -> int:
     """Let workers go on with a paused batch. Of another batch it prints what resumes it. Needs no key."""
-    from .command_context import perform
     from .machines import resume
 
-    address = batch_address(database, options)
-    return perform(lambda context: resume(address, context), about=address.shown, as_json=json)
+    return perform_on(batch_address(database, options), json, resume)
 
 
 @command()
@@ -148,11 +138,9 @@ def drain(
     ledger
         The database (postgresql://…); PAYMENTS_LEDGER unless given.
     """
-    from .command_context import perform
     from .machines import drain
 
-    address = _database_of(ledger, options)
-    return perform(lambda context: drain(address, worker, context), about=address.shown, as_json=json)
+    return perform_on(_database_of(ledger, options), json, drain, worker)
 
 
 @command()
@@ -172,14 +160,10 @@ def recover(
     Exit codes: 0 recovered, or nothing was lost; 1 the list shows what does not follow from the ledger; 2 as
     for `run`; 75 not over yet: the message says when to run it again, and how.
     """
-    from .command_context import perform
     from .reconcile import recover
 
     wanted = options or RecoverOptions()
-    address = _batch_of(database, wanted)
-    return perform(
-        lambda context: recover(address, wanted, context), about=address.shown, as_json=json, lines=True
-    )
+    return perform_on(_batch_of(database, wanted), json, recover, wanted, lines=True)
 
 
 @command()
@@ -200,11 +184,9 @@ def cancel_rest(
     yes
         Do not ask.
     """
-    from .command_context import perform
     from .machines import cancel_rest
 
-    address = _batch_of(database, options)
-    return perform(lambda context: cancel_rest(address, context, sure=yes), about=address.shown, as_json=json)
+    return perform_on(_batch_of(database, options), json, cancel_rest, sure=yes)
 
 
 @command(ledger)
@@ -212,11 +194,9 @@ def init(
     database: DatabaseArgument = None, /, *, options: DatabaseOptions | None = None, json: JsonFlag = False
 ) -> int:
     """Make the tables in a database, once. Tables that are there stay as they are."""
-    from .command_context import perform
     from .ledger_tables import init
 
-    address = _database_of(database, options)
-    return perform(lambda context: init(address, context), about=address.shown, as_json=json)
+    return perform_on(_database_of(database, options), json, init)
 
 
 @command(ledger)
@@ -224,11 +204,9 @@ def upgrade(
     database: DatabaseArgument = None, /, *, options: DatabaseOptions | None = None, json: JsonFlag = False
 ) -> int:
     """Bring the tables of an older version to this one's form, while no worker runs."""
-    from .command_context import perform
     from .ledger_tables import upgrade
 
-    address = _database_of(database, options)
-    return perform(lambda context: upgrade(address, context), about=address.shown, as_json=json)
+    return perform_on(_database_of(database, options), json, upgrade)
 
 
 @command(ledger, name="check")
@@ -249,8 +227,6 @@ def check_database(
     role
         The rights to look for: those to see figures (`reader`), to pay (`worker`), or to import as well.
     """
-    from .command_context import perform
     from .ledger_tables import check
 
-    address = _database_of(database, options)
-    return perform(lambda context: check(address, role, context), about=address.shown, as_json=json)
+    return perform_on(_database_of(database, options), json, check, role)

@@ -1,9 +1,9 @@
-"""The options of the payouts commands, and how amounts, shares and durations are read. Pure."""
+"""The options of the payouts commands, how they are read, and the ledger that a command is about. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated, Any, Final, Literal, Protocol
 
@@ -11,9 +11,14 @@ import attrs
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
 
-from ...bulk._texts.ledger_address import LedgerAddress
+from ...bulk import is_database
+from ...bulk._texts.ledger_address import LedgerAddress, without_password
+from ...bulk.errors import BulkError
+from .._exit_codes import CommandEnded, Exit
 from .._output import Flag
 
+VARIABLE: Final = "PAYMENTS_LEDGER"
+"""The environment variable of the ledger's address."""
 _SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([smhd]?)")
 _AMOUNT: Final = re.compile(r"[0-9]{1,40}(?:\.[0-9]{1,40})?")
@@ -91,6 +96,48 @@ def _amount(_: Any, tokens: Sequence[Token]) -> Decimal:
 
 def _share(_: Any, tokens: Sequence[Token]) -> float:
     return share_of(tokens[0].value)
+
+
+def visible_password(whose: str, variable: str) -> str:
+    """The warning about a password among a command's arguments."""
+    return (
+        f"{whose} password is on the command line, where everybody on this machine can read it: put the "
+        f"address into {variable}; PostgreSQL's may also be in a password file (PGPASSFILE)"
+    )
+
+
+def require_address(
+    given: str | None, environment: Mapping[str, str], otherwise: str | None = None
+) -> LedgerAddress:
+    """The address that was given, else that of PAYMENTS_LEDGER, else `otherwise`. Raises CommandEnded."""
+    text = given or environment.get(VARIABLE)
+    if text:
+        try:
+            is_database(text)
+        except BulkError as unknown:
+            raise CommandEnded(f"{without_password(text)}: {unknown}", Exit.USAGE) from None
+        return LedgerAddress(text, is_default=not given)
+    if otherwise is None:
+        missing = f"no ledger: give its path or address (postgresql://…), or set {VARIABLE}"
+        raise CommandEnded(missing, Exit.USAGE)
+    return LedgerAddress(otherwise)
+
+
+def require_database(address: LedgerAddress, why: str) -> LedgerAddress:
+    """The address, of a database. Raises CommandEnded, with why it must be one."""
+    if not address.is_database:
+        problem = f"{address.shown}: is not the address of a database (postgresql://…)"
+        raise CommandEnded(f"{problem}; {why}", Exit.USAGE)
+    return address
+
+
+def require_batch(address: LedgerAddress) -> LedgerAddress:
+    """The address, with a batch's name if it is a database's. Raises CommandEnded."""
+    if address.is_database and not address.batch_id:
+        listed = f"`{address.command('batches')}` lists them"
+        problem = f"{address.shown}: a database has many batches; name one with --batch-id: {listed}"
+        raise CommandEnded(problem, Exit.USAGE)
+    return address
 
 
 Url = Annotated[str | None, Parameter(metavar="URL")]

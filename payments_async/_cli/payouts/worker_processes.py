@@ -18,10 +18,9 @@ from ...bulk._texts.quantities import counted
 from ...bulk.ledger_errors import LedgerError
 from .._exit_codes import CommandEnded, Exit
 from .command_context import CommandContext, ledger_work, open_client, open_database, print_next_steps
-from .ledger_address import VARIABLE
 from .machines import chunk_facts, listed_in, no_worker
 from .messages import message_of
-from .options import RunOptions, WorkerArguments
+from .options import VARIABLE, RunOptions, WorkerArguments
 from .progress import ProgressView
 
 if TYPE_CHECKING:
