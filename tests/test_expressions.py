@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import payments_async
 from payments_async._request import error_responses
 from payments_async._validation import tables
-from payments_async._validation.rules import Matching
+from payments_async._validation.rules import Letters
 from payments_async.models import _masking
 from payments_async.params import operations
 from payments_async.sandbox._api import request_schemas
@@ -58,7 +58,7 @@ def _schema_patterns() -> Iterator[str]:
 
 def _forms() -> Iterator[str]:
     rules = {rule for table in tables.RULES.values() for rule in table.values()}
-    return (rule.form for rule in rules if isinstance(rule, Matching))
+    return (rule.form for rule in rules if isinstance(rule, Letters))
 
 
 def _own_texts() -> str:

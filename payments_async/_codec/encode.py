@@ -1,21 +1,26 @@
-"""Requests to canonical JSON, by writers made per class. Amounts stay exact."""
+"""Requests to canonical JSON. Amounts stay exact.
+
+`checked_body` checks and writes nearly every request in one pass: msgspec fills a struct that is made of the
+rules in `_validation/tables.py`. What it does not take is checked by these rules, and written by `encode`.
+"""
 
 from __future__ import annotations
 
-import types
-import typing
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 
 import attrs
 import msgspec
 
 from .. import params
 from .._attrs import named
+from .._validation import rules
+from .._validation.tables import REQUIRED, RULES
 
 _write = msgspec.json.Encoder(decimal_format="number").encode
+_convert = msgspec.convert
 
 
 class Unwritable(Exception):
@@ -24,9 +29,7 @@ class Unwritable(Exception):
 
 def encode(request: params.Params, extra: Mapping[str, Any] | None = None) -> bytes:
     """Write a request as canonical JSON: the fields that are set, in the interface's order, then `extra`."""
-    cls = type(request)
-    body = (_WRITERS.get(cls) or _writer_of(cls))(request)
-    return encode_json({**_given(body), **extra} if extra else body)
+    return encode_json({**_given(request), **(extra or {})})
 
 
 def encode_json(value: Any) -> bytes:
@@ -37,6 +40,7 @@ def encode_json(value: Any) -> bytes:
         problem = "holds text that is not valid Unicode (a lone surrogate)"
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
         problem = f"cannot be written as JSON ({type(error).__name__})"
+    del value  # it holds account data, and tracebacks print locals
     raise Unwritable(problem)
 
 
@@ -46,63 +50,106 @@ class RequestBody(msgspec.Struct, gc=False, omit_defaults=True):
     __repr__ = named
 
 
+@attrs.frozen(eq=False, repr=False)
+class Form:
+    """How msgspec checks the fields of a class and makes the body, in one pass.
+
+    It may refuse a good request, and must never pass one that has a fault or a doubt.
+    """
+
+    body: type[RequestBody]
+    tests: list[tuple[str, bool, Callable[[Any], Any]]]
+    """Fields whose rules msgspec does not know: name, whether required, what is false for a good value."""
+    nested: list[tuple[str, type[params.Params], str | None, Form]]
+    """Fields with objects: name, class, which field of a required one must be set, the class's own form."""
+
+
 _PLAIN = frozenset({str, Decimal, int, bool, type(None)})
 """Types of values that are written unchanged."""
+_Flat = dict[str, str | int | bool | None]
+_Pairs = dict[str, str | int | bool | dict[str, str | int | bool | _Flat | None] | None]
+_FORMS: dict[type[Any], Form] = {}
+_TYPES: dict[Any, Any] = {
+    rules.json_object: _Pairs,
+    rules.metadata: Annotated[_Pairs, msgspec.Meta(max_length=rules.MOST_PAIRS)],
+    rules.timestamp: None,  # compared with the present time, which is not known here
+    rules.boolean: bool,
+}
 
 
-_WRITERS: dict[type[Any], Callable[[Any], RequestBody]] = {}
+def checked_body(request: params.Params) -> bytes | None:
+    """Check and write a request in one pass. None when it may have a fault or a doubt: `tables` decides."""
+    form = _FORMS.get(type(request)) or _form_of(type(request))
+    if form is None or not _is_clear(request, form):
+        return None
+    try:
+        return _write(_convert(request, form.body, from_attributes=True))
+    except (ValueError, TypeError, RecursionError, OverflowError):  # a lone surrogate is a ValueError
+        return None
 
 
-def _writer_of(cls: type[Any]) -> Callable[[Any], RequestBody]:
-    """The function that makes the body of a request of this class; compiled at its first use."""
-    if cls not in _WRITERS:
-        _WRITERS[cls] = _make_writer(cls)
-    return _WRITERS[cls]
+def _is_clear(request: params.Params, form: Form) -> bool:
+    for name, is_required, is_doubtful in form.tests:
+        value = getattr(request, name)
+        if (value is not None or is_required) and is_doubtful(value):
+            return False
+    for name, cls, first, nested in form.nested:
+        if (value := getattr(request, name)) is None:
+            continue
+        if type(value) is not cls or (first and not getattr(value, first)) or not _is_clear(value, nested):
+            return False
+    return True
 
 
-def _make_writer(cls: type[Any]) -> Callable[[Any], RequestBody]:
-    """Compile a writer that passes all fields in one call. A loop over them makes a create 4 % dearer."""
-    fields, hints = attrs.fields(cls), typing.get_type_hints(cls)
-    form = msgspec.defstruct(
-        f"{cls.__name__}Body", [(f.name, Any, None) for f in fields], bases=(RequestBody,)
-    )
-    scope: dict[str, Any] = {"form": form, "nested": _nested}
-    values = ", ".join(_value(field.name, hints[field.name], scope) for field in fields)
-    exec(f"def write(o): return form({values})", scope)  # noqa: S102 - source made above from our own field names
-    return scope["write"]  # type: ignore[no-any-return] # it comes from exec
+def _form_of(cls: Any) -> Form | None:
+    return _FORMS.get(cls) or (_FORMS.setdefault(cls, _make_form(cls)) if cls in RULES else None)
 
 
-def _value(name: str, hint: Any, scope: dict[str, Any]) -> str:
-    """Source of the expression that writes a field's value. A text or a number is written unchanged."""
-    kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-    if _PLAIN.issuperset(kinds):
-        return f"o.{name}"
-    source = f"None if o.{name} is None else "
-    for kind in filter(_is_params, kinds):
-        scope.update({f"cls_{name}": kind, f"write_{name}": _writer_of(kind)})
-        source += f"write_{name}(o.{name}) if o.{name}.__class__ is cls_{name} else "
-    return f"{source}nested(o.{name})"
+def _make_form(cls: Any) -> Form:
+    fields: list[Any] = []
+    form = Form(RequestBody, [], [])
+    required = REQUIRED.get(cls, frozenset())
+    for name, rule in RULES[cls].items():
+        kind = _type_of(name, name in required, rule, form)
+        fields.append((name, kind) if name in required else (name, kind | None if kind else None, None))
+    body: Any = msgspec.defstruct(f"{cls.__name__}Body", fields, bases=(RequestBody,))
+    return attrs.evolve(form, body=body)
+
+
+def _type_of(name: str, is_required: bool, rule: rules.Rule, form: Form) -> Any:
+    """A type of the field's clear values for msgspec; what that cannot say is added to the form."""
+    if isinstance(rule, rules.Text):
+        return Annotated[str, msgspec.Meta(min_length=int(is_required), max_length=rule.maximum)]
+    if isinstance(rule, rules.Nested) and rule.cls is not params.CheckoutRestriction:
+        nested = _make_form(rule.cls)
+        form.nested.append((name, rule.cls, next(iter(RULES[rule.cls])) if is_required else None, nested))
+        return nested.body
+    if isinstance(rule, rules.Nested):  # one rule for both of its fields
+        return None
+    if rule in _TYPES:
+        return _TYPES[rule]
+    test = rule.are_not_capitals if isinstance(rule, rules.Letters) else rule
+    form.tests.append((name, is_required, test))
+    return Any
 
 
 def _nested(value: Any) -> Any:
     """Convert the value of a field that may hold nested values. Flat pairs, the usual case, stay as is."""
-    if value.__class__ is dict:
-        for item in value.values():
-            if item.__class__ not in _PLAIN:
-                break
-        else:
-            return value
+    if value.__class__ in _PLAIN:
+        return value
     if isinstance(value, params.Params):
-        return _writer_of(type(value))(value)
-    if value.__class__ is dict or isinstance(value, Mapping):  # the first test costs a fiftieth of the second
-        return {name: item if item.__class__ in _PLAIN else _nested(item) for name, item in value.items()}
+        return _given(value)
+    if isinstance(value, Mapping):
+        return {name: _nested(item) for name, item in value.items()}
     return value.astimezone(UTC) if isinstance(value, datetime) else value
 
 
-def _given(body: RequestBody) -> dict[str, Any]:
-    """The fields of a body that are set."""
-    return {name: value for name, value in msgspec.structs.asdict(body).items() if value is not None}
-
-
-def _is_params(cls: Any) -> bool:
-    return isinstance(cls, type) and issubclass(cls, params.Params)
+def _given(request: params.Params) -> dict[str, Any]:
+    """The fields of a request that are set, in the interface's order."""
+    cls: Any = type(request)
+    values = [(field.name, getattr(request, field.name)) for field in attrs.fields(cls)]
+    return {
+        name: value if value.__class__ in _PLAIN else _nested(value)
+        for name, value in values
+        if value is not None
+    }

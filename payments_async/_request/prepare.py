@@ -191,8 +191,9 @@ def prepare(
 
     Raises InvalidRequest with every fault at once; nothing is sent.
     """
-    checked = None if not isinstance(request, Params) or tables.is_clear(request) else request
-    errors = {} if checked is None else tables.faults(checked, now=now)
+    body, checked, errors = None, None, {}
+    if isinstance(request, Params) and (body := encode.checked_body(request)) is None:
+        checked, errors = request, tables.check(request, now=now)
     if options:
         errors |= _write_problems(options)
     if errors:
@@ -204,7 +205,7 @@ def prepare(
     return _prepared(
         operation=operation.name,
         path=operations.path_with(path, query) if query else path,
-        body=_bytes(operation, request, extra),
+        body=_bytes(operation, request, extra) if body is None or extra else body,
         idempotency_key=own_key or make_key(),
         created_at=now,
         base_url=base_url,

@@ -28,6 +28,11 @@ _UNSEEN = (
 """Invisible characters that Python calls printable: Default_Ignorable_Code_Point and two blanks."""
 _COLOR = r"#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8})"
 _MAX_DEPTH = 32
+_ONE = Decimal(1)
+MOST_PAIRS = 10
+"""Of a request's metadata."""
+MOST_OF_REFERENCE = 191
+"""Characters."""
 _HARMLESS = r"(?a)(?=.*\d)[A-Za-z0-9_./#-]{1,40}"
 _MOST_DIGITS = 6
 """More digits than this may be a phone or account number."""
@@ -110,13 +115,29 @@ class Text:
 
 
 @attrs.frozen(eq=False, repr=False)
-class Matching:
-    """A string that matches a pattern."""
+class Letters:
+    """So many letters: capitals, or of any case."""
 
-    form: str
-    """A regular expression."""
+    length: int
     wanted: str
-    """The pattern in words."""
+    """The code in words."""
+    any_case: bool = False
+    form: str = attrs.field(init=False)
+    """A regular expression."""
+
+    @form.default
+    def _form(self) -> str:
+        return f"[A-Z{'a-z' if self.any_case else ''}]{{{self.length}}}"
+
+    def are_not_capitals(self, value: Any) -> bool:
+        """Return whether a value is not a code as it is usually written."""
+        return not (
+            value.__class__ is str
+            and len(value) == self.length
+            and value.isascii()
+            and value.isalpha()
+            and value.isupper()
+        )
 
     def __call__(self, value: Any) -> str | None:
         """What is wrong with a value."""
@@ -130,24 +151,33 @@ class Matching:
 
 def amount(value: Any) -> str | None:
     """Major units, exact, at least 1 (Endpoints, Shared body fields), with a limit on the digits."""
-    if isinstance(value, float):
-        return 'is a float, which is not exact: write Decimal("10.10"), an int or decimal text'
-    if isinstance(value, str):
-        return "is text that is not a decimal number"
     if not isinstance(value, Decimal):
+        if isinstance(value, float):
+            return 'is a float, which is not exact: write Decimal("10.10"), an int or decimal text'
+        if isinstance(value, str):
+            return "is text that is not a decimal number"
         return f"must be a Decimal, an int or decimal text, not {kind(value)}"
     if not value.is_finite():
         return "must be a finite number"
-    if value < 1:
+    if value < _ONE:
         return "must be at least 1, in major units"
-    if value.adjusted() > 30 or len(value.as_tuple().digits) > 40:
+    # The text has every digit, and is the cheaper one to make.
+    if value.adjusted() > 30 or (len(str(value)) > 40 and len(value.as_tuple().digits) > 40):
         return "has more digits than any amount of money"
     return None
 
 
 def reference(value: Any) -> str | None:
     """At most 191 characters that can be found again: not blank, on one line, no invisible characters."""
-    if problem := Text(191)(value):
+    if (
+        value.__class__ is str
+        and 0 < len(value) <= MOST_OF_REFERENCE
+        and value.isascii()
+        and value.isprintable()
+        and value == value.strip()
+    ):
+        return None  # nearly every reference
+    if problem := Text(MOST_OF_REFERENCE)(value):
         return problem
     if not value.strip():
         return "must not be blank: leave it out, or give your own identifier"
@@ -181,8 +211,8 @@ def statement_descriptor(value: Any) -> str | None:
 
 def metadata(value: Any) -> str | None:
     """Up to 10 pairs, JSON throughout."""
-    if isinstance(value, Mapping) and len(value) > 10:
-        return f"has {len(value)} pairs, at most 10 are allowed"
+    if isinstance(value, Mapping) and len(value) > MOST_PAIRS:
+        return f"has {len(value)} pairs, at most {MOST_PAIRS} are allowed"
     return json_object(value)
 
 
@@ -305,7 +335,7 @@ class Nested:
         return json_problem(value)
 
 
-country = Matching("[A-Za-z]{2}", "a two-letter country code")
-currency = Matching("[A-Z]{3}", "three uppercase letters (ISO 4217)")
+country = Letters(2, "a two-letter country code", any_case=True)
+currency = Letters(3, "three uppercase letters (ISO 4217)")
 any_text = Text()
 customer = Nested(params.CustomerInput)

@@ -9,7 +9,6 @@ from typing import Any
 import attrs
 
 from .. import _assumptions, params
-from .quick import is_in_order
 from .rules import (
     Nested,
     Rule,
@@ -110,16 +109,6 @@ _NOTHING: frozenset[str] = frozenset()
 
 def check(request: params.Params, *, now: datetime) -> Errors:
     """Find every fault of a request, with nested objects, by dotted field name (Endpoints)."""
-    return {} if is_clear(request) else faults(request, now=now)
-
-
-def is_clear(request: params.Params) -> bool:
-    """Return whether a request has neither faults nor doubts, by the quick check alone."""
-    return type(request) is params.PayoutRequest and is_in_order(request)
-
-
-def faults(request: params.Params, *, now: datetime) -> Errors:
-    """Find the faults by the tables of rules."""
     if type(request) not in RULES:
         return {"request": [_foreign(request)]}
     errors: Errors = {}

@@ -66,7 +66,7 @@ def _refuse_unprepared(operation: Operation[Any], cls: type[Params], arguments: 
 def load_operations() -> None:
     """Compile the readers and writers of all operations, which the first call of each would do."""
     for cls in (CheckoutRequest, PaymentIntentRequest, PayoutRequest):
-        encode.encode(_request(cls, {}))
+        encode.checked_body(_request(cls, {}))
     for operation in OPERATIONS.values():
         decode.load(operation.result, page=operation.shape == "page")
 
