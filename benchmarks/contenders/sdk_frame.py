@@ -16,7 +16,7 @@ from benchmarks import inside
 from benchmarks.bodies import ARGUMENTS
 from benchmarks.worker import serve
 from payments_async import AsyncPayments
-from payments_async._request.attempt import make_request
+from payments_async._request.prepare import make_request
 
 
 async def timed(work: Callable[[], Awaitable[object]], times: int) -> float:

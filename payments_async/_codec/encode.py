@@ -6,7 +6,7 @@ rules in `_validation/tables.py`. What it does not take is checked by these rule
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated, Any
@@ -17,7 +17,7 @@ import msgspec
 from .. import params
 from .._attrs import named
 from .._validation import rules
-from .._validation.tables import REQUIRED, RULES
+from .._validation.tables import REQUIRED, RULES, Form, is_clear
 
 _write = msgspec.json.Encoder(decimal_format="number").encode
 _convert = msgspec.convert
@@ -50,20 +50,6 @@ class RequestBody(msgspec.Struct, gc=False, omit_defaults=True):
     __repr__ = named
 
 
-@attrs.frozen(eq=False, repr=False)
-class Form:
-    """How msgspec checks the fields of a class and makes the body, in one pass.
-
-    It may refuse a good request, and must never pass one that has a fault or a doubt.
-    """
-
-    body: type[RequestBody]
-    tests: list[tuple[str, bool, Callable[[Any], Any]]]
-    """Fields whose rules msgspec does not know: name, whether required, what is false for a good value."""
-    nested: list[tuple[str, type[params.Params], str | None, Form]]
-    """Fields with objects: name, class, which field of a required one must be set, the class's own form."""
-
-
 _PLAIN = frozenset({str, Decimal, int, bool, type(None)})
 """Types of values that are written unchanged."""
 _Flat = dict[str, str | int | bool | None]
@@ -80,25 +66,12 @@ _TYPES: dict[Any, Any] = {
 def checked_body(request: params.Params) -> bytes | None:
     """Check and write a request in one pass. None when it may have a fault or a doubt: `tables` decides."""
     form = _FORMS.get(type(request)) or _form_of(type(request))
-    if form is None or not _is_clear(request, form):
+    if form is None or not is_clear(request, form):
         return None
     try:
         return _write(_convert(request, form.body, from_attributes=True))
     except (ValueError, TypeError, RecursionError, OverflowError):  # a lone surrogate is a ValueError
         return None
-
-
-def _is_clear(request: params.Params, form: Form) -> bool:
-    for name, is_required, is_doubtful in form.tests:
-        value = getattr(request, name)
-        if (value is not None or is_required) and is_doubtful(value):
-            return False
-    for name, cls, first, nested in form.nested:
-        if (value := getattr(request, name)) is None:
-            continue
-        if type(value) is not cls or (first and not getattr(value, first)) or not _is_clear(value, nested):
-            return False
-    return True
 
 
 def _form_of(cls: Any) -> Form | None:

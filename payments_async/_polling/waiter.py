@@ -16,6 +16,7 @@ from .. import models
 from .._request import prepare
 from .._request.pages import PAYMENT_INTENTS, PAYOUTS
 from .._request.pipeline import Pipeline
+from .._request.settings import positive
 from .._runtime import event_loop
 from ..errors import InvalidRequest, WaitTimeout
 from ..models import Checkout, PaymentAttempt, PaymentIntent, Payout, Record
@@ -138,7 +139,7 @@ class Waiting:
         return self._pipeline.reminder.during(lambda: text, logging.INFO)
 
     def _wait(self, target: WaitTarget, deadline: float) -> _Wait:
-        if not prepare.positive(deadline):
+        if not positive(deadline):
             raise InvalidRequest({"deadline": ["must be a positive number of seconds"]}, operation="wait")
         return _Wait(target, self._pipeline.runtime.monotonic() + deadline, self._pollers())
 

@@ -20,7 +20,8 @@ from ..models import Page, PaymentIntent, PaymentIntentStatus, Payout, PayoutSta
 from ..models.statuses import words_of
 from ..params.operations import INTENTS_LIST, PAYOUTS_LIST, Operation
 from .pipeline import Pipeline
-from .prepare import READ_OPTIONS, Errors, count, reading, refuse_unknown, split
+from .prepare import READ_OPTIONS, Errors, reading, refuse_unknown, split
+from .settings import count
 
 R = TypeVar("R")
 LARGEST: Final = _assumptions.PAGE_SIZE[-1]

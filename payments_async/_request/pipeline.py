@@ -28,7 +28,6 @@ from ..errors import ConfigurationError, InvalidRequest
 from ..params import Params, PreparedRequest
 from ..params.operations import Operation
 from . import notify
-from .attempt import foreign, is_sent, make_request, refuse_connection, unprotected
 from .auth import SecretKey, last_key
 from .clocks import Timestamps
 from .history import CallHistory
@@ -37,7 +36,7 @@ from .key_state import Keys, KeyState
 from .outcome import AttemptResult, read_answer, read_failure
 from .pending import PendingRequest, PendingRequests, join
 from .pending import of as pending_of
-from .prepare import Call, prepare
+from .prepare import Call, foreign, is_sent, make_request, prepare, refuse_connection, unprotected
 from .retry import before_retry, close_limiters, refuse_long_wait, wait_until
 from .service_time import asks_again, needs_time, refuse_outdated
 from .settings import Settings

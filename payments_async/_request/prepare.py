@@ -1,4 +1,4 @@
-"""Makes calls from arguments, and checks them before anything is sent. Pure.
+"""Makes calls from arguments, checks them before anything is sent, and makes their HTTP requests. Pure.
 
 A call's bytes and idempotency key are made here, once; every attempt sends the same.
 """
@@ -6,24 +6,27 @@ A call's bytes and idempotency key are made here, once; every attempt sends the 
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Literal
 
 import attrs
 
+from .. import _assumptions
 from .._attrs import maker
 from .._codec import encode
 from .._emitter import warn_caller
+from .._http.addresses import same_service
+from .._http.types import HTTPRequest
 from .._validation import rules, tables
-from ..errors import InvalidRequest
+from ..errors import InvalidRequest, PaymentsError, ResponseMismatch
 from ..models import Record
 from ..models._record import masked
 from ..params import Params, PreparedRequest, operations
 from ..params.operations import Limit, Operation
 from . import idempotency
 from .auth import SecretKey
+from .settings import Settings, count, positive
 
 Priority = Literal["interactive", "bulk"]
 Errors = dict[str, list[str]]
@@ -273,11 +276,66 @@ def _number_problems(options: Mapping[str, Any]) -> Errors:
     return errors
 
 
-def positive(value: object) -> bool:
-    """Return whether a value is a finite number of seconds above zero."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
+def make_request(
+    call: Call, settings: Settings, key: SecretKey, deadline: float | None, now: float
+) -> HTTPRequest:
+    """Make the request of one attempt, with at most the time that is left (monotonic seconds)."""
+    timeout = call.timeout or settings.timeout
+    if deadline is not None:
+        timeout = min(timeout, max(deadline - now, 0.001))
+    headers = _headers(call, settings, key)
+    body = None if call.prepared is None else call.prepared.body
+    url = settings.base_url + call.path
+    return HTTPRequest(call.operation.method, url, headers, body, timeout, may_send=call.may_send)
 
 
-def count(value: object) -> bool:
-    """Return whether a value is a whole number, 0 or more."""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+def is_sent(request: HTTPRequest | None) -> bool:
+    """Return whether any byte of a request may have been sent; None stands for a request never made."""
+    return request is not None and request.sent
+
+
+def refuse_connection(request: HTTPRequest | None, error: PaymentsError) -> None:
+    """Close a connection that gave another call's answer: its next answer may be wrong, too."""
+    if isinstance(error, ResponseMismatch) and request is not None and request.connection is not None:
+        request.connection.abort()
+
+
+def _headers(call: Call, settings: Settings, key: SecretKey) -> dict[str, str]:
+    """Our headers; the caller's replace those of the same name, whatever their case."""
+    headers: dict[str, str] = {
+        "Authorization": key.authorization,
+        "User-Agent": settings.user_agent,
+        "Accept": "application/json",
+        "Accept-Encoding": "gzip" if call.prepared is None else "identity",
+    }
+    if call.prepared is not None:
+        headers["Content-Type"] = "application/json"
+        headers[idempotency.HEADER] = call.prepared.idempotency_key
+    if not call.headers:
+        return headers
+    theirs = {name.lower() for name in call.headers}
+    return {**{name: value for name, value in headers.items() if name.lower() not in theirs}, **call.headers}
+
+
+def foreign(prepared: PreparedRequest, base_url: str, key: SecretKey) -> str | None:
+    """The reason not to send a prepared request to this address or environment; None to send it."""
+    if prepared.base_url != base_url and not same_service(prepared.base_url, base_url):
+        return f"this request was prepared for {prepared.base_url}; this client talks to another address"
+    if prepared.environment != key.environment:
+        return f"this request was prepared for {prepared.environment}, the key is a {key.environment} key"
+    return None
+
+
+def unprotected(prepared: PreparedRequest, age: float, *, same_key: bool) -> str | None:
+    """The reason why a request of this age may be carried out twice if sent now; None when it cannot."""
+    if not same_key:
+        return (
+            "this request was prepared under another secret key; if that key was rotated within its "
+            "project, send it with rotated_key=True"
+        )
+    if prepared.reference is None and age >= _assumptions.KEY_TRUSTED_FOR:
+        return (
+            "this request was prepared over 23 hours ago, and its key may protect it no longer: "
+            "prepare it anew if it was never sent, else look for its record"
+        )
+    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import ssl
 import sys
@@ -19,7 +20,7 @@ from .._rate_limit.registry import NO_SHARE
 from .._rate_limit.store_client import open_store
 from .._version import __version__
 from ..errors import ConfigurationError
-from . import auth, prepare
+from . import auth
 
 OnLimit = Literal["wait", "raise"]
 
@@ -106,12 +107,12 @@ def check_numbers(numbers: dict[str, Any]) -> dict[str, Any]:
     """Check the options that are numbers, and `on_limit`. Raises ConfigurationError."""
     for name in ("timeout", "max_retry_after", "deadline", "connect_timeout"):
         boundless = name == "deadline" and numbers.get(name) is None
-        if name in numbers and not boundless and not prepare.positive(numbers[name]):
+        if name in numbers and not boundless and not positive(numbers[name]):
             raise ConfigurationError(f"{name} must be a positive number of seconds")
     connections = numbers.get("max_connections", 1)
-    if not prepare.count(connections) or not connections:
+    if not count(connections) or not connections:
         raise ConfigurationError("max_connections must be a whole number, 1 or more")
-    if not prepare.count(numbers.get("max_retries", 0)):
+    if not count(numbers.get("max_retries", 0)):
         raise ConfigurationError("max_retries must be a whole number, 0 or more")
     if numbers.get("on_limit", "wait") not in ("wait", "raise"):
         raise ConfigurationError("on_limit must be 'wait' or 'raise'")
@@ -180,7 +181,7 @@ def check_store(address: object, limits: RateLimits | None, *, insecure_database
 def _expected_workers(given: int | None, variable: str | None) -> int | None:
     """The number of processes that share a limit store. Raises ConfigurationError."""
     if given is not None:
-        if not prepare.count(given) or not given:
+        if not count(given) or not given:
             raise ConfigurationError("expected_workers must be a whole number, 1 or more")
         return given
     if not variable:
@@ -203,3 +204,13 @@ def _limits(limits: RateLimits | None, share: str | None) -> RateLimits | None:
     if not 0 < part <= 1:
         raise ConfigurationError("PAYMENTS_RATE_SHARE must be a fraction above 0 and up to 1, such as 1/8")
     return (limits or RateLimits()).share(part)
+
+
+def positive(value: object) -> bool:
+    """Return whether a value is a finite number of seconds above zero."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
+
+
+def count(value: object) -> bool:
+    """Return whether a value is a whole number, 0 or more."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

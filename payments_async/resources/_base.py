@@ -19,7 +19,7 @@ from .._request.idempotency import URLMaker
 from .._request.key_state import store_use
 from .._request.pages import ListPosition, ListReader, RecordList, read_page
 from .._request.pipeline import Pipeline
-from .._request.settings import check_store
+from .._request.settings import check_store, count
 from .._runtime import SYSTEM, Runtime
 from .._validation import rules
 from ..errors import InvalidRequest
@@ -197,7 +197,7 @@ class ResourceClient:
         _calls.refuse_unknown(arguments, _calls.READ_OPTIONS.union(records.names, ("max_items",)), name)
         filters = {name: value for name, value in arguments.items() if name != "max_items"}
         left = arguments.get("max_items")
-        if left is not None and not _calls.count(left):
+        if left is not None and not count(left):
             problem = "must be a whole number, 0 or more"
             problem += f", not {rules.kind(left)}" if type(left) is not int else ""
             raise InvalidRequest({"max_items": [problem]}, operation=name)

@@ -10,6 +10,7 @@ import attrs
 from .. import arguments, models
 from .._request import prepare as _calls
 from .._request.pages import PAYOUTS, ListPosition
+from .._request.settings import count
 from .._signatures import explains_absent, named_arguments
 from ..errors import InvalidRequest
 from ..params import PayoutRequest, PreparedRequest
@@ -170,7 +171,7 @@ class AsyncPayouts(Resource):
         """
         _calls.refuse_unknown(search, _SEARCH_OPTIONS, _FIND.operation.name)
         most, filters = search.pop("max_pages", 100), {**search}
-        faults = {} if _calls.count(most) and most else {"max_pages": ["must be a whole number, 1 or more"]}
+        faults = {} if count(most) and most else {"max_pages": ["must be a whole number, 1 or more"]}
         if not isinstance(reference, str) or not reference:
             faults["reference"] = ["must be the text that was sent as reference"]
         if faults:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from payments_async._http.types import Secret
-from payments_async._request import prepare
+from payments_async._request import prepare, settings
 from payments_async._request.auth import SecretKey
 from payments_async._request.idempotency import KeyMaker
 from payments_async.errors import InvalidRequest
@@ -138,8 +138,8 @@ def test_options_are_told_from_fields_and_unknown_ones_refused() -> None:
     + [(value, False, False) for value in (float("inf"), float("nan"), "1", None)],
 )
 def test_seconds_and_counts_are_told_from_everything_else(value: object, seconds: bool, number: bool) -> None:
-    assert prepare.positive(value) is seconds
-    assert prepare.count(value) is number
+    assert settings.positive(value) is seconds
+    assert settings.count(value) is number
 
 
 def test_a_free_requests_parameters_join_the_extra_ones() -> None:
