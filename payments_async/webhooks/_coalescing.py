@@ -5,33 +5,42 @@
 
 A delivery that comes during a reading waits for the next one, five seconds later for each request made, so
 that it gets the record's newest state. Where that is more than six seconds away, it is answered 503. Few
-deliveries wait: the others are answered 503 at once, so a million repeats take no memory.
+deliveries wait: the others are answered 503 at once, so a million repeats take no memory. A state that the
+handler has seen is in the `SeenStore`, and is answered without it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from collections import OrderedDict
+from collections.abc import Awaitable, Iterable
+from datetime import datetime
+from typing import Any, Final, Protocol, TypeVar
 
 import attrs
 
 from .._polling.schedule import FLOOR
+from .._runtime import Runtime
 from ..errors import PaymentsError
 from ..models import Payout
-from ._deduplication import SeenStore, awaited, state_of
-from ._lookup import PATIENCE, Lookup
-from ._page_queue import LookupResult, WantedRecord
-from ._payload import PayloadHint
+from ._delivery import (
+    DONE,
+    FAILED,
+    REFUSED,
+    ListedRecord,
+    PayloadHint,
+    TrustedDelivery,
+    WebhookResponse,
+    busy,
+)
+from ._lookup import PATIENCE, Lookup, LookupResult, WantedRecord
 from ._tokens import TokenClaims
-from ._values import DONE, FAILED, REFUSED, Trusted, TrustedDelivery, WebhookResponse, busy
 
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from .._runtime import Runtime
-
+T = TypeVar("T")
+KEPT: Final = 10_000
+"""States that a `MemoryStore` keeps by default."""
 JITTER: Final = 0.04
 """Largest part of random extra time; a hundredth at least, as clocks round."""
 MOST_WAITING: Final = 16
@@ -40,6 +49,60 @@ MOST_URLS: Final = 10_000
 """The most URLs whose deliveries wait at a time."""
 
 log = logging.getLogger("payments.webhooks")
+
+
+class SeenStore(Protocol):
+    """Remembers the states that were handled; several processes may share one store.
+
+    Both methods may be plain or coroutine functions. When one raises, the service tries again. A state is at
+    most 700 characters of ASCII, and a week of them is enough.
+    """
+
+    def seen(self, state: str) -> bool | Awaitable[bool]:
+        """Return whether this state of a record was handled."""
+
+    def add(self, state: str) -> Awaitable[None] | None:
+        """Remember that this state was handled."""
+
+
+class MemoryStore:
+    """Remembers the latest states handled in this process, 10,000 by default."""
+
+    def __init__(self, most: int = KEPT) -> None:
+        """Keep at most `most` states."""
+        self._most = most
+        self._states: OrderedDict[str, None] = OrderedDict()
+
+    def seen(self, state: str) -> bool:
+        """Return whether this state of a record was handled."""
+        return state in self._states
+
+    def add(self, state: str) -> None:
+        """Remember that this state was handled; the oldest one is forgotten when there are too many."""
+        self._states[state] = None
+        while len(self._states) > self._most:
+            self._states.popitem(last=False)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self._states)} of {self._most})"
+
+
+async def awaited(value: T | Awaitable[T]) -> T:
+    """Return a function's result, awaited if it is awaitable."""
+    return await value if inspect.isawaitable(value) else value
+
+
+def state_of(record: ListedRecord) -> str:
+    """A record's state as text: the handler gets the record again when the text differs.
+
+    It has the status, which of the ends have a time (forms may lack the status, gap I), and for a payment the
+    active attempt and its status.
+    """
+    ends = [name for name in ("completed_at", "failed_at", "expired_at") if getattr(record, name, None)]
+    parts = [record.id, record.status, *ends]
+    if not isinstance(record, Payout) and (attempt := record.active_attempt) is not None:
+        parts += [attempt.id, attempt.status]
+    return " ".join(ascii(part)[1:-1][:128] if part else "-" for part in parts)
 
 
 @attrs.frozen
@@ -73,18 +136,17 @@ class HandOver:
             self.verdict.set_result(False)
 
 
-Result = WebhookResponse | HandOver
-
-
 @attrs.define(eq=False)
 class WaitingDelivery:
     """One delivery that waits for a reading."""
 
     delivery: ReceivedDelivery
     hint: PayloadHint
-    future: asyncio.Future[Result] = attrs.field(factory=lambda: asyncio.get_running_loop().create_future())
+    future: asyncio.Future[WebhookResponse | HandOver] = attrs.field(
+        factory=lambda: asyncio.get_running_loop().create_future()
+    )
 
-    def resolve(self, result: Result) -> None:
+    def resolve(self, result: WebhookResponse | HandOver) -> None:
         """End the delivery's wait."""
         if not self.future.done():
             self.future.set_result(result)
@@ -102,27 +164,27 @@ class DeliveryCoalescer:
         self._due: dict[str, float] = {}
         """Time at which the record of a URL may be read again, if it was just read."""
 
-    async def join(self, delivery: ReceivedDelivery, hint: PayloadHint) -> Result:
+    async def join(self, delivery: ReceivedDelivery, hint: PayloadHint) -> WebhookResponse | HandOver:
         """Wait for the next reading of this delivery's record."""
         if wait := self._refusal(delivery.token):
             return busy(wait)
-        waiter = WaitingDelivery(delivery, hint)
+        own = WaitingDelivery(delivery, hint)
         waiting = self._waiting.get(delivery.token)
         if waiting is None:
             waiting = self._waiting[delivery.token] = []
             task = asyncio.get_running_loop().create_task(self._serve(delivery.token, waiting))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        waiting.append(waiter)
+        waiting.append(own)
         try:
-            return await waiter.future
+            return await own.future
         except asyncio.CancelledError:
-            if not waiter.future.cancelled() and isinstance(result := waiter.future.result(), HandOver):
+            if not own.future.cancelled() and isinstance(result := own.future.result(), HandOver):
                 result.abandon()
             raise
         finally:
-            if waiter in waiting:
-                waiting.remove(waiter)
+            if own in waiting:
+                waiting.remove(own)
 
     def _refusal(self, token: str) -> float:
         """Seconds after which the service should try again; 0 when the delivery can wait here."""
@@ -133,47 +195,70 @@ class DeliveryCoalescer:
         if left > PATIENCE:
             return left
         waiting = self._waiting.get(token)
-        full = len(self._waiting) >= MOST_URLS if waiting is None else len(waiting) >= MOST_WAITING
-        return FLOOR if full else 0.0
+        is_full = len(self._waiting) >= MOST_URLS if waiting is None else len(waiting) >= MOST_WAITING
+        return FLOOR if is_full else 0.0
 
     async def _serve(self, token: str, waiting: list[WaitingDelivery]) -> None:
         """Read the record until no delivery waits."""
-        batch: list[WaitingDelivery] = []
+        deliveries: list[WaitingDelivery] = []
         try:
             while waiting and (delay := self._delay(token)) <= PATIENCE:
                 if delay > 0:
                     await self._runtime.sleep(delay)
-                batch, waiting[:] = list(waiting), []
-                if batch:
-                    await self._answer(await self._look(token, batch), batch)
+                deliveries, waiting[:] = list(waiting), []
+                if deliveries:
+                    await self._answer(await self._look(token, deliveries), deliveries)
             _resolve_all(waiting, busy(self._delay(token)))  # the last lookup made many requests
         finally:
             del self._waiting[token]
-            _resolve_all([*batch, *waiting], FAILED)
+            _resolve_all([*deliveries, *waiting], FAILED)
 
     def _delay(self, token: str) -> float:
         """Seconds until the record of a URL may be read again; negative if it may be read now."""
         return self._due.get(token, 0.0) - self._runtime.monotonic()
 
-    async def _answer(self, found: LookupResult | WebhookResponse, waiters: list[WaitingDelivery]) -> None:
+    async def _look(self, token: str, deliveries: list[WaitingDelivery]) -> LookupResult | WebhookResponse:
+        """Read the record, and note when it may be read again: after five seconds for each request made."""
+        claims = deliveries[0].delivery.claims
+        listed = self._payouts if claims.kind == "payout" else self._payments
+        lookup = listed.begin(WantedRecord(claims, token, _named(deliveries)))
+        if (wait := listed.wait(lookup.page)) > PATIENCE:
+            return busy(wait)
+        result: LookupResult | WebhookResponse
+        try:
+            result = await listed.read(lookup)
+            requests = result.requests
+        except PaymentsError as error:
+            log.warning("a webhook delivery could not be checked, the service will try again: %s", error)
+            result, requests = busy(FLOOR), max(1, len(error.attempts))
+        except Exception:
+            log.exception("a webhook delivery could not be checked: the service will try again")
+            result, requests = FAILED, 1
+        self._due.pop(token, None)
+        rest = FLOOR * requests * (1.01 + JITTER * self._runtime.random())
+        self._due[token] = self._runtime.monotonic() + rest
+        return result
+
+    async def _answer(
+        self, result: LookupResult | WebhookResponse, deliveries: list[WaitingDelivery]
+    ) -> None:
         """Answer each delivery, after the handler was called if the record's state is new."""
-        if isinstance(found, WebhookResponse):
-            _resolve_all(waiters, found)
+        if isinstance(result, WebhookResponse):
+            _resolve_all(deliveries, result)
             return
-        record = found.record
+        record = result.record
         if record is None:
-            _resolve_all(
-                [each for each in waiters if each.hint.record_id == found.foreign_id is not None], REFUSED
-            )
-            _resolve_all(waiters, busy(FLOOR))
+            own, foreign_id = [], result.foreign_id
+        else:
+            own = [waiting for waiting in deliveries if waiting.hint.record_id in (None, record.id)]
+            foreign_id = _named(deliveries)
+        for other in [waiting for waiting in deliveries if waiting not in own]:
+            is_foreign = isinstance(record, Payout) or other.hint.record_id == foreign_id is not None
+            other.resolve(
+                REFUSED if is_foreign else busy(FLOOR)
+            )  # a payment may share the URL: it is read next
+        if record is None:
             return
-        own = [each for each in waiters if each.hint.record_id in (None, record.id)]
-        named = _named(waiters)
-        others = [each for each in waiters if each not in own]
-        _resolve_all(
-            [each for each in others if isinstance(record, Payout) or each.hint.record_id == named], REFUSED
-        )
-        _resolve_all(others, busy(FLOOR))  # a payment that shares the URL has a reading of its own
         try:
             if await awaited(self._store.seen(state_of(record))):
                 _resolve_all(own, DONE)
@@ -183,36 +268,12 @@ class DeliveryCoalescer:
             log.exception("the store of seen webhook deliveries failed: the service will try again")
             _resolve_all(own, FAILED)
 
-    async def _look(self, token: str, waiters: list[WaitingDelivery]) -> LookupResult | WebhookResponse:
-        """Read the record, and note when it may be read again: after five seconds for each request made."""
-        claims = waiters[0].delivery.claims
-        named = _named(waiters)
-        lookup = self._payouts if claims.kind == "payout" else self._payments
-        want = WantedRecord(claims, token, named)
-        if (wait := lookup.wait(want)) > PATIENCE:
-            return busy(wait)
-        found: LookupResult | WebhookResponse
-        try:
-            found = await lookup.read(want)
-            requests = found.requests
-        except PaymentsError as error:
-            log.warning("a webhook delivery could not be checked, the service will try again: %s", error)
-            found, requests = busy(FLOOR), max(1, len(error.attempts))
-        except Exception:
-            log.exception("a webhook delivery could not be checked: the service will try again")
-            found, requests = FAILED, 1
-        self._due.pop(token, None)
-        rest = FLOOR * requests * (1.01 + JITTER * self._runtime.random())
-        self._due[token] = self._runtime.monotonic() + rest
-        return found
-
-    async def _hand_over(self, record: Trusted, own: list[WaitingDelivery]) -> None:
+    async def _hand_over(self, record: ListedRecord, own: list[WaitingDelivery]) -> None:
         """Let one waiting delivery call the handler with the record; the result answers all of them."""
-        chosen = next((each for each in own if not each.future.done()), None)
+        chosen = next((waiting for waiting in own if not waiting.future.done()), None)
         if chosen is None:  # all callers were cancelled: the service will try again
             return
-        delivery = chosen.delivery
-        claims = delivery.claims
+        delivery, claims = chosen.delivery, chosen.delivery.claims
         hand_over = HandOver(
             TrustedDelivery(claims.kind, claims.reference, record, chosen.hint.event, delivery.received_at)
         )
@@ -228,11 +289,11 @@ class DeliveryCoalescer:
         _resolve_all(own, answer)
 
 
-def _named(waiters: Iterable[WaitingDelivery]) -> str | None:
+def _named(deliveries: Iterable[WaitingDelivery]) -> str | None:
     """The id that is looked up: the first that a delivery names."""
-    return next((each.hint.record_id for each in waiters if each.hint.record_id), None)
+    return next((waiting.hint.record_id for waiting in deliveries if waiting.hint.record_id), None)
 
 
-def _resolve_all(waiters: Iterable[WaitingDelivery], result: WebhookResponse) -> None:
-    for waiter in waiters:
-        waiter.resolve(result)
+def _resolve_all(deliveries: Iterable[WaitingDelivery], result: WebhookResponse) -> None:
+    for waiting in deliveries:
+        waiting.resolve(result)

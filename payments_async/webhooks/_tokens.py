@@ -1,4 +1,4 @@
-"""Makes and verifies the signed tokens of webhook URLs. Pure: secrets and times are arguments.
+"""Makes webhook URLs, and verifies the signed token in each. Pure: secrets and times are arguments.
 
 A token is the base64url text, without padding, of
 
@@ -18,11 +18,12 @@ import struct
 from collections.abc import Callable, Sequence
 from hmac import compare_digest, digest
 from typing import Final, NoReturn, cast
+from urllib.parse import urlsplit
 
 import attrs
 
-from ..errors import ConfigurationError
-from ._values import Kind
+from ..errors import ConfigurationError, InvalidRequest
+from ._delivery import Kind
 
 SMALLEST_SECRET: Final = 32
 """Bytes: as many as the HMAC has."""
@@ -31,8 +32,12 @@ LONGEST_REFERENCE: Final = 191
 LONGEST_TOKEN: Final = 1075
 """Characters of a token whose reference has 191 characters of four bytes."""
 
+LONGEST_URL: Final = 2048
+"""Characters of a `webhook_url` (Endpoints)."""
 DAY: Final = 86_400
 """Seconds."""
+_YEARS: Final = 10 * 365 * DAY
+_LOOPBACK: Final = re.compile(r"localhost|127(?:\.\d{1,3}){3}|::1")
 
 _PURPOSE: Final = b"payments-sdk webhook url\0"
 """Part of the HMAC's input, so that no other use of the same secret can make a token."""
@@ -151,3 +156,61 @@ def _raw(secret: str | bytes) -> bytes:
 
 def _text(raw: bytes) -> str:
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+class SignedURLs:
+    """The URLs below one address that only the holder of the secrets can make."""
+
+    def __init__(self, secrets: SealedSecrets, base_url: object) -> None:
+        """Check secrets and address, which is `hidden`. Raises ConfigurationError."""
+        self.signer = Signer(secrets)
+        if problem := _problem(base_url):
+            raise ConfigurationError(f"base_url must be {problem}")
+        self.base_url: str = str(base_url).rstrip("/")
+
+    def make(self, kind: Kind, reference: str, expires_in: float, now: float) -> str:
+        """Make a URL. Raises InvalidRequest."""
+        operation = f"webhooks.url_for_{kind}"
+        if faults := _faults(reference, expires_in):
+            raise InvalidRequest(faults, operation=operation)
+        url = f"{self.base_url}/{make(self.signer, TokenClaims.made_on(kind, reference, now, expires_in))}"
+        if len(url) > LONGEST_URL:
+            problem = (
+                f"makes a URL of {len(url)} characters, more than {LONGEST_URL}: shorten it, or base_url"
+            )
+            raise InvalidRequest({"reference": [problem]}, operation=operation)
+        return url
+
+    def subject(self, url: str) -> tuple[Kind, str] | None:
+        """The kind and reference of a URL of ours, expired or not; None for any other."""
+        base_url, _, token = url.rpartition("/")
+        claims = read(self.signer, token, 0.0) if base_url == self.base_url else None
+        return None if claims is None else (claims.kind, claims.reference)
+
+
+def _problem(base_url: object) -> str | None:
+    """The fault of a base URL. A function of its own: the parts of an address may hold a password."""
+    if not isinstance(base_url, str) or not re.fullmatch(r"[!-~]+", base_url):
+        return "plain ASCII text without white space: https://…/hooks"
+    try:
+        parts = urlsplit(base_url)
+        parts.port  # noqa: B018 - reading it checks it
+    except ValueError:
+        parts = urlsplit("")
+    if not parts.hostname or "@" in base_url or "?" in base_url or "#" in base_url or "\\" in base_url:
+        return "an address such as https://shop.example/hooks, no more"
+    if parts.scheme != "https" and not (parts.scheme == "http" and _LOOPBACK.fullmatch(parts.hostname)):
+        return "https (plain http is for this machine): tokens are in it"
+    return None
+
+
+def _faults(reference: object, expires_in: object) -> dict[str, list[str]]:
+    faults = {}
+    if not isinstance(reference, str) or not 1 <= len(reference) <= LONGEST_REFERENCE:
+        faults["reference"] = [f"must be text of 1 to {LONGEST_REFERENCE} characters"]
+    elif not reference.isprintable():
+        faults["reference"] = ["must be printable text"]
+    is_number = isinstance(expires_in, int | float) and not isinstance(expires_in, bool)
+    if not is_number or not 1 <= float(expires_in) <= _YEARS:  # type: ignore[arg-type] # it is a number
+        faults["expires_in"] = ["must be a number of seconds, 1 to ten years"]
+    return faults

@@ -4,25 +4,150 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 from .._request.auth import hidden
-from ._coalescing import HandOver
-from ._deduplication import MemoryStore, SeenStore, awaited
-from ._payload import read_body
-from ._receiver import DeliveryReceiver
-from ._tokens import SealedSecrets
-from ._urls import PaymentHandler, PayoutHandler, UrlMaker, handlers
-from ._values import REFUSED, Headers, WebhookResponse
+from .._runtime import Runtime
+from ..errors import ConfigurationError
+from ..models import PaymentIntent, Payout
+from . import _tokens
+from ._coalescing import DeliveryCoalescer, HandOver, MemoryStore, ReceivedDelivery, SeenStore, awaited
+from ._delivery import REFUSED, Headers, Kind, TrustedDelivery, WebhookResponse, read_body, read_hint
+from ._lookup import Lookup
+from ._tokens import SealedSecrets, SignedURLs
 
 if TYPE_CHECKING:
     from ..client import AsyncPayments
 
+MONTH: Final = 30 * 86_400.0
+"""Seconds for which a URL is valid by default."""
+PAYOUT_PAGES: Final = 5
+"""Pages read for a payout before it is read by `sync`."""
+_METHODS: Final = frozenset({"POST", "PUT", "PATCH"})
+PayoutHandler = Callable[[TrustedDelivery[Payout]], object]
+PaymentHandler = Callable[[TrustedDelivery[PaymentIntent]], object]
+
 log: logging.Logger = logging.getLogger("payments.webhooks")
 
 
-class WebhookReceiver(UrlMaker):
+class BaseReceiver:
+    """Base of the awaited and the blocking receiver: makes URLs, admits deliveries, finds their records.
+
+    No delivery is answered 200 before the handler has taken the record's state. So each state is handled at
+    least once, as long as the service tries again after a 500 or 503.
+    """
+
+    def __init__(
+        self,
+        client: AsyncPayments,
+        secrets: SealedSecrets,
+        base_url: object,
+        on_payout: PayoutHandler | None,
+        on_payment: PaymentHandler | None,
+        store: SeenStore,
+        max_pages: int,
+    ) -> None:
+        self._handlers = _handlers(on_payout, on_payment)
+        self._urls = SignedURLs(secrets, base_url)
+        if type(max_pages) is not int or max_pages < 1:
+            raise ConfigurationError("max_pages must be a whole number, 1 or more")
+        self._client, self._store, self._max_pages = client, store, max_pages
+        self._runtime: Runtime = client._internal.runtime
+        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, DeliveryCoalescer] = WeakKeyDictionary()
+        client._internal.add_url_maker(self._urls)
+
+    @property
+    def base_url(self) -> str:
+        """The address below which URLs are made, without a slash at its end."""
+        return self._urls.base_url
+
+    def url_for_payout(self, reference: str, *, expires_in: float = MONTH) -> str:
+        """Make the URL for the payout that you are about to create; pass it as `webhook_url=`.
+
+        Make a URL for each payout, when you create or prepare it, and send the same URL with every retry: it
+        is a part of the request. A reference has the same URL until the day ends (UTC). The payout has to be
+        created within a day.
+
+        Args:
+            reference: the payout's `reference`, 1 to 191 characters.
+            expires_in: seconds after which deliveries to it are refused, rounded up to the end of a day.
+
+        Raises:
+            InvalidRequest: it cannot be made of these, or is longer than 2048 characters (Endpoints).
+            ConfigurationError: this receiver has no `on_payout`.
+        """
+        return self._url("payout", reference, expires_in)
+
+    def url_for_payment(self, reference: str, *, expires_in: float = MONTH) -> str:
+        """Make the URL for the payment intent that you are about to create; see `url_for_payout`.
+
+        Args:
+            reference: your own name for the payment, such as the order's: the handler gets it back.
+            expires_in: seconds after which deliveries to it are refused; refunds are delivered late.
+
+        Raises:
+            InvalidRequest: it cannot be made of these, or is longer than 2048 characters (Endpoints).
+            ConfigurationError: this receiver has no `on_payment`.
+        """
+        return self._url("payment", reference, expires_in)
+
+    def url_for_checkout(self, reference: str, *, expires_in: float = MONTH) -> str:
+        """Make the URL for the checkout that you are about to create; see `url_for_payment`.
+
+        The record that the handler is given is the checkout's payment.
+
+        Args:
+            reference: your own name for the payment, such as the order's: the handler gets it back.
+            expires_in: seconds after which deliveries to it are refused; refunds are delivered late.
+
+        Raises:
+            InvalidRequest: it cannot be made of these, or is longer than 2048 characters (Endpoints).
+            ConfigurationError: this receiver has no `on_payment`.
+        """
+        return self._url("checkout", reference, expires_in)
+
+    def _url(self, kind: Kind, reference: str, expires_in: float) -> str:
+        if kind not in self._handlers:
+            wanted = "on_payout" if kind == "payout" else "on_payment"
+            raise ConfigurationError(
+                f"this webhook receiver has no {wanted}: deliveries would have no handler"
+            )
+        return self._urls.make(kind, reference, expires_in, self._runtime.now().timestamp())
+
+    def _admit(self, method: str, path: str) -> ReceivedDelivery | None:
+        """Admit a delivery whose path ends in a valid token of ours; costs one or two HMACs."""
+        if method.upper() not in _METHODS or len(path) > _tokens.LONGEST_URL:
+            return None
+        token, now = path.rpartition("/")[2], self._runtime.now()
+        claims = _tokens.read(self._urls.signer, token, now.timestamp())
+        if claims is None or claims.kind not in self._handlers:
+            return None
+        return ReceivedDelivery(token, claims, now)
+
+    async def _take(
+        self, delivery: ReceivedDelivery, headers: Headers, body: bytes
+    ) -> WebhookResponse | HandOver:
+        """Process an admitted delivery; returns the response, or the record for the handler."""
+        hint = read_hint(delivery.claims.kind, headers, body)
+        if hint.is_foreign:
+            return REFUSED
+        loop = asyncio.get_running_loop()
+        if loop not in self._loops:
+            payouts = Lookup(self._client, payouts=True, max_pages=min(self._max_pages, PAYOUT_PAGES))
+            payments = Lookup(self._client, payouts=False, max_pages=self._max_pages)
+            self._loops[loop] = DeliveryCoalescer(self._runtime, payouts, payments, self._store)
+        return await self._loops[loop].join(delivery, hint)
+
+    def __repr__(self) -> str:
+        try:
+            return f"<{type(self).__name__} of {', '.join(self._handlers)} at {self.base_url}>"
+        except AttributeError:  # the constructor failed, and its traceback prints local variables
+            return f"<{type(self).__name__}, unfinished>"
+
+
+class WebhookReceiver(BaseReceiver):
     """Makes a URL for each record, and calls the handler with the record after a delivery to that URL.
 
     Deliveries are unsigned (Events, 3), so nothing in them is trusted. The URL, which only this receiver can
@@ -59,8 +184,8 @@ class WebhookReceiver(UrlMaker):
         """
         sealed, base_url = SealedSecrets(secrets), hidden(base_url)
         del secrets  # tracebacks print local variables
-        self._handlers = handlers(on_payout, on_payment)
-        self._deliveries = DeliveryReceiver(client, sealed, base_url, seen or MemoryStore(), max_pages)
+        store = MemoryStore() if seen is None else seen
+        super().__init__(client, sealed, base_url, on_payout, on_payment, store, max_pages)
         self._tasks: set[asyncio.Task[WebhookResponse]] = set()
 
     async def receive(
@@ -81,15 +206,11 @@ class WebhookReceiver(UrlMaker):
             method: POST, PUT or PATCH; whatever the content type.
             headers: only X-Payment-Event and X-Payment-Id are read, as hints (gap X).
         """
-        delivery = self._deliveries.admit(method, path, self._handlers)
+        delivery = self._admit(method, path)
         if delivery is None:
             return REFUSED
-        raw = await read_body(body, self._deliveries.runtime)
-        result = (
-            raw
-            if isinstance(raw, WebhookResponse)
-            else await self._deliveries.take(delivery, headers or {}, raw)
-        )
+        raw = await read_body(body, self._runtime)
+        result = raw if isinstance(raw, WebhookResponse) else await self._take(delivery, headers or {}, raw)
         if isinstance(result, WebhookResponse):
             return result
         task = asyncio.get_running_loop().create_task(self._hand_over(result))
@@ -112,3 +233,16 @@ class WebhookReceiver(UrlMaker):
 def log_failure(error: Exception) -> None:
     """Log the handler's own error."""
     log.error("a webhook handler failed, the service will try again", exc_info=error)
+
+
+def _handlers(
+    on_payout: PayoutHandler | None, on_payment: PaymentHandler | None
+) -> dict[Kind, Callable[[Any], object]]:
+    """Map each kind to its handler. Raises ConfigurationError."""
+    if on_payout is None and on_payment is None:
+        raise ConfigurationError("a webhook receiver needs on_payout, on_payment or both")
+    given: dict[Kind, Callable[[Any], object] | None]
+    given = {"payout": on_payout, "payment": on_payment, "checkout": on_payment}
+    if wrong := [kind for kind, handler in given.items() if not (handler is None or callable(handler))]:
+        raise ConfigurationError(f"the handler of a {wrong[0]} must be a function of one TrustedDelivery")
+    return {kind: handler for kind, handler in given.items() if handler is not None}

@@ -10,19 +10,16 @@ from typing import TypeVar
 from payments_async._request.auth import hidden
 from payments_async.webhooks import MemoryStore, SeenStore, WebhookResponse
 from payments_async.webhooks._coalescing import HandOver
-from payments_async.webhooks._payload import whole
-from payments_async.webhooks._receiver import DeliveryReceiver
+from payments_async.webhooks._delivery import REFUSED, Headers, joined
 from payments_async.webhooks._tokens import SealedSecrets
-from payments_async.webhooks._urls import PaymentHandler, PayoutHandler, UrlMaker, handlers
-from payments_async.webhooks._values import REFUSED, Headers
-from payments_async.webhooks.receiver import log_failure
+from payments_async.webhooks.receiver import BaseReceiver, PaymentHandler, PayoutHandler, log_failure
 
 from ..client import Payments
 
 T = TypeVar("T")
 
 
-class WebhookReceiver(UrlMaker):
+class WebhookReceiver(BaseReceiver):
     """Makes a URL for each record, and calls the handler with the record after a delivery to that URL.
 
     As `payments_async.webhooks.WebhookReceiver`, blocking, and usable from any thread. Deliveries are
@@ -61,9 +58,8 @@ class WebhookReceiver(UrlMaker):
         sealed, base_url = SealedSecrets(secrets), hidden(base_url)
         del secrets  # tracebacks print local variables
         self._bridge = client._bridge
-        self._handlers = handlers(on_payout, on_payment)
         store = MemoryStore() if seen is None else _ThreadedStore(seen)
-        self._deliveries = DeliveryReceiver(client._async, sealed, base_url, store, max_pages)
+        super().__init__(client._async, sealed, base_url, on_payout, on_payment, store, max_pages)
 
     def receive(
         self,
@@ -82,14 +78,14 @@ class WebhookReceiver(UrlMaker):
             method: POST, PUT or PATCH; whatever the content type.
             headers: only X-Payment-Event and X-Payment-Id are read, as hints (gap X).
         """
-        delivery = self._deliveries.admit(method, path, self._handlers)
+        delivery = self._admit(method, path)
         if delivery is None:
             return REFUSED
-        raw = whole([body] if isinstance(body, bytes) else body)
+        raw = joined([body] if isinstance(body, bytes) else body)
         if isinstance(raw, WebhookResponse):
             return raw
         try:
-            result = self._bridge.call(self._deliveries.take, delivery, headers or {}, raw)
+            result = self._bridge.call(self._take, delivery, headers or {}, raw)
         except BaseException as stopped:
             hand_over = getattr(stopped, "result", None)
             if isinstance(hand_over, HandOver):  # others wait for its verdict

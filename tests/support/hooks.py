@@ -37,7 +37,7 @@ class Hook:
     @property
     def coalescers(self) -> list[Any]:
         """What is under way, loop by loop."""
-        return list(self.receiver._deliveries._loops.values())
+        return list(self.receiver._loops.values())
 
     @property
     def waiting(self) -> int:

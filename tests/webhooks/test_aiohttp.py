@@ -15,7 +15,7 @@ from aiohttp import web
 from payments_async import AsyncPayments, Payout
 from payments_async.sandbox import Sandbox
 from payments_async.webhooks import TrustedDelivery, WebhookReceiver
-from payments_async.webhooks._payload import LARGEST
+from payments_async.webhooks._delivery import LARGEST
 from payments_async.webhooks.aiohttp import routes
 from tests.support.motion import PAYOUT
 from tests.support.receivers import SECRET, Handler

@@ -97,7 +97,7 @@ async def test_a_delivery_whose_look_would_come_too_late_is_told_to_come_again_a
 ) -> None:
     """Before it, others are to have their pages."""
     waits = 6.1
-    monkeypatch.setattr("payments_async.webhooks._lookup.Lookup.wait", lambda lookup, want: waits)
+    monkeypatch.setattr("payments_async.webhooks._lookup.Lookup.wait", lambda lookup, page: waits)
     hook = Hook(connect, Handler(), listed())
     turned_away = await hook.arrive()
     assert (turned_away.status, turned_away.headers) == (503, {"Retry-After": "7"})
@@ -259,7 +259,7 @@ async def test_urls_of_one_day_share_a_walk_and_others_have_their_own(connect: C
     old = receiver.url_for_payout("r-0")
     played.runtime.advance(10 * 86_400.0)
     assert (await receiver.receive(path=old)).status == 200
-    (coalescers,) = receiver._deliveries._loops.values()
+    (coalescers,) = receiver._loops.values()
     with waiting_together(coalescers._payouts, played.runtime, 4) as until_they_wait:
         urls = [receiver.url_for_payout(f"r-{each}") for each in range(1, 5)]
         answers = [asyncio.create_task(receiver.receive(path=url)) for url in urls]

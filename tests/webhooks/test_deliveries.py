@@ -226,7 +226,7 @@ async def test_a_payment_deeper_than_one_look_reads_is_found_by_the_next_and_the
     told = sandbox.deliveries[-1]
     for status in (503, 503, 200):
         assert (await bring(receiver, told)).status == status
-        receiver._deliveries.runtime.advance(11.0)
+        receiver._runtime.advance(11.0)
     assert len(caplog.messages) == 2
     assert all("the next lookup continues from there" in line for line in caplog.messages)
     assert "order" not in caplog.text

@@ -16,7 +16,7 @@ import payments_async.webhooks
 import payments_sync.webhooks
 from payments_async import ConfigurationError, InvalidRequest
 from payments_async.webhooks import MemoryStore
-from payments_async.webhooks._receiver import LONGEST_URL
+from payments_async.webhooks._tokens import LONGEST_URL
 from tests.support.canary import Scanner, shown_by, told_by
 from tests.support.motion import play
 from tests.support.receivers import HOOKS, OLD_SECRET, SECRET, Handler, make_receiver
@@ -128,15 +128,15 @@ async def test_secrets_show_nowhere(client: Any, caplog: pytest.LogCaptureFixtur
     real = getattr(receiver, "_blocking", receiver)
     scanner = Scanner()
     scanner.look("the receiver", shown_by(real))
-    scanner.look("its parts", shown_by(real._deliveries), repr(real._deliveries._signer))
+    scanner.look("its parts", shown_by(real._urls), repr(real._urls.signer))
     scanner.look("the log", caplog.text)
     scanner.look("a URL", url)
     for walk in (pickle.dumps, copy.deepcopy):
         with pytest.raises(TypeError) as raised:
-            walk(real._deliveries._signer)
+            walk(real._urls.signer)
         scanner.look("the refusal of a pickle", told_by(raised.value))
     assert not scanner.found
-    assert repr(real._deliveries._signer) == "<webhook secrets>"
+    assert repr(real._urls.signer) == "<webhook secrets>"
 
 
 def test_a_memory_of_states_is_bounded() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,10 +17,12 @@ from payments_async._assumptions import NO_END
 from payments_async._request.pages import REPEATED
 from payments_async.errors import UnprocessableError
 from payments_async.models import Page, Pagination, PaymentIntent
-from payments_async.webhooks._lookup import PATIENCE, PER_PAGE, Lookup
-from payments_async.webhooks._page_queue import (
+from payments_async.webhooks._lookup import (
+    PATIENCE,
+    PER_PAGE,
     SLACK,
     UNKNOWN,
+    Lookup,
     LookupResult,
     PageWalk,
     Position,
@@ -38,6 +41,14 @@ def page_of(records: list[str], cursor: str | None) -> tuple[list[str], str | No
     return records[start : start + SIZE], following[0] if following else None
 
 
+def advance(walk: PageWalk, oldest: float | None, following: str | None, *, is_last: bool = True) -> None:
+    """The page is read: when its last record was created, the next one's cursor, whether it is the last."""
+    created_at = None if oldest is None else datetime.fromtimestamp(oldest, UTC)
+    more = None if following is None and not is_last else following is not None
+    record = PaymentIntent(id="pi_1", created_at=created_at)
+    walk.advance(Page((record,), Pagination(next_cursor=following, has_more_pages=more)))
+
+
 def look(
     records: list[str], wanted: str, position: Position, most: int, times: Mapping[str, float] | None = None
 ) -> tuple[bool, Position, int]:
@@ -48,7 +59,7 @@ def look(
         ids, following = page_of(records, walk.cursor)
         if wanted in ids:
             return True, UNKNOWN, walk.pages + 1
-        walk.advance(times.get(ids[-1]) if ids else None, following)
+        advance(walk, times.get(ids[-1]) if ids else None, following)
     return False, walk.position, walk.pages
 
 
@@ -106,7 +117,7 @@ def test_a_payment_that_is_listed_late_on_a_busy_list_is_found_while_the_service
             first = newest if walk.cursor is None else int(walk.cursor)
             if looks and first >= created > first - 100:
                 return
-            walk.advance((first - 100) / rate, str(first - 100))
+            advance(walk, (first - 100) / rate, str(first - 100))
         position = walk.position
     pytest.fail("never in five looks")
 
@@ -115,20 +126,20 @@ def test_a_payment_that_is_listed_late_on_a_busy_list_is_found_while_the_service
 def test_what_was_created_before_the_url_was_made_is_not_looked_through(most: int) -> None:
     """But an hour's worth of it is: the service's clock is another one."""
     walk = PageWalk(UNKNOWN, 10, 10_000.0)
-    walk.advance(10_000.0 - SLACK, "c1")
+    advance(walk, 10_000.0 - SLACK, "c1")
     assert not walk.is_over
-    walk.advance(9_999.0 - SLACK, "c2")
+    advance(walk, 9_999.0 - SLACK, "c2")
     assert (walk.is_over, walk.is_cut_off, walk.pages) == (True, False, 2)
     again = PageWalk(walk.position, most, 10_000.0)
     assert again.cursor is None
-    again.advance(9_000.0 - SLACK, "c1")
+    advance(again, 9_000.0 - SLACK, "c1")
     assert (again.is_over, again.is_cut_off, again.position) == (True, False, UNKNOWN)
 
 
 def test_runs_take_turns_the_oldest_first_and_each_look_begins_one() -> None:
     walk = PageWalk(UNKNOWN, 4)
     for following in ("c1", "c2", "c3", "c4"):
-        walk.advance(None, following)
+        advance(walk, None, following)
     assert walk.position == Position(runs=("c4", "c1")), (
         "from the end of the first, and its second page again"
     )
@@ -136,14 +147,14 @@ def test_runs_take_turns_the_oldest_first_and_each_look_begins_one() -> None:
     asked = []
     while not walk.is_over:
         asked.append(walk.cursor)
-        walk.advance(None, f"{walk.cursor or 'new'}'")
+        advance(walk, None, f"{walk.cursor or 'new'}'")
     assert asked == [None, "c4", "c1", "new'", "c4'", "c1'"]
     assert walk.position == Position(runs=("c4''", "c1''", "new''"))
     assert PageWalk(walk.position, 3).position == Position(runs=("c4''", "c1''")), (
         "no more than have a page each"
     )
     walk = PageWalk(walk.position, 4)
-    walk.advance(None, "newer")
+    advance(walk, None, "newer")
     assert [run.cursor for run in walk._runs] == ["c4''", "c1''", "new''"], "no fourth one is begun"
     walk.drop_earlier()
     assert walk.cursor == "newer", "but when the others are lost"
@@ -159,20 +170,20 @@ def test_a_record_whose_place_is_known_takes_one_page_and_else_all_begins_anew()
 def test_a_place_that_the_service_has_forgotten_is_looked_for_from_the_newest(position: Position) -> None:
     walk = PageWalk(position, 3)
     if walk.cursor is None:
-        walk.advance(None, "r3")
+        advance(walk, None, "r3")
     assert (walk.cursor, walk.is_earlier) == ("gone", True)
     walk.drop_earlier()
     if walk.cursor is None:
-        walk.advance(None, "r3")
+        advance(walk, None, "r3")
     assert (walk.cursor, walk.is_earlier, walk.is_over) == ("r3", False, False)
-    walk.advance(None, None)
+    advance(walk, None, None)
     assert walk.is_over
     assert not walk.is_cut_off
 
 
 def test_behind_a_front_that_has_become_the_whole_list_is_nothing() -> None:
     walk = PageWalk(Position(runs=("gone",)), 3)
-    walk.advance(None, None)
+    advance(walk, None, None)
     assert walk.is_over
     assert walk.position == UNKNOWN
 
@@ -228,11 +239,11 @@ class Crowd:
 
     async def read(self, token: str) -> LookupResult:
         """One look."""
-        return await self.lookup.read(want_of(token))
+        return await self.lookup.read(self.lookup.begin(want_of(token)))
 
     def wait(self, token: str) -> float:
         """Seconds until a look has its turn."""
-        return self.lookup.wait(want_of(token))
+        return self.lookup.wait(self.lookup.begin(want_of(token)).page)
 
 
 def want_of(token: str) -> WantedRecord:
@@ -397,13 +408,13 @@ async def test_who_gave_up_while_a_page_was_read_is_not_told_of_its_error() -> N
 
 def test_a_page_that_says_nothing_of_what_follows_is_no_end() -> None:
     walk = PageWalk(Position(runs=("c1",)), 5)
-    walk.advance(None, None, is_last=False)
+    advance(walk, None, None, is_last=False)
     assert (walk.cursor, walk.problem) == ("c1", NO_END), "the earlier run goes on"
-    walk.advance(None, None)
+    advance(walk, None, None)
     assert (walk.is_over, walk.problem) == (True, NO_END)
     whole, dated = PageWalk(UNKNOWN, 5), PageWalk(UNKNOWN, 5, 10_000.0)
-    whole.advance(None, None)
-    dated.advance(9_999.0 - SLACK, None, is_last=False)
+    advance(whole, None, None)
+    advance(dated, 9_999.0 - SLACK, None, is_last=False)
     assert (whole.problem, dated.problem) == (None, None)
 
 
@@ -411,9 +422,9 @@ def test_a_run_ends_where_a_cursor_repeats() -> None:
     walk = PageWalk(Position(runs=("c1",)), 9)
     for following in ("c1", "c2", "c2", "c3", "c1"):
         assert (walk.is_over, walk.problem) == (False, None)
-        walk.advance(None, following)
+        advance(walk, None, following)
     assert (walk.is_over, walk.problem) == (False, REPEATED), "the earlier run goes on"
-    walk.advance(None, "c2")
+    advance(walk, None, "c2")
     assert (walk.is_over, walk.is_cut_off, walk.pages) == (True, False, 6)
 
 

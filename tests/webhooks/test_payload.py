@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from payments_async.webhooks._payload import PayloadHint, read_hint
-from payments_async.webhooks._values import Kind
+from payments_async.webhooks._delivery import Kind, PayloadHint, read_hint
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.text(max_size=8),

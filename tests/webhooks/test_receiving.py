@@ -10,7 +10,7 @@ import pytest
 
 from payments_async.webhooks import WebhookResponse
 from payments_async.webhooks._coalescing import HandOver, WaitingDelivery
-from payments_async.webhooks._payload import LARGEST
+from payments_async.webhooks._delivery import LARGEST
 from tests.support.hooks import Hook, listed
 from tests.support.patience import until
 from tests.support.receivers import HOOKS, Handler, make_receiver
