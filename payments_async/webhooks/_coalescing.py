@@ -35,7 +35,7 @@ from ._delivery import (
     WebhookResponse,
     busy,
 )
-from ._lookup import PATIENCE, Lookup, LookupResult, WantedRecord
+from ._lookup import PATIENCE, LookupResult, Lookups
 from ._tokens import TokenClaims
 
 T = TypeVar("T")
@@ -155,7 +155,7 @@ class WaitingDelivery:
 class DeliveryCoalescer:
     """The deliveries under way on one event loop."""
 
-    def __init__(self, runtime: Runtime, payouts: Lookup, payments: Lookup, store: SeenStore) -> None:
+    def __init__(self, runtime: Runtime, payouts: Lookups, payments: Lookups, store: SeenStore) -> None:
         self._runtime = runtime
         self._payouts, self._payments = payouts, payments
         self._store = store
@@ -220,13 +220,13 @@ class DeliveryCoalescer:
     async def _look(self, token: str, deliveries: list[WaitingDelivery]) -> LookupResult | WebhookResponse:
         """Read the record, and note when it may be read again: after five seconds for each request made."""
         claims = deliveries[0].delivery.claims
-        listed = self._payouts if claims.kind == "payout" else self._payments
-        lookup = listed.begin(WantedRecord(claims, token, _named(deliveries)))
-        if (wait := listed.wait(lookup.page)) > PATIENCE:
+        lookups = self._payouts if claims.kind == "payout" else self._payments
+        lookup = lookups.begin(claims, token, _named(deliveries))
+        if (wait := lookups.wait(lookup.page)) > PATIENCE:
             return busy(wait)
         result: LookupResult | WebhookResponse
         try:
-            result = await listed.read(lookup)
+            result = await lookups.read(lookup)
             requests = result.requests
         except PaymentsError as error:
             log.warning("a webhook delivery could not be checked, the service will try again: %s", error)

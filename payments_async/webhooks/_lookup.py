@@ -71,21 +71,21 @@ UNKNOWN: Final = Position()
 
 
 class Positions:
-    """The position of each record of a URL (`WantedRecord.name`)."""
+    """The positions of records, by the token of the URL and the id that a delivery names."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
-        self._positions: OrderedDict[str, Position] = OrderedDict()
+        self._positions: OrderedDict[tuple[str, str | None], Position] = OrderedDict()
 
-    def of(self, name: str) -> Position:
-        """The position of a record."""
-        return self._positions.get(name, UNKNOWN)
+    def of(self, token: str, record_id: str | None) -> Position:
+        """The position of a record; payments may share a URL."""
+        return self._positions.get((token, record_id), UNKNOWN)
 
-    def note(self, name: str, position: Position) -> None:
+    def note(self, token: str, record_id: str | None, position: Position) -> None:
         """Keep the position for the next lookup."""
-        self._positions.pop(name, None)
+        self._positions.pop((token, record_id), None)
         if position != UNKNOWN:
-            self._positions[name] = position
+            self._positions[token, record_id] = position
         if len(self._positions) > self._most:
             self._positions.popitem(last=False)
 
@@ -212,19 +212,24 @@ class LookupResult:
     """The id that the delivery named, when it is another URL's record."""
 
 
-@attrs.frozen
-class WantedRecord:
-    """A URL whose record is looked up."""
+@attrs.define(eq=False)
+class Lookup:
+    """The lookup of a URL's record."""
 
     claims: TokenClaims
     token: str
     record_id: str | None
     """As the delivery claims."""
-
-    @property
-    def name(self) -> str:
-        """Names the record among `Positions`: payments may share a URL."""
-        return self.token if self.record_id is None else f"{self.token} {self.record_id}"
+    walk: PageWalk
+    since: int
+    """Requests made before it began: their pages may be older than the delivery."""
+    until: float
+    """Time at which it ends, found or not."""
+    other: ListedRecord | None = None
+    """A record of the URL that is not the one named."""
+    future: asyncio.Future[LookupResult] = attrs.field(
+        factory=lambda: asyncio.get_running_loop().create_future()
+    )
 
     @property
     def keys(self) -> tuple[str, str]:
@@ -236,54 +241,37 @@ class WantedRecord:
         """The day on which the URL was made, since 1970."""
         return self.claims.made_at // DAY
 
-
-@attrs.define(eq=False)
-class LookupInProgress:
-    """A lookup under way."""
-
-    want: WantedRecord
-    walk: PageWalk
-    since: int
-    """Requests made before it began: their pages may be older than the delivery."""
-    until: float
-    """Time at which the lookup ends, found or not."""
-    other: ListedRecord | None = None
-    """A record of the URL that is not the one named."""
-    future: asyncio.Future[LookupResult] = attrs.field(
-        factory=lambda: asyncio.get_running_loop().create_future()
-    )
-
     @property
     def page(self) -> PageOf:
         """The page that it reads next."""
-        return self.want.day, self.walk.cursor
+        return self.day, self.walk.cursor
 
 
 class PageQueue:
     """The pages that lookups wait for, first come first served. One page serves all that wait for it."""
 
     def __init__(self) -> None:
-        self._newest: OrderedDict[PageOf, list[LookupInProgress]] = OrderedDict()
-        self._others: OrderedDict[PageOf, list[LookupInProgress]] = OrderedDict()
-        self._by_key: defaultdict[tuple[int, str], set[LookupInProgress]] = defaultdict(set)
+        self._newest: OrderedDict[PageOf, list[Lookup]] = OrderedDict()
+        self._others: OrderedDict[PageOf, list[Lookup]] = OrderedDict()
+        self._by_key: defaultdict[tuple[int, str], set[Lookup]] = defaultdict(set)
         self._was_newest = False
 
     def __bool__(self) -> bool:
         """Return whether any lookup waits."""
         return bool(self._newest or self._others)
 
-    def enter(self, lookup: LookupInProgress) -> None:
+    def enter(self, lookup: Lookup) -> None:
         """Add a new lookup. Until its future is done, any page may have its record."""
-        for key in lookup.want.keys:
-            self._by_key[lookup.want.day, key].add(lookup)
+        for key in lookup.keys:
+            self._by_key[lookup.day, key].add(lookup)
         lookup.future.add_done_callback(lambda _: self._leave(lookup))
         self.queue(lookup)
 
-    def queue(self, lookup: LookupInProgress) -> None:
+    def queue(self, lookup: Lookup) -> None:
         """Queue a lookup for its next page, behind the pages that others wait for."""
         self._pages_like(lookup.page).setdefault(lookup.page, []).append(lookup)
 
-    def next(self) -> list[LookupInProgress]:
+    def next(self) -> list[Lookup]:
         """The lookups that wait for the page to be read now; empty when all of them were cancelled."""
         self._was_newest = bool(self._newest) and not (self._others and self._was_newest)
         _, lookups = (self._newest if self._was_newest else self._others).popitem(last=False)
@@ -294,22 +282,22 @@ class PageQueue:
         pages = self._pages_like(page)
         return len(pages) - (page in pages)
 
-    def wanting(self, day: int, key: str) -> list[LookupInProgress]:
+    def wanting(self, day: int, key: str) -> list[Lookup]:
         """The lookups of the record with this key."""
         return [lookup for lookup in self._by_key.get((day, key), ()) if not lookup.future.done()]
 
-    def _pages_like(self, page: PageOf) -> OrderedDict[PageOf, list[LookupInProgress]]:
+    def _pages_like(self, page: PageOf) -> OrderedDict[PageOf, list[Lookup]]:
         return self._newest if page[1] is None else self._others
 
-    def _leave(self, lookup: LookupInProgress) -> None:
-        for key in lookup.want.keys:
-            lookups = self._by_key[lookup.want.day, key]
+    def _leave(self, lookup: Lookup) -> None:
+        for key in lookup.keys:
+            lookups = self._by_key[lookup.day, key]
             lookups.discard(lookup)
             if not lookups:
-                del self._by_key[lookup.want.day, key]
+                del self._by_key[lookup.day, key]
 
 
-class Lookup:
+class Lookups:
     """The lookups in one list, on one event loop."""
 
     def __init__(self, client: AsyncPayments, *, payouts: bool, max_pages: int) -> None:
@@ -326,25 +314,26 @@ class Lookup:
         """Time at which the intervals for all pages read so far are over."""
         self._positions = Positions()
 
-    def begin(self, want: WantedRecord) -> LookupInProgress:
+    def begin(self, claims: TokenClaims, token: str, record_id: str | None) -> Lookup:
         """Make a lookup, which `read` queues."""
-        walk = PageWalk(self._positions.of(want.name), self._max_pages, want.claims.made_at)
+        position = self._positions.of(token, record_id)
+        walk = PageWalk(position, self._max_pages, claims.made_at)
         until = self._runtime.monotonic() + PATIENCE + PER_PAGE * self._max_pages
-        return LookupInProgress(want, walk, self._pages, until)
+        return Lookup(claims, token, record_id, walk, self._pages, until)
 
     def wait(self, page: PageOf) -> float:
         """Seconds until a page is read that is queued now."""
         busy = max(0.0, self._rested_at - self._runtime.monotonic())
         return max(0.0, busy + PER_PAGE * (self._queue.ahead_of(page) + 1 - self._max_pages))
 
-    async def read(self, lookup: LookupInProgress) -> LookupResult:
+    async def read(self, lookup: Lookup) -> LookupResult:
         """Find a record. Raises PaymentsError."""
         self._queue.enter(lookup)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
         result = await lookup.future
-        if result.record is None and self._payouts and lookup.want.record_id is not None:
-            return await self._synced(lookup.want, lookup.want.record_id, result.requests)
+        if result.record is None and self._payouts and lookup.record_id is not None:
+            return await self._synced(lookup, lookup.record_id, result.requests)
         return result
 
     async def _run(self) -> None:
@@ -366,7 +355,7 @@ class Lookup:
         finally:
             self._task = None
 
-    async def _read(self, lookups: Sequence[LookupInProgress]) -> None:
+    async def _read(self, lookups: Sequence[Lookup]) -> None:
         """Read the page that these lookups wait for; it may have the records of others, too."""
         day, cursor = lookups[0].page
         self._pages += 1
@@ -377,8 +366,8 @@ class Lookup:
             for lookup in self._queue.wanting(day, key_of(record)):
                 if lookup.since >= number:
                     continue
-                if self._payouts or lookup.want.record_id in (None, record.id):
-                    self._positions.note(lookup.want.name, Position(found=cursor))
+                if self._payouts or lookup.record_id in (None, record.id):
+                    self._positions.note(lookup.token, lookup.record_id, Position(found=cursor))
                     lookup.future.set_result(LookupResult(record, lookup.walk.pages + 1))
                 else:  # another payment of the same reference: the one that the delivery names may follow
                     lookup.other = lookup.other or record
@@ -386,7 +375,7 @@ class Lookup:
             if not lookup.future.done():
                 self._go_on(lookup, page)
 
-    def _go_on(self, lookup: LookupInProgress, page: Page[Any] | None) -> None:
+    def _go_on(self, lookup: Lookup, page: Page[Any] | None) -> None:
         """Queue a lookup for the page after this one, or end it; None is a page whose cursor was refused."""
         if page is not None:
             lookup.walk.advance(page)
@@ -398,12 +387,12 @@ class Lookup:
         else:
             self._miss(lookup)
 
-    def _miss(self, lookup: LookupInProgress) -> None:
+    def _miss(self, lookup: Lookup) -> None:
         """End a lookup that has not found its record."""
-        want, walk = lookup.want, lookup.walk
-        self._positions.note(want.name, walk.position)
-        if lookup.other is None and (not self._payouts or want.record_id is None):
-            log.warning(_MISSED, walk.pages, *_window(want.day), _reason(walk))
+        walk, record_id = lookup.walk, lookup.record_id
+        self._positions.note(lookup.token, record_id, walk.position)
+        if lookup.other is None and (not self._payouts or record_id is None):
+            log.warning(_MISSED, walk.pages, *_window(lookup.day), _reason(walk))
         lookup.future.set_result(LookupResult(lookup.other, walk.pages))
 
     async def _page(self, day: int, cursor: str | None, *, may_be_forgotten: bool) -> Page[Any] | None:
@@ -417,12 +406,12 @@ class Lookup:
                 return None
             raise
 
-    async def _synced(self, want: WantedRecord, record_id: str, requests: int) -> LookupResult:
+    async def _synced(self, lookup: Lookup, record_id: str, requests: int) -> LookupResult:
         try:
             payout = await self._client.payouts.sync(record_id, deadline=DEADLINE)
         except NotFoundError:
             return LookupResult(None, requests + 1)
-        if key_of(payout) in want.keys and payout.id == record_id:
+        if key_of(payout) in lookup.keys and payout.id == record_id:
             return LookupResult(payout, requests + 1)
         return LookupResult(None, requests + 1, foreign_id=record_id)
 

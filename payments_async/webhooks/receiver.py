@@ -15,7 +15,7 @@ from ..models import PaymentIntent, Payout
 from . import _tokens
 from ._coalescing import DeliveryCoalescer, HandOver, MemoryStore, ReceivedDelivery, SeenStore, awaited
 from ._delivery import REFUSED, Headers, Kind, TrustedDelivery, WebhookResponse, read_body, read_hint
-from ._lookup import Lookup
+from ._lookup import Lookups
 from ._tokens import SealedSecrets, SignedURLs
 
 if TYPE_CHECKING:
@@ -135,8 +135,8 @@ class BaseReceiver:
             return REFUSED
         loop = asyncio.get_running_loop()
         if loop not in self._loops:
-            payouts = Lookup(self._client, payouts=True, max_pages=min(self._max_pages, PAYOUT_PAGES))
-            payments = Lookup(self._client, payouts=False, max_pages=self._max_pages)
+            payouts = Lookups(self._client, payouts=True, max_pages=min(self._max_pages, PAYOUT_PAGES))
+            payments = Lookups(self._client, payouts=False, max_pages=self._max_pages)
             self._loops[loop] = DeliveryCoalescer(self._runtime, payouts, payments, self._store)
         return await self._loops[loop].join(delivery, hint)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from payments_async.webhooks import WebhookResponse
-from payments_async.webhooks._lookup import PER_PAGE, Lookup
+from payments_async.webhooks._lookup import PER_PAGE, Lookups
 from tests.support.hooks import EMPTY, Hook, listed
 from tests.support.jumping import JumpingRuntime
 from tests.support.motion import play, refusal
@@ -97,7 +97,7 @@ async def test_a_delivery_whose_look_would_come_too_late_is_told_to_come_again_a
 ) -> None:
     """Before it, others are to have their pages."""
     waits = 6.1
-    monkeypatch.setattr("payments_async.webhooks._lookup.Lookup.wait", lambda lookup, page: waits)
+    monkeypatch.setattr("payments_async.webhooks._lookup.Lookups.wait", lambda lookup, page: waits)
     hook = Hook(connect, Handler(), listed())
     turned_away = await hook.arrive()
     assert (turned_away.status, turned_away.headers) == (503, {"Retry-After": "7"})
@@ -274,7 +274,7 @@ async def test_urls_of_one_day_share_a_walk_and_others_have_their_own(connect: C
 
 
 @contextmanager
-def waiting_together(lookup: Lookup, runtime: JumpingRuntime, looks: int) -> Iterator[Awaitable[None]]:
+def waiting_together(lookup: Lookups, runtime: JumpingRuntime, looks: int) -> Iterator[Awaitable[None]]:
     """A rest comes first, and time stands still until so many looks wait for the newest page."""
     runtime.busy += 1
     lookup._rested_at = runtime.monotonic() + 8 * PER_PAGE

@@ -24,10 +24,10 @@ from payments_async.webhooks._lookup import (
     UNKNOWN,
     Lookup,
     LookupResult,
+    Lookups,
     PageWalk,
     Position,
     Positions,
-    WantedRecord,
 )
 from payments_async.webhooks._tokens import TokenClaims
 
@@ -191,9 +191,13 @@ def test_behind_a_front_that_has_become_the_whole_list_is_nothing() -> None:
 def test_the_places_that_are_known_are_bounded() -> None:
     positions = Positions(2)
     for number in range(3):
-        positions.note(f"t{number}", Position(found=f"c{number}"))
-    positions.note("t1", UNKNOWN)
-    assert [positions.of(f"t{number}") for number in range(3)] == [UNKNOWN, UNKNOWN, Position(found="c2")]
+        positions.note(f"t{number}", None, Position(found=f"c{number}"))
+    positions.note("t1", None, UNKNOWN)
+    assert [positions.of(f"t{number}", None) for number in range(3)] == [
+        UNKNOWN,
+        UNKNOWN,
+        Position(found="c2"),
+    ]
 
 
 @attrs.define
@@ -235,27 +239,26 @@ class Crowd:
         self.list = Payments(self.time, [f"r{number}" for number in range(records)])
         internal = SimpleNamespace(runtime=self.time, reader=lambda _: self.list)
         client: Any = SimpleNamespace(_internal=internal)
-        self.lookup = Lookup(client, payouts=False, max_pages=5)
+        self.lookup = Lookups(client, payouts=False, max_pages=5)
+
+    def begin(self, token: str) -> Lookup:
+        """A look that has no turn yet."""
+        return self.lookup.begin(TokenClaims("payment", f"of {token}", 1_700_000_000, 0), token, None)
 
     async def read(self, token: str) -> LookupResult:
         """One look."""
-        return await self.lookup.read(self.lookup.begin(want_of(token)))
+        return await self.lookup.read(self.begin(token))
 
     def wait(self, token: str) -> float:
         """Seconds until a look has its turn."""
-        return self.lookup.wait(self.lookup.begin(want_of(token)).page)
-
-
-def want_of(token: str) -> WantedRecord:
-    """Whoever waits for this record."""
-    return WantedRecord(TokenClaims("payment", f"of {token}", 1_700_000_000, 0), token, None)
+        return self.lookup.wait(self.begin(token).page)
 
 
 async def test_looks_in_many_places_are_read_a_few_pages_at_once_and_then_rested_for() -> None:
     crowd = Crowd(300)
     tokens = [f"r{SIZE * number}" for number in range(40)]
     for token in tokens:
-        crowd.lookup._positions.note(token, Position(found=token))
+        crowd.lookup._positions.note(token, None, Position(found=token))
     found = await asyncio.gather(*map(crowd.read, tokens))
     assert all(each.record is not None and each.requests == 1 for each in found)
     moments = [moment for moment, _ in crowd.list.reads]
@@ -267,7 +270,7 @@ async def test_how_long_a_look_has_to_wait_is_known_before() -> None:
     crowd = Crowd(300)
     old = [f"r{SIZE * number}" for number in range(1, 30)]
     for token in [*old, "r150"]:
-        crowd.lookup._positions.note(token, Position(found=token))
+        crowd.lookup._positions.note(token, None, Position(found=token))
     assert crowd.wait("r150") == 0.0
     looks = [asyncio.create_task(crowd.read(token)) for token in old[:4]]
     await asyncio.sleep(0)
@@ -305,7 +308,7 @@ async def test_a_record_read_before_its_delivery_came_is_read_again() -> None:
 async def test_who_gave_up_is_not_read_for() -> None:
     crowd = Crowd(300)
     for token in ("r30", "r60"):
-        crowd.lookup._positions.note(token, Position(found=token))
+        crowd.lookup._positions.note(token, None, Position(found=token))
     hasty, patient, same = (asyncio.create_task(crowd.read(token)) for token in ("r30", "r60", "r60"))
     await asyncio.sleep(0)
     hasty.cancel()
@@ -317,7 +320,7 @@ async def test_who_gave_up_is_not_read_for() -> None:
 async def test_a_refused_cursor_of_an_earlier_look_throws_nobody_else_back() -> None:
     """One has come to the page by itself, the other goes on there from an earlier look."""
     crowd = Crowd(30)
-    crowd.lookup._positions.note("r11", Position(runs=("r6",)))
+    crowd.lookup._positions.note("r11", None, Position(runs=("r6",)))
     pages = crowd.list.page
     others: list[asyncio.Task[LookupResult]] = []
     invalid = UnprocessableError("no", status=422, service_message=None, errors={}, headers={}, body=b"")
@@ -364,14 +367,14 @@ async def test_who_keeps_coming_to_look_further_back_does_not_hold_up_the_others
     assert max(held) <= PATIENCE + (5 + 1) * PER_PAGE
     assert requests["absent"] == 5
     cut_short = next(token for token, pages_read in requests.items() if pages_read < 5)
-    assert crowd.lookup._positions.of(cut_short).runs, "the next look goes on there"
+    assert crowd.lookup._positions.of(cut_short, None).runs, "the next look goes on there"
 
 
 async def test_a_new_record_is_found_while_a_crowd_waits_for_old_ones() -> None:
     crowd = Crowd(300)
     old = [f"r{SIZE * number}" for number in range(10, 90)]
     for token in old:
-        crowd.lookup._positions.note(token, Position(found=token))
+        crowd.lookup._positions.note(token, None, Position(found=token))
     looks = [asyncio.create_task(crowd.read(token)) for token in old]
     await asyncio.sleep(0)
     assert (await crowd.read("r1")).record is not None
@@ -383,7 +386,7 @@ async def test_those_who_always_come_anew_do_not_keep_the_others_waiting() -> No
     """One page at a time: the newest and the others take turns."""
     crowd = Crowd(300)
     crowd.lookup._max_pages = 1
-    crowd.lookup._positions.note("r150", Position(found="r150"))
+    crowd.lookup._positions.note("r150", None, Position(found="r150"))
     deep = asyncio.create_task(crowd.read("r150"))
     for _ in range(4):
         await crowd.read("r0")
