@@ -1,4 +1,4 @@
-"""Schedules the readings of a list, and parses the target of a wait. Pure (Limits, Polling guidance).
+"""Schedules the readings of a list. Pure (Limits, Polling guidance).
 
 The interval between readings is 5 s at least, longer after unchanged readings, and 0.6 s for each page that
 was read. A reading of more than 100 pages is spread over time. So any number of waits costs at most 1 % of
@@ -6,18 +6,6 @@ the read limit.
 """
 
 from __future__ import annotations
-
-import json
-from collections.abc import Mapping
-from datetime import datetime
-from typing import Literal, Self
-
-import attrs
-
-from .._attrs import ValueMixin
-from .._validation import rules
-from ..errors import InvalidRequest
-from ..params import operations
 
 FLOOR = 5.0
 """Seconds: a transaction is never read more often."""
@@ -29,15 +17,6 @@ PAGES_AT_ONCE = 100
 """Pages that one reading for waits takes without a pause."""
 MAX_PAGES = 1_000
 """The most pages of 100 records that one reading for waits takes."""
-
-Kind = Literal["payout", "checkout", "attempt"]
-
-_WANTED: Mapping[Kind, str] = {
-    "payout": "a Payout, its id or a WaitTimeout's token",
-    "checkout": "a Checkout, its id or a WaitTimeout's token",
-    "attempt": "the payment's id or a WaitTimeout's token",
-}
-"""The arguments that each wait accepts, in words."""
 
 
 def interval(unchanged: int, pages: int, chance: float) -> float:
@@ -86,53 +65,3 @@ class PollSchedule:
         """
         earliest = max(now, self.read_at + interval(0, self._pages, 0.0))
         return None if earliest > until else max(earliest, min(self.due, until)) - now
-
-
-@attrs.frozen(eq=False, repr=False)
-class WaitTarget(ValueMixin):
-    """The record that a wait is for. As JSON it is the token that continues the wait in another process."""
-
-    kind: Kind
-    id: str
-    """Id of the payout, checkout or payment intent."""
-    attempt_id: str | None = None
-    created_at: datetime | None = None
-    """Creation time of the record, where known: older pages of the list are not read."""
-
-    def token(self) -> str:
-        """The target as JSON text."""
-        at = self.created_at.isoformat() if self.created_at else None
-        return json.dumps({"v": 1, "kind": self.kind, "id": self.id, "attempt": self.attempt_id, "at": at})
-
-    @classmethod
-    def read(cls, kind: Kind, given: object, attempt_id: str | None = None) -> Self:
-        """Read the target from a record, an id or a token. Raises InvalidRequest."""
-        if isinstance(given, str) and given.startswith("{"):
-            target = cls._from_token(given)
-            if target is not None and target.kind == kind:
-                return target
-            problem = f"is not the token of {'an' if kind == 'attempt' else 'a'} {kind}'s wait"
-            raise InvalidRequest({"token": [problem]}, operation="wait")
-        name = f"{'payment_intent' if kind == 'attempt' else kind}_id"
-        faults = operations.id_problems({name: given})
-        if not isinstance(given, str):
-            faults[name] = [f"must be {_WANTED[kind]}, not {rules.kind(given)}"]
-        if kind == "attempt":
-            missing = {"attempt_id": ["is required"]}
-            faults |= missing if attempt_id is None else operations.id_problems({"attempt_id": attempt_id})
-        if faults:
-            raise InvalidRequest(faults, operation="wait")
-        return cls(kind, str(given), attempt_id)
-
-    @classmethod
-    def _from_token(cls, text: str) -> Self | None:
-        try:
-            tree = json.loads(text)
-            if tree["v"] != 1 or operations.id_problems({"id": tree["id"]}):
-                return None
-            if tree["kind"] == "attempt" and operations.id_problems({"id": tree["attempt"]}):
-                return None
-            at = datetime.fromisoformat(tree["at"]) if tree["at"] else None
-            return cls(tree["kind"], tree["id"], tree["attempt"], at)
-        except (KeyError, TypeError, ValueError, RecursionError):
-            return None

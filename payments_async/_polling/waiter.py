@@ -3,38 +3,93 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 import attrs
 
-from .. import models
+from .._attrs import ValueMixin
 from .._request import prepare
 from .._request.pages import PAYMENT_INTENTS, PAYOUTS
 from .._request.pipeline import Pipeline
 from .._request.settings import positive
 from .._runtime import event_loop
+from .._validation import rules
 from ..errors import InvalidRequest, WaitTimeout
 from ..models import Checkout, PaymentAttempt, PaymentIntent, Payout, Record
 from ..models._masking import clean
-from ..params.operations import (
-    CHECKOUTS_RETRIEVE,
-    INTENTS_RETRIEVE_ATTEMPT,
-    Operation,
-)
+from ..params.operations import CHECKOUTS_RETRIEVE, INTENTS_RETRIEVE_ATTEMPT, Operation, id_problems
 from . import schedule
 from .list_poller import PASSING, ListPoller
 from .readings import Readings, Subscription, readings_of
-from .schedule import WaitTarget
 
 R = TypeVar("R")
+Kind = Literal["payout", "checkout", "attempt"]
+
+_WANTED: Mapping[Kind, str] = {
+    "payout": "a Payout, its id or a WaitTimeout's token",
+    "checkout": "a Checkout, its id or a WaitTimeout's token",
+    "attempt": "the payment's id or a WaitTimeout's token",
+}
+"""The arguments that each wait accepts, in words."""
 
 _SOON: Final = 0.2
 """Seconds between two checks whether another wait has read a record."""
+
+
+@attrs.frozen(eq=False, repr=False)
+class WaitTarget(ValueMixin):
+    """The record that a wait is for. As JSON it is the token that continues the wait in another process."""
+
+    kind: Kind
+    id: str
+    """Id of the payout, checkout or payment intent."""
+    attempt_id: str | None = None
+    created_at: datetime | None = None
+    """Creation time of the record, where known: older pages of the list are not read."""
+
+    def token(self) -> str:
+        """The target as JSON text."""
+        at = self.created_at.isoformat() if self.created_at else None
+        return json.dumps({"v": 1, "kind": self.kind, "id": self.id, "attempt": self.attempt_id, "at": at})
+
+    @classmethod
+    def read(cls, kind: Kind, given: object, attempt_id: str | None = None) -> Self:
+        """Read the target from a record, an id or a token. Raises InvalidRequest."""
+        if isinstance(given, str) and given.startswith("{"):
+            target = cls._from_token(given)
+            if target is not None and target.kind == kind:
+                return target
+            problem = f"is not the token of {'an' if kind == 'attempt' else 'a'} {kind}'s wait"
+            raise InvalidRequest({"token": [problem]}, operation="wait")
+        name = f"{'payment_intent' if kind == 'attempt' else kind}_id"
+        faults = id_problems({name: given})
+        if not isinstance(given, str):
+            faults[name] = [f"must be {_WANTED[kind]}, not {rules.kind(given)}"]
+        if kind == "attempt":
+            missing = {"attempt_id": ["is required"]}
+            faults |= missing if attempt_id is None else id_problems({"attempt_id": attempt_id})
+        if faults:
+            raise InvalidRequest(faults, operation="wait")
+        return cls(kind, str(given), attempt_id)
+
+    @classmethod
+    def _from_token(cls, text: str) -> Self | None:
+        try:
+            tree = json.loads(text)
+            if tree["v"] != 1 or id_problems({"id": tree["id"]}):
+                return None
+            if tree["kind"] == "attempt" and id_problems({"id": tree["attempt"]}):
+                return None
+            at = datetime.fromisoformat(tree["at"]) if tree["at"] else None
+            return cls(tree["kind"], tree["id"], tree["attempt"], at)
+        except (KeyError, TypeError, ValueError, RecursionError):
+            return None
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -77,8 +132,8 @@ class Waiting:
         seen = payout if isinstance(payout, Payout) else None
         subscription = _subscribe(wait.target.id, wait.target.created_at, _is_final, seen)
         with self._reminding(wait):
-            found: Payout = await self._until(wait, wait.pollers.payouts, subscription)
-        return found
+            final: Payout = await self._until(wait, wait.pollers.payouts, subscription)
+        return final
 
     async def checkout(self, checkout: Checkout | str, deadline: float) -> Checkout:
         """The checkout when its payment is final. Raises WaitTimeout."""
@@ -87,8 +142,8 @@ class Waiting:
             return await self._checkout(wait, checkout)
 
     async def _checkout(self, wait: _Wait, checkout: Checkout | str) -> Checkout:
-        ids, just_read = {"checkout_id": wait.target.id}, not isinstance(checkout, models.Checkout)
-        if not isinstance(checkout, models.Checkout):
+        ids, just_read = {"checkout_id": wait.target.id}, not isinstance(checkout, Checkout)
+        if not isinstance(checkout, Checkout):
             checkout = await self._read(wait, CHECKOUTS_RETRIEVE, ids, None)
         unseen = 0
         while (payment := checkout.payment) is None or not payment.id:
@@ -172,14 +227,14 @@ class Waiting:
         timer = self._pipeline.runtime.call_later(max(left, 0.0), subscription.give_up)
         poller.join(subscription, just_read=just_read, unchanged=unchanged)
         try:
-            found = await subscription.future
+            record = await subscription.future
         finally:
             timer.cancel()
             poller.leave(subscription)
-        if found is None:
+        if record is None:
             seen = just_read or subscription.seen
             raise _timed_out(wait, last or subscription.last, seen, poller.problem) from poller.problem
-        return found
+        return record
 
     async def _read(
         self,
@@ -217,8 +272,8 @@ class Waiting:
         raise _timed_out(wait, last, last is not None, problem) from problem
 
 
-def _target(kind: Any, given: Payout | Checkout | str) -> WaitTarget:
-    cls: type[Payout | Checkout] = Payout if kind == "payout" else models.Checkout
+def _target(kind: Kind, given: Payout | Checkout | str) -> WaitTarget:
+    cls: type[Payout | Checkout] = Payout if kind == "payout" else Checkout
     if not isinstance(given, cls):
         return WaitTarget.read(kind, given)
     created = given.created_at if isinstance(given, Payout) else None

@@ -217,38 +217,57 @@ async def test_an_attempt_that_does_not_exist_ends_a_wait(world: Watched) -> Non
         await world.client().payment_intents.wait_attempt("pi_nobody", "pa_nobody")
 
 
-BAD: list[tuple[Callable[[Any], Any], str, str]] = [
-    (lambda c: c.payouts.wait(".."), "payout_id", ""),
-    (lambda c: c.payouts.wait(None), "payout_id", ""),
-    (
-        lambda c: c.payouts.wait(Checkout()),
-        "payout_id",
-        "a Payout, its id or a WaitTimeout's token, not Checkout",
-    ),
-    (lambda c: c.checkouts.wait(Payout(id="po_1")), "checkout_id", "must be a Checkout, its id"),
-    (lambda c: c.checkouts.wait(7), "checkout_id", "not int"),
+def token(**changes: object) -> str:
+    """The token of a payout's wait, but for some changes."""
+    return json.dumps({"v": 1, "kind": "payout", "id": "po_1", "attempt": None, "at": None, **changes})
+
+
+ANOTHER = "is not the token of a payout's wait"
+PAYOUTS: list[tuple[object, str, str]] = [
+    ("", "payout_id", ""),
+    (".", "payout_id", ""),
+    ("..", "payout_id", ""),
+    ("a\n", "payout_id", ""),
+    (None, "payout_id", ""),
+    (7, "payout_id", "not int"),
+    (Checkout(), "payout_id", "a Payout, its id or a WaitTimeout's token, not Checkout"),
+    ("{", "token", ANOTHER),
+    ("{}", "token", ANOTHER),
+    ("{" * 100_000, "token", ANOTHER),
+    (token(v=2), "token", ANOTHER),
+    (token(kind="checkout"), "token", ANOTHER),
+    (token(id=".."), "token", ANOTHER),
+    (token(id=7), "token", ANOTHER),
+    (token(id=None), "token", ANOTHER),
+    (token(at="yesterday"), "token", ANOTHER),
+    (token(at=7), "token", ANOTHER),
+]
+BAD: list[tuple[Callable[[Any], Any], list[str], str]] = [
+    *((lambda c, given=given: c.payouts.wait(given), [name], text) for given, name, text in PAYOUTS),
+    (lambda c: c.payouts.wait("po_1", deadline=0), ["deadline"], ""),
+    (lambda c: c.payouts.wait("po_1", deadline=float("inf")), ["deadline"], ""),
+    (lambda c: c.payouts.wait("po_1", deadline=None), ["deadline"], ""),
+    (lambda c: c.checkouts.wait(""), ["checkout_id"], ""),
+    (lambda c: c.checkouts.wait(Payout(id="po_1")), ["checkout_id"], "must be a Checkout, its id"),
+    (lambda c: c.checkouts.wait(token(), deadline=5), ["token"], "the token of a checkout's wait"),
     (
         lambda c: c.payment_intents.wait_attempt(PaymentIntent(id="pi_1"), "pa_1"),
-        "payment_intent_id",
+        ["payment_intent_id"],
         "the payment's id or a WaitTimeout's token, not PaymentIntent",
     ),
-    (lambda c: c.payouts.wait("{}"), "token", ""),
-    (lambda c: c.payouts.wait("po_1", deadline=0), "deadline", ""),
-    (lambda c: c.payouts.wait("po_1", deadline=float("inf")), "deadline", ""),
-    (lambda c: c.payouts.wait("po_1", deadline=None), "deadline", ""),
-    (lambda c: c.checkouts.wait(""), "checkout_id", ""),
-    (lambda c: c.checkouts.wait('{"v": 1}', deadline=5), "token", ""),
-    (lambda c: c.payment_intents.wait_attempt("pi_1", ".."), "attempt_id", ""),
-    (lambda c: c.payment_intents.wait_attempt("pi_1"), "attempt_id", "is required"),
+    (lambda c: c.payment_intents.wait_attempt("pi_1", ".."), ["attempt_id"], ""),
+    (lambda c: c.payment_intents.wait_attempt("pi_1"), ["attempt_id"], "is required"),
+    (lambda c: c.payment_intents.wait_attempt(".."), ["payment_intent_id", "attempt_id"], ""),
+    (lambda c: c.payment_intents.wait_attempt(token(kind="attempt")), ["token"], "of an attempt's wait"),
 ]
 
 
 @pytest.mark.parametrize("surface", ["async"], indirect=True)  # the mirror checks nothing itself
 async def test_a_wait_for_nothing_is_refused(connect: Connect) -> None:
     played = play(connect, answer(200))
-    for wait, fault, message in BAD:
+    for wait, faults, message in BAD:
         with pytest.raises(InvalidRequest) as caught:
             await wait(played.client)
-        assert list(caught.value.errors) == [fault]
-        assert message in caught.value.errors[fault][0]
+        assert list(caught.value.errors) == faults
+        assert message in caught.value.errors[faults[-1]][0]
     assert played.transport.requests == []

@@ -16,8 +16,6 @@ from payments_async import (
     SearchIncomplete,
     WaitTimeout,
 )
-from payments_async._polling import schedule
-from payments_async._polling.readings import Subscription
 from payments_async.sandbox import Sandbox
 from tests.campaigns.waits import run
 from tests.support.motion import PAYOUT, play, refusal
@@ -46,11 +44,15 @@ async def test_a_wait_ends_with_what_the_model_calls_final(connect: Connect, cha
 
 
 async def test_the_list_is_read_back_to_the_day_of_the_oldest_record(connect: Connect) -> None:
-    played = play(connect, page(payout()), page(payout(completed_at=MOMENT)))
+    """The token of a wait has that day, too."""
+    played = play(connect, page(payout()), page(payout()), page(payout(completed_at=MOMENT)))
     (listed,) = await played.client.payouts.list()
-    await played.client.payouts.wait(listed)
-    assert "created_at%5Bgte%5D=2026-01-01" in played.transport.requests[1].url
-    assert "per_page=100" in played.transport.requests[1].url
+    with pytest.raises(WaitTimeout) as caught:
+        await played.client.payouts.wait(listed, deadline=1.0)
+    await played.client.payouts.wait(caught.value.token)
+    for request in played.transport.requests[1:]:
+        assert "created_at%5Bgte%5D=2026-01-01" in request.url
+        assert "per_page=100" in request.url
 
 
 async def test_pages_are_read_until_the_record_was_seen(connect: Connect) -> None:
@@ -64,7 +66,7 @@ async def test_pages_are_read_until_the_record_was_seen(connect: Connect) -> Non
 async def test_a_list_without_end_is_read_at_a_hundredth_of_the_limit_and_no_further_than_this(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schedule, "MAX_PAGES", 250)
+    monkeypatch.setattr("payments_async._polling.schedule.MAX_PAGES", 250)
     read_at: list[float] = []
 
     def read(request: Any) -> Any:
@@ -208,13 +210,6 @@ async def test_who_was_served_by_a_walk_does_not_hear_of_its_end(connect: Connec
     )
     assert served.is_final
     assert isinstance(refused, PermissionDeniedError)
-
-
-async def test_a_wait_that_is_served_in_its_last_moment_is_served() -> None:
-    watch = Subscription("po_1", None, lambda record: True, asyncio.get_running_loop().create_future())
-    watch.show("the record")
-    watch.give_up()
-    assert await watch.future == "the record"
 
 
 async def test_an_attempt_that_another_one_replaced_is_read_ever_more_rarely(connect: Connect) -> None:
