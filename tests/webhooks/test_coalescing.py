@@ -14,25 +14,12 @@ from payments_async.webhooks._lookup import PER_PAGE, Lookups
 from tests.support.hooks import EMPTY, Hook, listed
 from tests.support.jumping import JumpingRuntime
 from tests.support.motion import play, refusal
+from tests.support.one_surface import surface as surface
 from tests.support.patience import until
 from tests.support.receivers import Handler, make_receiver
 from tests.support.scripted import answer, lost
 
 Connect = Callable[..., Any]
-
-
-async def test_a_burst_costs_one_look_now_and_one_five_seconds_later(connect: Connect) -> None:
-    paid = Handler()
-    hook = Hook(connect, paid, listed(), listed("completed"))
-    assert (await hook.arrive()).status == 200
-    with hook.standing_still():
-        burst = [asyncio.create_task(hook.arrive()) for _ in range(5)]
-        await until(lambda: hook.waiting == 5)
-        assert hook.reads == 1
-    assert {each.status for each in await asyncio.gather(*burst)} == {200}
-    assert paid.states == [("r-1", "pending"), ("r-1", "completed")]
-    assert hook.reads == 2
-    assert hook.now >= 5.0
 
 
 async def test_what_comes_during_a_look_is_served_by_the_next_one(connect: Connect) -> None:
@@ -113,28 +100,6 @@ async def test_urls_beyond_the_many_looked_into_are_told_to_come_again(
     hook = Hook(connect, Handler(), listed())
     assert (await hook.arrive()).status == 503
     assert hook.reads == 0
-
-
-async def test_a_handler_that_fails_sees_the_state_again(
-    connect: Connect, caplog: pytest.LogCaptureFixture
-) -> None:
-    paid = Handler(ValueError("database away"), None)
-    hook = Hook(connect, paid, listed("completed"))
-    assert (await hook.arrive()).status == 500
-    assert (await hook.arrive()).status == 200
-    assert (await hook.arrive()).status == 200
-    assert len(paid.given) == 2
-    assert "a webhook handler failed, the service will try again" in caplog.text
-    assert "database away" in caplog.text
-
-
-async def test_a_failing_handler_fails_every_delivery_of_its_round(connect: Connect) -> None:
-    hook = Hook(connect, Handler(None, ValueError("no")), listed(), listed("completed"))
-    await hook.arrive()
-    with hook.standing_still():
-        burst = [asyncio.create_task(hook.arrive()) for _ in range(3)]
-        await until(lambda: hook.waiting == 3)
-    assert [each.status for each in await asyncio.gather(*burst)] == [500] * 3
 
 
 async def test_a_round_answers_each_delivery_by_what_it_named(connect: Connect) -> None:
@@ -306,41 +271,6 @@ async def test_an_error_further_back_spares_what_was_found(connect: Connect) -> 
     assert len(paid.given) == 2
 
 
-async def test_a_look_begins_anew_when_the_service_has_forgotten_where_the_last_one_ended(
-    connect: Connect,
-) -> None:
-    first, second = (answer(200, {"data": [], "pagination": {"next_cursor": f"c{each}"}}) for each in (1, 2))
-    forgotten = answer(422, {"message": "invalid", "errors": {"cursor": ["unknown"]}})
-    script = [first, second, first, forgotten, first, listed(), forgotten, listed("completed")]
-    hook = Hook(connect, Handler(), *script, max_pages=2)
-    for status in (503, 503, 200, 200):
-        assert (await hook.arrive(b"")).status == status
-        hook.played.runtime.advance(16.0)
-    assert cursors_of(hook) == ["", "c1", "", "c2", "", "c1", "c1", ""]
-
-
-async def test_a_list_that_ends_is_looked_through_from_the_newest_again(connect: Connect) -> None:
-    page = answer(200, {"data": [], "pagination": {"next_cursor": "c1"}})
-    hook = Hook(connect, Handler(), page, page, EMPTY, listed(), max_pages=1)
-    statuses = [(await hook.arrive(b"")).status for _ in range(2)]
-    hook.played.runtime.advance(11.0)
-    statuses.append((await hook.arrive(b"")).status)
-    assert (statuses, cursors_of(hook)) == ([503, 503, 200], ["", "", "c1", ""])
-
-
-async def test_a_record_that_is_listed_after_the_first_look_is_found_by_the_next(connect: Connect) -> None:
-    """Though that one goes on further back, too."""
-    pages = [
-        answer(200, {"data": [{"id": f"po_{number}"}], "pagination": {"next_cursor": f"c{number}"}})
-        for number in (11, 12)
-    ]
-    hook = Hook(connect, Handler(), *pages, listed(), max_pages=2)
-    assert (await hook.arrive(b"")).status == 503
-    hook.played.runtime.advance(11.0)
-    assert (await hook.arrive(b"")).status == 200
-    assert cursors_of(hook) == ["", "c11", ""]
-
-
 @pytest.mark.parametrize(
     ("says", "told"),
     [
@@ -363,35 +293,44 @@ def cursors_of(hook: Hook) -> list[str]:
     return [request.url.partition("&cursor=")[2] for request in hook.played.transport.requests]
 
 
-async def test_a_service_with_smaller_pages_is_read_in_its_own(connect: Connect) -> None:
-    """Gap D: asked for a size once, and never again."""
-    paid = Handler()
-    too_large = answer(422, {"message": "invalid", "errors": {"per_page": ["at most 50"]}})
-    hook = Hook(connect, paid, too_large, listed(), listed("completed"))
-    assert [(await hook.arrive()).status for _ in range(2)] == [200, 200]
-    assert [status for _, status in paid.states] == ["pending", "completed"]
-    assert ["per_page" in request.url for request in hook.played.transport.requests] == [True, False, False]
+def invalid(**errors: list[str]) -> Any:
+    """The refusal of a page."""
+    return answer(422, {"message": "invalid", "errors": errors})
 
 
-@pytest.mark.parametrize("errors", [{}, {"created_at[gte]": ["too long ago"]}])
-async def test_a_refusal_for_another_reason_leaves_the_page_size_as_it_was(
-    connect: Connect, errors: dict[str, Any]
+PAGES = {
+    **{each: answer(200, {"data": [], "pagination": {"next_cursor": each}}) for each in ("c1", "c2")},
+    "end": EMPTY,
+    "pending": listed(),
+    "completed": listed("completed"),
+    "forgotten": invalid(cursor=["unknown"]),
+    "large": invalid(per_page=["at most 50"]),
+    "early": invalid(**{"created_at[gte]": ["too long ago"]}),
+    "refused": invalid(),
+}
+"""What the service answers: no record and where the list goes on, a record, a refusal and its reason."""
+LOOKS = [
+    # pages a look; what the service answers; what we answer; from where pages are asked for; how many of 100
+    (2, "c1 c2 c1 forgotten c1 pending forgotten completed", "503 503 200 200", " c1  c2  c1 c1 ", 8),
+    (1, "c1 c1 end pending", "503 503 200", "  c1 ", 4),  # after the end, from the newest again
+    (2, "c1 c2 pending", "503 200", " c1 ", 3),  # listed late, while the look goes on further back, too
+    (5, "large pending completed", "200 200", "  ", 1),  # the service's own size (gap D) is kept
+    (1, "c1 c1 large pending", "503 200", "  c1 c1", 3),
+    (5, "refused pending", "503 200", " ", 2),  # a refusal for another reason leaves the size as it was
+    (5, "early pending", "503 200", " ", 2),
+]
+
+
+@pytest.mark.parametrize(("most", "script", "statuses", "cursors", "sized"), LOOKS)
+async def test_the_pages_of_one_look_after_another(
+    connect: Connect, most: int, script: str, statuses: str, cursors: str, sized: int
 ) -> None:
-    refused = answer(422, {"message": "invalid", "errors": errors})
-    hook = Hook(connect, Handler(), refused, listed())
-    assert (await hook.arrive()).status == 503
-    hook.played.runtime.advance(6.0)
-    assert (await hook.arrive()).status == 200
-    assert ["per_page=100" in request.url for request in hook.played.transport.requests] == [True, True]
-
-
-async def test_a_page_size_that_is_refused_late_does_not_forget_where_the_last_look_ended(
-    connect: Connect,
-) -> None:
-    page = answer(200, {"data": [], "pagination": {"next_cursor": "c1"}})
-    too_large = answer(422, {"message": "invalid", "errors": {"per_page": ["at most 50"]}})
-    hook = Hook(connect, Handler(), page, page, too_large, listed(), max_pages=1)
-    assert (await hook.arrive(b"")).status == 503
-    hook.played.runtime.advance(11.0)
-    assert (await hook.arrive(b"")).status == 200
-    assert cursors_of(hook) == ["", "", "c1", "c1"]
+    hook = Hook(connect, Handler(), *(PAGES[each] for each in script.split()), max_pages=most)
+    for status in statuses.split():
+        assert (await hook.arrive(b"")).status == int(status)
+        hook.played.runtime.advance(16.0)
+    assert cursors_of(hook) == cursors.split(" ")
+    requests = hook.played.transport.requests
+    assert ["per_page=100" in request.url for request in requests] == [
+        n < sized for n in range(len(requests))
+    ]
