@@ -165,7 +165,7 @@ def _problem(wanted: _Wanted, position: ListPosition) -> SearchIncomplete | None
 
 def _filters(subscriptions: Collection[Subscription]) -> dict[str, Any]:
     """The list's filters: back to the day of the oldest record, when all of them are known."""
-    days = [day for each in subscriptions if (day := _day(each.created_at))]
+    days = [day for subscription in subscriptions if (day := _day(subscription.created_at))]
     return {"created_on_or_after": min(days)} if days and len(days) == len(subscriptions) else {}
 
 

@@ -212,7 +212,7 @@ class LookupResult:
     """The id that the delivery named, when it is another URL's record."""
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Lookup:
     """The lookup of a URL's record."""
 
@@ -356,13 +356,27 @@ class Lookups:
             self._task = None
 
     async def _read(self, lookups: Sequence[Lookup]) -> None:
-        """Read the page that these lookups wait for; it may have the records of others, too."""
+        """Read the page that these lookups wait for, and go on with those whose record is not on it."""
         day, cursor = lookups[0].page
+        since, until = _window(day)
+        filters = {"created_on_or_after": since, "created_on_or_before": until, "deadline": DEADLINE}
         self._pages += 1
         number = self._pages
-        may_be_forgotten = any(lookup.walk.is_earlier for lookup in lookups)
-        page = await self._page(day, cursor, may_be_forgotten=may_be_forgotten)
-        for record in () if page is None else page.items:
+        page: Page[Any] | None = None
+        try:
+            page = await self._list.page(filters, cursor)
+        except UnprocessableError:  # the service may no longer take the cursor of an earlier lookup
+            if not any(lookup.walk.is_earlier for lookup in lookups):
+                raise
+        else:
+            self._pass_on(page, day, cursor, number)
+        for lookup in lookups:
+            if not lookup.future.done():
+                self._go_on(lookup, page)
+
+    def _pass_on(self, page: Page[Any], day: int, cursor: str | None, number: int) -> None:
+        """Give the page's records to their lookups, whichever page these wait for."""
+        for record in page.items:
             for lookup in self._queue.wanting(day, key_of(record)):
                 if lookup.since >= number:
                     continue
@@ -371,9 +385,6 @@ class Lookups:
                     lookup.future.set_result(LookupResult(record, lookup.walk.pages + 1))
                 else:  # another payment of the same reference: the one that the delivery names may follow
                     lookup.other = lookup.other or record
-        for lookup in lookups:
-            if not lookup.future.done():
-                self._go_on(lookup, page)
 
     def _go_on(self, lookup: Lookup, page: Page[Any] | None) -> None:
         """Queue a lookup for the page after this one, or end it; None is a page whose cursor was refused."""
@@ -394,17 +405,6 @@ class Lookups:
         if lookup.other is None and (not self._payouts or record_id is None):
             log.warning(_MISSED, walk.pages, *_window(lookup.day), _reason(walk))
         lookup.future.set_result(LookupResult(lookup.other, walk.pages))
-
-    async def _page(self, day: int, cursor: str | None, *, may_be_forgotten: bool) -> Page[Any] | None:
-        """One page; None when the service no longer takes the cursor of an earlier lookup."""
-        since, until = _window(day)
-        filters = {"created_on_or_after": since, "created_on_or_before": until, "deadline": DEADLINE}
-        try:
-            return await self._list.page(filters, cursor)
-        except UnprocessableError:
-            if may_be_forgotten:
-                return None
-            raise
 
     async def _synced(self, lookup: Lookup, record_id: str, requests: int) -> LookupResult:
         try:
