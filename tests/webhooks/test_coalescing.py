@@ -279,6 +279,7 @@ async def test_an_error_further_back_spares_what_was_found(connect: Connect) -> 
     [
         ({}, "cannot be read to its end"),
         ({"pagination": {"has_more_pages": True}}, "cannot be read to its end"),
+        ({"pagination": {"next_cursor": "c1"}}, "to its end (the service gave the same cursor twice)"),
         ({"pagination": {"next_cursor": None}}, "is not listed"),
     ],
 )

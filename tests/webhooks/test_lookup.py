@@ -1,4 +1,4 @@
-"""Looks find every record, however deep and however late it is listed, and no crowd holds up the others."""
+"""Look-ups find every record, however deep and late it is listed, and no crowd holds up the others."""
 
 from __future__ import annotations
 
@@ -164,21 +164,6 @@ def test_a_record_whose_place_is_known_takes_one_page_and_else_all_begins_anew()
     records = [f"r{number}" for number in range(30)]
     assert look(records, "r16", Position(found="r15"), 5) == (True, UNKNOWN, 1)
     assert look(records, "r2", Position(found="r15"), 2) == (False, UNKNOWN, 2)
-
-
-@pytest.mark.parametrize("position", [Position(found="gone"), Position(runs=("gone", "gone, too"))])
-def test_a_place_that_the_service_has_forgotten_is_looked_for_from_the_newest(position: Position) -> None:
-    walk = PageWalk(position, 3)
-    if walk.cursor is None:
-        advance(walk, None, "r3")
-    assert (walk.cursor, walk.is_earlier) == ("gone", True)
-    walk.drop_earlier()
-    if walk.cursor is None:
-        advance(walk, None, "r3")
-    assert (walk.cursor, walk.is_earlier, walk.is_over) == ("r3", False, False)
-    advance(walk, None, None)
-    assert walk.is_over
-    assert not walk.is_cut_off
 
 
 def test_behind_a_front_that_has_become_the_whole_list_is_nothing() -> None:
@@ -429,16 +414,3 @@ def test_a_run_ends_where_a_cursor_repeats() -> None:
     assert (walk.is_over, walk.problem) == (False, REPEATED), "the earlier run goes on"
     advance(walk, None, "c2")
     assert (walk.is_over, walk.is_cut_off, walk.pages) == (True, False, 6)
-
-
-async def test_a_list_that_leads_round_in_a_circle_is_said_to(caplog: pytest.LogCaptureFixture) -> None:
-    crowd = Crowd(3)
-
-    async def circle(*_: Any, **__: Any) -> Page[PaymentIntent]:
-        crowd.list.reads.append((0, "c"))
-        return Page((), Pagination(next_cursor="c"))
-
-    crowd.list.page = circle  # type: ignore[method-assign] # once
-    assert (await crowd.read("r0")).record is None
-    assert len(crowd.list.reads) == 2
-    assert f"({REPEATED})" in caplog.text
