@@ -316,6 +316,13 @@ PAGES = {
 LOOKS = [
     # pages a look; what the service answers; what we answer; from where pages are asked for; how many of 100
     (2, "c1 c2 c1 forgotten c1 pending forgotten completed", "503 503 200 200", " c1  c2  c1 c1 ", 8),
+    (
+        2,
+        "c1 pending forgotten c2 c1 c2 completed",
+        "200 503 200",
+        " c1 c1  c2  c1",
+        7,
+    ),  # then all begins anew
     (1, "c1 c1 end pending", "503 503 200", "  c1 ", 4),  # after the end, from the newest again
     (2, "c1 c2 pending", "503 200", " c1 ", 3),  # listed late, while the look goes on further back, too
     (5, "large pending completed", "200 200", "  ", 1),  # the service's own size (gap D) is kept

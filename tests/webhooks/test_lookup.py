@@ -146,9 +146,10 @@ def test_runs_take_turns_the_oldest_first_and_each_look_begins_one() -> None:
     walk = PageWalk(walk.position, 6)
     asked = []
     while not walk.is_over:
-        asked.append(walk.cursor)
+        asked.append((walk.cursor, walk.is_earlier))
         advance(walk, None, f"{walk.cursor or 'new'}'")
-    assert asked == [None, "c4", "c1", "new'", "c4'", "c1'"]
+    own, earlier = [(None, False), ("new'", False)], [("c4", True), ("c1", True)]
+    assert asked == [own[0], *earlier, own[1], ("c4'", False), ("c1'", False)]
     assert walk.position == Position(runs=("c4''", "c1''", "new''"))
     assert PageWalk(walk.position, 3).position == Position(runs=("c4''", "c1''")), (
         "no more than have a page each"
