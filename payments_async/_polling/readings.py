@@ -24,6 +24,7 @@ import attrs
 
 from .._rate_limit.key_limiter import KeyLimiter
 from .._rate_limit.waiters import NEVER, running_loop
+from .._runtime import event_loop
 from .schedule import FLOOR, PAGES_AT_ONCE, PollSchedule
 
 READER_PATIENCE: Final = 15.0
@@ -42,13 +43,13 @@ class Subscription:
     created_at: datetime | None
     ends: Callable[[Any], bool]
     """Returns whether the record, as just read, ends the wait."""
-    future: asyncio.Future[Any]
     last: Any = None
-    """The record as last read."""
+    """The record as last read, or as the caller knows it."""
     seen: bool = False
     """True if the record was read since the subscription began."""
     until: float = NEVER
     """End of the wait's time, on the monotonic clock."""
+    future: asyncio.Future[Any] = attrs.field(factory=lambda: event_loop().create_future())
 
     @property
     def is_unknown(self) -> bool:

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, Final, Literal, Self, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -38,6 +39,7 @@ _WANTED: Mapping[Kind, str] = {
 }
 """The arguments that each wait accepts, in words."""
 
+_IS_FINAL: Final = attrgetter("is_final")
 _SOON: Final = 0.2
 """Seconds between two checks whether another wait has read a record."""
 
@@ -130,7 +132,7 @@ class Waiting:
             return payout
         wait = self._wait(_target("payout", payout), deadline)
         seen = payout if isinstance(payout, Payout) else None
-        subscription = _subscribe(wait.target.id, wait.target.created_at, _is_final, seen)
+        subscription = Subscription(wait.target.id, wait.target.created_at, _IS_FINAL, seen)
         with self._reminding(wait):
             final: Payout = await self._until(wait, wait.pollers.payouts, subscription)
         return final
@@ -154,7 +156,7 @@ class Waiting:
             checkout = await self._read(wait, CHECKOUTS_RETRIEVE, ids, checkout)
         if payment.is_final:
             return checkout
-        subscription = _subscribe(payment.id, payment.created_at, _is_final)
+        subscription = Subscription(payment.id, payment.created_at, _IS_FINAL)
         listed = await self._until(wait, wait.pollers.intents, subscription, checkout, just_read=just_read)
         fresh = await self._read(wait, CHECKOUTS_RETRIEVE, ids, checkout, since=wait.listed_at)
         return _with_listed(fresh, listed)
@@ -183,7 +185,7 @@ class Waiting:
             attempt = await self._read(wait, INTENTS_RETRIEVE_ATTEMPT, ids, last, since=since)
             if attempt.is_final:
                 return attempt
-            subscription = _subscribe(wait.target.id, None, _moved_on(wanted), listed)
+            subscription = Subscription(wait.target.id, None, _moved_on(wanted), listed)
             poller, same = wait.pollers.intents, attempt == last
             listed = await self._until(wait, poller, subscription, attempt, just_read=True, unchanged=same)
             last = attempt
@@ -278,17 +280,6 @@ def _target(kind: Kind, given: Payout | Checkout | str) -> WaitTarget:
         return WaitTarget.read(kind, given)
     created = given.created_at if isinstance(given, Payout) else None
     return attrs.evolve(WaitTarget.read(kind, given.id), created_at=created)
-
-
-def _subscribe(
-    record_id: str, created_at: datetime | None, ends: Callable[[Any], bool], seen: Record | None = None
-) -> Subscription:
-    """Make a subscription for the running loop; `seen` is the record as the caller knows it."""
-    return Subscription(record_id, created_at, ends, event_loop().create_future(), seen)
-
-
-def _is_final(record: Payout | PaymentIntent) -> bool:
-    return record.is_final
 
 
 def _moved_on(attempt_id: str) -> Callable[[PaymentIntent], bool]:

@@ -28,7 +28,8 @@ ONE, OTHER = object(), object()
 
 
 def subscribe(loop: asyncio.AbstractEventLoop, until: float = NEVER) -> Subscription:
-    return Subscription("po_1", None, lambda record: record == "final", loop.create_future(), until=until)
+    future = loop.create_future()
+    return Subscription("po_1", None, lambda record: record == "final", until=until, future=future)
 
 
 @pytest.fixture
