@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from payments_async import (
-    AuthenticationError,
     Checkout,
     InvalidRequest,
     NotFoundError,
@@ -202,14 +201,6 @@ async def test_a_wait_that_only_met_failures_says_which(world: Watched) -> None:
         assert caught.value.__cause__.status == 503
         assert f"; the latest reading failed ({caught.value.__cause__}); " in str(caught.value)
         assert "it was never seen" in str(caught.value)
-
-
-async def test_a_refused_key_ends_a_wait(world: Watched) -> None:
-    world.sandbox.on("payouts.list").respond("http:401", times=None)
-    client = world.client()
-    payout = await client.payouts.create(**PAYOUT)
-    with pytest.raises(AuthenticationError):
-        await client.payouts.wait(payout)
 
 
 async def test_an_attempt_that_does_not_exist_ends_a_wait(world: Watched) -> None:

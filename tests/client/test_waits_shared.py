@@ -10,6 +10,7 @@ import pytest
 
 from payments_async import (
     AsyncPayments,
+    AuthenticationError,
     DecodeError,
     InvalidRequest,
     PermissionDeniedError,
@@ -118,22 +119,20 @@ async def test_a_record_from_before_all_days_is_waited_for_without_a_date(connec
     assert "created_at" not in played.transport.requests[1].url
 
 
-async def test_an_answer_nobody_can_read_ends_the_waits(connect: Connect) -> None:
-    with pytest.raises(DecodeError):
-        await play(connect, answer(200, b"<html>")).client.payouts.wait("po_1")
-
-
-async def test_a_refusal_ends_every_wait_at_once(connect: Connect) -> None:
-    played = play(connect, page(), refusal(403))
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        (refusal(401), AuthenticationError),
+        (refusal(403), PermissionDeniedError),
+        (answer(200, b"<html>"), DecodeError),
+    ],
+)
+async def test_a_failure_that_stays_ends_every_wait_at_once_and_none_that_comes_later(
+    connect: Connect, fault: Any, error: type[Exception]
+) -> None:
+    played = play(connect, page(), fault, page(payout(completed_at=MOMENT)))
     waits = (played.client.payouts.wait(f"po_{number}") for number in range(5))
-    ends = await asyncio.gather(*waits, return_exceptions=True)
-    assert [type(end) for end in ends] == [PermissionDeniedError] * 5
-
-
-async def test_a_wait_after_one_that_failed_begins_anew(connect: Connect) -> None:
-    played = play(connect, refusal(403), page(payout(completed_at=MOMENT)))
-    with pytest.raises(PermissionDeniedError):
-        await played.client.payouts.wait("po_1")
+    assert [type(end) for end in await asyncio.gather(*waits, return_exceptions=True)] == [error] * 5
     assert (await played.client.payouts.wait("po_1")).is_final
 
 
