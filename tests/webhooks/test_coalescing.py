@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from payments_async.webhooks import WebhookResponse
-from payments_async.webhooks._lookup import PER_PAGE, Lookups
 from tests.support.hooks import EMPTY, Hook, listed
 from tests.support.jumping import JumpingRuntime
 from tests.support.motion import play, refusal
@@ -242,10 +241,10 @@ async def test_urls_of_one_day_share_a_walk_and_others_have_their_own(connect: C
 
 
 @contextmanager
-def waiting_together(lookup: Lookups, runtime: JumpingRuntime, looks: int) -> Iterator[Awaitable[None]]:
+def waiting_together(lookup: Any, runtime: JumpingRuntime, looks: int) -> Iterator[Awaitable[None]]:
     """A rest comes first, and time stands still until so many looks wait for the newest page."""
     runtime.busy += 1
-    lookup._rested_at = runtime.monotonic() + 8 * PER_PAGE
+    lookup._rested_at = runtime.monotonic() + 8 * 0.6
     try:
         yield until(lambda: [len(together) for together in lookup._queue._newest.values()] == [looks])
     finally:

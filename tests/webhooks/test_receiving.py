@@ -10,7 +10,6 @@ import pytest
 
 from payments_async.webhooks import WebhookResponse
 from payments_async.webhooks._coalescing import HandOver, WaitingDelivery
-from payments_async.webhooks._delivery import LARGEST
 from tests.support.hooks import Hook, listed
 from tests.support.patience import until
 from tests.support.receivers import HOOKS, Handler, make_receiver
@@ -18,6 +17,7 @@ from tests.support.receivers import HOOKS, Handler, make_receiver
 Connect = Callable[..., Any]
 REFUSED = WebhookResponse(404)
 DAY = 86_400.0
+LARGEST = 256 * 1024
 
 
 def odd_paths(url: str) -> dict[str, str]:
