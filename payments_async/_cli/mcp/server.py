@@ -66,6 +66,8 @@ def make_server(address: ForwardAddress, *, may_write: bool) -> Server[Any]:
 
 def _shown(tool: ControlTool) -> types.Tool:
     hints = types.ToolAnnotations(
-        read_only_hint=not tool.writes, destructive_hint=tool.method == "DELETE", open_world_hint=False
+        read_only_hint=not tool.writes, destructive_hint=tool.route.method == "DELETE", open_world_hint=False
     )
-    return types.Tool(name=tool.name, description=tool.what, input_schema=tool.schema, annotations=hints)
+    return types.Tool(
+        name=tool.name, description=tool.route.what, input_schema=tool.schema, annotations=hints
+    )

@@ -58,11 +58,12 @@ _NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,9})?", re.ASCII)
 
 @attrs.frozen
 class ControlCall:
-    """The arguments of a route's function: path, query, body."""
+    """The arguments of a route's function: path, query, body, headers."""
 
     path: Mapping[str, str]
     query: Mapping[str, str]
     body: JsonObject
+    headers: Mapping[str, str] = attrs.field(repr=False)
 
     def only(self, *names: str) -> None:
         """`Refusal` 422 for a body member that is none of `names`."""

@@ -11,7 +11,6 @@ from .._common.operations import CONTROL_API
 from .._common.scenario_words import UnknownWord
 from .._common.values import Answer, Request, Stream
 from .arguments import ControlCall, Created, Refusal, check_origin, read_body
-from .events import open_stream
 from .routes import ROUTES, Route
 
 if TYPE_CHECKING:
@@ -55,14 +54,14 @@ def _answer_or_refusal(sandbox: SandboxControls, request: Request) -> Answer | S
 
 
 def _answer(sandbox: SandboxControls, request: Request) -> Answer | Stream:
-    path = request.path.removeprefix(CONTROL_API)
-    if path == "stream" and request.method == "GET":
-        return open_stream(sandbox, request)
-    route, values = _find(request.method, path)
+    route, values = _find(request.method, request.path.removeprefix(CONTROL_API))
     body = read_body(request) if request.method == "POST" else {}
-    query = dict(parse_qsl(request.query, keep_blank_values=True))
-    found = route.run(sandbox, ControlCall(values, query, body))
-    return _json_answer(201, found.value) if isinstance(found, Created) else _json_answer(200, found)
+    call = ControlCall(values, dict(parse_qsl(request.query, keep_blank_values=True)), body, request.headers)
+    call.only(*route.names)
+    answer = route.run(sandbox, call)
+    if isinstance(answer, Stream):
+        return answer
+    return _json_answer(201, answer.value) if isinstance(answer, Created) else _json_answer(200, answer)
 
 
 def _find(method: str, path: str) -> tuple[Route, dict[str, str]]:

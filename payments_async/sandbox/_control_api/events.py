@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl
 
 import attrs
 
 from .._common.json import encode
-from .._common.values import Request, Stream
+from .._common.values import Stream
 from .._http.event_stream import News, event_stream
+from .arguments import ControlCall
 from .json_views import entry_view
 
 if TYPE_CHECKING:
@@ -19,15 +19,14 @@ AT_ONCE = 200
 """Entries in one batch. Of more than that the newest are sent, and how many were left out."""
 
 
-def open_stream(sandbox: SandboxControls, request: Request) -> Stream:
-    """The stream, from after `Last-Event-ID` (or `?after=`) on, else from now on.
+def open_stream(sandbox: SandboxControls, call: ControlCall) -> Stream:
+    """The journal as Server-Sent Events, from after `Last-Event-ID` (or `?after=`) on, else from now on.
 
     With `?pulse=1` it only says that something happened: one event for thousands of entries. Its ids count
     the journal's changes, because the end of a request is no entry.
     """
-    query = dict(parse_qsl(request.query))
-    wanted = request.headers.get("last-event-id") or query.get("after", "")
-    is_pulse = query.get("pulse") == "1"
+    wanted = call.headers.get("last-event-id") or call.query.get("after", "")
+    is_pulse = call.query.get("pulse") == "1"
     last = sandbox.journal.changes if is_pulse else sandbox.journal.last
     after = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 16 else last
     reader = _JournalReader(sandbox, after if after <= last else 0)

@@ -48,33 +48,35 @@ def find_payout(world: World, payout_id: str) -> PayoutRecord:
 
 
 def payouts(sandbox: SandboxControls, call: ControlCall) -> object:
-    """Payouts in the interface's form, newest first."""
+    """Payouts, newest first."""
     with sandbox.reading() as world:
         found = islice(newest_payouts(world, call.query.get("status")), call.whole("limit", _SHOWN))
         return {"payouts": [payout_view(payout, reveal=call.reveals) for payout in found]}
 
 
 def payout(sandbox: SandboxControls, call: ControlCall) -> object:
-    """Show one payout."""
+    """One payout."""
     with sandbox.reading() as world:
         return payout_view(find_payout(world, call.path["id"]), reveal=call.reveals)
 
 
 def payments(sandbox: SandboxControls, call: ControlCall) -> object:
-    """Payments with their attempts, newest first."""
+    """Payments, newest first, with their checkout session, attempts and refunds."""
     with sandbox.reading() as world:
         found = islice(newest_payments(world, call.query.get("status")), call.whole("limit", _SHOWN))
         return {"payments": [payment_view(payment, reveal=call.reveals) for payment in found]}
 
 
 def payment(sandbox: SandboxControls, call: ControlCall) -> object:
-    """Show one payment with its attempts."""
+    """One payment with its checkout session, attempts and refunds."""
     with sandbox.reading() as world:
         return payment_view(find_payment(world, call.path["id"])[1], reveal=call.reveals)
 
 
 def books(sandbox: SandboxControls, _: ControlCall) -> object:
-    """Sum up by currency what has arrived, what is on its way, and what was collected before refunds."""
+    """What the service really paid out and collected, by currency, with the number of records in each status.
+    Compare it with what the program believes.
+    """
     with sandbox.reading():
         payouts, payments = sandbox.books.payouts(), sandbox.books.payments()
         currencies = sorted({one.currency for one in payouts} | {one.currency for one in payments})
@@ -96,8 +98,7 @@ def books(sandbox: SandboxControls, _: ControlCall) -> object:
 
 
 def pay(sandbox: SandboxControls, call: ControlCall) -> object:
-    """Pay as a simulated payer, or act on the attempt that waits."""
-    call.only("method", "phone", "country", "outcome")
+    """Pay a payment as its payer, or answer the attempt that waits for one."""
     sandbox.pay(
         call.path["id"],
         method=call.text("method", USUAL_METHOD),
@@ -110,14 +111,12 @@ def pay(sandbox: SandboxControls, call: ControlCall) -> object:
 
 def refund(sandbox: SandboxControls, call: ControlCall) -> object:
     """Refund a completed payment."""
-    call.only("amount", "pending")
     amount = call.number("amount") if call.body.get("amount") is not None else None
     return Created({"id": sandbox.refund(call.path["id"], amount, pending=call.flag("pending"))})
 
 
 def settle(sandbox: SandboxControls, call: ControlCall) -> object:
-    """End a record now."""
-    call.only("outcome")
+    """End a record now: complete, fail:CODE, expire."""
     outcome = call.text("outcome", "complete")
     sandbox.settle(call.path["id"], outcome)
     return {"id": call.path["id"], "outcome": outcome}
@@ -125,13 +124,14 @@ def settle(sandbox: SandboxControls, call: ControlCall) -> object:
 
 def hold(sandbox: SandboxControls, call: ControlCall) -> object:
     """Hold a record, so that it no longer ends by itself."""
-    call.only()
     sandbox.hold(call.path["id"])
     return {"id": call.path["id"], "outcome": "hang"}
 
 
 def webhooks(sandbox: SandboxControls, call: ControlCall) -> object:
-    """Deliveries and their tries, newest first."""
+    """Webhook deliveries, newest first: the event, where it went, each try with status or error, and why one
+    was refused.
+    """
     newest = islice(reversed(sandbox.webhooks), call.whole("limit", _SHOWN))
     return {"webhooks": [webhook_view(webhook) for webhook in newest]}
 
@@ -143,7 +143,6 @@ def webhook(sandbox: SandboxControls, call: ControlCall) -> object:
 
 def resend(sandbox: SandboxControls, call: ControlCall) -> object:
     """Deliver a webhook once more."""
-    call.only()
     webhook_id = call.path["id"]
     _check_address(sandbox, webhook_id)
     return Created(webhook_view(sandbox.resend(webhook_id)))
@@ -172,8 +171,7 @@ def _id_of(world: World, name: str) -> str:
 
 
 def forge(sandbox: SandboxControls, call: ControlCall) -> object:
-    """Send an event that did not happen."""
-    call.only("record", "event", "url")
+    """Send an event of a record (by id or reference) that did not happen."""
     record, event, url = call.text("record"), call.text_or_none("event"), call.text_or_none("url")
     with sandbox.changing() as world:
         record = _id_of(world, record)

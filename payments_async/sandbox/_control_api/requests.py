@@ -28,7 +28,9 @@ def journal(sandbox: SandboxControls, call: ControlCall) -> object:
 
 
 def log(sandbox: SandboxControls, call: ControlCall) -> object:
-    """List the request log, newest first."""
+    """The request log, newest first: operation, status, idempotency key, fault. Start here when a program
+    misbehaves, then look at one with `request`.
+    """
     wanted, limit = call.query.get("operation"), call.whole("limit", _SHOWN)
     found = [one for one in reversed(sandbox.exchanges) if wanted in (None, one.log.operation)]
     return {"requests": [request_view(one) for one in found[:limit]]}
@@ -44,7 +46,7 @@ def find(sandbox: SandboxControls, request_id: str) -> LoggedExchange:
 
 
 def one(sandbox: SandboxControls, call: ControlCall) -> object:
-    """Show a request with its headers and bodies, and why it failed."""
+    """One request with headers and bodies, and the reason why it failed. Account data is masked."""
     exchange = find(sandbox, call.path["id"])
     with sandbox.reading() as world:
         why = reason(exchange, world.limits)
@@ -72,7 +74,6 @@ def _has_answer(sandbox: SandboxControls, exchange: LoggedExchange) -> bool:
 
 def replay(sandbox: SandboxControls, call: ControlCall) -> object:
     """Send a request again: same key, same idempotency key, same bytes. It is logged as any other."""
-    call.only()
     exchange = find(sandbox, call.path["id"])
     if exchange.body is None:
         raise Refusal(410, _LET_GO)

@@ -15,6 +15,7 @@ from ..advisor._assumptions import assumptions
 from ..advisor._findings import findings_of
 from . import clock, records, requests, rules
 from .arguments import ControlCall, Created, invalid, one_of
+from .events import open_stream
 
 if TYPE_CHECKING:
     from .._controls import SandboxControls
@@ -24,25 +25,51 @@ Run = Callable[["SandboxControls", ControlCall], object]
 _ID = r"(?P<\1>[A-Za-z0-9_-]{1,128})"
 
 
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
 @attrs.frozen
 class Route:
     """One method and path below `/_sandbox/api/`."""
 
     method: str
     path: str
-    what: str
     run: Run
+    """Answers it. The first paragraph of its docstring says what it does."""
+    takes: tuple[str, ...] = attrs.field(default="", converter=_words)
+    """Names of the query string, or members of the body."""
+    needs: tuple[str, ...] = attrs.field(default="", converter=_words)
+    """Those that a POST must have."""
+    tool: str = ""
+    """Its name among the tools for coding agents; empty for a route that is none."""
     pattern: re.Pattern[str] = attrs.field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "pattern", re.compile(re.sub(r"\{(\w+)\}", _ID, self.path), re.ASCII))
 
+    @property
+    def what(self) -> str:
+        """What it does."""
+        return " ".join((self.run.__doc__ or "").partition("\n\n")[0].split())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that it takes."""
+        return self.needs + self.takes
+
 
 def _index(_: SandboxControls, call: ControlCall) -> object:
-    return {"routes": [{"method": one.method, "path": one.path, "what": one.what} for one in ROUTES]}
+    """This list."""
+    return {
+        "routes": [
+            {"method": one.method, "path": one.path, "what": one.what, "takes": one.names} for one in ROUTES
+        ]
+    }
 
 
 def _state(sandbox: SandboxControls, call: ControlCall) -> object:
+    """The sandbox's address, profile, clock and keys (by fingerprint), and how far its journal reaches."""
     return {
         "base_url": f"{sandbox.origin}/v1",
         "profile": sandbox.profile.name,
@@ -54,7 +81,7 @@ def _state(sandbox: SandboxControls, call: ControlCall) -> object:
 
 
 def _new_key(sandbox: SandboxControls, call: ControlCall) -> object:
-    call.only("status", "allowlist")
+    """Make a key; the only answer with a whole one."""
     status = one_of("status", call.text("status", "active"), ("active", "inactive", "expired"))
     allowlist = call.texts_or_none("allowlist")
     try:
@@ -65,12 +92,16 @@ def _new_key(sandbox: SandboxControls, call: ControlCall) -> object:
 
 
 def _reset(sandbox: SandboxControls, call: ControlCall) -> object:
-    call.only()
+    """Start over; keys and the time stay."""
     sandbox.reset()
     return {"message": "Records, rules, counts and the journal are gone; keys and the time stay."}
 
 
 def _advice(sandbox: SandboxControls, call: ControlCall) -> JsonObject:
+    """Mistakes that the Advisor found in how the program uses the service: what is wrong, why it matters, how
+    to correct it, and the ids of the requests and webhooks that show it. Those that endanger money come
+    first. `watched` counts webhooks that may still be read back in time.
+    """
     findings = findings_of(sandbox)
     found = [
         {
@@ -86,12 +117,13 @@ def _advice(sandbox: SandboxControls, call: ControlCall) -> JsonObject:
 
 
 def _dismiss(sandbox: SandboxControls, call: ControlCall) -> JsonObject:
-    call.only()
+    """Leave a finding out until it happens again."""
     findings_of(sandbox).dismiss(call.path["id"])
     return {"message": "Dismissed, until it happens again."}
 
 
 def _assumptions(sandbox: SandboxControls, call: ControlCall) -> JsonObject:
+    """The gaps, and how this profile fills them."""
     return {
         "profile": sandbox.profile.name,
         "gaps": [attrs.asdict(one) for one in assumptions(sandbox.profile)],
@@ -99,40 +131,43 @@ def _assumptions(sandbox: SandboxControls, call: ControlCall) -> JsonObject:
 
 
 ROUTES: tuple[Route, ...] = (
-    Route("GET", "", "this list", _index),
-    Route("GET", "state", "address, profile, clock, keys, how far the journal reaches", _state),
-    Route("GET", "journal", "what happened, ?after=<seq>&limit=", requests.journal),
-    Route("GET", "stream", "the same as Server-Sent Events, from Last-Event-ID on, ?pulse=1", _index),
-    Route("GET", "requests", "the request log, newest first, ?limit=&operation=", requests.log),
-    Route("GET", "requests/{id}", "headers, bodies, why it failed, ?reveal=1", requests.one),
-    Route("GET", "requests/{id}/code", "?as=async|sync|curl, ?reveal=1: code that sends it", requests.code),
-    Route("POST", "requests/{id}/replay", "send it again", requests.replay),
-    Route("GET", "rules", "faults and outcomes set so far", rules.list_rules),
-    Route("POST", "rules", "operation, words, match, times, after, api_key", rules.add),
-    Route("DELETE", "rules", "forget all", rules.clear),
-    Route("DELETE", "rules/{id}", "forget one", rules.remove),
-    Route("GET", "payouts", "?status=&limit=&reveal=1", records.payouts),
-    Route("GET", "payouts/{id}", "?reveal=1", records.payout),
-    Route("GET", "payments", "with attempts, ?status=&limit=&reveal=1", records.payments),
-    Route("GET", "payments/{id}", "by its own id or its session's, ?reveal=1", records.payment),
-    Route("POST", "payments/{id}/pay", "method, phone, country, outcome", records.pay),
-    Route("POST", "payments/{id}/refund", "amount, pending", records.refund),
-    Route("POST", "records/{id}/settle", "outcome: complete, fail:CODE, expire", records.settle),
-    Route("POST", "records/{id}/hold", "a payout or attempt hangs until it is settled", records.hold),
-    Route("GET", "webhooks", "deliveries and their tries, newest first, ?limit=", records.webhooks),
-    Route("GET", "webhooks/{id}", "one, with what its receiver answered to each try", records.webhook),
-    Route("POST", "webhooks/{id}/resend", "deliver it once more", records.resend),
-    Route("POST", "webhooks/forge", "record (id or reference), event, url: what is not so", records.forge),
-    Route("GET", "books", "what was paid out and collected, by currency", records.books),
-    Route("GET", "clock", "now and speed", clock.clock),
-    Route("POST", "clock/advance", "by: seconds or a duration such as 5m", clock.advance),
-    Route("POST", "clock/speed", "speed: sandbox seconds per real second, 0 freezes", clock.speed),
-    Route("POST", "clock/freeze", "the same as speed 0", clock.freeze),
-    Route("GET", "limits", "how full each window of each key is", clock.limits),
-    Route("GET", "keys", "keys by fingerprint, never whole", clock.keys),
-    Route("POST", "keys", "status, allowlist; the only answer with a whole key", _new_key),
-    Route("GET", "advice", "where the integration breaks the interface's guidance", _advice),
-    Route("POST", "advice/{id}/dismiss", "leave a finding out until it happens again", _dismiss),
-    Route("GET", "assumptions", "the gaps and how this profile fills them", _assumptions),
-    Route("POST", "reset", "start over; keys and the time stay", _reset),
+    Route("GET", "", _index),
+    Route("GET", "state", _state, tool="state"),
+    Route("GET", "journal", requests.journal, "after limit"),
+    Route("GET", "stream", open_stream, "after pulse"),
+    Route("GET", "requests", requests.log, "operation limit", tool="requests"),
+    Route("GET", "requests/{id}", requests.one, "reveal", tool="request"),
+    Route("GET", "requests/{id}/code", requests.code, "as reveal"),
+    Route("POST", "requests/{id}/replay", requests.replay),
+    Route("GET", "advice", _advice, tool="advice"),
+    Route("POST", "advice/{id}/dismiss", _dismiss),
+    Route("GET", "payouts", records.payouts, "status limit reveal", tool="payouts"),
+    Route("GET", "payouts/{id}", records.payout, "reveal", tool="payout"),
+    Route("GET", "payments", records.payments, "status limit reveal", tool="payments"),
+    Route("GET", "payments/{id}", records.payment, "reveal", tool="payment"),
+    Route("POST", "payments/{id}/pay", records.pay, "method phone country outcome", tool="pay"),
+    Route("POST", "payments/{id}/refund", records.refund, "amount pending"),
+    Route("POST", "records/{id}/settle", records.settle, "outcome"),
+    Route("POST", "records/{id}/hold", records.hold),
+    Route("GET", "webhooks", records.webhooks, "limit", tool="webhooks"),
+    Route("GET", "webhooks/{id}", records.webhook),
+    Route("POST", "webhooks/{id}/resend", records.resend),
+    Route("POST", "webhooks/forge", records.forge, "event url", needs="record"),
+    Route("GET", "books", records.books, tool="books"),
+    Route("GET", "rules", rules.list_rules, tool="rules"),
+    Route(
+        "POST", "rules", rules.add, "as match times after api_key", needs="operation words", tool="set_rule"
+    ),
+    Route("DELETE", "rules", rules.clear),
+    Route("DELETE", "rules/{id}", rules.remove, tool="remove_rule"),
+    Route("GET", "clock", clock.clock),
+    Route("POST", "clock/advance", clock.advance, needs="by", tool="advance_clock"),
+    Route("POST", "clock/speed", clock.speed, needs="speed"),
+    Route("POST", "clock/freeze", clock.freeze),
+    Route("GET", "limits", clock.limits),
+    Route("GET", "keys", clock.keys),
+    Route("POST", "keys", _new_key, "status allowlist"),
+    Route("GET", "assumptions", _assumptions),
+    Route("POST", "reset", _reset),
 )
+"""In the order in which an agent needs its tools."""

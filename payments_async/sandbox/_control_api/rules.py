@@ -13,17 +13,17 @@ from .json_views import rule_view
 if TYPE_CHECKING:
     from .._controls import SandboxControls
 
-_FIELDS = ("operation", "words", "as", "match", "times", "after", "api_key")
-
 
 def list_rules(sandbox: SandboxControls, _: ControlCall) -> object:
-    """Every rule, in the order in which they are tried."""
+    """The fault rules that are set, and how often each has been used."""
     return {"rules": [rule_view(rule) for rule in sandbox.rules]}
 
 
 def add(sandbox: SandboxControls, call: ControlCall) -> object:
-    """Add a rule by words: faults for requests, outcomes and webhook words for records."""
-    call.only(*_FIELDS)
+    """Make requests of an operation fail or end otherwise, to see how the program takes it. Words are faults
+    (http:503, 429:10s, lost_response, slow:2s), outcomes (fail:INVALID_RECIPIENT, hang) or what becomes of
+    webhooks (drop, duplicate); a word that is not known is answered with those near it.
+    """
     operation = call.text("operation")
     words = _sorted(call.text("words"), call.text_or_none("as"))
     times, after = call.count_or_none("times", None), call.count_or_none("after", 0) or 0
@@ -69,7 +69,7 @@ def _sorted(text: str, sense: str | None) -> dict[str, str]:
 
 
 def remove(sandbox: SandboxControls, call: ControlCall) -> object:
-    """Forget one rule."""
+    """Forget a fault rule."""
     sandbox.remove_rule(call.path["id"])
     return {"message": "removed"}
 
