@@ -117,7 +117,6 @@ class SandboxControls(SandboxService, RuleControls, RecordControls):
             self._changed = True
             self._core.world.reset()
             self._core.rules.clear()
-            self._requests.clear()
             self._outbox.clear()
             self._journal.clear()
             self.advice = None

@@ -1,8 +1,9 @@
 """The journal: all events in order, each with a sequence number; bounded in entries and in bytes.
 
-A ring of the latest entries, with an index by what they are about. Numbers are positions. Bodies, headers and
-long addresses of requests have a budget in bytes. When it is spent, they are dropped, oldest first; the entry
-stays.
+A ring of the latest entries, with an index by what they are about. Numbers are positions. Requests without
+success (refused, failed, faulted, unanswered) move from it to a ring of their own, since thousands of payouts
+would push them out. Bodies, headers and long addresses of requests have a budget in bytes. When it is spent,
+they are dropped, oldest first; the entry stays.
 Not safe for threads by itself: the sandbox's lock is held around every call.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 import attrs
 
@@ -22,7 +23,7 @@ from ._webhooks.address_guard import NotSent
 from ._webhooks.webhook import Webhook, WebhookTry
 
 ENTRIES = 50_000
-"""How many of the latest entries are kept."""
+"""How many of the latest entries are kept, and of requests without success before them."""
 
 _UNREAD = 15_000
 """How many entries the Advisor reads at once, at most: it keeps the service waiting."""
@@ -68,6 +69,11 @@ class LoggedExchange:
         if key is None or key[:_LONGEST] in self.records:
             return self.records
         return *self.records, key[:_LONGEST]
+
+    @property
+    def is_success(self) -> bool:
+        """True for a 2xx that its caller got without a fault."""
+        return self.log.fault is None and 200 <= self.log.status < 300
 
     @property
     def is_whole(self) -> bool:
@@ -138,6 +144,8 @@ class Journal:
     def __init__(self, entries: int = ENTRIES, body_bytes: int = BODY_BYTES) -> None:
         self._entries = entries
         self._ring: deque[Item] = deque(maxlen=entries)
+        self._without_success: deque[tuple[int, LoggedExchange]] = deque(maxlen=entries)
+        """Requests that have left the ring, with their numbers."""
         self._bodies: deque[tuple[LoggedExchange, int]] = deque()
         self._room = self._budget = body_bytes
         self._bytes = 0
@@ -160,7 +168,10 @@ class Journal:
     def add(self, item: Item) -> None:
         """Add an event."""
         if len(self._ring) == self._entries:
-            self._index.drop(self.first, _names(self._ring[0]))
+            oldest = self._ring[0]
+            self._index.drop(self.first, _names(oldest))
+            if isinstance(oldest, LoggedExchange) and not oldest.is_success:
+                self._without_success.append((self.first, oldest))
         self._ring.append(item)
         self.last += 1
         self._index.add(self.last, _names(item))
@@ -234,13 +245,27 @@ class Journal:
                 seq = self._index.earlier(seq - first, _names(item), name)
         return [JournalEntry(seq, found[seq]) for seq in sorted(found)]
 
+    @property
+    def oldest(self) -> Item | None:
+        """The oldest entry from which on all are kept."""
+        return self._ring[0] if self._ring else None
+
     def items(self) -> list[Item]:
-        """All entries, oldest first; the first one has the number `first`."""
-        return list(self._ring)
+        """All entries, oldest first: requests without success, then from the number `first` on all others."""
+        return [*(exchange for _, exchange in self._without_success), *self._ring]
+
+    def numbers(self) -> list[int]:
+        """The numbers of `items`."""
+        return [*(number for number, _ in self._without_success), *range(self.first, self.last + 1)]
+
+    def exchanges(self) -> list[LoggedExchange]:
+        """The requests, oldest first."""
+        return [item for item in self.items() if isinstance(item, LoggedExchange)]
 
     def exchange(self, request_id: str) -> LoggedExchange | None:
         """Find the request of this id; None when it is not (or no longer) kept."""
-        for item in reversed(self._ring):
+        older = (exchange for _, exchange in reversed(self._without_success))
+        for item in chain(reversed(self._ring), older):
             if isinstance(item, LoggedExchange) and item.log.request_id == request_id:
                 return item
         return None
@@ -248,6 +273,7 @@ class Journal:
     def clear(self) -> None:
         """Drop every entry; the numbers continue."""
         self._ring.clear()
+        self._without_success.clear()
         self._index.clear()
         self._bodies.clear()
         self._room = self._budget

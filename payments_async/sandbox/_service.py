@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
     from ._storage.file import StateSaver
     from ._storage.rows import StateRow
 
-KEPT = 20_000
-"""How many of the latest requests are kept."""
-
 
 class SandboxService(WebhookControls):
     """The parts of one simulated service, used by one thread at a time."""
@@ -40,7 +36,6 @@ class SandboxService(WebhookControls):
         self.clock: Clock = clock
         self._core = core
         self._lock = threading.RLock()
-        self._requests: deque[LoggedExchange] = deque(maxlen=KEPT)
         self._outbox = Outbox(self._lock)
         self._journal = Journal()
         self._saver: StateSaver | None = None
@@ -48,9 +43,9 @@ class SandboxService(WebhookControls):
 
     @property
     def requests(self) -> list[LoggedRequest]:
-        """The latest requests to the API, oldest first (20,000 at most), without their Authorization headers.
+        """The requests to the API that the journal keeps, oldest first, without their Authorization headers.
 
-        Visits to a hosted page are not among them. Those whose bytes the journal dropped have no headers.
+        Visits to a hosted page are not among them. Those whose bytes it dropped have no headers.
         """
         return [exchange.log for exchange in self.exchanges]
 
@@ -88,7 +83,7 @@ class SandboxService(WebhookControls):
     def exchanges(self) -> list[LoggedExchange]:
         """The same with the answers, and how long they took. Not for tests."""
         with self.reading():
-            return list(self._requests)
+            return self._journal.exchanges()
 
     def send_again(self, request: Request, key: str) -> LoggedExchange:
         """Send a request with the API key of fingerprint `key`; `LookupError`."""
@@ -98,7 +93,7 @@ class SandboxService(WebhookControls):
                 raise LookupError(f"no API key {key!r}")
             headers = {**request.headers, "authorization": f"Bearer {keys[0]}"}
             self._answer(attrs.evolve(request, headers=headers)).on_end()
-            return self._requests[-1]
+            return self._journal.exchanges()[-1]
 
     def _answer(self, request: Request) -> Answer:
         with self._lock:
@@ -111,7 +106,6 @@ class SandboxService(WebhookControls):
             awaits = self._keep(effects[:-1])
             caused = self._journal.last - before
             exchange = self._journal.add_exchange(logged, began, request.body, answer, caused)
-            self._requests.append(exchange)
         return attrs.evolve(answer, awaits=awaits, on_end=partial(self._left, exchange))
 
     def _left(self, exchange: LoggedExchange) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import payments_async.sandbox
-from payments_async.sandbox import Sandbox, VirtualClock, _service
+from payments_async.sandbox import Sandbox, VirtualClock
 from tests.sandbox.raw_requests import Api
 
 SOURCES = sorted(Path(payments_async.sandbox.__file__).parent.glob("*.py"))
@@ -42,15 +42,6 @@ def test_the_log_has_requests_and_their_outcomes(api: Api) -> None:
     assert (barred.key, barred.status) == (None, 401)
     assert all("authorization" not in entry.headers for entry in api.sandbox.requests)
     assert "sk_" not in repr(api.sandbox.requests)
-
-
-def test_the_log_keeps_the_latest_requests_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_service, "KEPT", 2)
-    sandbox = Sandbox()
-    api = Api(sandbox, sandbox.api_key)
-    for size in (1, 2, 3):
-        api.get(f"/payouts?per_page={size}")
-    assert [entry.path[-1] for entry in sandbox.requests] == ["2", "3"]
 
 
 def test_the_books_list_payouts_as_the_service_has_them(api: Api, stranger: Api) -> None:

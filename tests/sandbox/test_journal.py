@@ -108,6 +108,36 @@ def test_bodies_leave_with_their_entries() -> None:
     assert len(journal._bodies) == 2
 
 
+def test_requests_without_success_stay_when_others_push_them_out(sandbox: Sandbox, api: Api) -> None:
+    sandbox._journal = Journal(entries=5)
+    faults = ["http:503", "lost_response", "slow:1s"]
+    statuses = [api.payout(amount=0).status, *(api.get("/payouts", scenario=word).status for word in faults)]
+    api.get("/payouts/po_none")
+    for _ in range(8):
+        api.get("/payouts")
+    kept = [(log.status, log.fault) for log in sandbox.requests]
+    assert statuses[0] == 422
+    assert [fault for _, fault in kept] == [None, *faults, *[None] * 6]
+    assert [status for status, _ in kept] == [422, 503, 200, 200, 404, *[200] * 5]
+    journal, first = sandbox.journal, sandbox.requests[0].request_id
+    assert journal.numbers() == [1, 2, 3, 4, 5, *range(journal.first, journal.last + 1)]
+    assert journal.exchange(first) is not None
+    assert sandbox.handle("GET", f"/_sandbox/requests/{first}").status == 200
+    found = sandbox.handle("GET", "/_sandbox/?find=status:422").body.decode()
+    assert f"/_sandbox/requests/{first}" in found
+    assert "The log reaches back to" in found
+    assert "requests without success to" in found
+    journal.clear()
+    assert sandbox.requests == []
+
+
+def test_of_requests_without_success_the_latest_are_kept(sandbox: Sandbox, api: Api) -> None:
+    sandbox._journal = Journal(entries=2)
+    for number in range(6):
+        api.get(f"/payouts/po_{number}")
+    assert [log.path[-1] for log in sandbox.requests] == ["2", "3", "4", "5"]
+
+
 def test_a_listener_is_woken_once_and_only_while_it_waits() -> None:
     journal, calls = Journal(), []
     journal.wake_once("one", lambda: calls.append("one"))

@@ -132,22 +132,24 @@ class LogPage:
 
 
 class LogMatches:
-    """The entries of the journal at these places. `first` is the number of the first item."""
+    """The entries of the journal at these places; `numbers` are those of all items."""
 
-    def __init__(self, items: Sequence[Item], first: int, root: Root, places: Sequence[int]) -> None:
-        self._items, self._first, self._root, self._places = items, first, root, places
+    def __init__(
+        self, items: Sequence[Item], numbers: Sequence[int], root: Root, places: Sequence[int]
+    ) -> None:
+        self._items, self._numbers, self._root, self._places = items, numbers, root, places
 
     @property
     def end(self) -> int:
         """The number after the newest item's."""
-        return self._first + len(self._items)
+        return self._numbers[-1] + 1 if self._numbers else 0
 
     def of(self, fits: Callable[[Item], bool] | None) -> LogMatches:
         """Those among them that fit this, too."""
         if fits is None:
             return self
         items = self._items
-        return LogMatches(items, self._first, self._root, [n for n in self._places if fits(items[n])])
+        return LogMatches(items, self._numbers, self._root, [n for n in self._places if fits(items[n])])
 
     def count(self) -> int:
         """How many lines they are."""
@@ -163,7 +165,7 @@ class LogMatches:
 
         A webhook is where its newest try is.
         """
-        items, end = self._items, bisect_left(self._places, before - self._first)
+        items, end = self._items, bisect_left(self._places, bisect_left(self._numbers, before))
         walk = _Walk(self._root)
         walk.webhooks.update(filter(None, (_webhook(items[place]) for place in self._places[end:])))
         on_newer_pages = frozenset(walk.webhooks)
@@ -193,8 +195,8 @@ class LogMatches:
         below = [place for place in self._places[:end] if place not in chosen]
         chosen.update(place for place in below if _webhook(items[place]) in here)
         older = [place for place in below if _webhook(items[place]) not in here | on_newer_pages]
-        entries = [JournalEntry(self._first + place, items[place]) for place in sorted(chosen)]
-        return LogPage(entries, self._first + older[-1] + 1 if older else 0, len(older))
+        entries = [JournalEntry(self._numbers[place], items[place]) for place in sorted(chosen)]
+        return LogPage(entries, self._numbers[older[-1]] + 1 if older else 0, len(older))
 
 
 @attrs.define(eq=False)

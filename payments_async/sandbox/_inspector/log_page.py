@@ -42,19 +42,22 @@ def overview(page: PageRequest) -> Context:
     find = page.query.get("find", "").strip()
     with sandbox.reading() as world:
         journal = sandbox.journal
-        items, first, last = journal.items(), journal.first, journal.last
+        items, numbers = journal.items(), journal.numbers()
+        oldest = journal.oldest if journal.first > 1 else None
         names, limits = RecordNames(world, items), world.limits
         payouts = sum(len(tenant.payouts) for tenant in world.tenants.values())
         payments = sum(len(tenant.payments) for tenant in world.tenants.values())
     return {
         **_traffic(sandbox),
         **_log(
-            page, read_query(find), LogMatches(items, first, names.root, range(len(items))), names, limits
+            page, read_query(find), LogMatches(items, numbers, names.root, range(len(items))), names, limits
         ),
         "seen": _seen(items),
         "terms": TERMS,
         "find": find,
-        "is_empty": first > last,
+        "is_empty": not items,
+        "reaches_to": moment_of(oldest) if oldest else None,
+        "without_success_to": moment_of(items[0]) if oldest and items[0] is not oldest else None,
         "payouts": payouts,
         "payments": payments,
         "rules": sum(not rule.is_over for rule in sandbox.rules),
@@ -159,12 +162,12 @@ def request(page: PageRequest, request_id: str) -> Context:
 
 def _with_causes(journal: Journal, request_id: str) -> tuple[list[JournalEntry], LoggedExchange]:
     """A request and what it caused; the request is a copy, since the journal may drop its bodies."""
-    items = journal.items()
+    items, numbers = journal.items(), journal.numbers()
     for place in range(len(items) - 1, -1, -1):
         item = items[place]
         if isinstance(item, LoggedExchange) and item.log.request_id == request_id:
             places = range(max(0, place - item.caused), place + 1)
-            return [JournalEntry(journal.first + one, items[one]) for one in places], attrs.evolve(item)
+            return [JournalEntry(numbers[one], items[one]) for one in places], attrs.evolve(item)
     raise LookupError(f"no request {request_id!r} in the journal")
 
 

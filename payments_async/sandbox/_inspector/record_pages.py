@@ -71,8 +71,9 @@ def _view(page: PageRequest, record: PayoutRecord | PaymentRecord, subject: Time
         why = partial(reason, limits=world.limits)
         webhooks = [one for one in page.sandbox.webhooks if one.record_id == record.id]
         journal = page.sandbox.journal
-        indexed, items, first = journal.about(*subject.indexed), journal.items(), journal.first
-    found = timeline(subject, entries_about(subject, indexed, items, first), webhooks, why)
+        indexed, oldest = journal.about(*subject.indexed), journal.oldest
+        items, numbers = journal.items(), journal.numbers()
+    found = timeline(subject, entries_about(subject, indexed, items, numbers), webhooks, why)
     asked = page.query.get("after", "")
     after = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 9 else 0
     return {
@@ -81,7 +82,7 @@ def _view(page: PageRequest, record: PayoutRecord | PaymentRecord, subject: Time
         "next": after + _NODES,
         "more": max(0, len(found.nodes) - after - _NODES),
         "is_whole": found.is_whole,
-        "held_from": moment_of(items[0]) if items else None,
+        "held_from": moment_of(oldest) if oldest else None,
         "bodies_from": bodies_from(subject, items),
         "url": record.webhook_url and address(record.webhook_url),
         "key": record.key,

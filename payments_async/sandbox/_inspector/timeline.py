@@ -198,15 +198,15 @@ def _repeats(before: TimelineNode, node: TimelineNode) -> bool:
 
 
 def entries_about(
-    subject: TimelineSubject, indexed: Iterable[JournalEntry], items: Sequence[Item], first: int
+    subject: TimelineSubject, indexed: Iterable[JournalEntry], items: Sequence[Item], numbers: Sequence[int]
 ) -> list[JournalEntry]:
     """The entries about a record: those of the journal's index, and requests that name it in their bodies.
 
-    `items` are all that the journal holds, of which the oldest has the number `first`.
+    `items` are all that the journal holds, and `numbers` their numbers.
     """
     search = _Search(subject)
     found = {entry.seq: entry for entry in indexed if search.is_ours(entry.item)}
-    for seq, item in enumerate(items, first):
+    for seq, item in zip(numbers, items, strict=True):
         if isinstance(item, LoggedExchange) and seq not in found and search.is_named(item):
             found[seq] = JournalEntry(seq, item)
     return [found[seq] for seq in sorted(found)]
