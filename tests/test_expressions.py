@@ -23,7 +23,7 @@ from payments_async.params import operations
 from payments_async.sandbox._api import request_schemas
 from payments_async.sandbox._common import operations as sandbox_operations
 from payments_async.sandbox._control_api.routes import ROUTES
-from payments_async.sandbox._inspector import pages
+from payments_async.sandbox._inspector import site
 from tests.support.canary import CANARY_KEY
 from tests.support.expressions import Matcher, TooManySteps, hostile
 
@@ -83,8 +83,8 @@ MADE: dict[tuple[str, str], Callable[[], Iterable[str]]] = {
     ("sandbox/_control_api/routes.py", "re.sub('\\\\{(\\\\w+)\\\\}', _ID, self.path)"): lambda: [
         route.pattern.pattern for route in ROUTES
     ],
-    ("sandbox/_inspector/pages.py", "pattern or re.escape(name)"): lambda: [
-        page.pattern.pattern for page in pages.PAGES
+    ("sandbox/_inspector/site.py", "pattern or re.escape(name)"): lambda: [
+        page.pattern.pattern for page in site.PAGES
     ],
 }
 """Expressions that are made while the program runs: {(file, how its line says it): what gives them}."""

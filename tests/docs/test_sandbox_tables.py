@@ -10,10 +10,9 @@ from payments_async.sandbox._checkout.messages import _MESSAGES
 from payments_async.sandbox._checkout.method_catalogue import METHODS
 from payments_async.sandbox._checkout.router import EVENTS
 from payments_async.sandbox._checkout.simulated_bank import SIMULATED_PAGES
-from payments_async.sandbox._common import magic_numbers
-from payments_async.sandbox._common.magic_numbers import MAGIC
+from payments_async.sandbox._common import scenario_words
 from payments_async.sandbox._common.profiles import PROFILES
-from payments_async.sandbox._common.scenario_words import _HOOKS
+from payments_async.sandbox._common.scenario_words import _HOOKS, MAGIC
 from payments_async.sandbox._records.emit_webhook import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
 from payments_async.sandbox._records.payout_json import FAILURE_CATEGORIES, failure_for
 from payments_async.sandbox._webhooks.webhook import OFFSETS
@@ -66,7 +65,7 @@ def test_the_table_of_the_control_api_is_that_of_its_routes() -> None:
 
 
 def test_the_table_of_the_inspector_is_that_of_its_pages() -> None:
-    from payments_async.sandbox._inspector.pages import PAGES as SHOWN
+    from payments_async.sandbox._inspector.site import PAGES as SHOWN
 
     listed = [cell.strip("*") for cell in first_cells(section(GUIDE, "The inspector"))]
     assert sorted(listed) == sorted(shown.title for shown in SHOWN)
@@ -100,7 +99,7 @@ def test_the_table_of_webhook_words_is_the_vocabulary_with_its_magic_numbers() -
 def test_the_table_of_magic_endings_is_the_vocabulary_in_its_order() -> None:
     cells = [cell for row in rows(section("docs/testing.md", "Without the handle"))[2:] for cell in row]
     listed = {cells[at].strip("`"): cells[at + 1].strip("`") for at in range(0, len(cells), 2) if cells[at]}
-    words = {**magic_numbers._RECORD_WORDS, **magic_numbers._REQUEST_WORDS, **magic_numbers._HOOK_WORDS}
+    words = {**scenario_words._RECORD_WORDS, **scenario_words._REQUEST_WORDS, **scenario_words._HOOK_WORDS}
     assert listed == {f"9900{ending}": word for ending, word in words.items()}
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from .._common.magic_numbers import magic_scenario
 from .._common.operations import ServiceOperation
 from .._common.scenario_words import (
     Fault,
@@ -15,6 +14,7 @@ from .._common.scenario_words import (
     ScenarioOutcome,
     Sense,
     UnknownWord,
+    magic_scenario,
     parse,
 )
 from .._common.values import RequestRefused

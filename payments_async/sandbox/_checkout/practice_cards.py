@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from .._common.card_numbers import has_card_number
+from .._common.masking import has_card_number
 from .._common.scenario_words import ScenarioOutcome
 from .language import Text
 

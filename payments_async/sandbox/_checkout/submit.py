@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from hmac import compare_digest
 
-from .._common.magic_numbers import magic_scenario
-from .._common.scenario_words import ScenarioOutcome, Timing
+from .._common.scenario_words import ScenarioOutcome, Timing, magic_scenario
 from .._common.values import Answer
 from .._records.payments import message_payer, settle_attempt, start_attempt
 from .._records.records import AttemptRecord, Plan, plan_for

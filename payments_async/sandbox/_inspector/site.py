@@ -1,8 +1,9 @@
-"""Routes an address below `/_sandbox/` to a page or an asset."""
+"""The inspector's pages, each with its address, template and context, and its assets."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
@@ -13,12 +14,53 @@ from ..._loopback.access import under
 from ..._loopback.page_files import PageFiles, console_headers
 from .._common.operations import CONSOLE
 from .._common.values import Answer, Request
+from . import list_pages, log_page, record_pages, tool_pages
 from .filters import FILTERS
-from .page_request import PageRequest
-from .pages import PAGES
+from .page_request import Context, PageRequest
 
 if TYPE_CHECKING:
     from .._controls import SandboxControls
+
+
+@attrs.frozen
+class InspectorPage:
+    """A page: its address below `/_sandbox/`, and its context."""
+
+    name: str
+    title: str
+    pattern: re.Pattern[str]
+    template: str
+    context: Callable[..., Context | str]
+    """Gives the context, or the address of the page that is meant."""
+
+
+def _page(
+    name: str,
+    title: str,
+    context: Callable[..., Context | str],
+    pattern: str | None = None,
+    template: str | None = None,
+) -> InspectorPage:
+    template = f"{template or name or 'overview'}.html"
+    return InspectorPage(name, title, re.compile(pattern or re.escape(name), re.ASCII), template, context)
+
+
+PAGES: tuple[InspectorPage, ...] = (
+    _page("", "Overview", log_page.overview),
+    _page("request", "Request", log_page.request, r"requests/(?P<request_id>[A-Za-z0-9_-]{1,64})"),
+    _page("payments", "Payments", list_pages.payments),
+    _page("payments", "Payment", record_pages.payment, r"payments/(?P<name>[^/]{1,999})", "payment"),
+    _page("payouts", "Payouts", list_pages.payouts),
+    _page("payouts", "Payout", record_pages.payout, r"payouts/(?P<name>[^/]{1,999})", "payout"),
+    _page("webhooks", "Webhooks", list_pages.webhooks),
+    _page("webhooks", "Webhook", record_pages.webhook, r"webhooks/(?P<name>[A-Za-z0-9_-]{1,64})", "webhook"),
+    _page("phone", "Simulated phone", list_pages.phone),
+    _page("faults", "Faults", tool_pages.faults),
+    _page("clock", "Clock", tool_pages.clock),
+    _page("limits", "Limits", tool_pages.limits),
+    _page("advisor", "Advisor", tool_pages.advisor),
+    _page("assumptions", "Assumptions", tool_pages.assumptions),
+)
 
 _HEADERS = console_headers("'self'")
 _ASSETS = "assets/"
@@ -34,10 +76,10 @@ def answer_page(sandbox: SandboxControls, request: Request) -> Answer:
     if path.startswith(_ASSETS) and (asset := FILES.asset(path.removeprefix(_ASSETS))):
         headers, content = asset
         return Answer(200, {**_HEADERS, **headers}, content)
-    return _page(sandbox, request, path)
+    return _page_under_root(sandbox, request, path)
 
 
-def _page(sandbox: SandboxControls, request: Request, path: str) -> Answer:
+def _page_under_root(sandbox: SandboxControls, request: Request, path: str) -> Answer:
     """A page, whose links lead on under the secret that it was asked with."""
     answer = _plain_page(sandbox, request, path)
     if not request.root:

@@ -22,8 +22,8 @@ from payments_async.sandbox import (
 )
 from payments_async.sandbox._api import request_schemas
 from payments_async.sandbox._api.rule_fields import fields_of
-from payments_async.sandbox._common.magic_numbers import MAGIC
 from payments_async.sandbox._common.scenario_words import (
+    MAGIC,
     Fault,
     Scenario,
     ScenarioOutcome,
