@@ -23,13 +23,13 @@ from typing import Any
 from benchmarks.bodies import ARGUMENTS
 from payments_async import PayoutRequest
 from payments_async._runtime import SYSTEM
-from payments_async.bulk._ledger.postgresql.driver.database import Database
-from payments_async.bulk._ledger.postgresql.leasing.granting import grant
-from payments_async.bulk._ledger.postgresql.leasing.leased_chunks import LeasedChunks
-from payments_async.bulk._ledger.postgresql.leasing.leases import give_back
-from payments_async.bulk._ledger.postgresql.leasing.worker_registry import Worker
+from payments_async.bulk._ledger.postgresql.database import Database
+from payments_async.bulk._ledger.postgresql.granting import grant
+from payments_async.bulk._ledger.postgresql.leased_chunks import LeasedChunks
+from payments_async.bulk._ledger.postgresql.leases import give_back
 from payments_async.bulk._ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk._ledger.postgresql.schema import states_table
+from payments_async.bulk._ledger.postgresql.worker_registry import Worker
 from payments_async.bulk._loading.new_rows import RowIdentifiers
 from payments_async.bulk._protocol.clocks import Timestamps
 from payments_async.bulk._protocol.records import Binding, NewRow, RowOutcome

@@ -23,7 +23,7 @@ from ._options import composed, require_batch_id
 from .errors import BulkError
 
 if TYPE_CHECKING:
-    from ._ledger.postgresql.driver.database import Database
+    from ._ledger.postgresql.database import Database
     from .ledger_errors import LedgerError
 
 _OF_RUN: Final = 4
@@ -56,7 +56,7 @@ class BatchDatabase:
         require_address(self._address)
         if self._connected is not None:
             raise BulkError("it is open already")
-        from ._ledger.postgresql.driver.database import Database
+        from ._ledger.postgresql.database import Database
 
         self._connected = await Database.open(self._address, SYSTEM, insecure_database=self._is_insecure)
         return self
@@ -108,7 +108,7 @@ class BatchDatabase:
 
     async def workers(self) -> list[ListedWorker]:
         """List the workers, the oldest first, as they last reported. Raises LedgerError."""
-        from ._ledger.postgresql.leasing import worker_registry
+        from ._ledger.postgresql import worker_registry
 
         return await worker_registry.listed(await self._with_tables())
 
@@ -122,7 +122,7 @@ class BatchDatabase:
             LedgerRefused: no worker has such an id, or several have.
             LedgerError: see `bulk.ledger_errors`.
         """
-        from ._ledger.postgresql.leasing import worker_registry
+        from ._ledger.postgresql import worker_registry
 
         found = await worker_registry.drain(await self._with_tables(), worker)
         return attrs.evolve(found, is_draining=True)

@@ -11,7 +11,7 @@ import pytest
 
 from payments_async.bulk import RowState, SharedBatch
 from payments_async.bulk._ledger import chunks
-from payments_async.bulk._ledger.postgresql.driver.session import DatabaseClock
+from payments_async.bulk._ledger.postgresql.session import DatabaseClock
 from payments_async.bulk._protocol import machines
 from payments_async.bulk._protocol.machines import PROOF_AFTER, Loss
 from payments_async.bulk.ledger_errors import LedgerRefused

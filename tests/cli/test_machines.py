@@ -18,7 +18,7 @@ from payments_async._cli._exit_codes import Exit
 from payments_async._cli.payouts import machines
 from payments_async._rate_limit.registry import LimiterRegistry
 from payments_async.bulk._ledger import importing
-from payments_async.bulk._ledger.postgresql.leasing import granting
+from payments_async.bulk._ledger.postgresql import granting
 from payments_async.bulk.ledger_errors import RightsMissing
 from payments_async.bulk.workers import PayoutWorker, WorkerReport, _planning
 from tests.support.payout_command import PHONE, Here, Said, assert_paid_once, payouts_file

@@ -23,7 +23,7 @@ from payments_async._cli._exit_codes import Exit
 from payments_async._cli.payouts import worker_processes
 from payments_async._cli.payouts.worker_processes import WorkerProcess, WorkerProcesses
 from payments_async._rate_limit.registry import LimiterRegistry
-from payments_async.bulk._ledger.postgresql.driver import database as driver
+from payments_async.bulk._ledger.postgresql import database as driver
 from tests.support.fleet import posts, shorten
 from tests.support.payout_command import (
     Here,
@@ -181,7 +181,7 @@ def test_a_worker_that_loses_its_database_writes_what_it_learned_and_exits_with_
 
 HASTY = """
 import sys
-from payments_async.bulk._ledger.postgresql.driver import database
+from payments_async.bulk._ledger.postgresql import database
 from payments_async._cli import main
 from tests.support.fleet import shorten
 shorten(setattr)

@@ -21,7 +21,7 @@ from payments_async._http.transport import AiohttpTransport
 from payments_async._http.types import HTTPRequest, HTTPResponse, Transport
 from payments_async._runtime import SYSTEM
 from payments_async.bulk import AnyBatch, BatchReport, PayoutBatch, SharedBatch
-from payments_async.bulk._ledger.postgresql.driver.database import Database
+from payments_async.bulk._ledger.postgresql.database import Database
 from payments_async.bulk._ledger.sqlite.connection import LedgerConnection
 from payments_async.bulk._protocol.records import LedgerRow
 from payments_async.sandbox import Sandbox

@@ -14,13 +14,13 @@ import attrs
 import psycopg
 
 from payments_async._runtime import SYSTEM, Runtime
-from payments_async.bulk._ledger.postgresql.driver import database, session
-from payments_async.bulk._ledger.postgresql.driver.database import Database
-from payments_async.bulk._ledger.postgresql.leasing.granting import grant
-from payments_async.bulk._ledger.postgresql.leasing.leased_chunks import LeasedChunks
-from payments_async.bulk._ledger.postgresql.leasing.leases import Lease
-from payments_async.bulk._ledger.postgresql.leasing.worker_registry import Worker
+from payments_async.bulk._ledger.postgresql import database, session
+from payments_async.bulk._ledger.postgresql.database import Database
+from payments_async.bulk._ledger.postgresql.granting import grant
+from payments_async.bulk._ledger.postgresql.leased_chunks import LeasedChunks
+from payments_async.bulk._ledger.postgresql.leases import Lease
 from payments_async.bulk._ledger.postgresql.ledger import PostgresLedger
+from payments_async.bulk._ledger.postgresql.worker_registry import Worker
 from payments_async.bulk._protocol.records import LedgerRow, NewRow, RowOutcome
 from payments_async.bulk._protocol.row_state import confirm
 from payments_async.bulk._protocol.stop_rules import Account, StopRules

@@ -17,11 +17,11 @@ import pytest
 from payments_async._runtime import SYSTEM
 from payments_async.bulk._ledger.ledger import Ledger
 from payments_async.bulk._ledger.opening import open_file, open_shared
-from payments_async.bulk._ledger.postgresql.leasing.granting import grant
-from payments_async.bulk._ledger.postgresql.leasing.leased_chunks import LeasedChunks
-from payments_async.bulk._ledger.postgresql.leasing.leases import Lease, Work, give_back
-from payments_async.bulk._ledger.postgresql.leasing.worker_registry import Worker
+from payments_async.bulk._ledger.postgresql.granting import grant
+from payments_async.bulk._ledger.postgresql.leased_chunks import LeasedChunks
+from payments_async.bulk._ledger.postgresql.leases import Lease, Work, give_back
 from payments_async.bulk._ledger.postgresql.ledger import PostgresLedger
+from payments_async.bulk._ledger.postgresql.worker_registry import Worker
 from payments_async.bulk._protocol.outcomes import counts_of, sums_of
 from payments_async.bulk._protocol.records import RowOutcome
 from payments_async.bulk._protocol.row_state import doubt

@@ -24,7 +24,7 @@ from payments_async import AsyncPayments, RateLimits
 from payments_async._http import direct
 from payments_async._http.types import HTTPRequest
 from payments_async.bulk._ledger.postgresql.commits import SharedCommitter
-from payments_async.bulk._ledger.postgresql.leasing.leases import Lease
+from payments_async.bulk._ledger.postgresql.leases import Lease
 from payments_async.bulk._protocol import machines
 from payments_async.bulk.ledger_errors import LedgerUnavailable
 from payments_async.bulk.workers import PayoutWorker

@@ -9,11 +9,10 @@ import attrs
 
 from .._protocol.clocks import Timestamps
 from .._protocol.outcomes import disagreements
-from .._protocol.records import CheckReport, LedgerRow
-from . import chunks as _chunks
+from .._protocol.records import CheckReport, LedgerRow, RowFigures, added_up, figures_of
 from . import hash_chain, run_figures
 from .batches import BatchFacts, facts_of
-from .chunks import BATCH_CHUNK, Batch, Chunk, Root, RowFigures, added_up, entry_of, figures_of
+from .chunks import BATCH_CHUNK, Batch, Chunk, Root, entry_of, read_chunks, stored_values
 from .hash_chain import GENESIS, ChainEntry
 from .statements import PAGE, Rows
 from .stored_rows import CheckFindings, UnreadableRecord, readable, row_digest, stored_row
@@ -125,7 +124,7 @@ class _Check:
             (sql.chunks_numbered, (self.batch.batch, [self.number])), (sql.chunk_counts, place)
         )
         try:
-            (chunk,) = _chunks.read(found)
+            (chunk,) = read_chunks(found)
         except (UnreadableRecord, ValueError):
             result.findings.add("it is missing, or cannot be read")
             return result
@@ -181,7 +180,7 @@ class _Check:
         if last is None or not last.rows_digest == digest == chunk.digest:
             yield "the rows do not add up to what the chain says of them"
         yield from disagreements(chunk.figures.totals, counted.totals)
-        *wanted, _ = _chunks.stored_values(attrs.evolve(chunk, figures=counted))
+        *wanted, _ = stored_values(attrs.evolve(chunk, figures=counted))
         stored = [numbers for *numbers, _ in counts]  # the sums were compared: 7.50 is 7.5
         if stored != [wanted]:
             yield "its counts are not those of its rows"

@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple
 import attrs
 
 from .._protocol.clocks import Timestamps
-from .._protocol.outcomes import CREATED, Outcome, RowTotals, Sums, count_rows, read_totals, totals_text
-from .._protocol.records import LedgerRow
+from .._protocol.outcomes import CREATED, Outcome, totals_text
+from .._protocol.records import RowFigures
 from . import hash_chain
 from .hash_chain import ChainEntry
 from .statements import Rows, Statement
@@ -27,52 +27,6 @@ from .transactions import Transaction
 BATCH_CHUNK: Final = 0
 """The number of the chunk that stands for the batch itself."""
 _O = Outcome
-
-
-@attrs.frozen
-class RowFigures:
-    """Counts and sums of some rows."""
-
-    totals: RowTotals = attrs.field(factory=dict)
-    generation: int = 0
-    """The highest generation of the rows."""
-
-    def after(self, changes: Iterable[tuple[LedgerRow, LedgerRow]]) -> RowFigures:
-        """Compute the figures once the first row of each pair has become the second."""
-        sums, generation = Sums(self.totals), self.generation
-        for before, after in changes:
-            sums.remove((before.outcome, before.currency), before.amount)
-            sums.add((after.outcome, after.currency), after.amount)
-            generation = max(generation, after.known.generation)
-        return RowFigures({place: total for place, total in sums.totals.items() if total[0]}, generation)
-
-    def count(self, *outcomes: Outcome) -> int:
-        """Count the rows of any of these outcomes."""
-        return count_rows(self.totals, *outcomes)
-
-    @classmethod
-    def read(cls, totals: str, generation: int) -> RowFigures:
-        """Parse what `totals_text` wrote. Raises ValueError, TypeError, ArithmeticError or AttributeError."""
-        return cls(read_totals(totals, Outcome), generation)
-
-
-def figures_of(rows: Iterable[LedgerRow]) -> RowFigures:
-    """Count rows."""
-    sums, generation = Sums[tuple[Outcome, str]](), 0
-    for row in rows:
-        sums.add((row.outcome, row.currency), row.amount)
-        generation = max(generation, row.known.generation)
-    return RowFigures(sums.totals, generation)
-
-
-def added_up(figures: Iterable[RowFigures]) -> RowFigures:
-    """Add up the figures of several chunks."""
-    sums, generation = Sums[tuple[Outcome, str]](), 0
-    for each in figures:
-        generation = max(generation, each.generation)
-        for place, (rows, amount) in each.totals.items():
-            sums.add(place, amount, rows)
-    return RowFigures(sums.totals, generation)
 
 
 @attrs.frozen
@@ -153,7 +107,7 @@ def chunk_of(
     return Chunk(number, first, last, granted_to, lease, int(entries), blob(head), blob(digest), figures)
 
 
-def read(found: Iterable[Iterable[Any]]) -> list[Chunk]:
+def read_chunks(found: Iterable[Iterable[Any]]) -> list[Chunk]:
     """Make chunks of what a statement has read. Raises UnreadableRecord."""
     with readable("a chunk"):
         return [chunk_of(*values) for values in found]
@@ -213,7 +167,7 @@ class LockedChunks(NamedTuple):
         """Make it of what `Statements.lock_chunks` has read. Raises UnreadableRecord, also without any."""
         with readable("a chunk"):
             wall, state, reason, is_here, losses, is_unproven, *_ = found[0]
-            chunks = read([values for _, _, _, _, _, _, *values in found])
+            chunks = read_chunks([values for _, _, _, _, _, _, *values in found])
         by_number = {chunk.number: chunk for chunk in chunks}
         return cls(wall, state, reason, by_number, bool(is_here), losses, bool(is_unproven))
 
@@ -260,8 +214,8 @@ def stored_values(chunk: Chunk) -> tuple[Any, ...]:
     figures = chunk.figures
     return (
         *(chunk.entries, chunk.head, chunk.digest),
-        *(figures.count(_O.NOT_STARTED), figures.count(_O.UNDER_WAY), figures.count(_O.IN_DOUBT)),
-        *(figures.count(*CREATED), figures.count(_O.REJECTED, _O.CONFLICT), figures.count(_O.NOT_FINAL)),
+        *figures.counts((_O.NOT_STARTED,), (_O.UNDER_WAY,), (_O.IN_DOUBT,)),
+        *figures.counts(CREATED, (_O.REJECTED, _O.CONFLICT), (_O.NOT_FINAL,)),
         *(figures.generation, totals_text(figures.totals)),
     )
 
@@ -276,7 +230,7 @@ def entry_values(batch: Batch, made: ChunkWrite) -> tuple[Any, ...]:
     )
 
 
-def write(transaction: Transaction, batch: Batch, writes: Sequence[ChunkWrite]) -> None:
+def write_chunks(transaction: Transaction, batch: Batch, writes: Sequence[ChunkWrite]) -> None:
     """Store chunks, their new entries and the states of their changed rows, with the commit."""
     states, sql = [state for each in writes for state in each.states], transaction.sql
     if states:
@@ -287,7 +241,7 @@ def write(transaction: Transaction, batch: Batch, writes: Sequence[ChunkWrite]) 
         transaction.write((sql.set_chunk, (*stored_values(each.chunk), *place)))
 
 
-async def insert(transaction: Transaction, batch: Batch, writes: Sequence[ChunkWrite]) -> None:
+async def insert_chunks(transaction: Transaction, batch: Batch, writes: Sequence[ChunkWrite]) -> None:
     """Insert chunks with their first entries."""
     chunks = [
         (batch.batch, chunk.number, chunk.first, chunk.last, chunk.granted_to, *stored_values(chunk))
@@ -297,7 +251,7 @@ async def insert(transaction: Transaction, batch: Batch, writes: Sequence[ChunkW
     await transaction.copy(transaction.sql.add_entries, [entry_values(batch, each) for each in writes])
 
 
-def locking(transaction: Transaction, batch: int, chunks: Iterable[int]) -> Statement:
+def locking_chunks(transaction: Transaction, batch: int, chunks: Iterable[int]) -> Statement:
     """Make a statement that locks chunks, for `LockedChunks.of`."""
     return transaction.sql.lock_chunks, (batch, sorted(set(chunks)))
 
@@ -307,5 +261,5 @@ async def is_stored(transaction: Transaction, batch: int, writes: Iterable[Chunk
     places = [(each.chunk.number, each.entry.hash) for each in writes]
     chunks, hashes = [chunk for chunk, _ in places], [hash_ for _, hash_ in places]
     count = (transaction.sql.count_entries, (batch, chunks, hashes))
-    _, ((stored,),) = await transaction.read(locking(transaction, batch, chunks), count)
+    _, ((stored,),) = await transaction.read(locking_chunks(transaction, batch, chunks), count)
     return bool(stored == len(places))

@@ -14,14 +14,25 @@ import attrs
 from .._protocol import transitions
 from .._protocol.clocks import Timestamps
 from .._protocol.outcomes import ExtraTotals, Outcome
-from .._protocol.records import Header, LedgerRow, NewRow, Resend, RowOutcome
+from .._protocol.records import Header, LedgerRow, NewRow, Resend, RowFigures, RowOutcome
 from .._protocol.row_state import OPEN, IllegalTransition
 from .._protocol.run_figures import RunFigures
 from ..ledger_errors import LedgerRefused
-from . import chunks as _chunks
 from . import run_figures
 from .batches import BatchFacts, facts_of, rebinding
-from .chunks import BATCH_CHUNK, NOTHING_LOCKED, Batch, Chunk, ChunkWrite, LockedChunks, RowFigures
+from .chunks import (
+    BATCH_CHUNK,
+    NOTHING_LOCKED,
+    Batch,
+    Chunk,
+    ChunkWrite,
+    LockedChunks,
+    is_stored,
+    locking_chunks,
+    with_changed_rows,
+    with_entry,
+    write_chunks,
+)
 from .statements import Rows, Statement, Statements
 from .stored_rows import Change, StoredRow, content, stored_rows, undamaged
 from .transactions import LedgerDatabase, Purpose, Transaction
@@ -208,7 +219,7 @@ class Committer:
         """Record the extra payouts that a reading of the list has shown; not while commits may be lost."""
 
         async def work(transaction: Transaction) -> Commit:
-            locking = _chunks.locking(transaction, self.batch.batch, [BATCH_CHUNK])
+            locking = locking_chunks(transaction, self.batch.batch, [BATCH_CHUNK])
             reading = (self.sql.batch, (self.batch.batch_id,))
             found, batch = await transaction.read(locking, reading)
             locked = LockedChunks.of(found)
@@ -235,8 +246,8 @@ class Committer:
     def note(self, transaction: Transaction, locked: LockedChunks, kind: str, text: str) -> ChunkWrite:
         """Add an entry about the batch itself."""
         at = self.moment(locked)
-        whole = _chunks.with_entry(self.batch, locked.chunks[BATCH_CHUNK], kind, at, text)
-        _chunks.write(transaction, self.batch, [whole])
+        whole = with_entry(self.batch, locked.chunks[BATCH_CHUNK], kind, at, text)
+        write_chunks(transaction, self.batch, [whole])
         return whole
 
     # What a database refuses that many work with
@@ -266,7 +277,7 @@ class Committer:
             return last[0]
 
         async def committed(transaction: Transaction) -> bool:
-            return await _chunks.is_stored(transaction, self.batch.batch, last[0].writes)
+            return await is_stored(transaction, self.batch.batch, last[0].writes)
 
         with undamaged(self.path):
             return await self.judged(
@@ -277,7 +288,7 @@ class Committer:
         self, transaction: Transaction, chunks: Collection[int], reading: Statement
     ) -> tuple[LockedChunks, list[StoredRow]]:
         """Lock chunks, then read rows of them."""
-        locking = _chunks.locking(transaction, self.batch.batch, chunks)
+        locking = locking_chunks(transaction, self.batch.batch, chunks)
         found, rows = await transaction.read(locking, reading)
         locked = LockedChunks.of(found)
         self.require_store(locked)
@@ -294,7 +305,7 @@ class Committer:
         is_known = len(known) == len(numbers)
         digests = self.on_rows(self.sql.row_digests, [each.row.number for each in known])
         reading = digests if is_known else self._numbered(numbers)
-        found, rows = await transaction.read(_chunks.locking(transaction, self.batch.batch, chunks), reading)
+        found, rows = await transaction.read(locking_chunks(transaction, self.batch.batch, chunks), reading)
         locked = LockedChunks.of(found)
         self.require_store(locked)
         if not is_known:
@@ -339,11 +350,11 @@ class Committer:
             if after is not each.row:
                 changes.setdefault(chunk.number, []).append((each, after))
         writes = tuple(
-            _chunks.with_changed_rows(self.batch, locked.chunks[chunk], kind, at, of_chunk, leases.get(chunk))
+            with_changed_rows(self.batch, locked.chunks[chunk], kind, at, of_chunk, leases.get(chunk))
             for chunk, of_chunk in changes.items()
         )
         if writes:
-            _chunks.write(transaction, self.batch, writes)
+            write_chunks(transaction, self.batch, writes)
         rows = tuple(row.row for each in writes for row in each.rows)
         figures = {number: chunk.figures for number, chunk in locked.chunks.items()}
         figures.update((each.chunk.number, each.chunk.figures) for each in writes)

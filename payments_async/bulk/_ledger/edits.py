@@ -8,10 +8,9 @@ import attrs
 
 from .._protocol import transitions
 from .._protocol.outcomes import by_currency
-from .._protocol.records import Binding, LedgerRow, NewRow
-from . import chunks as _chunks
+from .._protocol.records import Binding, LedgerRow, NewRow, added_up
 from .batches import BatchFacts, facts_of
-from .chunks import BATCH_CHUNK, NOTHING_LOCKED, ChunkWrite, LockedChunks, added_up
+from .chunks import BATCH_CHUNK, NOTHING_LOCKED, ChunkWrite, LockedChunks, locking_chunks
 from .commits import Commit, Committer
 from .statements import LAST_NUMBER, PAGE
 from .stored_rows import stored_rows
@@ -42,7 +41,7 @@ class Edits:
         """Lock the whole batch, and read it anew. Without any of its chunks: to read only."""
         locked = NOTHING_LOCKED
         if chunks:
-            locking = _chunks.locking(transaction, facts.batch.batch, chunks)
+            locking = locking_chunks(transaction, facts.batch.batch, chunks)
             found, batch = await transaction.read(locking, (transaction.sql.batch, (facts.batch.batch_id,)))
             locked = LockedChunks.of(found)
             committer.require_store(locked)

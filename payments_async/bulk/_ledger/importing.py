@@ -12,12 +12,11 @@ import attrs
 from ... import __version__
 from .._protocol.clocks import Timestamps
 from .._protocol.outcomes import EXACT, Outcome, RowTotals, by_currency, totals_text
-from .._protocol.records import Binding, Duplicate, Header, NewRow, grouped
+from .._protocol.records import Binding, Duplicate, Header, NewRow, RowFigures, added_up, grouped
 from ..ledger_errors import LedgerDuplicates
-from . import chunks as _chunks
 from . import hash_chain
 from .batches import FORM, BatchFacts, amounts_text
-from .chunks import BATCH_CHUNK, Batch, Chunk, ChunkWrite, RowFigures, added_up
+from .chunks import BATCH_CHUNK, Batch, Chunk, ChunkWrite, insert_chunks, with_entry
 from .statements import LAST_NUMBER, Copying
 from .stored_rows import content, fresh_digest, fresh_state
 from .transactions import Transaction
@@ -143,7 +142,7 @@ class Loading:
         rows = sum(block.rows for block in self.blocks.values())
         header = Header(self.binding, at.wall, __version__, FORM, rows, by_currency(figures.totals))
         facts = BatchFacts(batch, header, len(chunks), FIRST)
-        await _chunks.insert(transaction, batch, _begun(facts, at, chunks))
+        await insert_chunks(transaction, batch, _begun(facts, at, chunks))
         described = (header.created_at, rows, amounts_text(header), batch.chunk_size, len(chunks), self.batch)
         transaction.write((transaction.sql.describe, described))
 
@@ -171,9 +170,9 @@ def _begun(facts: BatchFacts, at: Timestamps, chunks: Sequence[Chunk]) -> tuple[
     batch = facts.batch
     digest = hash_chain.digest_after(bytes(32), (), (chunk.digest for chunk in chunks))
     whole = Chunk(BATCH_CHUNK, 0, 0, 0, None, 0, hash_chain.GENESIS, digest, RowFigures())
-    first = _chunks.with_entry(batch, whole, "import", at, facts.text)
+    first = with_entry(batch, whole, "import", at, facts.text)
     started = (attrs.evolve(chunk, head=first.chunk.head) for chunk in chunks)
-    return first, *(_chunks.with_entry(batch, chunk, "import", at, _range_text(chunk)) for chunk in started)
+    return first, *(with_entry(batch, chunk, "import", at, _range_text(chunk)) for chunk in started)
 
 
 def _range_text(chunk: Chunk) -> str:

@@ -26,8 +26,7 @@ from .._protocol.records import Binding, CheckReport, Claim, Header, LedgerRow, 
 from .._protocol.row_state import RowState
 from .._protocol.run_figures import RunFigures
 from ..ledger_errors import InputPaidElsewhere
-from . import chunks as _chunks
-from .chunks import BATCH_CHUNK
+from .chunks import BATCH_CHUNK, is_stored
 from .commits import Commit, Committer
 from .edits import Edits as Edits
 from .reader import LedgerReader
@@ -108,7 +107,7 @@ class Ledger(LedgerReader):
             edits.end()
 
         async def committed(transaction: Transaction) -> bool:
-            return await _chunks.is_stored(transaction, facts.batch.batch, made[0].writes.values())
+            return await is_stored(transaction, facts.batch.batch, made[0].writes.values())
 
         with undamaged(self.path):
             await committer.judged(

@@ -114,7 +114,7 @@ async def open_shared(
     if batch_id is None and not may_be_missing:
         raise BulkError("a database has many batches: name one by batch_id=")
     require_extra(*SHARED)
-    from .postgresql.driver.database import Database
+    from .postgresql.database import Database
     from .postgresql.ledger import PostgresLedger
 
     database = await Database.open(address, runtime, insecure_database=insecure_database)

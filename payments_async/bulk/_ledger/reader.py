@@ -14,7 +14,16 @@ from ..._http.addresses import same_service
 from .._protocol.attempts import RowAttempts
 from .._protocol.clocks import Timestamps
 from .._protocol.outcomes import NOT_ARRIVED, OF_STATE, Outcome, RowTotals
-from .._protocol.records import Awaited, Binding, Header, IntentTimes, LedgerRow, StatusChange
+from .._protocol.records import (
+    Awaited,
+    Binding,
+    Header,
+    IntentTimes,
+    LedgerRow,
+    RowFigures,
+    StatusChange,
+    added_up,
+)
 from .._protocol.row_state import UNFINISHED, RowState
 from .._protocol.run_figures import RunSeries, RunTime
 from ..ledger_errors import (
@@ -27,10 +36,9 @@ from ..ledger_errors import (
     LedgerOfAnotherInput,
     LedgerOfAnotherKey,
 )
-from . import chunks as _chunks
 from . import hash_chain, run_figures
 from .batches import BatchFacts
-from .chunks import BATCH_CHUNK, Chunk, RowFigures, added_up
+from .chunks import BATCH_CHUNK, Chunk, read_chunks
 from .run_figures import RunRecorder
 from .statements import LAST_NUMBER, PAGE, Rows, Statement, Statements
 from .stored_rows import StoredRow, readable, stored_rows, undamaged
@@ -279,8 +287,8 @@ class LedgerReader(ABC):
         """Read the batch's chunks, or those with these numbers, in the order of their numbers."""
         batch = self.facts.batch.batch
         if numbers is None:
-            return await self._read((self._sql.chunks, (batch,)), _chunks.read)
-        return await self._read((self._sql.chunks_numbered, (batch, sorted(numbers))), _chunks.read)
+            return await self._read((self._sql.chunks, (batch,)), read_chunks)
+        return await self._read((self._sql.chunks_numbered, (batch, sorted(numbers))), read_chunks)
 
     async def intent_times(self, rows: Iterable[LedgerRow]) -> Mapping[int, IntentTimes]:
         """{row number: times of its intents}, without rows that have none under their present key."""

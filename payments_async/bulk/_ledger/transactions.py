@@ -3,7 +3,7 @@
     rows, more = await database.read((SQL, values), (SQL, values))
     found = await database.commit(work, committed)
 
-`sqlite/connection.py` and `postgresql/driver/database.py` do it. Both take the statements of `statements`.
+`sqlite/connection.py` and `postgresql/database.py` do it. Both take the statements of `statements`.
 """
 
 from __future__ import annotations

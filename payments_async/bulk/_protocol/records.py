@@ -5,7 +5,7 @@ None shows account data.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping
 from decimal import Decimal
 from typing import Final, Literal, TypeVar
 
@@ -13,7 +13,7 @@ import attrs
 
 from ...models.statuses import PayoutEnd
 from .clocks import Timestamps
-from .outcomes import ExtraTotals, Outcome, outcome_of
+from .outcomes import ExtraTotals, Outcome, RowTotals, Sums, count_rows, outcome_of, read_totals
 from .row_state import RowKnowledge, RowState
 
 T = TypeVar("T")
@@ -137,6 +137,56 @@ class LedgerRow(NewRow):
     def is_awaited(self) -> bool:
         """True if its payout may still end: not final, without contradicting itself."""
         return self.state is RowState.CREATED and self.payout_end is PayoutEnd.OPEN
+
+
+@attrs.frozen
+class RowFigures:
+    """Counts and sums of some rows."""
+
+    totals: RowTotals = attrs.field(factory=dict)
+    generation: int = 0
+    """The highest generation of the rows."""
+
+    def after(self, changes: Iterable[tuple[LedgerRow, LedgerRow]]) -> RowFigures:
+        """Compute the figures once the first row of each pair has become the second."""
+        sums, generation = Sums(self.totals), self.generation
+        for before, after in changes:
+            sums.remove((before.outcome, before.currency), before.amount)
+            sums.add((after.outcome, after.currency), after.amount)
+            generation = max(generation, after.known.generation)
+        return RowFigures({place: total for place, total in sums.totals.items() if total[0]}, generation)
+
+    def count(self, *outcomes: Outcome) -> int:
+        """Count the rows of any of these outcomes."""
+        return count_rows(self.totals, *outcomes)
+
+    def counts(self, *groups: Iterable[Outcome]) -> list[int]:
+        """Count the rows of each group of outcomes."""
+        return [count_rows(self.totals, *outcomes) for outcomes in groups]
+
+    @classmethod
+    def read(cls, totals: str, generation: int) -> RowFigures:
+        """Parse what `totals_text` wrote. Raises ValueError, TypeError, ArithmeticError or AttributeError."""
+        return cls(read_totals(totals, Outcome), generation)
+
+
+def figures_of(rows: Iterable[LedgerRow]) -> RowFigures:
+    """Count rows."""
+    sums, generation = Sums[tuple[Outcome, str]](), 0
+    for row in rows:
+        sums.add((row.outcome, row.currency), row.amount)
+        generation = max(generation, row.known.generation)
+    return RowFigures(sums.totals, generation)
+
+
+def added_up(figures: Iterable[RowFigures]) -> RowFigures:
+    """Add up the figures of several chunks."""
+    sums, generation = Sums[tuple[Outcome, str]](), 0
+    for each in figures:
+        generation = max(generation, each.generation)
+        for place, (rows, amount) in each.totals.items():
+            sums.add(place, amount, rows)
+    return RowFigures(sums.totals, generation)
 
 
 @attrs.frozen

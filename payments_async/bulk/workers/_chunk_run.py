@@ -16,10 +16,10 @@ from .._engine.recorder import OutcomesUnrecorded
 from .._engine.service import Service
 from .._engine.stopping import Stopping
 from .._ledger.ledger import Ledger
-from .._ledger.postgresql.driver.database import Database
-from .._ledger.postgresql.leasing.leased_chunks import LeasedChunks
-from .._ledger.postgresql.leasing.leases import Lease, Work, give_back
-from .._ledger.postgresql.leasing.worker_registry import Worker
+from .._ledger.postgresql.database import Database
+from .._ledger.postgresql.leased_chunks import LeasedChunks
+from .._ledger.postgresql.leases import Lease, Work, give_back
+from .._ledger.postgresql.worker_registry import Worker
 from .._protocol.outcomes import CREATED, Outcome, count_rows
 from ..ledger_errors import LedgerError, LedgerUnavailable
 from ._keeper import LeasedWork, LeaseKeeper

@@ -10,7 +10,7 @@ from .._activity import Waits
 from .._engine.service import Service
 from .._engine.stopping import Stopping
 from .._ledger.postgresql import batches
-from .._ledger.postgresql.leasing.leases import Lease
+from .._ledger.postgresql.leases import Lease
 from .._ledger.postgresql.ledger import PostgresLedger
 from .._protocol.responses import stop_of, why
 from .._reconcile.certificate import Certificate

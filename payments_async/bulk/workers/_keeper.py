@@ -13,8 +13,8 @@ from ..ledger_errors import LedgerUnavailable
 from ._planning import LOST, Halt, halt_of
 
 if TYPE_CHECKING:
-    from .._ledger.postgresql.leasing.leases import Lease
-    from .._ledger.postgresql.leasing.renewing import Renewal
+    from .._ledger.postgresql.leases import Lease
+    from .._ledger.postgresql.renewing import Renewal
 
 _AGAIN: Final = 1.0
 """Seconds until a renewal that failed is tried again."""

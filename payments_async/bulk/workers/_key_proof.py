@@ -7,8 +7,8 @@ from typing import Final
 from ...client import AsyncPayments
 from ...errors import PaymentsError
 from .._engine.service import Service
-from .._ledger.postgresql.driver.database import Database
-from .._ledger.postgresql.leasing.granting import open_batches
+from .._ledger.postgresql.database import Database
+from .._ledger.postgresql.granting import open_batches
 from .._ledger.postgresql.ledger import PostgresLedger
 from .._protocol.stop_rules import Account
 from .._reconcile.same_account import require_place

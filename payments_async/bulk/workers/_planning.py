@@ -12,8 +12,8 @@ from .._protocol.stop_rules import NO_ACCESS, STOPPED, Stop
 from ._reports import RunEnd
 
 if TYPE_CHECKING:
-    from .._ledger.postgresql.leasing.leases import Lease
-    from .._ledger.postgresql.leasing.renewing import Renewal
+    from .._ledger.postgresql.leases import Lease
+    from .._ledger.postgresql.renewing import Renewal
 
 POLL: Final = 1.0
 """Seconds between two questions for work while there is none."""

@@ -13,12 +13,11 @@ from ...client import AsyncPayments
 from .._activity import Doing, Waits
 from .._engine.recorder import OutcomesUnrecorded
 from .._engine.stopping import Stopping
-from .._ledger.postgresql import batches
-from .._ledger.postgresql.driver.database import Database
-from .._ledger.postgresql.leasing import granting
-from .._ledger.postgresql.leasing.granting import open_batches
-from .._ledger.postgresql.leasing.leases import Lease, Work
-from .._ledger.postgresql.leasing.renewing import Renewal
+from .._ledger.postgresql import batches, granting
+from .._ledger.postgresql.database import Database
+from .._ledger.postgresql.granting import open_batches
+from .._ledger.postgresql.leases import Lease, Work
+from .._ledger.postgresql.renewing import Renewal
 from .._protocol.stop_rules import Stop
 from ..errors import BulkError
 from ..ledger_errors import LedgerError, LedgerMissing, LedgerUnavailable, RightsMissing

@@ -14,13 +14,13 @@ from ..._runtime import Runtime
 from ...client import AsyncPayments
 from .._engine.service import Service
 from .._ledger.operators import Role
-from .._ledger.postgresql.driver import database as _driver
-from .._ledger.postgresql.driver.database import Database
-from .._ledger.postgresql.leasing import renewing, worker_registry
-from .._ledger.postgresql.leasing.leases import Lease
-from .._ledger.postgresql.leasing.renewing import Renewal
-from .._ledger.postgresql.leasing.worker_registry import Worker
+from .._ledger.postgresql import database as _driver
+from .._ledger.postgresql import renewing, worker_registry
+from .._ledger.postgresql.database import Database
+from .._ledger.postgresql.leases import Lease
+from .._ledger.postgresql.renewing import Renewal
 from .._ledger.postgresql.setup import require_rights, require_tables
+from .._ledger.postgresql.worker_registry import Worker
 from ..errors import BulkError
 from ..ledger_errors import LedgerError
 from ._chunk_run import LeaseHolder

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payments_async.bulk import Outcome, PayoutBatch
-from payments_async.bulk._ledger.chunks import RowFigures
 from payments_async.bulk._protocol.outcomes import (
     GROUPS,
     OF_STATE,
@@ -24,7 +23,7 @@ from payments_async.bulk._protocol.outcomes import (
     outcomes_of,
     sums_of,
 )
-from payments_async.bulk._protocol.records import LedgerRow
+from payments_async.bulk._protocol.records import LedgerRow, RowFigures
 from payments_async.bulk._protocol.row_state import RowKnowledge, RowState
 from payments_async.bulk._reconcile.certificate import Certificate
 from payments_async.models.statuses import PayoutEnd

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from payments_async.bulk import BatchFigures, OutcomesUnrecorded, SharedBatch
-from payments_async.bulk._ledger.postgresql.leasing.leased_chunks import LeasedChunks
+from payments_async.bulk._ledger.postgresql.leased_chunks import LeasedChunks
 from tests.support.fleet import Fleet, books, disk_is_full
 
 

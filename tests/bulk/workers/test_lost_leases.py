@@ -13,8 +13,8 @@ import pytest
 from payments_async import RateLimits
 from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async._runtime import SYSTEM
-from payments_async.bulk._ledger.postgresql.driver import database as driver
-from payments_async.bulk._ledger.postgresql.driver import session
+from payments_async.bulk._ledger.postgresql import database as driver
+from payments_async.bulk._ledger.postgresql import session
 from payments_async.bulk._protocol import machines
 from payments_async.testing import InProcessTransport
 from tests.support.batches import item

@@ -17,10 +17,9 @@ from payments_async._http.types import HTTPRequest, HTTPResponse, TransportError
 from payments_async._runtime import SYSTEM
 from payments_async.bulk import BulkError, OutcomesUnrecorded, SharedBatch
 from payments_async.bulk._engine import sender
-from payments_async.bulk._ledger.postgresql import batches
-from payments_async.bulk._ledger.postgresql.driver import database as driver
-from payments_async.bulk._ledger.postgresql.leasing import granting, renewing
-from payments_async.bulk._ledger.postgresql.leasing.leased_chunks import LeasedChunks
+from payments_async.bulk._ledger.postgresql import batches, granting, renewing
+from payments_async.bulk._ledger.postgresql import database as driver
+from payments_async.bulk._ledger.postgresql.leased_chunks import LeasedChunks
 from payments_async.bulk.ledger_errors import (
     LedgerBroken,
     LedgerError,

@@ -12,6 +12,7 @@ import attrs
 from ..._protocol.clocks import Timestamps
 from ..._protocol.machines import BatchState, Standbys
 from ..._protocol.outcomes import OPEN, as_text
+from ..._protocol.records import RowFigures, added_up
 from ..._protocol.stop_rules import StopRules
 from ...ledger_errors import (
     LedgerDamaged,
@@ -21,14 +22,24 @@ from ...ledger_errors import (
     LedgerOlder,
     LedgerRefused,
 )
-from .. import chunks as _chunks
 from ..batches import FORM, BatchFacts, batch_of
-from ..chunks import BATCH_CHUNK, Batch, ChunkWrite, LockedChunks, RowFigures, added_up
+from ..chunks import (
+    BATCH_CHUNK,
+    Batch,
+    ChunkWrite,
+    LockedChunks,
+    Root,
+    is_stored,
+    locking_chunks,
+    read_chunks,
+    with_entry,
+    write_chunks,
+)
 from ..statements import BATCH_COLUMNS, Rows, Statement
 from ..stored_rows import UnreadableRecord, readable, undamaged
 from ..transactions import Transaction
+from .database import Database
 from .dialect import STANDBYS, locking_all, observing
-from .driver.database import Database
 
 _READ: Final = f"""
     SELECT b.batch, b.batch_id, b.schema, b.state, b.reason, b.stopped, b.rules, b.keys, b.losses,
@@ -269,11 +280,11 @@ async def close(database: Database, batch: Batch, clock: Clock, facts: Mapping[s
     done: list[bool] = []
 
     async def work(transaction: Transaction) -> ChunkWrite | None:
-        locking = _chunks.locking(transaction, batch.batch, [BATCH_CHUNK])
+        locking = locking_chunks(transaction, batch.batch, [BATCH_CHUNK])
         found, chunks = await transaction.read(locking, (transaction.sql.chunks, (batch.batch,)))
-        locked, root = LockedChunks.of(found), _chunks.Root()
+        locked, root = LockedChunks.of(found), Root()
         done[:] = [locked.state == BatchState.OPEN and locked.is_here]  # else commits may be lost
-        for chunk in _chunks.read(chunks):
+        for chunk in read_chunks(chunks):
             done[0] = done[0] and not chunk.figures.count(*OPEN)
             root.add(chunk)
         if not done[0]:
@@ -305,8 +316,8 @@ def with_note(
 ) -> ChunkWrite:
     """Add an entry to the chain of a locked batch, and record the standbys that may lack it."""
     at = attrs.evolve(clock(), wall=locked.wall)
-    whole = _chunks.with_entry(batch, locked.chunks[BATCH_CHUNK], kind, at, text)
-    _chunks.write(transaction, batch, [whole])
+    whole = with_entry(batch, locked.chunks[BATCH_CHUNK], kind, at, text)
+    write_chunks(transaction, batch, [whole])
     transaction.write(observing([batch.batch]))
     return whole
 
@@ -315,7 +326,7 @@ async def _change(
     database: Database, batch: Batch, clock: Clock, kind: str, text: str, decide: Decide
 ) -> None:
     async def work(transaction: Transaction) -> ChunkWrite | None:
-        (found,) = await transaction.read(_chunks.locking(transaction, batch.batch, [BATCH_CHUNK]))
+        (found,) = await transaction.read(locking_chunks(transaction, batch.batch, [BATCH_CHUNK]))
         locked = LockedChunks.of(found)
         statements = decide(locked)
         if statements is None:
@@ -337,7 +348,7 @@ async def commit_entries(
         last[:] = await work(transaction)
 
     async def committed(transaction: Transaction) -> bool:
-        return await _chunks.is_stored(transaction, batch, last)
+        return await is_stored(transaction, batch, last)
 
     await database.commit(run, committed)
 

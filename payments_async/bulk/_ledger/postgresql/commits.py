@@ -18,7 +18,7 @@ from ..statements import Statement
 from ..stored_rows import StoredRow, stored_rows
 from ..transactions import Transaction
 from .batches import reopening, with_note
-from .driver.database import Database
+from .database import Database
 from .failover import UNPROVEN, LastEntries, StoreChanged, judge
 
 T = TypeVar("T")

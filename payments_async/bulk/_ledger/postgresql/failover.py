@@ -27,14 +27,13 @@ from ..._protocol.machines import (
     loss_of,
 )
 from ...ledger_errors import LedgerUnavailable
-from .. import chunks as _chunks
-from ..chunks import BATCH_CHUNK, Batch, ChunkWrite, LockedChunks
+from ..chunks import BATCH_CHUNK, Batch, ChunkWrite, LockedChunks, locking_chunks
 from ..statements import Rows, Statement
 from ..stored_rows import readable
 from ..transactions import Transaction
 from .batches import Clock, commit, standbys, with_note
+from .database import Database
 from .dialect import locking_all
-from .driver.database import Database
 
 _STORE: Final = (
     "SELECT b.store, b.tables, b.tableoid::bigint, current_setting('payments.store'), b.standbys, b.losses "
@@ -117,7 +116,7 @@ async def judge(
 
     async def work(transaction: Transaction) -> ChunkWrite | None:
         last.connection = database.connections
-        locking = _chunks.locking(transaction, batch.batch, [BATCH_CHUNK])
+        locking = locking_chunks(transaction, batch.batch, [BATCH_CHUNK])
         locked, found, own = await transaction.read(locking, (_STORE, (batch.batch,)), _own(batch, last))
         whole = LockedChunks.of(locked)
         before, here, standby, losses = _read(found)
@@ -203,7 +202,7 @@ class Recovery:
         """Read what is known of a loss; None when there is none. `by_hand`: there is one now."""
 
         async def work(transaction: Transaction) -> ChunkWrite | None:
-            locking = _chunks.locking(transaction, self.batch.batch, [BATCH_CHUNK])
+            locking = locking_chunks(transaction, self.batch.batch, [BATCH_CHUNK])
             found, loss = await transaction.read(locking, (_LOSS, (self.batch.batch,)))
             locked, lost = LockedChunks.of(found), _lost(loss)
             if by_hand:  # also of a batch that has lost some already: an older copy may be of before that
@@ -224,7 +223,7 @@ class Recovery:
         text = json.dumps({"confirmed": confirmed, "proven": proven})
 
         async def work(transaction: Transaction) -> ChunkWrite | None:
-            (found,) = await transaction.read(_chunks.locking(transaction, self.batch.batch, [BATCH_CHUNK]))
+            (found,) = await transaction.read(locking_chunks(transaction, self.batch.batch, [BATCH_CHUNK]))
             locked = LockedChunks.of(found)
             if locked.losses != state.losses or not locked.is_here:
                 raise LedgerUnavailable(

@@ -16,8 +16,8 @@ from ..importing import Loading, provisional
 from ..statements import Statement
 from ..transactions import Transaction
 from .batches import rules_text
-from .driver.session import NOW
 from .schema import batch_tables, rows_table, states_table
+from .session import NOW
 
 _LARGEST: Final = 10_000
 _CHUNKS: Final = 200

@@ -1,4 +1,4 @@
-"""One batch in a database, for reading, edits and outcomes. Rows are sent under leases (`leasing`)."""
+"""One batch in a database, for reading, edits and outcomes. Rows are sent under leases (`leased_chunks`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Self
 from ..._protocol.clocks import Timestamps
 from ..._protocol.machines import LossState, Standbys
 from ..._protocol.outcomes import UNFINISHED, Outcome
-from ..._protocol.records import Binding, CheckReport, Claim, Header, NewRow, Resend
+from ..._protocol.records import Binding, CheckReport, Claim, Header, NewRow, Resend, RowFigures
 from ..._protocol.stop_rules import StopRules
 from ...ledger_errors import (
     BatchExists,
@@ -19,9 +19,8 @@ from ...ledger_errors import (
     LedgerOfAnotherBatch,
     LedgerRefused,
 )
-from .. import chunks as _chunks
 from ..check import checked
-from ..chunks import BATCH_CHUNK, LockedChunks, RowFigures
+from ..chunks import BATCH_CHUNK, LockedChunks, locking_chunks, read_chunks
 from ..commits import Commit
 from ..ledger import Ledger
 from ..operators import ListedWorker, Role
@@ -29,13 +28,12 @@ from ..statements import Statement
 from ..stored_rows import undamaged
 from ..tables import FIGURES
 from ..transactions import Transaction
-from . import batches
+from . import batches, worker_registry
 from .batches import SharedFacts, standbys
 from .commits import SharedCommitter
-from .driver.database import Database
+from .database import Database
 from .failover import LOSSY, UNPROVEN, LastEntries, Recovery, judge
 from .importing import SharedLoading, input_lock, same_input
-from .leasing import worker_registry
 from .schema import rows_table, states_table
 from .setup import require_rights, require_tables
 
@@ -144,7 +142,7 @@ class PostgresLedger(Ledger):
                 return None, {}
             facts = batches.facts_of(found[0])
             (chunks,) = await transaction.read(self._counted(facts.batch.batch))
-            return facts, {chunk.number: chunk.figures for chunk in _chunks.read(chunks)}
+            return facts, {chunk.number: chunk.figures for chunk in read_chunks(chunks)}
 
         with undamaged(self.path):
             self._facts, self._figures = await self.database.snapshot(work)
@@ -226,7 +224,7 @@ class PostgresLedger(Ledger):
         used = self._on_rows(self._sql.used)
 
         async def work(transaction: Transaction) -> None:
-            lock = _chunks.locking(transaction, facts.batch.batch, chunks)
+            lock = locking_chunks(transaction, facts.batch.batch, chunks)
             rows, found = await transaction.read(lock, used)
             locked = LockedChunks.of(rows)
             self._committer.require_store(locked)
@@ -238,7 +236,7 @@ class PostgresLedger(Ledger):
             transaction.write((f"DROP TABLE {', '.join(tables)}", ()))
 
         async def committed(transaction: Transaction) -> bool:
-            lock = _chunks.locking(transaction, facts.batch.batch, chunks)
+            lock = locking_chunks(transaction, facts.batch.batch, chunks)
             return not (await transaction.read(lock, batches.by_id(facts.batch.batch_id)))[1]
 
         with undamaged(self.path):

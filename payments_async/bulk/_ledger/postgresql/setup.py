@@ -15,7 +15,7 @@ from ..stored_rows import readable, undamaged
 from ..tables import FIGURES
 from ..transactions import Transaction
 from .batches import standbys
-from .driver.database import Database
+from .database import Database
 from .schema import SCHEMA, TABLES, UPGRADES
 
 _ALL: Final = ("SELECT", "INSERT", "UPDATE", "DELETE")

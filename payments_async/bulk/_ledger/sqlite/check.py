@@ -8,11 +8,11 @@ from typing import Final
 
 import attrs
 
+from ..._protocol.records import added_up
 from .. import hash_chain
 from ..batches import BatchFacts, facts_of
 from ..check import read_entries
-from ..chunks import BATCH_CHUNK, Chunk, added_up
-from ..chunks import read as read_chunks
+from ..chunks import BATCH_CHUNK, Chunk, read_chunks
 from ..hash_chain import ChainEntry
 from ..stored_rows import row_digest, stored_rows
 from ..transactions import Transaction

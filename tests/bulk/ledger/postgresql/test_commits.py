@@ -13,7 +13,7 @@ import pytest
 
 from payments_async.bulk._ledger.ledger import Edits
 from payments_async.bulk._ledger.postgresql import batches
-from payments_async.bulk._ledger.postgresql.driver.database import Database
+from payments_async.bulk._ledger.postgresql.database import Database
 from payments_async.bulk._protocol.outcomes import ExtraPayout, Outcome, by_currency
 from payments_async.bulk._protocol.records import RowOutcome
 from payments_async.bulk._protocol.row_state import RowState, confirm

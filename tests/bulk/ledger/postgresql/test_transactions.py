@@ -16,9 +16,8 @@ import pytest
 
 from payments_async._runtime import SYSTEM, SystemRuntime
 from payments_async.bulk._ledger.ledger import Edits
-from payments_async.bulk._ledger.postgresql import commits
-from payments_async.bulk._ledger.postgresql.driver import session
-from payments_async.bulk._ledger.postgresql.driver.database import Database, Transaction
+from payments_async.bulk._ledger.postgresql import commits, session
+from payments_async.bulk._ledger.postgresql.database import Database, Transaction
 from payments_async.bulk._ledger.postgresql.failover import StoreChanged
 from payments_async.bulk._ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk._protocol.outcomes import Outcome

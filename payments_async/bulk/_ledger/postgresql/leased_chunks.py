@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Self
 
-from ...._protocol.clocks import Timestamps
-from ...._protocol.outcomes import Outcome
-from ...._protocol.records import Claim, IntentTimes, LedgerRow, Resend
-from ....ledger_errors import LeaseLost, LedgerDamaged, LedgerMissing
-from ...chunks import BATCH_CHUNK, Chunk
-from ...statements import Statement
-from ..driver.database import Database
-from ..ledger import PostgresLedger
+from ..._protocol.clocks import Timestamps
+from ..._protocol.outcomes import Outcome
+from ..._protocol.records import Claim, IntentTimes, LedgerRow, Resend
+from ...ledger_errors import LeaseLost, LedgerDamaged, LedgerMissing
+from ..chunks import BATCH_CHUNK, Chunk
+from ..statements import Statement
+from .database import Database
 from .leases import Lease
+from .ledger import PostgresLedger
 
 
 class LeasedChunks(PostgresLedger):

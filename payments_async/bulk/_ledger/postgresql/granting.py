@@ -7,31 +7,42 @@ from collections.abc import Sequence
 from contextlib import suppress
 from decimal import Decimal
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 import attrs
 
-from ....._http.addresses import same_service
-from ...._protocol import machines
-from ...._protocol.machines import BatchState, own_end
-from ...._protocol.outcomes import Outcome
-from ...._protocol.stop_rules import Account, StopRules
-from ....ledger_errors import LeaseLost, LedgerDamaged, LedgerMissing
-from ... import chunks as _chunks
-from ...batches import FORM
-from ...chunks import Batch, Chunk, ChunkWrite
-from ...stored_rows import UnreadableRecord
-from ...transactions import Transaction
-from ..batches import pause, read_rules, stopping
-from ..dialect import HERE
-from ..driver.database import Database
-from ..failover import judge
-from ..schema import rows_table, states_table
-from . import allowances
-from .allowances import Allowance, NewRows, Taken
+from ...._http.addresses import same_service
+from ..._protocol import machines
+from ..._protocol.machines import BatchState, own_end
+from ..._protocol.outcomes import Outcome, Sums
+from ..._protocol.stop_rules import Account, StopRules, allows_any, stop_reason
+from ...ledger_errors import LeaseLost, LedgerDamaged, LedgerMissing
+from ..batches import FORM
+from ..chunks import (
+    Batch,
+    Chunk,
+    ChunkWrite,
+    LockedChunks,
+    is_stored,
+    locking_chunks,
+    read_chunks,
+    with_entry,
+    write_chunks,
+)
+from ..stored_rows import UnreadableRecord
+from ..transactions import Transaction
+from .batches import pause, read_rules, stopping
+from .database import Database
+from .dialect import HERE
+from .failover import judge
 from .leases import Lease, Work
+from .schema import rows_table, states_table
 from .worker_registry import Worker
 
+NewRows = Sequence[tuple[int, str, Decimal]]
+"""Number, currency and amount of new rows, in the order of their numbers."""
+Taken = Sums[tuple[Outcome, str]]
+"""Rows that were or may be taken, with their sums."""
 _FREE: Final = "c.batch = ANY(%b::int8[]) AND (c.expires IS NULL OR c.expires <= clock_timestamp())"
 _HAS_NEW: Final = "c.unsent > 0 AND (b.stopped IS NULL OR c.granted_to > 0)"
 _BUSY: Final = (
@@ -179,11 +190,11 @@ class _Granting:
     ) -> list[Lease]:
         """Grant locked chunks, under the lock of their batch."""
         ((batch_id, size, rules, state, stopped),), found = await transaction.read(
-            (_LOCK_BATCH, (number,)), _chunks.locking(transaction, number, chunks)
+            (_LOCK_BATCH, (number,)), locking_chunks(transaction, number, chunks)
         )
         if state != BatchState.OPEN:
             return []
-        batch, locked = Batch(number, batch_id, size), _chunks.LockedChunks.of(found)
+        batch, locked = Batch(number, batch_id, size), LockedChunks.of(found)
         limits = _Limits(transaction, batch, read_rules(rules), stopped)
         granted = []
         for chunk in locked.chunks.values():
@@ -195,7 +206,7 @@ class _Granting:
             else:
                 transaction.write((_ALLOW, (0, number, chunk.number)))
         if granted:
-            _chunks.write(transaction, batch, granted)
+            write_chunks(transaction, batch, granted)
         self._last = (number, granted)
         return [self._lease(batch, each, asked) for each in granted]
 
@@ -210,7 +221,7 @@ class _Granting:
         transaction.write((_GRANT, (lease, worker.id, allowed.granted_to, machines.LEASE, *place)))
         at = worker.moment(self.database, wall)
         granted = attrs.evolve(chunk, lease=lease, granted_to=allowed.granted_to)
-        return _chunks.with_entry(batch, granted, "lease", at, text, lease)
+        return with_entry(batch, granted, "lease", at, text, lease)
 
     def _lease(self, batch: Batch, write: ChunkWrite, asked: float) -> Lease:
         chunk = write.chunk
@@ -228,7 +239,7 @@ class _Granting:
 
     async def is_granted(self, transaction: Transaction) -> bool:
         """Find out whether the last attempt was committed."""
-        return await _chunks.is_stored(transaction, *self._last)
+        return await is_stored(transaction, *self._last)
 
 
 @attrs.frozen
@@ -246,10 +257,10 @@ class _Limits:
         if self.stopped is not None:  # what was granted before stays so
             new = await self._new(chunk, chunk.granted_to)
             return Allowance(chunk.granted_to, self.stopped), len(new)
-        if not unsent or not allowances.limits_rows(self.rules):
+        if not unsent or not limits_rows(self.rules):
             return Allowance(chunk.last, None), unsent
         new = await self._new(chunk, chunk.last)
-        allowed = allowances.allowance(self.rules, await self._taken(chunk), chunk, new)
+        allowed = allowance(self.rules, await self._taken(chunk), chunk, new)
         if allowed.stopped is not None:
             self.transaction.write(stopping(self.batch.batch, allowed.stopped))
         return allowed, sum(number <= allowed.granted_to for number, _, _ in new)
@@ -258,10 +269,10 @@ class _Limits:
         """Add up what was promised of other chunks, and what was taken of this one."""
         (found,) = await self.transaction.read((self.transaction.sql.chunks, (self.batch.batch,)))
         taken = Taken()
-        allowances.promise(taken, attrs.evolve(chunk, granted_to=0))
-        for other in _chunks.read(found):
+        promise(taken, attrs.evolve(chunk, granted_to=0))
+        for other in read_chunks(found):
             if other.number != chunk.number:
-                allowances.promise(taken, other)
+                promise(taken, other)
         return taken
 
     async def _new(self, chunk: Chunk, until: int) -> NewRows:
@@ -269,3 +280,50 @@ class _Limits:
         sql = _NEW_ROWS.format(states=states_table(batch), rows=rows_table(batch))
         (found,) = await self.transaction.read((sql, (chunk.first, until)))
         return [(number, currency, Decimal(amount)) for number, currency, amount in found]
+
+
+# What the stop rules allow. Pure
+
+
+class Allowance(NamedTuple):
+    """What may be taken of a chunk."""
+
+    granted_to: int
+    """The highest row number; 0 when no row may be taken."""
+    stopped: str | None
+    """The reason why no further row of the batch may be taken; None while they may."""
+
+
+def limits_rows(rules: StopRules) -> bool:
+    """True if the rules limit which rows are taken before any outcome is known."""
+    return rules.max_amount is not None or rules.max_rows is not None
+
+
+def promise(taken: Taken, chunk: Chunk) -> None:
+    """Add a chunk's rows that were or may be taken, of any outcome, as if all were under way.
+
+    A chunk of which only a part was granted has stopped the batch: no other is granted beside it.
+    """
+    untaken = {Outcome.CANCELLED} if chunk.granted_to else {Outcome.CANCELLED, Outcome.NOT_STARTED}
+    for (outcome, currency), (rows, amount) in chunk.figures.totals.items():
+        if outcome not in untaken:
+            taken.add((Outcome.UNDER_WAY, currency), amount, rows)
+
+
+def allowance(rules: StopRules, taken: Taken, chunk: Chunk, new: NewRows) -> Allowance:
+    """Find the last of a chunk's first new rows that the rules allow, and add those to what is taken.
+
+    `taken`: all that was promised elsewhere, and this chunk's rows that are not new.
+    """
+    limits, both = StopRules(rules.max_amount, rules.max_rows), Sums(taken.totals)
+    for _, currency, amount in new:
+        both.add((Outcome.UNDER_WAY, currency), amount)
+    if allows_any(limits, both.totals, 0):
+        return Allowance(chunk.last, None)
+    granted_to = 0
+    for number, currency, amount in new:
+        if reason := stop_reason(limits, taken.totals, amount=amount, currency=currency):
+            return Allowance(granted_to, reason)
+        granted_to = number
+        taken.add((Outcome.UNDER_WAY, currency), amount)
+    return Allowance(chunk.last, None)

@@ -9,10 +9,10 @@ from typing import Any, Final
 import attrs
 from psycopg import Error
 
-from ....._postgresql import OLDEST, Connection
-from ....._runtime import Runtime
-from ...._protocol.machines import Store
-from ...statements import Rows, Statement
+from ...._postgresql import OLDEST, Connection
+from ...._runtime import Runtime
+from ..._protocol.machines import Store
+from ..statements import Rows, Statement
 
 NOW: Final[Statement] = ("SELECT extract(epoch FROM clock_timestamp())::float8", ())
 """Reads the database's time, seconds since 1970."""

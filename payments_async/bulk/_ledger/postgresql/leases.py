@@ -9,13 +9,12 @@ from typing import Final
 
 import attrs
 
-from ...._protocol.machines import may_send
-from ... import chunks as _chunks
-from ...chunks import Batch, ChunkWrite, LockedChunks
-from ...stored_rows import undamaged
-from ...transactions import Transaction
-from ..batches import commit_entries
-from ..driver.database import Database
+from ..._protocol.machines import may_send
+from ..chunks import Batch, ChunkWrite, LockedChunks, locking_chunks, with_entry, write_chunks
+from ..stored_rows import undamaged
+from ..transactions import Transaction
+from .batches import commit_entries
+from .database import Database
 from .worker_registry import Worker
 
 
@@ -89,7 +88,7 @@ async def _ended(
 ) -> list[ChunkWrite]:
     """End the leases of one batch that are still there, each with an entry of its chunk's chain."""
     batch, ids = leases[0].batch, {lease.chunk: lease.id for lease in leases}
-    (found,) = await transaction.read(_chunks.locking(transaction, batch.batch, ids))
+    (found,) = await transaction.read(locking_chunks(transaction, batch.batch, ids))
     ended = list[ChunkWrite]()
     if not found:  # discarded meanwhile
         return ended
@@ -97,7 +96,7 @@ async def _ended(
     for chunk in locked.chunks.values():
         if chunk.lease == ids[chunk.number]:
             at = worker.moment(database, locked.wall)
-            ended.append(_chunks.with_entry(batch, chunk, "ended", at, "{}", chunk.lease))
+            ended.append(with_entry(batch, chunk, "ended", at, "{}", chunk.lease))
             transaction.write((_END, (look_after, batch.batch, chunk.number)))
-    _chunks.write(transaction, batch, ended)
+    write_chunks(transaction, batch, ended)
     return ended

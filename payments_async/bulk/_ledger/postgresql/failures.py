@@ -8,8 +8,8 @@ from typing import Final
 import attrs
 from psycopg import DataError, Error, OperationalError
 
-from ....._postgresql import WEAK_AUTH, asks_weakly, is_refusal
-from ....ledger_errors import (
+from ...._postgresql import WEAK_AUTH, asks_weakly, is_refusal
+from ...ledger_errors import (
     DatabaseUnfit,
     LedgerBroken,
     LedgerDamaged,

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import attrs
 
-from ...._protocol.clocks import Timestamps
-from ...._protocol.stop_rules import Account
-from ....ledger_errors import LedgerRefused
-from ...operators import ListedWorker
-from ...statements import Statement
-from ..driver.database import Database
+from ..._protocol.clocks import Timestamps
+from ..._protocol.stop_rules import Account
+from ...ledger_errors import LedgerRefused
+from ..operators import ListedWorker
+from ..statements import Statement
+from .database import Database
 
 _LISTED: Final = (
     "SELECT encode(w.id, 'hex'), w.host, w.pid, w.version, w.slots, w.rows, "

@@ -8,19 +8,19 @@ from typing import Any, Final
 
 import attrs
 
-from ...._protocol import machines
-from ...._protocol.machines import may_send, own_end
-from ...._protocol.outcomes import Outcome
-from ...._protocol.stop_rules import StopRules, stop_reason
-from ...chunks import Batch
-from ...stored_rows import UnreadableRecord
-from ...transactions import Transaction
-from ..batches import hold_reason, read_rules, stopping
-from ..dialect import HERE, observing
-from ..driver.database import Database
-from ..driver.session import NOW
-from ..failover import judge
+from ..._protocol import machines
+from ..._protocol.machines import may_send, own_end
+from ..._protocol.outcomes import Outcome
+from ..._protocol.stop_rules import StopRules, stop_reason
+from ..chunks import Batch
+from ..stored_rows import UnreadableRecord
+from ..transactions import Transaction
+from .batches import hold_reason, read_rules, stopping
+from .database import Database
+from .dialect import HERE, observing
+from .failover import judge
 from .leases import Lease
+from .session import NOW
 from .worker_registry import Worker
 
 _RENEW: Final = (

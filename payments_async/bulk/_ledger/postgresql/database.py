@@ -22,13 +22,13 @@ from psycopg import AsyncConnection, Error
 from psycopg.errors import UniqueViolation
 from psycopg.pq import TransactionStatus
 
-from ....._postgresql import Address, Connection, cut, exposure
-from ....._runtime import Runtime
-from ....errors import BulkError
-from ....ledger_errors import DatabaseUnfit, LedgerClosed, LedgerUnavailable
-from ...statements import Copying, Rows, Statement
-from ...transactions import LedgerDatabase, Purpose, Transaction, Work
-from ..dialect import SQL
+from ...._postgresql import Address, Connection, cut, exposure
+from ...._runtime import Runtime
+from ...errors import BulkError
+from ...ledger_errors import DatabaseUnfit, LedgerClosed, LedgerUnavailable
+from ..statements import Copying, Rows, Statement
+from ..transactions import LedgerDatabase, Purpose, Transaction, Work
+from .dialect import SQL
 from .failures import DatabaseFailure, FailureKind, diagnosed, error_of, refusal
 from .session import DatabaseClock, DatabaseServer, is_shared, sent, set_up
 

@@ -1,1 +1,0 @@
-"""The connection to PostgreSQL: transactions and error codes."""
