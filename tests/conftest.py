@@ -16,6 +16,7 @@ from payments_async import client as _opening
 from payments_async._rate_limit.registry import LimiterRegistry
 from payments_async.sandbox import Sandbox, VirtualClock
 from tests.support.canary import CANARY_KEY
+from tests.support.rawserver import RawServer
 from tests.support.servers import PostgresServer, ValkeyServer, postgres_server, valkey_server
 from tests.support.surfaces import make_client
 from tests.support.watched import WatchedSandbox
@@ -97,6 +98,13 @@ def pytest_collection_finish() -> None:
     """Leave the tests themselves out of every `gc.collect()`: a quarter of a second each time."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def server() -> Iterator[RawServer]:
+    """A server that sends exactly the bytes it is given."""
+    with RawServer() as running:
+        yield running
 
 
 @pytest.fixture

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from payments_async._signatures import ABSENT
 from tests.support.scripted import ScriptedTransport
+from tests.support.surfaces import Connect
 
 OWNERS = {
     "Payments": "",
@@ -24,7 +22,7 @@ OWNERS = {
     [(owner, name, instead) for owner, names in ABSENT.items() for name, instead in names.items()],
 )
 def test_an_absent_call_says_what_to_do_instead(
-    connect: Callable[..., Any], owner: str, name: str, instead: str
+    connect: Connect, owner: str, name: str, instead: str
 ) -> None:
     client = connect(transport=ScriptedTransport())
     found = getattr(client, OWNERS[owner]) if OWNERS[owner] else client
@@ -34,7 +32,7 @@ def test_an_absent_call_says_what_to_do_instead(
     assert not hasattr(found, name)
 
 
-def test_any_other_slip_is_python_s_own_error(connect: Callable[..., Any]) -> None:
+def test_any_other_slip_is_python_s_own_error(connect: Connect) -> None:
     client = connect(transport=ScriptedTransport())
     with pytest.raises(AttributeError, match=r"object has no attribute 'craete'$") as caught:
         client.payouts.craete  # noqa: B018 # the point

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from payments_async.errors import InvalidRequest
 from tests.support.creations import SMALLEST
-from tests.support.scripted import ScriptedTransport, answer
-
-PAGE = answer(200, {"data": [], "pagination": {}})
+from tests.support.scripted import EMPTY_PAGE, ScriptedTransport, answer
+from tests.support.surfaces import Connect
 
 
 async def outcome(client: Any, name: str, *args: Any, **arguments: Any) -> Any:
@@ -49,9 +47,9 @@ async def outcome(client: Any, name: str, *args: Any, **arguments: Any) -> Any:
     ],
 )
 async def test_an_unknown_argument_is_told_with_its_method_and_the_nearest_name(
-    connect: Callable[..., Any], name: str, args: Any, wrong: str, told: str
+    connect: Connect, name: str, args: Any, wrong: str, told: str
 ) -> None:
-    transport = ScriptedTransport(PAGE)
+    transport = ScriptedTransport(EMPTY_PAGE)
     with pytest.raises(TypeError) as caught:
         await outcome(connect(transport=transport), name, *args, **{wrong: "x"})
     message = f"{name}() got an unexpected keyword argument {wrong!r}"
@@ -61,8 +59,8 @@ async def test_an_unknown_argument_is_told_with_its_method_and_the_nearest_name(
     assert transport.requests == []
 
 
-async def test_what_belongs_to_the_sending_is_told_so(connect: Callable[..., Any]) -> None:
-    client = connect(transport=ScriptedTransport(PAGE))
+async def test_what_belongs_to_the_sending_is_told_so(connect: Connect) -> None:
+    client = connect(transport=ScriptedTransport(EMPTY_PAGE))
     with pytest.raises(TypeError) as caught:
         client.payouts.prepare(**SMALLEST["payouts"], timeout=3)
     told = "payouts.prepare() got an unexpected keyword argument 'timeout': it belongs to the sending"
@@ -72,9 +70,9 @@ async def test_what_belongs_to_the_sending_is_told_so(connect: Callable[..., Any
 @pytest.mark.parametrize("resource", SMALLEST)
 @pytest.mark.parametrize("method", ["create", "prepare"])
 async def test_missing_fields_are_faults_among_the_others(
-    connect: Callable[..., Any], resource: str, method: str
+    connect: Connect, resource: str, method: str
 ) -> None:
-    transport = ScriptedTransport(PAGE)
+    transport = ScriptedTransport(EMPTY_PAGE)
     with pytest.raises(InvalidRequest) as caught:
         await outcome(connect(transport=transport), f"{resource}.{method}", description=7)
     missing = {field: ["is required"] for field in SMALLEST[resource]}
@@ -83,9 +81,7 @@ async def test_missing_fields_are_faults_among_the_others(
 
 
 @pytest.mark.parametrize("name", ["payouts.iterate", "payouts.find", "payment_intents.iterate"])
-async def test_what_goes_wrong_in_a_walk_names_the_method_that_walks(
-    connect: Callable[..., Any], name: str
-) -> None:
+async def test_what_goes_wrong_in_a_walk_names_the_method_that_walks(connect: Connect, name: str) -> None:
     client = connect(transport=ScriptedTransport(answer(400, {"message": "no"})))
     args = ["r-1"] if name == "payouts.find" else []
     for arguments in ({}, {"cursor": ""}):
@@ -98,14 +94,16 @@ async def test_what_goes_wrong_in_a_walk_names_the_method_that_walks(
     ("bad", "told"),
     [
         (-1, "must be a whole number, 0 or more"),
+        (1.0, "must be a whole number, 0 or more, not float"),
         ("3", "must be a whole number, 0 or more, not str"),
         (True, "must be a whole number, 0 or more, not bool"),
     ],
 )
 async def test_a_senseless_max_items_is_told_by_its_kind_only_when_that_is_wrong(
-    connect: Callable[..., Any], bad: Any, told: str
+    connect: Connect, bad: Any, told: str
 ) -> None:
+    transport = ScriptedTransport(EMPTY_PAGE)
     with pytest.raises(InvalidRequest) as caught:
-        await outcome(connect(transport=ScriptedTransport(PAGE)), "payouts.iterate", max_items=bad)
+        await outcome(connect(transport=transport), "payouts.iterate", max_items=bad)
     assert caught.value.errors == {"max_items": [told]}
-    assert caught.value.operation == "payouts.iterate"
+    assert (caught.value.operation, transport.requests) == ("payouts.iterate", [])

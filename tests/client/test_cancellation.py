@@ -6,7 +6,7 @@ What Ctrl-C does to a blocking call has its own tests.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Coroutine
 from typing import Any
 
 import pytest
@@ -15,13 +15,11 @@ import pytest_asyncio
 from payments_async import AsyncPayments, OutcomeUnknown, RateLimits, events
 from payments_async.sandbox import Sandbox
 from tests.conftest import BASE_URL, KEY
-from tests.support.motion import PAYOUT, Played, payout_answer, play, refusal
+from tests.support.motion import PAYOUT, payout_answer, play, refusal
 from tests.support.patience import timeout_once_asked, until
 from tests.support.rawserver import RawServer, Step
-from tests.support.scripted import lost
+from tests.support.scripted import SilentTransport, lost
 
-BODY = payout_answer().body
-CREATED = b"HTTP/1.1 201 Created\r\nContent-Length: %d\r\n\r\n%b" % (len(BODY), BODY)
 IN_DOUBT = (
     "payouts.create was cancelled after it had been sent, and may have been carried out: "
     "its idempotency key is key-00001"
@@ -42,16 +40,18 @@ def cancelled(heard: list[Any]) -> list[events.CallCancelled]:
     return [event for event in heard if isinstance(event, events.CallCancelled)]
 
 
-@pytest.fixture
-def server() -> Iterator[RawServer]:
-    with RawServer() as server:
-        yield server
-
-
 @pytest_asyncio.fixture
 async def client(server: RawServer, heard: list[Any]) -> AsyncIterator[AsyncPayments]:
     async with client_on(base_url=server.url("/v1"), on_event=heard.append) as client:
         yield client
+
+
+async def cut_off(server: RawServer, call: Coroutine[Any, Any, Any]) -> asyncio.CancelledError:
+    """Cancel a call once the server has read its request, which it does not answer."""
+    server.scripts["/v1/payouts"] = [Step.HANG]
+    task = asyncio.create_task(call)
+    await asyncio.to_thread(server.arrivals.get, timeout=300)
+    return await end(task)
 
 
 async def end(task: asyncio.Task[Any]) -> asyncio.CancelledError:
@@ -68,7 +68,9 @@ def outcome(stopped: BaseException) -> OutcomeUnknown | None:
     return found
 
 
-async def test_a_creation_cancelled_in_the_limiters_queue_leaves_no_trace(heard: list[Any]) -> None:
+async def test_a_creation_cancelled_in_the_limiters_queue_leaves_no_trace(
+    heard: list[Any], caplog: pytest.LogCaptureFixture
+) -> None:
     played = play(client_on, payout_answer(), limits=RateLimits(writes=1), on_event=heard.append)
     await played.client.payouts.create(**PAYOUT)
     waiting = asyncio.create_task(played.client.payouts.create(**PAYOUT))
@@ -77,6 +79,7 @@ async def test_a_creation_cancelled_in_the_limiters_queue_leaves_no_trace(heard:
     assert (len(played.transport.requests), played.client.limits_snapshot()["write"].used) == (1, 1)
     (event,) = cancelled(heard)
     assert (event.operation, event.effect, event.attempt) == ("payouts.create", "none", 0)
+    assert caplog.records == []
 
 
 async def test_the_narrow_grant_is_given_back_when_the_wide_limiter_is_not_passed() -> None:
@@ -92,14 +95,7 @@ async def test_the_narrow_grant_is_given_back_when_the_wide_limiter_is_not_passe
 
 
 async def test_before_anything_was_sent_a_cancelled_creation_had_no_effect(heard: list[Any]) -> None:
-    class Connecting:
-        async def send(self, request: Any) -> Any:
-            await asyncio.get_running_loop().create_future()
-
-        async def aclose(self) -> None:
-            """Nothing is open."""
-
-    client = client_on(transport=Connecting(), on_event=heard.append)
+    client = client_on(transport=SilentTransport(sends=False), on_event=heard.append)
     task = asyncio.create_task(client.payouts.create(**PAYOUT))
     await until(lambda: heard)
     assert outcome(await end(task)) is None
@@ -120,43 +116,25 @@ async def test_a_listener_that_stops_the_program_leaves_no_grant_behind() -> Non
     assert client.limits_snapshot()["write"].used == 0
 
 
-async def test_after_it_was_sent_a_cancelled_creation_carries_its_outcome(
-    server: RawServer, client: AsyncPayments, heard: list[Any]
+async def test_after_it_was_sent_a_cancelled_creation_carries_its_outcome_and_is_logged_with_its_key(
+    server: RawServer, client: AsyncPayments, heard: list[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    server.scripts["/v1/payouts"] = [Step.HANG]
-    task = asyncio.create_task(client.payouts.create(**PAYOUT, idempotency_key="key-00001"))
-    await asyncio.to_thread(server.arrivals.get, timeout=300)
-    found = outcome(await end(task))
+    stopped = await cut_off(server, client.payouts.create(**PAYOUT, idempotency_key="key-00001"))
+    found = outcome(stopped)
     assert found is not None
     assert (found.effect, found.reference, found.idempotency_key) == ("unknown", "r-1", "key-00001")
     assert [(a.verdict, a.reason) for a in found.attempts] == [("in_doubt", "cancelled")]
     (event,) = cancelled(heard)
     assert (event.effect, event.attempt, event.idempotency_key) == ("unknown", 1, "key-00001")
-
-
-@pytest.mark.parametrize(("operation", "warned"), [("payouts.create", True), ("payouts.list", False)])
-async def test_a_write_cancelled_in_doubt_is_logged_with_its_operation_and_key(
-    server: RawServer, caplog: pytest.LogCaptureFixture, operation: str, warned: bool
-) -> None:
-    server.scripts["/v1/payouts"] = [Step.HANG]
-    async with client_on(base_url=server.url("/v1")) as client:
-        calls = {
-            "payouts.create": lambda: client.payouts.create(**PAYOUT, idempotency_key="key-00001"),
-            "payouts.list": client.payouts.list,
-        }
-        task = asyncio.ensure_future(calls[operation]())
-        await asyncio.to_thread(server.arrivals.get, timeout=300)
-        await end(task)
     told = [(record.name, record.levelname, record.getMessage()) for record in caplog.records]
-    assert told == ([("payments", "WARNING", IN_DOUBT)] if warned else [])
+    assert told == [("payments", "WARNING", IN_DOUBT)]
+    assert client.limits_snapshot()["write"].used == 1, "it counts for another minute"
 
 
-async def test_a_write_cancelled_before_it_was_sent_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
-    played = play(client_on, payout_answer(), limits=RateLimits(writes=1))
-    await played.client.payouts.create(**PAYOUT)
-    waiting = asyncio.create_task(played.client.payouts.create(**PAYOUT))
-    await asyncio.sleep(0)
-    await end(waiting)
+async def test_a_cancelled_read_carries_nothing_and_is_not_logged(
+    server: RawServer, client: AsyncPayments, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert outcome(await cut_off(server, client.payouts.list())) is None
     assert caplog.records == []
 
 
@@ -176,48 +154,12 @@ async def test_a_listener_that_stops_the_program_after_a_try_in_doubt_leaves_wit
     assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [IN_DOUBT]
 
 
-async def test_a_cancelled_request_counts_against_the_limit_for_a_minute(
-    server: RawServer, client: AsyncPayments
-) -> None:
-    server.scripts["/v1/payouts"] = [Step.HANG]
-    task = asyncio.create_task(client.payouts.create(**PAYOUT))
-    await asyncio.to_thread(server.arrivals.get, timeout=300)
-    used = client.limits_snapshot()["write"].used
-    await end(task)
-    assert client.limits_snapshot()["write"].used == used == 1
-
-
-async def test_the_connection_of_a_cancelled_request_is_not_used_again(
-    server: RawServer, client: AsyncPayments
-) -> None:
-    server.scripts["/v1/payouts"] = [Step.HANG]
-    task = asyncio.create_task(client.payouts.create(**PAYOUT))
-    await asyncio.to_thread(server.arrivals.get, timeout=300)
-    await end(task)
-    assert await asyncio.to_thread(server.hangups.get, timeout=300) == "/v1/payouts"
-    server.scripts["/v1/payouts"] = [CREATED]
-    assert (await client.payouts.create(**PAYOUT)).id == "po_1"
-    assert (server.connections, len(server.requests)) == (2, 2)
-
-
-async def test_a_cancelled_read_carries_nothing(server: RawServer, client: AsyncPayments) -> None:
-    server.scripts["/v1/payouts"] = [Step.HANG]
-    task = asyncio.create_task(client.payouts.list())
-    await asyncio.to_thread(server.arrivals.get, timeout=300)
-    assert outcome(await end(task)) is None
-
-
-def in_doubt(on_event: Callable[[Any], object], **options: Any) -> Played:
-    """A service that loses the answer to a creation, then says 429."""
-    script = (lost(), refusal(429, {"Retry-After": "60"}), payout_answer())
-    return play(client_on, *script, on_event=on_event, **options)
-
-
 @pytest.mark.parametrize("moment", [events.RetryScheduled, events.GateClosed])
 async def test_in_back_off_and_behind_a_closed_gate_a_doubt_goes_with_the_cancellation(
     heard: list[Any], moment: type[Any]
 ) -> None:
-    played = in_doubt(heard.append)
+    script = (lost(), refusal(429, {"Retry-After": "60"}), payout_answer())
+    played = play(client_on, *script, on_event=heard.append)
     task = asyncio.create_task(played.client.payouts.create(**PAYOUT))
     await until(lambda: any(isinstance(event, moment) for event in heard))
     found = outcome(await end(task))

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
 
-from payments_async import APIConnectionError, AsyncPayments, Instrument, OutcomeUnknown
+from payments_async import APIConnectionError, AsyncPayments, OutcomeUnknown
 from payments_sync import Payments
+from tests.conftest import KEY
+from tests.support.creations import PAYOUT
 from tests.support.rawserver import RawServer, Step
 
-KEY = "sk_sandbox_closing"
-PAYOUT: dict[str, Any] = {
-    "amount": "10.10",
-    "currency": "GHS",
-    "method": "mobile_money",
-    "instrument": Instrument.phone("+233200000001", "GH"),
-}
 
-
-@pytest.fixture
-def server() -> Iterator[RawServer]:
-    with RawServer() as running:
-        running.scripts["/v1/payouts"] = [Step.HANG]
-        yield running
+@pytest.fixture(autouse=True)
+def _silent(server: RawServer) -> None:
+    server.scripts["/v1/payouts"] = [Step.HANG]
 
 
 async def arrived(server: RawServer) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import ssl
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,11 +15,9 @@ from payments_async.sandbox import Sandbox
 from tests.conftest import BASE_URL, KEY
 from tests.support.creations import create
 from tests.support.jumping import JumpingRuntime
-from tests.support.scripted import ScriptedTransport, answer
-from tests.support.surfaces import make_client
+from tests.support.scripted import EMPTY_PAGE, ScriptedTransport
+from tests.support.surfaces import Connect, make_client
 from tests.support.watched import WatchedSandbox
-
-PAGE = answer(200, {"data": [], "pagination": {}})
 
 
 @pytest.fixture(autouse=True)
@@ -135,7 +132,7 @@ def trusting(*, verifies: bool) -> ssl.SSLContext:
 UNVERIFIED = "the ssl_context verifies no certificate"
 
 
-async def test_a_live_key_goes_only_to_a_verified_certificate(connect: Callable[..., Any]) -> None:
+async def test_a_live_key_goes_only_to_a_verified_certificate(connect: Connect) -> None:
     live: dict[str, Any] = {"api_key": "sk_live_abc", "base_url": "https://pay.test/v1"}
     with pytest.raises(ConfigurationError, match=UNVERIFIED) as refused:
         connect(**live, ssl_context=trusting(verifies=False))
@@ -149,10 +146,8 @@ async def test_a_live_key_goes_only_to_a_verified_certificate(connect: Callable[
         connect(**options)
 
 
-async def test_a_rotated_live_key_goes_only_to_a_verified_certificate(
-    connect: Callable[..., Any],
-) -> None:
-    transport = ScriptedTransport(PAGE)
+async def test_a_rotated_live_key_goes_only_to_a_verified_certificate(connect: Connect) -> None:
+    transport = ScriptedTransport(EMPTY_PAGE)
     client = connect(
         api_key=lambda: "sk_live_abc",
         base_url="https://pay.test/v1",
@@ -164,8 +159,8 @@ async def test_a_rotated_live_key_goes_only_to_a_verified_certificate(
     assert transport.requests == []
 
 
-async def test_a_scheme_in_capitals_is_the_same_scheme(connect: Callable[..., Any]) -> None:
-    transport = ScriptedTransport(PAGE)
+async def test_a_scheme_in_capitals_is_the_same_scheme(connect: Connect) -> None:
+    transport = ScriptedTransport(EMPTY_PAGE)
     client = connect(base_url="HTTPS://Pay.test/v1", transport=transport)
     await client.payouts.list()
     assert transport.requests[0].url.startswith("https://Pay.test/v1/payouts")
@@ -189,8 +184,8 @@ def test_usable_keys_and_addresses_are_taken(surface: str, key: str, base_url: s
 
 @pytest.mark.fact("auth.key-selects-environment", "auth.bearer-header")
 @pytest.mark.parametrize("key", ["sk_live_abc", "sk_sandbox_abc"])
-async def test_the_key_alone_chooses_the_environment(connect: Callable[..., Any], key: str) -> None:
-    transport = ScriptedTransport(PAGE)
+async def test_the_key_alone_chooses_the_environment(connect: Connect, key: str) -> None:
+    transport = ScriptedTransport(EMPTY_PAGE)
     await connect(transport=transport, api_key=key, base_url="https://pay.test/v1").payouts.list()
     (request,) = transport.requests
     assert request.url == "https://pay.test/v1/payouts"
@@ -199,7 +194,7 @@ async def test_the_key_alone_chooses_the_environment(connect: Callable[..., Any]
 
 
 async def test_the_environment_fills_what_is_missing(
-    connect: Callable[..., Any], watched: WatchedSandbox, monkeypatch: pytest.MonkeyPatch
+    connect: Connect, watched: WatchedSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PAYMENTS_API_KEY", watched.api_key)
     monkeypatch.setenv("PAYMENTS_BASE_URL", watched.base_url)
@@ -208,11 +203,11 @@ async def test_the_environment_fills_what_is_missing(
 
 
 async def test_what_is_given_comes_before_the_environment(
-    connect: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PAYMENTS_API_KEY", "sk_live_other")
     monkeypatch.setenv("PAYMENTS_BASE_URL", "https://other.test/v1")
-    transport = ScriptedTransport(PAGE)
+    transport = ScriptedTransport(EMPTY_PAGE)
     await connect(transport=transport).payouts.list()
     assert bearer(transport) == [f"Bearer {KEY}"]
     assert transport.requests[0].url.startswith(BASE_URL)
@@ -253,7 +248,7 @@ def test_a_senseless_rate_share_is_refused(surface: str, share: str, monkeypatch
 
 @pytest.mark.parametrize(("app_info", "ending"), [(None, ""), ("shop/1.2 (ada)", " shop/1.2 (ada)")])
 async def test_the_user_agent_says_who_calls(
-    connect: Callable[..., Any], watched: WatchedSandbox, app_info: str | None, ending: str
+    connect: Connect, watched: WatchedSandbox, app_info: str | None, ending: str
 ) -> None:
     await connect(watched, app_info=app_info).payouts.list()
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -261,9 +256,7 @@ async def test_the_user_agent_says_who_calls(
 
 
 @pytest.mark.fact("auth.key-rotation")
-async def test_a_callable_gives_the_key_of_each_request(
-    connect: Callable[..., Any], watched: WatchedSandbox
-) -> None:
+async def test_a_callable_gives_the_key_of_each_request(connect: Connect, watched: WatchedSandbox) -> None:
     keys = [watched.new_key(), watched.new_key()]
     asked: list[str] = []
 
@@ -292,9 +285,9 @@ async def test_a_callable_gives_the_key_of_each_request(
     ids=["empty", "line end", "none", "other environment", "not https"],  # no listing shows the key
 )
 async def test_a_callables_key_is_checked_each_time(
-    connect: Callable[..., Any], given: Any, environment: Any, told: str
+    connect: Connect, given: Any, environment: Any, told: str
 ) -> None:
-    transport = ScriptedTransport(PAGE)
+    transport = ScriptedTransport(EMPTY_PAGE)
     client = connect(transport=transport, api_key=lambda: given, environment=environment)
     with pytest.raises(ConfigurationError, match=told):
         await create(client, "payouts")
@@ -304,11 +297,9 @@ async def test_a_callables_key_is_checked_each_time(
 
 
 @pytest.mark.fact("auth.limits-per-key")
-async def test_limits_of_one_key_leave_another_key_alone(
-    connect: Callable[..., Any], sandbox: Sandbox
-) -> None:
+async def test_limits_of_one_key_leave_another_key_alone(connect: Connect, sandbox: Sandbox) -> None:
     keys = ["sk_sandbox_one", "sk_sandbox_two"]
-    transport = ScriptedTransport(PAGE)
+    transport = ScriptedTransport(EMPTY_PAGE)
     options = {"runtime": JumpingRuntime(), "limits": RateLimits(reads=1), "on_limit": "raise"}
     client = connect(transport=transport, api_key=lambda: keys[0], **options)
     await client.payouts.list()

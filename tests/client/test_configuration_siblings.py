@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from payments_async import RateLimits
-from payments_async._http.transport import AiohttpTransport
-from payments_async._runtime import SYSTEM
 from payments_async.errors import APIConnectionError, ConfigurationError, InvalidRequest, LimitReached
 from tests.conftest import BASE_URL, KEY
 from tests.support.creations import PAYOUT, create
 from tests.support.jumping import JumpingRuntime
-from tests.support.scripted import ScriptedTransport, answer, unsent
-from tests.support.surfaces import make_client
+from tests.support.motion import jumping
+from tests.support.scripted import EMPTY_PAGE, ScriptedTransport, unsent
+from tests.support.surfaces import Connect, make_client
 from tests.support.watched import WatchedSandbox
-
-PAGE = answer(200, {"data": [], "pagination": {}})
 
 
 def test_constructing_needs_no_loop_and_opens_nothing(surface: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,7 +28,7 @@ def test_constructing_needs_no_loop_and_opens_nothing(surface: str, monkeypatch:
     assert client.payouts.prepare(**PAYOUT).environment == "sandbox"
 
 
-async def test_a_sibling_keeps_what_is_none_and_changes_the_rest(connect: Callable[..., Any]) -> None:
+async def test_a_sibling_keeps_what_is_none_and_changes_the_rest(connect: Connect) -> None:
     transport = ScriptedTransport(unsent())
     client = connect(transport=transport, runtime=JumpingRuntime(), timeout=7.0, max_retries=3)
     same, patient = client.with_options(), client.with_options(timeout=9.0, max_retries=0)
@@ -44,21 +40,10 @@ async def test_a_sibling_keeps_what_is_none_and_changes_the_rest(connect: Callab
         assert [request.timeout for request in transport.requests] == [timeout] * tries
 
 
-async def test_a_call_overrides_the_clients_timeout_and_retries(connect: Callable[..., Any]) -> None:
-    transport = ScriptedTransport(unsent())
-    client = connect(transport=transport, runtime=JumpingRuntime())
-    with pytest.raises(APIConnectionError):
-        await create(client, "payouts", timeout=3.0, max_retries=0)
-    assert [request.timeout for request in transport.requests] == [3.0]
-
-
 async def test_siblings_share_connections_limits_and_used_keys(
-    connect: Callable[..., Any], watched: WatchedSandbox
+    connect: Connect, watched: WatchedSandbox
 ) -> None:
-    runtime = JumpingRuntime()
-    transport = runtime.wrap(AiohttpTransport(runtime=SYSTEM))
-    options = {"limits": RateLimits(reads=1), "on_limit": "raise"}
-    client = connect(watched, runtime=runtime, transport=transport, **options)
+    client = jumping(connect, watched, limits=RateLimits(reads=1), on_limit="raise")
     sibling = client.with_options(timeout=5.0)
     await client.payouts.list()
     with pytest.raises(LimitReached):
@@ -71,10 +56,10 @@ async def test_siblings_share_connections_limits_and_used_keys(
         await create(sibling, "payouts", idempotency_key="shared-key-1", amount=51)
 
 
-async def test_a_sibling_may_have_its_own_listener(connect: Callable[..., Any]) -> None:
+async def test_a_sibling_may_have_its_own_listener(connect: Connect) -> None:
     told: dict[str, list[str]] = {"ours": [], "theirs": []}
     client = connect(
-        transport=ScriptedTransport(PAGE), on_event=lambda event: told["ours"].append(event.operation)
+        transport=ScriptedTransport(EMPTY_PAGE), on_event=lambda event: told["ours"].append(event.operation)
     )
     sibling = client.with_options(on_event=lambda event: told["theirs"].append(event.operation))
     await sibling.payouts.list()
@@ -102,9 +87,7 @@ def test_a_siblings_options_are_checked(surface: str, option: str, bad: Any) -> 
         client.with_options(**{option: bad})
 
 
-async def test_a_closed_client_can_be_used_again(
-    connect: Callable[..., Any], watched: WatchedSandbox
-) -> None:
+async def test_a_closed_client_can_be_used_again(connect: Connect, watched: WatchedSandbox) -> None:
     client = connect(watched)
     await client.payouts.list()
     await client.aclose()
@@ -114,7 +97,7 @@ async def test_a_closed_client_can_be_used_again(
 
 
 async def test_the_async_client_closes_at_the_end_of_its_block() -> None:
-    transport = ScriptedTransport(PAGE)
+    transport = ScriptedTransport(EMPTY_PAGE)
     async with make_client("async", KEY, base_url=BASE_URL, transport=transport) as client:
         await client.payouts.list()
         assert not transport.closed

@@ -18,10 +18,8 @@ from payments_async import (
 from payments_async.sandbox import Sandbox
 from tests.support.motion import PAYOUT, Played, payout_answer, play, refusal
 from tests.support.patience import PATIENCE
-from tests.support.scripted import answer, lost, unsent
-
-Connect = Callable[..., Any]
-PAGE = answer(200, {"data": [], "pagination": {}})
+from tests.support.scripted import EMPTY_PAGE, lost, unsent
+from tests.support.surfaces import Connect
 
 
 def taking(seconds: float, step: Any) -> Callable[[Any], Any]:
@@ -92,7 +90,7 @@ async def test_each_attempt_gets_what_is_left_of_the_deadline(connect: Connect) 
 async def test_without_a_deadline_an_attempt_gets_its_timeout(
     connect: Connect, options: Any, given: Any, timeout: float
 ) -> None:
-    played = play(connect, PAGE, **options)
+    played = play(connect, EMPTY_PAGE, **options)
     await played.client.payouts.list(**given)
     await played.client.payouts.list(timeout=3)
     assert [request.timeout for request in played.transport.requests] == [timeout, 3]
@@ -148,7 +146,7 @@ async def test_an_answer_that_came_late_still_counts(connect: Connect) -> None:
 
 @pytest.mark.parametrize("value", [0, -1, float("inf"), float("nan"), True, "5"])
 async def test_a_deadline_that_is_no_time_is_refused(connect: Connect, value: Any) -> None:
-    played = play(connect, PAGE)
+    played = play(connect, EMPTY_PAGE)
     with pytest.raises(InvalidRequest) as caught:
         await played.client.payouts.list(deadline=value)
     assert list(caught.value.errors) == ["deadline"]

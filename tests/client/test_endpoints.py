@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from payments_async._http.transport import AiohttpTransport
-from payments_async._runtime import SYSTEM
 from tests.support.creations import SMALLEST, create, row
-from tests.support.jumping import JumpingRuntime
+from tests.support.motion import jumping
+from tests.support.surfaces import Connect
 from tests.support.watched import WatchedSandbox
 
 ATTEMPT = {"method_code": "mtn_bj", "country": "BJ"}
@@ -106,12 +105,7 @@ def at(record: Any, path: str) -> Any:
 )
 @pytest.mark.parametrize(("call", "line", "shown", "expected"), READS)
 async def test_an_operation_about_a_record_goes_to_its_path(
-    connect: Callable[..., Any],
-    watched: WatchedSandbox,
-    call: Call,
-    line: str,
-    shown: str,
-    expected: Any,
+    connect: Connect, watched: WatchedSandbox, call: Call, line: str, shown: str, expected: Any
 ) -> None:
     client = connect(watched)
     ids = await ids_of(client)
@@ -151,7 +145,7 @@ async def test_an_operation_about_a_record_goes_to_its_path(
 )
 @pytest.mark.observed("answers 201")
 async def test_a_creation_goes_to_its_path_with_a_key_and_a_json_body(
-    connect: Callable[..., Any], watched: WatchedSandbox, resource: str, line: str, message: str
+    connect: Connect, watched: WatchedSandbox, resource: str, line: str, message: str
 ) -> None:
     record = await create(connect(watched), resource, idempotency_key="order-7:first")
 
@@ -172,7 +166,7 @@ async def test_a_creation_goes_to_its_path_with_a_key_and_a_json_body(
     ],
 )
 async def test_a_list_goes_to_its_path_without_a_query(
-    connect: Callable[..., Any], watched: WatchedSandbox, resource: str, line: str
+    connect: Connect, watched: WatchedSandbox, resource: str, line: str
 ) -> None:
     client = connect(watched)
     record = await create(client, resource)
@@ -185,9 +179,7 @@ async def test_a_list_goes_to_its_path_without_a_query(
 
 
 @pytest.mark.fact("endpoint.checkouts.redirect-to-url", "service.checkout-is-payment-and-page")
-async def test_a_checkout_says_where_to_send_the_payer(
-    connect: Callable[..., Any], watched: WatchedSandbox
-) -> None:
+async def test_a_checkout_says_where_to_send_the_payer(connect: Connect, watched: WatchedSandbox) -> None:
     client = connect(watched)
     created = await create(client, "checkouts")
     read = await client.checkouts.retrieve(created.checkout.id)
@@ -200,11 +192,9 @@ async def test_a_checkout_says_where_to_send_the_payer(
 
 @pytest.mark.fact("endpoint.live-operations-not-for-reading")
 async def test_waiting_and_listing_never_use_the_live_operations(
-    connect: Callable[..., Any], watched: WatchedSandbox
+    connect: Connect, watched: WatchedSandbox
 ) -> None:
-    runtime = JumpingRuntime(on_jump=watched.advance)
-    transport = runtime.wrap(AiohttpTransport(runtime=SYSTEM))
-    client = connect(watched, runtime=runtime, transport=transport)
+    client = jumping(connect, watched)
     intent = await create(client, "payment_intents", attempt=ATTEMPT)
     payout = await create(client, "payouts", reference="r-1")
 
@@ -217,9 +207,7 @@ async def test_waiting_and_listing_never_use_the_live_operations(
 
 
 @pytest.mark.fact("versioning.in-address")
-async def test_nothing_but_the_address_names_a_version(
-    connect: Callable[..., Any], watched: WatchedSandbox
-) -> None:
+async def test_nothing_but_the_address_names_a_version(connect: Connect, watched: WatchedSandbox) -> None:
     client = connect(watched)
     for resource in SMALLEST:
         await create(client, resource)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -14,9 +13,8 @@ from payments_async import DeadlineExceeded, LimitReached, OutcomeUnknown, Payme
 from payments_async.sandbox import Sandbox
 from tests.conftest import BASE_URL
 from tests.support.motion import INTENT, PAYOUT, REPLAYED, payout_answer, play, refusal
-from tests.support.scripted import answer, lost
-
-Connect = Callable[..., Any]
+from tests.support.scripted import EMPTY_PAGE, answer, lost
+from tests.support.surfaces import Connect
 
 
 def kinds(heard: list[events.Event]) -> list[str]:
@@ -57,7 +55,7 @@ async def test_a_call_tells_each_step_in_order(connect: Connect) -> None:
 
 async def test_a_read_tells_no_key(connect: Connect) -> None:
     heard: list[Any] = []
-    page = answer(200, {"data": [], "pagination": {}})
+    page = EMPTY_PAGE
     await play(connect, page, on_event=heard.append).client.payouts.list()
     assert kinds(heard) == ["CallStarted", "RequestSent", "AttemptEnded", "CallEnded"]
     assert (heard[1].method, heard[1].idempotency_key) == ("GET", None)
@@ -147,14 +145,6 @@ async def test_a_listener_that_raises_breaks_nothing(
     assert {record.message for record in caplog.records if record.levelno == logging.WARNING} == {
         "on_event raised ZeroDivisionError; the call continues"
     }
-
-
-async def test_a_sibling_has_a_listener_of_its_own(connect: Connect) -> None:
-    first: list[Any] = []
-    second: list[Any] = []
-    played = play(connect, payout_answer(), on_event=first.append)
-    await played.client.with_options(on_event=second.append).payouts.create(**PAYOUT)
-    assert (first, kinds(second)) == ([], ["CallStarted", "RequestSent", "AttemptEnded", "CallEnded"])
 
 
 async def test_events_go_to_the_log_and_hold_no_secret_and_no_account(

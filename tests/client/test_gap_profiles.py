@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,24 +12,21 @@ from payments_async import (
     AttemptInput,
     ConflictError,
     DuplicateReference,
-    Instrument,
+    IdempotencyConflict,
     OutcomeUnknown,
+    PaymentsError,
     Payout,
     ResponseMismatch,
     UnprocessableError,
 )
 from payments_async.sandbox import Sandbox, VirtualClock
 from payments_async.sandbox._common.profiles import PROFILES
+from tests.support.creations import PAYOUT
 from tests.support.patience import PATIENCE
+from tests.support.surfaces import Connect
 from tests.support.waits import Watched
 
-Connect = Callable[..., Any]
-FIELDS: dict[str, Any] = {
-    "amount": 50,
-    "currency": "EUR",
-    "method": "mtn_bj",
-    "instrument": Instrument.phone("+22990000000", "BJ"),
-}
+FIELDS: dict[str, Any] = {**PAYOUT, "currency": "EUR"}
 
 
 @pytest.fixture(params=list(PROFILES))
@@ -75,19 +72,21 @@ async def test_a_late_answer_is_never_paid_for_twice(world: Watched, profile: st
 @pytest.mark.parametrize(
     ("profile", "told"),
     [
-        ("observed", ConflictError),
+        ("observed", IdempotencyConflict),
         ("strict", UnprocessableError),
         ("alternate", ResponseMismatch),
         ("hostile", ConflictError),
     ],
 )
-async def test_one_key_under_two_bodies_pays_once(world: Watched, told: type[Exception]) -> None:
+async def test_one_key_under_two_bodies_pays_once(world: Watched, told: type[PaymentsError]) -> None:
     """Two programs that know nothing of each other, so that neither can refuse by itself."""
     one, other = world.client(), world.client()
     key = {"idempotency_key": "key-of-the-caller"}
     await one.payouts.create(**FIELDS, reference="r-1", **key)
-    with pytest.raises(told):
+    with pytest.raises(told) as caught:
         await other.payouts.create(**{**FIELDS, "amount": 51, "reference": "r-2"}, **key)
+    assert caught.value.idempotency_key == "key-of-the-caller"
+    assert caught.value.effect == ("none" if told is UnprocessableError else "unknown")
     assert len(world.sandbox.books.payouts()) == 1
 
 
@@ -95,8 +94,9 @@ async def test_one_key_under_two_bodies_pays_once(world: Watched, told: type[Exc
 async def test_a_reference_is_used_once(world: Watched) -> None:
     client = world.client()
     await client.payouts.create(**FIELDS, reference="r-1")
-    with pytest.raises(DuplicateReference):
+    with pytest.raises(DuplicateReference) as caught:
         await client.payouts.create(**FIELDS, reference="r-1")
+    assert (caught.value.status, caught.value.effect, bool(caught.value.message)) == (409, "none", True)
     assert len(world.sandbox.books.payouts()) == 1
 
 

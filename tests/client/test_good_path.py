@@ -15,16 +15,10 @@ import pytest
 
 from payments_async import AsyncPayments, Payout
 from payments_async._http.types import HTTPRequest, HTTPResponse
-from tests.support.bodies import PAYOUT
+from tests.support import bodies, creations
 
-ARGUMENTS: dict[str, Any] = {
-    "amount": "10.10",
-    "currency": "XOF",
-    "method": "mtn_bj",
-    "instrument": {"type": "phone", "phone_number": "+22990000000", "country": "BJ"},
-}
 BODY = json.dumps(
-    {"message": "ok", "data": {**PAYOUT, "amount": None, "reference": None}}, default=str
+    {"message": "ok", "data": {**bodies.PAYOUT, "amount": None, "reference": None}}, default=str
 ).encode()
 
 
@@ -66,20 +60,20 @@ def no_collecting() -> Iterator[None]:
 @pytest.mark.parametrize("options", [{}, {"deadline": 5.0}, {"timeout": 3.0, "max_retries": 0}])
 def test_a_call_needs_no_task_no_timer_and_no_future(client: AsyncPayments, options: dict[str, Any]) -> None:
     """There is no event loop here that could make one."""
-    payout = driven(client.payouts.create(**ARGUMENTS, **options))
+    payout = driven(client.payouts.create(**creations.PAYOUT, **options))
     assert isinstance(payout, Payout)
     assert payout.response is not None
     assert [attempt.verdict for attempt in payout.response.attempts] == ["executed"]
 
 
 def test_a_call_leaves_no_cycle_for_the_collector(client: AsyncPayments) -> None:
-    driven(client.payouts.create(**ARGUMENTS))
+    driven(client.payouts.create(**creations.PAYOUT))
     with no_collecting():
         for _ in range(50):
-            driven(client.payouts.create(**ARGUMENTS))
+            driven(client.payouts.create(**creations.PAYOUT))
         assert gc.collect() < 50, "a cycle in every call"  # threads of other tests may have left a few
 
 
 def test_the_answer_to_a_prepared_request_needs_no_loop_either(client: AsyncPayments) -> None:
-    prepared = client.payouts.prepare(**ARGUMENTS)
+    prepared = client.payouts.prepare(**creations.PAYOUT)
     assert driven(client.send(prepared)).response.idempotency_key == prepared.idempotency_key

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -61,7 +60,7 @@ WAITS: list[tuple[dict[str, str], float, float]] = [
 
 @pytest.mark.parametrize(("headers", "least", "most"), WAITS)
 async def test_a_429_makes_the_client_wait_as_long_as_it_says_and_no_longer(
-    connect: Callable[..., Any], headers: dict[str, str], least: float, most: float
+    connect: Connect, headers: dict[str, str], least: float, most: float
 ) -> None:
     runtime = JumpingRuntime(seed=3)
     transport = ScriptedTransport(answer(429, {"message": "Slow down."}, headers), answer(200, PAYOUT))
@@ -79,7 +78,7 @@ async def test_a_429_makes_the_client_wait_as_long_as_it_says_and_no_longer(
     [("121", 121.0), ("31536000", YEAR), ("999999999999", 999999999999.0), (http_date(YEAR), YEAR)],
 )
 async def test_a_wait_past_max_retry_after_is_refused_at_once_with_its_length(
-    connect: Callable[..., Any], asked: str, seconds: float
+    connect: Connect, asked: str, seconds: float
 ) -> None:
     runtime = JumpingRuntime()
     transport = ScriptedTransport(answer(429, {"message": "Slow down."}, {"Retry-After": asked}))
@@ -91,9 +90,7 @@ async def test_a_wait_past_max_retry_after_is_refused_at_once_with_its_length(
     assert (len(transport.requests), runtime.monotonic()) == (1, 0.0)
 
 
-async def test_an_hour_of_waiting_closes_the_limit_and_holds_no_caller_up(
-    connect: Callable[..., Any],
-) -> None:
+async def test_an_hour_of_waiting_closes_the_limit_and_holds_no_caller_up(connect: Connect) -> None:
     runtime = JumpingRuntime()
     transport = ScriptedTransport(answer(429, {}, {"Retry-After": "3600"}), answer(200, PAYOUT))
     client = connect(transport=transport, runtime=runtime, max_retry_after=60.0)
@@ -107,9 +104,7 @@ async def test_an_hour_of_waiting_closes_the_limit_and_holds_no_caller_up(
     assert (await client.payouts.sync("po_1")).id == "po_1"
 
 
-async def test_one_clients_patience_does_not_shorten_what_the_service_asked_of_all(
-    connect: Callable[..., Any],
-) -> None:
+async def test_one_clients_patience_does_not_shorten_what_the_service_asked_of_all(connect: Connect) -> None:
     transport = ScriptedTransport(answer(429, {}, {"Retry-After": "60"}), answer(200, PAYOUT))
     patient = connect(transport=transport, runtime=(runtime := JumpingRuntime()))
     with pytest.raises(RateLimitedError):
@@ -118,9 +113,7 @@ async def test_one_clients_patience_does_not_shorten_what_the_service_asked_of_a
     assert runtime.monotonic() >= 60.0
 
 
-async def test_a_caller_in_line_does_not_stay_for_a_gate_that_closes_for_long(
-    connect: Callable[..., Any],
-) -> None:
+async def test_a_caller_in_line_does_not_stay_for_a_gate_that_closes_for_long(connect: Connect) -> None:
     runtime = JumpingRuntime()
     transport = ScriptedTransport(answer(200, PAYOUT), answer(429, {}, {"Retry-After": "3000"}))
     limits = RateLimits(reads=1)

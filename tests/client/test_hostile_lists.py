@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -66,7 +65,7 @@ async def test_a_page_that_was_read_whole_has_nothing_unread(connect: Connect) -
     assert (len(page), page.unread) == (1, ())
 
 
-async def test_a_walk_and_a_wait_go_on_past_what_cannot_be_read(connect: Callable[..., Any]) -> None:
+async def test_a_walk_and_a_wait_go_on_past_what_cannot_be_read(connect: Connect) -> None:
     final = {"id": "po_9", "status": "completed"}
     body = bodies.encoded({"data": [{"id": "po_1", "status": 7}, final, {"id": "po_2"}]})
     client = connect(transport=ScriptedTransport(answer(200, body)), runtime=JumpingRuntime())
@@ -118,7 +117,7 @@ async def test_a_list_of_more_than_a_thousand_records_is_a_decode_error(
 @pytest.mark.parametrize("rest", ["", BLANKS], ids=["small", "large"])
 @pytest.mark.parametrize("written", ['{"data":LIST}', "LIST"])
 async def test_a_list_of_ones_own_is_bounded_where_it_becomes_records(
-    connect: Callable[..., Any], written: str, rest: str
+    connect: Connect, written: str, rest: str
 ) -> None:
     body = written.replace("LIST", f"{rest}[{','.join(['{}'] * 1_001)}]").encode()
     client = connect(transport=ScriptedTransport(answer(200, body)), runtime=JumpingRuntime())

@@ -13,9 +13,8 @@ from payments_async._rate_limit.limits import LimitClass
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.motion import INTENT, PAYOUT, jumping, payout_answer, play, refusal
 from tests.support.scripted import ScriptedTransport, answer
-from tests.support.surfaces import make_client
+from tests.support.surfaces import Connect, make_client
 
-Connect = Callable[..., Any]
 FIGURES: dict[LimitClass, int] = {
     "write": 60_000,
     "read": 10_000,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -14,10 +12,9 @@ from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
 from tests.support.jumping import JumpingRuntime
 from tests.support.motion import PAYOUT, jumping, payout_answer, play, refusal
-from tests.support.scripted import answer
+from tests.support.scripted import EMPTY_PAGE
+from tests.support.surfaces import Connect
 
-Connect = Callable[..., Any]
-PAGE = answer(200, {"data": [], "pagination": {}})
 SYNCED = payout_answer(200, id=None)
 
 
@@ -37,7 +34,7 @@ class Crowded:
         number = len(self.arrivals)
         await self.runtime.sleep(1.0)
         self.under_way -= 1
-        return refusal(429, {"Retry-After": "10"}) if number <= self.refused else PAGE
+        return refusal(429, {"Retry-After": "10"}) if number <= self.refused else EMPTY_PAGE
 
     async def aclose(self) -> None:
         """Nothing is open."""
@@ -108,7 +105,7 @@ async def test_each_probe_that_meets_the_same_mistake_doubles_the_pause(connect:
 
 
 async def test_a_429_about_refund_availability_leaves_the_other_reads_alone(connect: Connect) -> None:
-    played = play(connect, refusal(429, {"Retry-After": "60"}), PAGE, max_retries=0)
+    played = play(connect, refusal(429, {"Retry-After": "60"}), EMPTY_PAGE, max_retries=0)
     with pytest.raises(RateLimitedError):
         await played.client.payment_intents.refund_availability("pi_1")
     await played.client.payouts.list()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,8 +10,7 @@ from payments_async.errors import SearchIncomplete, WaitTimeout
 from payments_async.models import Page, Pagination, Payout, Unread
 from tests.support.motion import play
 from tests.support.scripted import ScriptedTransport, answer
-
-Connect = Callable[..., Any]
+from tests.support.surfaces import Connect
 
 UNPROVEN: list[dict[str, Any]] = [
     {},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
 from datetime import date
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 from payments_async.errors import InvalidRequest, SearchIncomplete, ServerError
 from tests.support.creations import create
 from tests.support.scripted import ScriptedTransport, answer
+from tests.support.surfaces import Connect
 from tests.support.watched import WatchedSandbox
 
 
@@ -21,9 +21,7 @@ def page(*references: str, cursor: str | None = None) -> Any:
     return answer(200, {"data": data, "pagination": {"next_cursor": cursor, "has_more_pages": bool(cursor)}})
 
 
-async def test_a_payout_is_found_by_its_reference(
-    connect: Callable[..., Any], watched: WatchedSandbox
-) -> None:
+async def test_a_payout_is_found_by_its_reference(connect: Connect, watched: WatchedSandbox) -> None:
     client = connect(watched)
     payout = await create(client, "payouts", reference="inv 7/é")
     await create(client, "payouts", reference="inv 7")
@@ -37,20 +35,20 @@ async def test_a_payout_is_found_by_its_reference(
     assert len(watched.arrived) == 1
 
 
-async def test_none_means_that_the_whole_list_was_read(connect: Callable[..., Any]) -> None:
+async def test_none_means_that_the_whole_list_was_read(connect: Connect) -> None:
     transport = ScriptedTransport(page("a", cursor="c1"), page("b", cursor="c2"), page("c"))
     assert await connect(transport=transport).payouts.find("inv-7") is None
     assert [request.url.rpartition("=")[2] for request in transport.requests] == ["100", "c1", "c2"]
 
 
-async def test_a_find_stops_reading_when_it_has_found(connect: Callable[..., Any]) -> None:
+async def test_a_find_stops_reading_when_it_has_found(connect: Connect) -> None:
     transport = ScriptedTransport(page("a", cursor="c1"), page("b", "inv-7", cursor="c2"))
     found = await connect(transport=transport).payouts.find("inv-7", max_pages=2)
     assert found.id == "po_inv-7"
     assert len(transport.requests) == 2
 
 
-async def test_a_find_that_ran_out_of_pages_says_where_to_go_on(connect: Callable[..., Any]) -> None:
+async def test_a_find_that_ran_out_of_pages_says_where_to_go_on(connect: Connect) -> None:
     transport = ScriptedTransport(page("a", cursor="c1"), page("b", cursor="c2"))
     with pytest.raises(SearchIncomplete) as caught:
         await connect(transport=transport).payouts.find("inv-7", max_pages=2)
@@ -62,7 +60,7 @@ async def test_a_find_that_ran_out_of_pages_says_where_to_go_on(connect: Callabl
     assert len(transport.requests) == 2
 
 
-async def test_a_find_goes_on_where_an_incomplete_one_ended(connect: Callable[..., Any]) -> None:
+async def test_a_find_goes_on_where_an_incomplete_one_ended(connect: Connect) -> None:
     transport = ScriptedTransport(page("a", cursor="c1"), page("inv-7"))
     client = connect(transport=transport)
     with pytest.raises(SearchIncomplete) as caught:
@@ -71,12 +69,12 @@ async def test_a_find_goes_on_where_an_incomplete_one_ended(connect: Callable[..
     assert ["cursor=c1" in request.url for request in transport.requests] == [False, True]
 
 
-async def test_the_last_page_allowed_may_be_the_lists_last(connect: Callable[..., Any]) -> None:
+async def test_the_last_page_allowed_may_be_the_lists_last(connect: Connect) -> None:
     transport = ScriptedTransport(page("a", cursor="c1"), page("b"))
     assert await connect(transport=transport).payouts.find("inv-7", max_pages=2) is None
 
 
-async def test_an_error_of_a_page_is_the_finds_error(connect: Callable[..., Any]) -> None:
+async def test_an_error_of_a_page_is_the_finds_error(connect: Connect) -> None:
     transport = ScriptedTransport(page("a", cursor="c1"), answer(501, {"message": "no"}))
     with pytest.raises(ServerError):
         await connect(transport=transport).payouts.find("inv-7")
@@ -98,7 +96,7 @@ async def test_an_error_of_a_page_is_the_finds_error(connect: Callable[..., Any]
     ],
 )
 async def test_senseless_arguments_are_refused(
-    connect: Callable[..., Any], reference: Any, search: dict[str, Any], fields: set[str]
+    connect: Connect, reference: Any, search: dict[str, Any], fields: set[str]
 ) -> None:
     transport = ScriptedTransport(page("inv-7"))
     with pytest.raises(InvalidRequest) as caught:
@@ -107,7 +105,7 @@ async def test_senseless_arguments_are_refused(
     assert transport.requests == []
 
 
-async def test_a_record_that_cannot_be_read_may_be_the_one_wanted(connect: Callable[..., Any]) -> None:
+async def test_a_record_that_cannot_be_read_may_be_the_one_wanted(connect: Connect) -> None:
     page: dict[str, Any] = {"data": [{"id": "po_1", "reference": 7}, {"id": "po_2", "reference": "r-2"}]}
     page["pagination"] = {"has_more_pages": False}
     client = connect(transport=ScriptedTransport(answer(200, page)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,8 +10,8 @@ from payments_async import errors
 from tests.support.creations import create
 from tests.support.jumping import JumpingRuntime
 from tests.support.scripted import ScriptedTransport, answer, lost, unsent
+from tests.support.surfaces import Connect
 
-Connect = Callable[..., Any]
 ONE = {"max_retries": 0}
 
 
@@ -21,21 +20,6 @@ async def told(error: type[Exception], call: Any) -> str:
     with pytest.raises(error) as caught:
         await call
     return str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("status", "headers", "hint"),
-    [
-        (400, {}, "the request is malformed"),
-        (428, {}, "the idempotency key was refused"),
-        (409, {}, "client.resolve(error) returns it if it is the one asked for"),
-        (429, {"Retry-After": "7"}, "over the rate limit: wait 7 s"),
-        (429, {}, "over the rate limit: wait"),
-    ],
-)
-async def test_a_refusal_says_what_to_do(connect: Connect, status: int, headers: Any, hint: str) -> None:
-    client = connect(transport=ScriptedTransport(answer(status, {"message": "no"}, headers)))
-    assert hint in await told(errors.APIStatusError, create(client, "payouts", reference="r-1", **ONE))
 
 
 @pytest.mark.parametrize(

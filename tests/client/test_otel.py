@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
@@ -32,10 +32,8 @@ from tests.conftest import BASE_URL
 from tests.support.canary import CANARY_ACCOUNT, CANARY_KEY, NEEDLE, echoed
 from tests.support.motion import PAYOUT, REPLAYED, payout_answer, play, refusal
 from tests.support.patience import until
-from tests.support.scripted import answer, lost, unsent
-
-Connect = Callable[..., Any]
-PAGE = answer(200, {"data": [], "pagination": {}})
+from tests.support.scripted import EMPTY_PAGE, SilentTransport, answer, lost, unsent
+from tests.support.surfaces import Connect
 
 
 @attrs.define(eq=False)
@@ -86,17 +84,6 @@ def backend() -> Iterator[Backend]:
     yield backend
     backend.meters.shutdown()
     backend.tracers.shutdown()
-
-
-class Hanging:
-    """A transport on which every request is sent, and no answer comes."""
-
-    async def send(self, request: Any) -> Any:
-        request.sent = True
-        await asyncio.Event().wait()
-
-    async def aclose(self) -> None:
-        """Nothing is open."""
 
 
 def attributes(span: ReadableSpan) -> dict[str, Any]:
@@ -246,7 +233,7 @@ async def test_paths_are_templates(
 
 
 async def test_calls_made_at_the_same_time_keep_apart(connect: Connect, backend: Backend) -> None:
-    client = play(connect, lost(), PAGE, on_event=backend.telemetry).client
+    client = play(connect, lost(), EMPTY_PAGE, on_event=backend.telemetry).client
     await asyncio.gather(*(client.payouts.list() for _ in range(5)))
     calls = {span.get_span_context().span_id for span in backend.ended() if span.name.startswith("payments")}
     attempts = [span for span in backend.ended() if span.name == "GET /v1/payouts"]
@@ -256,7 +243,9 @@ async def test_calls_made_at_the_same_time_keep_apart(connect: Connect, backend:
 
 
 async def test_an_attempt_that_is_cut_short_is_measured_too(backend: Backend) -> None:
-    client = AsyncPayments(CANARY_KEY, base_url=BASE_URL, transport=Hanging(), on_event=backend.telemetry)
+    client = AsyncPayments(
+        CANARY_KEY, base_url=BASE_URL, transport=SilentTransport(), on_event=backend.telemetry
+    )
     task = asyncio.ensure_future(client.payouts.list())
     await until(lambda: any(isinstance(event, events.RequestSent) for event in backend.heard))
     task.cancel()
@@ -319,13 +308,13 @@ def test_events_of_calls_that_began_unheard_are_passed_on(backend: Backend) -> N
 async def test_a_program_without_providers_has_no_spans(connect: Connect) -> None:
     heard: list[bool] = []
     telemetry = OpenTelemetry(on_event=lambda event: heard.append(trace.get_current_span().is_recording()))
-    await play(connect, PAGE, on_event=telemetry).client.payouts.list()
+    await play(connect, EMPTY_PAGE, on_event=telemetry).client.payouts.list()
     assert heard == [False] * 4
 
 
 async def test_nothing_told_is_a_secret_or_personal(connect: Connect, backend: Backend) -> None:
     said = answer(422, {"message": f"no {CANARY_ACCOUNT}", "errors": {"instrument": [CANARY_ACCOUNT]}})
-    script = (lost(), echoed(said), echoed(payout_answer()), PAGE)
+    script = (lost(), echoed(said), echoed(payout_answer()), EMPTY_PAGE)
     client = play(connect, *script, on_event=backend.telemetry, api_key=CANARY_KEY).client
     backend.telemetry.watch(getattr(client, "_blocking", client))
     person = {"first_name": "Ada", "last_name": "Adeyemi", "email": "ada@shop.test"}

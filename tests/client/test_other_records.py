@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
@@ -14,10 +14,10 @@ from payments_async._http import transport
 from tests.support.motion import PAYOUT, payout_answer, play
 from tests.support.rawserver import RawServer, Step
 from tests.support.scripted import ScriptedTransport, answer
+from tests.support.surfaces import Connect
 
 pytestmark = pytest.mark.parametrize("surface", ["async"], indirect=True)  # the mirror sends nothing itself
 
-Connect = Callable[..., Any]
 Read = Callable[[Any], Awaitable[Any]]
 PAID = {"completed_at": "2026-01-01T00:00:00Z"}
 
@@ -46,12 +46,6 @@ WAITS: Mapping[str, tuple[Read, Callable[[Any], dict[str, Any]]]] = {
     ),
 }
 every_read = pytest.mark.parametrize("name", READS)
-
-
-@pytest.fixture
-def server() -> Iterator[RawServer]:
-    with RawServer() as running:
-        yield running
 
 
 @pytest.mark.parametrize("name", [*READS, *WAITS])

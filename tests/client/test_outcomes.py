@@ -12,8 +12,8 @@ from payments_async import DecodeError, OutcomeUnknown, PaymentsError, ResponseM
 from payments_async.sandbox import Sandbox, VirtualClock
 from tests.support.motion import INTENT, PAYOUT, jumping, payout_answer, play, refusal
 from tests.support.scripted import answer, lost, unsent
+from tests.support.surfaces import Connect
 
-Connect = Callable[..., Any]
 FAULTS = [
     "http:500",
     "http:503",

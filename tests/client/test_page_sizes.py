@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
 import pytest
 
-from payments_async import Instrument, UnprocessableError
+from payments_async import UnprocessableError
 from payments_async.bulk._engine.service import Service
 from payments_async.sandbox import STRICT, Sandbox, VirtualClock
+from tests.support.creations import PAYOUT
 from tests.support.patience import until
+from tests.support.surfaces import Connect
 from tests.support.waits import Watched
 
-Connect = Callable[..., Any]
-FIELDS: dict[str, Any] = {
-    "amount": 50,
-    "currency": "EUR",
-    "method": "mtn_bj",
-    "instrument": Instrument.phone("+22990000000", "BJ"),
-}
+FIELDS: dict[str, Any] = {**PAYOUT, "currency": "EUR"}
 BULK = pytest.mark.parametrize("surface", ["async"], indirect=True)
 """Bulk's engine has one surface."""
 

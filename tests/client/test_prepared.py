@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import UTC
 from decimal import Decimal
 from typing import Any
@@ -18,6 +17,7 @@ from tests.support.creations import PAYOUT, SMALLEST
 from tests.support.jumping import JumpingRuntime
 from tests.support.motion import jumping
 from tests.support.scripted import ScriptedTransport, answer, lost
+from tests.support.surfaces import Connect
 from tests.support.watched import WatchedSandbox
 
 ACCOUNT = "9876504321098"
@@ -26,7 +26,7 @@ BANK = Instrument.bank_account(ACCOUNT, "058", "NG", account_name="Ada Adeyemi")
 
 @pytest.mark.parametrize("resource", SMALLEST)
 async def test_what_was_stored_is_sent_by_another_client_and_happens_once(
-    connect: Callable[..., Any], watched: WatchedSandbox, resource: str
+    connect: Connect, watched: WatchedSandbox, resource: str
 ) -> None:
     prepared = getattr(jumping(connect, watched), resource).prepare(**SMALLEST[resource], description="é")
     stored = prepared.to_json()
@@ -43,7 +43,7 @@ async def test_what_was_stored_is_sent_by_another_client_and_happens_once(
     assert first == second
 
 
-async def test_create_is_prepare_and_send(connect: Callable[..., Any], watched: WatchedSandbox) -> None:
+async def test_create_is_prepare_and_send(connect: Connect, watched: WatchedSandbox) -> None:
     client = connect(watched)
     arguments = {**PAYOUT, "reference": "r-1", "idempotency_key": "one-and-the-same"}
     prepared = client.payouts.prepare(**arguments)
@@ -53,7 +53,7 @@ async def test_create_is_prepare_and_send(connect: Callable[..., Any], watched: 
     assert watched.arrived[0].body == watched.arrived[1].body == prepared.body
 
 
-async def test_the_json_form_comes_back_equal(connect: Callable[..., Any]) -> None:
+async def test_the_json_form_comes_back_equal(connect: Connect) -> None:
     client = connect(runtime=JumpingRuntime())
     prepared = client.payouts.prepare(
         **{**PAYOUT, "amount": Decimal("10.10"), "instrument": BANK},
@@ -76,7 +76,7 @@ async def test_the_json_form_comes_back_equal(connect: Callable[..., Any]) -> No
     assert PreparedRequest.from_json(read.to_json()).to_json() == prepared.to_json()
 
 
-async def test_extras_are_sent_with_it(connect: Callable[..., Any], watched: WatchedSandbox) -> None:
+async def test_extras_are_sent_with_it(connect: Connect, watched: WatchedSandbox) -> None:
     client = connect(watched)
     prepared = client.payouts.prepare(
         **PAYOUT, extra_body={"note": "n"}, extra_query={"expand": "all"}, extra_headers={"X-Trace": "7"}
@@ -87,7 +87,7 @@ async def test_extras_are_sent_with_it(connect: Callable[..., Any], watched: Wat
     assert watched.headers["x-trace"] == "7"
 
 
-def test_its_repr_shows_no_account(connect: Callable[..., Any]) -> None:
+def test_its_repr_shows_no_account(connect: Connect) -> None:
     prepared = connect().payouts.prepare(**{**PAYOUT, "instrument": BANK}, extra_headers={"X-Trace": ACCOUNT})
     assert ACCOUNT in prepared.to_json()
     for shown in (repr(prepared), str(prepared), repr([prepared])):
@@ -199,7 +199,7 @@ def test_what_is_not_text_is_a_value_error_too(bad: Any) -> None:
 )
 @pytest.mark.parametrize("how", ["send", "resolve"])
 async def test_a_request_for_elsewhere_is_refused_and_stays_here(
-    connect: Callable[..., Any], made_with: Any, sent_with: Any, told: str, how: str
+    connect: Connect, made_with: Any, sent_with: Any, told: str, how: str
 ) -> None:
     transport = ScriptedTransport(answer(201, {"data": {"id": "po_1"}}))
     prepared = connect(transport=transport, **made_with).payouts.prepare(**PAYOUT)
@@ -213,7 +213,7 @@ async def test_a_request_for_elsewhere_is_refused_and_stays_here(
 
 @pytest.mark.parametrize("how", ["send", "resolve"])
 async def test_a_request_goes_to_its_service_however_the_address_is_written(
-    connect: Callable[..., Any], how: str
+    connect: Connect, how: str
 ) -> None:
     transport = ScriptedTransport(answer(201, {"data": {"id": "po_1"}}))
     stored = (
@@ -226,7 +226,7 @@ async def test_a_request_goes_to_its_service_however_the_address_is_written(
     assert transport.requests[0].url == "https://Pay.test.:443/v1/payouts", "it is sent as it was given"
 
 
-async def test_sending_reports_every_attempts_verdict(connect: Callable[..., Any], sandbox: Sandbox) -> None:
+async def test_sending_reports_every_attempts_verdict(connect: Connect, sandbox: Sandbox) -> None:
     client = connect(transport=ScriptedTransport(lost("timeout")), runtime=JumpingRuntime())
     prepared = client.payouts.prepare(**PAYOUT)
     with pytest.raises(OutcomeUnknown) as caught:
@@ -239,7 +239,7 @@ async def test_sending_reports_every_attempts_verdict(connect: Callable[..., Any
 
 
 @pytest.mark.parametrize("option", ["timeout", "deadline", "max_retries"])
-async def test_senseless_options_of_sending_are_refused(connect: Callable[..., Any], option: str) -> None:
+async def test_senseless_options_of_sending_are_refused(connect: Connect, option: str) -> None:
     transport = ScriptedTransport(answer(500))
     client = connect(transport=transport)
     with pytest.raises(InvalidRequest, match=option):

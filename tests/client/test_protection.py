@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from payments_async import Instrument, PreparedRequest
+from payments_async import PreparedRequest
 from payments_async._http.transport import AiohttpTransport
-from payments_async._http.types import HTTPRequest, HTTPResponse, TransportError
 from payments_async._polling.list_poller import ListPoller
 from payments_async._runtime import SYSTEM
 from payments_async.errors import ConfigurationError, DuplicateReference, InvalidRequest, OutcomeUnknown
 from payments_async.sandbox import Sandbox
+from tests.support.creations import PAYMENT, PAYOUT
 from tests.support.jumping import JumpingRuntime
-from tests.support.scripted import ScriptedTransport, answer, lost
+from tests.support.scripted import ScriptedTransport, SilentTransport, answer, lost
+from tests.support.surfaces import Connect
 
-Connect = Callable[..., Any]
 HOURS = 3600.0
-INTENT: dict[str, Any] = {"amount": 50, "currency": "XOF"}
-PAYOUT: dict[str, Any] = {
-    **INTENT,
-    "method": "mtn_bj",
-    "instrument": Instrument.phone("+22990000000", "BJ"),
-}
 
 
 async def test_a_request_of_another_secret_key_is_not_sent(connect: Connect, sandbox: Sandbox) -> None:
@@ -62,7 +55,7 @@ async def test_after_its_keys_time_only_a_reference_protects_a_request(
     runtime = JumpingRuntime()
     transport = runtime.wrap(AiohttpTransport(runtime=SYSTEM))  # no jump while an answer is on its way
     client = connect(sandbox, runtime=runtime, transport=transport)
-    bare = client.payment_intents.prepare(**INTENT)
+    bare = client.payment_intents.prepare(**PAYMENT)
     named = client.payouts.prepare(**PAYOUT, reference="r-1")
     await client.send(bare)
     await client.send(named)
@@ -78,9 +71,9 @@ async def test_after_its_keys_time_only_a_reference_protects_a_request(
 async def test_a_key_of_the_callers_own_protects_from_its_first_use(connect: Connect) -> None:
     runtime = JumpingRuntime()
     client = connect(transport=ScriptedTransport(lost()), runtime=runtime)
-    first = client.payment_intents.prepare(**INTENT, idempotency_key="order-7-a")
+    first = client.payment_intents.prepare(**PAYMENT, idempotency_key="order-7-a")
     runtime.advance(20 * HOURS)
-    again = client.payment_intents.prepare(**INTENT, idempotency_key="order-7-a")
+    again = client.payment_intents.prepare(**PAYMENT, idempotency_key="order-7-a")
     assert again.created_at == first.created_at
     runtime.advance(5 * HOURS)
     with pytest.raises(ConfigurationError, match="over 23 hours ago"):
@@ -159,33 +152,14 @@ async def test_siblings_share_one_reading_of_the_list(
     assert len(sandbox.requests) - before <= 3
 
 
-class _Silent:
-    """A line on which every request gets lost, and the second one never comes to an end."""
-
-    def __init__(self) -> None:
-        self.requests: list[HTTPRequest] = []
-        self.silent = asyncio.Event()
-
-    async def send(self, request: HTTPRequest) -> HTTPResponse:
-        self.requests.append(request)
-        request.sent = True
-        if len(self.requests) > 1:
-            self.silent.set()
-            await asyncio.get_running_loop().create_future()
-        raise TransportError("reset", "scripted")
-
-    async def aclose(self) -> None:
-        """Nothing to close."""
-
-
 @pytest.mark.parametrize("surface", ["async"], indirect=True)
 async def test_a_resolve_cancelled_in_flight_tells_of_that_attempt(connect: Connect) -> None:
-    line = _Silent()
-    client = connect(transport=line, max_retries=0)
+    transport = SilentTransport()
+    client = connect(transport=ScriptedTransport(lost()), max_retries=0)
     with pytest.raises(OutcomeUnknown) as caught:
         await client.payouts.create(**PAYOUT, reference="r-1")
-    asking = asyncio.ensure_future(client.resolve(caught.value))
-    await line.silent.wait()
+    asking = asyncio.ensure_future(connect(transport=transport, max_retries=0).resolve(caught.value))
+    await transport.asked.wait()
     asking.cancel()
     with pytest.raises(asyncio.CancelledError) as stopped:
         await asking

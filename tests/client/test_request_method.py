@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -19,6 +18,7 @@ from payments_async.errors import (
 from tests.support.creations import create
 from tests.support.jumping import JumpingRuntime
 from tests.support.scripted import ScriptedTransport, answer, lost
+from tests.support.surfaces import Connect
 from tests.support.watched import WatchedSandbox
 
 WRITES = ["POST", "PUT", "PATCH", "DELETE"]
@@ -26,7 +26,7 @@ WRITES = ["POST", "PUT", "PATCH", "DELETE"]
 
 @pytest.mark.fact("open.other-endpoints", "idempotency.writes-only")
 @pytest.mark.parametrize("method", WRITES)
-async def test_a_write_carries_a_key_its_body_and_its_query(connect: Callable[..., Any], method: str) -> None:
+async def test_a_write_carries_a_key_its_body_and_its_query(connect: Connect, method: str) -> None:
     transport = ScriptedTransport(answer(200, {"data": {"id": "re_1", "amount": 10.10}, "more": True}))
     client = connect(transport=transport)
     body = {"amount": Decimal("10.10"), "reason": "é"}
@@ -42,9 +42,7 @@ async def test_a_write_carries_a_key_its_body_and_its_query(connect: Callable[..
 
 
 @pytest.mark.fact("open.other-endpoints", "idempotency.writes-only", "conventions.content-type")
-async def test_a_read_carries_neither_key_nor_body(
-    connect: Callable[..., Any], watched: WatchedSandbox
-) -> None:
+async def test_a_read_carries_neither_key_nor_body(connect: Connect, watched: WatchedSandbox) -> None:
     client = connect(watched)
     payout = await create(client, "payouts")
     whole = await client.request("GET", "/payouts", params={"per_page": 1}, extra_query={"status": "pending"})
@@ -58,7 +56,7 @@ async def test_a_read_carries_neither_key_nor_body(
 
 
 @pytest.mark.fact("open.other-endpoints")
-async def test_a_result_class_reads_the_data(connect: Callable[..., Any], watched: WatchedSandbox) -> None:
+async def test_a_result_class_reads_the_data(connect: Connect, watched: WatchedSandbox) -> None:
     client = connect(watched)
     payout = await create(client, "payouts", reference="r-1")
     read = await client.request("GET", f"/payouts/{payout.id}/sync", result=Payout)
@@ -67,7 +65,7 @@ async def test_a_result_class_reads_the_data(connect: Callable[..., Any], watche
     assert read.response.status == 200
 
 
-async def test_a_callers_key_goes_out_as_it_is(connect: Callable[..., Any]) -> None:
+async def test_a_callers_key_goes_out_as_it_is(connect: Connect) -> None:
     transport = ScriptedTransport(answer(200, {}))
     client = connect(transport=transport)
     await client.request("POST", "/refunds", json={"a": 1}, idempotency_key="refund-inv-7")
@@ -78,7 +76,7 @@ async def test_a_callers_key_goes_out_as_it_is(connect: Callable[..., Any]) -> N
     assert len(transport.requests) == 2
 
 
-async def test_a_write_without_an_answer_is_in_doubt(connect: Callable[..., Any]) -> None:
+async def test_a_write_without_an_answer_is_in_doubt(connect: Connect) -> None:
     transport = ScriptedTransport(lost())
     client = connect(transport=transport, runtime=JumpingRuntime(), max_retries=1)
     with pytest.raises(OutcomeUnknown) as caught:
@@ -90,7 +88,7 @@ async def test_a_write_without_an_answer_is_in_doubt(connect: Callable[..., Any]
 
 
 @pytest.mark.parametrize("path", ["/transfers/sync", "/transfers/tr_1/requery", "/batches/inspect"])
-async def test_no_path_makes_a_lost_write_harmless(connect: Callable[..., Any], path: str) -> None:
+async def test_no_path_makes_a_lost_write_harmless(connect: Connect, path: str) -> None:
     client = connect(transport=ScriptedTransport(lost("timeout")), runtime=JumpingRuntime(), max_retries=1)
     with pytest.raises(OutcomeUnknown) as caught:
         await client.request("POST", path, json={"amount": 5})
@@ -98,16 +96,14 @@ async def test_no_path_makes_a_lost_write_harmless(connect: Callable[..., Any], 
     assert caught.value.prepared.body == b'{"amount":5}'
 
 
-async def test_a_lost_requery_made_nothing(connect: Callable[..., Any]) -> None:
+async def test_a_lost_requery_made_nothing(connect: Connect) -> None:
     client = connect(transport=ScriptedTransport(lost("timeout")), runtime=JumpingRuntime(), max_retries=1)
     with pytest.raises(APITimeoutError) as caught:
         await client.request("POST", "/payment/intents/pi_1/requery")
     assert caught.value.effect == "none"
 
 
-async def test_the_services_refusal_is_the_usual_error(
-    connect: Callable[..., Any], watched: WatchedSandbox
-) -> None:
+async def test_the_services_refusal_is_the_usual_error(connect: Connect, watched: WatchedSandbox) -> None:
     with pytest.raises(NotFoundError) as caught:
         await connect(watched).request("GET", "/no/such/thing")
     assert caught.value.operation == "GET /no/such/thing"
@@ -130,7 +126,7 @@ async def test_the_services_refusal_is_the_usual_error(
     ],
 )
 async def test_a_path_counts_against_its_limit(
-    connect: Callable[..., Any], method: str, path: str, limit: Any, room: str
+    connect: Connect, method: str, path: str, limit: Any, room: str
 ) -> None:
     transport = ScriptedTransport(answer(200, {}))
     limits = RateLimits(**{room: 1})
@@ -141,7 +137,7 @@ async def test_a_path_counts_against_its_limit(
     assert len(transport.requests) == 1
 
 
-async def test_a_live_operation_by_its_path_has_its_records_limit(connect: Callable[..., Any]) -> None:
+async def test_a_live_operation_by_its_path_has_its_records_limit(connect: Connect) -> None:
     transport = ScriptedTransport(answer(200, {}))
     client = connect(transport=transport, runtime=JumpingRuntime(), on_limit="raise")
     for _ in range(12):
@@ -183,7 +179,7 @@ async def test_a_live_operation_by_its_path_has_its_records_limit(connect: Calla
     ],
     ids=ascii,
 )
-async def test_an_unsafe_path_is_refused(connect: Callable[..., Any], path: Any) -> None:
+async def test_an_unsafe_path_is_refused(connect: Connect, path: Any) -> None:
     transport = ScriptedTransport(answer(200, {}))
     with pytest.raises(InvalidRequest) as caught:
         await connect(transport=transport).request("GET", path)
@@ -210,7 +206,7 @@ async def test_an_unsafe_path_is_refused(connect: Callable[..., Any], path: Any)
     ids=lambda value: str(sorted(value)) if isinstance(value, set) else str(value),
 )
 async def test_arguments_that_cannot_be_used_are_refused(
-    connect: Callable[..., Any], arguments: dict[str, Any], fields: set[str]
+    connect: Connect, arguments: dict[str, Any], fields: set[str]
 ) -> None:
     transport = ScriptedTransport(answer(200, {}))
     given = {"method": "POST", "path": "/refunds", **arguments}
@@ -224,7 +220,7 @@ async def test_arguments_that_cannot_be_used_are_refused(
     ("method", "unknown"), [("POST", "colour"), ("GET", "colour"), ("GET", "idempotency_key")]
 )
 async def test_an_argument_it_does_not_take_is_a_type_error(
-    connect: Callable[..., Any], method: str, unknown: str
+    connect: Connect, method: str, unknown: str
 ) -> None:
     transport = ScriptedTransport(answer(200, {}))
     with pytest.raises(TypeError, match=unknown):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,10 +13,10 @@ from tests.support import bodies
 from tests.support.bodies import encoded
 from tests.support.jumping import JumpingRuntime
 from tests.support.scripted import ScriptedTransport, answer
+from tests.support.surfaces import Connect
 
 pytestmark = pytest.mark.parametrize("surface", ["async"], indirect=True)  # the mirror decodes nothing itself
 
-Connect = Callable[..., Any]
 RECORDS = [
     cls
     for name in models.__all__

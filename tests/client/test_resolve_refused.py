@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,17 +17,12 @@ from payments_async import (
     ServerError,
 )
 from payments_async.sandbox import Sandbox
-from tests.support.motion import PAYOUT, Played, payout_answer, play, refusal, sent
+from tests.support.motion import OURS, PAYOUT, Played, listed, methods, payout_answer, play, refusal, sent
 from tests.support.scripted import answer
+from tests.support.surfaces import Connect
 
-Connect = Callable[..., Any]
 OTHER = payout_answer(id="po_2", amount={"value": 99, "currency": "XOF"})
-OURS = {"id": "po_1", "reference": "r-1", "amount": {"value": 10.1, "currency": "XOF"}}
 TAKEN = refusal(409, message="The reference is already used.")
-
-
-def page(*payouts: dict[str, Any]) -> Any:
-    return answer(200, {"data": list(payouts), "pagination": {"has_more_pages": False}})
 
 
 async def refused(played: Played, kind: type[Any]) -> Any:
@@ -75,7 +69,7 @@ async def test_a_read_about_another_record_is_nothing_to_resolve(connect: Connec
 
 
 async def test_a_taken_reference_is_compared_with_the_request(connect: Connect) -> None:
-    played = play(connect, TAKEN, page(OURS), page({**OURS, "amount": {"value": 11, "currency": "XOF"}}))
+    played = play(connect, TAKEN, listed(OURS), listed({**OURS, "amount": {"value": 11, "currency": "XOF"}}))
     error = await refused(played, DuplicateReference)
     assert (await played.client.resolve(error)).id == "po_1"
     with pytest.raises(ResponseMismatch) as caught:
@@ -87,7 +81,7 @@ async def test_a_taken_reference_is_compared_with_the_request(connect: Connect) 
 
 @pytest.mark.parametrize(
     ("read", "raised"),
-    [(page(), DuplicateReference), (refusal(401), AuthenticationError), (refusal(501), ServerError)],
+    [(listed(), DuplicateReference), (refusal(401), AuthenticationError), (refusal(501), ServerError)],
 )
 async def test_a_taken_reference_that_is_not_found_raises_why_and_sends_nothing(
     connect: Connect, read: Any, raised: type[PaymentsError]
@@ -97,7 +91,7 @@ async def test_a_taken_reference_that_is_not_found_raises_why_and_sends_nothing(
     with pytest.raises(raised) as caught:
         await played.client.resolve(error)
     assert caught.value.effect == "none"
-    assert [line.partition(" ")[0] for line in sent(played)] == ["POST", "GET"]
+    assert methods(played) == ["POST", "GET"]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +100,7 @@ async def test_a_taken_reference_that_is_not_found_raises_why_and_sends_nothing(
 )
 async def test_a_payout_to_another_receiver_is_another(connect: Connect, shown: str, differs: bool) -> None:
     other = {**OURS, "instrument": {"type": "phone", "phone_number": shown, "country": "BJ"}}
-    played = play(connect, TAKEN, page(other))
+    played = play(connect, TAKEN, listed(other))
     error = await refused(played, DuplicateReference)
     if not differs:
         assert (await played.client.resolve(error)).id == "po_1"

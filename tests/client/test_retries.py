@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,9 +16,9 @@ from payments_async import (
 )
 from payments_async.sandbox import Sandbox
 from tests.support.motion import INTENT, PAYOUT, REPLAYED, jumping, payout_answer, play, refusal
-from tests.support.scripted import answer, lost, unsent
+from tests.support.scripted import EMPTY_PAGE, answer, lost, unsent
+from tests.support.surfaces import Connect
 
-Connect = Callable[..., Any]
 PASSING = [lost("reset"), lost("timeout"), unsent("connect"), unsent("pool"), unsent("dns"), lost("protocol")]
 PASSING += [refusal(status) for status in (500, 502, 503, 504, 599)]
 PASSING += [refusal(429), refusal(429, {"Retry-After": "3"}), answer(201, b"<html>"), answer(200, {})]
@@ -39,7 +38,7 @@ async def test_every_repeat_of_a_creation_carries_its_key_and_bytes(connect: Con
 
 @pytest.mark.fact("idempotency.writes-only")
 async def test_reads_are_repeated_without_a_key(connect: Connect) -> None:
-    played = play(connect, lost(), refusal(503), answer(200, {"data": [], "pagination": {}}))
+    played = play(connect, lost(), refusal(503), EMPTY_PAGE)
     assert list(await played.client.payouts.list()) == []
     assert played.keys == [None, None, None]
 
@@ -114,15 +113,6 @@ async def test_a_429_without_a_time_is_backed_off_from(connect: Connect) -> None
     assert max(row[3] for row in rows) > max(row[0] for row in rows) * 2
 
 
-async def test_a_longer_wait_than_allowed_is_told_at_once(connect: Connect) -> None:
-    played = play(connect, refusal(429, {"Retry-After": "121"}), payout_answer())
-    with pytest.raises(RateLimitedError) as caught:
-        await played.client.payouts.create(**PAYOUT)
-    assert caught.value.retry_after == 121.0
-    assert caught.value.effect == "none"
-    assert played.runtime.slept == []
-
-
 async def test_the_longest_wait_allowed_still_gets_its_jitter(connect: Connect) -> None:
     played = play(connect, refusal(429, {"Retry-After": "9"}), payout_answer(), max_retry_after=9.0)
     payout = await played.client.payouts.create(**PAYOUT)
@@ -154,7 +144,7 @@ async def test_retries_can_be_turned_off_for_a_client_and_set_for_a_call(connect
 
 
 async def test_an_empty_budget_ends_retries_until_successes_refill_it(connect: Connect) -> None:
-    page = answer(200, {"data": [], "pagination": {}})
+    page = EMPTY_PAGE
     played = play(connect, *[lost("timeout")] * 52, *[page] * 11, lost("timeout"), page, max_retries=60)
     with pytest.raises(APIConnectionError) as caught:
         await played.client.payouts.list()
@@ -190,7 +180,7 @@ async def test_a_refused_attempt_is_repeated_with_the_newest_secret_key(connect:
 
 
 async def test_a_key_may_be_rotated_any_number_of_times(connect: Connect) -> None:
-    page = answer(200, {"data": [], "pagination": {}})
+    page = EMPTY_PAGE
     keys = (f"sk_sandbox_{number}" for number in range(40))
     played = play(connect, page, api_key=lambda: next(keys))
     for _ in range(40):

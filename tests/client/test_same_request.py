@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
@@ -29,11 +28,10 @@ from payments_async._request.pending import PendingRequests
 from payments_async._request.pipeline import Pipeline
 from tests.support.canary import CANARY_KEY
 from tests.support.jumping import JumpingRuntime
-from tests.support.motion import INTENT, PAYOUT, payout_answer, play, refusal
-from tests.support.scripted import ScriptedTransport, Step, lost, unsent
-from tests.support.surfaces import make_client
+from tests.support.motion import INTENT, PAYOUT, listed, payout_answer, play, refusal, unresolved
+from tests.support.scripted import ScriptedTransport, Step, answer, lost, unsent
+from tests.support.surfaces import Connect, make_client
 
-Connect = Callable[..., Any]
 KEY = "order-7-attempt-1"
 MINUTE = 60.0
 
@@ -98,6 +96,15 @@ def held(callers: Callers, *script: Step, wanted: int = 2) -> tuple[Held, Jumpin
     return callers.transport, JumpingRuntime()
 
 
+def ready(
+    connect: Connect, callers: Callers, *script: Step, wanted: int = 2, **options: Any
+) -> tuple[Held, Any, PreparedRequest]:
+    """A service that holds its answers, a client of it, and a payout to be sent."""
+    transport, runtime = held(callers, *script, wanted=wanted)
+    client = connect(transport=runtime.wrap(transport), runtime=runtime, **options)
+    return transport, client, client.payouts.prepare(**PAYOUT)
+
+
 @pytest.mark.fact("error.429.no-parallel-retries")
 @pytest.mark.parametrize("how", ["one client", "two clients", "two surfaces", "resolve"])
 async def test_two_callers_of_one_request_have_one_retry_loop(
@@ -138,7 +145,7 @@ async def test_calls_under_a_key_of_the_callers_own_are_one_request(
 
     if how == "checkouts":
         data = {"checkout": {"id": "cs_1", "url": "u"}, "payment": {"id": "pi_1"}}
-        transport._script[:] = [attrs.evolve(payout_answer(), body=b'{"data": %s}' % encoded(data))]
+        transport._script[:] = [answer(201, {"data": data})]
     first, second = await asyncio.gather(call(), call())
     assert first == second
     assert len(transport.requests) == 1
@@ -146,49 +153,33 @@ async def test_calls_under_a_key_of_the_callers_own_are_one_request(
         assert first is not second  # what one changes in it is not the other's
 
 
-def encoded(data: Any) -> bytes:
-    return json.dumps(data).encode()
-
-
 async def test_a_definite_refusal_is_every_callers(connect: Connect, callers: Callers) -> None:
-    transport, runtime = held(callers, refusal(422), wanted=3)
-    client = connect(transport=runtime.wrap(transport), runtime=runtime)
-    prepared = client.payouts.prepare(**PAYOUT)
+    transport, client, prepared = ready(connect, callers, refusal(422), wanted=3)
     outcomes = await asyncio.gather(*(client.send(prepared) for _ in range(3)), return_exceptions=True)
     assert [(type(each), each.effect) for each in outcomes] == [(UnprocessableError, "none")] * 3
     assert len({id(each) for each in outcomes}) == 3  # each has its own traceback
     assert len(transport.requests) == 1
 
 
+@pytest.mark.parametrize(
+    ("step", "end"),
+    [(payout_answer(), (None, "happened")), (refusal(422), ("UnprocessableError", "none"))],
+    ids=["paid", "refused"],
+)
 async def test_each_caller_of_one_request_has_the_events_of_a_call(
-    connect: Connect, callers: Callers
+    connect: Connect, callers: Callers, step: Step, end: tuple[str | None, str]
 ) -> None:
     heard: list[Any] = []
-    transport, runtime = held(callers, refusal(422), wanted=3)
-    client = connect(transport=runtime.wrap(transport), runtime=runtime, on_event=heard.append)
-    prepared = client.payouts.prepare(**PAYOUT)
+    _, client, prepared = ready(connect, callers, step, wanted=3, on_event=heard.append)
     await asyncio.gather(*(client.send(prepared) for _ in range(3)), return_exceptions=True)
     begun = [event.call for event in heard if isinstance(event, events.CallStarted)]
-    ended = {
-        event.call: (event.error, event.effect) for event in heard if isinstance(event, events.CallEnded)
-    }
-    assert ended == dict.fromkeys(begun, ("UnprocessableError", "none"))
+    ends = {each.call: (each.error, each.effect) for each in heard if isinstance(each, events.CallEnded)}
+    assert ends == dict.fromkeys(begun, end)
     assert (len(begun), [type(event).__name__ for event in heard].count("RequestSent")) == (3, 1)
 
 
-async def test_a_caller_who_joins_has_the_effect_of_the_call(connect: Connect, callers: Callers) -> None:
-    heard: list[Any] = []
-    transport, runtime = held(callers, payout_answer(), wanted=2)
-    client = connect(transport=runtime.wrap(transport), runtime=runtime, on_event=heard.append)
-    prepared = client.payouts.prepare(**PAYOUT)
-    await asyncio.gather(client.send(prepared), client.send(prepared))
-    assert [event.effect for event in heard if isinstance(event, events.CallEnded)] == ["happened"] * 2
-
-
 async def test_once_it_has_ended_it_is_sent_again(connect: Connect, callers: Callers) -> None:
-    transport, runtime = held(callers, payout_answer(), wanted=1)
-    client = connect(transport=runtime.wrap(transport), runtime=runtime)
-    prepared = client.payouts.prepare(**PAYOUT)
+    transport, client, prepared = ready(connect, callers, payout_answer(), wanted=1)
     for _ in range(2):
         assert (await client.send(prepared)).id == "po_1"
     assert len(transport.requests) == 2
@@ -227,9 +218,7 @@ async def test_when_the_first_caller_gives_up_the_next_one_continues(
     connect: Connect, callers: Callers, then: HTTPResponse, outcome: str
 ) -> None:
     """A refusal says nothing then of what the first one had sent."""
-    transport, runtime = held(callers, then, wanted=99)
-    client = connect(transport=runtime.wrap(transport), runtime=runtime)
-    prepared = client.payouts.prepare(**PAYOUT)
+    transport, client, prepared = ready(connect, callers, then, wanted=99)
     tasks = [asyncio.ensure_future(client.send(prepared)) for _ in range(3)]
     for _ in tasks:
         await callers.next()
@@ -240,10 +229,8 @@ async def test_when_the_first_caller_gives_up_the_next_one_continues(
     transport.released.set()
     others = await asyncio.gather(*tasks[1:], return_exceptions=True)
     assert [type(each).__name__ for each in others] == [outcome] * 2
-    assert (len(transport.requests), transport.most_at_once) == (
-        1,
-        1,
-    )  # the first one's was cut off unanswered
+    # the first one's was cut off unanswered
+    assert (len(transport.requests), transport.most_at_once) == (1, 1)
 
 
 @pytest.mark.parametrize("surface", ["async"], indirect=True)
@@ -251,9 +238,7 @@ async def test_a_caller_who_gives_up_waiting_learns_that_it_is_in_doubt(
     connect: Connect, callers: Callers, caplog: pytest.LogCaptureFixture
 ) -> None:
     heard: list[Any] = []
-    transport, runtime = held(callers, payout_answer(), wanted=99)
-    client = connect(transport=runtime.wrap(transport), runtime=runtime, on_event=heard.append)
-    prepared = client.payouts.prepare(**PAYOUT)
+    transport, client, prepared = ready(connect, callers, payout_answer(), wanted=99, on_event=heard.append)
     first = asyncio.ensure_future(client.send(prepared))
     await callers.next()
     second = asyncio.ensure_future(client.send(prepared))
@@ -375,9 +360,7 @@ async def test_a_request_whose_event_loop_has_stopped_is_sent_by_the_next_caller
 async def test_a_forked_child_waits_for_none_of_its_parents_requests(
     connect: Connect, callers: Callers
 ) -> None:
-    transport, runtime = held(callers, payout_answer())
-    client = connect(transport=runtime.wrap(transport), runtime=runtime)
-    prepared = client.payouts.prepare(**PAYOUT)
+    transport, client, prepared = ready(connect, callers, payout_answer())
     first = asyncio.ensure_future(client.send(prepared))
     await callers.next()
     pending._after_fork()
@@ -394,16 +377,12 @@ async def test_a_refusal_is_not_certain_after_a_repeat_that_was_left_in_doubt(co
     played.runtime.advance(16 * MINUTE)
     with pytest.raises(OutcomeUnknown):
         await played.client.send(caught.value.prepared, max_retries=0)
-    played.transport._script[:] = [refusal(422), EMPTY, refusal(422), EMPTY]
-    with pytest.raises(OutcomeUnknown) as early:
-        await played.client.resolve(caught.value)
-    assert isinstance(early.value.__cause__, UnprocessableError)
+    played.transport._script[:] = [refusal(422), listed()] * 2
+    early = await unresolved(played, caught.value)
+    assert isinstance(early.__cause__, UnprocessableError)
     played.runtime.advance(16 * MINUTE)
     with pytest.raises(UnprocessableError):
         await played.client.resolve(caught.value)
-
-
-EMPTY = attrs.evolve(payout_answer(200), body=b'{"data": [], "pagination": {"has_more_pages": false}}')
 
 
 async def test_a_key_that_the_client_made_is_looked_up_nowhere(
@@ -416,9 +395,7 @@ async def test_a_key_that_the_client_made_is_looked_up_nowhere(
 
 @pytest.mark.parametrize("surface", ["async"], indirect=True)
 async def test_many_threads_and_loops_send_a_request_once(connect: Connect, callers: Callers) -> None:
-    transport, runtime = held(callers, payout_answer(), wanted=4)
-    client = connect(transport=runtime.wrap(transport), runtime=runtime)
-    prepared = client.payouts.prepare(**PAYOUT)
+    transport, client, prepared = ready(connect, callers, payout_answer(), wanted=4)
     made = await asyncio.gather(
         *(asyncio.to_thread(lambda: asyncio.run(client.send(prepared))) for _ in range(4))
     )

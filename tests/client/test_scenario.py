@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -10,9 +10,8 @@ import pytest
 
 from payments_async import AttemptInput, CustomerInput, DuplicateReference, Instrument
 from payments_async.sandbox import Sandbox, VirtualClock
+from tests.support.surfaces import Connect
 from tests.support.waits import Watched
-
-Connect = Callable[..., Any]
 
 
 @pytest.fixture(params=["observed", "strict", "alternate", "hostile"])

@@ -35,7 +35,7 @@ from tests.support.creations import PAYOUT
 from tests.support.jumping import JumpingRuntime
 from tests.support.patience import PATIENCE
 from tests.support.scripted import ScriptedTransport, answer, lost, unsent
-from tests.support.surfaces import make_client
+from tests.support.surfaces import Connect, make_client
 from tests.support.watched import WatchedSandbox
 
 pytestmark = pytest.mark.fact("auth.key-stays-secret")
@@ -98,9 +98,7 @@ def check_error(error: BaseException, watch: Watch) -> None:
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-async def test_no_ending_of_a_write_shows_key_or_account(
-    connect: Callable[..., Any], watch: Watch, ending: str
-) -> None:
+async def test_no_ending_of_a_write_shows_key_or_account(connect: Connect, watch: Watch, ending: str) -> None:
     asyncio.get_running_loop().set_debug(True)
     transport = ScriptedTransport(ENDINGS[ending])
     options = {"runtime": JumpingRuntime(), "max_retries": 1, "on_event": watch.events.append}
@@ -119,7 +117,7 @@ async def test_no_ending_of_a_write_shows_key_or_account(
 
 @pytest.mark.parametrize("ending", [name for name, step in ENDINGS.items() if isinstance(step, HTTPResponse)])
 async def test_a_service_that_repeats_the_key_does_not_show_it(
-    connect: Callable[..., Any], watch: Watch, ending: str
+    connect: Connect, watch: Watch, ending: str
 ) -> None:
     transport = ScriptedTransport(echoed(ENDINGS[ending]))
     options = {"runtime": JumpingRuntime(), "max_retries": 1, "on_event": watch.events.append}
@@ -179,7 +177,7 @@ FORMS: dict[str, tuple[Callable[[str], str], Callable[[str], str]]] = {
 @pytest.mark.parametrize("key", [CANARY_KEY, LONG_CANARY_KEY], ids=["short", "long"])
 @pytest.mark.parametrize("form", FORMS)
 async def test_the_clients_own_key_is_masked_in_any_form(
-    connect: Callable[..., Any], watch: Watch, form: str, key: str
+    connect: Connect, watch: Watch, form: str, key: str
 ) -> None:
     written, secret = FORMS[form]
     transport = ScriptedTransport(echoed(answer(403, ECHO), written))
@@ -193,7 +191,7 @@ async def test_the_clients_own_key_is_masked_in_any_form(
     assert "***" in error.message
 
 
-async def test_the_key_before_a_rotation_is_masked_too(connect: Callable[..., Any]) -> None:
+async def test_the_key_before_a_rotation_is_masked_too(connect: Connect) -> None:
     keys = iter([CANARY_KEY, LONG_CANARY_KEY, LONG_CANARY_KEY, LONG_CANARY_KEY])
     old = answer(403, {"message": f"{body_of(CANARY_KEY)} was replaced"})
     client = connect(transport=ScriptedTransport(answer(200, {"data": []}), old), api_key=lambda: next(keys))
@@ -202,7 +200,7 @@ async def test_the_key_before_a_rotation_is_masked_too(connect: Callable[..., An
         await client.payouts.list()
 
 
-def test_a_short_key_is_masked_as_a_whole_only(connect: Callable[..., Any]) -> None:
+def test_a_short_key_is_masked_as_a_whole_only(connect: Connect) -> None:
     """`payments` is a word, and is no secret without its prefix."""
     connect(transport=ScriptedTransport(), api_key="sk_sandbox_payments")
     assert clean("payments sk%5Fsandbox%5Fpayments") == "payments ***"
@@ -212,7 +210,7 @@ def test_a_short_key_is_masked_as_a_whole_only(connect: Callable[..., Any]) -> N
     "record", [{"id": LONG_CANARY_KEY, "amount": "none"}, {**RECORD, "reference": LONG_CANARY_KEY}]
 )
 async def test_an_error_about_a_record_with_the_key_in_it_does_not_pass_it_on(
-    connect: Callable[..., Any], record: dict[str, Any]
+    connect: Connect, record: dict[str, Any]
 ) -> None:
     """The record itself stays what the service said; a pickle leaves it behind."""
     client = connect(transport=ScriptedTransport(answer(201, {"data": record})), api_key=LONG_CANARY_KEY)
@@ -222,7 +220,7 @@ async def test_an_error_about_a_record_with_the_key_in_it_does_not_pass_it_on(
     assert NEEDLE not in pickled(caught.value) + f"{facts.get('record_id')} {facts.get('differences')}"
 
 
-async def test_a_record_whose_answer_repeats_the_key_does_not_show_it(connect: Callable[..., Any]) -> None:
+async def test_a_record_whose_answer_repeats_the_key_does_not_show_it(connect: Connect) -> None:
     transport = ScriptedTransport(echoed(answer(201, {"data": RECORD})))
     client = connect(transport=transport, api_key=LONG_CANARY_KEY)
     payout = await client.payouts.create(**ARGUMENTS)
@@ -232,9 +230,7 @@ async def test_a_record_whose_answer_repeats_the_key_does_not_show_it(connect: C
 
 
 @pytest.mark.parametrize("ending", ["200", "404", "429", "503", "not JSON", "timeout", "unsent"])
-async def test_no_ending_of_a_read_shows_key_or_account(
-    connect: Callable[..., Any], watch: Watch, ending: str
-) -> None:
+async def test_no_ending_of_a_read_shows_key_or_account(connect: Connect, watch: Watch, ending: str) -> None:
     step = ENDINGS.get(ending) or answer(200, {"data": CANARY_ACCOUNT})
     options = {"runtime": JumpingRuntime(), "max_retries": 1, "on_event": watch.events.append}
     client = connect(transport=ScriptedTransport(step), api_key=LONG_CANARY_KEY, **options)
@@ -245,7 +241,7 @@ async def test_no_ending_of_a_read_shows_key_or_account(
 
 @pytest.mark.parametrize("fault", ["lost_response", "reset", "cut_body", "http:503", "hang", "wrong_type"])
 async def test_no_trouble_on_a_real_line_shows_key_or_account(
-    connect: Callable[..., Any], watched: WatchedSandbox, watch: Watch, fault: str
+    connect: Connect, watched: WatchedSandbox, watch: Watch, fault: str
 ) -> None:
     watched.admit(LONG_CANARY_KEY)
     watched.on("payouts.create").respond(fault, times=None)
@@ -271,7 +267,7 @@ async def test_no_trouble_on_a_real_line_shows_key_or_account(
     ids=lambda fault: next(iter(fault)),
 )
 async def test_a_refused_argument_is_not_repeated(
-    connect: Callable[..., Any], watch: Watch, fault: dict[str, Any]
+    connect: Connect, watch: Watch, fault: dict[str, Any]
 ) -> None:
     client = connect(transport=ScriptedTransport(unsent()), api_key=LONG_CANARY_KEY)
     with pytest.raises(InvalidRequest) as caught:
@@ -281,7 +277,7 @@ async def test_a_refused_argument_is_not_repeated(
         assert CANARY_ACCOUNT not in shown
 
 
-async def test_a_refused_connection_shows_nothing(connect: Callable[..., Any], watch: Watch) -> None:
+async def test_a_refused_connection_shows_nothing(connect: Connect, watch: Watch) -> None:
     client = connect(api_key=LONG_CANARY_KEY, base_url="http://127.0.0.1:1/v1", max_retries=0)
     with pytest.raises(PaymentsError) as caught:
         await client.payouts.create(**ARGUMENTS)
@@ -305,7 +301,7 @@ async def test_a_cancelled_call_shows_nothing(watched: WatchedSandbox, watch: Wa
 
 
 async def test_account_data_is_in_a_record_for_who_asks_and_in_no_repr(
-    connect: Callable[..., Any], watched: WatchedSandbox, watch: Watch
+    connect: Connect, watched: WatchedSandbox, watch: Watch
 ) -> None:
     watched.admit(LONG_CANARY_KEY)
     watched.on("payouts.create").respond("http:503")
@@ -325,9 +321,7 @@ async def test_account_data_is_in_a_record_for_who_asks_and_in_no_repr(
     assert CANARY_ACCOUNT in pickled(payout)
 
 
-async def test_no_repr_shows_the_token_of_a_receivers_address(
-    connect: Callable[..., Any], sandbox: Sandbox
-) -> None:
+async def test_no_repr_shows_the_token_of_a_receivers_address(connect: Connect, sandbox: Sandbox) -> None:
     url, shown = "http://127.0.0.1:9/hooks/Xk4tokenXk4?t=Xk4", "'http://127.0.0.1:9/hooks/***?***'"
     client = connect(sandbox)
     payout = await client.payouts.create(**ARGUMENTS, webhook_url=url)
@@ -348,7 +342,7 @@ async def test_no_repr_shows_the_token_of_a_receivers_address(
     assert "webhook_url" not in repr(PayoutRequest(**ARGUMENTS))
 
 
-async def test_nothing_of_a_client_shows_its_key(connect: Callable[..., Any]) -> None:
+async def test_nothing_of_a_client_shows_its_key(connect: Connect) -> None:
     def give() -> str:
         return LONG_CANARY_KEY
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from tests.conftest import BASE_URL
 from tests.support.canary import LONG_CANARY_KEY, NEEDLE, pickled, shown_by, told_by
 from tests.support.creations import PAYOUT
 from tests.support.scripted import ScriptedTransport, answer
-from tests.support.surfaces import make_client
+from tests.support.surfaces import Connect, make_client
 
 pytestmark = pytest.mark.fact("auth.key-stays-secret")
 
@@ -80,9 +79,7 @@ def test_a_key_from_the_environment_shows_no_more(
         (LONG_CANARY_KEY.encode(), None),
     ],
 )
-async def test_a_callables_refused_key_shows_nowhere(
-    connect: Callable[..., Any], given: str, environment: Any
-) -> None:
+async def test_a_callables_refused_key_shows_nowhere(connect: Connect, given: str, environment: Any) -> None:
     transport = ScriptedTransport(answer(200, {"data": []}))
     client = connect(transport=transport, api_key=lambda: given, environment=environment)
     for call in (client.payouts.list, lambda: client.payouts.create(**PAYOUT)):

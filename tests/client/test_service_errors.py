@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,130 +12,63 @@ from payments_async.errors import (
     APIStatusError,
     AuthenticationError,
     BadRequestError,
-    DuplicateReference,
-    IdempotencyConflict,
     NotFoundError,
     PermissionDeniedError,
-    RateLimitedError,
     UnprocessableError,
 )
-from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from payments_async.sandbox import Sandbox
 from tests.support.calls import PAYMENT, PAYOUT
-from tests.support.jumping import JumpingRuntime
+from tests.support.creations import row
 from tests.support.motion import INTENT, jumping
 from tests.support.scripted import ScriptedTransport, answer
-from tests.support.tapped import Tapped
+from tests.support.surfaces import Connect
 
-Connect = Callable[..., Any]
-Refuse = Callable[[Connect, Sandbox], Awaitable[Any]]
-
-
-async def _unknown_key(connect: Connect, sandbox: Sandbox) -> None:
-    await connect(sandbox, api_key="sk_sandbox_unknown0123456789").payouts.list()
-
-
-async def _inactive_key(connect: Connect, sandbox: Sandbox) -> None:
-    await connect(sandbox, api_key=sandbox.new_key("inactive")).payouts.create(**PAYOUT)
-
-
-async def _expired_key(connect: Connect, sandbox: Sandbox) -> None:
-    await connect(sandbox, api_key=sandbox.new_key("expired")).checkouts.create(**PAYMENT)
-
-
-async def _foreign_address(connect: Connect, sandbox: Sandbox) -> None:
-    await connect(sandbox, api_key=sandbox.new_key(allowlist=["10.0.0.1"])).payouts.create(**PAYOUT)
+PHONELESS = {**PAYOUT, "instrument": {"type": "phone"}}
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "list": lambda client: client.payouts.list(),
+    "pay": lambda client: client.payouts.create(**PAYOUT),
+    "pay no phone": lambda client: client.payouts.create(**PHONELESS),
+    "collect": lambda client: client.checkouts.create(**PAYMENT),
+    "read": lambda client: client.checkouts.retrieve("cs_unknown"),
+    "read an attempt": lambda client: client.payment_intents.retrieve_attempt("pi_x", "pa_x"),
+}
+KEYS: dict[str, Callable[[Sandbox], str]] = {
+    "own": lambda sandbox: sandbox.api_key,
+    "unknown": lambda _: "sk_sandbox_unknown0123456789",
+    "inactive": lambda sandbox: sandbox.new_key("inactive"),
+    "expired": lambda sandbox: sandbox.new_key("expired"),
+    "of another address": lambda sandbox: sandbox.new_key(allowlist=["10.0.0.1"]),
+}
 
 
-async def _unknown_record(connect: Connect, sandbox: Sandbox) -> None:
-    await connect(sandbox).checkouts.retrieve("cs_unknown")
-
-
-async def _unknown_attempt(connect: Connect, sandbox: Sandbox) -> None:
-    await connect(sandbox).payment_intents.retrieve_attempt("pi_x", "pa_x")
-
-
-async def _invalid_data(connect: Connect, sandbox: Sandbox) -> None:
-    await connect(sandbox).payouts.create(**{**PAYOUT, "instrument": {"type": "phone"}})
-
-
-REFUSALS = [
-    pytest.param(_unknown_key, AuthenticationError, 401, marks=pytest.mark.fact("error.401")),
-    pytest.param(_inactive_key, AuthenticationError, 401, marks=pytest.mark.fact("error.401")),
-    pytest.param(_expired_key, AuthenticationError, 401, marks=pytest.mark.fact("error.401")),
-    pytest.param(_foreign_address, PermissionDeniedError, 403, marks=pytest.mark.fact("error.403")),
-    pytest.param(_unknown_record, NotFoundError, 404, marks=pytest.mark.fact("error.404")),
-    pytest.param(_unknown_attempt, NotFoundError, 404, marks=pytest.mark.fact("error.404")),
-    pytest.param(_invalid_data, UnprocessableError, 422, marks=pytest.mark.fact("error.422")),
-]
-
-
-@pytest.mark.parametrize(("refuse", "cls", "status"), REFUSALS)
+@pytest.mark.parametrize(
+    ("key", "call", "cls", "status"),
+    [
+        row("unknown", "list", AuthenticationError, 401, facts="error.401"),
+        row("inactive", "pay", AuthenticationError, 401, facts="error.401"),
+        row("expired", "collect", AuthenticationError, 401, facts="error.401"),
+        row("of another address", "pay", PermissionDeniedError, 403, facts="error.403"),
+        row("own", "read", NotFoundError, 404, facts="error.404"),
+        row("own", "read an attempt", NotFoundError, 404, facts="error.404"),
+        row("own", "pay no phone", UnprocessableError, 422, facts="error.422"),
+    ],
+)
 @pytest.mark.observed("request ids")
 async def test_a_refusal_is_its_class_with_the_services_message(
-    connect: Connect, sandbox: Sandbox, refuse: Refuse, cls: type[APIStatusError], status: int
+    connect: Connect, sandbox: Sandbox, key: str, call: str, cls: type[APIStatusError], status: int
 ) -> None:
     with pytest.raises(APIStatusError) as caught:
-        await refuse(connect, sandbox)
+        await CALLS[call](connect(sandbox, api_key=KEYS[key](sandbox)))
     assert type(caught.value) is cls
     assert (caught.value.status, caught.value.effect) == (status, "none")
     assert caught.value.body is not None
     assert caught.value.message == caught.value.body.json()["message"]
+    assert caught.value.errors == caught.value.body.json().get("errors", {})
+    assert ("instrument.phone_number" in caught.value.errors) == (status == 422)
     assert caught.value.request_id == sandbox.requests[-1].request_id
     assert len(sandbox.requests) == 1
     assert not sandbox.books.payouts()
     assert not sandbox.books.payments()
-
-
-@pytest.mark.fact("error.422")
-async def test_a_422_says_which_fields(connect: Connect, sandbox: Sandbox) -> None:
-    with pytest.raises(UnprocessableError) as caught:
-        await _invalid_data(connect, sandbox)
-    assert caught.value.body is not None
-    assert caught.value.errors == caught.value.body.json()["errors"]
-    assert set(caught.value.errors) >= {"instrument.phone_number"}
-
-
-@pytest.mark.fact("error.409.duplicate-reference")
-async def test_a_reference_used_twice_is_a_duplicate_that_can_be_found(
-    connect: Connect, sandbox: Sandbox
-) -> None:
-    client = connect(sandbox)
-    first = await client.payouts.create(**PAYOUT)
-    with pytest.raises(DuplicateReference) as caught:
-        await client.payouts.create(**PAYOUT)
-    assert (caught.value.status, caught.value.effect) == (409, "none")
-    assert caught.value.message
-    assert len(sandbox.books.payouts()) == 1
-    assert await client.payouts.find(PAYOUT["reference"]) == first
-
-
-async def test_a_key_used_with_another_body_is_an_idempotency_conflict(
-    connect: Connect, sandbox: Sandbox
-) -> None:
-    key = "key-0123456789"
-    await connect(sandbox).payouts.create(**PAYOUT, idempotency_key=key)
-    with pytest.raises(IdempotencyConflict) as caught:
-        await connect(sandbox).payouts.create(**{**PAYOUT, "amount": 11}, idempotency_key=key)
-    assert caught.value.effect == "unknown"
-    assert caught.value.idempotency_key == key
-    assert len(sandbox.books.payouts()) == 1
-
-
-@pytest.mark.fact(
-    "error.429", "error.429.header-limit", "error.429.header-remaining", "error.429.header-retry-after"
-)
-async def test_a_429_says_the_limit_what_is_left_and_how_long_to_wait(connect: Connect) -> None:
-    clock = VirtualClock.frozen()
-    with Sandbox(limits=SandboxLimits(reads=2), clock=clock) as sandbox:
-        client = connect(sandbox, transport=Tapped(), runtime=JumpingRuntime(), max_retries=0)
-        for _ in range(2):
-            await client.payouts.list()
-        with pytest.raises(RateLimitedError) as caught:
-            await client.payouts.list()
-    assert (caught.value.limit, caught.value.remaining) == (2, 0)
-    assert caught.value.retry_after is not None
-    assert timedelta(0) < timedelta(seconds=caught.value.retry_after) <= timedelta(minutes=1)
-    assert caught.value.message
 
 
 async def test_a_sentence_of_the_service_is_joined_without_its_full_stop(

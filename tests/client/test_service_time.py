@@ -18,10 +18,20 @@ from payments_async._request import pending as PENDING
 from payments_async._request import service_time
 from payments_async.sandbox import Sandbox
 from tests.support.jumping import EPOCH
-from tests.support.motion import INTENT, PAYOUT, Played, doubt, jumping, payout_answer, play, refusal, sent
+from tests.support.motion import (
+    INTENT,
+    PAYOUT,
+    doubt,
+    jumping,
+    methods,
+    payout_answer,
+    play,
+    refusal,
+    unresolved,
+)
 from tests.support.scripted import answer, lost, unsent
+from tests.support.surfaces import Connect
 
-Connect = Callable[..., Any]
 HOUR = 3600.0
 MADE = answer(201, {"data": {"id": "pi_1", "amount": {"value": 10.1, "currency": "XOF"}}})
 
@@ -34,10 +44,6 @@ def at(seconds: float, **more: str) -> dict[str, str]:
 def time_of(seconds: float, **more: str) -> Any:
     """A page of payouts at a time of the service."""
     return answer(200, {"data": [], "pagination": {"has_more_pages": False}}, at(seconds, **more))
-
-
-def methods(played: Played) -> list[str]:
-    return [line.partition(" ")[0] for line in sent(played)]
 
 
 READ_AGAIN: list[tuple[Any, str | None]] = [
@@ -108,10 +114,8 @@ async def test_the_time_counts_from_the_first_answer(
     error = await doubt(played, "payment_intents")
     again = (await played.client.resolve(error)).id if goes else None
     if not goes:
-        with pytest.raises(OutcomeUnknown, match=r"in use for 24\.0 hours") as caught:
-            await played.client.resolve(error)
-        with pytest.raises(OutcomeUnknown, match=r"in use for 24\.0 hours"):
-            await played.client.resolve(caught.value)
+        caught = await unresolved(played, error, r"in use for 24\.0 hours")
+        await unresolved(played, caught, r"in use for 24\.0 hours")
     assert (again is not None) == goes
     assert methods(played).count("POST") == 1 + goes
 
@@ -190,7 +194,7 @@ async def test_a_wrong_option_of_a_send_is_told_before_anything_is_asked(connect
     played = play(connect, time_of(0))
     with pytest.raises(InvalidRequest, match="deadline: must be a positive number"):
         await played.client.send(PreparedRequest.from_json(stored), deadline=-1.0)
-    assert sent(played) == []
+    assert methods(played) == []
 
 
 async def test_a_reference_protects_for_ever_and_nothing_is_asked(connect: Connect) -> None:

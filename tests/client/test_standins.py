@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,8 @@ from payments_async._http.types import Secret
 from payments_async.sandbox import Sandbox
 from tests.conftest import KEY
 from tests.support.creations import create
+from tests.support.surfaces import Connect
 
-Connect = Callable[..., Any]
 URL = "https://api.test/v1"
 EMPTY: dict[str, Any] = {"data": [], "pagination": {}}
 

@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.creations import create
+from tests.support.surfaces import Connect
 from tests.support.watched import WatchedSandbox
 
 if TYPE_CHECKING:  # agents are imported by the tests that use them, which takes a while
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
     from opentelemetry.trace import Tracer
-
-Connect = Callable[..., Any]
 
 
 @pytest.fixture

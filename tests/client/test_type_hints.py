@@ -62,14 +62,6 @@ def test_every_annotation_of_a_public_method_resolves(cls: type, method: Callabl
     assert unpacked <= own
 
 
-def test_the_walk_finds_the_same_methods_on_both_surfaces() -> None:
-    names = {cls.__name__: set(methods(cls)) - {"__init__"} for cls in CLASSES}
-    for cls in (Checkouts, Methods, PaymentIntents, Payouts):
-        assert names[cls.__name__] == names[f"Async{cls.__name__}"]
-        assert len(names[cls.__name__]) > 0
-    assert len(PUBLIC) > 40
-
-
 @pytest.mark.parametrize("create", [AsyncPayouts.create, Payouts.create])
 def test_annotations_name_the_public_types(create: Callable[..., Any]) -> None:
     hints = typing.get_type_hints(create)

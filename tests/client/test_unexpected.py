@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import aiohttp
 import pytest
@@ -13,8 +13,8 @@ from payments_async import APIConnectionError, OutcomeUnknown
 from payments_async.sandbox import Sandbox
 from tests.conftest import KEY
 from tests.support.creations import create
+from tests.support.surfaces import Connect
 
-Connect = Callable[..., Any]
 HERE = "/".join(Path(__file__).parts[-2:])
 
 

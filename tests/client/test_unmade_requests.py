@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from payments_async import RateLimits
 from payments_async._request import pipeline
 from tests.support.motion import PAYOUT, payout_answer
 from tests.support.scripted import ScriptedTransport, answer
+from tests.support.surfaces import Connect
 
 
 class Interrupt(BaseException):
@@ -19,7 +19,7 @@ class Interrupt(BaseException):
 
 @pytest.mark.parametrize("kind", [Interrupt, ValueError])
 async def test_what_stops_a_request_from_being_made_keeps_no_place_of_the_limit(
-    connect: Callable[..., Any], kind: type[BaseException], monkeypatch: pytest.MonkeyPatch
+    connect: Connect, kind: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stop(*_: Any) -> Any:
         raise kind("stopped")

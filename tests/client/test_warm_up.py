@@ -6,7 +6,6 @@ import copy
 import json
 import multiprocessing
 import pickle
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,9 +14,9 @@ from payments_async import APIConnectionError, AuthenticationError, NotFoundErro
 from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox
 from tests.support.rawserver import RawServer, Step
+from tests.support.surfaces import Connect
 from tests.sync.scenes import payout, run_with_service
 
-Connect = Callable[..., Any]
 UNREACHABLE = "http://127.0.0.1:9/v1"
 
 FIRST_CALLS = """

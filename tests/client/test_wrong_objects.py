@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from asyncio import CancelledError
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,8 +11,7 @@ from payments_async import ConfigurationError, InvalidRequest, OutcomeUnknown
 from payments_async.errors import ResponseMismatch
 from tests.support.creations import PAYOUT
 from tests.support.scripted import ScriptedTransport, answer
-
-Connect = Callable[..., Any]
+from tests.support.surfaces import Connect
 
 
 @pytest.mark.parametrize("wrong", ['{"version": 1}', None, PAYOUT, 7])

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from payments_async._http import transport as _transport
 from payments_async._http.transport import AiohttpTransport
 from payments_async._runtime import SYSTEM
-from tests.support.rawserver import RawServer
 
 MakeTransport = Callable[..., AiohttpTransport]
 
 BOTH = pytest.mark.parametrize("way", ["direct", "session"])
 """Run a test over both ways to send: for failures, bytes, cancellation and TLS. The others need one."""
-
-
-@pytest.fixture
-def server() -> Iterator[RawServer]:
-    with RawServer() as running:
-        yield running
 
 
 @pytest.fixture

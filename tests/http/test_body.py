@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import random
-import tracemalloc
 import zlib
 
 import pytest
@@ -76,16 +75,3 @@ def test_one_byte_too_many_is_too_large(encoding: str, wbits: int) -> None:
     with pytest.raises(TransportError) as caught:
         inflate(body, encoding, LIMIT)
     assert caught.value.kind == "too_large"
-
-
-def test_a_bomb_costs_no_more_than_the_limit_and_a_little() -> None:
-    limit = 8 * 1024 * 1024
-    bomb = gzip.compress(bytes(200 * 1024 * 1024), compresslevel=1)
-    tracemalloc.start()
-    try:
-        with pytest.raises(TransportError):
-            inflate(bomb, "gzip", limit)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < limit + 1024 * 1024

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -16,6 +16,7 @@ from payments_async._runtime import SYSTEM
 from payments_async.sandbox import Sandbox
 from tests.support.jumping import JumpingRuntime
 from tests.support.scripted import ScriptedTransport, Step, answer
+from tests.support.surfaces import Connect
 
 PAYOUT: Mapping[str, Any] = {
     "amount": Decimal("10.10"),
@@ -42,6 +43,13 @@ def refusal(status: int, headers: Mapping[str, str] | None = None, message: str 
 
 
 REPLAYED = {"X-Idempotent-Replayed": "true"}
+OURS = {"id": "po_1", "reference": "r-1", "amount": {"value": 10.1, "currency": "XOF"}}
+"""The payout that `PAYOUT` asks for, as a list shows it."""
+
+
+def listed(*payouts: dict[str, Any]) -> HTTPResponse:
+    """The only page of the list of payouts."""
+    return answer(200, {"data": list(payouts), "pagination": {"has_more_pages": False}})
 
 
 @attrs.frozen
@@ -58,7 +66,7 @@ class Played:
         return [request.headers.get("X-Idempotency-Key") for request in self.transport.requests]
 
 
-def play(connect: Callable[..., Any], *script: Step, seed: int = 0, **options: Any) -> Played:
+def play(connect: Connect, *script: Step, seed: int = 0, **options: Any) -> Played:
     """A client to whom the service says what the script says."""
     runtime, transport = JumpingRuntime(seed), ScriptedTransport(*script)
     client = connect(transport=runtime.wrap(transport), runtime=runtime, **options)
@@ -73,12 +81,24 @@ async def doubt(played: Played, how: str = "payouts") -> OutcomeUnknown:
     return caught.value
 
 
+async def unresolved(played: Played, given: Any, match: str | None = None) -> Any:
+    """The error of resolving what stays in doubt."""
+    with pytest.raises(OutcomeUnknown, match=match) as caught:
+        await played.client.resolve(given)
+    return caught.value
+
+
+def methods(played: Played) -> list[str]:
+    """The method of each request."""
+    return [request.method for request in played.transport.requests]
+
+
 def sent(played: Played) -> list[str]:
     """Method and path of each request."""
     return [f"{request.method} {request.url.partition('/v1')[2]}" for request in played.transport.requests]
 
 
-def jumping(connect: Callable[..., Any], sandbox: Sandbox, seed: int = 0, **options: Any) -> Any:
+def jumping(connect: Connect, sandbox: Sandbox, seed: int = 0, **options: Any) -> Any:
     """A client of a sandbox over its real socket; the sandbox's clock moves along with its waits."""
     runtime = JumpingRuntime(seed, on_jump=sandbox.advance)
     transport = runtime.wrap(AiohttpTransport(runtime=SYSTEM))

@@ -1,10 +1,11 @@
-"""Waits for a condition, and deadlines that pass after something was sent, however busy the machine is."""
+"""Bounds that hold on a busy machine: of waits, of deadlines after something was sent, of memory."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import tracemalloc
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final
 
 from tests.support.rawserver import RawServer
@@ -17,6 +18,17 @@ async def until(condition: Callable[[], Any]) -> None:
     """Give way until something is so."""
     while not condition():  # noqa: ASYNC110 - another thread or process brings it about, and no event tells
         await asyncio.sleep(0.001)
+
+
+@contextmanager
+def bounded_memory(limit: int) -> Iterator[None]:
+    """Fail if more bytes than these are held at once."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] <= limit
+    finally:
+        tracemalloc.stop()
 
 
 @asynccontextmanager

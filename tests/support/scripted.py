@@ -35,6 +35,9 @@ def unsent(kind: Any = "connect") -> TransportError:
     return TransportError(kind, "scripted")
 
 
+EMPTY_PAGE = answer(200, {"data": [], "pagination": {}})
+
+
 class ScriptedTransport:
     """Gives the script's steps in order, the last one again and again. `requests` keeps what was sent."""
 
@@ -59,3 +62,19 @@ class ScriptedTransport:
     def bodies(self) -> list[Any]:
         """The JSON of every body sent."""
         return [json.loads(request.body) for request in self.requests if request.body is not None]
+
+
+class SilentTransport:
+    """A transport on which no answer ever comes. `asked` says that a request is under way."""
+
+    def __init__(self, *, sends: bool = True) -> None:
+        self.asked = asyncio.Event()
+        self._sends = sends
+
+    async def send(self, request: HTTPRequest) -> HTTPResponse:
+        request.sent = self._sends
+        self.asked.set()
+        raise await asyncio.get_running_loop().create_future()
+
+    async def aclose(self) -> None:
+        """Nothing is open."""

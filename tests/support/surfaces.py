@@ -20,6 +20,9 @@ from payments_async.resources.methods import AsyncMethods
 from payments_async.resources.payment_intents import AsyncPaymentIntents
 from payments_async.resources.payouts import AsyncPayouts
 
+Connect = Callable[..., Any]
+"""What the `connect` fixture gives: makes a client of the surface under test."""
+
 _TWINS: dict[str, type[Any]] = {
     "checkouts": AsyncCheckouts,
     "methods": AsyncMethods,
