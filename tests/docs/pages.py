@@ -25,6 +25,8 @@ _GUIDES = [
 ]
 _OTHERS = ("architecture", "environment", "install", "support")
 GUIDES = ("README.md", *(f"docs/{name}.md" for name in _GUIDES))
+PROSE = ("CONTRIBUTING.md", "SECURITY.md", "tests/README.md")
+"""For those who work on the project."""
 PAGES = (*GUIDES, *(f"docs/{name}.md" for name in _OTHERS))
 
 

@@ -18,6 +18,10 @@ TABLE = {row[0].strip("`"): row for row in rows(page("docs/errors.md")) if len(r
 PUBLIC = sorted(set(EXAMPLES) - {"PaymentsError"})
 
 
+def test_the_page_has_a_row_for_every_error_and_no_other() -> None:
+    assert TABLE.keys() - {"Error", "---"} == {*PUBLIC}
+
+
 @pytest.mark.parametrize("name", PUBLIC)
 def test_the_page_says_what_the_class_says(name: str) -> None:
     cls: type[PaymentsError] = getattr(errors, name)

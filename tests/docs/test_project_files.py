@@ -12,14 +12,13 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.docs.pages import ROOT, page
+from tests.docs.pages import PROSE, ROOT, page
 
 WORKFLOW = ".github/workflows/tests.yml"
 RELEASE = ".github/workflows/release.yml"
 NIGHTLY = ".github/workflows/nightly.yml"
 BUILDER = ".github/build-requirements.txt"
 HOOKS = ".pre-commit-config.yaml"
-PROSE = ("CONTRIBUTING.md", "SECURITY.md", "tests/README.md")
 
 
 def loaded(name: str) -> Any:
@@ -140,12 +139,6 @@ def sessions() -> set[str]:
 @pytest.mark.parametrize("name", PROSE)
 def test_every_session_that_a_page_names_is_one(name: str) -> None:
     assert set(re.findall(r"nox -s (\w+)", page(name))) <= sessions()
-
-
-@pytest.mark.parametrize("name", PROSE)
-def test_every_link_of_a_page_leads_somewhere(name: str) -> None:
-    links = re.findall(r"\]\(([^)#]+)[^)]*\)", page(name))
-    assert not [link for link in links if not ((ROOT / name).parent / link).exists()]
 
 
 def test_the_readme_of_the_tests_names_every_folder_and_support_module() -> None:

@@ -21,27 +21,28 @@ from tests.docs.pages import PAGES, ROOT, first_cells, options_named, options_of
 GUIDE = "docs/sandbox.md"
 
 
-def test_the_guide_to_the_sandbox_names_every_option_of_its_commands_and_no_other() -> None:
-    known = options_of("sandbox") | options_of("webhooks")
-    assert options_named(page(GUIDE)) == known
-    assert options_named(page("docs/testing.md")) - {"--full-trace"} <= known, "--full-trace is pytest's"
+@pytest.mark.parametrize(
+    ("name", "commands", "others"),
+    [
+        ("README.md", "demo payouts sandbox webhooks", ""),
+        ("docs/bulk.md", "payouts doctor", "--help"),
+        ("docs/getting-started.md", "demo payouts sandbox webhooks", "--group"),
+        ("docs/testing.md", "sandbox webhooks", "--full-trace"),
+        ("docs/webhooks.md", "demo payouts sandbox webhooks", ""),
+    ],
+)
+def test_every_option_that_a_page_names_is_one(name: str, commands: str, others: str) -> None:
+    """Of our commands, or of pytest, of uv."""
+    known = {option for command in commands.split() for option in options_of(command)}
+    assert options_named(page(name)) <= known | {*others.split()}
 
 
-def test_every_option_that_readme_and_the_guides_to_start_and_to_webhooks_name_is_one() -> None:
-    known = {
-        option for command in ("demo", "payouts", "sandbox", "webhooks") for option in options_of(command)
-    }
-    assert options_named(page("README.md")) <= known
-    assert options_named(page("docs/getting-started.md")) - {"--group"} <= known, "--group is uv's"
-    assert options_named(page("docs/webhooks.md")) <= known
-
-
-def test_the_page_of_the_doctor_names_every_option_of_its_and_no_other() -> None:
-    assert options_named(page("docs/observability.md")) == options_of("doctor")
-
-
-def test_the_page_for_agents_names_every_option_of_their_command_and_no_other() -> None:
-    assert options_named(page("docs/agents.md")) == options_of("mcp")
+@pytest.mark.parametrize(
+    ("name", "commands"),
+    [(GUIDE, "sandbox webhooks"), ("docs/observability.md", "doctor"), ("docs/agents.md", "mcp")],
+)
+def test_a_guide_names_every_option_of_its_commands_and_no_other(name: str, commands: str) -> None:
+    assert options_named(page(name)) == {option for each in commands.split() for option in options_of(each)}
 
 
 def test_every_command_that_a_page_names_is_one() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 from datetime import UTC, datetime
 
@@ -12,7 +13,7 @@ from yarl import URL
 
 from payments_async._http.certificates import Dates, dates_of, refusal, words
 from tests.http.test_failure_names import WHERE
-from tests.support.rawserver import CERTIFICATE, RawServer
+from tests.support.rawserver import CERTIFICATE
 
 DATES = (datetime(2020, 1, 1, tzinfo=UTC), datetime(2020, 2, 1, tzinfo=UTC))
 VALID = (
@@ -69,11 +70,9 @@ def test_the_clock_is_spoken_of_when_it_is_outside_the_dates_alone() -> None:
 
 async def test_without_a_connection_or_behind_a_proxy_the_reason_is_all() -> None:
     error = aiohttp.ClientConnectorCertificateError(WHERE, ssl.SSLCertVerificationError(1, "secret"))
-    with RawServer() as server:
-        gone = URL(server.url("/", scheme="https"))  # it does not speak TLS
-        for url in (None, gone):
-            failure = await refusal(error, url, lambda: DATES[0])
-            assert (failure.kind, failure.detail) == (
-                "tls",
-                "the server's certificate was refused: it is not valid",
-            )
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        gone = URL(f"https://127.0.0.1:{free.getsockname()[1]}/")
+    for url in (None, gone):
+        failure = await refusal(error, url, lambda: DATES[0])
+        assert failure.kind == "tls"
+        assert failure.detail == "the server's certificate was refused: it is not valid"

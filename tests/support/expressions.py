@@ -211,7 +211,7 @@ def hostile(matcher: Matcher, length: int) -> Iterator[str]:
     parts = {
         (text[start : start + size], text[:start])
         for text in texts
-        for start in range(len(text))
+        for start in range(0, len(text), 1 + len(text) // _MOST_STARTS)
         for size in _SIZES
     }
     for part, before in sorted({*parts, *((sign, "") for sign in "a1 .@")}):
@@ -220,6 +220,8 @@ def hostile(matcher: Matcher, length: int) -> Iterator[str]:
 
 
 _SIZES = (1, 2, 3, 7, 8)
+_MOST_STARTS = 60
+"""Places of a long text from which parts are taken: most of its characters stand for their neighbours."""
 
 
 def _samples(matcher: Matcher, tree: Any, branch: int) -> Iterator[str]:

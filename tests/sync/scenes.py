@@ -17,6 +17,8 @@ if TYPE_CHECKING:  # scripts import this module, too
     from payments_async.sandbox import Sandbox
 
 ROOT = Path(__file__).resolve().parents[2]
+KEY, ADDRESS = "sk_sandbox_" + "0" * 32, "https://p.test/v1"
+"""Of clients whose transport is played."""
 
 
 def payout(reference: str | None = None) -> dict[str, Any]:
@@ -41,6 +43,12 @@ def interrupt_main_thread() -> None:
     main = threading.main_thread().ident
     assert main is not None
     signal.pthread_kill(main, signal.SIGINT)
+
+
+def note(error: BaseException) -> str:
+    """The one note of an error."""
+    (text,) = error.__notes__
+    return text
 
 
 class Silence:

@@ -26,7 +26,7 @@ from payments_sync._blocking_call import GRACE, WAIT_SLICE
 from payments_sync._row_feed import GROUP
 from payments_sync.bulk import PayoutBatch, SharedBatch
 from tests.support.batches import Item, calling, item, items, ledger_rows, steady_ledgers
-from tests.sync.scenes import interrupt_main_thread, loop_threads, run
+from tests.sync.scenes import interrupt_main_thread, loop_threads, note, run
 
 
 @pytest.fixture(autouse=True)
@@ -92,11 +92,6 @@ def rows_of(batch: PayoutBatch) -> list[LedgerRow]:
 def paid_once(service: Sandbox, count: int) -> bool:
     references = [entry.reference for entry in service.books.payouts()]
     return len(references) == len(set(references)) == count
-
-
-def note(error: BaseException) -> str:
-    (text,) = error.__notes__
-    return text
 
 
 # Threads
@@ -525,9 +520,9 @@ def test_a_forgotten_batch_gives_its_ledger_back(
         assert again.run().exit_code == 0
 
 
-FORK = """
+SCRIPT = """
 import os, sys, tempfile
-from payments_async.bulk import BulkError, LedgerError
+from payments_async.bulk import BulkError
 from payments_async import PayoutRequest
 from payments_async.sandbox import Sandbox
 from payments_sync import Payments
@@ -539,6 +534,8 @@ service = Sandbox()
 client = Payments(service.api_key, base_url=IN_PROCESS, transport=InProcessTransport(service))
 rows = [PayoutRequest(**payout(f"r-{number}")) for number in range(2)]
 path = tempfile.mkdtemp() + "/l"
+"""
+FORK = """
 with PayoutBatch.open(path, client) as batch:
     batch.load(rows)
     pid = os.fork()
@@ -559,25 +556,15 @@ client.close()
 """
 
 LEFT_OPEN = """
-import tempfile
-from payments_async import PayoutRequest
-from payments_async.sandbox import Sandbox
-from payments_sync import Payments
-from payments_sync.bulk import PayoutBatch
-from payments_async.testing import IN_PROCESS, InProcessTransport
-from tests.sync.scenes import payout
-
-service = Sandbox()
-client = Payments(service.api_key, base_url=IN_PROCESS, transport=InProcessTransport(service))
-batch = PayoutBatch.open(tempfile.mkdtemp() + "/l", client)
+batch = PayoutBatch.open(path, client)
 batch.__enter__()
-print(batch.load([PayoutRequest(**payout("r-1"))]).rows)
+print(batch.load(rows).rows)
 """
 
 
 def test_a_forked_child_learns_that_the_ledger_is_its_parents() -> None:
-    assert run(FORK) == "[True, True, True]\n0 0\n"
+    assert run(SCRIPT + FORK) == "[True, True, True]\n0 0\n"
 
 
 def test_a_process_may_end_with_a_batch_open() -> None:
-    assert run(LEFT_OPEN) == "1\n"
+    assert run(SCRIPT + LEFT_OPEN) == "2\n"

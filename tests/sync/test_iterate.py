@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from payments_async.errors import ConfigurationError, InvalidRequest
+from payments_async.errors import ConfigurationError
 from payments_async.sandbox import Sandbox
 from payments_sync import Payments
 from tests.sync.scenes import loop_threads, payout
@@ -19,27 +19,6 @@ def full(client: Payments) -> Payments:
     for number in range(5):
         client.payouts.create(**payout(f"r-{number}"))
     return client
-
-
-def lists(sandbox: Sandbox) -> int:
-    """How many pages were read."""
-    return sum(1 for request in sandbox.requests if request.method == "GET")
-
-
-def test_pages_are_read_as_they_are_needed(sandbox: Sandbox, full: Payments) -> None:
-    items = full.payouts.iterate(page_size=2)
-    assert lists(sandbox) == 0
-    assert [next(items).reference, next(items).reference] == ["r-4", "r-3"]
-    assert lists(sandbox) == 1
-    assert [one.reference for one in items] == ["r-2", "r-1", "r-0"]
-    assert lists(sandbox) == 3
-    assert next(items, None) is None
-
-
-def test_a_fault_of_the_arguments_comes_with_the_first_item(full: Payments) -> None:
-    items = full.payouts.iterate(page_size=0)
-    with pytest.raises(InvalidRequest):
-        next(items)
 
 
 class Watched:

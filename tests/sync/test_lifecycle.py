@@ -14,13 +14,11 @@ from payments_async.errors import PaymentsError
 from payments_async.events import Event, RequestSent
 from payments_async.sandbox import Sandbox
 from payments_sync import Payments, _event_loop
-from tests.sync.scenes import Silence, loop_threads, payout, run
-
-KEY = "sk_sandbox_" + "0" * 32
+from tests.sync.scenes import ADDRESS, KEY, Silence, loop_threads, payout, run
 
 
 def test_constructing_and_closing_start_nothing() -> None:
-    client = Payments(KEY, base_url="https://p.test/v1")
+    client = Payments(KEY, base_url=ADDRESS)
     client.close()
     assert loop_threads() == []
 
@@ -64,7 +62,7 @@ def test_a_sibling_of_a_subclass_is_one() -> None:
     class Shop(Payments):
         pass
 
-    assert type(Shop(KEY, base_url="https://p.test/v1").with_options(timeout=1.0)) is Shop
+    assert type(Shop(KEY, base_url=ADDRESS).with_options(timeout=1.0)) is Shop
 
 
 def test_the_callers_context_reaches_its_hooks(sandbox: Sandbox) -> None:
@@ -142,12 +140,12 @@ def test_a_module_level_client_needs_no_with_and_the_process_ends_clean() -> Non
 HUNG_AT_EXIT = """
 import logging, os, threading
 from payments_sync import Payments
-from tests.sync.scenes import Silence, payout
+from tests.sync.scenes import ADDRESS, KEY, Silence, payout
 
 logging.getLogger("payments").addHandler(logging.NullHandler())  # the payout that is cut off is logged
 flying = threading.Event()
 silence = Silence(flying.set, sent=True)
-client = Payments("sk_sandbox_" + "0" * 32, base_url="https://p.test/v1", transport=silence)
+client = Payments(KEY, base_url=ADDRESS, transport=silence)
 
 def pay():
     try:
@@ -171,7 +169,7 @@ def test_the_end_of_the_process_stops_calls_and_says_what_is_known(monkeypatch: 
     failures: list[PaymentsError] = []
     flying = threading.Semaphore(0)
     clients = [
-        Payments(KEY, base_url="https://p.test/v1", transport=Silence(flying.release, sent=sent))
+        Payments(KEY, base_url=ADDRESS, transport=Silence(flying.release, sent=sent))
         for sent in (True, False)
     ]
 

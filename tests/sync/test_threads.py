@@ -9,10 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from payments_async._http.types import HTTPRequest, HTTPResponse
 from payments_async.sandbox import Sandbox
 from payments_sync import Payments
-from tests.support.scripted import answer
-from tests.sync.scenes import loop_threads, payout
-
-KEY = "sk_sandbox_" + "0" * 32
+from tests.support.scripted import EMPTY_PAGE
+from tests.sync.scenes import ADDRESS, KEY, loop_threads, payout
 
 
 def test_thirty_two_threads_share_one_client(sandbox: Sandbox, client: Payments) -> None:
@@ -69,7 +67,7 @@ class Reluctant:
         await self._closed.wait()
         for _ in range(1000):
             await asyncio.sleep(0)
-        return answer(200, {"data": [], "pagination": {}})
+        return EMPTY_PAGE
 
     async def aclose(self) -> None:
         self._closed.set()
@@ -77,7 +75,7 @@ class Reluctant:
 
 def test_closing_lets_calls_of_other_threads_come_to_their_end() -> None:
     transport = Reluctant()
-    client = Payments(KEY, base_url="https://p.test/v1", transport=transport)
+    client = Payments(KEY, base_url=ADDRESS, transport=transport)
     with ThreadPoolExecutor(1) as pool:
         page = pool.submit(client.payouts.list)
         assert transport.flying.wait(300)
