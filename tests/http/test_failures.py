@@ -14,7 +14,7 @@ from payments_async._http.types import HTTPRequest, TransportError
 from tests.http.conftest import BOTH, MakeTransport
 from tests.http.requests import cut_short, get, make_request
 from tests.support.patience import bounded_memory
-from tests.support.rawserver import Drip, RawServer, Script, Step
+from tests.support.rawserver import OK, Drip, RawServer, Script, Step
 
 pytestmark = BOTH
 
@@ -222,3 +222,11 @@ async def test_a_head_that_could_smuggle_is_refused_before_anything_is_opened(
     with pytest.raises(ValueError, match="control character"):
         await transport.send(request)
     assert (request.sent, server.connections) == (False, 0)
+
+
+async def test_informational_answers_are_skipped(server: RawServer, transport: AiohttpTransport) -> None:
+    hints = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+    server.scripts["/hints"] = [hints, OK]
+    answer = await transport.send(make_request(server.url("/hints")))
+    assert (answer.status, answer.body) == (200, b"{}")
+    assert "Link" not in answer.headers

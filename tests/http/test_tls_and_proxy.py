@@ -115,6 +115,13 @@ async def test_a_proxy_that_is_down_is_a_connect_failure_with_nothing_sent(
     assert "no connection to the proxy 127.0.0.1:1 (" in caught.value.detail
 
 
+def test_a_proxy_address_that_is_none_is_refused_when_the_transport_is_made(
+    make_transport: MakeTransport,
+) -> None:
+    with pytest.raises(ValueError, match="proxy must be"):
+        make_transport(proxy="127.0.0.1:3128")
+
+
 async def test_a_tunnel_in_use_is_closed_with_its_attempt(
     server: RawServer, make_transport: MakeTransport
 ) -> None:
