@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import _thread
 import atexit
-import os
 import threading
 import warnings
 from asyncio import AbstractEventLoop, _get_running_loop, new_event_loop
@@ -33,6 +32,7 @@ from weakref import WeakSet, finalize
 
 from anyio.from_thread import BlockingPortal, BlockingPortalProvider
 
+from payments_async._fork import after_fork_in_child
 from payments_async.errors import ConfigurationError
 
 from ._blocking_call import BlockingCall, CallQueue
@@ -282,5 +282,4 @@ _loop_thread = LoopThread()
 _warned = False
 
 atexit.register(lambda: _loop_thread.end())  # looked up at exit: a fork changes it
-if hasattr(os, "register_at_fork"):  # pragma: no branch  # Windows has no fork
-    os.register_at_fork(after_in_child=_after_fork)
+after_fork_in_child(_after_fork)

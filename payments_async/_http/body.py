@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from aiohttp import StreamReader
 from multidict import CIMultiDictProxy, istr
 
-from payments_async._http.types import HTTPResponse, TransportError
+from .types import HTTPResponse, TransportError
 
 _SLICE: Final = 16 * 1024
 """Compressed bytes passed to zlib at a time: bounds the tail that zlib returns unread."""

@@ -16,7 +16,7 @@ from typing import Final
 from aiohttp import ClientConnectorCertificateError
 from yarl import URL
 
-from payments_async._http.types import TransportError
+from .types import TransportError
 
 Dates = tuple[datetime, datetime]
 """The first and the last moment of a certificate's validity."""

@@ -17,7 +17,7 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 from yarl import URL
 
-from payments_async._runtime import Runtime, Timer
+from .._runtime import Runtime, Timer
 
 _RECEIVE: Final = 64 * 1024
 """Bytes of a read buffer. asyncio's 256 KiB, allocated for each read, cost each answer a system call."""

@@ -11,8 +11,8 @@ import asyncio
 import math
 from typing import Final, Literal
 
-from payments_async._http.types import FailureKind
-from payments_async._runtime import Runtime, Timer
+from .._runtime import Runtime, Timer
+from .types import FailureKind
 
 TICK: Final = 0.01
 """Least seconds between two checks of the attempts: thousands of deadlines cost 100 checks a second."""

@@ -29,11 +29,11 @@ from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.connector import BaseConnector, Connection
 from yarl import URL
 
-from payments_async._http.body import read_answer
-from payments_async._http.connections import IdleConnections, abort, check_fresh, receive_less
-from payments_async._http.head import serialize
-from payments_async._http.session import SessionSender, is_patched
-from payments_async._http.types import HTTPRequest, HTTPResponse, TransportError, withheld
+from .body import read_answer
+from .connections import IdleConnections, abort, check_fresh, receive_less
+from .head import serialize
+from .session import SessionSender, is_patched
+from .types import HTTPRequest, HTTPResponse, TransportError, withheld
 
 _SMALL: Final = 32 * 1024
 """Bytes that aiohttp reads without pausing the connection."""

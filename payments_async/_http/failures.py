@@ -20,7 +20,7 @@ from typing import Final
 import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
 
-from payments_async._http.types import FailureKind, TransportError
+from .types import FailureKind, TransportError
 
 _Rule = tuple[tuple[type[BaseException], ...], FailureKind, str]
 

@@ -12,8 +12,8 @@ from typing import Final
 
 from yarl import URL
 
-from payments_async._http.addresses import PROXY_RULE, is_address, is_host
-from payments_async._http.types import HTTPRequest
+from .addresses import PROXY_RULE, is_address, is_host
+from .types import HTTPRequest
 
 BODILESS: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 """Methods that need no `Content-Length` when there is no body."""

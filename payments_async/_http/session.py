@@ -26,10 +26,10 @@ from aiohttp import (
 from aiohttp.connector import Connection
 from yarl import URL
 
-from payments_async._http.body import read_answer
-from payments_async._http.connections import abort, check_fresh, receive_less
-from payments_async._http.head import BODILESS
-from payments_async._http.types import HTTPRequest, HTTPResponse, withheld
+from .body import read_answer
+from .connections import abort, check_fresh, receive_less
+from .head import BODILESS
+from .types import HTTPRequest, HTTPResponse, withheld
 
 _AUTOMATIC: Final = ("Accept", "Accept-Encoding", "User-Agent")
 """Headers that aiohttp adds when they are missing, besides the content type."""

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import ssl
 from asyncio import AbstractEventLoop, CancelledError, _get_running_loop
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -37,15 +36,16 @@ from aiohttp import (
 )
 from yarl import URL
 
-from payments_async._http import certificates
-from payments_async._http.connections import LONGEST, REST, IdleConnections
-from payments_async._http.deadlines import Deadlines, Verdict
-from payments_async._http.direct import DirectSender, is_supported
-from payments_async._http.failures import describe
-from payments_async._http.head import address, check_head, check_proxy
-from payments_async._http.session import SessionSender, is_stock
-from payments_async._http.types import FailureKind, HTTPRequest, HTTPResponse, TransportError
-from payments_async._runtime import Runtime, event_loop
+from .._fork import after_fork_in_child
+from .._runtime import Runtime, event_loop
+from . import certificates
+from .connections import LONGEST, REST, IdleConnections
+from .deadlines import Deadlines, Verdict
+from .direct import DirectSender, is_supported
+from .failures import describe
+from .head import address, check_head, check_proxy
+from .session import SessionSender, is_stock
+from .types import FailureKind, HTTPRequest, HTTPResponse, TransportError
 
 MAX_BODY: Final = 16 * 1024 * 1024
 """Bytes of an answer's body, before and after decompression."""
@@ -255,5 +255,4 @@ def _after_fork() -> None:
         transport._disown()
 
 
-if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has no fork
-    os.register_at_fork(after_in_child=_after_fork)
+after_fork_in_child(_after_fork)

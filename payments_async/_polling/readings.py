@@ -11,7 +11,6 @@ the waits of the client that had it, and no others.
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from weakref import WeakKeyDictionary
 
 import attrs
 
+from .._fork import after_fork_in_child
 from .._rate_limit.key_limiter import KeyLimiter
 from .._rate_limit.waiters import NEVER, running_loop
 from .._runtime import event_loop
@@ -221,5 +221,4 @@ def readings_of(limiter: KeyLimiter) -> Readings:
     return _READINGS.setdefault(limiter, Readings())
 
 
-if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has no fork
-    os.register_at_fork(after_in_child=_READINGS.clear)
+after_fork_in_child(_READINGS.clear)

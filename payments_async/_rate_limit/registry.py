@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from typing import Final
 import attrs
 
 from .._emitter import warn_caller
+from .._fork import after_fork_in_child
 from .._http.addresses import normal
 from .._http.types import Secret
 from .._runtime import SYSTEM, Runtime
@@ -159,5 +159,4 @@ def _after_fork() -> None:
         registry.forked()
 
 
-if hasattr(os, "register_at_fork"):  # pragma: no branch  # Windows has no fork
-    os.register_at_fork(after_in_child=_after_fork)
+after_fork_in_child(_after_fork)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import os
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from weakref import WeakSet
 
 from .._emitter import logger
 from .._extras import needs
+from .._fork import after_fork_in_child
 from .._http.types import Secret
 from .._runtime import Runtime
 from ..errors import ConfigurationError
@@ -279,8 +279,7 @@ _INHERITED: Final[list[object]] = []
 _clients: Final[WeakSet[StoreClient]] = WeakSet()
 
 atexit.register(_at_exit)
-if hasattr(os, "register_at_fork"):  # pragma: no branch  # Windows has no fork
-    os.register_at_fork(after_in_child=_after_fork)
+after_fork_in_child(_after_fork)
 
 
 def open_store(url: str, *, insecure_database: bool = False) -> LimitStore:

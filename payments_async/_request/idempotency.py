@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from decimal import Decimal
@@ -14,6 +13,7 @@ from weakref import WeakSet
 import attrs
 
 from .. import _assumptions
+from .._fork import after_fork_in_child
 from .._runtime import Runtime
 from ..models._masking import clean
 
@@ -27,8 +27,7 @@ def _after_fork() -> None:
     _generation = next(_forks)
 
 
-if hasattr(os, "register_at_fork"):  # pragma: no branch  # Windows has no fork
-    os.register_at_fork(after_in_child=_after_fork)
+after_fork_in_child(_after_fork)
 
 
 def problem(key: object) -> str | None:

@@ -7,7 +7,6 @@ One transaction has one retry loop at a time, across the clients, event loops an
 from __future__ import annotations
 
 import asyncio
-import os
 from asyncio import AbstractEventLoop, CancelledError, Future, _get_running_loop
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
@@ -18,6 +17,7 @@ from threading import RLock
 from typing import Any, Final, Literal
 from weakref import WeakKeyDictionary
 
+from .._fork import after_fork_in_child
 from .._runtime import Runtime
 from ..errors import (
     APIConnectionError,
@@ -282,5 +282,4 @@ def _after_fork() -> None:
         requests.forget_parents()
 
 
-if hasattr(os, "register_at_fork"):  # pragma: no branch  # Windows has no fork
-    os.register_at_fork(after_in_child=_after_fork)
+after_fork_in_child(_after_fork)

@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from payments_async._http.types import FailureKind, HTTPRequest, HTTPResponse, TransportError, withheld
-from payments_async._runtime import SYSTEM, Runtime
-from payments_async.sandbox import Answer as SandboxAnswer
-from payments_async.sandbox import Hang, Sandbox, Slow
+from .._http.types import FailureKind, HTTPRequest, HTTPResponse, TransportError, withheld
+from .._runtime import SYSTEM, Runtime
+from ..sandbox import Answer as SandboxAnswer
+from ..sandbox import Hang, Sandbox, Slow
 
 IN_PROCESS: Final = "http://localhost/v1"
 """A base URL for clients of this transport; nothing listens there."""

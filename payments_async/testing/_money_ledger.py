@@ -19,11 +19,10 @@ from typing import Final, TypeVar
 
 import attrs
 
-from payments_async.sandbox import PaymentEntry, PayoutEntry
-from payments_async.sandbox._common.values import Change
-from payments_async.sandbox._journal import JournalEntry
-from payments_async.sandbox._money_rules import UNNAMED, is_unnamed, payment_of
-
+from ..sandbox import PaymentEntry, PayoutEntry
+from ..sandbox._common.values import Change
+from ..sandbox._journal import JournalEntry
+from ..sandbox._money_rules import UNNAMED, is_unnamed, payment_of
 from ._requests import CreateRequest, create_requests, payout_reads, shown
 
 T = TypeVar("T")

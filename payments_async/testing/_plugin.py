@@ -13,10 +13,10 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
 
-    from payments_async import AsyncPayments
-    from payments_async.sandbox import Sandbox
     from payments_sync import Payments
 
+    from .. import AsyncPayments
+    from ..sandbox import Sandbox
     from ._skipping_clock import SkippingRuntime
     from ._tenant import SandboxClock, SandboxTenant
 
@@ -76,7 +76,7 @@ def payments_sandbox_options() -> Mapping[str, Any]:
 @pytest.fixture(scope="session")
 def payments_sandbox(payments_sandbox_options: Mapping[str, Any]) -> Iterator[Sandbox]:
     """The session's simulated service, in a thread, on a free port; one for each worker of pytest-xdist."""
-    from payments_async.sandbox import Sandbox
+    from ..sandbox import Sandbox
 
     with Sandbox(**payments_sandbox_options) as service:
         yield service
@@ -139,8 +139,7 @@ def payments_client(
     Not a coroutine, so that it works with every plugin that runs coroutines, and without one: its
     connections are closed with the event loop that used them.
     """
-    from payments_async import AsyncPayments
-
+    from .. import AsyncPayments
     from ._verdicts import client_options
 
     return AsyncPayments(**client_options(sandbox, _payments_runtime, payments_client_options))

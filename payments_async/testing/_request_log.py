@@ -7,14 +7,13 @@ from collections.abc import Collection, Iterator, Sequence
 from decimal import Decimal
 from urllib.parse import unquote
 
-from payments_async.models._masking import clean
-from payments_async.models.common import grouped
-from payments_async.sandbox import LoggedRequest
-from payments_async.sandbox._common.json import decode_object
-from payments_async.sandbox._common.masking import hide, mask
-from payments_async.sandbox._common.values import RequestRefused
-from payments_async.sandbox._journal import JournalEntry, LoggedExchange
-
+from ..models._masking import clean
+from ..models.common import grouped
+from ..sandbox import LoggedRequest
+from ..sandbox._common.json import decode_object
+from ..sandbox._common.masking import hide, mask
+from ..sandbox._common.values import RequestRefused
+from ..sandbox._journal import JournalEntry, LoggedExchange
 from ._requests import CREATIONS, shown
 
 LINES = 25

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Mapping
 
 import attrs
 
-from payments_async.sandbox._common.json import decode_object
-from payments_async.sandbox._common.masking import mask
-from payments_async.sandbox._common.values import RequestRefused
-from payments_async.sandbox._journal import JournalEntry, LoggedExchange
+from ..sandbox._common.json import decode_object
+from ..sandbox._common.masking import mask
+from ..sandbox._common.values import RequestRefused
+from ..sandbox._journal import JournalEntry, LoggedExchange
 
 _SHORT = 40
 """The most characters of a name in a report."""

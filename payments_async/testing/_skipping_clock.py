@@ -15,10 +15,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
-from payments_async._http import default_transport
-from payments_async._http.types import HTTPRequest, HTTPResponse, Transport
-from payments_async._runtime import SYSTEM, Timer
-from payments_async.sandbox import Sandbox
+from .._http import default_transport
+from .._http.types import HTTPRequest, HTTPResponse, Transport
+from .._runtime import SYSTEM, Timer
+from ..sandbox import Sandbox
 
 _CHECK_AFTER: Final = 0.001
 """Seconds until a loop checks whether its clients only wait."""

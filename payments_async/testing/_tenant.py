@@ -6,7 +6,7 @@ from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from payments_async.sandbox import (
+from ..sandbox import (
     Books,
     Change,
     Delivery,
@@ -16,10 +16,9 @@ from payments_async.sandbox import (
     Sandbox,
     Webhook,
 )
-from payments_async.sandbox._journal import Item, JournalEntry, LoggedExchange
-from payments_async.sandbox._record_actions import USUAL_METHOD
-from payments_async.sandbox._records.tenants import KeyStatus, fingerprint_of
-
+from ..sandbox._journal import Item, JournalEntry, LoggedExchange
+from ..sandbox._record_actions import USUAL_METHOD
+from ..sandbox._records.tenants import KeyStatus, fingerprint_of
 from ._money_ledger import MoneyFault, evidence, findings
 from ._request_log import request_log
 

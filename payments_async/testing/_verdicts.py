@@ -7,10 +7,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, Protocol
 
-from payments_async.sandbox import Rule, Sandbox
-from payments_async.sandbox._common.masking import mask
-from payments_async.sandbox._journal import LoggedExchange
-
+from ..sandbox import Rule, Sandbox
+from ..sandbox._common.masking import mask
+from ..sandbox._journal import LoggedExchange
 from ._money_ledger import REMEDIES, RULES, MoneyFault
 from ._skipping_clock import SkippingRuntime
 from ._tenant import SandboxTenant

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import attrs
 
-from payments_async._validation.rules import is_identifier
-from payments_async.models._masking import clean
-from payments_async.models.common import amount_text
+from ..._validation.rules import is_identifier
+from ...models._masking import clean
+from ...models.common import amount_text
 
 HIDDEN: Final = "•••"
 
