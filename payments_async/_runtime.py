@@ -1,4 +1,4 @@
-"""Clock and randomness: the only module that reads the time, sleeps or draws random bytes.
+"""Clock, randomness and forks: the only module that reads the time, sleeps or draws random bytes.
 
 Everything else takes a `Runtime`, so that a test can run a day of back-off in milliseconds.
 """
@@ -87,6 +87,12 @@ def event_loop() -> asyncio.AbstractEventLoop:
         "no event loop of asyncio runs here: await AsyncPayments under asyncio.run() or an asyncio server, "
         "not under trio; elsewhere, such as in a thread of trio's, use payments_sync.Payments"
     )
+
+
+def after_fork_in_child(renew: Callable[[], None]) -> None:
+    """Have a function called in each forked child, to renew what belongs to its parent's threads."""
+    if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has no fork
+        os.register_at_fork(after_in_child=renew)
 
 
 def clock_with_suspension(platform: str) -> Callable[[], float | None]:

@@ -32,7 +32,7 @@ from weakref import WeakSet, finalize
 
 from anyio.from_thread import BlockingPortal, BlockingPortalProvider
 
-from payments_async._fork import after_fork_in_child
+from payments_async._runtime import after_fork_in_child
 from payments_async.errors import ConfigurationError
 
 from ._blocking_call import BlockingCall, CallQueue

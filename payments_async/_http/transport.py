@@ -36,8 +36,7 @@ from aiohttp import (
 )
 from yarl import URL
 
-from .._fork import after_fork_in_child
-from .._runtime import Runtime, event_loop
+from .._runtime import Runtime, after_fork_in_child, event_loop
 from . import certificates
 from .connections import LONGEST, REST, IdleConnections
 from .deadlines import Deadlines, Verdict

@@ -21,10 +21,9 @@ from weakref import WeakKeyDictionary
 
 import attrs
 
-from .._fork import after_fork_in_child
 from .._rate_limit.key_limiter import KeyLimiter
 from .._rate_limit.waiters import NEVER, running_loop
-from .._runtime import event_loop
+from .._runtime import after_fork_in_child, event_loop
 from .schedule import FLOOR, PAGES_AT_ONCE, PollSchedule
 
 READER_PATIENCE: Final = 15.0

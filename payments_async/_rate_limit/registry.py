@@ -10,10 +10,9 @@ from typing import Final
 import attrs
 
 from .._emitter import warn_caller
-from .._fork import after_fork_in_child
 from .._http.addresses import normal
 from .._http.types import Secret
-from .._runtime import SYSTEM, Runtime
+from .._runtime import SYSTEM, Runtime, after_fork_in_child
 from ..errors import ConfigurationError
 from .key_limiter import CLASSES, KeyLimiter
 from .limits import RateLimits

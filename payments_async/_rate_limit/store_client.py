@@ -21,9 +21,8 @@ from weakref import WeakSet
 
 from .._emitter import logger
 from .._extras import needs
-from .._fork import after_fork_in_child
 from .._http.types import Secret
-from .._runtime import Runtime
+from .._runtime import Runtime, after_fork_in_child
 from ..errors import ConfigurationError
 from .limits import Outage
 from .permit_bucket import RETRY

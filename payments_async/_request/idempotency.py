@@ -13,8 +13,7 @@ from weakref import WeakSet
 import attrs
 
 from .. import _assumptions
-from .._fork import after_fork_in_child
-from .._runtime import Runtime
+from .._runtime import Runtime, after_fork_in_child
 from ..models._masking import clean
 
 HEADER = "X-Idempotency-Key"

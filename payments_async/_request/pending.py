@@ -17,8 +17,7 @@ from threading import RLock
 from typing import Any, Final, Literal
 from weakref import WeakKeyDictionary
 
-from .._fork import after_fork_in_child
-from .._runtime import Runtime
+from .._runtime import Runtime, after_fork_in_child
 from ..errors import (
     APIConnectionError,
     DeadlineExceeded,

@@ -89,12 +89,12 @@ class AnyBatch:
             InputPaidElsewhere: a ledger beside this one, or its database, has the input as another batch.
             LedgerError: see `bulk.ledger_errors`.
         """
-        from ._loading import load as _loading
+        from ._loading.load import load, settings_of, source_of
 
-        settings = _loading.settings_of(options, self._session.batch_id)
-        rows = _loading.source_of(source, strict_amounts=settings.strict_amounts)
+        settings = settings_of(options, self._session.batch_id)
+        rows = source_of(source, strict_amounts=settings.strict_amounts)
         await self._session.learn_time()
-        report = await _loading.load(self._ledger, self._service.place, rows, settings)
+        report = await load(self._ledger, self._service.place, rows, settings)
         self._session.write_status(running=self._work.under_way)
         return report
 
@@ -119,14 +119,14 @@ class AnyBatch:
 
         Raises what `load` does, except LedgerOfAnotherInput and InputPaidElsewhere: the report shows these.
         """
-        from ._loading import load as _loading
+        from ._loading.load import preview, refuse_rejects, settings_of, source_of
 
-        settings = _loading.settings_of(options, self._session.batch_id)
-        rows = _loading.source_of(source, strict_amounts=settings.strict_amounts)
+        settings = settings_of(options, self._session.batch_id)
+        rows = source_of(source, strict_amounts=settings.strict_amounts)
         session = self._session
-        _loading.refuse_rejects(settings.rejects, session.path, rows)
+        refuse_rejects(settings.rejects, session.path, rows)
         async with session.reading() as ledger:
-            return await _loading.preview(session.file, ledger, session.place, rows, settings)
+            return await preview(session.file, ledger, session.place, rows, settings)
 
     async def run(
         self,

@@ -6,7 +6,7 @@ that all its faults are reported together (`_validation`). None means "leave out
 
 from __future__ import annotations
 
-from ._base import Money, Pairs, Params, decimal_if_readable
+from .amounts import Money, Pairs, Params, decimal_if_readable
 from .payments import (
     AppearanceInput,
     AttemptInput,

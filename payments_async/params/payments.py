@@ -8,7 +8,7 @@ import attrs
 
 from ..models._masking import shown_address
 from ..models._record import masked
-from ._base import Money, Pairs, Params, decimal_if_readable
+from .amounts import Money, Pairs, Params, decimal_if_readable
 from .payouts import CustomerInput
 
 

@@ -10,7 +10,7 @@ import attrs
 from .._attrs import maker
 from ..models._masking import shown_address
 from ..models._record import masked
-from ._base import Money, Pairs, Params, decimal_if_readable
+from .amounts import Money, Pairs, Params, decimal_if_readable
 
 
 @attrs.frozen(eq=False, repr=False)

@@ -13,12 +13,13 @@ import attrs
 from .._attrs import maker
 from .._codec import decode, encode
 from .._polling.waiter import Waiting
-from .._request import prepare as _calls
+from .._request import prepare
 from .._request.auth import SecretKey
 from .._request.idempotency import URLMaker
 from .._request.key_state import store_use
 from .._request.pages import ListPosition, ListReader, RecordList, read_page
 from .._request.pipeline import Pipeline
+from .._request.prepare import Priority
 from .._request.settings import check_store, count
 from .._runtime import SYSTEM, Runtime
 from .._validation import rules
@@ -57,10 +58,10 @@ def _maker(cls: type[Any]) -> Callable[..., Params]:
 def _refuse_unprepared(operation: Operation[Any], cls: type[Params], arguments: Mapping[str, Any]) -> None:
     """Raise TypeError for an argument that `prepare` does not take."""
     method = operation.name.replace("create", "prepare")
-    for name in arguments.keys() & _calls.SEND_OPTIONS:
+    for name in arguments.keys() & prepare.SEND_OPTIONS:
         problem = f"{method}() got an unexpected keyword argument {name!r}: it belongs to the sending"
         raise TypeError(problem)
-    _calls.refuse_unknown(arguments, _own(cls) | _calls.PREPARE_OPTIONS, method)
+    prepare.refuse_unknown(arguments, _own(cls) | prepare.PREPARE_OPTIONS, method)
 
 
 def load_operations() -> None:
@@ -123,7 +124,7 @@ class ResourceClient:
         try:
             if not _own(cls).issuperset(arguments):
                 _refuse_unprepared(operation, cls, arguments)
-                fields, options = _calls.split(arguments, _calls.WRITE_OPTIONS)
+                fields, options = prepare.split(arguments, prepare.WRITE_OPTIONS)
             prepared = self.pipeline.prepare(operation, _request(cls, fields), options)
             if "idempotency_key" not in options:  # one of the caller's own may have been sent before
                 self.pipeline.pending.unsent.add(prepared)
@@ -138,11 +139,11 @@ class ResourceClient:
         fields, options = arguments, _NO_OPTIONS
         try:
             if not _own(cls).issuperset(arguments):
-                _calls.refuse_unknown(arguments, _own(cls) | _calls.WRITE_OPTIONS, operation.name)
-                fields, options = _calls.split(arguments, _calls.WRITE_OPTIONS)
+                prepare.refuse_unknown(arguments, _own(cls) | prepare.WRITE_OPTIONS, operation.name)
+                fields, options = prepare.split(arguments, prepare.WRITE_OPTIONS)
             request = _request(cls, fields)
             prepared = self.pipeline.prepare(operation, request, options)
-            call = _calls.writing(prepared, options, operation=operation, request=request)
+            call = prepare.writing(prepared, options, operation=operation, request=request)
             return self.pipeline.send(call, options) if options else self.pipeline.run(call)
         except BaseException:
             for given in (arguments, fields, options):
@@ -154,7 +155,7 @@ class ResourceClient:
         prepared: PreparedRequest[R],
         options: Mapping[str, Any],
         *,
-        priority: _calls.Priority,
+        priority: Priority,
         may_send: Callable[[], bool] | None = None,
     ) -> Sending[R]:
         """Send a prepared write.
@@ -163,7 +164,7 @@ class ResourceClient:
         permission may end earlier.
         """
         operation = by_name(prepared.operation)
-        call = _calls.writing(prepared, options, operation=operation, priority=priority)
+        call = prepare.writing(prepared, options, operation=operation, priority=priority)
         if may_send is None and self.pipeline.pending.unsent.take(prepared):
             return self.pipeline.run_once(call)
         if may_send is None:
@@ -175,16 +176,16 @@ class ResourceClient:
         self, operation: Operation[R], options: Mapping[str, Any], ids: Mapping[str, str] | None = None
     ) -> Sending[R]:
         """Read one record."""
-        return self.pipeline.run(_calls.reading(operation, options, ids))
+        return self.pipeline.run(prepare.reading(operation, options, ids))
 
     def post(self, operation: Operation[R], options: Mapping[str, Any], ids: Mapping[str, str]) -> Sending[R]:
         """Send a POST without fields about one record."""
-        _calls.refuse_unknown(options, _calls.READ_OPTIONS, operation.name)
+        prepare.refuse_unknown(options, prepare.READ_OPTIONS, operation.name)
         if faults := id_problems(ids):
             raise InvalidRequest(faults, operation=operation.name)
         prepared = self.pipeline.prepare(operation, None, options, operation.path_for(ids))
         record = ids[operation.record] if operation.record else None
-        return self.pipeline.run(_calls.writing(prepared, options, operation=operation, record=record))
+        return self.pipeline.run(prepare.writing(prepared, options, operation=operation, record=record))
 
     async def list(self, records: RecordList[R], arguments: Mapping[str, Any]) -> Page[R]:
         """Read one page."""
@@ -194,7 +195,7 @@ class ResourceClient:
         """Iterate over all items, page by page. Errors have the name of the resource's `iterate`."""
         records = records.named(records.operation.name.replace("list", "iterate"))
         name = records.operation.name
-        _calls.refuse_unknown(arguments, _calls.READ_OPTIONS.union(records.names, ("max_items",)), name)
+        prepare.refuse_unknown(arguments, prepare.READ_OPTIONS.union(records.names, ("max_items",)), name)
         filters = {name: value for name, value in arguments.items() if name != "max_items"}
         left = arguments.get("max_items")
         if left is not None and not count(left):

@@ -8,7 +8,7 @@ from typing import Unpack
 import attrs
 
 from .. import arguments, models
-from .._request import prepare as _calls
+from .._request import prepare
 from .._request.pages import PAYOUTS, ListPosition
 from .._request.settings import count
 from .._signatures import explains_absent, named_arguments
@@ -169,7 +169,7 @@ class AsyncPayouts(Resource):
             InvalidRequest: a fault of the arguments; nothing was sent.
             PaymentsError: see `errors`; effect "none".
         """
-        _calls.refuse_unknown(search, _SEARCH_OPTIONS, _FIND.operation.name)
+        prepare.refuse_unknown(search, _SEARCH_OPTIONS, _FIND.operation.name)
         most, filters = search.pop("max_pages", 100), {**search}
         faults = {} if count(most) and most else {"max_pages": ["must be a whole number, 1 or more"]}
         if not isinstance(reference, str) or not reference:

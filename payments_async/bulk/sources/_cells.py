@@ -11,12 +11,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final, NoReturn
 
 import attrs
 
-from ...checks import check_payout
+from ..._validation.tables import check
 from ...params import CustomerInput, Instrument, Money, PayoutRequest
 from ._columns import AMOUNT, GATEWAY_OPTIONS, PARTS, ROW_KEY, place, shown, unknown
 
@@ -57,6 +58,8 @@ def type_missing() -> str:
     return f"is missing and the instrument's fields fit no type ({needs})"
 
 
+_ANY_MOMENT: Final = datetime.max.replace(tzinfo=UTC)
+"""No rule of a payout's fields depends on the time."""
 _INT_DIGITS = 18  # whole numbers that every JSON reader keeps exact; longer ones are read as Decimals
 
 
@@ -196,7 +199,7 @@ def _amount_guess(cell: object) -> str | None:
 
 def faults_of(request: PayoutRequest) -> Faults:
     """Validate a request. Returns its faults by field."""
-    return {name: " and ".join(texts) for name, texts in check_payout(request).items()}
+    return {name: " and ".join(texts) for name, texts in check(request, now=_ANY_MOMENT).items()}
 
 
 def _misplaced(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What request objects share: a masked repr, and amounts as callers give them."""
+"""Amounts as callers give them, and what request objects share: a masked repr."""
 
 from __future__ import annotations
 
