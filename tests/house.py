@@ -26,29 +26,29 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 SHIPPED = ("payments_async", "payments_sync")
-PARTS = ("bulk", "sandbox", "webhooks", "testing", "cli")
+PARTS = ("bulk", "sandbox", "webhooks", "testing", "_cli")
 """Sub-packages in which a class name may be defined once, beside that of another part."""
 SMALL = 60
 """Lines of a file that is small."""
 
 BUDGETS: Final[Mapping[str, int]] = {
-    "shipped lines": 67_375,
-    "test lines": 94_350,
-    "modules of the fullest folder": 17,
+    "shipped lines": 67_100,
+    "test lines": 93_000,
+    "modules of the fullest folder": 16,
     "private modules flat in payments_async/": 9,
-    "shipped files of at most 60 lines, without __init__": 41,
+    "shipped files of at most 60 lines, without __init__": 35,
     "class names defined twice": 0,
     "circles of modules": 0,
     "circles of folders": 1,
-    "percent of test files with private imports": 66,
-    "create over a socket: files": 31,
-    "create over a socket: moves between folders": 22,
-    "webhook delivery with its look-up: files": 34,
-    "webhook delivery with its look-up: moves between folders": 27,
+    "percent of test files with private imports": 64,
+    "create over a socket: files": 29,
+    "create over a socket: moves between folders": 21,
+    "webhook delivery with its look-up: files": 30,
+    "webhook delivery with its look-up: moves between folders": 26,
     "row run on SQLite: files": 82,
     "row run on SQLite: moves between folders": 366,
-    "row run on PostgreSQL: files": 110,
-    "row run on PostgreSQL: moves between folders": 1_400,
+    "row run on PostgreSQL: files": 108,
+    "row run on PostgreSQL: moves between folders": 1_350,
 }
 """The most that each figure may be. Lower one with the change that earned it.
 
