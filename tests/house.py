@@ -48,7 +48,7 @@ BUDGETS: Final[Mapping[str, int]] = {
     "row run on SQLite: files": 82,
     "row run on SQLite: moves between folders": 366,
     "row run on PostgreSQL: files": 108,
-    "row run on PostgreSQL: moves between folders": 1_350,
+    "row run on PostgreSQL: moves between folders": 1_400,
 }
 """The most that each figure may be. Lower one with the change that earned it.
 
