@@ -52,8 +52,8 @@ class RequestBody(msgspec.Struct, gc=False, omit_defaults=True):
 
 _PLAIN = frozenset({str, Decimal, int, bool, type(None)})
 """Types of values that are written unchanged."""
-_Flat = dict[str, str | int | bool | None]
-_Pairs = dict[str, str | int | bool | dict[str, str | int | bool | _Flat | None] | None]
+_Pairs = dict[str, str | int | bool | None]
+_REQUESTS = (params.PayoutRequest, params.CheckoutRequest, params.PaymentIntentRequest)
 _FORMS: dict[type[Any], Form] = {}
 _TYPES: dict[Any, Any] = {
     rules.json_object: _Pairs,
@@ -66,16 +66,16 @@ _TYPES: dict[Any, Any] = {
 def checked_body(request: params.Params) -> bytes | None:
     """Check and write a request in one pass. None when it may have a fault or a doubt: `tables` decides."""
     form = _FORMS.get(type(request)) or _form_of(type(request))
-    if form is None or not is_clear(request, form):
-        return None
     try:
+        if form is None or not is_clear(request, form):
+            return None
         return _write(_convert(request, form.body, from_attributes=True))
     except (ValueError, TypeError, RecursionError, OverflowError):  # a lone surrogate is a ValueError
         return None
 
 
 def _form_of(cls: Any) -> Form | None:
-    return _FORMS.get(cls) or (_FORMS.setdefault(cls, _make_form(cls)) if cls in RULES else None)
+    return _FORMS.setdefault(cls, _make_form(cls)) if cls in _REQUESTS else None
 
 
 def _make_form(cls: Any) -> Form:
@@ -99,11 +99,18 @@ def _type_of(name: str, is_required: bool, rule: rules.Rule, form: Form) -> Any:
         return nested.body
     if isinstance(rule, rules.Nested):  # one rule for both of its fields
         return None
+    if rule in (rules.json_object, rules.metadata):
+        form.tests.append((name, is_required, _is_no_dict))
     if rule in _TYPES:
         return _TYPES[rule]
     test = rule.are_not_capitals if isinstance(rule, rules.Letters) else rule
     form.tests.append((name, is_required, test))
     return Any
+
+
+def _is_no_dict(pairs: Any) -> bool:
+    """Return whether pairs are more than a dict: msgspec takes all with `keys`, such as a row of sqlite3."""
+    return pairs.__class__ is not dict
 
 
 def _nested(value: Any) -> Any:
@@ -114,6 +121,8 @@ def _nested(value: Any) -> Any:
         return _given(value)
     if isinstance(value, Mapping):
         return {name: _nested(item) for name, item in value.items()}
+    if isinstance(value, int):
+        return int(value)  # of a class of the caller's
     return value.astimezone(UTC) if isinstance(value, datetime) else value
 
 

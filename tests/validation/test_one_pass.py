@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
+from array import array
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from email.message import Message
 from types import MappingProxyType
 from typing import Any
 
@@ -187,8 +190,48 @@ def test_no_payout_is_passed_that_the_tables_refuse(data: st.DataObject) -> None
 @pytest.mark.parametrize("fields", [REQUIRED, FULL], ids=["required", "full"])
 def test_a_payout_in_order_never_meets_the_tables(fields: dict[str, Any]) -> None:
     """Otherwise the quick way would only be one more."""
-    assert checked_body(PayoutRequest(**fields)) == encode(PayoutRequest(**fields))
-    assert checked_body(PayoutRequest(**{**fields, "amount": None})) is None
+    flat = {**fields, "metadata": {"depot": "Accra", "row": 7, "paid": False, "left": None}}
+    assert checked_body(PayoutRequest(**flat)) == encode(PayoutRequest(**flat))
+    assert checked_body(PayoutRequest(**{**flat, "amount": None})) is None
+
+
+class Redacted(dict[str, Any]):
+    """A dict whose items are not what it holds."""
+
+    def items(self) -> Any:
+        return [(name, "hidden") for name in self]
+
+
+class Number(int):
+    """A whole number of a class of its own."""
+
+
+def row_of_a_database() -> sqlite3.Row:
+    """What has keys and items, and is no mapping."""
+    connection = sqlite3.connect(":memory:")
+    connection.row_factory = sqlite3.Row
+    try:
+        return connection.execute("select 1 as order_id, 2 as order_id").fetchone()  # type: ignore[no-any-return]
+    finally:
+        connection.close()
+
+
+def test_a_number_of_a_callers_own_class_is_written_as_a_number() -> None:
+    request = PayoutRequest(**{**REQUIRED, "metadata": {"order": Number(7)}})
+    assert checked_body(request) == encode(request)
+    assert b'"order":7' in encode(request)
+
+
+@pytest.mark.parametrize("field", ["metadata", "gateway_options"])
+@pytest.mark.parametrize("nested", [False, True], ids=["itself", "nested"])
+@pytest.mark.parametrize(
+    "value",
+    [row_of_a_database(), Message(), array("i", [1]), range(2), Redacted(a="secret")],
+    ids=lambda value: type(value).__name__,
+)
+def test_pairs_that_are_no_plain_dict_are_left_to_the_tables(value: Any, nested: bool, field: str) -> None:
+    given = {"a": value} if nested else value
+    assert checked_body(PayoutRequest(**{**REQUIRED, field: given})) is None
 
 
 PAYMENT = {"amount": Decimal(5), "currency": "XOF", "customer": FULL["customer"], "metadata": {"a": "b"}}

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import attrs
 
-from ..._codec.encode import checked_body
 from ..._validation.tables import doubts
 from ...params import PayoutRequest
 from ..errors import RowFault
@@ -151,8 +150,7 @@ class RowMaker:
         if faults:
             return self._faulty(faults, original, line, row_key, request.reference)
         warnings = (f"{AMOUNT} {warning}",) if warning else ()
-        if checked_body(request) is None:
-            warnings = (*warnings, *doubts(request))
+        warnings = (*warnings, *doubts(request))
         key = str(self._number) if row_key is None else compared(row_key)
         return (Row(self._number, line, key, request.reference, request, warnings, original),)
 
