@@ -1,4 +1,4 @@
-"""The exit codes of the commands."""
+"""The exit codes of the commands. `bulk/_protocol/stop_rules.py` decides that of a batch."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ FAREWELL: Final = 2.0
 class StoreClient:
     """One store's thread: starts it, wakes it, ends it.
 
-    Thread-safe without a lock: callers hold a limiter's, and the garbage collector may end a call, and so
-    take another limiter's, at any moment.
+    Thread-safe without a lock of its own, which could deadlock: a caller holds the lock of one limiter, and
+    at any moment the garbage collector may end another call, which takes that of another limiter.
     """
 
     worker: str

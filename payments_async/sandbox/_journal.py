@@ -181,7 +181,10 @@ class JournalIndex:
 
 
 class Journal:
-    """The latest `entries` events; requests and answers keep up to `body_bytes` of bytes."""
+    """The latest `entries` events, and as many earlier requests without success.
+
+    Requests and answers keep up to `body_bytes` of bytes.
+    """
 
     def __init__(self, entries: int = ENTRIES, body_bytes: int = BODY_BYTES) -> None:
         self._entries = entries
@@ -204,7 +207,7 @@ class Journal:
 
     @property
     def first(self) -> int:
-        """The number of the oldest entry that is still kept."""
+        """The number of the entry from which on all are kept."""
         return self.last - len(self._ring) + 1
 
     def add(self, item: Item) -> None:
@@ -280,12 +283,14 @@ class Journal:
         """The entries about any of these records, webhooks and idempotency keys, oldest first."""
         first, ring = self.first, self._ring
         found: dict[int, Item] = {}
-        for name in names:
+        wanted = frozenset(names)
+        for name in wanted:
             seq = self._index.latest(name)
             while seq >= first:
                 item = found[seq] = ring[seq - first]
                 seq = self._index.earlier(seq - first, _names(item), name)
-        return [JournalEntry(seq, found[seq]) for seq in sorted(found)]
+        older = [JournalEntry(*one) for one in self._without_success if not wanted.isdisjoint(one[1].names)]
+        return [*older, *(JournalEntry(seq, found[seq]) for seq in sorted(found))]
 
     @property
     def oldest(self) -> Item | None:

@@ -7,6 +7,7 @@ import json
 import attrs
 
 from payments_async.sandbox import Answer, Change, LoggedRequest, Sandbox
+from payments_async.sandbox._inspector.log_page import _with_causes
 from payments_async.sandbox._journal import Journal, LoggedExchange
 from tests.sandbox.raw_requests import PAYOUT, Api
 
@@ -129,6 +130,25 @@ def test_requests_without_success_stay_when_others_push_them_out(sandbox: Sandbo
     assert "requests without success to" in found
     journal.clear()
     assert sandbox.requests == []
+
+
+def test_a_lost_answer_and_its_retry_stay_together(sandbox: Sandbox, api: Api) -> None:
+    sandbox._journal = Journal(entries=4)
+    lost = api.payout(reference="r-1", scenario="lost_response", idempotency_key="key-of-both")
+    for number in range(6):
+        api.get(f"/payouts/po_{number}")
+    api.payout(reference="r-1", idempotency_key="key-of-both")
+    first, *_, retry = [log for log in sandbox.requests if log.idempotency_key == "key-of-both"]
+    assert (lost.status, first.fault) == (201, "lost_response")
+    assert first.request_id != retry.request_id
+    for log in first, retry:
+        page = sandbox.handle("GET", f"/_sandbox/requests/{log.request_id}").body.decode()
+        assert first.request_id in page
+        assert retry.request_id in page
+    caused, _ = _with_causes(sandbox.journal, first.request_id)
+    assert [entry.item for entry in caused if isinstance(entry.item, LoggedExchange)] == [
+        sandbox.journal.exchange(first.request_id)
+    ]
 
 
 def test_of_requests_without_success_the_latest_are_kept(sandbox: Sandbox, api: Api) -> None:

@@ -1,4 +1,4 @@
-"""Addresses that open the page of a batch, with one-time tickets: others see what browsers are given."""
+"""Addresses that open the page of a batch, with one-time tickets; `_loopback/access.py` lets in."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ _FILES: Final = ("", "-wal", ".lock", ".certificate.json")
 
 @attrs.define
 class CauseReader:
-    """The causes of rows to look at: all such rows are read, so seldom that it costs a run little."""
+    """The causes of rows that need a look. All such rows are read for them: seldom, to cost a run little."""
 
     found: tuple[Cause, ...] = ()
     at: float = 0.0

@@ -1,6 +1,6 @@
 """A private file that opens the page, where the machine does not say which user a connection is from.
 
-What is on a browser's command line, every user can read: so it is the name of this file, not the ticket.
+Every user of the machine can read a browser's command line. So that names this file; the ticket is in it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """The changes of a row as pure functions: from the row before and an event to the row after.
 
+Which state may follow which is in `row_state.py`.
+
 `entry` is the number of the chain's entry that the change will be part of. What is known of a row changes by
 the functions of `row_state` alone, which raise IllegalTransition for a change that its state does not allow.
 """

@@ -16,8 +16,6 @@ from .._report import BatchFigures
 from .quantities import duration_text, took_text
 
 _SHORT_RUN: Final = 3
-
-
 B = TypeVar("B", bound=BatchFigures)
 
 
@@ -27,8 +25,10 @@ def figures_in(status: Mapping[str, Any]) -> BatchFigures:
         currency: {word: Decimal(amount) for word, amount in of_currency.items()}
         for currency, of_currency in status["sums"].items()
     }
-    activity, speed = status.get("activity"), SpeedFigures.read(status.get("speed"))
-    return BatchFigures(status["rows"], sums, activity=activity and Activity(**activity), speed=speed)
+    speed, given = SpeedFigures.read(status.get("speed")), status.get("activity")
+    known = attrs.fields_dict(Activity)  # a run of another version may write more
+    activity = Activity(**{name: given[name] for name in known if name in given}) if given else None
+    return BatchFigures(status["rows"], sums, activity=activity, speed=speed)
 
 
 def with_causes(figures: B, causes: Iterable[Cause]) -> B:

@@ -10,7 +10,7 @@ A scenario is words with spaces, commas or semicolons between them::
 
 `http:503*2 lost_response` is a script: two 503s, then one lost response, then the ordinary answer. `hang` is
 an outcome where the text belongs to a record and a fault where it belongs to a request. Webhook words hold
-for every delivery of the record that is created (`webhooks/webhook.py`). Durations: `5`, `5s`, `500ms`,
+for every delivery of the record that is created (`_webhooks/webhook.py`). Durations: `5`, `5s`, `500ms`,
 `2m`, `1h`.
 """
 

@@ -43,7 +43,7 @@ def below(found: Iterable[T], name: Callable[[T], str], before: str) -> list[T]:
 
 @attrs.frozen
 class ListFilter(Generic[T]):
-    """A field of a list's form: a choice of the values that there are, or, with an `example`, a text."""
+    """A field of a list's filter form: a text with an `example`, else a menu of the values in the list."""
 
     name: str
     label: str

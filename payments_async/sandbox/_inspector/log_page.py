@@ -167,7 +167,9 @@ def _with_causes(journal: Journal, request_id: str) -> tuple[list[JournalEntry],
         item = items[place]
         if isinstance(item, LoggedExchange) and item.log.request_id == request_id:
             places = range(max(0, place - item.caused), place + 1)
-            return [JournalEntry(numbers[one], items[one]) for one in places], attrs.evolve(item)
+            first = numbers[place] - item.caused  # what it caused may be gone: others stand in its places
+            kept = [JournalEntry(numbers[one], items[one]) for one in places if numbers[one] >= first]
+            return kept, attrs.evolve(item)
     raise LookupError(f"no request {request_id!r} in the journal")
 
 

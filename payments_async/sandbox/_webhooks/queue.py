@@ -1,5 +1,7 @@
 """The queue of webhooks: takes those that are due, gives those to send now, and plans each next try.
 
+The times of the tries are `OFFSETS` in `webhook.py`.
+
 Pure and synchronous, on sandbox time given by its caller. The tries of one record follow one another; those
 of different records do not wait for each other.
 """

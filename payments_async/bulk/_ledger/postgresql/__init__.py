@@ -4,9 +4,9 @@
     renewal = await renew(database, worker, [lease])        # every 3 seconds
     await give_back(database, worker, [lease])
 
-A lease of a chunk says who may send its rows, until when on the database's clock: a random number in the
-chunk's row, compared by equality. Every commit of an intent proves it (`commits`). It keeps workers apart;
-what prevents a second payment is the reference.
+A lease says which worker may send a chunk's rows, and until when on the database's clock. It is a random
+number in the chunk's row: a worker holds the lease while its own number is equal. Every commit of an intent
+proves it (`commits`). It keeps workers apart; what prevents a second payment is the reference.
 
 Importing its modules imports psycopg: import them where a database is opened.
 """

@@ -3,8 +3,8 @@
     rows, more = await database.read((SQL, values), (SQL, values))      # one round trip
     found = await database.commit(work, committed)                      # a transaction
 
-What fails for a passing reason is repeated on a new connection, for a minute; while the database stays away
-that is one minute for all that is asked of it. A connection that is lost
+What fails for a passing reason is repeated on a new connection, for up to a minute. All that is asked during
+one outage shares that minute. A connection that is lost
 during COMMIT leaves open whether it took place: `committed` then finds out, under the locks that the lost
 session may still hold. Errors carry codes and our words, never the server's, which may show a row.
 """

@@ -81,7 +81,7 @@ class StoreChanged(Exception):
 
 @attrs.define
 class LastEntries:
-    """The last entries of chains that this process has made. Those of before a known loss do not count."""
+    """The last chain entries that this process has committed, after the latest loss that is known."""
 
     losses: int = 0
     """How often the batch had lost commits when they were made."""

@@ -1,8 +1,9 @@
 """The tables, as SQL text.
 
 Two tables are made for each batch, in the transaction of its import: `rows_…`, which is never updated, and
-`row_states_…`, which is narrow and has no index on what changes. On their data there is no constraint but
-unique hashes: PostgreSQL shows the row that breaks one, in its log too. Amounts are text, for exactness.
+`row_states_…`, which is narrow and has no index on what changes. The only constraint on
+their data is that hashes are unique: PostgreSQL writes a row that breaks a constraint into its log. Amounts
+are text, for exactness.
 """
 
 from __future__ import annotations
