@@ -17,7 +17,7 @@ import msgspec
 from .. import params
 from .._attrs import named
 from .._validation import rules
-from .._validation.tables import REQUIRED, RULES, Form, is_clear
+from .._validation.tables import REQUIRED, RULES, Form, is_clear, is_no_dict
 
 _write = msgspec.json.Encoder(decimal_format="number").encode
 _convert = msgspec.convert
@@ -100,17 +100,12 @@ def _type_of(name: str, is_required: bool, rule: rules.Rule, form: Form) -> Any:
     if isinstance(rule, rules.Nested):  # one rule for both of its fields
         return None
     if rule in (rules.json_object, rules.metadata):
-        form.tests.append((name, is_required, _is_no_dict))
+        form.tests.append((name, is_required, is_no_dict))
     if rule in _TYPES:
         return _TYPES[rule]
     test = rule.are_not_capitals if isinstance(rule, rules.Letters) else rule
     form.tests.append((name, is_required, test))
     return Any
-
-
-def _is_no_dict(pairs: Any) -> bool:
-    """Return whether pairs are more than a dict: msgspec takes all with `keys`, such as a row of sqlite3."""
-    return pairs.__class__ is not dict
 
 
 def _nested(value: Any) -> Any:

@@ -151,6 +151,11 @@ def is_clear(request: params.Params, form: Form) -> bool:
     return True
 
 
+def is_no_dict(pairs: Any) -> bool:
+    """Return whether pairs are more than a dict: msgspec takes all with `keys`, such as a row of sqlite3."""
+    return pairs.__class__ is not dict
+
+
 def doubts(request: params.Params) -> list[str]:
     """Find what is allowed and probably a slip: country codes that are not in capitals."""
     found = _countries(request, "")
