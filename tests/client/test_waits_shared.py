@@ -130,9 +130,14 @@ async def test_a_record_from_before_all_days_is_waited_for_without_a_date(connec
 async def test_a_failure_that_stays_ends_every_wait_at_once_and_none_that_comes_later(
     connect: Connect, fault: Any, error: type[Exception]
 ) -> None:
-    played = play(connect, page(), fault, page(payout(completed_at=MOMENT)))
+    mended = asyncio.Event()  # not before all have ended: a blocking wait may begin after the others' reading
+    first = iter([page()])
+    played = play(
+        connect, lambda _: page(payout(completed_at=MOMENT)) if mended.is_set() else next(first, fault)
+    )
     waits = (played.client.payouts.wait(f"po_{number}") for number in range(5))
     assert [type(end) for end in await asyncio.gather(*waits, return_exceptions=True)] == [error] * 5
+    mended.set()
     assert (await played.client.payouts.wait("po_1")).is_final
 
 
