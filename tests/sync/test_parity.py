@@ -27,7 +27,7 @@ CLASSES = {
     "bulk.workers": ("PayoutWorker", "PayoutWorker"),
 }
 SHARED = ("arguments", "errors", "events", "models", "params")
-FOR_TESTS = ("sandbox", "testing")
+FOR_TESTS = ("sandbox",)
 SHARED_IN_BULK = ("bulk.errors", "bulk.ledger_errors", "bulk.sources")
 MADE_BY_HAND = {"client", "bulk.workers"}
 RENAMED = {"aclose": "close", "__aenter__": "__enter__", "__aexit__": "__exit__"}

@@ -12,7 +12,7 @@ from .words import SOURCE, blocking, header
 SHARED = ("arguments", "errors", "events", "models", "params")
 """Public modules without a coroutine: their names are the same objects in both packages."""
 
-EXTRAS = ("otel", "sandbox", "testing")
+EXTRAS = ("otel", "sandbox")
 """The same, of an extra: imported by their own names only."""
 
 OPENED = ("batch", "database", "shared_batch")
