@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
 
 import attrs
@@ -305,17 +305,24 @@ class Journal:
         """The numbers of `items`."""
         return [*(number for number, _ in self._without_success), *range(self.first, self.last + 1)]
 
-    def exchanges(self) -> list[LoggedExchange]:
-        """The requests, oldest first."""
-        return [item for item in self.items() if isinstance(item, LoggedExchange)]
+    def newest(self) -> Iterator[tuple[int, Item]]:
+        """All entries with their numbers, newest first; read while the journal stays as it is."""
+        ring = zip(range(self.last, 0, -1), reversed(self._ring), strict=False)
+        return chain(ring, reversed(self._without_success))
 
-    def exchange(self, request_id: str) -> LoggedExchange | None:
-        """Find the request of this id; None when it is not (or no longer) kept."""
-        older = (exchange for _, exchange in reversed(self._without_success))
-        for item in chain(reversed(self._ring), older):
+    def newest_exchanges(self) -> Iterator[LoggedExchange]:
+        """The requests, newest first; read while the journal stays as it is."""
+        return (item for _, item in self.newest() if isinstance(item, LoggedExchange))
+
+    def with_causes(self, request_id: str) -> tuple[LoggedExchange, list[JournalEntry]]:
+        """The request of this id, and the entries that it caused with its own; `LookupError`."""
+        newest = self.newest()
+        for number, item in newest:
             if isinstance(item, LoggedExchange) and item.log.request_id == request_id:
-                return item
-        return None
+                first = number - item.caused  # what it caused may be gone: others stand in its places
+                caused = [JournalEntry(*entry) for entry in islice(newest, item.caused) if entry[0] >= first]
+                return item, [*reversed(caused), JournalEntry(number, item)]
+        raise LookupError(f"no request {request_id!r} in the journal")
 
     def clear(self) -> None:
         """Drop every entry; the numbers continue."""

@@ -47,7 +47,8 @@ class SandboxService(WebhookControls):
 
         Visits to a hosted page are not among them. Those whose bytes it dropped have no headers.
         """
-        return [exchange.log for exchange in self.exchanges]
+        with self.reading():
+            return [exchange.log for exchange in self._journal.newest_exchanges()][::-1]
 
     @property
     def journal(self) -> Journal:
@@ -79,12 +80,6 @@ class SandboxService(WebhookControls):
             self._keep(self._core.due(now))
             yield self._core.world
 
-    @property
-    def exchanges(self) -> list[LoggedExchange]:
-        """The same with the answers, and how long they took. Not for tests."""
-        with self.reading():
-            return self._journal.exchanges()
-
     def send_again(self, request: Request, key: str) -> LoggedExchange:
         """Send a request with the API key of fingerprint `key`; `LookupError`."""
         with self._lock:
@@ -93,7 +88,7 @@ class SandboxService(WebhookControls):
                 raise LookupError(f"no API key {key!r}")
             headers = {**request.headers, "authorization": f"Bearer {keys[0]}"}
             self._answer(attrs.evolve(request, headers=headers)).on_end()
-            return self._journal.exchanges()[-1]
+            return next(self._journal.newest_exchanges())
 
     def _answer(self, request: Request) -> Answer:
         with self._lock:

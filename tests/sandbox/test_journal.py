@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import attrs
+import pytest
 
 from payments_async.sandbox import Answer, Change, LoggedRequest, Sandbox
-from payments_async.sandbox._inspector.log_page import _with_causes
 from payments_async.sandbox._journal import Journal, LoggedExchange
 from tests.sandbox.raw_requests import PAYOUT, Api
 
@@ -62,9 +62,7 @@ def test_bodies_are_dropped_oldest_first_when_their_budget_is_spent() -> None:
     journal = Journal(body_bytes=120)
     fill(journal, 5, size=20)  # 54 bytes each, with method and address
     assert kept_bodies(journal) == ["req_3", "req_4"]
-    gone = journal.exchange("req_0")
-    assert gone is not None
-    assert gone.body is None
+    assert journal.with_causes("req_0")[0].body is None
 
 
 def test_headers_and_addresses_count_as_bytes_and_are_dropped_with_them() -> None:
@@ -78,9 +76,7 @@ def test_headers_and_addresses_count_as_bytes_and_are_dropped_with_them() -> Non
         )
         journal.add_exchange(log, 0.0, b"", Answer(200, {}, b""))
     assert kept_bodies(journal) == ["req_1", "req_2"]
-    gone, kept = journal.exchange("req_0"), journal.exchange("req_2")
-    assert gone is not None
-    assert kept is not None
+    gone, kept = (journal.with_causes(name)[0] for name in ("req_0", "req_2"))
     assert (gone.is_whole, gone.log.headers, kept.is_whole, len(kept.log.headers)) == (False, {}, True, 30)
     assert len(gone.log.path) == len(gone.log.idempotency_key or "") == 200
 
@@ -122,7 +118,7 @@ def test_requests_without_success_stay_when_others_push_them_out(sandbox: Sandbo
     assert [status for status, _ in kept] == [422, 503, 200, 200, 404, *[200] * 5]
     journal, first = sandbox.journal, sandbox.requests[0].request_id
     assert journal.numbers() == [1, 2, 3, 4, 5, *range(journal.first, journal.last + 1)]
-    assert journal.exchange(first) is not None
+    assert journal.with_causes(first)[0].log.request_id == first
     assert sandbox.handle("GET", f"/_sandbox/requests/{first}").status == 200
     found = sandbox.handle("GET", "/_sandbox/?find=status:422").body.decode()
     assert f"/_sandbox/requests/{first}" in found
@@ -145,10 +141,8 @@ def test_a_lost_answer_and_its_retry_stay_together(sandbox: Sandbox, api: Api) -
         page = sandbox.handle("GET", f"/_sandbox/requests/{log.request_id}").body.decode()
         assert first.request_id in page
         assert retry.request_id in page
-    caused, _ = _with_causes(sandbox.journal, first.request_id)
-    assert [entry.item for entry in caused if isinstance(entry.item, LoggedExchange)] == [
-        sandbox.journal.exchange(first.request_id)
-    ]
+    exchange, caused = sandbox.journal.with_causes(first.request_id)
+    assert [entry.item for entry in caused if isinstance(entry.item, LoggedExchange)] == [exchange]
 
 
 def test_of_requests_without_success_the_latest_are_kept(sandbox: Sandbox, api: Api) -> None:
@@ -175,7 +169,8 @@ def test_clearing_drops_entries_and_numbers_continue() -> None:
     assert journal.since(0) == []
     journal.add(change(4))
     assert [entry.seq for entry in journal.since(0)] == [4]
-    assert journal.exchange("req_0") is None
+    with pytest.raises(LookupError):
+        journal.with_causes("req_0")
 
 
 def test_a_sandbox_notes_requests_with_their_bodies_and_what_they_changed(sandbox: Sandbox, api: Api) -> None:

@@ -29,7 +29,6 @@ SHARED = {
     "reading",
     "origin",
     "changing",
-    "exchanges",
     "find_webhook",
     "profile",
     "remove_rule",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import attrs
@@ -32,17 +33,17 @@ def log(sandbox: SandboxControls, call: ControlCall) -> object:
     misbehaves, then look at one with `request`.
     """
     wanted, limit = call.query.get("operation"), call.whole("limit", _SHOWN)
-    found = [one for one in reversed(sandbox.exchanges) if wanted in (None, one.log.operation)]
-    return {"requests": [request_view(one) for one in found[:limit]]}
+    with sandbox.reading():
+        newest = sandbox.journal.newest_exchanges()
+        logged = (exchange for exchange in newest if wanted in (None, exchange.log.operation))
+        return {"requests": [request_view(exchange) for exchange in islice(logged, limit)]}
 
 
 def find(sandbox: SandboxControls, request_id: str) -> LoggedExchange:
     """The request of this id; `LookupError` when the journal has it no longer."""
     with sandbox.reading():
-        found = sandbox.journal.exchange(request_id)
-    if found is None:
-        raise LookupError(f"no request {request_id!r} in the journal")
-    return attrs.evolve(found)  # a copy, because the journal may drop bodies at any time
+        # a copy, because the journal may drop bodies at any time
+        return attrs.evolve(sandbox.journal.with_causes(request_id)[0])
 
 
 def one(sandbox: SandboxControls, call: ControlCall) -> object:

@@ -15,7 +15,7 @@ from .._common.rate_limits import SandboxLimits
 from .._common.values import LoggedRequest
 from .._control_api.clock import gauges as gauges_of
 from .._control_api.json_views import body_view, exchange_view
-from .._journal import Item, Journal, JournalEntry, LoggedExchange
+from .._journal import Item, Journal, LoggedExchange
 from . import charts
 from .activity import LogMatches, moment_of
 from .filters import got
@@ -143,7 +143,8 @@ def request(page: PageRequest, request_id: str) -> Context:
     """One request, with what it caused and those of its idempotency key; `LookupError`."""
     reveal = page.query.get("reveal") == "1"
     with page.sandbox.reading() as world:
-        entries, exchange = _with_causes(page.sandbox.journal, request_id)
+        kept, entries = page.sandbox.journal.with_causes(request_id)
+        exchange = attrs.evolve(kept)  # a copy, since the journal may drop its bodies
         line = lines(entries, RecordNames(world), world.limits)
         same = _alike(page.sandbox.journal, exchange.log)
     group = cut(reversed(same), _SAME, attrgetter("request_id"), page.before)
@@ -158,19 +159,6 @@ def request(page: PageRequest, request_id: str) -> Context:
         "reveal": reveal,
         "hides": hides,
     }
-
-
-def _with_causes(journal: Journal, request_id: str) -> tuple[list[JournalEntry], LoggedExchange]:
-    """A request and what it caused; the request is a copy, since the journal may drop its bodies."""
-    items, numbers = journal.items(), journal.numbers()
-    for place in range(len(items) - 1, -1, -1):
-        item = items[place]
-        if isinstance(item, LoggedExchange) and item.log.request_id == request_id:
-            places = range(max(0, place - item.caused), place + 1)
-            first = numbers[place] - item.caused  # what it caused may be gone: others stand in its places
-            kept = [JournalEntry(numbers[one], items[one]) for one in places if numbers[one] >= first]
-            return kept, attrs.evolve(item)
-    raise LookupError(f"no request {request_id!r} in the journal")
 
 
 def _alike(journal: Journal, log: LoggedRequest) -> list[LoggedRequest]:

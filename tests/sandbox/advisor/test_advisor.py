@@ -43,7 +43,7 @@ def findings(sandbox: Sandbox) -> list[Finding]:
         assert finding.why
         assert finding.fix
         assert finding.section
-        assert all(sandbox.journal.exchange(request) is not None for request in finding.requests)
+        assert all(sandbox.journal.with_causes(request) for request in finding.requests)
     return found
 
 

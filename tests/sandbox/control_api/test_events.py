@@ -111,7 +111,7 @@ async def test_a_pulse_tells_that_an_answer_has_left(serving: Sandbox) -> None:
             (pulse,) = await events(response, 1)
         await asyncio.gather(call, return_exceptions=True)
     assert pulse["data"] == {"last": last}
-    assert serving.exchanges[0].seconds is not None
+    assert next(serving.journal.newest_exchanges()).seconds is not None
 
 
 async def test_what_falls_due_is_sent_to_a_reader() -> None:
