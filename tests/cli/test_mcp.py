@@ -64,7 +64,7 @@ def test_no_argument_reveals_account_data_or_takes_a_key() -> None:
             request_of(tool, {"reveal": "1"})
 
 
-@pytest.mark.parametrize("name", [None, "", "../state", "a/b", "po_1?reveal=1", "x" * 129])
+@pytest.mark.parametrize("name", [None, "", 7, True, ["po_1"], "../state", "a/b", "po_1?reveal=1", "x" * 129])
 def test_an_id_that_leads_elsewhere_is_refused(name: object) -> None:
     with pytest.raises(ValueError, match="id"):
         request_of(find_tool("payout", may_write=False), {"id": name})
@@ -91,6 +91,19 @@ def test_a_text_that_is_too_long_is_refused_and_not_repeated(
 def test_a_schema_says_how_long_a_text_may_be() -> None:
     texts = [each for tool in TOOLS for each in tool.arguments.values() if each["type"] == "string"]
     assert {each["maxLength"] for each in texts} == {4_000}
+
+
+def test_each_description_is_of_its_own_tool() -> None:
+    ids = {tool.name: tool.arguments["id"]["description"] for tool in TOOLS if "id" in tool.arguments}
+    assert "requests" in ids["request"]
+    assert "rule_1" in ids["remove_rule"]
+    assert [name for name, text in ids.items() if "checkout session" in text] == ["payment", "pay"]
+    (listed, met) = (
+        find_tool(name, may_write=True).arguments["operation"] for name in ("requests", "set_rule")
+    )
+    assert "payouts.*" in met["description"]
+    assert "payouts.*" not in listed["description"]
+    assert "refunded" not in find_tool("payouts", may_write=False).arguments["status"]["description"]
 
 
 def test_agents_are_warned_of_texts_that_others_wrote(sandbox: Sandbox) -> None:

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import attrs
 
 from ...sandbox._control_api.routes import ROUTES, Route
+from ...sandbox._records.records import PAYMENT_STATES, PAYOUT_STATES
 
 _SHOWN: Final = 20
 _LONGEST: Final = 4_000
@@ -28,9 +29,15 @@ def _count(what: str) -> Mapping[str, Any]:
 
 
 _SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "id": _text("its id, as the sandbox shows it; of a payment also that of its checkout session"),
-    "operation": _text("such as payouts.create; in a rule also payouts.*"),
-    "status": _text("only these: pending, processing, completed, failed, expired, …"),
+    "request id": _text("the id of a request, as `requests` lists it"),
+    "payout id": _text("the id of a payout"),
+    "payment id": _text("the id of a payment, or of its checkout session"),
+    "pay id": _text("the id of a payment, or of its checkout session"),
+    "remove_rule id": _text("the id of a rule, such as rule_1"),
+    "requests operation": _text("only requests of this operation, such as payouts.create"),
+    "set_rule operation": _text("the requests that it meets: payouts.create, payouts.*"),
+    "payouts status": _text(f"only these: {', '.join(PAYOUT_STATES)}"),
+    "payments status": _text(f"only these: {', '.join(PAYMENT_STATES)}"),
     "limit": {"type": "integer", "minimum": 1, "maximum": 500, "default": _SHOWN},
     "words": _text("such as lost_response, or fail:INVALID_RECIPIENT after=10s"),
     "match": {"type": "object", "description": 'path, query and body values: {"reference": "r-1"}'},
@@ -41,7 +48,7 @@ _SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     "country": _text("two letters"),
     "outcome": _text("complete unless given; fail:CUSTOMER_DECLINED, action:collect_otp, expire"),
 }
-"""Each argument of a tool."""
+"""Each argument, after the name of its tool where it differs between tools."""
 
 
 @attrs.frozen
@@ -69,7 +76,11 @@ class ControlTool:
     def arguments(self) -> Mapping[str, Mapping[str, Any]]:
         """The JSON Schema of each argument, the required ones first."""
         names = (*self.required, *self.route.takes)
-        return {name: _SCHEMAS[name] for name in names if name not in _NOT_OFFERED}
+        return {
+            name: _SCHEMAS.get(f"{self.name} {name}") or _SCHEMAS[name]
+            for name in names
+            if name not in _NOT_OFFERED
+        }
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -137,7 +148,8 @@ def request_of(tool: ControlTool, arguments: Mapping[str, Any]) -> ControlReques
     rest = {name: value for name, value in arguments.items() if value is not None}
     path = tool.route.path
     for name in tool.route.pattern.groupindex:
-        path = path.replace(f"{{{name}}}", str(rest.pop(name)))
+        value = rest.pop(name)
+        path = path.replace(f"{{{name}}}", value if isinstance(value, str) else "")
     if tool.route.pattern.fullmatch(path) is None:
         raise ValueError("id must be an id as the sandbox shows it, such as po_…, pi_… or rule_1")
     if tool.route.method == "POST":
