@@ -20,7 +20,7 @@ from .doctor import doctor
 from .mcp import mcp
 from .payouts import payouts
 from .sandbox import sandbox
-from .sandbox.options import ServeOptions
+from .sandbox.serve_options import ServeOptions
 from .webhooks import webhooks
 
 COMMANDS: tuple[Callable[..., int] | App, ...] = (demo, doctor, mcp, payouts, sandbox, webhooks)

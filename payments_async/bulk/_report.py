@@ -105,7 +105,7 @@ class BatchReport(BatchFigures):
     limit of the stop rules, the key or the address is another. None when nothing is left to do."""
 
 
-def figures_of(
+def batch_figures_of(
     totals: RowTotals, extra: ExtraTotals | None = None, activity: Activity | None = None
 ) -> BatchFigures:
     """Make the figures of a ledger."""

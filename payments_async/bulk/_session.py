@@ -21,7 +21,7 @@ from ._ledger.opening import FILE, KEYWORDS, require_extra
 from ._options import composed, require_batch_id
 from ._protocol.clocks import Timestamps
 from ._protocol.stop_rules import Account
-from ._report import BatchFigures, figures_of
+from ._report import BatchFigures, batch_figures_of
 from .errors import BulkError
 
 _log = logging.getLogger("payments_async")
@@ -193,7 +193,7 @@ class BatchSession:
     def _call(self, on_progress: OnProgress | None) -> None:
         if on_progress is not None:
             try:
-                on_progress(figures_of(self.ledger.totals, self.ledger.header.extra, self.activity()))
+                on_progress(batch_figures_of(self.ledger.totals, self.ledger.header.extra, self.activity()))
             except Exception as error:
                 _log.warning("on_progress raised %s; the run continues", type(error).__name__)
 

@@ -15,7 +15,7 @@ import pytest
 
 from payments_async._cli import main
 from payments_async._cli._exit_codes import Exit
-from payments_async._cli.demo import run
+from payments_async._cli.demo import clients
 from payments_async.sandbox import PaymentEntry, Sandbox
 
 ROOT = Path(__file__).parents[2]
@@ -38,7 +38,7 @@ def test_every_figure_is_counted_and_each_fault_cost_no_second_payout(
             opened.append(self)
             return super().__enter__()
 
-    monkeypatch.setattr(run, "Sandbox", Kept)
+    monkeypatch.setattr(clients, "Sandbox", Kept)
     assert main(["demo", "--json", "--payouts", FEW]) == Exit.DONE
     *lines, result = steps(capsys.readouterr().out)
     assert (result["step"], result["ok"]) == ("result", True)
@@ -99,7 +99,7 @@ class Unpaid(Sandbox):
 def test_books_that_do_not_agree_are_said_clearly_and_exit_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(run, "Sandbox", Stray)
+    monkeypatch.setattr(clients, "Sandbox", Stray)
     assert main(["demo", "--payouts", "2"]) == Exit.REFUSED
     out = capsys.readouterr().out
     assert "✗ Books      stray is in the books 1 time(s) more than asked for" in out
@@ -110,7 +110,7 @@ def test_books_that_do_not_agree_are_said_clearly_and_exit_1(
 def test_a_payment_that_does_not_read_back_as_paid_exits_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(run, "Sandbox", Unpaid)
+    monkeypatch.setattr(clients, "Sandbox", Unpaid)
     assert main(["demo", "--payouts", "1"]) == Exit.REFUSED
     out = " ".join(capsys.readouterr().out.split())
     assert "✗ Checkout GHS 25.50: created, paid by a simulated payer, read back as NOT paid" in out
@@ -121,8 +121,8 @@ def test_a_payment_that_does_not_read_back_as_paid_exits_1(
 def test_a_payout_without_a_known_outcome_exits_3(
     number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(run, "SURFACES", (run.SURFACES[number],))
-    monkeypatch.setattr(run, "disturbed", lambda rows, seed: {rows[0].reference: "lost_response*9"})
+    monkeypatch.setattr(clients, "SURFACES", (clients.SURFACES[number],))
+    monkeypatch.setattr(clients, "disturbed", lambda rows, seed: {rows[0].reference: "lost_response*9"})
     assert main(["demo", "--payouts", FEW]) == Exit.OUTCOME_UNKNOWN
     assert capsys.readouterr().err.startswith("payments: OutcomeUnknown: payouts.create: no definite answer")
 

@@ -13,8 +13,8 @@ from rich.console import Console
 from payments_async import Amount, Checkout, Instrument, LimitSnapshot, PaymentIntent
 from payments_async._cli._output import Terminal
 from payments_async._cli.demo.compare import EventCounts, Figures, SendResult, compare
+from payments_async._cli.demo.output import show_result
 from payments_async._cli.demo.payout_file import DemoPayout
-from payments_async._cli.demo.report import show_result
 from payments_async.events import AttemptEnded, GateClosed, Replayed, RequestSent, RetryScheduled
 from payments_async.sandbox import Books, PayoutEntry
 

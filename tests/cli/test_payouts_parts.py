@@ -21,7 +21,7 @@ from payments_async.bulk import Activity, BatchFigures, Cause, Outcome, RunSerie
 from payments_async.bulk._activity import Doing
 from payments_async.bulk._protocol.outcomes import ExtraPayout
 from payments_async.bulk._protocol.run_figures import SpeedFigures
-from payments_async.bulk._report import figures_of
+from payments_async.bulk._report import batch_figures_of
 from payments_async.bulk._texts.advice import after_run
 from payments_async.bulk._texts.figures import (
     activity_text,
@@ -43,7 +43,7 @@ def figures(
         for word, number in rows.items()
         for currency in currencies
     }
-    return figures_of(totals, {(ExtraPayout.IN_EXCESS, "XOF"): (in_excess, Decimal(in_excess))})
+    return batch_figures_of(totals, {(ExtraPayout.IN_EXCESS, "XOF"): (in_excess, Decimal(in_excess))})
 
 
 def drawn(renderable: object, width: int) -> list[str]:
@@ -113,7 +113,7 @@ def test_a_confirmation_is_recognised_only_when_nothing_differs() -> None:
 
 def test_the_total_that_is_typed_back_is_never_rounded() -> None:
     parts = {Outcome.NOT_STARTED: "99999999999999999999.999999999", Outcome.NOT_FINAL: "0.000000002"}
-    seen = figures_of({(each, "XOF"): (1, Decimal(amount)) for each, amount in parts.items()})
+    seen = batch_figures_of({(each, "XOF"): (1, Decimal(amount)) for each, amount in parts.items()})
     assert seen.payable == {"XOF": Decimal("100000000000000000000.000000001")}
 
 

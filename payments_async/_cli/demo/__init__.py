@@ -1,9 +1,9 @@
 """`payments demo`: a payment and a thousand payouts against a simulated service, by both clients.
 
 payout_file   the payouts as a CSV file, and the faults that disturb some of them
-run           the work itself, awaited and blocking: examples of both clients
+clients       the work itself, awaited and blocking: examples of both clients
 compare       what happened, counted from events and compared with the service's books
-report        the output
+output        what it prints
 """
 
 from __future__ import annotations
@@ -33,6 +33,6 @@ def demo(*, payouts: Payouts = 1000, seed: Seed = 0, json: JsonLinesFlag = False
     seed
         Other amounts, and other payouts disturbed.
     """
-    from .run import run_demo  # imports the client and the sandbox
+    from .clients import run_demo  # imports the client and the sandbox
 
     return run_demo(payouts, seed, show_for(as_json=json))

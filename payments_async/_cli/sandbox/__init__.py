@@ -1,7 +1,7 @@
 """`payments sandbox`: the simulated service for programs of any kind, until Ctrl-C or around one command.
 
-options    the options of both commands
-serve      starts the service, prints its address, runs the command of `exec`
+serve_options  the options of both commands
+serve          starts the service, prints its address, runs the command of `exec`
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 from cyclopts import App
 
 from .._output import Flag, JsonFlag
-from .options import ServeOptions
+from .serve_options import ServeOptions
 
 sandbox: Final = App(name="sandbox")
 

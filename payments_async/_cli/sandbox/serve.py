@@ -24,7 +24,7 @@ from ...sandbox.advisor._evidence import ids_of
 from ...sandbox.advisor._findings import KeptFinding, findings_of
 from .._exit_codes import Exit
 from .._text import print_message, text_width, wrapped
-from .options import ServeOptions
+from .serve_options import ServeOptions
 
 DEFAULT_PORT: Final = 7788
 _SEED_BYTES: Final = 32

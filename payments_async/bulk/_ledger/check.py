@@ -9,7 +9,7 @@ import attrs
 
 from .._protocol.clocks import Timestamps
 from .._protocol.outcomes import disagreements
-from .._protocol.records import CheckReport, LedgerRow, RowFigures, added_up, figures_of
+from .._protocol.records import CheckReport, LedgerRow, RowFigures, added_up, row_figures_of
 from . import hash_chain, run_figures
 from .batches import BatchFacts, facts_of
 from .chunks import BATCH_CHUNK, Batch, Chunk, Root, entry_of, read_chunks, stored_values
@@ -168,7 +168,7 @@ class _Check:
             (found,) = await transaction.read((sql, (last, end, PAGE)))
             rows = list(_readable_rows(found, result.findings))
             digest = hash_chain.digest_after(digest, (), (of_row for _, of_row in rows))
-            result.figures = added_up((result.figures, figures_of(row for row, _ in rows)))
+            result.figures = added_up((result.figures, row_figures_of(row for row, _ in rows)))
             more = len(found) == PAGE
             last = max((number for number, *_ in found), default=last)
         return digest

@@ -170,7 +170,7 @@ class RowFigures:
         return cls(read_totals(totals, Outcome), generation)
 
 
-def figures_of(rows: Iterable[LedgerRow]) -> RowFigures:
+def row_figures_of(rows: Iterable[LedgerRow]) -> RowFigures:
     """Count rows."""
     sums, generation = Sums[tuple[Outcome, str]](), 0
     for row in rows:

@@ -19,8 +19,8 @@ from ...sandbox import Sandbox
 from .._exit_codes import Exit
 from .._output import Show
 from .compare import EventCounts, Figures, SendResult, compare
+from .output import show_checkout, show_figures, show_plan, show_result
 from .payout_file import CURRENCY, DemoPayout, disturbed, read_csv, write_csv
-from .report import show_checkout, show_figures, show_plan, show_result
 
 if TYPE_CHECKING:
     from payments_sync import Payments
