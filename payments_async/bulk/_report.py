@@ -64,6 +64,14 @@ class BatchFigures:
         return self.activity is not None and self.activity.doing == "following"
 
     @property
+    def seconds_left(self) -> float | None:
+        """Seconds until every open row is decided, if as many are created as so far; None if unknown."""
+        rows = self.counts["not_started"] + self.counts["under_way"]
+        share = self.counts["created"] / (self.done or 1)
+        pace = self.speed.per_second if self.speed else 0.0
+        return rows * share / pace if rows and share and pace else None
+
+    @property
     def payable(self) -> dict[str, Decimal]:
         """{currency: the sum to pay}: what is asked without the cancelled rows."""
         sums = {code: EXACT.subtract(each["asked"], each["cancelled"]) for code, each in self.sums.items()}

@@ -23,11 +23,7 @@ from payments_async.bulk._protocol.outcomes import ExtraPayout
 from payments_async.bulk._protocol.run_figures import SpeedFigures
 from payments_async.bulk._report import batch_figures_of
 from payments_async.bulk._texts.advice import after_run
-from payments_async.bulk._texts.figures import (
-    activity_text,
-    length_and_pace,
-    seconds_left,
-)
+from payments_async.bulk._texts.figures import activity_text, length_and_pace
 from payments_async.bulk._texts.ledger_address import LedgerAddress
 from payments_async.bulk._texts.outcomes import title_of
 from payments_async.bulk._texts.quantities import duration_text, rate_text
@@ -126,14 +122,15 @@ def test_figures_add_up_and_leave_cancelled_rows_out_of_what_is_to_be_paid() -> 
 
 
 def test_the_time_left_is_that_of_the_open_rows_of_which_as_many_are_created_as_so_far() -> None:
-    assert seconds_left(figures(not_started=500, created=100), 100.0) == 5.0
-    assert seconds_left(figures(not_started=400, under_way=100, created=50, rejected=50), 100.0) == 2.5
-    for seen, pace in (
-        (figures(not_started=5), 1.0),
-        (figures(created=5, in_doubt=1), 1.0),
-        (figures(not_started=5, created=1), 0.0),
+    for seen, pace, seconds in (
+        (figures(not_started=500, created=100), 100.0, 5.0),
+        (figures(not_started=400, under_way=100, created=50, rejected=50), 100.0, 2.5),
+        (figures(not_started=5), 1.0, None),
+        (figures(created=5, in_doubt=1), 1.0, None),
+        (figures(not_started=5, created=1), 0.0, None),
     ):
-        assert seconds_left(seen, pace) is None
+        assert seen.seconds_left is None, "its speed was not read"
+        assert attrs.evolve(seen, speed=SpeedFigures(per_second=pace)).seconds_left == seconds
 
 
 def test_a_run_is_as_long_as_from_its_first_answer_to_its_last() -> None:

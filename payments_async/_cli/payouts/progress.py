@@ -13,7 +13,7 @@ from rich.text import Text
 
 from ..._runtime import SYSTEM, Timer
 from ...bulk import BatchFigures, SpeedFigures
-from ...bulk._texts.figures import activity_text, answers_text, leading_sums, seconds_left
+from ...bulk._texts.figures import activity_text, answers_text, leading_sums
 from ...bulk._texts.quantities import counted, duration_text, rate_text
 from ...bulk.sources import FileStat, Source, SourceItem
 from ...bulk.sources import open_source as open_file
@@ -85,7 +85,7 @@ class LinesView:
 
     def _print(self, figures: BatchFigures) -> None:
         speed = figures.speed.per_second if figures.speed else 0.0
-        left = seconds_left(figures, speed)
+        left = figures.seconds_left
         self._show.step(
             "Progress",
             f"{figures.done:,} of {counted(figures.rows, 'row')}"
@@ -172,7 +172,7 @@ class BarView:
         is_waiting = figures.activity is not None and figures.activity.waiting
         if not (speed and speed.per_second) or is_waiting or _is_all_sent(figures):
             return ""
-        left = seconds_left(figures, speed.per_second)
+        left = figures.seconds_left
         parts = [rate_text(speed.per_second) + _limit_text(speed)]
         parts += [f"{sum(speed.minute):,} in the last minute"] if len(speed.minute) == _MINUTE else []
         parts += [f"{duration_text(left)} left"] if left else []

@@ -17,7 +17,7 @@ from .._export.row_view import RowView
 from .._protocol.outcomes import Outcome
 from .._report import BatchReport
 from .._texts.advice import advice_on, going_on
-from .._texts.figures import activity_text, leading, leading_sums, length_and_pace, seconds_left, with_causes
+from .._texts.figures import activity_text, leading, leading_sums, length_and_pace, with_causes
 from .._texts.outcomes import (
     ALWAYS,
     EXTRA,
@@ -80,10 +80,9 @@ def batch_context(now: PageFigures) -> Context:
     common = _common(now)
     if now.batch is None:
         return {**common, "report": None, "rows_read": now.rows_read}
-    figures, series = with_causes(now.batch.report, now.causes), now.batch.series
+    series, speed = now.batch.series, now.batch.speed if now.phase == "working" else None
+    figures = attrs.evolve(with_causes(now.batch.report, now.causes), speed=speed)
     runs = series.by_run(now.runs)
-    rate = series.recent_rate(now.at) if now.phase == "working" else 0.0
-    left = seconds_left(figures, rate)
     return {
         **common,
         "report": figures,
@@ -94,11 +93,11 @@ def batch_context(now: PageFigures) -> Context:
         "tables": [_table(figures, codes) for codes in _beside([*figures.sums])],
         "decided": figures.done - figures.counts["cancelled"],
         "rows": figures.rows - figures.counts["cancelled"],
-        "pace": _pace(now, runs, rate, left),
+        "pace": _pace(now, runs, figures),
         "waits": activity_text(figures.activity),
         "is_waiting": bool(figures.activity and figures.activity.waiting),
         "parts": charts.stacked([(_TONES[word], _word(word), figures.counts[word]) for word in _BAR]),
-        "speed": charts.speed_chart(runs, left),
+        "speed": charts.speed_chart(runs, figures.seconds_left),
         "times": charts.time_chart(series.times),
         "look": _groups(now, figures),
         "look_more": more_causes(now.causes[_MOST_CAUSES:]),
@@ -227,12 +226,13 @@ def _table(figures: BatchReport, currencies: list[str]) -> Context:
     return {"currencies": currencies, "lines": lines}
 
 
-def _pace(
-    now: PageFigures, runs: list[charts.Run], rate: float, left: float | None
-) -> tuple[str, str] | None:
+def _pace(now: PageFigures, runs: list[charts.Run], figures: BatchReport) -> tuple[str, str] | None:
     """The large figure at the right, and what it says."""
     if now.phase != "ended":
-        return None if left is None else (duration_text(max(1.0, round(left))), f"left at {rate_text(rate)}")
+        left, speed = figures.seconds_left, figures.speed
+        if left is None or speed is None:
+            return None
+        return duration_text(max(1.0, round(left))), f"left at {rate_text(speed.per_second)}"
     found = length_and_pace(runs[-1][1]) if runs else None
     return found and (duration_text(found[0]), f"the last run, {rate_text(found[1])}")
 

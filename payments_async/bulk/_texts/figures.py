@@ -49,13 +49,6 @@ def leading_sums(figures: BatchFigures) -> list[tuple[str, Decimal, Decimal]]:
     return [(currency, done or asked * 0, asked) for currency, done, asked in sums]
 
 
-def seconds_left(figures: BatchFigures, per_second: float) -> float | None:
-    """Seconds until every open row is decided, if as many of them are created as so far; None if unknown."""
-    rows = figures.counts["not_started"] + figures.counts["under_way"]
-    share = figures.counts["created"] / (figures.done or 1)
-    return rows * share / per_second if rows and share and per_second else None
-
-
 def length_and_pace(run: RunSeries) -> tuple[float, float] | None:
     """The seconds from a run's first answer to its last, and payouts created a second.
 
