@@ -9,9 +9,8 @@
 
 A module imports only from those before it:
 
-    _requests               the program's requests, read from the sandbox's journal
-    _money_ledger           findings: faults in a program's handling of money
     _request_log            the requests of a test as lines, short and masked
+    _money_ledger           findings: faults in a program's handling of money
     _tenant                 a sandbox as one test uses it: a key of its own; the clock
     _skipping_clock         a runtime whose waits move the sandbox's clock instead of taking time
     _in_process_transport   a transport without a network

@@ -15,15 +15,17 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Final, TypeVar
 
 import attrs
 
 from ..sandbox import PaymentEntry, PayoutEntry
 from ..sandbox._common.values import Change
-from ..sandbox._journal import JournalEntry
+from ..sandbox._journal import JournalEntry, LoggedExchange
 from ..sandbox._money_rules import UNNAMED, is_unnamed, payment_of
-from ._requests import CreateRequest, create_requests, payout_reads, shown
+from ..sandbox.advisor._evidence import ObservedRequest, observe
+from ._request_log import shown
 
 T = TypeVar("T")
 
@@ -45,7 +47,7 @@ class MoneyFault:
 class Evidence:
     """A program's requests, and their records in the service's books."""
 
-    requests: Sequence[CreateRequest]
+    requests: Sequence[ObservedRequest]
     reads: Sequence[int]
     """Numbers in the journal of the program's reads of the list of payouts."""
     payouts: Sequence[PayoutEntry]
@@ -65,9 +67,16 @@ def evidence(
         for entry in entries
         if isinstance(entry.item, Change) and (entry.item.kind, entry.item.after) == ("attempt", "completed")
     )
-    return Evidence(
-        create_requests(entries, tenants), payout_reads(entries, tenants), payouts, payments, ended
-    )
+    sent = [
+        (entry.seq, entry.item)
+        for entry in entries
+        if isinstance(entry.item, LoggedExchange) and entry.item.log.key in tenants
+    ]
+    whole = (observe(exchange, seq) for seq, exchange in sent if exchange.is_whole)
+    requests = [request for request in whole if request.creates]
+    lists = [(seq, exchange.log) for seq, exchange in sent if exchange.log.operation == "payouts.list"]
+    reads = [seq for seq, log in lists if log.status == 200]
+    return Evidence(requests, reads, payouts, payments, ended)
 
 
 def findings(seen: Evidence) -> list[MoneyFault]:
@@ -77,19 +86,19 @@ def findings(seen: Evidence) -> list[MoneyFault]:
 
 def _paid_again(seen: Evidence) -> Iterator[str]:
     failed = {(entry.key, entry.idempotency_key) for entry in seen.payouts if entry.status == "failed"}
-    made = [each for each in seen.requests if each.operation == "payouts.create" and each.made]
+    made = [each for each in seen.requests if each.log.operation == "payouts.create" and each.made]
     for alike in _groups(made, _payment_of):
-        unanswered: list[CreateRequest] = []
+        unanswered: list[ObservedRequest] = []
         for later in alike:
             for first in unanswered:
-                if first.key is None or first.name not in failed:  # a failed one moved no money
+                if None in first.name or first.name not in failed:  # a failed one moved no money
                     yield from _same_again(seen.requests, first, later)
             if not later.answered or later.text("reference") is None:
                 unanswered.append(later)
 
 
 def _same_again(
-    requests: Iterable[CreateRequest], first: CreateRequest, later: CreateRequest
+    requests: Iterable[ObservedRequest], first: ObservedRequest, later: ObservedRequest
 ) -> Iterator[str]:
     names = first.text("reference"), later.text("reference")
     if is_unnamed(*names, answered=first.answered):
@@ -98,44 +107,46 @@ def _same_again(
         yield f"{_described(later)} pays anew what {_described(first)} had paid; its answer never arrived"
 
 
-def _payment_of(request: CreateRequest) -> Hashable:
-    return request.tenant, payment_of(request.body)
+def _payment_of(request: ObservedRequest) -> Hashable:
+    return request.log.key, payment_of(request.fields)
 
 
 def _key_reused(seen: Evidence) -> Iterator[str]:
-    for first, *others in _groups([each for each in seen.requests if each.key is not None], _name_of):
-        body = first.operation, first.raw
-        other = next((each for each in others if (each.operation, each.raw) != body), None)
+    for first, *others in _groups(
+        [each for each in seen.requests if None not in each.name], attrgetter("name")
+    ):
+        body = first.log.operation, first.body
+        other = next((each for each in others if (each.log.operation, each.body) != body), None)
         if other is not None:
             yield f"{_described(first)} and {_described(other)} differ under one idempotency key"
 
 
 def _posted_without_key(seen: Evidence) -> Iterator[str]:
-    bare = [each for each in seen.requests if each.key is None]
-    for same in _groups(bare, lambda each: (each.tenant, each.operation, each.raw)):
+    bare = [each for each in seen.requests if None in each.name]
+    for same in _groups(bare, lambda each: (each.log.key, each.log.operation, each.body)):
         yield f"{_described(same[0])} was sent {len(same)} times without an idempotency key"
 
 
 def _reference_refused(seen: Evidence) -> Iterator[str]:
-    payouts = [each for each in seen.requests if each.operation == "payouts.create"]
+    payouts = [each for each in seen.requests if each.log.operation == "payouts.create"]
     named = [each for each in payouts if each.text("reference")]
-    for same in _groups(named, lambda each: (each.tenant, each.text("reference"))):
+    for same in _groups(named, lambda each: (each.log.key, each.text("reference"))):
         first = next((each for each in same if each.made), None)
         refused = next((each for each in same if first and _is_refusal(each, first)), None)
         if first is not None and refused is not None:
             for later in payouts:
-                if later.seq > refused.seq and later.key != first.key and _asks_again(seen, refused, later):
+                if later.seq > refused.seq and later.name != first.name and _asks_again(seen, refused, later):
                     yield f"{_described(later)} came after the reference of {_described(refused)} was refused"
 
 
-def _is_refusal(later: CreateRequest, first: CreateRequest) -> bool:
+def _is_refusal(later: ObservedRequest, first: ObservedRequest) -> bool:
     """Return whether the caller was told that the reference of `first` is taken."""
-    return later.status == 409 and not later.disturbed and later.key != first.key
+    return later.log.status == 409 and later.log.fault is None and later.name != first.name
 
 
-def _asks_again(seen: Evidence, refused: CreateRequest, later: CreateRequest) -> bool:
+def _asks_again(seen: Evidence, refused: ObservedRequest, later: ObservedRequest) -> bool:
     """Return whether a request is for the same payout: by its reference, or equal and nothing read before."""
-    if (later.tenant, later.text("reference")) == (refused.tenant, refused.text("reference")):
+    if (later.log.key, later.text("reference")) == (refused.log.key, refused.text("reference")):
         return True
     has_read = any(refused.seq < seq < later.seq for seq in seen.reads)
     return later.made and not has_read and _payment_of(later) == _payment_of(refused)
@@ -146,7 +157,7 @@ def _collected_twice(seen: Evidence) -> Iterator[str]:
         completed = [attempt for attempt in payment.attempts if attempt in seen.completed_attempts]
         if len(completed) > 1:
             yield f"payment {payment.id} was collected by {len(completed)} attempts"
-    made = [each for each in seen.requests if each.key is not None and each.made]
+    made = [each for each in seen.requests if None not in each.name and each.made]
     entities = {each.name: each.text("entity_id") for each in made}
     collected = Counter(
         (payment.key, entity)
@@ -158,14 +169,12 @@ def _collected_twice(seen: Evidence) -> Iterator[str]:
             yield f"{count} payments were collected for the entity {shown(entity)}"
 
 
-def _had_answer(requests: Iterable[CreateRequest], first: CreateRequest, *, before: CreateRequest) -> bool:
+def _had_answer(
+    requests: Iterable[ObservedRequest], first: ObservedRequest, *, before: ObservedRequest
+) -> bool:
     """Return whether a repeat of `first`, under its key, had been answered when the caller sent `before`."""
     repeats = (each for each in requests if each.name == first.name and each.seq < before.seq)
-    return first.key is not None and any(each.answered for each in repeats)
-
-
-def _name_of(request: CreateRequest) -> Hashable:
-    return request.name
+    return None not in first.name and any(each.answered for each in repeats)
 
 
 def _groups(items: Iterable[T], key: Callable[[T], Hashable]) -> Iterator[list[T]]:
@@ -176,11 +185,9 @@ def _groups(items: Iterable[T], key: Callable[[T], Hashable]) -> Iterator[list[T
     return (same for same in found.values() if len(same) > 1)
 
 
-def _described(request: CreateRequest) -> str:
-    reference = request.text("reference")
-    return (
-        f"{request.request_id} ({request.operation}{f', reference {shown(reference)}' if reference else ''})"
-    )
+def _described(request: ObservedRequest) -> str:
+    reference, log = request.text("reference"), request.log
+    return f"{log.request_id} ({log.operation}{f', reference {shown(reference)}' if reference else ''})"
 
 
 RULES: Final = {

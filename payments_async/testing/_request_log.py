@@ -10,18 +10,16 @@ from urllib.parse import unquote
 from ..models._masking import clean
 from ..models.common import grouped
 from ..sandbox import LoggedRequest
-from ..sandbox._common.json import decode_object
 from ..sandbox._common.masking import hide, mask
-from ..sandbox._common.values import RequestRefused
 from ..sandbox._journal import JournalEntry, LoggedExchange
-from ._requests import CREATIONS, shown
+from ..sandbox.advisor._evidence import observe
 
 LINES = 25
 """The most requests in the log."""
 
 _WIDTH = 100
 _SHORT = 40
-"""The most characters of an amount in the log."""
+"""The most characters of an amount, or of a name."""
 
 _CODE = re.compile(r"[A-Z]{3}", re.ASCII)
 """A currency. Any other text in its place is left out."""
@@ -48,6 +46,11 @@ def request_log(
     return "\n".join([*head, *(_line(exchange, start) for exchange in (*chosen, *exchanges[-LINES:]))])
 
 
+def shown(name: str) -> str:
+    """Format a reference or an order's id for a report: short, quoted, account data masked."""
+    return repr(str(mask(name))[:_SHORT])
+
+
 def _line(exchange: LoggedExchange, start: float) -> str:
     log = exchange.log
     parts = [f"{log.at - start:+9.3f} s", log.request_id, f"{log.status or '---'}"]
@@ -56,13 +59,8 @@ def _line(exchange: LoggedExchange, start: float) -> str:
 
 def _asked(exchange: LoggedExchange) -> Iterator[str]:
     """The reference and the amount of a request to create something."""
-    if exchange.log.operation not in CREATIONS or exchange.body is None:
-        return
-    try:
-        body = decode_object(exchange.body)
-    except RequestRefused:
-        return
-    reference, amount, currency = (body.get(name) for name in ("reference", "amount", "currency"))
+    fields = observe(exchange).fields
+    reference, amount, currency = (fields.get(name) for name in ("reference", "amount", "currency"))
     if isinstance(reference, str):
         yield f"reference {shown(reference)}"
     if isinstance(amount, int | Decimal) and not isinstance(amount, bool):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Literal, TypeVar
 
 import attrs
@@ -50,14 +51,21 @@ class Finding:
 
 @attrs.frozen(eq=False)
 class ObservedRequest:
-    """One request as the Advisor sees it."""
+    """One request as the Advisor and the money ledger of tests see it."""
 
+    seq: int
+    """Number in the journal: a later request has a higher one."""
     log: LoggedRequest
     real: float
     body: bytes
     answer: bytes
     retry_after: str | None
     path_ids: tuple[str, ...]
+
+    @property
+    def name(self) -> tuple[str | None, str | None]:
+        """Its identity at the service: fingerprint of the API key, and idempotency key."""
+        return self.log.key, self.log.idempotency_key
 
     @property
     def creates(self) -> bool:
@@ -106,7 +114,7 @@ class ObservedRequest:
         name = self.fields.get("reference") or self.fields.get("entity_id")
         return name if isinstance(name, str) else None
 
-    @property
+    @cached_property
     def fields(self) -> Mapping[str, object]:
         """The fields of the record that it creates; empty for a body that is no JSON object."""
         try:
@@ -119,6 +127,16 @@ class ObservedRequest:
     def made(self) -> bool:
         """True if the request created a record, even when its sender did not get the answer."""
         return self.creates and 200 <= self.log.status < 300 and not self.log.replayed
+
+    @property
+    def answered(self) -> bool:
+        """True if its sender got the answer that the record exists."""
+        return 200 <= self.log.status < 300 and self.log.fault is None
+
+    def text(self, name: str) -> str | None:
+        """A field of the body that is text, else None."""
+        value = self.fields.get(name)
+        return value if isinstance(value, str) else None
 
     @property
     def record(self) -> str | None:
@@ -165,7 +183,7 @@ def evidence_from(entries: Sequence[JournalEntry], now: float = 0.0) -> AdvisorE
         if isinstance(item, LoggedExchange):
             until = max(until, item.log.at)
             if REPLAYED_BY_HAND not in item.log.headers:
-                requests.append(observe(item))
+                requests.append(observe(item, entry.seq))
         elif isinstance(item, Change):
             until = max(until, item.at)
             _note_final(item, finals)
@@ -192,11 +210,12 @@ def _note_final(change: Change, finals: dict[str, float]) -> None:
         finals.setdefault(change.id, change.at)
 
 
-def observe(exchange: LoggedExchange) -> ObservedRequest:
-    """A request as the Advisor sees it."""
+def observe(exchange: LoggedExchange, seq: int = 0) -> ObservedRequest:
+    """A request with the facts that rules ask for; `seq` is its number in the journal."""
     log = exchange.log
     found = find_operation(log.method, log.path.partition("?")[0]) if log.operation else None
     return ObservedRequest(
+        seq,
         log,
         exchange.real,
         exchange.body or b"",

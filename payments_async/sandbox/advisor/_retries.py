@@ -162,7 +162,7 @@ def _keyed(evidence: AdvisorEvidence) -> Iterator[ObservedRequest]:
 
 def _reused(evidence: AdvisorEvidence) -> Iterator[tuple[ObservedRequest, list[ObservedRequest]]]:
     """The first request of each idempotency key, with those after it that ask for something else."""
-    for alike in grouped(_keyed(evidence), lambda sent: (sent.log.key, sent.log.idempotency_key)).values():
+    for alike in grouped(_keyed(evidence), lambda sent: sent.name).values():
         for first, *later in _within_lifetime(alike):
             if others := [
                 sent for sent in later if (sent.log.path, sent.body) != (first.log.path, first.body)
