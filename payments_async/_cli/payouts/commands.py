@@ -15,6 +15,7 @@ from .._output import Flag, JsonFlag, JsonLinesFlag
 from .._text import print_message
 from .options import (
     VARIABLE,
+    BaseUrl,
     BatchOptions,
     LedgerArgument,
     Located,
@@ -22,7 +23,6 @@ from .options import (
     RetryOptions,
     RunOptions,
     States,
-    Url,
     require_address,
     require_batch,
     require_database,
@@ -227,7 +227,7 @@ def reconcile(
     *,
     options: BatchOptions | None = None,
     certificate: Path | None = None,
-    base_url: Url = None,
+    base_url: BaseUrl = None,
     json: JsonLinesFlag = False,
 ) -> int:
     """Learn from the service's list what became of a batch, and certify it. Sends no payout.
@@ -242,8 +242,6 @@ def reconcile(
     certificate
         Where to write what was found; LEDGER.certificate.json unless given, with the batch's name
         if the ledger is a database.
-    base_url
-        The service's address; PAYMENTS_BASE_URL unless given.
     """
     from .reconcile import reconcile
 
@@ -252,11 +250,7 @@ def reconcile(
 
 @command()
 def retry_failed(
-    ledger: LedgerArgument = None,
-    /,
-    *,
-    options: RetryOptions | None = None,
-    json: JsonFlag = False,
+    ledger: LedgerArgument = None, /, *, options: RetryOptions | None = None, json: JsonFlag = False
 ) -> int:
     """Make rows new again whose payouts failed for good; the next `run` pays them. Sends no payout.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from typing import Annotated, Any, Final, Literal, Protocol
+from typing import Annotated, Any, Final, Literal, Protocol, TypeVar
 
 import attrs
 from cyclopts import Parameter, Token
@@ -17,6 +17,7 @@ from ...bulk.errors import BulkError
 from .._exit_codes import CommandEnded, Exit
 from .._output import Flag
 
+R = TypeVar("R")
 VARIABLE: Final = "PAYMENTS_LEDGER"
 """The environment variable of the ledger's address."""
 _SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -82,20 +83,9 @@ def delimiter_of(text: str) -> str:
     return sign
 
 
-def _delimiter(_: Any, tokens: Sequence[Token]) -> str:
-    return delimiter_of(tokens[0].value)
-
-
-def _seconds(_: Any, tokens: Sequence[Token]) -> float:
-    return seconds_of(tokens[0].value)
-
-
-def _amount(_: Any, tokens: Sequence[Token]) -> Decimal:
-    return amount_of(tokens[0].value)
-
-
-def _share(_: Any, tokens: Sequence[Token]) -> float:
-    return share_of(tokens[0].value)
+def _reading(read: Callable[[str], R]) -> Callable[[Any, Sequence[Token]], R]:
+    """The converter of an option whose text this function reads."""
+    return lambda _, tokens: read(tokens[0].value)
 
 
 def visible_password(whose: str, variable: str) -> str:
@@ -141,6 +131,8 @@ def require_batch(address: LedgerAddress) -> LedgerAddress:
 
 
 Url = Annotated[str | None, Parameter(metavar="URL")]
+_SERVICE: Final = "The service's address; PAYMENTS_BASE_URL unless given."
+BaseUrl = Annotated[Url, Parameter(help=_SERVICE)]
 Path = Annotated[str, Parameter(metavar="PATH")]
 Ledger = Annotated[str | None, Parameter(metavar="LEDGER")]
 _LEDGER: Final = "The ledger, a file or a database (postgresql://…); PAYMENTS_LEDGER unless given."
@@ -151,10 +143,18 @@ Insecure = Annotated[bool, Parameter(negative="", show_default=False, help=_INSE
 _BATCH: Final = "The batch's name. A database has many batches."
 BatchId = Annotated[str | None, Parameter(metavar="NAME", help=_BATCH)]
 DatabaseArgument = Annotated[str | None, Parameter(metavar="DATABASE", help=_DATABASE)]
-Duration = Annotated[float, Parameter(converter=_seconds, metavar="DURATION", show_default=shortest)]
-Amount = Annotated[Decimal | None, Parameter(converter=_amount, metavar="AMOUNT")]
-Delimiter = Annotated[str | None, Parameter(converter=_delimiter, metavar="SIGN")]
-Share = Annotated[float | None, Parameter(converter=_share, metavar="SHARE")]
+Duration = Annotated[
+    float, Parameter(converter=_reading(seconds_of), metavar="DURATION", show_default=shortest)
+]
+_PATIENCE: Final = (
+    "How long rows in doubt are posted again and looked for, once the others are done: 90, 90s, 15m, 2h."
+)
+Patience = Annotated[Duration, Parameter(help=_PATIENCE)]
+_DRAIN: Final = "How long rows under way may take to end after SIGTERM or Ctrl-C."
+Drain = Annotated[Duration, Parameter(help=_DRAIN)]
+Amount = Annotated[Decimal | None, Parameter(converter=_reading(amount_of), metavar="AMOUNT")]
+Delimiter = Annotated[str | None, Parameter(converter=_reading(delimiter_of), metavar="SIGN")]
+Share = Annotated[float | None, Parameter(converter=_reading(share_of), metavar="SHARE")]
 Rows = Annotated[int | None, Parameter(validator=Number(gte=1), metavar="N")]
 Concurrency = Annotated[int, Parameter(validator=Number(gte=1, lte=1024), metavar="N")]
 Totals = Annotated[list[str] | None, Parameter(metavar='"CUR AMOUNT"', negative="")]
@@ -210,8 +210,7 @@ class RunOptions:
     batch_id: Annotated[str | None, Parameter(metavar="ID")] = None
     """Names the batch; else it is the hash of the input. A live key needs a name, unless every row has a
     reference of its own."""
-    base_url: Url = None
-    """The service's address; PAYMENTS_BASE_URL unless given."""
+    base_url: BaseUrl = None
     dry_run: Flag = False
     """Read and check every row, and send nothing."""
     skip_invalid: Flag = False
@@ -237,10 +236,8 @@ class RunOptions:
     concurrency: Concurrency = 256
     """Rows under way at a time, and connections. It bounds the speed: payouts a second x seconds until the
     service answers. 256 pay 1,000 a second at up to a quarter of a second each."""
-    patience: Duration = 3600.0
-    """How long rows in doubt are posted again and looked for, once the others are done: 90, 90s, 15m, 2h."""
-    drain: Duration = 30.0
-    """How long rows under way may take to end after SIGTERM or Ctrl-C."""
+    patience: Patience = 3600.0
+    drain: Drain = 30.0
     wait_final: Duration | None = None
     """How long to follow the created payouts until they are final."""
     open: Flag = False
@@ -297,16 +294,13 @@ class WorkerArguments:
     """Chunks held at a time. With two, a request that takes long leaves nobody idle."""
     concurrency: Concurrency = 256
     """Rows under way at a time, and connections."""
-    patience: Duration = 3600.0
-    """How long rows in doubt are posted again and looked for, once the others are done: 90, 90s, 15m, 2h."""
-    drain: Duration = 30.0
-    """How long rows under way may take to end after SIGTERM or Ctrl-C."""
+    patience: Patience = 3600.0
+    drain: Drain = 30.0
     until_idle: Flag = False
     """End when there is nothing left to do."""
     until_eof: Flag = False
     """End in order when the standard input is closed: for a program that starts workers."""
-    base_url: Url = None
-    """The service's address; PAYMENTS_BASE_URL unless given."""
+    base_url: BaseUrl = None
     insecure_database: Insecure = False
 
     @property
@@ -325,8 +319,7 @@ class RecoverOptions:
     """No command of yours is missing from the list that is shown: let workers go on."""
     by_hand: Flag = False
     """Commits were lost although nothing shows it, as after a restored disk image; once for each restore."""
-    base_url: Url = None
-    """The service's address; PAYMENTS_BASE_URL unless given."""
+    base_url: BaseUrl = None
     insecure_database: Insecure = False
 
 
@@ -345,6 +338,5 @@ class RetryOptions:
     """Only name the rows."""
     confirm_total: Totals = None
     """The total to pay again, such as "XOF 1200.50", for each currency, instead of typing it."""
-    base_url: Url = None
-    """The service's address; PAYMENTS_BASE_URL unless given."""
+    base_url: BaseUrl = None
     insecure_database: Insecure = False
