@@ -23,10 +23,9 @@ from .._records.records import AttemptRecord, PaymentRecord, PayoutRecord
 from .._records.tenants import Tenant
 from .._webhooks import Webhook, WebhookTry
 from .._webhooks.receiver_answers import ReceiverAnswer
+from ..advisor._evidence import REPLAY_HEADER
 
 _SECRET_HEADER = re.compile("auth|cookie|key|secret|signature|token")
-REPLAY_HEADER = "x-sandbox-replay-of"
-"""Marks a request that the inspector sent again, with the id of the first one."""
 
 
 def entry_view(entry: JournalEntry) -> JsonObject:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import islice
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from .._common.money import total
 from .._common.scenario_words import UnknownWord
@@ -21,50 +21,47 @@ from .json_views import answered_webhook_view, payment_view, payout_view, webhoo
 if TYPE_CHECKING:
     from .._controls import SandboxControls
 
+R = TypeVar("R", PayoutRecord, PaymentRecord)
 _SHOWN = 50
-_AGE = attrgetter("created_at")
 
 
 def newest_payouts(world: World, status: str | None = None) -> Iterator[PayoutRecord]:
     """Every key's payouts, newest first."""
-    found = [reversed(tenant.payouts) for tenant in world.tenants.values() if tenant.payouts]
-    every = merge(*found, key=_AGE, reverse=True)
-    return (payout for payout in every if status in (None, payout.status))
+    return _newest([tenant.payouts for tenant in world.tenants.values()], status)
 
 
 def newest_payments(world: World, status: str | None = None) -> Iterator[PaymentRecord]:
     """Every key's payments, newest first."""
-    found = [reversed(tenant.payments) for tenant in world.tenants.values() if tenant.payments]
-    every = merge(*found, key=_AGE, reverse=True)
-    return (payment for payment in every if status in (None, payment.status))
+    return _newest([tenant.payments for tenant in world.tenants.values()], status)
 
 
-def find_payout(world: World, payout_id: str) -> PayoutRecord:
-    """The payout of this id; `LookupError`."""
-    for tenant in world.tenants.values():
-        if (found := tenant.payouts_by_id.get(payout_id)) is not None:
-            return found
-    raise LookupError(f"no payout {payout_id!r}")
+def _newest(lists: Iterable[Sequence[R]], status: str | None) -> Iterator[R]:
+    every = merge(*map(reversed, lists), key=attrgetter("created_at"), reverse=True)
+    return (record for record in every if status in (None, record.status))
 
 
 def payouts(sandbox: SandboxControls, call: ControlCall) -> object:
     """Payouts, newest first."""
     with sandbox.reading() as world:
-        found = islice(newest_payouts(world, call.query.get("status")), call.whole("limit", _SHOWN))
-        return {"payouts": [payout_view(payout, reveal=call.reveals) for payout in found]}
+        newest = islice(newest_payouts(world, call.query.get("status")), call.whole("limit", _SHOWN))
+        return {"payouts": [payout_view(payout, reveal=call.reveals) for payout in newest]}
 
 
 def payout(sandbox: SandboxControls, call: ControlCall) -> object:
     """One payout."""
+    payout_id = call.path["id"]
     with sandbox.reading() as world:
-        return payout_view(find_payout(world, call.path["id"]), reveal=call.reveals)
+        for tenant in world.tenants.values():
+            if payout_id in tenant.payouts_by_id:
+                return payout_view(tenant.payouts_by_id[payout_id], reveal=call.reveals)
+    raise LookupError(f"no payout {payout_id!r}")
 
 
 def payments(sandbox: SandboxControls, call: ControlCall) -> object:
     """Payments, newest first, with their checkout session, attempts and refunds."""
     with sandbox.reading() as world:
-        found = islice(newest_payments(world, call.query.get("status")), call.whole("limit", _SHOWN))
-        return {"payments": [payment_view(payment, reveal=call.reveals) for payment in found]}
+        newest = islice(newest_payments(world, call.query.get("status")), call.whole("limit", _SHOWN))
+        return {"payments": [payment_view(payment, reveal=call.reveals) for payment in newest]}
 
 
 def payment(sandbox: SandboxControls, call: ControlCall) -> object:

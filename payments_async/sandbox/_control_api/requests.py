@@ -9,10 +9,11 @@ import attrs
 
 from .._common.values import Request
 from .._journal import LoggedExchange
+from ..advisor._evidence import REPLAY_HEADER
 from .arguments import ControlCall, Refusal, one_of
 from .copy_as_code import written
 from .failure_reasons import reason
-from .json_views import REPLAY_HEADER, entry_view, exchange_view, request_view
+from .json_views import entry_view, exchange_view, request_view
 
 if TYPE_CHECKING:
     from .._controls import SandboxControls

@@ -34,56 +34,38 @@ class LogActivity:
 
 def activities(entries: Sequence[JournalEntry], root: Root) -> list[LogActivity]:
     """Sort entries into activities, newest first."""
-    caused = _caused(entries)
-    found: list[LogActivity] = []
+    caused = [caused_by(entries, place) for place in range(len(entries))]
+    taken = {one.seq for of_request in caused for one in of_request}
+    made: list[LogActivity] = []
     webhooks: dict[str, LogActivity] = {}
     before: LogActivity | None = None
-    for entry in entries:
+    for entry, of_request in zip(entries, caused, strict=True):
         item = entry.item
         if isinstance(item, LoggedExchange):
-            before = _request(entry.seq, item, caused)
-            found.append(before)
+            before = LogActivity(entry.seq, item.log.at, item.log.request_id, item)
+            for one in of_request:
+                _add(before, one.item)
+            made.append(before)
         elif isinstance(item, WebhookTried):
-            before = _try(entry.seq, item, webhooks, found)
-        elif entry.seq not in caused.taken:
-            before = _open(found, before, entry.seq, item, root)
+            before = _try(entry.seq, item, webhooks, made)
+        elif entry.seq not in taken:
+            before = _open(made, before, entry.seq, item, root)
             _add(before, item)
-    return sorted(found, key=lambda one: one.seq, reverse=True)
+    return sorted(made, key=lambda one: one.seq, reverse=True)
 
 
-@attrs.frozen(eq=False)
-class _Caused:
-    by: dict[int, list[Item]]
-    """The items that each request caused, by the request's number."""
-    taken: set[int]
-    """Numbers of the entries among them."""
-
-
-def _caused(entries: Sequence[JournalEntry]) -> _Caused:
-    """The items that each request caused, without those that had fallen due before it."""
-    caused = _Caused({}, set())
-    for place, entry in enumerate(entries):
-        if isinstance(entry.item, LoggedExchange) and entry.item.caused:
-            caused_by_it = [
-                one
-                for one in entries[max(0, place - entry.item.caused) : place]
-                if entry.seq - one.seq <= entry.item.caused and _was_caused(one.item, entry.item)
-            ]
-            caused.by[entry.seq] = [one.item for one in caused_by_it]
-            caused.taken.update(one.seq for one in caused_by_it)
-    return caused
+def caused_by(entries: Sequence[JournalEntry], place: int) -> list[JournalEntry]:
+    """What the request at this place caused, without what had fallen due before it; else nothing."""
+    seq, request = entries[place].seq, entries[place].item
+    if not isinstance(request, LoggedExchange) or not request.caused:
+        return []
+    near = (one for one in entries[max(0, place - request.caused) : place] if seq - one.seq <= request.caused)
+    return [one for one in near if _was_caused(one.item, request)]
 
 
 def moment_of(item: Item) -> float:
     """The sandbox's time of an entry."""
     return item.log.at if isinstance(item, LoggedExchange) else item.at
-
-
-def _request(seq: int, exchange: LoggedExchange, caused: _Caused) -> LogActivity:
-    made = LogActivity(seq, exchange.log.at, exchange.log.request_id, exchange)
-    for item in caused.by.get(seq, ()):
-        _add(made, item)
-    return made
 
 
 def _add(activity: LogActivity, item: Item) -> None:
@@ -95,7 +77,7 @@ def _add(activity: LogActivity, item: Item) -> None:
 
 
 def _open(
-    found: list[LogActivity], before: LogActivity | None, seq: int, item: Change | Delivery, root: Root
+    made: list[LogActivity], before: LogActivity | None, seq: int, item: Change | Delivery, root: Root
 ) -> LogActivity:
     """The activity of the entry before if `item` belongs to it, else a new one."""
     about = root(item.id if isinstance(item, Change) else item.record_id)
@@ -103,18 +85,18 @@ def _open(
     joins = before is not None and before.changes and not before.exchange
     if before is None or not joins or (before.root, before.at) != (about, item.at):
         before = LogActivity(seq, item.at, about)
-        found.append(before)
+        made.append(before)
     before.seq = seq
     return before
 
 
 def _try(
-    seq: int, tried: WebhookTried, webhooks: dict[str, LogActivity], found: list[LogActivity]
+    seq: int, tried: WebhookTried, webhooks: dict[str, LogActivity], made: list[LogActivity]
 ) -> LogActivity:
     webhook = webhooks.get(tried.webhook_id)
     if webhook is None:
         webhook = webhooks[tried.webhook_id] = LogActivity(seq, tried.at, tried.record_id)
-        found.append(webhook)
+        made.append(webhook)
     webhook.seq, webhook.at = seq, tried.at
     webhook.tries.append(tried)
     return webhook

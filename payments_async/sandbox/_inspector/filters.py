@@ -11,7 +11,9 @@ import msgspec
 from .._common.json import encode
 from .._common.operations import CONSOLE
 from .._common.timestamps import stamp
+from .._common.values import LoggedRequest
 from .._traffic import Outcome, outcome_of
+from ..advisor._evidence import REPLAY_HEADER
 from .patterns import escaped
 from .search import LONGEST
 
@@ -137,21 +139,15 @@ def got(status: int, fault: str | None) -> tuple[str, str]:
     return "no answer" if outcome == "unanswered" else str(status), _OUTCOMES[outcome]
 
 
-FILTERS: Mapping[str, Callable[..., object]] = {
-    "ago": ago,
-    "clock": clock,
-    "clock_short": clock_short,
-    "day": day,
-    "got": got,
-    "http_tone": http_tone,
-    "lasted": lasted,
-    "linked": linked,
-    "middle": middle,
-    "moment": moment,
-    "page_of": page_of,
-    "passed": passed,
-    "plain": plain,
-    "pretty": pretty,
-    "search_for": search_for,
-    "tone": tone,
-}
+def marks_of(log: LoggedRequest) -> list[tuple[str, str]]:
+    """What is unusual of a request, each with its colour."""
+    marks = [("bad", log.fault)] if log.fault else []
+    marks += [("idle", "replayed")] if log.replayed else []
+    return marks + ([("idle", "sent again")] if REPLAY_HEADER in log.headers else [])
+
+
+_ALL = (
+    *(ago, clock, clock_short, day, got, http_tone, lasted, linked),
+    *(middle, moment, page_of, passed, plain, pretty, search_for, tone),
+)
+FILTERS: Mapping[str, Callable[..., object]] = {function.__name__: function for function in _ALL}

@@ -13,13 +13,12 @@ from .._common.operations import CONSOLE
 from .._common.rate_limits import SandboxLimits
 from .._common.values import Change, Delivery
 from .._control_api.failure_reasons import reason
-from .._control_api.json_views import REPLAY_HEADER
 from .._journal import Item, JournalEntry, LoggedExchange, WebhookTried
 from .._records.records import PaymentRecord, PayoutRecord
 from .._records.world import World
 from ..advisor._evidence import observe
 from .activity import LogActivity, activities
-from .filters import got, page_of, tone
+from .filters import got, marks_of, page_of, tone
 
 _FORGED = (("bad", "forged"),)
 _SIGNS = (("%5B", "["), ("%5D", "]"), ("%3A", ":"))
@@ -145,9 +144,6 @@ def _request(
     activity: LogActivity, exchange: LoggedExchange, names: RecordNames, limits: SandboxLimits
 ) -> LogLine:
     log = exchange.log
-    marks = [("bad", log.fault)] if log.fault else []
-    marks += [("idle", "replayed")] if log.replayed else []
-    marks += [("idle", "sent again")] if REPLAY_HEADER in log.headers else []
     named, page = names.of_request(exchange)
     end, colour = got(log.status, log.fault)
     return LogLine(
@@ -160,7 +156,7 @@ def _request(
         tone=colour,
         named=named,
         about=page,
-        marks=marks,
+        marks=marks_of(log),
         parts=[*_transitions(activity.changes), *_due(activity.deliveries)],
         reason=reason(exchange, limits),
         seconds=exchange.seconds,

@@ -17,13 +17,13 @@ from .._checkout.session_view import CANCELLED_CODE
 from .._common.masking import mask_path
 from .._common.operations import CONSOLE
 from .._common.values import Change, Delivery
-from .._control_api.json_views import REPLAY_HEADER
 from .._journal import Item, JournalEntry, LoggedExchange, WebhookTried
 from .._records.records import AttemptRecord, PaymentRecord, PayoutRecord
 from .._traffic import outcome_of
 from .._webhooks import Webhook
 from ..advisor._evidence import observe
-from .filters import got, tone
+from .activity import caused_by
+from .filters import got, marks_of, tone
 
 Lane = Literal["program", "service", "receiver", "payer"]
 Reason = Callable[[LoggedExchange], str | None]
@@ -98,10 +98,6 @@ class TimelineSubject:
         """The names under which the journal has entries about it."""
         key = () if self.idempotency_key is None else (self.idempotency_key,)
         return *self.names, *self.attempts, *key
-
-    def has_changed(self, change: Change) -> bool:
-        """True for a change of the record or of one of its attempts."""
-        return change.id == self.names[0] or change.id in self.attempts
 
 
 @attrs.frozen
@@ -244,22 +240,6 @@ class _Search:
         return may_have_it and observe(exchange).reference == reference
 
 
-def _caused(subject: TimelineSubject, entries: Sequence[JournalEntry], place: int) -> Iterator[int]:
-    """The numbers of the record's changes that the request at `place` caused."""
-    request = entries[place]
-    assert isinstance(request.item, LoggedExchange)
-    for entry in reversed(entries[max(0, place - request.item.caused) : place]):
-        item = entry.item
-        is_near = request.seq - entry.seq <= request.item.caused
-        if (
-            is_near
-            and isinstance(item, Change)
-            and item.at == request.item.log.at
-            and subject.has_changed(item)
-        ):
-            yield entry.seq
-
-
 # Nodes
 
 
@@ -272,9 +252,6 @@ def _requests(about: Iterable[JournalEntry], why: Reason) -> Iterator[_Placed]:
 
 def _request(exchange: LoggedExchange, why: Reason) -> TimelineNode:
     log = exchange.log
-    marks = [("bad", log.fault)] if log.fault else []
-    marks += [("idle", "replayed")] if log.replayed else []
-    marks += [("idle", "sent again")] if REPLAY_HEADER in log.headers else []
     reason, (result, colour) = why(exchange), got(log.status, log.fault)
     return TimelineNode(
         lane="program",
@@ -283,7 +260,7 @@ def _request(exchange: LoggedExchange, why: Reason) -> TimelineNode:
         href=f"{CONSOLE}requests/{log.request_id}",
         result=result,
         tone=colour,
-        marks=marks,
+        marks=marks_of(log),
         details=[reason] if reason else [],
         is_lost=outcome_of(log.status, log.fault) == "unanswered",
         seconds=exchange.seconds,
@@ -292,12 +269,7 @@ def _request(exchange: LoggedExchange, why: Reason) -> TimelineNode:
 
 def _changes(subject: TimelineSubject, about: Sequence[JournalEntry]) -> Iterator[_Placed]:
     """The states of the record and its attempts, the journal's or its own, with the payer's steps."""
-    requested = {
-        seq
-        for place, entry in enumerate(about)
-        if isinstance(entry.item, LoggedExchange)
-        for seq in _caused(subject, about, place)
-    }
+    requested = {caused.seq for place in range(len(about)) for caused in caused_by(about, place)}
     held = [(entry.seq, entry.item) for entry in about if isinstance(entry.item, Change)]
     known = {(change.id, change.after) for _, change in held}
     own = [(place - _BEFORE, state) for place, state in enumerate(subject.states)]

@@ -28,7 +28,8 @@ _CREATIONS = frozenset(operation.name for operation in OPERATIONS if operation.c
 _LIVE = frozenset(operation.name for operation in OPERATIONS if operation.record)
 _RETRIED_FAULTS = frozenset({"slow"})
 _ID = re.compile(r'"id":"([A-Za-z0-9_-]{1,128})"')
-REPLAYED_BY_HAND = "x-sandbox-replay-of"
+REPLAY_HEADER = "x-sandbox-replay-of"
+"""Marks a request that the inspector sent again, with the id of the first one."""
 
 
 @attrs.frozen
@@ -182,7 +183,7 @@ def evidence_from(entries: Sequence[JournalEntry], now: float = 0.0) -> AdvisorE
             continue
         if isinstance(item, LoggedExchange):
             until = max(until, item.log.at)
-            if REPLAYED_BY_HAND not in item.log.headers:
+            if REPLAY_HEADER not in item.log.headers:
                 requests.append(observe(item, entry.seq))
         elif isinstance(item, Change):
             until = max(until, item.at)
