@@ -170,9 +170,9 @@ class JournalIndex:
         """The number of the latest entry of this name; 0 for none."""
         return self._latest.get(name, 0)
 
-    def earlier(self, place: int, names: Sequence[str], name: str) -> int:
-        """The number of the entry of this name before the one at this place among those kept; 0 for none."""
-        return self._earlier[place][names.index(name)]
+    def earlier(self, index: int, names: Sequence[str], name: str) -> int:
+        """The number of the entry of this name before the one at this index among those kept; 0 for none."""
+        return self._earlier[index][names.index(name)]
 
     def clear(self) -> None:
         """Drop every entry."""
@@ -277,20 +277,20 @@ class Journal:
         newest = islice(reversed(self._ring), wanted)
         items = list(newest)
         items.reverse()
-        return [JournalEntry(self.last - wanted + 1 + place, item) for place, item in enumerate(items)]
+        return [JournalEntry(self.last - wanted + 1 + offset, item) for offset, item in enumerate(items)]
 
     def about(self, *names: str) -> list[JournalEntry]:
         """The entries about any of these records, webhooks and idempotency keys, oldest first."""
         first, ring = self.first, self._ring
-        found: dict[int, Item] = {}
+        entries: dict[int, Item] = {}
         wanted = frozenset(names)
         for name in wanted:
             seq = self._index.latest(name)
             while seq >= first:
-                item = found[seq] = ring[seq - first]
+                item = entries[seq] = ring[seq - first]
                 seq = self._index.earlier(seq - first, _names(item), name)
         older = [JournalEntry(*one) for one in self._without_success if not wanted.isdisjoint(one[1].names)]
-        return [*older, *(JournalEntry(seq, found[seq]) for seq in sorted(found))]
+        return [*older, *(JournalEntry(seq, entries[seq]) for seq in sorted(entries))]
 
     @property
     def oldest(self) -> Item | None:

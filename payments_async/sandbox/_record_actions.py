@@ -138,7 +138,9 @@ def _find_record(world: World, record_id: str) -> tuple[Tenant, _Record]:
             or _payment_of(tenant, record_id)
         )
         refunds = (refund for payment in tenant.payments for refund in payment.refunds)
-        record = record or next((each for each in refunds if each.id == record_id and each.pending), None)
+        record = record or next(
+            (refund for refund in refunds if refund.id == record_id and refund.pending), None
+        )
         if record is not None:
             return tenant, record
     raise LookupError(f"no record {record_id!r}")

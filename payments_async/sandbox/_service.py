@@ -129,11 +129,11 @@ class SandboxService(WebhookControls):
         from ._storage.restore import restore  # together 10 ms, for those who keep a state
 
         file = StateFile(path)
-        found = file.read(partial(restore, self._core))
+        resumed = file.read(partial(restore, self._core))
         self._saver = StateSaver(file, self._dump)
-        if found is None:
+        if resumed is None:
             return None
-        self._outbox.queue, key, then = found
+        self._outbox.queue, key, then = resumed
         self.clock.advance(max(0.0, then - self.clock.now()))  # time does not go back
         return key
 

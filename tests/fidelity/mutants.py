@@ -207,8 +207,8 @@ MUTANTS = (
         "a refund that failed keeps the money",
         "_records.payments",
         "settle_refund",
-        "each for each in payment.refunds if each is not refund)",
-        "each for each in payment.refunds)",
+        "kept for kept in payment.refunds if kept is not refund)",
+        "kept for kept in payment.refunds)",
         "refunds_in_flight_are_reserved",
     ),
     Mutant(

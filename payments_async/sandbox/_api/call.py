@@ -41,7 +41,7 @@ class ServiceCall:
         for values in (self.path_values, self.parameters):
             if name in values:
                 return values[name]
-        found: object = self.body
+        value: object = self.body
         for part in name.replace("__", ".").split("."):
-            found = found.get(part) if isinstance(found, dict) else None
-        return found
+            value = value.get(part) if isinstance(value, dict) else None
+        return value

@@ -95,10 +95,10 @@ class Core:
         return before(fault) or after(fault, self._once(call, sources, note, late=fault.seconds))
 
     def _route(self, request: Request, note: _Note) -> ServiceCall:
-        found = find_operation(request.method, request.path)
-        if found is None or note.tenant is None:
+        matched = find_operation(request.method, request.path)
+        if matched is None or note.tenant is None:
             raise RequestRefused(404, f"There is nothing at {request.method} of this address.")
-        note.operation, path_values = found
+        note.operation, path_values = matched
         return ServiceCall(request, self.world.now, note.tenant, note.operation, path_values)
 
     def _admit(self, call: ServiceCall) -> None:

@@ -126,10 +126,10 @@ def _cursor(text: str | None, errors: dict[str, list[str]]) -> Cursor | None:
         plain = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
     except (binascii.Error, ValueError):
         plain = ""
-    if (found := _CURSOR.fullmatch(plain)) is None:
+    if (match := _CURSOR.fullmatch(plain)) is None:
         errors["cursor"] = ["The cursor field must be a cursor that a list gave."]
         return None
-    return Cursor(found[1], int(found[2]))
+    return Cursor(match[1], int(match[2]))
 
 
 def find_page(records: Sequence[R], keep: Callable[[R], bool], query: PageQuery) -> RecordPage[R]:
@@ -148,9 +148,9 @@ def _older(
 ) -> RecordPage[R]:
     if query.cursor is not None:
         end = min(end, query.cursor.position)
-    found = _take(records, keep, range(end - 1, first - 1, -1), query.per_page + 1)
-    items = found[: query.per_page]
-    has_more = len(found) > query.per_page
+    taken = _take(records, keep, range(end - 1, first - 1, -1), query.per_page + 1)
+    items = taken[: query.per_page]
+    has_more = len(taken) > query.per_page
     return RecordPage(
         items,
         Cursor("older", items[-1].position) if has_more else None,
@@ -163,9 +163,9 @@ def _newer(
 ) -> RecordPage[R]:
     assert query.cursor is not None
     start = max(first, query.cursor.position + 1)
-    found = _take(records, keep, range(start, end), query.per_page + 1)
-    items = found[: query.per_page][::-1]
-    has_newer = len(found) > query.per_page
+    taken = _take(records, keep, range(start, end), query.per_page + 1)
+    items = taken[: query.per_page][::-1]
+    has_newer = len(taken) > query.per_page
     return RecordPage(
         items,
         Cursor("older", items[-1].position) if items else None,
@@ -173,8 +173,8 @@ def _newer(
     )
 
 
-def _take(records: Sequence[R], keep: Callable[[R], bool], places: Iterable[int], most: int) -> list[R]:
-    return list(islice(filter(keep, (records[place] for place in places)), most))
+def _take(records: Sequence[R], keep: Callable[[R], bool], indices: Iterable[int], most: int) -> list[R]:
+    return list(islice(filter(keep, (records[index] for index in indices)), most))
 
 
 def pagination_form(

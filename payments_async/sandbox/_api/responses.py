@@ -65,15 +65,15 @@ def _nested(errors: Errors) -> JsonObject:
     """Nest errors as objects within objects. A field whose parent is wrong itself keeps its dotted name."""
     tree: JsonObject = {}
     for name, texts in sorted(errors.items()):
-        place, inner = tree, name
+        branch, inner = tree, name
         while "." in inner:
             parent, inner = inner.split(".", 1)
-            within = place.setdefault(parent, {})
+            within = branch.setdefault(parent, {})
             if not isinstance(within, dict):
-                place, inner = tree, name
+                branch, inner = tree, name
                 break
-            place = within
-        place[inner] = texts
+            branch = within
+        branch[inner] = texts
     return tree
 
 

@@ -93,7 +93,7 @@ class Rule:
         parsed = parse(words, "fault")
         if not parsed.hooks or parsed.faults or parsed.outcome or parsed.timing:
             raise UnknownWord(f"{words!r} is not all webhook words; faults go into respond(...)")
-        if not any(each.creates for each in OPERATIONS if fnmatchcase(each.name, self.operation)):
+        if not any(one.creates for one in OPERATIONS if fnmatchcase(one.name, self.operation)):
             raise UnknownWord(f"{self.operation} creates no record and so has no deliveries")
         self.scenario = attrs.evolve(self.scenario, hooks=parsed.hooks)
         self._left["hooks"] = times

@@ -35,10 +35,10 @@ class _Text:
     scenario: Scenario
 
     def turn(self) -> int:
-        place = (self.words, self.call.identity)
+        counter = (self.words, self.call.identity)
         turns = self.call.tenant.turns
-        turns[place] = turns.get(place, 0) + 1
-        return turns[place] - 1
+        turns[counter] = turns.get(counter, 0) + 1
+        return turns[counter] - 1
 
     def accept(self, part: RecordPart) -> bool:
         return True

@@ -90,6 +90,6 @@ def picture(view: SessionView) -> Answer:
 
 def provider_sdk(_: SessionView) -> Answer:
     """The provider's script."""
-    found = FILES.asset("sdk.js")
-    assert found is not None
-    return Answer(200, *found)
+    asset = FILES.asset("sdk.js")
+    assert asset is not None
+    return Answer(200, *asset)

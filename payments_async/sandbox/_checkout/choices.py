@@ -112,7 +112,7 @@ def usual_country(view: SessionView) -> str | None:
     """The customer's own country if the merchant sent it, else the first that the browser names."""
     customer = object_or_null(view.payment.body, "customer") or {}
     tags = accepted_tags(view.request.headers.get("accept-language", ""))
-    regions = [found[1] for found in map(_REGION.fullmatch, tags) if found]
+    regions = [match[1] for match in map(_REGION.fullmatch, tags) if match]
     likely = [code.upper() for code in (text_or_null(customer, "country") or "", *regions)]
     return next((code for code in likely if code in COUNTRIES), None)
 

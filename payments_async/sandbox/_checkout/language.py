@@ -120,7 +120,7 @@ _RANGE = re.compile(r"\s*([A-Za-z0-9-]+|\*)\s*(?:;\s*[qQ]\s*=\s*([01](?:\.[0-9]{
 @lru_cache(maxsize=256)
 def accepted_tags(header: str) -> tuple[str, ...]:
     """The language tags of an Accept-Language header, best first; without those it refuses."""
-    found = [match for part in header.split(",") if (match := _RANGE.fullmatch(part))]
-    weighed = [(match[1], float(match[2] or 1)) for match in found]
+    ranges = [match for part in header.split(",") if (match := _RANGE.fullmatch(part))]
+    weighed = [(match[1], float(match[2] or 1)) for match in ranges]
     ranked = sorted(weighed, key=lambda pair: -pair[1])
     return tuple(tag for tag, quality in ranked if quality > 0)

@@ -157,10 +157,10 @@ def problems_with(
 ) -> list[FieldProblem]:
     """Find every problem with what was typed for a method, in the order of the page."""
     names = {method.input_name(field): field for field in fields}
-    found = (
+    problems = (
         (name, _wrong(field, typed.get(name, "").strip(), country, language)) for name, field in names.items()
     )
-    return [FieldProblem(name, text) for name, text in found if text]
+    return [FieldProblem(name, text) for name, text in problems if text]
 
 
 def plain_number(text: str) -> str:

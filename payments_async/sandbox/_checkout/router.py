@@ -69,10 +69,10 @@ def answer_payer(world: World, request: Request) -> Answer:
     if name == "assets":
         asset = FILES.asset(part)
         return Answer(200, *asset) if asset else _nothing(request)
-    found, route = find_session(world, name), _ROUTES.get(part)
-    if found is None or route is None:
+    owned, route = find_session(world, name), _ROUTES.get(part)
+    if owned is None or route is None:
         return _nothing(request)
-    return _serve(SessionView(world, *found, request), route)
+    return _serve(SessionView(world, *owned, request), route)
 
 
 def _answer_attempt(world: World, request: Request) -> Answer:
@@ -151,8 +151,8 @@ class _SessionSteps:
     def read(self) -> News:
         with self.sandbox.reading() as world:
             step, is_last, due_in = _status(world, self.session_id)
-            found = find_session(world, self.session_id)
-            left = found[1].payment.expires_at - world.now if found else 0.0
+            owned = find_session(world, self.session_id)
+            left = owned[1].payment.expires_at - world.now if owned else 0.0
         events = b"" if step == self.sent else b"data: %s\n\n" % step.encode()
         self.sent = step
         return News(events if is_last else self._countdown(left) + events, is_last, due_in)
@@ -182,10 +182,10 @@ class _Countdown:
 
 def _status(world: World, session_id: str) -> tuple[str, bool, float | None]:
     """The session's step, whether it is the last, and the seconds until time alone may change it."""
-    found = find_session(world, session_id)
-    if found is None:  # the sandbox was started anew, or reset
+    owned = find_session(world, session_id)
+    if owned is None:  # the sandbox was started anew, or reset
         return "gone", True, None
-    payment = found[1].payment
+    payment = owned[1].payment
     moments = [moment for moment in (world.next_at, doubt_at(payment, world.now)) if moment is not None]
     due_in = min(moments) - world.now if moments else None
     return step_of(payment, world.now), not payment.is_open, due_in

@@ -85,7 +85,7 @@ _KEPT = "%!#$&'()*+,/:;=?@[]~"
 
 
 def _plain_digits(text: str) -> str:
-    return "".join(str(decimal(each)) if each.isdecimal() else each for each in text)
+    return "".join(str(decimal(sign)) if sign.isdecimal() else sign for sign in text)
 
 
 @attrs.frozen(eq=False)

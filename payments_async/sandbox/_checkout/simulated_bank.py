@@ -82,26 +82,26 @@ def take(view: SessionView) -> Answer:
     part, answer = _part(view), view.form.get("answer", "")
     if answer not in ("approve", "decline"):
         return not_understood(view)
-    place = SIMULATED_PAGES[part]
-    asked = _awaited_action(view, place) if view.form.get("step") == view.step else None
+    simulated = SIMULATED_PAGES[part]
+    asked = _awaited_action(view, simulated) if view.form.get("step") == view.step else None
     if asked == _CARD_ACTION and answer == "approve":
         if problems := problems_with(CARD, CARD.fields, view.form, None, view.language):
             return _show(view, problems)
         settle_card(view, view.attempt)
     elif asked not in (None, "collect_otp"):
         settle_attempt(view.world, view.tenant, view.attempt, None if answer == "approve" else _DECLINED)
-    elif place.returns:
+    elif simulated.returns:
         return show_state(view)
-    return redirect(view.address("payment" if place.returns else part))
+    return redirect(view.address("payment" if simulated.returns else part))
 
 
 def _part(view: SessionView) -> str:
     return view.request.path.rpartition("/")[2]
 
 
-def _awaited_action(view: SessionView, place: SimulatedPage) -> str | None:
+def _awaited_action(view: SessionView, simulated: SimulatedPage) -> str | None:
     """The action that waits for this page; None when none does."""
     if view.state != "action":
         return None
     kind = view.attempt.plan.outcome.action
-    return kind if kind in place.actions else None
+    return kind if kind in simulated.actions else None

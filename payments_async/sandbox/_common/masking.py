@@ -70,7 +70,7 @@ def mask(value: object, name: str = "") -> object:
 
 def mask_text(text: str) -> str:
     """Mask account data in a text that may be JSON, or a part of one."""
-    named = _QUOTED.sub(lambda found: found[1] + (found[2] and hide(found[2])), text)
+    named = _QUOTED.sub(lambda match: match[1] + (match[2] and hide(match[2])), text)
     return _masked(named)
 
 
@@ -100,12 +100,12 @@ def _part(part: str) -> str:
     return f"{written if known == name else known}{sign}{masked}".replace(" ", "%20")
 
 
-def _card_hidden(found: re.Match[str]) -> str:
-    return hide(found[0]) if has_card_number(found[0]) else found[0]
+def _card_hidden(match: re.Match[str]) -> str:
+    return hide(match[0]) if has_card_number(match[0]) else match[0]
 
 
-def _hidden(found: re.Match[str]) -> str:
-    return hide(found[0])
+def _hidden(match: re.Match[str]) -> str:
+    return hide(match[0])
 
 
 def address(url: str) -> str:
@@ -113,7 +113,7 @@ def address(url: str) -> str:
     scheme, slashes, rest = url.partition("://")
     if not slashes:
         return url and HIDDEN
-    plain, mark = (found[1], found[2]) if (found := _ENDED.match(rest)) else (rest, "")
+    plain, mark = (match[1], match[2]) if (match := _ENDED.match(rest)) else (rest, "")
     host, *segments = plain.split("/")
     _, at, name = host.rpartition("@")
     shown = "/".join([f"{HIDDEN}@{name}" if at else host, *map(_segment, segments)])

@@ -109,8 +109,8 @@ def find_operation(method: str, path: str) -> tuple[ServiceOperation, dict[str, 
     if fixed is not None:
         return fixed, {}
     for operation, pattern in _WITH_PARAMETERS:
-        if operation.method == method and (found := pattern.fullmatch(path)):
-            return _with_values(operation, found.groupdict())
+        if operation.method == method and (match := pattern.fullmatch(path)):
+            return _with_values(operation, match.groupdict())
     return None
 
 

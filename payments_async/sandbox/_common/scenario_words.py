@@ -128,10 +128,10 @@ NOTHING = Scenario()
 
 def duration(text: str) -> float:
     """Parse a duration such as `500ms` to seconds; `UnknownWord` for any other text, and beyond ten years."""
-    found = _DURATION.fullmatch(text)
-    if found is None:
+    match = _DURATION.fullmatch(text)
+    if match is None:
         raise UnknownWord(f"{text!r} is not a duration (5, 5s, 500ms, 2m, 1h)")
-    seconds = float(found[1]) * _SECONDS[found[2]]
+    seconds = float(match[1]) * _SECONDS[match[2]]
     if seconds > LONGEST_DURATION:
         raise UnknownWord(f"{text!r} is longer than ten years")
     return seconds
@@ -247,13 +247,13 @@ def _add(scenario: Scenario, word: str, sense: Sense) -> Scenario:
 
 
 def _split(word: str) -> tuple[str, str, str | None, str | None]:
-    found = _WORD.fullmatch(word)
-    name = found[1] if found else re.split(r"[:=*@]", word)[0]
-    if found is None or name not in WORDS:
+    match = _WORD.fullmatch(word)
+    name = match[1] if match else re.split(r"[:=*@]", word)[0]
+    if match is None or name not in WORDS:
         raise UnknownWord(f"unknown scenario word {word!r} ({near(name, WORDS)})")
-    if found[2] is not None and name not in _ARGUED:
+    if match[2] is not None and name not in _ARGUED:
         raise UnknownWord(f"{name!r} takes no argument")
-    return name, found[2] or "", found[3], found[4]
+    return name, match[2] or "", match[3], match[4]
 
 
 def _scheduled(fault: Fault, before: Sequence[Fault], times: str | None, after: str | None) -> Fault:

@@ -73,11 +73,11 @@ class ControlCall:
 
     def text(self, name: str, default: str | None = None) -> str:
         """A text of the body; `Refusal` 422 when it is missing without a default, or no text."""
-        found = self.text_or_none(name)
-        found = default if found is None else found
-        if found is None:
+        value = self.text_or_none(name)
+        value = default if value is None else value
+        if value is None:
             raise invalid(name, "is required")
-        return found
+        return value
 
     def text_or_none(self, name: str) -> str | None:
         """A text of the body, None when it is null or left out."""

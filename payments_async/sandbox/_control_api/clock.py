@@ -88,7 +88,7 @@ class KeyGauge:
 def gauges(sandbox: SandboxControls) -> list[KeyGauge]:
     """The usage of each window of each active key, the fullest first."""
     with sandbox.reading() as world:
-        found = [
+        windows = [
             KeyGauge(
                 tenant.fingerprint,
                 one.scope,
@@ -99,7 +99,7 @@ def gauges(sandbox: SandboxControls) -> list[KeyGauge]:
             for tenant in world.tenants.values()
             for one in tenant.limits.gauges(world.now)
         ]
-    return sorted(found, key=lambda one: one.used / one.limit if one.limit else 1.0, reverse=True)
+    return sorted(windows, key=lambda one: one.used / one.limit if one.limit else 1.0, reverse=True)
 
 
 def limits(sandbox: SandboxControls, _: ControlCall) -> object:

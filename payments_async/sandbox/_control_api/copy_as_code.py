@@ -117,11 +117,11 @@ def _call(exchange: LoggedExchange) -> str:
     """The one expression that sends the request."""
     log = exchange.log
     path, _, query = log.path.partition("?")
-    found = find_operation(log.method, path)
+    matched = find_operation(log.method, path)
     filters = dict(parse_qsl(query, keep_blank_values=True))
-    if found is None:
+    if matched is None:
         return _generic(exchange, path, filters)
-    operation, values = found
+    operation, values = matched
     named, known = (_body(exchange) or {}, BODIES) if operation.creates else (filters, QUERIES)
     if log.status in _UNREADABLE or not set(named) <= set(known.get(operation.name, named)):
         return _generic(exchange, path, filters)

@@ -66,10 +66,10 @@ def _answer(sandbox: SandboxControls, request: Request) -> Answer | Stream:
 
 def _find(method: str, path: str) -> tuple[Route, dict[str, str]]:
     """The route of an address; `Refusal` 404, or 405 when it has other methods."""
-    there = [(route, found) for route in ROUTES if (found := route.pattern.fullmatch(path))]
-    for route, found in there:
+    there = [(route, match) for route in ROUTES if (match := route.pattern.fullmatch(path))]
+    for route, match in there:
         if route.method == method:
-            return route, found.groupdict()
+            return route, match.groupdict()
     if there:
         methods = ", ".join(sorted({route.method for route, _ in there}))
         raise Refusal(405, f"{method} is not possible here; {methods} is.")
@@ -79,8 +79,8 @@ def _find(method: str, path: str) -> tuple[Route, dict[str, str]]:
 
 
 def _near(message: str) -> dict[str, list[str]]:
-    found = _NEAR.search(message)
-    return {"near": found[1].split(", ")} if found else {}
+    match = _NEAR.search(message)
+    return {"near": match[1].split(", ")} if match else {}
 
 
 def _json_answer(status: int, value: object) -> Answer:

@@ -81,10 +81,10 @@ def _window(exchange: LoggedExchange, limits: SandboxLimits) -> str:
     log, answer = exchange.log, exchange.answer
     if log.fault is not None:
         return "simulated by a scenario; no limit was reached"
-    found = find_operation(log.method, log.path.partition("?")[0])
-    if found is None:  # pragma: no cover  # a limit is looked at after the operation is known
+    matched = find_operation(log.method, log.path.partition("?")[0])
+    if matched is None:  # pragma: no cover  # a limit is looked at after the operation is known
         return "a limit was reached"
-    operation, values = found
+    operation, values = matched
     scopes = limits.scopes(operation.limit, values[operation.record] if operation.record else None)
     named = answer.headers.get("X-RateLimit-Limit") if answer else None
     full = [(scope, rate) for scope, rate in scopes if named is None or str(rate) == named] or scopes

@@ -103,7 +103,7 @@ def _advice(sandbox: SandboxControls, call: ControlCall) -> JsonObject:
     first. `watched` counts webhooks that may still be read back in time.
     """
     findings = findings_of(sandbox)
-    found = [
+    shown = [
         {
             "id": kept.id,
             **attrs.asdict(kept.finding),
@@ -113,7 +113,7 @@ def _advice(sandbox: SandboxControls, call: ControlCall) -> JsonObject:
         }
         for kept in findings.update(sandbox)
     ]
-    return {"findings": found, "watched": findings.watched}
+    return {"findings": shown, "watched": findings.watched}
 
 
 def _dismiss(sandbox: SandboxControls, call: ControlCall) -> JsonObject:

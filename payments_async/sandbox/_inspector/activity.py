@@ -34,7 +34,7 @@ class LogActivity:
 
 def activities(entries: Sequence[JournalEntry], root: Root) -> list[LogActivity]:
     """Sort entries into activities, newest first."""
-    caused = [caused_by(entries, place) for place in range(len(entries))]
+    caused = [caused_by(entries, index) for index in range(len(entries))]
     taken = {one.seq for of_request in caused for one in of_request}
     made: list[LogActivity] = []
     webhooks: dict[str, LogActivity] = {}
@@ -54,12 +54,12 @@ def activities(entries: Sequence[JournalEntry], root: Root) -> list[LogActivity]
     return sorted(made, key=lambda one: one.seq, reverse=True)
 
 
-def caused_by(entries: Sequence[JournalEntry], place: int) -> list[JournalEntry]:
-    """What the request at this place caused, without what had fallen due before it; else nothing."""
-    seq, request = entries[place].seq, entries[place].item
+def caused_by(entries: Sequence[JournalEntry], index: int) -> list[JournalEntry]:
+    """What the request at this index caused, without what had fallen due before it; else nothing."""
+    seq, request = entries[index].seq, entries[index].item
     if not isinstance(request, LoggedExchange) or not request.caused:
         return []
-    near = (one for one in entries[max(0, place - request.caused) : place] if seq - one.seq <= request.caused)
+    near = (one for one in entries[max(0, index - request.caused) : index] if seq - one.seq <= request.caused)
     return [one for one in near if _was_caused(one.item, request)]
 
 
@@ -114,12 +114,12 @@ class LogPage:
 
 
 class LogMatches:
-    """The entries of the journal at these places; `numbers` are those of all items."""
+    """The entries of the journal at these indices; `numbers` are those of all items."""
 
     def __init__(
-        self, items: Sequence[Item], numbers: Sequence[int], root: Root, places: Sequence[int]
+        self, items: Sequence[Item], numbers: Sequence[int], root: Root, indices: Sequence[int]
     ) -> None:
-        self._items, self._numbers, self._root, self._places = items, numbers, root, places
+        self._items, self._numbers, self._root, self._indices = items, numbers, root, indices
 
     @property
     def end(self) -> int:
@@ -131,15 +131,15 @@ class LogMatches:
         if fits is None:
             return self
         items = self._items
-        return LogMatches(items, self._numbers, self._root, [n for n in self._places if fits(items[n])])
+        return LogMatches(items, self._numbers, self._root, [n for n in self._indices if fits(items[n])])
 
     def count(self) -> int:
         """How many lines they are."""
         walk, caused, lines = _Walk(self._root), set[int](), 0
-        for place in reversed(self._places):
-            if place not in caused:
-                lines += walk.lines(self._items[place])
-            caused.update(self._caused(place))
+        for index in reversed(self._indices):
+            if index not in caused:
+                lines += walk.lines(self._items[index])
+            caused.update(self._caused(index))
         return lines + walk.end()
 
     def page(self, before: int, lines: int) -> LogPage:
@@ -147,37 +147,37 @@ class LogMatches:
 
         A webhook is where its newest try is.
         """
-        items, end = self._items, bisect_left(self._places, bisect_left(self._numbers, before))
+        items, end = self._items, bisect_left(self._indices, bisect_left(self._numbers, before))
         walk = _Walk(self._root)
-        walk.webhooks.update(filter(None, (_webhook(items[place]) for place in self._places[end:])))
+        walk.webhooks.update(filter(None, (_webhook(items[index]) for index in self._indices[end:])))
         on_newer_pages = frozenset(walk.webhooks)
         chosen: set[int] = set()
-        for place in reversed(self._places[:end]):
-            item = items[place]
-            if place not in chosen and _webhook(item) not in on_newer_pages:
+        for index in reversed(self._indices[:end]):
+            item = items[index]
+            if index not in chosen and _webhook(item) not in on_newer_pages:
                 lines -= walk.lines(item)
                 if lines < 0:
                     break
-                chosen.add(place)
-            chosen.update(self._caused(place))
+                chosen.add(index)
+            chosen.update(self._caused(index))
             end -= 1
         return self._cut(chosen, end, on_newer_pages)
 
-    def _caused(self, place: int) -> Iterable[int]:
-        """The places of what the request at this place caused; none for anything else."""
-        item = self._items[place]
+    def _caused(self, index: int) -> Iterable[int]:
+        """The indices of what the request at this index caused; none for anything else."""
+        item = self._items[index]
         if not isinstance(item, LoggedExchange) or not item.caused:
             return ()
-        right_before = range(max(0, place - item.caused), place)
+        right_before = range(max(0, index - item.caused), index)
         return (one for one in right_before if _was_caused(self._items[one], item))
 
     def _cut(self, chosen: set[int], end: int, on_newer_pages: frozenset[str]) -> LogPage:
         items = self._items
-        here = {_webhook(items[place]) for place in chosen} - {None}
-        below = [place for place in self._places[:end] if place not in chosen]
-        chosen.update(place for place in below if _webhook(items[place]) in here)
-        older = [place for place in below if _webhook(items[place]) not in here | on_newer_pages]
-        entries = [JournalEntry(self._numbers[place], items[place]) for place in sorted(chosen)]
+        here = {_webhook(items[index]) for index in chosen} - {None}
+        below = [index for index in self._indices[:end] if index not in chosen]
+        chosen.update(index for index in below if _webhook(items[index]) in here)
+        older = [index for index in below if _webhook(items[index]) not in here | on_newer_pages]
+        entries = [JournalEntry(self._numbers[index], items[index]) for index in sorted(chosen)]
         return LogPage(entries, self._numbers[older[-1]] + 1 if older else 0, len(older))
 
 

@@ -55,7 +55,7 @@ def _attempt_card(attempt: AttemptRecord) -> Card:
     form = attempt_form(attempt, in_list=True)
     action = form["next_action"]
     assert isinstance(action, dict)
-    place, place_name = _PLACES.get(str(action["type"]), ("", ""))
+    page, page_name = _PLACES.get(str(action["type"]), ("", ""))
     return {
         "id": attempt.id,
         "status": attempt.status,
@@ -67,8 +67,8 @@ def _attempt_card(attempt: AttemptRecord) -> Card:
         "failure": attempt.failure,
         "action": None if action["type"] == "none" else action["type"],
         "message": action.get("message"),
-        "place": f"{ACTIONS}{attempt.id}/{place}" if place else None,
-        "place_name": place_name,
+        "place": f"{ACTIONS}{attempt.id}/{page}" if page else None,
+        "place_name": page_name,
     }
 
 

@@ -55,8 +55,8 @@ def request_chart(steps: Sequence[TrafficStep]) -> BarChart:
     peak, wide = max(step.total for step in steps), WIDTH / len(steps)
     paths: dict[str, list[str]] = {}
     bars = []
-    for place, step in enumerate(steps):
-        x, low = place * wide, float(HEIGHT)
+    for column, step in enumerate(steps):
+        x, low = column * wide, float(HEIGHT)
         for outcome, (tone, _) in _TONES.items():
             if count := step.requests.get(outcome, 0):
                 high = low - count / peak * HEIGHT
@@ -90,8 +90,8 @@ def limit_chart(counts: Sequence[int], limit: int) -> LimitChart:
     """Bars of the requests of each minute, the newest last, below the line of the limit."""
     top, wide = max(limit, *counts, 1) * 1.1, WIDTH / len(counts)
     bars = (
-        f"M{place * wide:g} {HEIGHT}v-{max(count / top * HEIGHT, _LEAST_HEIGHT):.4g}h{wide - _GAP:g}V{HEIGHT}"
-        for place, count in enumerate(counts)
+        f"M{at * wide:g} {HEIGHT}v-{max(count / top * HEIGHT, _LEAST_HEIGHT):.4g}h{wide - _GAP:g}V{HEIGHT}"
+        for at, count in enumerate(counts)
         if count
     )
     label = f"the last {len(counts)} minutes: {max(counts):,} at most, limit {limit:,}"

@@ -119,7 +119,7 @@ def linked(text: str) -> str:
     """A text as HTML, in which each id is a link to its page."""
     from markupsafe import Markup, escape  # it comes with jinja2, which a page has imported
 
-    html = _ID.sub(lambda found: f'<a href="{page_of(found[0])}">{found[0]}</a>', escape(text))
+    html = _ID.sub(lambda match: f'<a href="{page_of(match[0])}">{match[0]}</a>', escape(text))
     return Markup(html)  # noqa: S704 - the text is escaped, and ids are letters and digits
 
 

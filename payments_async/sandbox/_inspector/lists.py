@@ -24,18 +24,18 @@ class ListCut(Generic[T]):
     """The name of the last one that is shown: the next page begins after it."""
 
 
-def cut(found: Iterable[T], most: int, name: Callable[[T], str], before: str = "") -> ListCut[T]:
+def cut(records: Iterable[T], most: int, name: Callable[[T], str], before: str = "") -> ListCut[T]:
     """The first `most` of those below the name `before`, so that a page stays as it is while newer ones come.
 
     `LookupError` when there is none of this name.
     """
-    left = below(found, name, before)
+    left = below(records, name, before)
     return ListCut(left[:most], max(0, len(left) - most), name(left[most - 1]) if len(left) > most else "")
 
 
-def below(found: Iterable[T], name: Callable[[T], str], before: str) -> list[T]:
+def below(records: Iterable[T], name: Callable[[T], str], before: str) -> list[T]:
     """Those after the one of the name `before`; all when it is empty. `LookupError`."""
-    rest = iter(found)
+    rest = iter(records)
     if before and not any(name(one) == before for one in rest):
         raise LookupError(f"{before!r} is not in this list any more")
     return list(rest)
@@ -94,7 +94,7 @@ def filtered(
     tests = [one.test(texts[one.name]) for one in filters if texts[one.name]]
     left = below(every, name, query.get("before", ""))
     fits = [all(test(record) for test in tests) for record in every] if tests else ()
-    found = list(compress(every, fits)) if tests else every
+    matching = list(compress(every, fits)) if tests else every
     if tests:
         left = list(compress(left, fits[len(every) - len(left) :]))
     fields = []
@@ -102,4 +102,4 @@ def filtered(
         value = texts[one.name]
         choices = None if one.example else sorted({value, *map(one.value, every)} - {""})
         fields.append(FilterField(one.name, one.label, value, choices, one.example))
-    return FilteredList(found, left, fields)
+    return FilteredList(matching, left, fields)

@@ -68,14 +68,14 @@ class RecordNames:
         """A payout's or payment's reference, or the id of what has none or is gone."""
         name = self._names.get(record_id)
         if name is None:
-            found = self._record(record_id)
-            name = self._names[record_id] = (found and found.reference) or self.root(record_id)
+            record = self._record(record_id)
+            name = self._names[record_id] = (record and record.reference) or self.root(record_id)
         return name
 
     def page(self, record_id: str) -> str | None:
         """The address of the page of a record, or of what a part belongs to; None for what is gone."""
-        found = self._record(record_id)
-        return None if found is None else page_of(found.id)
+        record = self._record(record_id)
+        return None if record is None else page_of(record.id)
 
     def of_request(self, exchange: LoggedExchange) -> tuple[str | None, str | None]:
         """The name of the record that a request is about, the program's own if it has one, and its page."""
@@ -88,15 +88,15 @@ class RecordNames:
         )
         answered = observed.shown if log.replayed else ()
         ids = [*exchange.records, *answered, *(payout.id for payout in same if payout is not None)]
-        found = next((one for one in ids if self._record(one) is not None), None)
-        if found is None:
+        known = next((one for one in ids if self._record(one) is not None), None)
+        if known is None:
             return reference, None
-        return reference or self.name(found), self.page(found)
+        return reference or self.name(known), self.page(known)
 
     def amount(self, record_id: str) -> Decimal | None:
         """A payout's or payment's amount; None for what is gone."""
-        found = self._record(record_id)
-        return None if found is None else found.amount
+        record = self._record(record_id)
+        return None if record is None else record.amount
 
     def was_tried(self, record_id: str, event: str) -> bool:
         """True if a webhook of this record and event was tried."""
@@ -109,9 +109,9 @@ class RecordNames:
     def _record(self, record_id: str) -> PayoutRecord | PaymentRecord | None:
         wanted = self.root(record_id)
         for tenant in self._tenants:
-            found = tenant.payouts_by_id.get(wanted) or tenant.payments_by_id.get(wanted)
-            if found is not None:
-                return found
+            record = tenant.payouts_by_id.get(wanted) or tenant.payments_by_id.get(wanted)
+            if record is not None:
+                return record
         return None
 
     @cached_property
@@ -228,7 +228,7 @@ def _transitions(changes: Iterable[Change], own: str = "") -> list[str]:
     by_record: dict[str, list[Change]] = {own: []} if own else {}
     for change in changes:
         by_record.setdefault(change.id, []).append(change)
-    return [_states(found, named=record_id != own) for record_id, found in by_record.items() if found]
+    return [_states(of_it, named=record_id != own) for record_id, of_it in by_record.items() if of_it]
 
 
 def _states(changes: Sequence[Change], *, named: bool) -> str:

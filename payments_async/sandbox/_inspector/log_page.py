@@ -75,8 +75,8 @@ def _log(
     base = in_time.of(query.without_kinds.tester(names))
     before = page.before
     kinds = {kind: base.of(partial(_fits, KINDS[kind], names)) for kind in KINDS}
-    found = in_time.of(query.tester(names)) if len(query.kinds) > 1 else kinds.get("".join(query.kinds), base)
-    shown = found.page(int(before) if _NUMBER.fullmatch(before) else every.end, _ROWS)
+    hits = in_time.of(query.tester(names)) if len(query.kinds) > 1 else kinds.get("".join(query.kinds), base)
+    shown = hits.page(int(before) if _NUMBER.fullmatch(before) else every.end, _ROWS)
     wanted = not query.faults
     return {
         "faults": query.faults,

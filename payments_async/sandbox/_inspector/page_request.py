@@ -68,10 +68,10 @@ class PageRequest:
         """The context of every page."""
         with self.sandbox.reading():
             changes = self.sandbox.journal.changes
-        found = findings_of(self.sandbox).recent(self.sandbox)
+        findings = findings_of(self.sandbox).recent(self.sandbox)
         return {
-            "findings": len(found),
-            "money_at_risk": any(kept.finding.severity == "money" for kept in found),
+            "findings": len(findings),
+            "money_at_risk": any(kept.finding.severity == "money" for kept in findings),
             "nav": NAV,
             "here": name,
             "title": title,

@@ -33,14 +33,14 @@ def glob(pattern: str, fold: Callable[[str], str] = str.lower) -> Callable[[str]
 
     def test(text: str) -> bool:
         low = fold(text)
-        place, end = len(first), len(low) - len(last)
-        if place > end or not (low.startswith(first) and low.endswith(last)):
+        at, end = len(first), len(low) - len(last)
+        if at > end or not (low.startswith(first) and low.endswith(last)):
             return False
         for part in middle:
-            place = low.find(part, place, end)
-            if place < 0:
+            at = low.find(part, at, end)
+            if at < 0:
                 return False
-            place += len(part)
+            at += len(part)
         return True
 
     return test
@@ -70,6 +70,6 @@ def unescaped(text: str) -> str:
 
 def read_bound(value: str) -> tuple[Comparison, str]:
     """The comparison that a value begins with, else equality, and the rest of it."""
-    found = _BOUND.fullmatch(value)
-    assert found is not None  # a value is never empty
-    return _BOUNDS.get(found[1], operator.eq), found[2]
+    match = _BOUND.fullmatch(value)
+    assert match is not None  # a value is never empty
+    return _BOUNDS.get(match[1], operator.eq), match[2]

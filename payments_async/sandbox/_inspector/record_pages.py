@@ -34,13 +34,13 @@ _NODES = 32
 def payment(page: PageRequest, name: str) -> Context | str:
     """The page of a payment; its address for another of its names. `LookupError`."""
     with page.sandbox.reading() as world:
-        found = _payment(world, unquote(name))
-        subject, card, session = payment_subject(found), cards.payment_card(found), found.session
-    if found.id != name:
-        return f"{CONSOLE}payments/{found.id}"
+        record = _payment(world, unquote(name))
+        subject, card, session = payment_subject(record), cards.payment_card(record), record.session
+    if record.id != name:
+        return f"{CONSOLE}payments/{record.id}"
     return {
-        "view": _view(page, found, subject),
-        "title": f"Payment {found.reference}",
+        "view": _view(page, record, subject),
+        "title": f"Payment {record.reference}",
         "payment": card,
         "session": None if session is None else {"id": session.id, "href": CHECKOUT + session.id},
     }
@@ -49,20 +49,20 @@ def payment(page: PageRequest, name: str) -> Context | str:
 def payout(page: PageRequest, name: str) -> Context | str:
     """The page of a payout; its address for its reference, or that of the list of several. `LookupError`."""
     with page.sandbox.reading() as world:
-        found, *others = _payouts(world, unquote(name))
-        subject, card = payout_subject(found), cards.payout_card(found)
+        record, *others = _payouts(world, unquote(name))
+        subject, card = payout_subject(record), cards.payout_card(record)
     if others:
         return f"{CONSOLE}payouts?{urlencode({'ref': escaped(unquote(name))})}"
-    if found.id != name:
-        return f"{CONSOLE}payouts/{found.id}"
-    title = f"Payout {middle(found.reference or found.id)}"
-    return {"view": _view(page, found, subject), "title": title, "payout": card}
+    if record.id != name:
+        return f"{CONSOLE}payouts/{record.id}"
+    title = f"Payout {middle(record.reference or record.id)}"
+    return {"view": _view(page, record, subject), "title": title, "payout": card}
 
 
 def webhook(page: PageRequest, name: str) -> Context:
     """The page of a webhook. `LookupError`."""
-    found, answers = page.sandbox.find_webhook(name)
-    return {"title": f"Webhook {found.id}", "hook": answered_webhook_view(found, answers)}
+    delivery, answers = page.sandbox.find_webhook(name)
+    return {"title": f"Webhook {delivery.id}", "hook": answered_webhook_view(delivery, answers)}
 
 
 def _view(page: PageRequest, record: PayoutRecord | PaymentRecord, subject: TimelineSubject) -> Context:
@@ -73,15 +73,15 @@ def _view(page: PageRequest, record: PayoutRecord | PaymentRecord, subject: Time
         journal = page.sandbox.journal
         indexed, oldest = journal.about(*subject.indexed), journal.oldest
         items, numbers = journal.items(), journal.numbers()
-    found = timeline(subject, entries_about(subject, indexed, items, numbers), webhooks, why)
+    story = timeline(subject, entries_about(subject, indexed, items, numbers), webhooks, why)
     asked = page.query.get("after", "")
     after = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 9 else 0
     return {
-        "nodes": found.nodes[after : after + _NODES],
+        "nodes": story.nodes[after : after + _NODES],
         "after": after,
         "next": after + _NODES,
-        "more": max(0, len(found.nodes) - after - _NODES),
-        "is_whole": found.is_whole,
+        "more": max(0, len(story.nodes) - after - _NODES),
+        "is_whole": story.is_whole,
         "held_from": moment_of(oldest) if oldest else None,
         "bodies_from": bodies_from(subject, items),
         "url": record.webhook_url and address(record.webhook_url),

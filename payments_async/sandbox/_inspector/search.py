@@ -116,14 +116,14 @@ def read_query(text: str) -> SearchQuery:
         return SearchQuery(faults=(f"A search has at most {LONGEST} characters, not {len(text):,}.",))
     terms: list[SearchTerm] = []
     faults: list[str] = []
-    tokens = [found for found in _TOKEN.finditer(text) if found[0]]
+    tokens = [token for token in _TOKEN.finditer(text) if token[0]]
     # several words look through one entry after the other, a single one as far as it has to
     texts_of = _texts if len(tokens) == 1 else lru_cache(1)(lambda *of: tuple(_texts(*of)))
-    for found in tokens:
+    for token in tokens:
         try:
-            terms.append(_term(found[0], bool(found[1]), (found[2] or "").lower(), found[3], texts_of))
+            terms.append(_term(token[0], bool(token[1]), (token[2] or "").lower(), token[3], texts_of))
         except UnknownWord as unknown:
-            faults.append(f"{found[0]}: {unknown}.")
+            faults.append(f"{token[0]}: {unknown}.")
     if len(terms) > MOST:
         faults.append(f"A search has at most {MOST} terms, not {len(terms)}.")
     return SearchQuery(tuple(terms), tuple(faults))
@@ -196,10 +196,10 @@ def _operation(value: str) -> EntryTest:
 
 
 def _names(value: str, known: Sequence[str], kind: str) -> set[str]:
-    found = set(filter(glob(value), known))
-    if not found:
+    matching = set(filter(glob(value), known))
+    if not matching:
         raise UnknownWord(f"no such {kind} ({near(value.lower(), known)})")
-    return found
+    return matching
 
 
 def _reference(value: str) -> EntryTest:
@@ -227,8 +227,8 @@ def _amount(value: str) -> EntryTest:
     wanted = Decimal(bound.replace(",", ""))
 
     def test(item: Item, facts: RecordFacts) -> bool:
-        found = _amounts(item, facts)
-        return any(compare(amount, wanted) for amount in found if amount is not None)
+        amounts = _amounts(item, facts)
+        return any(compare(amount, wanted) for amount in amounts if amount is not None)
 
     return test
 
@@ -240,10 +240,10 @@ def _amounts(item: Item, facts: RecordFacts) -> list[Decimal | None]:
         return [facts.amount(record) for record in item.records]
     amount = _sent(item, item.body or b"").get("amount")
     try:
-        found = Decimal(str(amount))
+        sent = Decimal(str(amount))
     except InvalidOperation:
         return []
-    return [found] if found.is_finite() else []
+    return [sent] if sent.is_finite() else []
 
 
 def _took(value: str) -> EntryTest:

@@ -93,8 +93,8 @@ def _page_under_root(sandbox: SandboxControls, request: Request, path: str) -> A
 
 def _plain_page(sandbox: SandboxControls, request: Request, path: str) -> Answer:
     asked = PageRequest(sandbox, dict(parse_qsl(request.query)), request.headers.get("host"), path)
-    found = ((page, page.pattern.fullmatch(path)) for page in PAGES)
-    page, match = next(((page, match) for page, match in found if match), (None, None))
+    matches = ((page, page.pattern.fullmatch(path)) for page in PAGES)
+    page, match = next(((page, match) for page, match in matches if match), (None, None))
     if page is None or match is None:
         return _missing(asked, "There is no such page.")
     try:

@@ -201,11 +201,11 @@ def entries_about(
     `items` are all that the journal holds, and `numbers` their numbers.
     """
     search = _Search(subject)
-    found = {entry.seq: entry for entry in indexed if search.is_ours(entry.item)}
+    entries = {entry.seq: entry for entry in indexed if search.is_ours(entry.item)}
     for seq, item in zip(numbers, items, strict=True):
-        if isinstance(item, LoggedExchange) and seq not in found and search.is_named(item):
-            found[seq] = JournalEntry(seq, item)
-    return [found[seq] for seq in sorted(found)]
+        if isinstance(item, LoggedExchange) and seq not in entries and search.is_named(item):
+            entries[seq] = JournalEntry(seq, item)
+    return [entries[seq] for seq in sorted(entries)]
 
 
 class _Search:
@@ -269,10 +269,10 @@ def _request(exchange: LoggedExchange, why: Reason) -> TimelineNode:
 
 def _changes(subject: TimelineSubject, about: Sequence[JournalEntry]) -> Iterator[_Placed]:
     """The states of the record and its attempts, the journal's or its own, with the payer's steps."""
-    requested = {caused.seq for place in range(len(about)) for caused in caused_by(about, place)}
+    requested = {caused.seq for index in range(len(about)) for caused in caused_by(about, index)}
     held = [(entry.seq, entry.item) for entry in about if isinstance(entry.item, Change)]
     known = {(change.id, change.after) for _, change in held}
-    own = [(place - _BEFORE, state) for place, state in enumerate(subject.states)]
+    own = [(index - _BEFORE, state) for index, state in enumerate(subject.states)]
     for seq, change in [*(one for one in own if (one[1].id, one[1].after) not in known), *held]:
         attempt = subject.attempts.get(change.id)
         is_asked = seq in requested or (seq < 0 and not subject.has_checkout)
@@ -317,13 +317,13 @@ def _state(change: Change, attempt: AttemptRecord | None, *, is_own: bool) -> Ti
 
 def _tries(about: Iterable[JournalEntry], webhooks: Mapping[str, Webhook]) -> Iterator[_Placed]:
     """The tries of the record's webhooks, of those too that only the journal still knows."""
-    places: dict[tuple[str, float], int] = {}
+    numbers: dict[tuple[str, float], int] = {}
     for entry in about:
         item = entry.item
         if isinstance(item, Delivery):
-            places[item.event, item.at] = entry.seq
+            numbers[item.event, item.at] = entry.seq
         elif isinstance(item, WebhookTried):
-            places[item.webhook_id, item.at] = entry.seq
+            numbers[item.webhook_id, item.at] = entry.seq
             if item.webhook_id not in webhooks:
                 yield item.at, entry.seq, _forgotten(item)
     for webhook in webhooks.values():
@@ -335,10 +335,10 @@ def _tries(about: Iterable[JournalEntry], webhooks: Mapping[str, Webhook]) -> It
                 details=[*([f"try {number}"] if number > 1 else []), *([one.error] if one.error else [])],
                 seconds=one.seconds,
             )
-            yield one.at, places.get((webhook.id, one.at), _BEFORE), node
+            yield one.at, numbers.get((webhook.id, one.at), _BEFORE), node
         if not webhook.tries:
             at = webhook.first_at
-            yield at, places.get((webhook.event, at), _BEFORE), _webhook(webhook, at)
+            yield at, numbers.get((webhook.event, at), _BEFORE), _webhook(webhook, at)
 
 
 def _webhook(webhook: Webhook, at: float) -> TimelineNode:

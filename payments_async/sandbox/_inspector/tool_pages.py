@@ -43,8 +43,8 @@ def limits(page: PageRequest) -> Context:
     """How full each window is."""
     shown = cut(gauges_of(page.sandbox), _GAUGES, lambda one: f"{one.key} {one.scope}", page.before)
     drawn = {
-        place: charts.limit_chart(gauge.minutes, gauge.limit)
-        for place, gauge in enumerate(shown.shown[:_DRAWN])
+        number: charts.limit_chart(gauge.minutes, gauge.limit)
+        for number, gauge in enumerate(shown.shown[:_DRAWN])
         if gauge.minutes and any(gauge.minutes)
     }
     return {"gauges": shown.shown, "drawn": drawn, "more": shown.more, "last": shown.last}
@@ -53,9 +53,9 @@ def limits(page: PageRequest) -> Context:
 def advisor(page: PageRequest) -> Context:
     """The findings, those of one mistake together."""
     findings = findings_of(page.sandbox)
-    found = findings.update(page.sandbox)
+    kept = findings.update(page.sandbox)
     return {
-        "groups": _groups(found, page.before),
+        "groups": _groups(kept, page.before),
         "requests": findings.requests,
         "watched": findings.watched,
         "now": page.sandbox.clock.now(),

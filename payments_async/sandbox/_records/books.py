@@ -100,7 +100,9 @@ class Books:
 
     def _tenants(self, world: World) -> list[Tenant]:
         return [
-            each for each in world.tenants.values() if self._keys is None or each.fingerprint in self._keys
+            tenant
+            for tenant in world.tenants.values()
+            if self._keys is None or tenant.fingerprint in self._keys
         ]
 
 

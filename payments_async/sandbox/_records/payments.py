@@ -227,10 +227,10 @@ def settle_refund(world: World, refund: RefundRecord, *, completed: bool) -> Non
     """Complete a refund in flight, or fail it and free its reserved amount."""
     payment = refund.payment
     if not completed:
-        payment.refunds = tuple(each for each in payment.refunds if each is not refund)
+        payment.refunds = tuple(kept for kept in payment.refunds if kept is not refund)
         return
     returned = attrs.evolve(refund, pending=False)
-    payment.refunds = tuple(returned if each is refund else each for each in payment.refunds)
+    payment.refunds = tuple(returned if kept is refund else kept for kept in payment.refunds)
     whole = payment.refunded == payment.amount
     _move_payment(world, payment, "refunded" if whole else "partially_refunded")
 

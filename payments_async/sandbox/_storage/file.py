@@ -63,11 +63,11 @@ class StateFile:
             raise
 
     def _refuse_exposed(self) -> None:
-        found = os.stat(self.path)
-        mode = found.st_mode
-        if os.name == "posix" and found.st_uid != os.geteuid():
+        status = os.stat(self.path)
+        mode = status.st_mode
+        if os.name == "posix" and status.st_uid != os.geteuid():
             raise StateError(
-                f"{self.path} belongs to another user (uid {found.st_uid}), who can read what is kept in it:"
+                f"{self.path} belongs to another user (uid {status.st_uid}), who can read what is kept in it:"
                 " name another file"
             )
         if os.name == "posix" and mode & 0o077:
@@ -188,6 +188,6 @@ def _holder(path: Path) -> str:
         file = os.stat(path)
     except OSError:
         return ""
-    place = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}"
-    found = (fields[4] for line in locks if place in (fields := line.split()) and fields[4].isdigit())
-    return next((f" (process {process})" for process in found), "")
+    inode = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}"
+    holders = (fields[4] for line in locks if inode in (fields := line.split()) and fields[4].isdigit())
+    return next((f" (process {process})" for process in holders), "")

@@ -167,10 +167,10 @@ class _Restoring:
     def _sort_attempts(self) -> None:
         """Sort attempts as they were made, oldest first; the rows have them by payment."""
         for tenant in self._tenants.values():
-            tenant.attempts = dict(sorted(tenant.attempts.items(), key=lambda each: each[1].created_at))
+            tenant.attempts = dict(sorted(tenant.attempts.items(), key=lambda item: item[1].created_at))
 
     def _set_timers(self) -> None:
-        timers = [(each.at, each.serial, self._step(each)) for each in self._state.timers]
+        timers = [(timer.at, timer.serial, self._step(timer)) for timer in self._state.timers]
         serials = {serial for _, serial, _ in timers}
         if len(serials) < len(timers) or max(serials, default=0) > self._state.serial:
             raise Unreadable("timers with one number")

@@ -94,14 +94,14 @@ def check_addresses(
     host: str, addresses: Iterable[str], allowed: frozenset[str] = frozenset()
 ) -> tuple[str, ...]:
     """The addresses of `host`, if the sandbox may send to all of them; else `NotSent`."""
-    found = [_unwrapped(ip_address(address)) for address in addresses]
-    if not found:
+    hosts = [_unwrapped(ip_address(address)) for address in addresses]
+    if not hosts:
         raise NotSent(f"{host} has no address")
-    outside = [address for address in found if not any(address in network for network in _NETWORKS)]
+    outside = [address for address in hosts if not any(address in network for network in _NETWORKS)]
     if outside and host not in allowed:
         where = "" if str(outside[0]) == host else f" ({outside[0]})"
         raise NotSent(f"{host}{where} is neither this machine nor a private network; {_advice(host)}")
-    return tuple(str(address) for address in found)
+    return tuple(str(address) for address in hosts)
 
 
 def _advice(host: str) -> str:

@@ -63,9 +63,9 @@ class WebhookControls:
     def find_webhook(self, webhook_id: str) -> tuple[Webhook, Sequence[ReceiverAnswer | None]]:
         """A delivery and the answer to each of its tries, where one is kept; `LookupError`. Not for tests."""
         with self.reading():
-            found = self._outbox.queue.find(webhook_id)
-            numbers = range(1, len(found.tries) + 1)
-            return found, [self._outbox.answers.find(webhook_id, number) for number in numbers]
+            webhook = self._outbox.queue.find(webhook_id)
+            numbers = range(1, len(webhook.tries) + 1)
+            return webhook, [self._outbox.answers.find(webhook_id, number) for number in numbers]
 
     def resend(self, webhook_id: str) -> Webhook:
         """Send a delivery again, with new tries, whatever its result was; `LookupError`."""
@@ -119,9 +119,9 @@ def _forge(world: World, record_id: str, event: str | None, url: str | None) -> 
 def _find(world: World, record_id: str) -> PayoutRecord | PaymentRecord:
     for tenant in world.tenants.values():
         session = tenant.sessions.get(record_id)
-        found = tenant.payouts_by_id.get(record_id) or tenant.payments_by_id.get(record_id)
+        record = tenant.payouts_by_id.get(record_id) or tenant.payments_by_id.get(record_id)
         if session is not None:
             return session.payment
-        if found is not None:
-            return found
+        if record is not None:
+            return record
     raise LookupError(f"no payout, payment or checkout session {record_id!r}")

@@ -125,14 +125,14 @@ class WebhookQueue:
 
     def _reorder(self, webhook: Webhook) -> None:
         """Hold a webhook back, or, when one of the record is held back, send that right after this one."""
-        held = [self._all[each] for each in self._held.pop(webhook.record_id, ())]
-        if all(each.event == webhook.event for each in held):  # none, or copies of one
-            self._held[webhook.record_id] = (*(each.id for each in held), webhook.id)
+        held = [self._all[earlier] for earlier in self._held.pop(webhook.record_id, ())]
+        if all(earlier.event == webhook.event for earlier in held):  # none, or copies of one
+            self._held[webhook.record_id] = (*(earlier.id for earlier in held), webhook.id)
             self._plan(attrs.evolve(webhook, first_at=webhook.first_at + HELD_FOR))
             return
         self._plan(webhook)
-        for each in held:
-            self._plan(attrs.evolve(each, first_at=webhook.first_at))
+        for earlier in held:
+            self._plan(attrs.evolve(earlier, first_at=webhook.first_at))
 
     def _plan(self, webhook: Webhook, at: float | None = None) -> None:
         """Plan the next try for `at`, or for the planned first moment."""

@@ -163,8 +163,8 @@ class WebhookSender:
         target = read_target(webhook.url, self._allowed)
         addresses = target.addresses
         if not addresses:
-            found = await self._resolve(target.host, target.port)
-            addresses = check_addresses(target.host, found, self._allowed)
+            resolved = await self._resolve(target.host, target.port)
+            addresses = check_addresses(target.host, resolved, self._allowed)
         if any((address, target.port) == self.own for address in addresses):
             raise NotSent("the address is the sandbox's own: nothing there receives webhooks")
         for address in addresses[:-1]:

@@ -60,5 +60,5 @@ def advise(entries: Sequence[JournalEntry], now: float = 0.0) -> list[Finding]:
 
 def judge(evidence: AdvisorEvidence) -> list[Finding]:
     """Judge evidence: find every break of every rule, those that endanger money first."""
-    found = [finding for rule in RULES for finding in rule(evidence)]
-    return sorted(found, key=lambda finding: (finding.severity != "money", finding.requests))
+    findings = [finding for rule in RULES for finding in rule(evidence)]
+    return sorted(findings, key=lambda finding: (finding.severity != "money", finding.requests))

@@ -177,9 +177,9 @@ def evidence_from(entries: Sequence[JournalEntry], now: float = 0.0) -> AdvisorE
     failed: set[str] = set()
     until = now
     whole_from = _whole_from(entries)
-    for place, entry in enumerate(entries):
+    for index, entry in enumerate(entries):
         item = entry.item
-        if place < whole_from and not isinstance(item, Change):
+        if index < whole_from and not isinstance(item, Change):
             continue
         if isinstance(item, LoggedExchange):
             until = max(until, item.log.at)
@@ -197,10 +197,10 @@ def evidence_from(entries: Sequence[JournalEntry], now: float = 0.0) -> AdvisorE
 
 def _whole_from(entries: Sequence[JournalEntry]) -> int:
     """Find the index after the last request whose bytes the journal has dropped."""
-    for place in range(len(entries) - 1, -1, -1):
-        item = entries[place].item
+    for index in range(len(entries) - 1, -1, -1):
+        item = entries[index].item
         if isinstance(item, LoggedExchange) and not item.is_whole:
-            return place + 1
+            return index + 1
     return 0
 
 
@@ -214,7 +214,7 @@ def _note_final(change: Change, finals: dict[str, float]) -> None:
 def observe(exchange: LoggedExchange, seq: int = 0) -> ObservedRequest:
     """A request with the facts that rules ask for; `seq` is its number in the journal."""
     log = exchange.log
-    found = find_operation(log.method, log.path.partition("?")[0]) if log.operation else None
+    matched = find_operation(log.method, log.path.partition("?")[0]) if log.operation else None
     return ObservedRequest(
         seq,
         log,
@@ -222,7 +222,7 @@ def observe(exchange: LoggedExchange, seq: int = 0) -> ObservedRequest:
         exchange.body or b"",
         exchange.answer.body if exchange.answer else b"",
         exchange.retry_after,
-        tuple(found[1].values()) if found else (),
+        tuple(matched[1].values()) if matched else (),
     )
 
 

@@ -120,10 +120,10 @@ class Findings:
     def dismiss(self, finding_id: str) -> None:
         """Leave a finding out until there is new evidence; `LookupError`."""
         with self._lock:
-            found = next((kept for kept in self._kept if kept.id == finding_id), None)
-            if found is None:
+            dismissed = next((kept for kept in self._kept if kept.id == finding_id), None)
+            if dismissed is None:
                 raise LookupError(f"no finding {finding_id!r}")
-            found.dismiss()
+            dismissed.dismiss()
 
     def _shown(self) -> list[KeptFinding]:
         return sorted(
@@ -145,9 +145,9 @@ class Findings:
         self._seen = max(self._seen, entries[-1].seq if entries else 0)
         evidence = evidence_from(entries, now)
         self.watched = watched(evidence)
-        if found := judge(evidence):
+        if findings := judge(evidence):
             positions = dict(_positions(entries))
-            for finding in found:
+            for finding in findings:
                 self._keep(finding, positions)
 
     def _keep(self, finding: Finding, positions: Positions) -> None:

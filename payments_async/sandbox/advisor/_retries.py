@@ -128,14 +128,14 @@ def _unnamed(evidence: AdvisorEvidence, alike: Sequence[ObservedRequest]) -> lis
     same: set[int] = set()
     before: dict[tuple[bool, bool], list[int]] = {}
     """{(has a reference, was answered): places of the payouts like that which moved money}."""
-    for place, later in enumerate(alike):
+    for index, later in enumerate(alike):
         for (is_named, answered), firsts in before.items():
             if firsts and is_unnamed("named" if is_named else None, later.reference, answered=answered):
-                same |= {place, *firsts}
+                same |= {index, *firsts}
                 del firsts[1:]  # they are found, and one of them is enough for the next
         if not later.shown & evidence.failed:
-            before.setdefault((later.reference is not None, not later.in_doubt), []).append(place)
-    return [alike[place] for place in sorted(same)]
+            before.setdefault((later.reference is not None, not later.in_doubt), []).append(index)
+    return [alike[index] for index in sorted(same)]
 
 
 def one_key_for_two_bodies(evidence: AdvisorEvidence) -> Iterator[Finding]:
