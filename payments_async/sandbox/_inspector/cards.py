@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from .._checkout import PAGES as CHECKOUT
 from .._checkout.attempt_pages import attempt_view
-from .._checkout.next_action import one_time_code
+from .._checkout.next_action import ON_PHONE, one_time_code
 from .._common.iso_codes import currency
 from .._common.masking import hide
 from .._common.timestamps import stamp
@@ -19,10 +19,9 @@ from .._records.world import World
 Card = dict[str, object]
 
 _ATTEMPTS = 6
-_ON_PHONE = ("approve_on_phone", "collect_otp", "scan_qr_code")
 _BANK = "Payer's bank"
 _PLACES = {
-    **dict.fromkeys(_ON_PHONE, ("phone", "Payer's phone")),
+    **dict.fromkeys(ON_PHONE, ("phone", "Payer's phone")),
     "redirect_to_url": ("bank", _BANK),
     "embed_iframe": ("frame", _BANK),
     "display_payment_instructions": ("bank", _BANK),
@@ -97,7 +96,7 @@ def waiting_attempts(payments: Iterable[PaymentRecord]) -> Iterator[AttemptRecor
         attempt = payment.active_attempt if payment.is_open else None
         if attempt is None or attempt.status != "action_required":
             continue
-        if attempt.plan.outcome.action in _ON_PHONE:
+        if attempt.plan.outcome.action in ON_PHONE:
             yield attempt
 
 
