@@ -105,14 +105,9 @@ class RecordControls:
 def find_payment(world: World, payment_id: str) -> tuple[Tenant, PaymentRecord]:
     """Find the payment by its own id or its checkout session's; `LookupError`."""
     for tenant in world.tenants.values():
-        if (payment := _payment_of(tenant, payment_id)) is not None:
+        if (payment := tenant.payment_of(payment_id)) is not None:
             return tenant, payment
     raise LookupError(f"no payment or checkout session {payment_id!r}")
-
-
-def _payment_of(tenant: Tenant, payment_id: str) -> PaymentRecord | None:
-    session = tenant.sessions.get(payment_id)
-    return session.payment if session else tenant.payments_by_id.get(payment_id)
 
 
 def _payer_plan(payment: PaymentRecord, wanted: Scenario | None) -> Plan:
@@ -135,7 +130,7 @@ def _find_record(world: World, record_id: str) -> tuple[Tenant, _Record]:
         record: _Record | None = (
             tenant.payouts_by_id.get(record_id)
             or tenant.attempts.get(record_id)
-            or _payment_of(tenant, record_id)
+            or tenant.payment_of(record_id)
         )
         refunds = (refund for payment in tenant.payments for refund in payment.refunds)
         record = record or next(

@@ -98,14 +98,10 @@ def _nothing(request: Request) -> Answer:
 
 def find_session(world: World, session_id: str) -> tuple[Tenant, CheckoutRecord] | None:
     """The tenant and the session of this id; None when there is none."""
-    return next(
-        (
-            (tenant, session)
-            for tenant in world.tenants.values()
-            if (session := tenant.sessions.get(session_id)) is not None
-        ),
-        None,
-    )
+    for tenant in world.tenants.values():
+        if session_id in tenant.sessions:
+            return tenant, tenant.sessions[session_id]
+    return None
 
 
 def _serve(view: SessionView, route: _Route) -> Answer:

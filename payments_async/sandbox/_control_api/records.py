@@ -157,8 +157,7 @@ def _check_address(sandbox: SandboxControls, webhook_id: str) -> None:
 
 def _id_of(world: World, name: str) -> str:
     """The id of the record: `name` itself, or that of the newest payout or payment of this reference."""
-    tenants = world.tenants.values()
-    if any(name in ids for t in tenants for ids in (t.payouts_by_id, t.payments_by_id, t.sessions)):
+    if any(name in tenant.payouts_by_id or tenant.payment_of(name) for tenant in world.tenants.values()):
         return name
     for records in (newest_payouts(world), newest_payments(world)):
         for record in records:

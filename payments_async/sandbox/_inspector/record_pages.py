@@ -94,10 +94,10 @@ def _view(page: PageRequest, record: PayoutRecord | PaymentRecord, subject: Time
 def _payment(world: World, name: str) -> PaymentRecord:
     """The payment of this id, of this checkout or attempt, or of this reference; `LookupError`."""
     for tenant in world.tenants.values():
-        if (payment := tenant.payments_by_id.get(name)) is not None:
+        if (payment := tenant.payment_of(name)) is not None:
             return payment
-        if (part := tenant.sessions.get(name) or tenant.attempts.get(name)) is not None:
-            return part.payment
+        if name in tenant.attempts:
+            return tenant.attempts[name].payment
     for tenant in world.tenants.values():
         for payment in tenant.payments:
             if payment.reference == name:

@@ -62,6 +62,11 @@ class Tenant:
         """The checkout session of this id; `RequestRefused` with 404."""
         return _found(self.sessions.get(checkout_id), "checkout session")
 
+    def payment_of(self, name: str) -> PaymentRecord | None:
+        """The payment of this id or of the checkout session of this id; None when there is none."""
+        session = self.sessions.get(name)
+        return session.payment if session else self.payments_by_id.get(name)
+
     def attempt(self, payment_id: str, attempt_id: str) -> AttemptRecord:
         """The attempt of this id on this payment; `RequestRefused` with 404."""
         attempt = self.attempts.get(attempt_id)

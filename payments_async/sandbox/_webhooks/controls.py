@@ -118,10 +118,7 @@ def _forge(world: World, record_id: str, event: str | None, url: str | None) -> 
 
 def _find(world: World, record_id: str) -> PayoutRecord | PaymentRecord:
     for tenant in world.tenants.values():
-        session = tenant.sessions.get(record_id)
-        record = tenant.payouts_by_id.get(record_id) or tenant.payments_by_id.get(record_id)
-        if session is not None:
-            return session.payment
+        record = tenant.payouts_by_id.get(record_id) or tenant.payment_of(record_id)
         if record is not None:
             return record
     raise LookupError(f"no payout, payment or checkout session {record_id!r}")
