@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .._extras import needs
+from .values import GUARDS
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -34,11 +35,9 @@ def console_headers(forms: str) -> dict[str, str]:
             "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
             f"form-action {forms}; base-uri 'none'; frame-ancestors 'none'"
         ),
-        "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "no-referrer",
         "Cross-Origin-Opener-Policy": "same-origin",
-        "Cross-Origin-Resource-Policy": "same-origin",
-        "Cache-Control": "no-store",
+        **GUARDS,
     }
 
 

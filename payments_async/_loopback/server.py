@@ -21,17 +21,13 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from .access import Access, AccessRefused
 from .peers import uid_of
-from .values import Reply, Request, Stream
+from .values import GUARDS, Reply, Request, Stream
 
 _GRACE: Final = 0.01
 """Seconds for requests under way at the end; not 0, which aiohttp reads as for ever."""
 _NO_HTTP: Final = (HttpProcessingError, web.RequestPayloadError)
 """Errors of aiohttp for a head or a body that cannot be read."""
-_REFUSED: Final = {
-    "Content-Type": "application/json",
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
-}
+_REFUSED: Final = {"Content-Type": "application/json", **GUARDS}
 
 Handler = Callable[[web.BaseRequest, Request], Awaitable[web.StreamResponse]]
 """Answers an admitted request; the first argument is its connection, for faults of the line."""

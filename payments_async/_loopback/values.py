@@ -6,6 +6,13 @@ from collections.abc import AsyncIterator, Mapping
 
 import attrs
 
+GUARDS: Mapping[str, str] = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+"""Headers of answers that nobody keeps, and that no other site's page gets."""
+
 
 @attrs.frozen(eq=False)
 class Request:

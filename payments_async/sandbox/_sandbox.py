@@ -10,6 +10,7 @@ from typing import Self
 from .._loopback import HOST
 from .._loopback.access import Access
 from .._loopback.peers import can_tell
+from .._loopback.values import GUARDS
 from ._api.core import Core
 from ._api.rule import default_scenario
 from ._checkout.router import answer_stream
@@ -26,7 +27,7 @@ from ._webhooks.sender import SenderCallbacks, WebhookSender
 
 _CLOSED = Answer(
     403,
-    {"Content-Type": "application/json", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"},
+    {"Content-Type": "application/json", **GUARDS},
     encode(
         {
             "message": "It is not known which user of this machine asks. Open the inspector at the address"

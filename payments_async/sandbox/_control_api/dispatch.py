@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
+from ..._loopback.values import GUARDS
 from .._common.json import JsonObject, decode_object, encode
 from .._common.operations import CONTROL_API
 from .._common.scenario_words import UnknownWord
@@ -16,12 +17,7 @@ from .routes import ROUTES, Route
 if TYPE_CHECKING:
     from .._controls import SandboxControls
 
-_HEADERS = {
-    "Content-Type": "application/json",
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
+_HEADERS = {"Content-Type": "application/json", **GUARDS}
 REFUSALS_AS_200 = "refusals=200"
 """The query string of the inspector's buttons: refusals come as 200, so that the console stays clean."""
 

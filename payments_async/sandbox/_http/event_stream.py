@@ -13,16 +13,12 @@ from typing import Protocol
 
 import attrs
 
+from ..._loopback.values import GUARDS
 from .._common.clock import Clock
 from .._common.values import Stream
 from .._records.world import World
 
-_HEADERS = {
-    "Content-Type": "text/event-stream",
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
+_HEADERS = {"Content-Type": "text/event-stream", **GUARDS}
 _RECONNECT = b"retry: 1000\n\n"
 """Milliseconds until a browser asks again, for instance after the sandbox has restarted."""
 
