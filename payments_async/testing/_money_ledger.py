@@ -13,7 +13,7 @@ Pure: takes entries and books, returns findings.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Final, TypeVar
@@ -24,7 +24,7 @@ from ..sandbox import PaymentEntry, PayoutEntry
 from ..sandbox._common.values import Change
 from ..sandbox._journal import JournalEntry, LoggedExchange
 from ..sandbox._money_rules import UNNAMED, is_unnamed, payment_of
-from ..sandbox.advisor._evidence import ObservedRequest, observe
+from ..sandbox.advisor._evidence import ObservedRequest, grouped, observe
 from ._request_log import shown
 
 T = TypeVar("T")
@@ -179,10 +179,7 @@ def _had_answer(
 
 def _groups(items: Iterable[T], key: Callable[[T], Hashable]) -> Iterator[list[T]]:
     """Group the items that share a key with another, oldest first."""
-    found: defaultdict[Hashable, list[T]] = defaultdict(list)
-    for item in items:
-        found[key(item)].append(item)
-    return (same for same in found.values() if len(same) > 1)
+    return (same for same in grouped(items, key).values() if len(same) > 1)
 
 
 def _described(request: ObservedRequest) -> str:

@@ -10,7 +10,6 @@ from typing import Final
 
 from .._api.request_schemas import CHECKOUT, CUSTOMER, INTENT, PAYOUT, is_web_address
 from .._common.iso_codes import currency, is_currency
-from .._common.json import JsonObject, decode_object
 from .._common.masking import mask
 from .._common.money import is_expressible
 from .._records.payout_json import instrument_type
@@ -34,12 +33,12 @@ _SHOWN: Final = 40
 
 def accepted_as_it_is(evidence: AdvisorEvidence) -> Iterator[Finding]:
     """Requests that were accepted, although a field cannot mean what was wanted."""
-    found: dict[tuple[str | None, str], list[ObservedRequest]] = {}
+    doubted: dict[tuple[str | None, str], list[ObservedRequest]] = {}
     for sent in evidence.requests:
-        if sent.log.operation in _FIELDS and 200 <= sent.log.status < 300 and not sent.log.replayed:
-            for doubt in _doubts(sent.log.operation, decode_object(sent.body)):
-                found.setdefault((sent.log.operation, doubt), []).append(sent)
-    for (operation, doubt), shown in found.items():
+        if sent.made:
+            for doubt in _doubts(sent.log.operation, sent.fields):
+                doubted.setdefault((sent.log.operation, doubt), []).append(sent)
+    for (operation, doubt), shown in doubted.items():
         yield Finding(
             "accepted_as_is",
             "request",
@@ -53,7 +52,7 @@ def accepted_as_it_is(evidence: AdvisorEvidence) -> Iterator[Finding]:
         )
 
 
-def _doubts(operation: str | None, body: JsonObject) -> Iterator[str]:
+def _doubts(operation: str | None, body: Mapping[str, object]) -> Iterator[str]:
     """What cannot be meant in a body that was accepted."""
     yield from _misspelt("", body, _FIELDS[operation])
     yield from _misspelt("customer.", body.get("customer"), CUSTOMER)

@@ -18,6 +18,7 @@ from .._records.records import ATTEMPT_STATES, PAYMENT_STATES, PAYOUT_STATES
 
 Severity = Literal["money", "limits", "secret", "request"]
 G = TypeVar("G")
+T = TypeVar("T")
 
 _TABLES: Mapping[str, Mapping[str, frozenset[str]]] = {
     "payout": PAYOUT_STATES,
@@ -61,7 +62,6 @@ class ObservedRequest:
     body: bytes
     answer: bytes
     retry_after: str | None
-    path_ids: tuple[str, ...]
 
     @property
     def name(self) -> tuple[str | None, str | None]:
@@ -139,6 +139,13 @@ class ObservedRequest:
         value = self.fields.get(name)
         return value if isinstance(value, str) else None
 
+    @cached_property
+    def path_ids(self) -> tuple[str, ...]:
+        """The ids in its path."""
+        path = self.log.path.partition("?")[0]
+        matched = find_operation(self.log.method, path) if self.log.operation else None
+        return tuple(matched[1].values()) if matched else ()
+
     @property
     def record(self) -> str | None:
         """The record that a read is about: the last id of its path."""
@@ -213,27 +220,18 @@ def _note_final(change: Change, finals: dict[str, float]) -> None:
 
 def observe(exchange: LoggedExchange, seq: int = 0) -> ObservedRequest:
     """A request with the facts that rules ask for; `seq` is its number in the journal."""
-    log = exchange.log
-    matched = find_operation(log.method, log.path.partition("?")[0]) if log.operation else None
+    answer = exchange.answer.body if exchange.answer else b""
     return ObservedRequest(
-        seq,
-        log,
-        exchange.real,
-        exchange.body or b"",
-        exchange.answer.body if exchange.answer else b"",
-        exchange.retry_after,
-        tuple(matched[1].values()) if matched else (),
+        seq, exchange.log, exchange.real, exchange.body or b"", answer, exchange.retry_after
     )
 
 
-def grouped(
-    requests: Iterable[ObservedRequest], by: Callable[[ObservedRequest], G | None]
-) -> dict[G, list[ObservedRequest]]:
-    """Requests by the result of `by`, in order, without those for which it is None."""
-    groups: dict[G, list[ObservedRequest]] = {}
-    for request in requests:
-        if (name := by(request)) is not None:
-            groups.setdefault(name, []).append(request)
+def grouped(items: Iterable[T], by: Callable[[T], G | None]) -> dict[G, list[T]]:
+    """Requests or tries by the result of `by`, in order, without those for which it is None."""
+    groups: dict[G, list[T]] = {}
+    for item in items:
+        if (name := by(item)) is not None:
+            groups.setdefault(name, []).append(item)
     return groups
 
 

@@ -18,7 +18,7 @@ _BROWSER = ("origin", "sec-fetch-site")
 def webhook_not_read_back(evidence: AdvisorEvidence) -> Iterator[Finding]:
     """A delivery that was accepted, and its record not read afterwards."""
     due = [one for one in _accepted(evidence) if evidence.until >= one.at + READ_BACK_WITHIN]
-    for record, unread in _by_record(_unread(evidence, due)).items():
+    for record, unread in grouped(_unread(evidence, due), lambda one: one.record_id).items():
         yield Finding(
             "webhook_trusted",
             "money",
@@ -53,14 +53,6 @@ def _unread(evidence: AdvisorEvidence, tries: Sequence[WebhookTried]) -> list[We
         for one in tries
         if not reads(one.record_id, min(one.at, evidence.finals.get(one.record_id, one.at)))
     ]
-
-
-def _by_record(tries: Iterable[WebhookTried]) -> dict[str, list[WebhookTried]]:
-    """Tries by their record, in order."""
-    groups: dict[str, list[WebhookTried]] = {}
-    for one in tries:
-        groups.setdefault(one.record_id, []).append(one)
-    return groups
 
 
 def _listed(events: Iterable[str]) -> str:
