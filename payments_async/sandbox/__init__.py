@@ -45,73 +45,39 @@ if TYPE_CHECKING:
     from ._webhooks import WebhookTry as WebhookTry
 
 _HOMES = {
-    "ALTERNATE": "_common.profiles",
-    "HOSTILE": "_common.profiles",
-    "INTERFACE_VERSION": "_common.operations",
-    "OBSERVED": "_common.profiles",
-    "STRICT": "_common.profiles",
-    "Answer": "_common.values",
-    "Books": "_records.books",
-    "Change": "_common.values",
-    "Clock": "_common.clock",
-    "Cut": "_common.values",
-    "Delivery": "_common.values",
-    "Drop": "_common.values",
-    "Hang": "_common.values",
-    "LineFault": "_common.values",
-    "LoggedRequest": "_common.values",
-    "PaymentEntry": "_records.books",
-    "PayoutEntry": "_records.books",
-    "Profile": "_common.profiles",
-    "Reset": "_common.values",
-    "Rule": "_api.rule",
-    "Sandbox": "_sandbox",
-    "SandboxLimits": "_common.rate_limits",
-    "Slow": "_common.values",
-    "StateError": "_common.values",
-    "UnknownWord": "_common.scenario_words",
-    "VirtualClock": "_common.clock",
-    "Webhook": "_webhooks",
-    "WebhookTry": "_webhooks",
+    "_api.rule": ("Rule",),
+    "_common.clock": ("Clock", "VirtualClock"),
+    "_common.operations": ("INTERFACE_VERSION",),
+    "_common.profiles": ("ALTERNATE", "HOSTILE", "OBSERVED", "STRICT", "Profile"),
+    "_common.rate_limits": ("SandboxLimits",),
+    "_common.scenario_words": ("UnknownWord",),
+    "_common.values": (
+        "Answer",
+        "Change",
+        "Cut",
+        "Delivery",
+        "Drop",
+        "Hang",
+        "LineFault",
+        "LoggedRequest",
+        "Reset",
+        "Slow",
+        "StateError",
+    ),
+    "_records.books": ("Books", "PaymentEntry", "PayoutEntry"),
+    "_sandbox": ("Sandbox",),
+    "_webhooks": ("Webhook", "WebhookTry"),
 }
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = [
-    "ALTERNATE",
-    "HOSTILE",
-    "INTERFACE_VERSION",
-    "OBSERVED",
-    "STRICT",
-    "Answer",
-    "Books",
-    "Change",
-    "Clock",
-    "Cut",
-    "Delivery",
-    "Drop",
-    "Hang",
-    "LineFault",
-    "LoggedRequest",
-    "PaymentEntry",
-    "PayoutEntry",
-    "Profile",
-    "Reset",
-    "Rule",
-    "Sandbox",
-    "SandboxLimits",
-    "Slow",
-    "StateError",
-    "UnknownWord",
-    "VirtualClock",
-    "Webhook",
-    "WebhookTry",
-]
+__all__ = [*_HOME]  # pyright: ignore[reportUnsupportedDunderAll] # from a table
 
 
 def __getattr__(name: str) -> Any:
     """A public name, loaded now and kept."""
-    if name not in _HOMES:
+    if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    value = globals()[name] = getattr(import_module(f".{_HOME[name]}", __name__), name)
     return value
 
 

@@ -36,31 +36,22 @@ if TYPE_CHECKING:
     from ._tenant import SandboxTenant as SandboxTenant
 
 _HOMES = {
-    "IN_PROCESS": "_in_process_transport",
-    "InProcessTransport": "_in_process_transport",
-    "MoneyFault": "_money_ledger",
-    "SandboxClock": "_tenant",
-    "SandboxTenant": "_tenant",
-    "SkippingRuntime": "_skipping_clock",
-    "adapt_aioresponses": "_aioresponses",
+    "_aioresponses": ("adapt_aioresponses",),
+    "_in_process_transport": ("IN_PROCESS", "InProcessTransport"),
+    "_money_ledger": ("MoneyFault",),
+    "_skipping_clock": ("SkippingRuntime",),
+    "_tenant": ("SandboxClock", "SandboxTenant"),
 }
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = [
-    "IN_PROCESS",
-    "InProcessTransport",
-    "MoneyFault",
-    "SandboxClock",
-    "SandboxTenant",
-    "SkippingRuntime",
-    "adapt_aioresponses",
-]
+__all__ = [*_HOME]  # pyright: ignore[reportUnsupportedDunderAll] # from a table
 
 
 def __getattr__(name: str) -> Any:
     """A public name, loaded now and kept."""
-    if name not in _HOMES:
+    if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    value = globals()[name] = getattr(import_module(f".{_HOME[name]}", __name__), name)
     return value
 
 

@@ -50,8 +50,10 @@ class Module:
         return "\n".join([*parts, *(["", variables] if variables else []), classes, ""])
 
     def public_names(self) -> list[str]:
-        """Its `__all__`, or what stands at its top level."""
+        """Its table of names, its `__all__`, or what stands at its top level."""
         names = [name for node in self.tree.body for name in _targets(node)]
+        if "_HOMES" in names:
+            return [name for of_module in self.constant("_HOMES").values() for name in of_module]
         if "__all__" in names:
             return list(self.constant("__all__"))
         return [name for name in names if not name.startswith("_")]
