@@ -1,31 +1,4 @@
 # From payments_async/errors.py; change that, then run: python -m tools.mirror
 """The same objects as in `payments_async.errors`."""
 
-from payments_async.errors import STATUS_ERRORS as STATUS_ERRORS
-from payments_async.errors import APIConnectionError as APIConnectionError
-from payments_async.errors import APIStatusError as APIStatusError
-from payments_async.errors import APITimeoutError as APITimeoutError
-from payments_async.errors import AuthenticationError as AuthenticationError
-from payments_async.errors import BadRequestError as BadRequestError
-from payments_async.errors import Body as Body
-from payments_async.errors import ConfigurationError as ConfigurationError
-from payments_async.errors import ConflictError as ConflictError
-from payments_async.errors import DeadlineExceeded as DeadlineExceeded
-from payments_async.errors import DecodeError as DecodeError
-from payments_async.errors import DuplicateReference as DuplicateReference
-from payments_async.errors import Effect as Effect
-from payments_async.errors import IdempotencyConflict as IdempotencyConflict
-from payments_async.errors import InvalidRequest as InvalidRequest
-from payments_async.errors import LimitReached as LimitReached
-from payments_async.errors import LimitStoreUnavailable as LimitStoreUnavailable
-from payments_async.errors import NotFoundError as NotFoundError
-from payments_async.errors import OutcomeUnknown as OutcomeUnknown
-from payments_async.errors import PaymentsError as PaymentsError
-from payments_async.errors import PermissionDeniedError as PermissionDeniedError
-from payments_async.errors import RateLimitedError as RateLimitedError
-from payments_async.errors import ResponseMismatch as ResponseMismatch
-from payments_async.errors import SearchIncomplete as SearchIncomplete
-from payments_async.errors import ServerError as ServerError
-from payments_async.errors import UnprocessableError as UnprocessableError
-from payments_async.errors import WaitTimeout as WaitTimeout
-from payments_async.errors import error_class as error_class
+from payments_async.errors import *  # noqa: F403

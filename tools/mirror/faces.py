@@ -122,8 +122,10 @@ def _typed(home: str, names: Sequence[str]) -> str:
 
 
 def same_objects(source: Module) -> str:
-    """The text of a module that shows the names of another."""
+    """The text of a module that shows the names of another: with a star where that lists them."""
     lines = [header(source.path), f'"""The same objects as in `{source.name}`."""', ""]
+    if source.lists_names():
+        return "\n".join([*lines, f"from {source.name} import *  # noqa: F403", ""])
     names = sorted(source.public_names(), key=_order)
     return "\n".join([*lines, *(f"from {source.name} import {each} as {each}" for each in names), ""])
 

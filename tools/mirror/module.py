@@ -58,6 +58,12 @@ class Module:
             return list(self.constant("__all__"))
         return [name for name in names if not name.startswith("_")]
 
+    def lists_names(self) -> bool:
+        """True if its `__all__` is a list that type checkers read."""
+        values = [getattr(node, "value", None) for node in self.tree.body if "__all__" in _targets(node)]
+        items = [item for value in values if isinstance(value, ast.List) for item in value.elts]
+        return bool(items) and all(isinstance(item, ast.Constant) for item in items)
+
     def constant(self, name: str) -> Mapping[str, Sequence[str]]:
         """The value of a literal at the top level."""
         node = next(
