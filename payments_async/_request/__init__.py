@@ -1,1 +1,4 @@
-"""One request, from its arguments to its record or error."""
+"""One request, from its arguments to its record or error.
+
+What stands in parentheses, such as (Errors; gap P), is in `docs/interface.md`.
+"""

@@ -1,8 +1,8 @@
 """Measures elapsed time when no single clock can be trusted. Pure (Limits, Idempotency).
 
-Two questions err in opposite directions. *May this key still be used?* takes the greatest
-age that any clock gives, and a clock that went back has proven that it cannot tell. *Has enough time passed?*
-takes only clocks that cannot be set: the monotonic one within a session, the service's own across sessions.
+Two questions have opposite safe sides. *May this key still be used?* The greatest age that any clock gives
+counts; if a clock went back, the key may not be used. *Has enough time passed?* Only clocks that cannot be
+set count: the monotonic one within a session, the service's own across sessions.
 """
 
 from __future__ import annotations

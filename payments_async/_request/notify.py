@@ -1,7 +1,7 @@
 """Emits the events of a call, if a hook or a log handler takes them.
 
-The pipeline checks once per call whether one does (`started`, `sent`, `ended`, `finished`). The module of the
-events is imported with the first one: most programs make none. `Reminder` logs long waits.
+The pipeline asks once for each call whether there is one; only then it calls `started`, `sent`, `ended` and
+`finished`. `events.py` is imported with the first event, as most programs have none. `Reminder` logs waits.
 """
 
 from __future__ import annotations

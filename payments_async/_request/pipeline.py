@@ -5,8 +5,8 @@ follows a 429 or another failure is in `retry`.
 
 A call that succeeds at once uses no task, timer, future or context manager of its own. A cancelled write has
 an `OutcomeUnknown` as `.outcome` on its `CancelledError`, and is logged with its operation and key, because a
-task group drops the exception. Errors of the transport are raised outside the `except` that caught aiohttp's,
-so that no traceback reaches a frame that holds headers.
+task group drops the exception. An error of the transport is raised after the `except` block that caught
+aiohttp's error: so its traceback has no frame of aiohttp, which holds headers.
 """
 
 from __future__ import annotations

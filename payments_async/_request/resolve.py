@@ -1,8 +1,8 @@
 """Finds the outcome of a write in doubt: sends it again with the same key, or looks up its payout.
 
-The same bytes are sent with the same key while the key protects: 23 of its 24 hours. Later a payout is
-looked up by its reference. A refusal proves that nothing happened only when the service replays it (then it
-was the first answer), or when the reference is in no page of the list 15 minutes after the last attempt.
+The same bytes are sent with the same key while the key protects: 23 of its 24 hours. Later a payout is looked
+up by its reference. In two cases only, a refusal proves that nothing happened: the service replays it, so it
+was the first answer; or 15 minutes after the last attempt, no page of the list has the reference.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Asks the service for its time before a write that only its key protects is sent again (gap AF).
+"""Asks the service for its time before a write without a reference is sent again (gap AF).
 
-A machine that was paused, or restored from a snapshot, has no clock that saw the time pass. A payout's
-reference protects it for ever; a write without one is carried out again once its key has ended.
+Such a write is carried out again once its idempotency key has ended, and a machine that was paused, or
+restored from a snapshot, has no clock that saw the time pass. A reference protects a payout for ever.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The journal: all events in order, each with a sequence number; bounded in entries and in bytes.
 
-A ring of the latest entries, with an index by what they are about. Numbers are positions. Requests without
-success (refused, failed, faulted, unanswered) move from it to a ring of their own, since thousands of payouts
-would push them out. Bodies, headers and long addresses of requests have a budget in bytes. When it is spent,
-they are dropped, oldest first; the entry stays.
-Not safe for threads by itself: the sandbox's lock is held around every call.
+A ring of the latest entries, in the order of their numbers, with an index by record. Requests without success
+(refused, failed, faulted, unanswered) move from it to a ring of their own, since thousands of payouts would
+push them out. Bodies, headers and long addresses of requests have a budget in bytes. When it is spent, they
+are dropped, oldest first; the entry stays. Not safe for threads by itself: the sandbox's lock is held around
+every call.
 """
 
 from __future__ import annotations

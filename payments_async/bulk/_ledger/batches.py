@@ -1,4 +1,4 @@
-"""A batch's own facts, as stored and as the entry of its chain records them."""
+"""The facts of a whole batch, such as account, input and sums: in its table row, and in its hash chain."""
 
 from __future__ import annotations
 

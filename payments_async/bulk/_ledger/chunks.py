@@ -1,8 +1,8 @@
 """Chunks: ranges of a batch's rows. Each has a hash chain, figures and, in a database, a holder of its own.
 
-Whoever changes rows locks their chunks first, in rising order, and the batch's own row last. Chunk 0 stands
-for the batch itself, and its chain for what is rare: import, plan, edits, pause, closing. A batch in a file
-has one other chunk.
+A transaction that changes rows first locks their chunks, in rising order, and the batch's own row last. Chunk
+0 has no rows. Its chain records what is done to the whole batch: import, plan, edits, pause, closing. A batch
+in a file has one other chunk.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
     entry n   =  SHA-256(entry n-1, batch, n, moment, kind, what changed, digest of all rows)
     all rows  =  sum of the rows' own SHA-256 digests, modulo 2**256
 
-The sum is updated with the rows that a commit changes alone, yet every byte of every row counts in
-it. A ledger that was damaged, edited or cut short no longer adds up. It holds no secret: a ledger
-that was rewritten whole shows only against a head that was noted elsewhere, in a certificate or in the lock.
+A commit updates the sum and reads only the rows that it changes. Still every byte of every row counts in the
+sum. A ledger that was damaged, edited or cut short no longer adds up. The chain needs no secret, so a ledger
+can be rewritten with a new chain. That shows when its head is compared with a copy, in a certificate or in
+the lock.
 """
 
 from __future__ import annotations

@@ -5,11 +5,11 @@
     await ledger.record(outcomes)
 
 An intent is committed before anything is sent, so that a run that dies leaves every row it may have sent
-IN_FLIGHT. Outcomes only add knowledge. Every commit adds to a hash chain (`hash_chain`) and keeps the totals.
+IN_FLIGHT. Outcomes only add knowledge. Every commit adds an entry to a hash chain and updates the totals.
 Rows come out in pages: a million of them take the memory of a few hundred.
 
 A backend stores it: `sqlite/` in a file, for one process; `postgresql/` in a database, for many. `opening`
-chooses by the address. What works with both takes this interface, and imports no backend.
+chooses by the address. Code that works with both uses this interface, and imports neither.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The figures of runs: counted in memory until a commit stores them, in lanes that a reader sums up.
+"""The figures of runs: counted in memory until a commit stores them.
 
-Each process adds to its own lane: lanes keep processes from waiting for each other's commits. Their rows are
-written after chunks, entries and the batch, in rising order, so that no two commits can wait for one another.
+The database has each figure in several rows, which are called lanes. A process adds to one lane only, so that
+processes do not wait for each other's commits; a reader sums the lanes up. A commit writes lanes last, after
+chunks, entries and the batch, and in rising order, so that no two commits wait for one another.
 """
 
 from __future__ import annotations

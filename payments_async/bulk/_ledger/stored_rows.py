@@ -1,7 +1,7 @@
 """A row as a ledger stores it: its columns, their values, its digest, and the check of what is read.
 
-All follows from the fields of `LedgerRow`, with those of `RowKnowledge` in its place. What is sent is stored
-once for each version of it; what changes while the row is paid is stored beside it.
+All follows from the fields of `LedgerRow`; in place of its field `known` there are those of `RowKnowledge`.
+What is sent is stored once for each version of it; what changes while the row is paid is stored beside it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Decides if a row may be sent, and the step after an attempt; attempts as readers see them. Pure.
 
-Rules: Errors; Limits; gaps Q, R, S. The client reports what the attempt proves (`Attempt.verdict`). That is
-not the row's verdict: a refusal after an attempt in doubt says nothing of that one.
+Rules: Errors; Limits; gaps Q, R, S. The client reports what one attempt proves (`Attempt.verdict`). It proves
+less of the row: when an attempt was in doubt and the next one is refused, the first may have paid.
 """
 
 from __future__ import annotations

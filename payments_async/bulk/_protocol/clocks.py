@@ -1,4 +1,4 @@
-"""Ages of a row's intents, and the rules for its key and requests. Pure (`_request/clocks.py`)."""
+"""How old a row's intents are: may its key still be used, can its requests still leave? Pure."""
 
 from __future__ import annotations
 

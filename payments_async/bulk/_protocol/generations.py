@@ -1,8 +1,8 @@
 """Prepares a row to be sent again: after its payout has finally failed, or after it was refused. Pure.
 
-A reference is used up for ever, even by a payout that failed (Endpoints, POST /payouts). The next generation
-of a row therefore has one of its own, `stem~gN`, from which those of the earlier ones follow. A row that
-was refused has used up only its idempotency key: it keeps its reference and its body.
+A reference can be used once, even if its payout failed (Endpoints, POST /payouts). So each later generation
+of a row has a reference of its own: that of the first, and `~g` with the generation's number. A row that was
+refused has used up only its idempotency key: it keeps its reference and its body.
 """
 
 from __future__ import annotations

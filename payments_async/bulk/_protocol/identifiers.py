@@ -1,8 +1,8 @@
 """The identifiers of a batch, a row, a request and a payout. Pure.
 
-A row that is sent again needs the same reference, and the same idempotency key for the same
-bytes, even when only the input is known. Every identifier is therefore a digest of facts, never random;
-parts are written with their lengths, so that no two lists of parts give the same bytes.
+A row that is sent again needs the same reference and, for the same bytes, the same idempotency key, even if
+the ledger is lost. So every identifier is a digest of facts that the input has; none is random. Each fact is
+digested with its length, so that ("ab", "c") and ("a", "bc") differ.
 
     reference          environment, batch, row, generation           who may be paid once
     idempotency key    the same, body, epoch, revision               which request this is

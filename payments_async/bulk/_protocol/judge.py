@@ -15,7 +15,8 @@ The list decides whatever the ledger says of the row:
                                  failed                                other content
     under way, in doubt          only an earlier one that has not      CREATED with it, once its own cannot
                                  failed                                appear any more
-    any but those two            a later payout, as asked for          CREATED, of that payout's generation
+    neither under way            a later payout, as asked for          CREATED, of that payout's generation
+    nor in doubt
 """
 
 from __future__ import annotations

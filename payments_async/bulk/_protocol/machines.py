@@ -1,17 +1,17 @@
 """Many machines on one batch: leases of its chunks, and what follows when a database lost commits. Pure.
 
-The ledger grants and renews a lease on its own clock. The worker that holds it stops earlier, measured from
-before it asked, on a clock that counts suspension: the two clocks are never compared. Leases keep two workers
-from the same rows. What prevents a second payment is the reference.
+The ledger grants and renews a lease on its own clock. The worker that holds it stops earlier: it counts from
+the moment before it asked, on a clock that counts suspension. The two clocks are never compared. Leases keep
+two workers from the same rows. What prevents a second payment is the reference.
 
-A database that lost commits, by a fail-over or a restored backup (bulk.md, A1, A4, A5), knows less than is
-true. A row that it calls new may have been sent, and an edit, a cancellation or a retry may be missing. The
-reference still prevents a second payment. So that no verdict is false either:
+A database can lose commits, by a fail-over or a restored backup. A row that it calls new may then have been
+sent, and an edit, a cancellation or a retry may be missing. The reference still prevents a second payment
+(docs/bulk.md, assumptions A1, A4, A5). So that no verdict is false either:
 
-* the store is compared with the one that the batch's last commit went to (`loss_of`);
-* intents that may be lost are counted, none of them cleared (`transitions.doubted`, `perhaps_resent`);
+* the server is compared with the one that has the batch's last commit (`loss_of`);
+* intents that may be lost are counted: each may have made a payout (`transitions.doubted`, `perhaps_resent`);
 * what the service's list shows is believed, whatever the ledger says (`judge`, `lost`);
-* that the list does not show a payout counts once no lost request can still make it (`proof_due`).
+* a payout that the list does not show is absent only once no lost request can still make it (`proof_due`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads from what the service shows of a payout how it has ended. Pure (States; gaps H, I)."""
+"""Finds out from a payout's fields whether it has arrived or failed. Pure (States; gaps H, I)."""
 
 from __future__ import annotations
 

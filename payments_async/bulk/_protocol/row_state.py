@@ -1,4 +1,4 @@
-"""The states of a row, their transitions, and the merging of two accounts of one row. Pure.
+"""The states of a row, their transitions, and how two records of one row are merged. Pure.
 
     NEW ── intend ──▶ IN_FLIGHT ── confirm ────▶ CREATED
                       │  ▲      ├─ refuse ─────▶ REJECTED ── correct ──▶ NEW
@@ -11,8 +11,8 @@
 
 Each time a worker takes a row it first records an *intent* and counts it. Until something proves that all
 requests of an intent made nothing, a later reader must take it that they made a payout: that is the doubt
-that outlives a crash. Two accounts of a row are ordered by what they know, and merging takes the greater, so
-that merges can come in any order, twice or late, and knowledge is only added.
+that outlives a crash. Of two records of a row, merging takes the one that knows more. So merges may come in
+any order, twice or late, and only add knowledge.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A row in doubt whose key is young is posted again, at once when a run starts and after a back-off within it,
 before any list is read: the same bytes under the same key and reference are one request to the service. The
-list is read only when that did not settle the row or the key is old. A list without the payout proves
-nothing by itself; the same reference under the next key does, because only one of the two can exist.
+list is read only when that did not settle the row or the key is old. That the list lacks the payout proves
+nothing by itself. So the row is then sent under the next key: the reference lets only one payout exist.
 """
 
 from __future__ import annotations

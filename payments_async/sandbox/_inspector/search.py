@@ -2,7 +2,7 @@
 
     status:5xx op:payouts.create ref:june* amount:>1000 -fault:any "two words"
 
-An entry must fit every term. A term that cannot be read is a fault with a sentence of its own.
+An entry must fit every term. For a term that cannot be read, a sentence says why.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The timeline of a payment or payout: what happened to it, in order, each thing in its lane. Pure.
 
-A program sends requests, the service changes states, a receiver answers webhooks, a payer pays. Requests and
-changes are the journal's. For those that it no longer holds there are the times that the record keeps itself.
+A program sends requests, the service changes states, a receiver answers webhooks, a payer pays. The journal
+has the requests and changes. Of those that it has dropped, the record itself has the times.
 """
 
 from __future__ import annotations

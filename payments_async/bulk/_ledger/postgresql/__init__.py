@@ -6,7 +6,7 @@
 
 A lease says which worker may send a chunk's rows, and until when on the database's clock. It is a random
 number in the chunk's row: a worker holds the lease while its own number is equal. Every commit of an intent
-proves it (`commits`). It keeps workers apart; what prevents a second payment is the reference.
+compares the two (`commits`). Leases keep workers apart; the reference prevents a second payment.
 
 Importing its modules imports psycopg: import them where a database is opened.
 """

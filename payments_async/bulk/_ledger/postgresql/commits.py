@@ -1,4 +1,7 @@
-"""Commits to a batch that many processes work on: fenced by leases, and found again after a fail-over."""
+"""Commits to a batch that many processes work on.
+
+An intent needs the chunk's lease. After a fail-over, a process looks for its own last commits.
+"""
 
 from __future__ import annotations
 

@@ -3,10 +3,9 @@
     rows, more = await database.read((SQL, values), (SQL, values))      # one round trip
     found = await database.commit(work, committed)                      # a transaction
 
-What fails for a passing reason is repeated on a new connection, for up to a minute. All that is asked during
-one outage shares that minute. A connection that is lost
-during COMMIT leaves open whether it took place: `committed` then finds out, under the locks that the lost
-session may still hold. Errors carry codes and our words, never the server's, which may show a row.
+What fails for a passing reason is repeated on a new connection, for a minute from the beginning of the
+outage. When a connection is lost during COMMIT, `committed` finds out whether that took place, under the same
+locks, as the lost session may still hold them. Errors have our words; the server's own may show rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""PostgreSQL's own statements: what locks, what takes many rows at once, and what copies without a log."""
+"""The statements that PostgreSQL has in its own form: locks, lists of rows, and COPY, which logs no row."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Finds out whether a batch has lost commits, by a fail-over or a restored backup, and recovers it.
 
-Each session knows the store that it works on, and each batch the one of its last commit. Where they differ,
-work stops (`StoreChanged`) and `judge` decides: the new store is recorded, or the batch is suspect. All its
-leases are void then, and no intent is recorded until the operator has recovered it (`Recovery`). Nor is a
-lease granted while holders of void ones may still send.
+A session knows the server that it works on, and a batch the one of its last commit. Where they differ, work
+stops (`StoreChanged`) and `judge` decides: the new server is recorded, or the batch is suspect. Then all its
+leases are void, and no intent is recorded until the operator has recovered the batch (`Recovery`). New leases
+are granted 15 seconds later at the earliest, when the holders of void ones have stopped.
 """
 
 from __future__ import annotations

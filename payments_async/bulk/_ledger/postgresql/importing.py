@@ -1,4 +1,4 @@
-"""Imports a batch into a database: tables of its own, in the transaction that takes its name."""
+"""Imports a batch into a database: one transaction takes its name, makes its tables and fills them."""
 
 from __future__ import annotations
 

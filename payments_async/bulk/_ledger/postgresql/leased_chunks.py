@@ -1,4 +1,4 @@
-"""The chunks that a worker holds, as a ledger: the engine runs over it as over a file."""
+"""The ledger of a worker: the chunks of a batch that it holds. The engine works on it as on a file."""
 
 from __future__ import annotations
 
