@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, Self, TypeVar, Unpack, overload
 
 import attrs
 
+from ._call_signatures import explains_absent, named_arguments, on_class
 from ._emitter import Event
 from ._http import default_transport
 from ._http.types import Transport
@@ -24,7 +25,6 @@ from ._request.pipeline import Pipeline
 from ._request.resolve import OutcomeResolver, refuse_settled
 from ._request.settings import Settings, altered, check_numbers, check_parts, settle, variables, verifies
 from ._runtime import SESSION, SYSTEM, Runtime
-from ._signatures import explains_absent, named_arguments, on_class
 from .arguments import WriteOptions
 from .errors import (
     APIConnectionError,

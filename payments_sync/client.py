@@ -7,12 +7,12 @@ import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
+from payments_async._call_signatures import explains_absent, named_arguments, on_class
 from payments_async._emitter import Event
 from payments_async._http.types import Transport
 from payments_async._rate_limit.limits import LimitClass, LimitSnapshot, RateLimits
 from payments_async._request.auth import hidden
 from payments_async._runtime import Runtime
-from payments_async._signatures import explains_absent, named_arguments, on_class
 from payments_async.arguments import WriteOptions
 from payments_async.client import AsyncPayments
 from payments_async.errors import DuplicateReference, OutcomeUnknown, ResponseMismatch

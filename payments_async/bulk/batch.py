@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Self, Unpack
 
-from .._signatures import named_arguments
+from .._call_signatures import named_arguments
 from ..client import AsyncPayments
 from ..params import Money
 from . import _options

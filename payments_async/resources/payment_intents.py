@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from typing import Unpack
 
 from .. import arguments, models, params
+from .._call_signatures import explains_absent, named_arguments
 from .._request.pages import PAYMENT_INTENTS
-from .._signatures import explains_absent, named_arguments
 from ..params import PreparedRequest
 from ..params.operations import (
     INTENTS_CREATE,

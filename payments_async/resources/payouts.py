@@ -8,10 +8,10 @@ from typing import Unpack
 import attrs
 
 from .. import arguments, models
+from .._call_signatures import explains_absent, named_arguments
 from .._request import prepare
 from .._request.pages import PAYOUTS, ListPosition
 from .._request.settings import count
-from .._signatures import explains_absent, named_arguments
 from ..errors import InvalidRequest
 from ..params import PayoutRequest, PreparedRequest
 from ..params.operations import PAYOUTS_CREATE, PAYOUTS_INSPECT, PAYOUTS_SYNC

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from payments_async._signatures import ABSENT
+from payments_async._call_signatures import ABSENT
 from tests.support.scripted import ScriptedTransport
 from tests.support.surfaces import Connect
 

@@ -12,7 +12,7 @@ PACKAGE = "payments_async"
 
 
 class NamedArguments(griffe.Extension):  # type: ignore[misc] # griffe is there where the site is built
-    """Puts the keys of TypedDicts into signatures, as `payments_async/_signatures.py` does for `help()`."""
+    """Puts the keys of TypedDicts into signatures, as `_call_signatures.py` does for `help()`."""
 
     def on_package(self, *, pkg: Any, loader: Any, **_: Any) -> None:
         """Change the signatures of a package."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
+from ..._call_signatures import named_arguments
 from ..._extras import needs
 from ..._request.auth import hidden
-from ..._signatures import named_arguments
 from ...client import AsyncPayments
 from .. import _options
 from .._engine.stopping import Stopping

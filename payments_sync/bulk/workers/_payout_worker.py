@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from payments_async._signatures import named_arguments
+from payments_async._call_signatures import named_arguments
 from payments_async.bulk.workers._payout_worker import PayoutWorker as AsyncPayoutWorker
 from payments_async.bulk.workers._payout_worker import run_chunk as _run_chunk
 from payments_async.bulk.workers._reports import ChunkReport, WorkerReport
