@@ -15,7 +15,7 @@ from payments_async.sandbox._common.profiles import PROFILES
 from payments_async.sandbox._common.scenario_words import _HOOKS, MAGIC
 from payments_async.sandbox._records.emit_webhook import ATTEMPT_EVENTS, PAYMENT_EVENTS, PAYOUT_EVENTS
 from payments_async.sandbox._records.payout_json import FAILURE_CATEGORIES, failure_for
-from payments_async.sandbox._webhooks.webhook import OFFSETS
+from payments_async.sandbox._webhooks.retry_schedule import TRY_TIMES
 from tests.docs.pages import PAGES, ROOT, first_cells, options_named, options_of, page, rows, section, slug
 
 GUIDE = "docs/sandbox.md"
@@ -129,7 +129,7 @@ def test_the_guide_names_every_event_of_a_delivery_and_when_it_is_tried() -> Non
         *ATTEMPT_EVENTS,
     }
     assert "30 s, 2 min, 10 min and 1 h of" in " ".join(text.split())
-    assert OFFSETS == (0, 30, 120, 600, 3600), "the sentence above says so"
+    assert TRY_TIMES == (0, 30, 120, 600, 3600), "the sentence above says so"
 
 
 def test_the_table_of_profiles_has_every_profile() -> None:

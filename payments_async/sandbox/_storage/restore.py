@@ -35,7 +35,7 @@ from .._records.records import (
 from .._records.tenants import Tenant, read_allowlist
 from .._records.world import Step
 from .._webhooks import Webhook
-from .._webhooks.queue import WebhookQueue
+from .._webhooks.retry_schedule import WebhookQueue
 from .rows import (
     KINDS,
     STEPS,

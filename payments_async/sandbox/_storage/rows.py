@@ -24,7 +24,7 @@ from .._records.idempotency import StoredAnswer
 from .._records.records import AttemptRecord, CheckoutRecord, PaymentRecord, PayoutRecord, RefundRecord
 from .._records.tenants import KeyStatus, Tenant
 from .._webhooks import Webhook
-from .._webhooks.queue import WebhookQueue
+from .._webhooks.retry_schedule import WebhookQueue
 
 VERSION: Final = 3
 """The schema version of the rows. A change of any struct here, or of its parts, takes the next number."""

@@ -14,8 +14,8 @@ import attrs
 
 from .._common.values import Change, Delivery, Notice
 from .address_guard import NotSent
-from .queue import KEPT, WebhookQueue
 from .receiver_answers import ReceiverAnswer, ReceiverAnswers
+from .retry_schedule import KEPT, WebhookQueue
 from .webhook import Webhook, WebhookTry
 
 INBOX = 2_000

@@ -1,4 +1,4 @@
-"""One delivery on its way, and when it is tried (gap Y, or the scenario's words). Values only."""
+"""One delivery on its way, and what a scenario's words do to it. Values only."""
 
 from __future__ import annotations
 
@@ -61,18 +61,6 @@ class Webhook:
     def is_over(self) -> bool:
         """True if the webhook will not be tried any more."""
         return self.state not in ("waiting", "sending")
-
-
-OFFSETS = (0.0, 30.0, 120.0, 600.0, 3600.0)
-"""Seconds of sandbox time from the moment a delivery is due to each of its tries."""
-
-HELD_FOR = 60.0
-"""Seconds `reorder` holds a delivery back at most, should the record have nothing more to tell."""
-
-
-def next_try(first_at: float, tried: int) -> float | None:
-    """The moment of the next try after `tried` failed ones; None when it is given up."""
-    return first_at + OFFSETS[tried] if tried < len(OFFSETS) else None
 
 
 @attrs.frozen

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from payments_async.sandbox import Delivery, Webhook, WebhookTry
 from payments_async.sandbox._common.scenario_words import HookWord
-from payments_async.sandbox._webhooks import queue as queue_module
-from payments_async.sandbox._webhooks.queue import WebhookQueue
-from payments_async.sandbox._webhooks.webhook import HELD_FOR, OFFSETS, hook_effects, next_try
+from payments_async.sandbox._webhooks import retry_schedule
+from payments_async.sandbox._webhooks.retry_schedule import HELD_FOR, TRY_TIMES, WebhookQueue, next_try
+from payments_async.sandbox._webhooks.webhook import hook_effects
 
 FAILED = 500
 
@@ -43,7 +43,7 @@ def states(queue: WebhookQueue) -> Counter[str]:
 def test_anything_but_2xx_is_tried_five_times_and_then_given_up(status: int) -> None:
     queue = WebhookQueue()
     queue.accept(due(at=7.0))
-    assert [at - 7.0 for at, *_ in deliver(queue, 1e9, status)] == [0, 30, 120, 600, 3600] == list(OFFSETS)
+    assert [at - 7.0 for at, *_ in deliver(queue, 1e9, status)] == [0, 30, 120, 600, 3600] == list(TRY_TIMES)
     (webhook,) = queue.webhooks
     assert (webhook.state, webhook.reason, webhook.next_at) == ("given_up", "5 tries in vain", None)
     assert [tried.status for tried in webhook.tries] == [status] * 5
@@ -169,8 +169,8 @@ def test_any_can_be_sent_again_with_tries_of_its_own() -> None:
 
 
 def test_memory_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue_module, "KEPT", 3)
-    monkeypatch.setattr(queue_module, "MOST_WAITING", 2)
+    monkeypatch.setattr(retry_schedule, "KEPT", 3)
+    monkeypatch.setattr(retry_schedule, "MOST_WAITING", 2)
     queue = WebhookQueue()
     ids = [queue.accept(due(record=f"po_{number}")) for number in range(4)]
     assert states(queue) == {"waiting": 2, "given_up": 2}
@@ -231,7 +231,7 @@ def test_whatever_the_words_each_is_tried_until_it_is_taken_and_no_more_than_fiv
     assert len(queue.webhooks) == sum(copies)
     for webhook in queue.webhooks:
         at_once = [tried.at for tried in webhook.tries]
-        planned = [webhook.first_at + offset for offset in OFFSETS[: len(at_once)]]
+        planned = [webhook.first_at + offset for offset in TRY_TIMES[: len(at_once)]]
         assert at_once == planned
         assert webhook.first_at >= webhook.at or webhook.state == "dropped"
         assert (webhook.state == "dropped") == (not webhook.tries)

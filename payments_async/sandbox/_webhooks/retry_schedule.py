@@ -1,6 +1,4 @@
-"""The queue of webhooks: takes those that are due, gives those to send now, and plans each next try.
-
-The times of the tries are `OFFSETS` in `webhook.py`.
+"""The queue of webhooks and its retry schedule: gives those to send now, and plans each next try (gap Y).
 
 Pure and synchronous, on sandbox time given by its caller. The tries of one record follow one another; those
 of different records do not wait for each other.
@@ -14,17 +12,13 @@ from collections import deque
 import attrs
 
 from .._common.values import Delivery
-from .webhook import (
-    HELD_FOR,
-    NO_EFFECTS,
-    HookEffects,
-    Origin,
-    State,
-    Webhook,
-    WebhookTry,
-    hook_effects,
-    next_try,
-)
+from .webhook import NO_EFFECTS, HookEffects, Origin, State, Webhook, WebhookTry, hook_effects
+
+TRY_TIMES = (0.0, 30.0, 120.0, 600.0, 3600.0)
+"""Seconds of sandbox time from the moment a delivery is due to each of its tries."""
+
+HELD_FOR = 60.0
+"""Seconds `reorder` holds a delivery back at most, should the record have nothing more to tell."""
 
 KEPT = 20_000
 """How many finished webhooks are kept, the latest ones."""
@@ -33,6 +27,11 @@ MOST_WAITING = 50_000
 """How many can wait to be sent; any more are given up at once, visibly, so that memory has a bound."""
 
 _Entry = tuple[float, int, str]
+
+
+def next_try(first_at: float, tried: int) -> float | None:
+    """The moment of the next try after `tried` failed ones; None when it is given up."""
+    return first_at + TRY_TIMES[tried] if tried < len(TRY_TIMES) else None
 
 
 @attrs.define(eq=False)
