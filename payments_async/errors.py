@@ -394,7 +394,7 @@ class OutcomeUnknown(PaymentsError):
         self.last_sent_at = last_sent_at
         """When the call ended, by the wall clock: no attempt of it was sent later."""
         self._ended: Any = ended
-        """`last_sent_at` on every clock (`_request/clocks.py`)."""
+        """`last_sent_at` on every clock (`_request/key_age.py`)."""
         self._in_use = in_use
         """Seconds for which the idempotency key had been in use when the call ended, as far as is known."""
         self._first_answered = first_answered

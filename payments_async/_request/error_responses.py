@@ -13,7 +13,7 @@ from .._rate_limit.limits import LONGEST_CLOSURE
 from ..errors import APIStatusError, ConflictError, DuplicateReference, Effect, RateLimitedError, error_class
 from ..models import ResponseInfo
 from ..models._masking import HIDDEN, clean, without_keys
-from .clocks import http_date
+from .key_age import http_date
 from .prepare import Call
 
 Mask = Callable[[str], str]

@@ -25,7 +25,7 @@ from ..errors import (
     ResponseMismatch,
 )
 from ..models import Attempt, Record, ResponseInfo
-from .clocks import Timestamps, answer_time
+from .key_age import Timestamps, answer_time
 from .outcome import AttemptResult
 from .prepare import Call
 

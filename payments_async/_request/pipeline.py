@@ -29,9 +29,9 @@ from ..params import Params, PreparedRequest
 from ..params.operations import Operation
 from . import notify
 from .auth import SecretKey, last_key
-from .clocks import Timestamps
 from .history import CallHistory
 from .idempotency import KeyMaker, UsedKeys
+from .key_age import Timestamps
 from .key_state import Keys, KeyState
 from .outcome import AttemptResult, read_answer, read_failure
 from .pending import PendingRequest, PendingRequests, join
@@ -53,7 +53,7 @@ class Pipeline:
     make_key: KeyMaker = attrs.field(repr=False)
     used_keys: UsedKeys = attrs.field(repr=False)
     session: str = attrs.field(repr=False)
-    """Identifies the process and its clock (`clocks.Timestamps`)."""
+    """Identifies the process and its clock (`Timestamps`)."""
     pending: PendingRequests = attrs.field(init=False, repr=False)
     """The requests under way on this client's clock."""
     reminder: notify.Reminder = attrs.field(init=False, repr=False)

@@ -33,9 +33,9 @@ from ..models import Payout
 from ..models._masking import HIDDEN
 from ..models._response import is_replayed
 from ..params import PreparedRequest, operations
-from . import clocks, prepare
-from .clocks import Timestamps
+from . import prepare
 from .history import CallHistory, server_time
+from .key_age import Timestamps, at_least, key_age
 from .outcome import mismatch
 from .pipeline import Pipeline
 
@@ -202,8 +202,8 @@ def _age(prepared: PreparedRequest, given: Unresolved, now: Timestamps) -> float
     """The most seconds for which the request's key has been in use."""
     made = prepared.created_at.timestamp()
     if isinstance(given, OutcomeUnknown):
-        return clocks.key_age(made, given._ended, given._in_use, now)
-    return clocks.key_age(made, None, 0.0, now)
+        return key_age(made, given._ended, given._in_use, now)
+    return key_age(made, None, 0.0, now)
 
 
 def _day_before(moment: datetime) -> date:
@@ -224,7 +224,7 @@ def _is_dead(given: Unresolved, now: Timestamps, since_doubt: float | None) -> b
     ended = given._ended if isinstance(given, OutcomeUnknown) else None
     if ended is None or (since_doubt is not None and since_doubt <= _assumptions.ABANDONED_AFTER):
         return False
-    return clocks.at_least(ended, now) > _assumptions.ABANDONED_AFTER
+    return at_least(ended, now) > _assumptions.ABANDONED_AFTER
 
 
 def _start(given: Any, now: Timestamps) -> float | None:

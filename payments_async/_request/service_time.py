@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from ..errors import PaymentsError
 from ..params import PreparedRequest, operations
-from .clocks import answer_time, why_outdated
 from .history import CallHistory
+from .key_age import answer_time, why_outdated
 from .prepare import Call, reading
 
 LATE: Final = 3600.0

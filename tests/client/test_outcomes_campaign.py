@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from payments_async._request import clocks, service_time
-from payments_async._request.clocks import Timestamps
+from payments_async._request import resolve, service_time
+from payments_async._request.key_age import Timestamps
 from tests.campaigns.outcomes import Campaign
 from tests.support.forms import Connect
 
@@ -47,7 +47,7 @@ def never_outdated(*_: object) -> None:
 @pytest.mark.parametrize(
     ("module", "name", "believing"),
     [
-        (clocks, "at_least", passed_by_the_wall_clock),
+        (resolve, "at_least", passed_by_the_wall_clock),
         (service_time, "why_outdated", never_outdated),
     ],
     ids=["the wall clock", "no paused machine"],

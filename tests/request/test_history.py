@@ -9,8 +9,8 @@ import pytest
 
 from payments_async import errors
 from payments_async._http.types import HTTPResponse, TransportError
-from payments_async._request.clocks import Timestamps
 from payments_async._request.history import CallHistory
+from payments_async._request.key_age import Timestamps
 from payments_async._request.outcome import AttemptResult, read_answer, read_failure
 from payments_async._request.prepare import Call
 from tests.support.motion import REPLAYED, payout_answer, refusal

@@ -9,8 +9,8 @@ import attrs
 import pytest
 
 from payments_async._request import pending
-from payments_async._request.clocks import Timestamps
 from payments_async._request.history import CallHistory
+from payments_async._request.key_age import Timestamps
 from payments_async._request.pending import Outcome, PendingRequests, join
 from payments_async.errors import DeadlineExceeded, OutcomeUnknown
 from tests.support.jumping import JumpingRuntime

@@ -18,7 +18,7 @@ from ..._http.head import check_proxy
 from ..._rate_limit.limits import RateLimits
 from ..._rate_limit.store import LimitRow, PermitRequest, StoreUnavailable
 from ..._rate_limit.store_client import open_store
-from ..._request.clocks import http_date
+from ..._request.key_age import http_date
 from ..._runtime import SYSTEM
 from ..._version import __version__
 from ...client import AsyncPayments

@@ -6,10 +6,10 @@ import math
 from typing import Final
 
 from ..._assumptions import KEY_TRUSTED_FOR
-from ..._request.clocks import CLOCK_TOLERANCE as CLOCK_TOLERANCE
-from ..._request.clocks import ElapsedRange as ElapsedRange
-from ..._request.clocks import Timestamps as Timestamps
-from ..._request.clocks import at_least, passed, went_back
+from ..._request.key_age import CLOCK_TOLERANCE as CLOCK_TOLERANCE
+from ..._request.key_age import ElapsedRange as ElapsedRange
+from ..._request.key_age import Timestamps as Timestamps
+from ..._request.key_age import at_least, passed, went_back
 
 INTENT_LIFETIME: Final = 300.0
 """Seconds after its intent in which a row's requests leave; later ones need a new intent."""

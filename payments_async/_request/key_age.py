@@ -1,8 +1,8 @@
-"""Measures elapsed time when no single clock can be trusted. Pure (Limits, Idempotency).
+"""How old an idempotency key is, and how much time has passed, when no single clock can be trusted. Pure.
 
 Two questions have opposite safe sides. *May this key still be used?* The greatest age that any clock gives
 counts; if a clock went back, the key may not be used. *Has enough time passed?* Only clocks that cannot be
-set count: the monotonic one within a session, the service's own across sessions.
+set count: the monotonic one within a session, the service's own across sessions (Limits, Idempotency).
 """
 
 from __future__ import annotations
