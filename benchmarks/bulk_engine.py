@@ -58,8 +58,8 @@ CONCURRENCY = 64
 class Posting(Service):
     """A service that creates every payout at once: nothing is sent."""
 
-    async def greet(self) -> None:
-        """Nobody to greet."""
+    async def check_access(self) -> None:
+        """Nothing to check."""
 
     async def post(self, row: LedgerRow, seconds: float, may_send: object = None) -> Posted:
         """Created."""

@@ -20,7 +20,7 @@ from ..params import Money
 from . import _options
 from ._files import refuse_existing
 from ._report import BatchFigures, BatchReport
-from ._shared import SharedRunner, SharedSession
+from ._shared_runner import SharedRunner, SharedSession
 from .batch import AnyBatch
 
 if TYPE_CHECKING:

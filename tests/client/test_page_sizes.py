@@ -94,5 +94,5 @@ async def test_bulk_reads_in_the_services_own_pages(world: Watched) -> None:
     first = await service.page()
     rest = await service.page(first.next_cursor)
     assert [len(first.items), len(rest.items)] == [5, 2]
-    await service.greet()
+    await service.check_access()
     assert requested(world) == [(True, 422), (False, 200), (False, 200), (True, 200)]

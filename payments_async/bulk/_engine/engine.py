@@ -97,7 +97,7 @@ class Engine:
 
     async def check_access(self) -> None:
         try:
-            await self._service.greet()
+            await self._service.check_access()
         except PaymentsError as error:
             self._stopping.halt(why(error), stop_of(error))
 

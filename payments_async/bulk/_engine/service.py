@@ -102,7 +102,7 @@ class Service:
             pattern.headers,
         )
 
-    async def greet(self) -> None:
+    async def check_access(self) -> None:
         """Contact the service and learn its time. Raises PaymentsError when it cannot be used.
 
         Binds this run's posts to the client's present API key.

@@ -58,7 +58,7 @@ async def recover(
     Raises PaymentsError when the list cannot be read whole; all facts read until then are recorded.
     """
     batch_id = ledger.header.binding.batch_id
-    await service.greet()
+    await service.check_access()
     state = await ledger.begin_recovery(by_hand=by_hand)
     if state is None:
         return RecoveryReport(batch_id, None)

@@ -8,7 +8,7 @@ from .._control_api.json_views import webhook_view
 from .._control_api.records import newest_payments, newest_payouts
 from .._records.records import PAYOUT_STATES, PaymentRecord, PayoutRecord
 from .._webhooks import Webhook
-from . import cards
+from . import record_views
 from .lists import FilteredList, ListFilter, below, cut, filtered
 from .page_request import Context, PageRequest
 from .search import EVENTS
@@ -43,7 +43,7 @@ def payments(page: PageRequest) -> Context:
         every = list(newest_payments(world))
         listed = filtered(every, _OF_PAYMENTS, page.query, _ID)
         shown = cut(listed.left, _PAYMENTS, _ID)
-        views = [cards.payment_card(payment) for payment in shown.shown]
+        views = [record_views.payment_card(payment) for payment in shown.shown]
     return {"payments": views, "list": shown, "form": listed, "total": len(every)}
 
 
@@ -67,7 +67,7 @@ def _column(status: str, listed: FilteredList[PayoutRecord], most: int) -> Conte
         "status": status,
         "count": sum(one.status == status for one in listed.found),
         "list": shown,
-        "cards": [cards.payout_card(payout) for payout in shown.shown],
+        "cards": [record_views.payout_card(payout) for payout in shown.shown],
     }
 
 
@@ -88,6 +88,6 @@ def phone(page: PageRequest) -> Context:
         )
         # by its payment, because the attempt itself may have been answered since
         left = below(newest_payments(world), _ID, above.payment.id if above else page.before)
-        shown = cut(cards.waiting_attempts(left), _MESSAGES, _ID)
-        messages = [cards.phone_message(world, attempt) for attempt in shown.shown]
+        shown = cut(record_views.waiting_attempts(left), _MESSAGES, _ID)
+        messages = [record_views.phone_message(world, attempt) for attempt in shown.shown]
         return {"messages": messages, "list": shown}

@@ -13,7 +13,7 @@ from .._control_api.failure_reasons import reason
 from .._control_api.json_views import answered_webhook_view
 from .._records.records import PaymentRecord, PayoutRecord
 from .._records.world import World
-from . import cards
+from . import record_views
 from .activity import moment_of
 from .filters import middle
 from .page_request import Context, PageRequest
@@ -35,7 +35,7 @@ def payment(page: PageRequest, name: str) -> Context | str:
     """The page of a payment; its address for another of its names. `LookupError`."""
     with page.sandbox.reading() as world:
         record = _payment(world, unquote(name))
-        subject, card, session = payment_subject(record), cards.payment_card(record), record.session
+        subject, card, session = payment_subject(record), record_views.payment_card(record), record.session
     if record.id != name:
         return f"{CONSOLE}payments/{record.id}"
     return {
@@ -50,7 +50,7 @@ def payout(page: PageRequest, name: str) -> Context | str:
     """The page of a payout; its address for its reference, or that of the list of several. `LookupError`."""
     with page.sandbox.reading() as world:
         record, *others = _payouts(world, unquote(name))
-        subject, card = payout_subject(record), cards.payout_card(record)
+        subject, card = payout_subject(record), record_views.payout_card(record)
     if others:
         return f"{CONSOLE}payouts?{urlencode({'ref': escaped(unquote(name))})}"
     if record.id != name:

@@ -99,7 +99,7 @@ async def test_what_a_killed_run_left_is_settled(service: Sandbox, batch: Payout
     await batch.run(max_rows=1)
     claim = await batch._ledger.claim(2)  # their intent is on the disk, and then the run dies
     assert claim.rows[0].reference is not None
-    await batch._service.greet()
+    await batch._service.check_access()
     await batch._service.post(claim.rows[0], 60.0)
     certificate = await batch.reconcile()
     assert await states(batch) == [RowState.CREATED, RowState.CREATED, RowState.IN_FLIGHT]

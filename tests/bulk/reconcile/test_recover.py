@@ -24,7 +24,7 @@ S = RowState
 async def post(client: Any, *rows: LedgerRow) -> None:
     """Send rows as a worker does whose commits are lost afterwards."""
     service = Service(client)
-    await service.greet()
+    await service.check_access()
     for row in rows:
         await service.post(row, 60.0)
 

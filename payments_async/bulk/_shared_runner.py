@@ -85,7 +85,7 @@ class SharedSession(BatchSession):
         """Learn the service's time for the import: a recovery reads the list from then on."""
         if self.ledger.is_empty:
             with contextlib.suppress(PaymentsError):  # then a recovery reads the whole list
-                await self.service.greet()
+                await self.service.check_access()
 
 
 class SharedRunner(BatchRunner):
