@@ -77,8 +77,8 @@ def intent_block(granted: bytes | None, mine: bytes | None, state: BatchState) -
 
 
 @attrs.frozen
-class Store:
-    """A database, and the line of history that it continues."""
+class ServerIdentity:
+    """Which server has a database: its data, and the line of their history that it continues."""
 
     system: int | None
     """The identifier that the server's data got when it was made; None where it is hidden."""
@@ -95,7 +95,7 @@ class Store:
         return json.dumps([self.system, self.timeline, self.started])
 
     @classmethod
-    def read(cls, text: str, tables: int) -> Store:
+    def read(cls, text: str, tables: int) -> ServerIdentity:
         """Parse what `text` wrote."""
         system, timeline, started = json.loads(text)
         return cls(system, timeline, started, tables)
@@ -161,10 +161,12 @@ class Loss(StrEnum):
     BY_HAND = "the operator says so"
 
 
-def loss_of(recorded: Store, found: Store, standbys: Standbys, own: OwnCommits) -> Loss | None:
+def loss_of(
+    recorded: ServerIdentity, found: ServerIdentity, standbys: Standbys, own: OwnCommits
+) -> Loss | None:
     """Judge whether the batch has lost commits; None when it surely has not.
 
-    `recorded`: the store of the batch's last commit. `standbys`: those that were seen then. `own`: what the
+    `recorded`: the server of the batch's last commit. `standbys`: those that were seen then. `own`: what the
     asking process finds of its own last commits.
     """
     if own is OwnCommits.MISSING:

@@ -21,8 +21,8 @@ from payments_async.bulk._protocol.machines import (
     IntentBlock,
     Loss,
     OwnCommits,
+    ServerIdentity,
     Standbys,
-    Store,
     intent_block,
     loss_of,
     may_send,
@@ -71,9 +71,9 @@ def test_no_lease_is_nobodys_lease() -> None:
 
 
 S = RowState
-HERE = Store(system=7, timeline=1, tables=16_386)
+HERE = ServerIdentity(system=7, timeline=1, tables=16_386)
 PROMOTED = attrs.evolve(HERE, timeline=2)
-HIDDEN = Store(system=None, timeline=None, started="noon", tables=16_386)
+HIDDEN = ServerIdentity(system=None, timeline=None, started="noon", tables=16_386)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ HIDDEN = Store(system=None, timeline=None, started="noon", tables=16_386)
     ],
 )
 def test_what_has_changed_decides_whether_commits_are_lost(
-    found: Store, standbys: Standbys, own: OwnCommits, loss: Loss | None
+    found: ServerIdentity, standbys: Standbys, own: OwnCommits, loss: Loss | None
 ) -> None:
     assert loss_of(HERE, found, standbys, own) is loss
 

@@ -9,7 +9,7 @@ from itertools import count
 import attrs
 
 from payments_async.bulk._protocol.clocks import Timestamps
-from payments_async.bulk._protocol.machines import LEASE, BatchState, Store
+from payments_async.bulk._protocol.machines import LEASE, BatchState, ServerIdentity
 from payments_async.bulk._protocol.row_state import OPEN, RowKnowledge, RowState, after_loss
 
 from ..ledger import Entry
@@ -39,7 +39,7 @@ class State:
 
     rows: Mapping[str, Entry]
     chunks: tuple[Chunk, ...]
-    store: Store
+    store: ServerIdentity
     """The database that the last commit went to."""
     imported: Timestamps
     batch: BatchState = BatchState.OPEN
@@ -76,7 +76,7 @@ class State:
         """The chunk that a row is in."""
         return next(number for number, chunk in enumerate(self.chunks) if row in chunk.rows)
 
-    def suspect(self, store: Store, at: Timestamps) -> State:
+    def suspect(self, store: ServerIdentity, at: Timestamps) -> State:
         """The same once commits may have been lost: all leases are void, and nothing may be sent."""
         chunks = tuple(attrs.evolve(chunk, lease=None) for chunk in self.chunks)
         facts = {"losses": self.losses + 1, "lost": at, "store": store, "chunks": chunks}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from payments_async.bulk._protocol.clocks import Timestamps
-from payments_async.bulk._protocol.machines import BatchState, Standbys, Store
+from payments_async.bulk._protocol.machines import BatchState, ServerIdentity, Standbys
 from payments_async.bulk._protocol.row_state import OPEN
 
 from .. import judge
@@ -181,6 +181,6 @@ def _imported(fleet: Fleet) -> State:
     size = fleet.chunk_size
     chunks = tuple(Chunk(tuple(rows[first : first + size])) for first in range(0, len(rows), size))
     hidden = fleet.hides_timeline
-    store = Store(None, None, "0") if hidden else Store(1, 1)
+    store = ServerIdentity(None, None, "0") if hidden else ServerIdentity(1, 1)
     at = Timestamps(EPOCH, 0.0, "import", EPOCH if fleet.world.dates else None)
     return State({body.row: Entry(body) for body in fleet.world.bodies}, chunks, store, at)

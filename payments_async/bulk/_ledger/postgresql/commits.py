@@ -22,7 +22,7 @@ from ..stored_rows import StoredRow, stored_rows
 from ..transactions import Transaction
 from .batches import reopening, with_note
 from .database import Database
-from .failover import UNPROVEN, LastEntries, StoreChanged, judge
+from .failover import UNPROVEN, LastEntries, ServerChanged, judge
 
 T = TypeVar("T")
 
@@ -81,21 +81,21 @@ class SharedCommitter(Committer):
     # What a database refuses that many work with
 
     async def judged(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do work. When the batch's store has changed, find out first whether commits are lost."""
+        """Do work. When the batch's server has changed, find out first whether commits are lost."""
         runtime, began = self.database.runtime, self.database.runtime.monotonic()
         while True:
             try:
                 return await work()
-            except StoreChanged:
+            except ServerChanged:
                 pass
             if runtime.monotonic() > began + self.database.patience:
                 raise LedgerUnavailable(self.path, "the connection is lost again and again")
             await judge(self.database, self.batch, self.clock, self.last_entries)
 
     def require_store(self, locked: LockedChunks) -> None:
-        """Raise StoreChanged unless the batch's last commit, and this process's, went to this store."""
+        """Raise ServerChanged unless the batch's last commit, and this process's, went to this server."""
         if not locked.is_here or self.last_entries.are_unchecked(self.database):
-            raise StoreChanged
+            raise ServerChanged
 
     def require_proven(self, locked: LockedChunks) -> None:
         """Raise LedgerRefused if rows may have been sent of which the ledger does not know."""

@@ -10,7 +10,7 @@ from ..statements import CHUNK_PLACE, CHUNK_VALUES, STATE_VALUES, Copying, State
 from ..tables import CHUNKS, ENTRIES, ROW_STATES, ROWS, Table
 
 HERE: Final = "b.store = current_setting('payments.store') AND b.tables = b.tableoid::bigint"
-"""Whether a batch's last commit went to the store that the session works on (`failover`)."""
+"""Whether a batch's last commit went to the server that the session works on (`failover`)."""
 
 
 def name_hash(name: str) -> bytes:

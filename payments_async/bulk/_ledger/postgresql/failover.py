@@ -1,7 +1,7 @@
 """Finds out whether a batch has lost commits, by a fail-over or a restored backup, and recovers it.
 
 A session knows the server that it works on, and a batch the one of its last commit. Where they differ, work
-stops (`StoreChanged`) and `judge` decides: the new server is recorded, or the batch is suspect. Then all its
+stops (`ServerChanged`) and `judge` decides: the new server is recorded, or the batch is suspect. Then all its
 leases are void, and no intent is recorded until the operator has recovered the batch (`Recovery`). New leases
 are granted 15 seconds later at the earliest, when the holders of void ones have stopped.
 """
@@ -22,8 +22,8 @@ from ..._protocol.machines import (
     LossState,
     OperatorCommand,
     OwnCommits,
+    ServerIdentity,
     Standbys,
-    Store,
     loss_of,
 )
 from ...ledger_errors import LedgerUnavailable
@@ -75,8 +75,8 @@ UNPROVEN: Final = (
 )
 
 
-class StoreChanged(Exception):
-    """The batch's last commit went to another store than this session's: `judge` it and repeat the work."""
+class ServerChanged(Exception):
+    """The batch's last commit went to another server than this session's: `judge` it and repeat the work."""
 
 
 @attrs.define
@@ -107,9 +107,9 @@ class LastEntries:
 async def judge(
     database: Database, batch: Batch, clock: Clock, last: LastEntries | None = None
 ) -> Loss | None:
-    """Compare the stores and the process's own commits, and record what follows.
+    """Compare the servers and the process's own commits, and record what follows.
 
-    That is nothing, the new store, or that the batch is suspect. Raises LedgerError.
+    That is nothing, the new server, or that the batch is suspect. Raises LedgerError.
     """
     decided: list[Loss | None] = []
     last = last or LastEntries()
@@ -135,14 +135,19 @@ async def judge(
     return decided[0]
 
 
-def _read(found: Rows) -> tuple[Store, Store, Standbys, int]:
-    """Read the store of the batch's last commit, this session's, the standbys of then and the losses.
+def _read(found: Rows) -> tuple[ServerIdentity, ServerIdentity, Standbys, int]:
+    """Read the server of the batch's last commit, this session's, the standbys of then and the losses.
 
     Raises UnreadableRecord.
     """
-    with readable("the store of a batch"):
+    with readable("the server of a batch"):
         ((store, tables, tables_here, here, standby, losses),) = found
-        return Store.read(store, tables), Store.read(here, tables_here), Standbys(standby), losses
+        return (
+            ServerIdentity.read(store, tables),
+            ServerIdentity.read(here, tables_here),
+            Standbys(standby),
+            losses,
+        )
 
 
 def _own(batch: Batch, last: LastEntries) -> Statement:
@@ -157,7 +162,7 @@ def _found(own: Rows, last: LastEntries, losses: int) -> OwnCommits:
     return OwnCommits.THERE if there == asked else OwnCommits.MISSING
 
 
-def _text(before: Store, here: Store, loss: str | None = None) -> str:
+def _text(before: ServerIdentity, here: ServerIdentity, loss: str | None = None) -> str:
     return json.dumps({"loss": loss, "from": attrs.asdict(before), "to": attrs.asdict(here)})
 
 

@@ -96,7 +96,7 @@ _UNDER_WAY: Final = (
 async def open_batches(
     database: Database, account: Account, only: int | None, *, proven: bool = True, under_way: bool = False
 ) -> list[tuple[Batch, bool]]:
-    """Find open batches, each with whether its last commit went to this store. Raises LedgerError.
+    """Find open batches, each with whether its last commit went to this server. Raises LedgerError.
 
     Args:
         database: where they are.

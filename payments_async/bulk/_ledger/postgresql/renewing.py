@@ -95,7 +95,7 @@ class _Renewing:
     renewed: set[bytes] = attrs.field(factory=set)
     """The leases that the last attempt renewed."""
     moved: list[Batch] = attrs.field(factory=list)
-    """Batches whose last commit went to another store than this one."""
+    """Batches whose last commit went to another server than this one."""
 
     async def renew(self, transaction: Transaction) -> Renewal:
         """Renew the leases of batches that are here."""

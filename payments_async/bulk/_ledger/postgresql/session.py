@@ -11,7 +11,7 @@ from psycopg import Error
 
 from ...._postgresql import OLDEST, Connection
 from ...._runtime import Runtime
-from ..._protocol.machines import Store
+from ..._protocol.machines import ServerIdentity
 from ..statements import Rows, Statement
 
 NOW: Final[Statement] = ("SELECT extract(epoch FROM clock_timestamp())::float8", ())
@@ -49,7 +49,7 @@ class DatabaseServer:
     is_encrypted: bool
     is_pooled: bool
     """True if the process that serves the connection is not the one that took it."""
-    store: Store
+    identity: ServerIdentity
     """Its data and the line of their history. Each session has it as the setting `payments.store`."""
 
     @property
@@ -108,16 +108,16 @@ async def set_up(connection: Connection) -> tuple[DatabaseServer, float]:
         await connection.execute("SET client_connection_check_interval = '5s'")
     (state,) = await sent(connection, [(_STATE, ())])
     is_standby, version, now, pid, encoding, *_ = state[0]
-    store = await _store(connection)
-    await sent(connection, [("SELECT set_config('payments.store', %s, false)", (store.text,))])
+    identity = await _identity(connection)
+    await sent(connection, [("SELECT set_config('payments.store', %s, false)", (identity.text,))])
     is_encrypted, is_pooled = bool(connection.pgconn.ssl_in_use), connection.info.backend_pid != pid
-    return DatabaseServer(version, is_standby, encoding, is_encrypted, is_pooled, store), now
+    return DatabaseServer(version, is_standby, encoding, is_encrypted, is_pooled, identity), now
 
 
-async def _store(connection: Connection) -> Store:
+async def _identity(connection: Connection) -> ServerIdentity:
     # what is recorded of a checkpoint still has the old timeline right after a promotion
     timeline = await _one(connection, "SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8)")
-    return Store(
+    return ServerIdentity(
         system=await _one(connection, "SELECT system_identifier FROM pg_control_system()"),
         timeline=None if timeline is None else int(timeline, 16),
         started=await _one(connection, "SELECT extract(epoch FROM pg_postmaster_start_time())::text")

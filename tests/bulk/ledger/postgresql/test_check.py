@@ -94,7 +94,7 @@ async def test_what_cannot_be_read_is_damage(database: str) -> None:
             await ledger.intent_times([row])
         ((store,),) = run(database, "SELECT store FROM payments.batches")
         run(database, "UPDATE payments.batches SET store = 'x'")
-        with pytest.raises(LedgerDamaged, match="the store of a batch cannot be read"):
+        with pytest.raises(LedgerDamaged, match="the server of a batch cannot be read"):
             await ledger.record([created(row)])
         run(database, ("UPDATE payments.batches SET store = %s", [store]))
         run(database, "UPDATE payments.batches SET chunk_size = 0")

@@ -24,7 +24,7 @@ from payments_async.bulk._ledger.postgresql import database as driver
 from payments_async.bulk._ledger.postgresql.database import Database
 from payments_async.bulk._ledger.postgresql.failures import FailureKind, diagnosed, refusal
 from payments_async.bulk._ledger.postgresql.session import DatabaseClock, DatabaseServer
-from payments_async.bulk._protocol.machines import Store
+from payments_async.bulk._protocol.machines import ServerIdentity
 from payments_async.bulk.errors import BulkError
 from payments_async.bulk.ledger_errors import DatabaseUnfit, LedgerError, LedgerUnavailable
 from tests.support.databases import connected, run
@@ -278,9 +278,9 @@ def test_errors_without_a_code_are_told_apart(
 
 def server(**changes: Any) -> DatabaseServer:
     """A server that can hold a ledger."""
-    store = Store(system=1, timeline=1, started=None)
+    identity = ServerIdentity(system=1, timeline=1, started=None)
     facts = {"version": 180004, "is_standby": False, "encoding": "UTF8", "is_encrypted": True}
-    return DatabaseServer(**{**facts, "is_pooled": False, "store": store, **changes})
+    return DatabaseServer(**{**facts, "is_pooled": False, "identity": identity, **changes})
 
 
 @pytest.mark.parametrize(

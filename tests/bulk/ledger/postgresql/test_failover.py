@@ -18,7 +18,7 @@ from payments_async.bulk._ledger.postgresql.granting import grant
 from payments_async.bulk._ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk._ledger.postgresql.renewing import renew
 from payments_async.bulk._ledger.postgresql.schema import states_table
-from payments_async.bulk._protocol.machines import LEASE, Loss, Standbys, Store
+from payments_async.bulk._protocol.machines import LEASE, Loss, ServerIdentity, Standbys
 from payments_async.bulk._protocol.outcomes import ExtraPayout
 from payments_async.bulk._protocol.records import LedgerRow, NewRow, Resend, RowOutcome
 from payments_async.bulk._protocol.row_state import LOST_INTENTS, RowKnowledge, RowState, doubt
@@ -75,8 +75,8 @@ async def tamper(ledger: PostgresLedger, sql: str, *values: object) -> None:
 
 async def move(ledger: PostgresLedger, *, standby: Standbys = Standbys.NONE) -> None:
     """Let the batch have its last commits on the timeline before this one."""
-    store = ledger.database.server.store
-    before = Store(store.system, (store.timeline or 0) - 1).text
+    store = ledger.database.server.identity
+    before = ServerIdentity(store.system, (store.timeline or 0) - 1).text
     await tamper(ledger, "UPDATE payments.batches SET store = %s, standbys = %s", before, standby.value)
 
 
@@ -362,7 +362,7 @@ async def test_what_a_server_hides_is_replaced_by_the_time_of_its_start(
     try:
         plain = await Database.open(postgres.url(name, user=name), SYSTEM)
         await plain.close()
-        assert plain.server.store == Store(None, None, started)
+        assert plain.server.identity == ServerIdentity(None, None, started)
     finally:
         postgres.query(name, f"DROP ROLE {name}")
 

@@ -18,7 +18,7 @@ from payments_async._runtime import SYSTEM, SystemRuntime
 from payments_async.bulk._ledger.ledger import Edits
 from payments_async.bulk._ledger.postgresql import commits, session
 from payments_async.bulk._ledger.postgresql.database import Database, Transaction
-from payments_async.bulk._ledger.postgresql.failover import StoreChanged
+from payments_async.bulk._ledger.postgresql.failover import ServerChanged
 from payments_async.bulk._ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk._protocol.outcomes import Outcome
 from payments_async.bulk._protocol.records import NewRow
@@ -149,7 +149,7 @@ async def test_a_store_that_is_another_each_time_is_given_up(
         """Find nothing lost."""
 
     async def changed() -> None:
-        raise StoreChanged
+        raise ServerChanged
 
     monkeypatch.setattr(commits, "judge", judged)
     async with batch(database, patience=0.0) as ledger:
