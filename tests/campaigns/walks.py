@@ -27,7 +27,7 @@ from unittest.mock import patch
 
 from payments_async.bulk._engine import earlier_payouts, reading
 from payments_async.bulk._engine.earlier_payouts import EarlierPayouts, SendPermission
-from payments_async.bulk._protocol import judge
+from payments_async.bulk._protocol import listed_payouts
 from payments_async.bulk._protocol.matching import Match
 from payments_async.bulk._protocol.row_state import RowState
 from tests.support.batches import steady_ledgers
@@ -87,11 +87,19 @@ def _without_older_generations() -> Iterator[None]:
 
 
 ABLATIONS: Final[Mapping[str, Callable[[], Any]]] = {
-    "status is compared": lambda: patch.object(judge, "_outcome", _without_status(judge._outcome)),
+    "status is compared": lambda: patch.object(
+        listed_payouts, "_outcome", _without_status(listed_payouts._outcome)
+    ),
     "older generations are looked at": _without_older_generations,
-    "the latest word counts": lambda: patch.object(judge, "_outcome", _first_word_counts(judge._outcome)),
-    "conflicts are counted": lambda: patch.object(judge, "_extra", _without_conflicts(judge._extra)),
-    "content is compared": lambda: patch.object(judge, "match_of", _any_content(judge.match_of)),
+    "the latest word counts": lambda: patch.object(
+        listed_payouts, "_outcome", _first_word_counts(listed_payouts._outcome)
+    ),
+    "conflicts are counted": lambda: patch.object(
+        listed_payouts, "_extra", _without_conflicts(listed_payouts._extra)
+    ),
+    "content is compared": lambda: patch.object(
+        listed_payouts, "match_of", _any_content(listed_payouts.match_of)
+    ),
     "an earlier payout is looked for before a later one is sent": lambda: patch.multiple(
         EarlierPayouts, permission=_send, seconds_left=900.0
     ),

@@ -13,7 +13,7 @@ from typing import Final
 
 from ...errors import PaymentsError
 from .._ledger.ledger import Ledger
-from .._protocol.judge import lacks_earlier
+from .._protocol.listed_payouts import lacks_earlier
 from .._protocol.records import LedgerRow
 from .._protocol.responses import FATAL, stop_of, why
 from .._protocol.row_state import UNFINISHED

@@ -12,7 +12,7 @@ from typing import Final
 from ...models import Amount, Payout
 from ...models.statuses import PayoutEnd
 from .._protocol.identifiers import Identity, Proof
-from .._protocol.judge import Judgement
+from .._protocol.listed_payouts import Judgement
 from .._protocol.outcomes import ExtraPayout, ExtraTotals, Sums
 from .._protocol.payout_status import end_of, facts_of
 from .._protocol.records import Binding

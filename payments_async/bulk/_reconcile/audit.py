@@ -12,7 +12,7 @@ import attrs
 from ...models import Amount
 from .._engine.reading import JudgedRow
 from .._ledger.ledger import Ledger
-from .._protocol.judge import RowPayout, other_status
+from .._protocol.listed_payouts import RowPayout, other_status
 from .._protocol.matching import MONEY, Match, compared
 from .._protocol.outcomes import EXACT
 from .._protocol.records import LedgerRow, RowSet

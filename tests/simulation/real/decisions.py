@@ -8,7 +8,7 @@ from typing import Any
 from unittest.mock import patch
 
 from payments_async.bulk._engine import doubt_queue, resolver, sender
-from payments_async.bulk._protocol import judge
+from payments_async.bulk._protocol import listed_payouts
 from payments_async.bulk._protocol.attempts import AttemptReply, Step, after_attempt, kind_of
 from payments_async.bulk._protocol.matching import Match, match_of
 from payments_async.bulk._protocol.rows_in_doubt import Resolution, after_scan, post_again_after
@@ -41,6 +41,6 @@ def counted(note: Callable[[str], None]) -> Iterator[None]:
         patch.object(doubt_queue, "post_again_after", waited),
         patch.object(sender, "after_attempt", answered),
         patch.object(resolver, "after_scan", resolved),
-        patch.object(judge, "match_of", found),
+        patch.object(listed_payouts, "match_of", found),
     ):
         yield

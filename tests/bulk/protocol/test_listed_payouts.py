@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from payments_async.bulk._protocol import transitions
 from payments_async.bulk._protocol.generations import at_generation
 from payments_async.bulk._protocol.identifiers import Identity
-from payments_async.bulk._protocol.judge import (
+from payments_async.bulk._protocol.listed_payouts import (
     OTHER_CONTENT,
     OTHER_PAYOUT,
     UNSEEN,
