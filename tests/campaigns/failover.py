@@ -28,7 +28,7 @@ from payments_async._http.types import HTTPRequest, HTTPResponse, TransportError
 from payments_async.bulk import RecoveryReport, RowState, SharedBatch
 from payments_async.bulk._engine import resolver, sender
 from payments_async.bulk._protocol import attempts, clocks, machines, rows_in_doubt
-from payments_async.bulk._protocol.generations import parted
+from payments_async.bulk._protocol.identifiers import parted
 from payments_async.bulk._protocol.records import LedgerRow
 from payments_async.bulk.ledger_errors import LedgerError, LedgerOfAnotherInput
 from payments_async.bulk.workers import _chunk_run, _closing

@@ -17,7 +17,7 @@ from ...models import Payout
 from ...models._masking import clean
 from .._ledger.ledger import Ledger
 from .._protocol.clocks import Timestamps, age, since_last_send
-from .._protocol.generations import earlier_references, later_references
+from .._protocol.identifiers import earlier_references, later_references
 from .._protocol.listed_payouts import Judgement, RowPayout, judge, later_generation
 from .._protocol.records import LedgerRow, NewRow, RowOutcome, RowSet
 from .._protocol.row_state import OPEN, UNFINISHED

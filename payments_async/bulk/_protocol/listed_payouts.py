@@ -29,8 +29,7 @@ import attrs
 from ...models import Payout, PayoutStatus
 from ...models.statuses import PayoutEnd
 from . import row_state, transitions
-from .generations import at_generation, parted
-from .identifiers import Proof
+from .identifiers import Proof, at_generation, parted
 from .matching import MONEY, Expected, Found, Match, differing, expected, match_of, other_account, shown
 from .outcomes import ExtraPayout
 from .payout_status import described, end_of, facts_of, failure_of, money_of, status_of

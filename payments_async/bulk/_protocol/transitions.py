@@ -15,7 +15,7 @@ import attrs
 
 from ...models.statuses import PayoutEnd, PayoutStatus
 from . import row_state
-from .generations import parted
+from .identifiers import parted
 from .records import LedgerRow, NewRow, Resend, RowOutcome
 from .row_state import OPEN, RowKnowledge, RowState
 

@@ -13,8 +13,7 @@ from .._engine.payout_list import PayoutList
 from .._engine.reading import JudgedRow, ListReading
 from .._engine.service import Service
 from .._ledger.ledger import Ledger
-from .._protocol.generations import next_generation, same_again
-from .._protocol.identifiers import shown_key
+from .._protocol.identifiers import next_generation, same_again, shown_key
 from .._protocol.listed_payouts import UNSEEN, UNSEEN_EARLIER, retry_block
 from .._protocol.outcomes import EXACT, NOT_ARRIVED, Outcome, brief
 from .._protocol.records import HIDDEN, LedgerRow, RowSet, grouped

@@ -13,8 +13,15 @@ from hypothesis import strategies as st
 
 from payments_async import Instrument, PayoutRequest
 from payments_async.bulk._loading.new_rows import RowIdentifiers
-from payments_async.bulk._protocol.generations import later_references, next_generation, parted
-from payments_async.bulk._protocol.identifiers import PROOF_KEY, Identity, Proof, body_hash
+from payments_async.bulk._protocol.identifiers import (
+    PROOF_KEY,
+    Identity,
+    Proof,
+    body_hash,
+    later_references,
+    next_generation,
+    parted,
+)
 from payments_async.bulk._protocol.records import Binding, LedgerRow
 from payments_async.bulk._protocol.row_state import RowKnowledge, RowState
 from payments_async.bulk._protocol.transitions import retried

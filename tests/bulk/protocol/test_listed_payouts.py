@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payments_async.bulk._protocol import transitions
-from payments_async.bulk._protocol.generations import at_generation
-from payments_async.bulk._protocol.identifiers import Identity
+from payments_async.bulk._protocol.identifiers import Identity, at_generation
 from payments_async.bulk._protocol.listed_payouts import (
     OTHER_CONTENT,
     OTHER_PAYOUT,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from payments_async import Instrument
-from payments_async.bulk._protocol.generations import earlier_references, later_references
+from payments_async.bulk._protocol.identifiers import earlier_references, later_references
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items
 from tests.support.desks import Desk

@@ -10,7 +10,7 @@ import pytest
 from payments_async import AsyncPayments
 from payments_async.bulk import RowState, SharedBatch
 from payments_async.bulk._engine.service import Service, day_of
-from payments_async.bulk._protocol.generations import next_generation
+from payments_async.bulk._protocol.identifiers import next_generation
 from payments_async.bulk._protocol.machines import PROOF_AFTER, Loss
 from payments_async.bulk._protocol.records import LedgerRow
 from payments_async.bulk.ledger_errors import LedgerRefused

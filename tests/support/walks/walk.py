@@ -16,7 +16,7 @@ import attrs
 
 from payments_async import AsyncPayments, RateLimits
 from payments_async.bulk import AnyBatch, Certificate
-from payments_async.bulk._protocol.generations import parted
+from payments_async.bulk._protocol.identifiers import parted
 from payments_async.bulk._protocol.row_state import RowState
 from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
