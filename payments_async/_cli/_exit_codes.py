@@ -1,30 +1,12 @@
-"""The exit codes of the commands. `bulk/_protocol/stop_rules.py` decides that of a batch."""
+"""The exit code of a command that ends with an error. Those of a batch: `bulk/_protocol/exit_codes.py`."""
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import Final
 
+from ..bulk._protocol.exit_codes import Exit as Exit
 from ..bulk.errors import BulkError
 from ..errors import AuthenticationError, ConfigurationError, PaymentsError, PermissionDeniedError
-
-
-class Exit(IntEnum):
-    """Exit codes of every `payments` command."""
-
-    DONE = 0
-    REFUSED = 1
-    """The service refused, or a check failed."""
-    USAGE = 2
-    """The command, the key or the address is wrong; nothing is sent until it is corrected."""
-    OUTCOME_UNKNOWN = 3
-    """Money may have moved: find out before you run it again."""
-    RESUMABLE = 75
-    """Stopped; the same command resumes."""
-    INTERRUPTED = 130
-    """Ctrl-C; shells use the same number."""
-    READER_LEFT = 141
-    """The reader of the output has left, as `head` does; shells use the same number (SIGPIPE)."""
 
 
 class CommandEnded(Exception):

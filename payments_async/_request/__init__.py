@@ -1,4 +1,1 @@
-"""One request, from its arguments to its record or error.
-
-What stands in parentheses, such as (Errors; gap P), is in `docs/interface.md`.
-"""
+"""One request, from arguments to record or error. In parentheses: sections and gaps of docs/interface.md."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import attrs
 
 from ._ledger.operators import ListedWorker
+from ._protocol.exit_codes import Stop
 from ._protocol.machines import BatchState
 from ._protocol.outcomes import OPEN
-from ._protocol.stop_rules import Stop
 from ._report import BatchReport, report_of
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ import attrs
 
 from ._activity import Activity
 from ._ledger.operators import ListedWorker
-from ._protocol import stop_rules
+from ._protocol import exit_codes, outcomes
+from ._protocol.exit_codes import Stop
 from ._protocol.outcomes import EXACT, OPEN, ExtraTotals, RowTotals, brief, counts_of, sums_of, sums_text
 from ._protocol.records import Header, InputDifference
 from ._protocol.run_figures import RunSeries, SpeedFigures
-from ._protocol.stop_rules import Stop
 
 
 @attrs.frozen
@@ -134,9 +134,9 @@ def report_of(
         sums_of(totals, header.extra),
         header.binding.batch_id,
         dict(header.totals),
-        stop_rules.is_complete(totals),
-        stop_rules.balances(totals, header.rows, header.totals),
-        stop_rules.exit_code(totals, stop=stop, extra=bool(header.extra)),
+        outcomes.is_complete(totals),
+        outcomes.balances(totals, header.rows, header.totals),
+        int(exit_codes.exit_code(totals, stop=stop, extra=bool(header.extra))),
         stopped,
     )
     return _ended(report, stop, followed=followed)
@@ -145,8 +145,8 @@ def report_of(
 def _ended(report: BatchReport, stop: Stop | None, *, followed: bool) -> BatchReport:
     """Complete a report at the end of the work: a complete batch counts as not stopped."""
     if not report.complete or (followed and report.counts["not_final"]):
-        code = stop_rules.stopped_code(stop) if report.complete else report.exit_code
-        return attrs.evolve(report, exit_code=code, resumable=stop_rules.resumable(stop))
+        code = int(exit_codes.stopped_code(stop)) if report.complete else report.exit_code
+        return attrs.evolve(report, exit_code=code, resumable=exit_codes.resumable(stop))
     return attrs.evolve(report, stopped=None)
 
 

@@ -15,7 +15,15 @@ from typing import Any, Final
 import attrs
 
 from payments_async._assumptions import LIST_SETTLES
-from payments_async.bulk._protocol import attempts, clocks, matching, row_state, rows_in_doubt, stop_rules
+from payments_async.bulk._protocol import (
+    attempts,
+    clocks,
+    matching,
+    outcomes,
+    row_state,
+    rows_in_doubt,
+    stop_rules,
+)
 from payments_async.bulk._protocol.attempts import Kind, Step
 from payments_async.bulk._protocol.clocks import ElapsedRange
 from payments_async.bulk._protocol.identifiers import Identity
@@ -156,7 +164,7 @@ ABLATIONS: Final[Mapping[str, tuple[Ablation, ...]]] = {
     "same_place": ((stop_rules, "account_mismatch", _here),),
     "rotated_key_is_proven": ((stop_rules, "account_mismatch", _given(visible=True)),),
     "open_rows_are_not_complete": (
-        (stop_rules, "is_complete", lambda _: lambda totals: not count_rows(totals, Outcome.NOT_STARTED)),
+        (outcomes, "is_complete", lambda _: lambda totals: not count_rows(totals, Outcome.NOT_STARTED)),
     ),
 }
 """{rule: what the code is without it}."""

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from payments_async.bulk._protocol.outcomes import RowTotals
+from payments_async.bulk._protocol.outcomes import RowTotals, balances
 from payments_async.bulk._protocol.row_state import RowState
-from payments_async.bulk._protocol.stop_rules import balances
 
 from .ledger import Breach, Disk, Entry
 from .plan import Plan

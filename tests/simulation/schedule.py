@@ -12,9 +12,10 @@ from typing import Protocol
 
 import attrs
 
+from payments_async.bulk._protocol.exit_codes import exit_code
 from payments_async.bulk._protocol.outcomes import OF_STATE, Outcome, Sums
 from payments_async.bulk._protocol.row_state import RowState
-from payments_async.bulk._protocol.stop_rules import Account, exit_code
+from payments_async.bulk._protocol.stop_rules import Account
 
 from . import judge
 from .ledger import Breach, Disk, Ledger

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from .._ledger.ledger import Ledger
 from .._protocol.clocks import age
+from .._protocol.exit_codes import Stop
 from .._protocol.outcomes import Outcome, Sums, count_rows
 from .._protocol.records import Claim, LedgerRow, Resend, grouped
 from .._protocol.row_state import UNFINISHED, RowState
 from .._protocol.rows_in_doubt import Action, at_start
-from .._protocol.stop_rules import Stop, StopRules, allows_any, stop_reason
+from .._protocol.stop_rules import StopRules, allows_any, stop_reason
 from ..ledger_errors import NO_INTENT
 from .doubt_queue import BackOff, UnresolvedRow
 from .recorder import Recorder

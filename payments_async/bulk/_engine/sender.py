@@ -22,12 +22,12 @@ from .._protocol.attempts import (
     send_block,
 )
 from .._protocol.clocks import INTENT_LIFETIME, ElapsedRange, Timestamps, age
+from .._protocol.exit_codes import Stop
 from .._protocol.identifiers import body_hash
 from .._protocol.records import LedgerRow, Resend, RowOutcome
 from .._protocol.responses import Posted, why_of
 from .._protocol.rows_in_doubt import Action, at_start
 from .._protocol.run_figures import ending_of
-from .._protocol.stop_rules import Stop
 from ..ledger_errors import NO_INTENT
 from .doubt_queue import BackOff, UnresolvedRow
 from .earlier_payouts import EarlierPayouts, SendPermission

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from ..._runtime import Runtime
-from .._protocol.stop_rules import Stop
+from .._protocol.exit_codes import Stop
 
 
 class Stopping:

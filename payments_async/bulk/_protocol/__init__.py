@@ -1,4 +1,1 @@
-"""The payout protocol as pure functions: states, decisions, identifiers, totals.
-
-What stands in parentheses, such as (States; gaps H, I), is in `docs/interface.md`.
-"""
+"""The payout protocol, as pure functions. In parentheses: sections and gaps of docs/interface.md."""

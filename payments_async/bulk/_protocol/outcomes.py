@@ -217,3 +217,16 @@ def disagreements(kept: RowTotals, counted: RowTotals) -> list[str]:
             words = outcome.replace("_", " ")
             found.append(f"rows {words}: {rows:,} recorded ({recorded}), {seen:,} found ({there})")
     return found
+
+
+def balances(totals: RowTotals, rows: int, sums: Mapping[str, Decimal]) -> bool:
+    """True if every imported row, and every amount, is in exactly one class:
+
+    N = created + rejected + conflict + cancelled + in doubt + not started.
+    """
+    return rows == count_rows(totals, *Outcome) and by_currency(totals) == dict(sums)
+
+
+def is_complete(totals: RowTotals) -> bool:
+    """True if nothing is left to do: no row not started, under way or in doubt."""
+    return count_rows(totals, *OPEN) == 0

@@ -27,8 +27,8 @@ from ...models import Payout
 from ...models._response import is_replayed
 from ...models.statuses import PayoutEnd
 from .attempts import AttemptReply, Record
+from .exit_codes import Stop
 from .payout_status import described, end_of, failure_of, status_of, storable, without_nul
-from .stop_rules import Stop
 
 _LONGEST: Final = 500
 

@@ -1,8 +1,7 @@
-"""Rules for a whole run: the account it may pay from, stops, completeness, exit codes. Pure."""
+"""Rules for a whole run: the account that it may pay from, and the limits that stop it. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from decimal import Decimal
 from enum import StrEnum
 from typing import Final
@@ -10,59 +9,9 @@ from typing import Final
 import attrs
 
 from ..._http.addresses import same_service
-from .outcomes import CREATED, EXACT, OPEN, Outcome, RowTotals, by_currency, count_rows, payable
+from .outcomes import CREATED, EXACT, Outcome, RowTotals, by_currency, count_rows, payable
 
 _O = Outcome
-ALL_CREATED, SOME_REFUSED, NO_ACCESS, SOME_IN_DOUBT, STOPPED = 0, 1, 2, 3, 75
-"""Exit codes."""
-
-
-class Stop(StrEnum):
-    """The change that is needed before a run that ended early can be run again."""
-
-    TEMPORARY = "temporary"
-    """No change: run it again."""
-    RULE = "rule"
-    """The operator's own rule ended the run, and would again."""
-    NO_ACCESS = "no access"
-    """The service refused the key: every run would end like this one."""
-    NOT_THE_SERVICE = "not the service"
-    """Something else answered at its address: TLS does not prove its name, or a redirect or 404 came."""
-
-
-def balances(totals: RowTotals, rows: int, sums: Mapping[str, Decimal]) -> bool:
-    """True if every imported row, and every amount, is in exactly one class:
-
-    N = created + rejected + conflict + cancelled + in doubt + not started.
-    """
-    return rows == count_rows(totals, *_O) and by_currency(totals) == dict(sums)
-
-
-def is_complete(totals: RowTotals) -> bool:
-    """True if nothing is left to do: no row not started, under way or in doubt."""
-    return count_rows(totals, *OPEN) == 0
-
-
-def exit_code(totals: RowTotals, *, stop: Stop | None = None, extra: bool = False) -> int:
-    """The exit code: 0 every row created, 1 complete otherwise, 3 rows in doubt, 75 stopped, resumable.
-
-    2 when the service cannot be used with this key or address (`Stop.NO_ACCESS`, `Stop.NOT_THE_SERVICE`).
-    `extra`: a payout stands for no row, which leaves a complete batch at 1.
-    """
-    if is_complete(totals):
-        refused = extra or count_rows(totals, *set(_O) - {_O.NOT_FINAL, _O.ARRIVED})
-        return SOME_REFUSED if refused else ALL_CREATED
-    return stopped_code(stop) if count_rows(totals, _O.NOT_STARTED, _O.UNDER_WAY) else SOME_IN_DOUBT
-
-
-def stopped_code(stop: Stop | None) -> int:
-    """The exit code of work that ended early."""
-    return NO_ACCESS if stop in (Stop.NO_ACCESS, Stop.NOT_THE_SERVICE) else STOPPED
-
-
-def resumable(stop: Stop | None) -> str:
-    """Tell when work that ended early can be run again: `now`, or `after_change` of its cause."""
-    return "now" if stop in (None, Stop.TEMPORARY) else "after_change"
 
 
 @attrs.frozen

@@ -12,7 +12,8 @@ from ...client import AsyncPayments
 from .._engine.engine import Pace
 from .._engine.stopping import Stopping
 from .._ledger.postgresql.ledger import PostgresLedger
-from .._protocol.stop_rules import Stop, is_complete
+from .._protocol.exit_codes import Stop
+from .._protocol.outcomes import is_complete
 from ..ledger_errors import LedgerError
 from ._settings import WorkerSettings
 from ._worker import WorkerRun

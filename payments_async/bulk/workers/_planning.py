@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from .._engine.sender import LEASE_LOST
-from .._protocol.stop_rules import NO_ACCESS, STOPPED, Stop
+from .._protocol.exit_codes import Exit, Stop
 from ._reports import RunEnd
 
 if TYPE_CHECKING:
@@ -67,5 +67,5 @@ def rest_after(failures: int, stop: Stop) -> float:
 def worker_code(stop: Stop | None, *, failed: bool) -> int:
     """The exit code of a worker. `failed`: it lost the database or the service."""
     if stop is Stop.NO_ACCESS:
-        return NO_ACCESS
-    return STOPPED if failed else 0
+        return int(Exit.USAGE)
+    return int(Exit.RESUMABLE if failed else Exit.DONE)

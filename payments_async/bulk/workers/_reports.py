@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import attrs
 
-from .._protocol.stop_rules import Stop
+from .._protocol.exit_codes import Stop
 
 
 class RunEnd(StrEnum):

@@ -18,7 +18,7 @@ from .._ledger.postgresql.database import Database
 from .._ledger.postgresql.granting import open_batches
 from .._ledger.postgresql.leases import Lease, Work
 from .._ledger.postgresql.renewing import Renewal
-from .._protocol.stop_rules import Stop
+from .._protocol.exit_codes import Stop
 from ..errors import BulkError
 from ..ledger_errors import LedgerError, LedgerMissing, LedgerUnavailable, RightsMissing
 from . import _planning

@@ -13,8 +13,8 @@ from payments_async._request.history import CallHistory
 from payments_async._request.outcome import AttemptResult, read_answer
 from payments_async.bulk._protocol.attempts import AttemptReply, Step, after_attempt
 from payments_async.bulk._protocol.clocks import Timestamps
+from payments_async.bulk._protocol.exit_codes import Stop
 from payments_async.bulk._protocol.responses import Posted, failed, refuses_access, stop_of, succeeded, why
-from payments_async.bulk._protocol.stop_rules import Stop
 from payments_async.bulk.errors import access_problem
 from payments_async.errors import (
     APIConnectionError,

@@ -10,19 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments_async.bulk._protocol.outcomes import Outcome, RowTotals, by_currency
-from payments_async.bulk._protocol.stop_rules import (
+from payments_async.bulk._protocol.exit_codes import Stop, exit_code, resumable
+from payments_async.bulk._protocol.outcomes import (
     OPEN,
+    Outcome,
+    RowTotals,
+    balances,
+    by_currency,
+    is_complete,
+)
+from payments_async.bulk._protocol.stop_rules import (
     Account,
     AccountMismatch,
-    Stop,
     StopRules,
     account_mismatch,
     allows_any,
-    balances,
-    exit_code,
-    is_complete,
-    resumable,
     stop_reason,
 )
 
