@@ -1,4 +1,4 @@
-"""Settings: a client's options, checked once, with defaults from the environment."""
+"""Settings: a client's options, checked once. Defaults that no environment variable replaces: `client.py`."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from .._report import ImportReport
 from ..errors import BulkError, SourceUnreadable
 from ..ledger_errors import BatchExists
 from ..sources import Item, IterableSource, Source, open_source
-from . import edits
+from . import input_edits
 from .new_rows import RowIdentifiers
 from .reader import CHANGED, SourceReader
 from .survey import accepted, survey
@@ -213,7 +213,7 @@ async def _known(
     """Load an input into a ledger that already has one: the same, or an edited one."""
     if same_file(binding, stat):
         return _report(ledger)
-    identifiers = await edits.identifiers_of(ledger, settings.reference_prefix)
+    identifiers = await input_edits.identifiers_of(ledger, settings.reference_prefix)
     found = await survey(source, identifiers)
     if found.fingerprint == binding.input_hash:
         return _report(ledger)
@@ -232,7 +232,7 @@ def _report(ledger: Ledger) -> ImportReport:
 
 
 async def _compared(ledger: Ledger, reading: SourceReader, identifiers: RowIdentifiers) -> ImportReport:
-    compared = await edits.compared(ledger, SourceReader(reading.source, identifiers), identifiers)
+    compared = await input_edits.compared(ledger, SourceReader(reading.source, identifiers), identifiers)
     return attrs.evolve(
         _report(ledger),
         skipped=reading.faults.rows,
@@ -248,7 +248,7 @@ async def _edited(
 ) -> ImportReport:
     again = await _paid_again(ledger, binding, settings) if settings.accept_edits else []
     reading = SourceReader(source, identifiers)
-    made = await edits.accepted(ledger, reading, identifiers, binding, accept=settings.accept_edits)
+    made = await input_edits.accepted(ledger, reading, identifiers, binding, accept=settings.accept_edits)
     changed = made.corrected + made.cancelled
     same = [] if changed else ["the input was rewritten; its rows are the same as before"]
     return attrs.evolve(

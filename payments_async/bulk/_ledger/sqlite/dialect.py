@@ -1,4 +1,4 @@
-"""SQLite's words: the tables of a file, and the shared statements as SQLite takes them."""
+"""A file's tables (CREATE TABLE), the shared statements as SQLite takes them, and those that it alone has."""
 
 from __future__ import annotations
 

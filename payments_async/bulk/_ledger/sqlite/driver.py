@@ -1,8 +1,8 @@
-"""SQLite: all that depends on this database.
+"""What is asked of SQLite itself: settings (PRAGMA), statements, transactions, its own check, its errors.
 
 One file and one connection. SQLite before 3.51.3 can corrupt a write-ahead log that two connections use, so
-the file is locked exclusively while it is open, which also avoids shared memory. Rows are
-imported under a rollback journal, so that a million of them are written once, not twice.
+the file is locked exclusively while it is open, which also avoids shared memory. Rows are imported under a
+rollback journal, so that a million of them are written once, not twice.
 """
 
 from __future__ import annotations
