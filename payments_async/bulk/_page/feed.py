@@ -1,4 +1,4 @@
-"""What a page is made of: read at most once a second, while somebody looks; and the news of it."""
+"""Reads the figures of a page while a browser shows it, at most once a second, and streams each change."""
 
 from __future__ import annotations
 

@@ -86,9 +86,9 @@ TRANSITIONS: Final[Mapping[tuple[RowState, RowChange], RowState]] = {
 """All allowed transitions. Any other is refused."""
 
 _ORDER: Final = (_S.NEW, _S.CANCELLED, _S.IN_FLIGHT, _S.REJECTED, _S.IN_DOUBT, _S.CONFLICT, _S.CREATED)
-"""The states from least to most known, among accounts of the same intent.
+"""The states from least to most known, among records of the same intent.
 
-In doubt stands above rejected: of two accounts of the same requests the doubtful one is believed.
+In doubt stands above rejected: of two records of the same requests the doubtful one is believed.
 """
 _RANKS: Final = {state: place for place, state in enumerate(_ORDER)}
 _SETTLED: Final = {_S.CONFLICT: 1, _S.CREATED: 2}
@@ -112,7 +112,7 @@ LOST_INTENTS: Final = 1 << 12
 
 @attrs.frozen
 class RowKnowledge:
-    """One account of a row. Counters only grow within a generation."""
+    """One record of a row. Counters only grow within a generation."""
 
     state: RowState = RowState.NEW
     generation: int = 0
@@ -193,9 +193,9 @@ def correct(known: RowKnowledge) -> RowKnowledge:
 
 
 def after_loss(known: RowKnowledge, losses: int) -> RowKnowledge:
-    """Count the intents that a ledger may lack of a row, after it lost commits so often; none is cleared.
+    """Count the intents that a ledger may lack of a row, after so many losses; none is cleared.
 
-    A refusal that comes home from one of them then ranks below, and a later refusal is not final by itself.
+    A refusal of one of them then ranks below, and a later refusal is not final by itself.
     Idempotent.
     """
     uncounted = max(0, losses - known.intents // LOST_INTENTS)
@@ -242,7 +242,7 @@ def _refuse_overflow(known: RowKnowledge) -> None:
 
 
 def merge(known: RowKnowledge, other: RowKnowledge) -> RowKnowledge:
-    """Merge two accounts of a row: the one that knows more, or the doubtful one of two equals.
+    """Merge two records of a row: the one that knows more, or the doubtful one of two equals.
 
     Commutative, associative and idempotent; the result's rank is never below either's.
     """

@@ -20,7 +20,7 @@ from .attempts import NO_ATTEMPTS, AttemptReply, RowAttempts, is_time
 MOST_BUCKETS: Final = 3600
 """Buckets of a series: an hour in seconds, two in buckets of two seconds, and so on."""
 SHORTENED: Final = 0.75
-"""The share of these that are left, at most, once a ledger has merged neighbours: so it seldom has to."""
+"""At most this share of the buckets is left after a ledger has merged neighbours: so it seldom merges."""
 _PAUSE: Final = 600
 """Seconds without an answer after which another run began, where that is not known."""
 _RECENT: Final = 15.0

@@ -47,11 +47,10 @@ def _intended(row: LedgerRow, known: RowKnowledge, entry: int) -> LedgerRow:
 
 
 def doubted(row: LedgerRow, losses: int, *, proven: bool) -> LedgerRow:
-    """Count the intents that a ledger may lack of an open row, as it lost commits so often.
+    """Count the intents that a ledger may lack of an open row after so many losses of commits.
 
     `proven`: a reading of the list has shown what was lost, so that none of a row that is new made a payout.
-    They count all the same: what comes home from them ranks below the row's next intent. Decided rows stay
-    as they are.
+    They count all the same: an outcome of one ranks below the row's next intent. Decided rows stay so.
     """
     if not losses or row.state not in OPEN:
         return row
@@ -73,7 +72,7 @@ def perhaps_resent(row: LedgerRow, losses: int, entry: int) -> LedgerRow | None:
 def recorded(row: LedgerRow, outcome: RowOutcome, entry: int) -> LedgerRow | None:
     """Add new facts to a row; None when they change nothing.
 
-    The facts come from the account that is believed: an overruled outcome adds none. An outcome of another
+    The facts come from the record that is believed: an overruled outcome adds none. An outcome of another
     generation or body adds none either: a ledger that lost commits gives both a second time.
     """
     if outcome.known.generation != row.known.generation or outcome.body_hash not in (None, row.body_hash):
@@ -97,7 +96,7 @@ def _known_with(row: LedgerRow, outcome: RowOutcome) -> RowKnowledge:
 
 
 def _is_account(known: RowKnowledge, merged: RowKnowledge) -> bool:
-    """True if this is the account that was believed; the other may have counted later intents."""
+    """True if this is the record that was believed; the other may have counted later intents."""
     return known is merged or attrs.evolve(known, intents=merged.intents) == merged
 
 
