@@ -40,9 +40,9 @@ FALLBACK: Final = 0.97
 HAND_OVER: Final = 3.0
 """Seconds after an outage in which the part still bounds a process: by then all others have noticed, too."""
 SMALL: Final = 6_000
-"""Limits below this are told what a process no longer holds: there few permits may be held at a time."""
+"""Below this limit, a process also reports permits that it no longer holds: the fleet may hold only few."""
 REPORT: Final = 2.0
-"""Seconds after a reservation in which a process that needs no more tells so."""
+"""Seconds after a reservation until a process that needs no more reports so."""
 RETRY: Final = 1.0
 """Seconds between tries of a store that cannot be reached."""
 LOCAL: Final = 1 << 40

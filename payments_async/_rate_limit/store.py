@@ -1,8 +1,8 @@
 """The rate limit that a fleet of processes shares: what a store does, and its rule as a pure state machine.
 
 A store keeps one row for each service address, key fingerprint and limit class. A process reserves permits:
-"your n start in w seconds", first come, first served. `reserve` is the rule; the statement of
-`store_postgresql` and the script of `store_redis` reproduce it, step by step and number by number.
+"your n start in w seconds", first come, first served. `reserve` is the rule; `compare_and_set` runs it on the
+rows of PostgreSQL (`store_postgresql`) and of Redis (`store_redis`).
 
 Why no minute holds more than its limit, wherever it begins: the requests that the service counts in it had a
 permit that was alive at its start (at most `peak`), or one that began within it (at most `60 * rate`, and a
@@ -22,7 +22,7 @@ Then faults of the store that follow each other within a minute may cost a refus
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final, Protocol
 
 import attrs
@@ -49,17 +49,6 @@ FORGOTTEN: Final = 64
 """Most permits besides a burst that a new state owes: each process may have reserved one more."""
 LEAST: Final = 6
 """Least requests a minute that are shared: of fewer, the room would take more than half."""
-CONSTANTS: Final = {
-    "ACTIVE": ACTIVE,
-    "ASK_AGAIN": ASK_AGAIN,
-    "CLOCK_SLACK": CLOCK_SLACK,
-    "CLOCK_STEP": CLOCK_STEP,
-    "FORGOTTEN": FORGOTTEN,
-    "LET_BY": LET_BY,
-    "PROBE_HINT": PROBE_HINT,
-    "WINDOW": WINDOW,
-}
-"""What the statement and the script take from here, by name."""
 PATIENCE: Final = 1.0
 """Seconds for a round trip to a store, after which the connection is given up."""
 
@@ -100,21 +89,6 @@ class Reservation:
     born: float = 0.0
     """When the state of the row began, which identifies it."""
 
-    @classmethod
-    def of(cls, answer: Iterable[float | str]) -> Reservation:
-        """Read the answer of a statement or script: the numbers in the order of the fields."""
-        granted, wait, probe, closed_for, pause, peak, at, born = map(float, answer)
-        return cls(
-            granted=int(granted),
-            wait=wait,
-            probe=probe,
-            closed_for=closed_for,
-            pause=pause,
-            peak=int(peak),
-            at=at,
-            born=born,
-        )
-
 
 @attrs.frozen(kw_only=True)
 class PermitRequest:
@@ -141,8 +115,8 @@ class PermitRequest:
 class LimitStore(Protocol):
     """A store of rows. Used on one event loop; opens its connection when first used, and again after a loss.
 
-    Each call takes one round trip and at most a second or two, else raises `StoreUnavailable`. What can
-    only be put right by the operator raises `ConfigurationError`.
+    Each call takes two or three round trips of at most a second each, else raises `StoreUnavailable`. What
+    can only be put right by the operator raises `ConfigurationError`.
     """
 
     async def reserve(self, row: LimitRow, request: PermitRequest) -> Reservation:
@@ -326,8 +300,9 @@ def _offer(
 ) -> int:
     """Permits that this process may have: its share of a burst, within the fleet's cap.
 
-    One share is nobody's, so that a process alone asks before its permits are used up. What the process has
-    only now given up is for those who ask next: it would always be the first to know.
+    One share stays free, so that a process alone asks before its permits are used up. Permits that this
+    process no longer holds still count against its own request: else it would always take them back itself,
+    since it learns of them first.
     """
     active = {name for name, worker in living.items() if now - worker.seen < ACTIVE} | {request.worker}
     ahead = figures.half if yields else figures.burst

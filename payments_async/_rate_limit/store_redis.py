@@ -1,15 +1,12 @@
-"""The rate limit of a fleet in Redis or Valkey: one key for a row, one script for all that is done to it.
+"""The rate limit of a fleet in Redis or Valkey: one hash for a row, one script that compares and sets.
 
-The script is `store.reserve` in Lua, step by step: `tests/rate_limit/test_stores.py` compares the two. Each
-key is in a hash tag, so that a cluster finds it.
+Each key is in a hash tag, so that a cluster finds it.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
 import warnings
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -28,7 +25,8 @@ from redis.exceptions import (
 
 from .._http.addresses import exposed_by, has_raw_signs, is_here, is_host
 from ..errors import ConfigurationError
-from .store import CONSTANTS, PATIENCE, LimitRow, PermitRequest, Reservation, StoreUnavailable, figures_of
+from .compare_and_set import RowRead, RowWrite, SharedRows
+from .store import PATIENCE, LimitRow, StoreUnavailable
 
 KEPT: Final = 7_200
 """Seconds for which an unused row is kept: longer than any closing."""
@@ -36,145 +34,28 @@ CLOCK: Final = "local time = redis.call('TIME') local clock = time[1] + time[2] 
 """Lua that puts the store's time, in seconds, into `clock`."""
 
 _SCRIPT: Final = """
-local key, task = KEYS[1], ARGV[1]
 CLOCK
-local old, workers = {}, {}
-local found = redis.call('HGETALL', key)
-for i = 1, #found, 2 do
-    local name = string.match(found[i], '^w:(.*)$')
-    if name then
-        local alive, til, seen = string.match(found[i + 1], '^(%S+) (%S+) (%S+)$')
-        workers[name] = {tonumber(alive), tonumber(til), tonumber(seen)}
-    else
-        old[found[i]] = tonumber(found[i + 1])
-    end
-end
-local function exact(number)
-    return string.format('%.17g', number)
-end
-
-if task == 'close' then
-    if not old.at then return end
-    local opens = clock + ARGV[2]
-    if old.shut ~= 0 then opens = math.max(old.opens, opens) end
-    redis.call('HSET', key, 'shut', exact(clock), 'opens', exact(opens), 'probe_until', '0', 'pause', ARGV[3])
-    return
-end
-if task == 'end_probe' then
-    if old.shut ~= tonumber(ARGV[2]) then return end
-    redis.call('HSET', key, 'probe_until', '0')
-    if ARGV[3] == '1' then redis.call('HSET', key, 'shut', '0') end
-    return
-end
-
-local worker, urgent = ARGV[2], ARGV[3] == '1'
-local limit, wanted = tonumber(ARGV[4]), tonumber(ARGV[5])
-local held, lifetime = tonumber(ARGV[6]), tonumber(ARGV[7])
-local burst, half, cap = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
-local ago, last_at = tonumber(ARGV[11]), tonumber(ARGV[12])
-local last_born, last_peak = tonumber(ARGV[13]), tonumber(ARGV[14])
-
-local new = not (old.at and old.born and old.tail and old.since) or old.at - clock > CLOCK_SLACK
-if not new and last_at and last_born >= old.born and last_at - clock <= CLOCK_SLACK then
-    new = old.born < last_born or old.at < last_at or math.abs(clock - last_at - ago) > CLOCK_STEP
-end
-local now, state = clock, old
-if new then
-    state = {born = now, tail = now, since = now}
-    workers = {}
-    redis.call('DEL', key)
+local key, change, request, based_on, content = KEYS[1], unpack(ARGV)
+if (redis.call('HGET', key, 'version') or '') == based_on then
+    for number = 5, #ARGV do redis.call('HDEL', key, 'request ' .. ARGV[number]) end
+    redis.call('HSET', key, 'version', change, 'content', content)
 else
-    now = math.max(clock, old.at)
+    redis.call('HSET', key, 'request ' .. change, string.format('%.17g ', clock) .. request)
 end
-for _, name in ipairs({'peak', 'peak_before', 'interactive', 'shut', 'opens', 'probe_until', 'pause'}) do
-    state[name] = state[name] or 0
-end
-
-local others, own, active = 0, nil, 1
-for name, known in pairs(workers) do
-    if known[2] < now then
-        redis.call('HDEL', key, 'w:' .. name)
-    elseif name == worker then
-        own = known[1]
-    else
-        others = others + known[1]
-        if now - known[3] < ACTIVE then active = active + 1 end
-    end
-end
-
-local yields = not urgent and now - state.interactive < ACTIVE
-local blocked = 0
-if state.shut ~= 0 then
-    if now < state.opens then
-        blocked = state.opens - now
-    else
-        blocked = math.max(math.min(state.probe_until - now, PROBE_HINT), 0)
-    end
-end
-local offered = 0
-if blocked == 0 then
-    local share = 1
-    if state.shut == 0 then
-        share = math.floor(((yields and half or burst) + active) / (active + 1))
-    end
-    offered = math.max(0, math.min(wanted, share, cap - others - math.max(held, own or 0)))
-end
-
-local alive = others + held + offered
-if last_born and last_born ~= state.born and ago < WINDOW then alive = math.max(alive, last_peak) end
-local counted = now - state.since
-if counted < WINDOW then
-    state.peak = math.max(state.peak, alive)
-else
-    state.peak_before = counted < 2 * WINDOW and state.peak or 0
-    state.since = now
-    state.peak = alive
-end
-local peak = math.max(state.peak, state.peak_before)
-local rate = (limit - 2 * burst - math.min(peak, cap)) / WINDOW
-local tail = math.max(state.tail, now - burst / rate)
-if new then tail = now + math.max(burst, math.min(peak, burst + FORGOTTEN)) / rate end
-
-local granted = offered
-if yields and tail > now then granted = 0 end
-tail = tail + granted / rate
-local wait = ASK_AGAIN
-if granted > 0 then
-    wait = math.max(now, tail + (yields and half / rate or 0)) - now
-elseif blocked > 0 then
-    wait = blocked
-elseif offered > 0 then
-    wait = math.max(tail - now, LET_BY)
-end
-local ends, probe = now + wait + lifetime, 0
-if granted > 0 and state.shut ~= 0 then
-    probe = state.shut
-    state.probe_until = ends
-end
-if urgent and wanted > 0 then state.interactive = now end
-state.at, state.tail, held = now, tail, held + granted
-for name, value in pairs(state) do
-    redis.call('HSET', key, name, exact(value))
-end
-local lasts = held > 0 and ends or now + ACTIVE
-redis.call('HSET', key, 'w:' .. worker, held .. ' ' .. exact(lasts) .. ' ' .. exact(now))
 redis.call('EXPIRE', key, KEPT)
-local closed_for = state.shut ~= 0 and math.max(state.opens - now, 0) or 0
-local answer = {granted, wait, probe, closed_for, state.pause, peak, now, state.born}
-for i, value in ipairs(answer) do answer[i] = exact(value) end
-return answer
+return {string.format('%.17g', clock), redis.call('HGETALL', key)}
 """
-_CONSTANTS: Final = {**CONSTANTS, "KEPT": KEPT}
 
 
-class RedisLimitStore:
-    """Rows as hashes under `payments:limit:…`."""
+class RedisLimitStore(SharedRows):
+    """Rows as hashes under `payments:limit:…`: version, content, and a field for each request that waits."""
 
     def __init__(self, url: str, *, insecure_database: bool = False, clock: str = CLOCK) -> None:
         """Take an address; `clock` is for tests. Raises ConfigurationError when it cannot be used.
 
         `insecure_database`: allow another host without TLS that proves its name.
         """
+        super().__init__()
         self._client: Any = None
         with suppress(ValueError):
             if not has_raw_signs(url, "/?#"):
@@ -193,20 +74,20 @@ class RedisLimitStore:
             raise ConfigurationError(f"{self._place}: {why}")
         self._url = url
         self._seen = False
-        self._script = _script(clock)
+        self._script = _SCRIPT.replace("CLOCK", clock).replace("KEPT", str(KEPT))
         self._sha = hashlib.sha1(self._script.encode(), usedforsecurity=False).hexdigest()
 
-    async def reserve(self, row: LimitRow, request: PermitRequest) -> Reservation:
-        """Reserve permits."""
-        return Reservation.of(await self._run(row, "reserve", *_values(request)))
-
-    async def close_after_429(self, row: LimitRow, seconds: float, *, pause: float = 0.0) -> None:
-        """Close the row for every process."""
-        await self._run(row, "close", float(seconds), float(pause))
-
-    async def end_probe(self, row: LimitRow, probe: float, *, answered: bool) -> None:
-        """End a probe."""
-        await self._run(row, "end_probe", probe, int(answered))
+    async def exchange(self, row: LimitRow, write: RowWrite) -> RowRead:
+        """Run the script on one row."""
+        message = (write.change, write.request, write.based_on, write.content, *write.served)
+        now, fields = await self._run(row, *message)
+        found = dict(zip(fields[::2], fields[1::2], strict=True))
+        requests = {}
+        for field, value in found.items():
+            if field.startswith(_REQUEST):
+                came, _, request = value.partition(" ")
+                requests[field.removeprefix(_REQUEST)] = float(came), request
+        return RowRead(found.get("version", ""), found.get("content", ""), requests, float(now))
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -255,7 +136,7 @@ class RedisLimitStore:
         if isinstance(error, NoPermissionError) or any(words in text for words in _FORBIDDEN):
             return ConfigurationError(
                 f"{self._place} forbids what is needed: allow its user INFO, EVAL and EVALSHA, and "
-                "HGETALL, HSET, HDEL, DEL, EXPIRE and TIME on keys payments:limit:*"
+                "HGET, HGETALL, HSET, HDEL, EXPIRE and TIME on keys payments:limit:*"
             )
         return self._unavailable(text.partition(" ")[0])
 
@@ -274,6 +155,7 @@ def _exposure(pool: redis.asyncio.ConnectionPool) -> str | None:
     return None if proves else exposed_by("ssl_cert_reqs or ssl_check_hostname lets any server answer")
 
 
+_REQUEST: Final = "request "
 _FORBIDDEN: Final = ("unknown command", "ACL failure", "can't run this command")
 _OPTIONS: Final[dict[str, Any]] = {
     "decode_responses": True,
@@ -282,29 +164,3 @@ _OPTIONS: Final[dict[str, Any]] = {
     "socket_connect_timeout": PATIENCE,
     "retry": Retry(NoBackoff(), 0),  # the store client tries again, with a new reservation
 }
-
-
-def _script(clock: str) -> str:
-    """The script, with its constants filled in."""
-    script = _SCRIPT.replace("CLOCK\n", f"{clock}\n", 1)
-    return re.sub(
-        "|".join(sorted(_CONSTANTS, key=len, reverse=True)), lambda name: str(_CONSTANTS[name[0]]), script
-    )
-
-
-def _values(request: PermitRequest) -> Sequence[Any]:
-    """The values of a reservation's script, in its order."""
-    figures, last = figures_of(request.limit), request.last
-    return (
-        request.worker,
-        int(request.interactive),
-        request.limit,
-        request.wanted,
-        request.held,
-        float(request.lifetime),
-        figures.burst,
-        figures.half,
-        figures.cap,
-        float(request.ago),
-        *(() if last is None else (last.at, last.born, last.peak)),
-    )

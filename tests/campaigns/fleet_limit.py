@@ -24,7 +24,9 @@ def fullest(seed: int, without: str | None) -> float:
     """The fullest minute of one schedule, as a part of the limit."""
     if without == "rate_leaves_room":
         LimitFigures.rate = leaves_no_room  # type: ignore[method-assign] # in a process of its own
-    return scheduled(seed, full_when_new if without == "new_state_is_empty" else store.reserve).fullest
+    if without == "new_state_is_empty":
+        store.reserve = full_when_new
+    return scheduled(seed).fullest
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """A fleet that shares one limit, in virtual time: processes, a store, and a service that counts.
 
-Every process has callers who want to send without pause, and keeps to the protocol of `_rate_limit/store.py`.
+Every process has callers who want to send without pause, and reserves with `_rate_limit/compare_and_set.py`.
 Messages to the store take a while and may be lost; the service counts a request at any moment between its
 sending and its answer. `Faults` happen at random moments.
 """
@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import heapq
 import random
+import types
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from functools import partial
+from typing import Any, Final
 
 import attrs
 
 from payments_async._rate_limit import store
-from payments_async._rate_limit.store import VALID, LimitFigures, PermitRequest, Reservation, State
+from payments_async._rate_limit.compare_and_set import RowRead, RowWrite, SharedRows
+from payments_async._rate_limit.store import VALID, LimitFigures, LimitRow, PermitRequest, Reservation, State
 
 PATIENCE: Final = 1.0
 """Seconds after which a process gives up a message to the store."""
@@ -27,7 +30,8 @@ EPOCH: Final = 1_800_000_000.0
 QUIET: Final = 10.0
 """Seconds at the beginning of a run that are not judged by what was used."""
 
-Rule = Callable[[State | None, PermitRequest, float], tuple[State, Reservation]]
+ROW: Final = LimitRow("https://api.example/v1", "3f9a", "write")
+_RESERVE: Final = store.reserve
 
 
 @attrs.frozen(kw_only=True)
@@ -37,7 +41,7 @@ class Faults:
     kill: float = 0.0
     """A process dies, and another takes its place."""
     stop: float = 0.0
-    """A process stands still for five seconds."""
+    """A process stands still, for a minute at most."""
     emptied: float = 0.0
     """The store loses the row."""
     stale: float = 0.0
@@ -61,6 +65,15 @@ class PermitGroup:
     end: float
 
 
+class Rows(SharedRows):
+    """A process's connection; what it awaits is sent by `Process`."""
+
+    @types.coroutine
+    def exchange(self, row: LimitRow, write: RowWrite) -> Generator[RowWrite, RowRead, RowRead]:  # type: ignore[override] # an awaitable all the same
+        """Have the process send a message."""
+        return (yield write)
+
+
 class Process:
     """A process with callers, and its permits."""
 
@@ -81,6 +94,9 @@ class Process:
         self.asking = 0
         """Number of the message that is under way; 0 for none."""
         self.messages = 0
+        self.tries = 0
+        """Messages to the store."""
+        self._rows = Rows()
         self.ask_at = 0.0
         self.last: tuple[Reservation | None, float] = (None, 0.0)
         self.dead = False
@@ -125,7 +141,7 @@ class Process:
         self.messages += 1
         self.asking = message = self.messages
         last, then = self.last
-        ask = PermitRequest(
+        request = PermitRequest(
             worker=self.name,
             limit=fleet.limit,
             wanted=self.waiting,
@@ -135,21 +151,46 @@ class Process:
             last=last,
             ago=asked - then,
         )
-        fleet.round_trip(ask, lambda answer: self._answered(message, asked, answer))
-        fleet.at(asked + PATIENCE, lambda: self._give_up(message))
+        self._exchange(message, asked, self._rows.reserve(ROW, request))
 
-    def _give_up(self, message: int) -> None:
-        if self.asking == message:
+    def _exchange(
+        self,
+        message: int,
+        asked: float,
+        call: Coroutine[Any, RowRead | None, Reservation],
+        read: RowRead | None = None,
+    ) -> None:
+        """Go on with a reservation: send its next message to the store, or take the answer."""
+        if self.asking != message or self.dead:
+            call.close()
+            return
+        try:
+            write = call.send(read)
+        except StopIteration as ended:
+            self._answered(message, asked, ended.value)
+            return
+        self.tries += 1
+        number = self.tries
+        self.fleet.round_trip(write, lambda answer: self._came(message, asked, call, answer))
+        self.fleet.at(self.fleet.now + PATIENCE, lambda: self._give_up(message, number))
+
+    def _came(
+        self, message: int, asked: float, call: Coroutine[Any, RowRead | None, Reservation], read: RowRead
+    ) -> None:
+        """The store answers; a process that stands still goes on with it later."""
+        self.fleet.at(
+            max(self.stopped_until, self.fleet.now), lambda: self._exchange(message, asked, call, read)
+        )
+
+    def _give_up(self, message: int, number: int) -> None:
+        if self.stopped_until > self.fleet.now:
+            self.fleet.at(self.stopped_until, lambda: self._give_up(message, number))
+        elif self.asking == message and self.tries == number:
             self.asking = 0
             self.act()
 
     def _answered(self, message: int, asked: float, answer: Reservation) -> None:
         now = self.fleet.now
-        if self.stopped_until > now:
-            self.fleet.at(self.stopped_until, lambda: self._answered(message, asked, answer))
-            return
-        if self.asking != message:
-            return
         self.asking = 0
         self.last = answer, asked
         start, end = now + answer.wait, asked + answer.wait + VALID
@@ -185,7 +226,7 @@ class Fleet:
         processes: int = 4,
         callers: int = 256,
         faults: Faults = Faults(),
-        rule: Rule = store.reserve,
+        delay: float = 0.0006,
     ) -> None:
         self.chance = random.Random(seed)
         self.limit = limit
@@ -193,14 +234,14 @@ class Fleet:
         self.counted: list[float] = []
         self.round_trips = 0
         self.happened: Counter[str] = Counter()
-        self.state: State | None = None
-        self._rule = rule
+        self.row = RowRead("", "", {}, 0.0)
+        self._delay_of_network = delay / 2
         self._faults = faults
         self._skew = EPOCH
         self._events: list[tuple[float, int, Callable[[], object]]] = []
         self._made = 0
         self._slow_until = 0.0
-        self._copies: list[tuple[float, State | None]] = []
+        self._copies: list[tuple[float, RowRead]] = []
         self._callers = callers
         self.processes = [self.start(self._callers) for _ in range(processes)]
         for name in ("kill", "stop", "emptied", "stale", "forward", "back", "slow"):
@@ -227,24 +268,24 @@ class Fleet:
         self.counted.append(self.now + took * self.chance.random())
         self.at(self.now + took, process.ended)
 
-    def round_trip(self, ask: PermitRequest, answered: Callable[[Reservation], object]) -> None:
+    def round_trip(self, write: RowWrite, answered: Callable[[RowRead], object]) -> None:
         """Send a message to the store."""
         self.round_trips += 1
         there, back = (self._delay() for _ in range(2))
         lost = self.chance.random() < self._faults.lost
 
         def arrived() -> None:
-            self.state, answer = self._rule(self.state, ask, self.now + self._skew)
+            self.row = after(self.row, write, self.now + self._skew)
             self._copies = [copy for copy in self._copies if copy[0] > self.now - 5.0]
-            self._copies.append((self.now, self.state))
+            self._copies.append((self.now, self.row))
             if not lost:
-                self.at(self.now + back, lambda: answered(answer))
+                self.at(self.now + back, partial(answered, self.row))
 
         self.at(self.now + there, arrived)
 
     def _delay(self) -> float:
         spike = self.chance.uniform(0.1, 0.6) if self.chance.random() < 0.005 else 0.0
-        return 0.0003 + self.chance.expovariate(1000.0) + spike
+        return self._delay_of_network + self.chance.expovariate(1000.0) + spike
 
     def start(self, callers: int, *, interactive: bool = True, rest: float = 0.0) -> Process:
         """Let another process begin within a second."""
@@ -269,14 +310,14 @@ class Fleet:
         self.processes[place] = self.start(self._callers)
 
     def _stop(self) -> None:
-        self.chance.choice(self.processes).stopped_until = self.now + 5.0
+        self.chance.choice(self.processes).stopped_until = self.now + self.chance.choice((0.5, 5.0, 60.0))
 
     def _emptied(self) -> None:
-        self.state = None
+        self.row = RowRead("", "", {}, 0.0)
 
     def _stale(self) -> None:
         if self._copies:
-            self.state = self.chance.choice(self._copies)[1]
+            self.row = self.chance.choice(self._copies)[1]
 
     def _forward(self) -> None:
         self._skew += 45.0
@@ -305,9 +346,17 @@ class Fleet:
         return min(sent) * len(sent) / sum(sent)
 
 
-def full_when_new(state: State | None, ask: PermitRequest, now: float) -> tuple[State, Reservation]:
+def after(row: RowRead, write: RowWrite, now: float) -> RowRead:
+    """What the statement and the script do: the row after a message."""
+    if row.version != write.based_on:
+        return attrs.evolve(row, requests={**row.requests, write.change: (now, write.request)}, now=now)
+    waiting = {name: request for name, request in row.requests.items() if name not in write.served}
+    return RowRead(write.change, write.content, waiting, now)
+
+
+def full_when_new(state: State | None, request: PermitRequest, now: float) -> tuple[State, Reservation]:
     """The rule without `new_state_is_empty`: a lost row begins with a whole burst."""
-    return store.reserve(state or State(born=now, at=now, tail=now - 60.0, since=now), ask, now)
+    return _RESERVE(state or State(born=now, at=now, tail=now - 60.0, since=now), request, now)
 
 
 def leaves_no_room(figures: LimitFigures, peak: int) -> float:
@@ -315,7 +364,7 @@ def leaves_no_room(figures: LimitFigures, peak: int) -> float:
     return figures.limit / store.WINDOW
 
 
-def scheduled(seed: int, rule: Rule = store.reserve) -> Fleet:
+def scheduled(seed: int) -> Fleet:
     """A fleet and its faults by a seed, run for two to three minutes.
 
     Where a burst has fewer permits than there are processes, the store has no faults (see `store`).
@@ -336,7 +385,7 @@ def scheduled(seed: int, rule: Rule = store.reserve) -> Fleet:
     }
     faults = Faults(**process_faults, **(store_faults if limit >= 600 else {}))
     callers = chance.choice((16, 64, 256))
-    fleet = Fleet(seed, limit=limit, processes=processes, callers=callers, faults=faults, rule=rule)
+    fleet = Fleet(seed, limit=limit, processes=processes, callers=callers, faults=faults)
     fleet.run(chance.uniform(120.0, 180.0))
     return fleet
 

@@ -1,10 +1,10 @@
-"""PostgreSQL, Valkey and the pure rule give the same numbers for the same sequence of events."""
+"""What PostgreSQL and Valkey do alike with a row: compare, set, keep requests, tell the time."""
 
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import AsyncIterator
+from itertools import pairwise
 from typing import Any, Protocol
 
 import psycopg
@@ -12,8 +12,8 @@ import pytest
 import pytest_asyncio
 import redis.asyncio
 
-from payments_async._rate_limit import store
-from payments_async._rate_limit.store import LimitRow, LimitStore, PermitRequest, Reservation, State
+from payments_async._rate_limit.compare_and_set import RowRead, RowWrite, SharedRows
+from payments_async._rate_limit.store import LimitRow, PermitRequest, Reservation
 from payments_async._rate_limit.store_postgresql import PostgresLimitStore
 from payments_async._rate_limit.store_redis import RedisLimitStore
 
@@ -25,7 +25,7 @@ KEY = "payments:limit:{https://api.example/v1 3f9a write}"
 class Bench(Protocol):
     """A store whose clock and rows are in the test's hands."""
 
-    limits: LimitStore
+    limits: SharedRows
 
     async def set_clock(self, seconds: float) -> None:
         """Set the store's clock."""
@@ -33,7 +33,7 @@ class Bench(Protocol):
     async def empty(self) -> None:
         """Lose every row."""
 
-    def on_its_own_clock(self) -> LimitStore:
+    def on_its_own_clock(self) -> SharedRows:
         """Another connection, by the server's clock."""
 
 
@@ -42,7 +42,7 @@ class OnPostgres:
         self.limits = PostgresLimitStore(url, clock="(SELECT seconds FROM test_clock)")
         self._url = url
 
-    def on_its_own_clock(self) -> LimitStore:
+    def on_its_own_clock(self) -> SharedRows:
         return PostgresLimitStore(self._url)
 
     async def open(self) -> None:
@@ -66,7 +66,7 @@ class OnValkey:
         self._url = url
         self._control = redis.asyncio.Redis.from_url(url)
 
-    def on_its_own_clock(self) -> LimitStore:
+    def on_its_own_clock(self) -> SharedRows:
         return RedisLimitStore(self._url)
 
     async def open(self) -> None:
@@ -95,119 +95,65 @@ async def bench(request: pytest.FixtureRequest) -> AsyncIterator[Bench]:
     await on.aclose()
 
 
-class Pure:
-    """The rule on a state of its own, as a store."""
-
-    def __init__(self) -> None:
-        self.state: State | None = None
-        self.now = 0.0
-
-    def reserve(self, ask: PermitRequest) -> Reservation:
-        self.state, answer = store.reserve(self.state, ask, self.now)
-        return answer
-
-    def close_after_429(self, seconds: float, pause: float) -> None:
-        if self.state is not None:
-            self.state = store.close_after_429(self.state, seconds, pause, self.now)
-
-    def end_probe(self, probe: float, *, answered: bool) -> None:
-        if self.state is not None:
-            self.state = store.end_probe(self.state, probe, answered=answered)
-
-
 def asked(worker: str, wanted: int = 1, **more: Any) -> PermitRequest:
     """A reservation at the service's own limit for writes."""
-    return PermitRequest(
-        **{"worker": worker, "limit": 60_000, "wanted": wanted, "held": 0, "lifetime": 35.0, **more}
+    values = {"worker": worker, "limit": 60_000, "wanted": wanted, "held": 0, "lifetime": 35.0, **more}
+    return PermitRequest(**values)
+
+
+async def test_a_change_is_made_of_the_version_that_it_is_based_on_and_else_kept_beside_the_row(
+    bench: Bench,
+) -> None:
+    exchange = bench.limits.exchange
+    await bench.set_clock(EPOCH + 0.125)
+    first = RowWrite(change="a 1", request="ask a")
+    read = await exchange(ROW, first)
+    assert read == RowRead("", "", {"a 1": (EPOCH + 0.125, "ask a")}, EPOCH + 0.125)
+    await bench.set_clock(EPOCH + 1)
+    await exchange(ROW, RowWrite(change="b 1", request="ask b"))
+    won = RowWrite(change="a 1", request="ask a", based_on="", content="content", served=["a 1"])
+    assert await exchange(ROW, won) == RowRead("a 1", "content", {"b 1": (EPOCH + 1, "ask b")}, EPOCH + 1)
+    lost = RowWrite(change="c 1", request="ask c", based_on="", content="other", served=["b 1"])
+    assert await exchange(ROW, lost) == RowRead(
+        "a 1", "content", {"b 1": (EPOCH + 1, "ask b"), "c 1": (EPOCH + 1, "ask c")}, EPOCH + 1
     )
+    await bench.empty()
+    late = RowWrite(change="d 1", request="ask d", based_on="a 1", content="lost", served=["b 1", "c 1"])
+    assert (await exchange(ROW, late)).content == ""
 
 
-class Sequence:
-    """A random sequence of events, played on a store and on the pure rule."""
-
-    def __init__(self, bench: Bench, seed: int) -> None:
-        self._bench, self._pure = bench, Pure()
-        self._chance = random.Random(seed)
-        self._limit = self._chance.choice([6, 7, 60, 100, 600, 60_000])
-        self._workers = [f"worker{number}" for number in range(self._chance.randint(1, 5))]
-        self._last: dict[str, tuple[Reservation, float]] = {}
-        self._real = 0.0
-        self._skew = EPOCH
-        self._probe = 0.0
-        self.kinds: set[str] = set()
-
-    async def step(self) -> None:
-        """One event."""
-        chance = self._chance
-        self._real += chance.choices(
-            (0.0, 0.001, 0.02, 0.3, 0.9, 7.0, 61.0, 130.0), (4, 9, 9, 9, 5, 4, 1, 1)
-        )[0]
-        events = (self._reserve, self._close, self._end_probe, self._empty, self._set_clock)
-        event = chance.choices(events, (60, 5, 6, 2, 2))[0]
-        self._pure.now = self._real + self._skew
-        await self._bench.set_clock(self._pure.now)
-        await event()
-
-    async def _reserve(self) -> None:
-        chance, worker = self._chance, self._chance.choice(self._workers)
-        last, then = self._last.get(worker, (None, 0.0))
-        ask = PermitRequest(
-            worker=worker,
-            limit=self._limit,
-            wanted=chance.choice([0, 1, 1, 3, 80]),
-            held=chance.choice([0, 0, 1, 5, self._limit // 12]),
-            lifetime=35.0,
-            interactive=chance.random() < 0.5,
-            last=last,
-            ago=self._real - then,
-        )
-        answer = self._pure.reserve(ask)
-        assert await self._bench.limits.reserve(ROW, ask) == answer
-        self._last[worker] = answer, self._real
-        self._probe = answer.probe or self._probe
-        self.kinds |= {"granted"} if answer.granted else {"refused"}
-        self.kinds |= {"probe"} if answer.probe else set()
-
-    async def _close(self) -> None:
-        seconds = self._chance.choice([0.5, 3.0, 20.0])
-        pause = self._chance.choice([0.0, seconds])
-        self._pure.close_after_429(seconds, pause)
-        await self._bench.limits.close_after_429(ROW, seconds, pause=pause)
-
-    async def _end_probe(self) -> None:
-        answered = self._chance.random() < 0.7
-        self._pure.end_probe(self._probe, answered=answered)
-        await self._bench.limits.end_probe(ROW, self._probe, answered=answered)
-
-    async def _empty(self) -> None:
-        if self._pure.state is not None:
-            self._pure.state = None
-            await self._bench.empty()
-
-    async def _set_clock(self) -> None:
-        self._skew += self._chance.choice([45.0, -3600.0, 0.3, -0.05])
+async def test_a_reservation_a_closing_and_its_probe(bench: Bench) -> None:
+    await bench.set_clock(EPOCH)
+    new = await bench.limits.reserve(ROW, asked("a", 1000))
+    assert (new.granted, new.at, new.born) == (125, EPOCH, EPOCH)
+    await bench.limits.close_after_429(ROW, 20.0, pause=20.0)
+    closed = await bench.limits.reserve(ROW, asked("b", last=new))
+    assert (closed.granted, closed.closed_for, closed.pause) == (0, 20.0, 20.0)
+    await bench.set_clock(EPOCH + 20)
+    probe = await bench.limits.reserve(ROW, asked("b", last=closed, ago=20.0))
+    assert (probe.granted, probe.probe) == (1, EPOCH)
+    await bench.limits.end_probe(ROW, probe.probe, answered=True)
+    assert (await bench.limits.reserve(ROW, asked("a", 10))).granted == 10
 
 
-@pytest.mark.parametrize("seed", range(4))
-async def test_a_store_gives_the_numbers_of_the_rule(bench: Bench, seed: int) -> None:
-    sequence = Sequence(bench, seed)
-    for _ in range(80):
-        await sequence.step()
-    assert "granted" in sequence.kinds
+async def test_a_lost_row_stays_open(bench: Bench) -> None:
+    await bench.set_clock(EPOCH)
+    await bench.limits.close_after_429(ROW, 20.0)
+    await bench.limits.end_probe(ROW, EPOCH, answered=False)
+    assert (await bench.limits.reserve(ROW, asked("a"))).closed_for == 0.0
 
 
-async def test_reservations_of_many_processes_at_once_are_made_one_after_the_other(bench: Bench) -> None:
-    made: list[tuple[PermitRequest, Reservation]] = []
+async def test_no_permit_is_granted_twice_to_processes_that_ask_at_once(bench: Bench) -> None:
+    made: list[Reservation] = []
 
     async def process(name: str) -> None:
         limits = bench.on_its_own_clock()
-        for wanted in range(1, 21):
-            ask = asked(name, wanted, held=wanted // 2)
-            made.append((ask, await limits.reserve(ROW, ask)))
+        for number in range(20):
+            made.append(await limits.reserve(ROW, asked(name, 4, held=4 * number, lifetime=600.0)))
         await limits.aclose()
 
     await asyncio.gather(*(process(f"worker{number}") for number in range(6)))
-    pure = Pure()
-    for ask, answer in sorted(made, key=lambda each: each[1].at):
-        pure.now = answer.at
-        assert pure.reserve(ask) == answer
+    assert len({answer.born for answer in made}) == 1
+    starts = sorted((answer.at + answer.wait, answer.granted) for answer in made)
+    for (earlier, _), (later, granted) in pairwise(starts):
+        assert later - earlier >= 0.999 * granted / ((60_000 - 500) / 60)

@@ -1,0 +1,189 @@
+"""Changes of a shared row: races, requests that others carry out, processes that stop. Times are seconds."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from payments_async._rate_limit.compare_and_set import (
+    ANSWER_KEPT,
+    REQUEST_KEPT,
+    ROUNDS,
+    RowRead,
+    RowWrite,
+    SharedRows,
+)
+from payments_async._rate_limit.store import LimitRow, PermitRequest, Reservation, StoreUnavailable
+from tests.rate_limit.fleet import EPOCH, after
+
+ROW = LimitRow("https://api.example/v1", "3f9a", "write")
+
+
+class Server:
+    """One row, and the time."""
+
+    def __init__(self) -> None:
+        self.row = RowRead("", "", {}, EPOCH)
+        self.now = EPOCH
+
+    def content(self) -> Any:
+        return json.loads(self.row.content)
+
+
+class Process(SharedRows):
+    """A process whose messages arrive one by one, when the test says so."""
+
+    def __init__(self, server: Server, name: str = "a") -> None:
+        super().__init__()
+        self.server = server
+        self.worker = name
+        self.rounds = 0
+
+    def ask(self, wanted: int = 1, **more: Any) -> Process:
+        values = {"limit": 60_000, "held": 0, "lifetime": 35.0, **more}
+        self.call = self.reserve(ROW, PermitRequest(worker=self.worker, wanted=wanted, **values))
+        return self
+
+    async def exchange(self, row: LimitRow, write: RowWrite) -> RowRead:
+        self.rounds += 1
+        await Turn()
+        self.server.row = after(self.server.row, write, self.server.now)
+        return self.server.row
+
+    def go_on(self) -> Reservation | None:
+        """Let the message under way arrive, and send the next. Returns the answer, once there is one."""
+        try:
+            self.call.send(None)
+        except StopIteration as ended:
+            return ended.value  # type: ignore[no-any-return]
+        return None
+
+    def finish(self) -> Reservation:
+        while (answer := self.go_on()) is None:
+            pass
+        return answer
+
+
+class Turn:
+    """Awaited until the test goes on."""
+
+    def __await__(self) -> Any:
+        yield
+
+
+@pytest.fixture
+def server() -> Server:
+    return Server()
+
+
+def test_a_change_takes_two_round_trips(server: Server) -> None:
+    process = Process(server).ask(3)
+    assert process.finish().granted == 3
+    assert process.rounds == 2
+
+
+def test_processes_in_step_take_three_round_trips_however_many_they_are(server: Server) -> None:
+    waiting = [Process(server, f"p{number}").ask(10) for number in range(40)]
+    answers = []
+    while waiting:
+        left = []
+        for process in waiting:
+            if (answer := process.go_on()) is None:
+                left.append(process)
+            else:
+                answers.append(answer)
+                assert process.rounds <= 3
+        waiting = left
+    starts = [answer.wait for answer in answers]
+    assert len(set(starts)) == 40
+    assert sum(worker["alive"] for worker in server.content()[0]["workers"].values()) == sum(
+        answer.granted for answer in answers
+    )
+
+
+def test_who_loses_a_race_asks_of_the_row_as_it_is_now(server: Server) -> None:
+    slow = Process(server, "slow").ask(1000)
+    slow.go_on()
+    slow.go_on()
+    Process(server, "fast").ask(1000).finish()
+    answer = slow.finish()
+    assert slow.rounds == 2  # the winner carried its request out
+    assert set(server.content()[0]["workers"]) == {"slow", "fast"}
+    assert answer.granted == 125
+
+
+def test_an_answer_is_given_once(server: Server) -> None:
+    slow = Process(server, "slow").ask(5)
+    slow.go_on()
+    slow.go_on()
+    Process(server, "fast").ask().finish()
+    slow.finish()  # its lost message left the request there once more
+    assert server.row.requests
+    Process(server, "other").ask().finish()
+    assert server.content()[0]["workers"]["slow"]["alive"] == 5
+    assert not server.row.requests
+
+
+def test_a_process_that_stopped_before_its_write_changes_nothing_that_came_meanwhile(server: Server) -> None:
+    stopped = Process(server, "stopped").ask(1000)
+    stopped.go_on()
+    stopped.go_on()
+    server.now += 60.0
+    other = Process(server, "other").ask(1000).finish()
+    state = server.content()[0]
+    assert set(state["workers"]) == {"other"}  # what it asked a minute ago is not carried out
+    late = stopped.finish()
+    assert late.at == server.now
+    assert late.at + late.wait >= other.at + other.wait
+    assert stopped.rounds == 3
+
+
+def test_a_process_that_stopped_and_was_not_missed_is_granted_what_was_free_when_it_read(
+    server: Server,
+) -> None:
+    stopped = Process(server, "stopped").ask(1000)
+    stopped.go_on()
+    stopped.go_on()
+    server.now += 60.0
+    assert stopped.finish().at == EPOCH  # its permits are over, since they are dated from before it asked
+
+
+@pytest.mark.parametrize("step", [REQUEST_KEPT + 0.1, -3600.0])
+def test_a_request_from_before_the_clock_was_set_is_made_anew(server: Server, step: float) -> None:
+    process = Process(server).ask(3)
+    process.go_on()
+    server.now += step
+    process.go_on()
+    Process(server, "b").ask().finish()
+    assert process.finish().at == pytest.approx(server.now)
+
+
+def test_the_time_for_which_a_request_waited_is_no_step_of_the_clock(server: Server) -> None:
+    process = Process(server)
+    last = process.ask().finish()
+    process.ask(last=last, ago=0.0)
+    process.go_on()
+    process.go_on()
+    server.now += 1.5
+    Process(server, "b").ask().finish()
+    answer = process.finish()
+    assert (answer.at, answer.born) == (EPOCH + 1.5, last.born)
+
+
+def test_answers_of_processes_that_are_gone_are_dropped(server: Server) -> None:
+    Process(server, "gone").ask().finish()
+    server.now += ANSWER_KEPT
+    Process(server).ask().finish()
+    assert len(server.content()[1]) == 1
+
+
+def test_a_row_that_is_lost_again_and_again_puts_the_change_off(server: Server) -> None:
+    process = Process(server).ask()
+    process.go_on()
+    with pytest.raises(StoreUnavailable, match="lost the row"):
+        for _ in range(ROUNDS):
+            server.row = RowRead(f"stale {process.rounds}", "", {}, server.now)
+            process.go_on()
+    assert process.rounds == ROUNDS
