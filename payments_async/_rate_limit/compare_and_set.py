@@ -6,9 +6,12 @@ Either way it answers with the present row, its requests and its time. Whoever c
 out every request that waits, in order, and leaves the answers in the row.
 
 So a change takes two round trips, and three at most however many processes compete: whoever loses a race
-twice finds its answer, because the second winner had read the row with the request beside it. A change counts
-as made when the row was read: nobody changed it between, so a lock would have made them in the same order.
-A process that stops in between keeps nobody waiting, and loses its race.
+twice finds its answer, because the second winner had read the row with the request beside it. A process that
+stops in between keeps nobody waiting, and loses its race.
+
+A change counts as made when its winner read the row: nobody changed it between, so a lock would have made
+them in the same order. A process waits for what is left at the store's time of the last message (`late`), and
+gives its permits up by its own clock from before the first. So what comes late costs permits and adds none.
 """
 
 from __future__ import annotations
@@ -22,32 +25,33 @@ from typing import Any, Final
 import attrs
 
 from .._runtime import SYSTEM
+from ..errors import ConfigurationError
 from . import store
 from .store import LimitRow, PermitHolder, PermitRequest, Reservation, State, StoreUnavailable
 
 ROUNDS: Final = 8
 """Round trips for one change, after which it is put off: the store must have lost the row several times."""
 REQUEST_KEPT: Final = 2.0
-"""Seconds for which a request waits beside the row; its process has given it up by then."""
+"""Seconds after its first message for which a request may be carried out; its process then puts it off."""
 ANSWER_KEPT: Final = 10.0
-"""Seconds for which the row keeps an answer for its process."""
-_NOT_READ: Final = "-"
-"""The version that no row has."""
+"""Seconds for which the row keeps an answer for its process, so that no request is carried out twice."""
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class RowWrite:
     """A message to a store."""
 
-    change: str
-    """Name of the change: the connection's and a number. The row's version afterwards."""
+    sender: str
+    """Name of the connection. The store keeps its request under this name, in place of an older one."""
+    version: str
+    """The row's version afterwards, unlike any other: a row that was lost never has an earlier one again."""
     request: str
     """Kept beside the row when the race is lost."""
-    based_on: str = _NOT_READ
-    """The version that was read; the store writes only if the row still has it. A row that is lost has ''."""
+    based_on: str = ""
+    """The version that was read; the store writes only if the row still has it. No row has ''."""
     content: str = ""
     served: Sequence[str] = ()
-    """Changes whose requests `content` answers."""
+    """Senders whose requests `content` answers."""
 
 
 @attrs.frozen
@@ -56,8 +60,9 @@ class RowRead:
 
     version: str
     content: str
+    """'' for a row that is new, or was lost."""
     requests: Mapping[str, tuple[float, str]]
-    """By change, when each came, and what it asks."""
+    """By sender, when each came, and what it asks."""
     now: float
     """The store's time."""
 
@@ -65,14 +70,16 @@ class RowRead:
 class SharedRows(ABC):
     """A `LimitStore` on rows of a database."""
 
-    def __init__(self) -> None:
+    def __init__(self, place: str) -> None:
+        """`place`: the store, as messages name it."""
+        self._place = place
         self._name = SYSTEM.token(8).hex()
         self._numbers = itertools.count(1)
 
     async def reserve(self, row: LimitRow, request: PermitRequest) -> Reservation:
         """Reserve permits."""
-        answer = await self._change(row, "reserve", attrs.asdict(request))
-        return Reservation(**answer)
+        values, now = await self._change(row, "reserve", attrs.asdict(request))
+        return attrs.evolve(Reservation(**values), late=max(now - values["at"], 0.0))
 
     async def close_after_429(self, row: LimitRow, seconds: float, *, pause: float = 0.0) -> None:
         """Close the row for every process."""
@@ -86,31 +93,46 @@ class SharedRows(ABC):
     async def exchange(self, row: LimitRow, write: RowWrite) -> RowRead:
         """Write, or keep the request: one round trip."""
 
-    async def _change(self, row: LimitRow, kind: str, values: dict[str, Any]) -> Any:
-        number = next(self._numbers)
-        write = RowWrite(change=f"{self._name} {number}", request=json.dumps([kind, values]))
-        for _ in range(ROUNDS):
-            read = await self.exchange(row, write)
-            answers = _content(read.content)[1]
-            if (answer := answers.get(self._name)) is not None and answer[0] == number:
-                return answer[2]
-            write = attrs.evolve(
-                write, based_on=read.version, content=carry_out(read), served=[*read.requests]
-            )
-        raise StoreUnavailable("the limit store lost the row of a limit several times")
+    async def _change(self, row: LimitRow, kind: str, values: dict[str, Any]) -> tuple[Any, float]:
+        """Change the row. Returns the answer, and the store's time when it was there."""
+        number, first = next(self._numbers), None
+        made: dict[str, Any] = {}
+        for round_trip in range(ROUNDS):
+            request = json.dumps([number, first, kind, values])
+            version = f"{self._name} {number}.{round_trip}"
+            read = await self.exchange(row, RowWrite(self._name, version, request, **made))
+            try:
+                state, answers = _content(read.content)
+                if self._name in answers and answers[self._name][0] == number:
+                    return answers[self._name][2], read.now
+                content = _carry_out(state, answers, read.requests, read.now)
+            except (ValueError, TypeError, LookupError, AttributeError) as error:
+                raise ConfigurationError(
+                    f"{self._place} has a row that cannot be read, damaged or of another version of this "
+                    f"library: delete the row of {row.address}, {row.fingerprint}, {row.kind}"
+                ) from error
+            made = {"based_on": read.version, "content": content, "served": [*read.requests]}
+            first = read.now if first is None else first
+            if abs(read.now - first) > REQUEST_KEPT:
+                break
+        raise StoreUnavailable(f"{self._place} did not make a change in time: its row changed meanwhile")
 
 
-def carry_out(read: RowRead) -> str:
+def _carry_out(
+    state: State | None,
+    answers: Mapping[str, Any],
+    requests: Mapping[str, tuple[float, str]],
+    now: float,
+) -> str:
     """The row's content after all requests that wait beside it."""
-    state, answers = _content(read.content)
-    answers = {name: answer for name, answer in answers.items() if abs(read.now - answer[1]) < ANSWER_KEPT}
-    for change, (came, request) in sorted(read.requests.items(), key=lambda item: item[1][0]):
-        name, _, number = change.partition(" ")
-        waited = read.now - came
-        if abs(waited) <= REQUEST_KEPT and answers.get(name, (0,))[0] < int(number):
-            kind, values = json.loads(request)
-            state, answer = _CHANGES[kind](state, values, read.now, waited)
-            answers[name] = int(number), read.now, answer
+    answers = {sender: answer for sender, answer in answers.items() if abs(now - answer[1]) < ANSWER_KEPT}
+    for sender, (came, request) in sorted(requests.items(), key=lambda item: item[1][0]):
+        number, first, kind, values = json.loads(request)
+        # a process that stood still may send now what it asked long ago
+        waited = now - (came if first is None else first)
+        if abs(waited) <= REQUEST_KEPT and answers.get(sender, (0,))[0] < number:
+            state, answer = _change_state(state, kind, values, now, waited)
+            answers[sender] = number, now, answer
     return json.dumps([None if state is None else attrs.asdict(state), answers])
 
 
@@ -125,27 +147,17 @@ def _content(text: str) -> tuple[State | None, dict[str, Any]]:
     return State(**values, workers=workers), answers
 
 
-def _reserve(state: State | None, values: dict[str, Any], now: float, waited: float) -> tuple[State, Any]:
-    last, ago = values["last"], values["ago"] + waited
-    request = PermitRequest(**{**values, "last": None if last is None else Reservation(**last), "ago": ago})
-    state, answer = store.reserve(state, request, now)
-    return state, attrs.asdict(answer)
-
-
-def _close_after_429(
-    state: State | None, values: dict[str, Any], now: float, waited: float
+def _change_state(
+    state: State | None, kind: str, values: dict[str, Any], now: float, waited: float
 ) -> tuple[State | None, Any]:
-    return None if state is None else store.close_after_429(state, **values, now=now), None
-
-
-def _end_probe(
-    state: State | None, values: dict[str, Any], now: float, waited: float
-) -> tuple[State | None, Any]:
-    return None if state is None else store.end_probe(state, **values), None
-
-
-_CHANGES: Final[Mapping[str, Any]] = {
-    "reserve": _reserve,
-    "close_after_429": _close_after_429,
-    "end_probe": _end_probe,
-}
+    """The state after a request that came `waited` seconds ago, and its answer."""
+    if kind == "reserve":
+        last = None if values["last"] is None else Reservation(**values["last"])
+        request = PermitRequest(**{**values, "last": last, "ago": values["ago"] + waited})
+        state, answer = store.reserve(state, request, now)
+        return state, attrs.asdict(attrs.evolve(answer, waited=waited))
+    if state is None:  # lost since: it stays open
+        return None, None
+    if kind == "close_after_429":
+        return store.close_after_429(state, **values, now=now), None
+    return store.end_probe(state, **values), None

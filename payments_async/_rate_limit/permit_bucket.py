@@ -123,7 +123,7 @@ class PermitBucket(TokenBucket):
         self.planned: float = NEVER
         """When the store client will look again; `ASKED` while it is at it."""
         self.last: tuple[Reservation | None, float] = (None, 0.0)
-        """The store's last answer, and when it was asked."""
+        """The store's last answer, and the time of its `at`, or up to a round trip earlier."""
         self.closing: tuple[float, float] | None = None
         """A closing that the store has not been told: when it opens, `close_after_429`'s pause."""
         self.ended_probe: tuple[float, bool] | None = None
@@ -270,16 +270,16 @@ class PermitBucket(TokenBucket):
             self.is_lost = False
             if self._local is not None:
                 self._paced_until = now + HAND_OVER
-        self.last = answer, asked
+        self.last = answer, asked + answer.waited
         self._told = request.held + answer.granted
-        starts = now + answer.wait
+        starts = now + answer.wait - answer.late
         if request.wanted:
             self._interactive = request.interactive
             self._next[False] = starts
         if request.wanted and request.interactive:
             self._next[True] = starts
         if answer.closed_for:
-            self.close(now, answer.closed_for)
+            self.close(now, answer.closed_for - answer.late)
         elif answer.granted and self.closing is None:  # else a 429 came meanwhile
             self._open(answer, now)
             self._groups.append(

@@ -75,19 +75,23 @@ class Reservation:
     granted: int
     """Permits, often fewer than wanted."""
     wait: float
-    """Seconds until they start; with none granted, until asking again is of use."""
+    """Seconds from `at` until they start; with none granted, until asking again is of use."""
     probe: float = 0.0
     """Not 0.0: the permit is the one probe of the closing with this number."""
     closed_for: float = 0.0
-    """Seconds until the row may be tried again after a 429."""
+    """Seconds from `at` until the row may be tried again after a 429."""
     pause: float = 0.0
     """Seconds of the last closing, where it followed a mistaken `Retry-After`; else 0.0."""
     peak: int = 0
     """Most permits reserved or under way in the last one to two minutes."""
     at: float = 0.0
-    """When the store answered, on its clock."""
+    """When the reservation was made, on the store's clock."""
     born: float = 0.0
     """When the state of the row began, which identifies it."""
+    waited: float = 0.0
+    """Seconds from the first message of the request to `at`, on the store's clock."""
+    late: float = 0.0
+    """Seconds from `at` to the message that this process has the answer from, on the store's clock."""
 
 
 @attrs.frozen(kw_only=True)
@@ -109,7 +113,7 @@ class PermitRequest:
     last: Reservation | None = None
     """The row's last answer to this process."""
     ago: float = 0.0
-    """Seconds on this process's clock from before it asked for `last` to now."""
+    """Seconds on this process's clock from `last.at`, or up to a round trip earlier, to now."""
 
 
 class LimitStore(Protocol):

@@ -54,10 +54,10 @@ _HAS_SCHEMA: Final = "SELECT to_regnamespace('payments') IS NOT NULL"
 # a conflict locks the row and only then compares, for as long as this one statement takes
 _EXCHANGE: Final = """
 INSERT INTO payments.limits AS row (address, fingerprint, kind, version, content, requests) VALUES (
-    %(address)s, %(fingerprint)s, %(kind)s, '', '',
-    jsonb_build_object(%(change)s::text, jsonb_build_array({clock}, %(request)s::text))
+    %(address)s, %(fingerprint)s, %(kind)s, %(version)s, '',
+    jsonb_build_object(%(sender)s::text, jsonb_build_array({clock}, %(request)s::text))
 ) ON CONFLICT (address, fingerprint, kind) DO UPDATE SET (version, content, requests) = (
-    SELECT %(change)s, %(content)s, row.requests - %(served)s::text[] WHERE row.version = %(based_on)s
+    SELECT %(version)s, %(content)s, row.requests - %(served)s::text[] WHERE row.version = %(based_on)s
     UNION ALL
     SELECT row.version, row.content, row.requests || excluded.requests WHERE row.version <> %(based_on)s
 ) RETURNING version, content, requests, ({clock})::float8
@@ -72,10 +72,9 @@ class PostgresLimitStore(SharedRows):
 
         `insecure_database`: allow another host without `sslmode=verify-full`.
         """
-        super().__init__()
         address = Address.of(url, ConfigurationError)
+        super().__init__(f"the limit store {address.label}")
         self._parameters = {**address.parameters, "connect_timeout": 2}
-        self._place = f"the limit store {address.label}"
         self._insecure_database = insecure_database
         self._require_private(address.exposure)
         self._statement = _EXCHANGE.format(clock=clock)
@@ -92,7 +91,7 @@ class PostgresLimitStore(SharedRows):
         values = {**attrs.asdict(row), **attrs.asdict(write), "served": list(write.served)}
         version, content, requests, now = await self._execute(values)
         return RowRead(
-            version, content, {change: (came, text) for change, (came, text) in requests.items()}, now
+            version, content, {sender: (came, text) for sender, (came, text) in requests.items()}, now
         )
 
     async def aclose(self) -> None:

@@ -35,12 +35,13 @@ CLOCK: Final = "local time = redis.call('TIME') local clock = time[1] + time[2] 
 
 _SCRIPT: Final = """
 CLOCK
-local key, change, request, based_on, content = KEYS[1], unpack(ARGV)
-if (redis.call('HGET', key, 'version') or '') == based_on then
-    for number = 5, #ARGV do redis.call('HDEL', key, 'request ' .. ARGV[number]) end
-    redis.call('HSET', key, 'version', change, 'content', content)
+local key, sender, version, request, based_on, content = KEYS[1], unpack(ARGV, 1, 5)
+if redis.call('HGET', key, 'version') == based_on then
+    for number = 6, #ARGV do redis.call('HDEL', key, 'request ' .. ARGV[number]) end
+    redis.call('HSET', key, 'version', version, 'content', content)
 else
-    redis.call('HSET', key, 'request ' .. change, string.format('%.17g ', clock) .. request)
+    redis.call('HSETNX', key, 'version', version)
+    redis.call('HSET', key, 'request ' .. sender, string.format('%.17g ', clock) .. request)
 end
 redis.call('EXPIRE', key, KEPT)
 return {string.format('%.17g', clock), redis.call('HGETALL', key)}
@@ -55,7 +56,6 @@ class RedisLimitStore(SharedRows):
 
         `insecure_database`: allow another host without TLS that proves its name.
         """
-        super().__init__()
         self._client: Any = None
         with suppress(ValueError):
             if not has_raw_signs(url, "/?#"):
@@ -69,7 +69,7 @@ class RedisLimitStore(SharedRows):
                 "the limit store's address cannot be read: write redis://user:password@host:port/0, with "
                 "special characters percent-encoded"
             )
-        self._place = f"the limit store redis://{host}:{at.get('port', 6379)}"
+        super().__init__(f"the limit store redis://{host}:{at.get('port', 6379)}")
         if not insecure_database and (why := _exposure(self._client.connection_pool)) is not None:
             raise ConfigurationError(f"{self._place}: {why}")
         self._url = url
@@ -79,7 +79,7 @@ class RedisLimitStore(SharedRows):
 
     async def exchange(self, row: LimitRow, write: RowWrite) -> RowRead:
         """Run the script on one row."""
-        message = (write.change, write.request, write.based_on, write.content, *write.served)
+        message = (write.sender, write.version, write.request, write.based_on, write.content, *write.served)
         now, fields = await self._run(row, *message)
         found = dict(zip(fields[::2], fields[1::2], strict=True))
         requests = {}
@@ -87,7 +87,7 @@ class RedisLimitStore(SharedRows):
             if field.startswith(_REQUEST):
                 came, _, request = value.partition(" ")
                 requests[field.removeprefix(_REQUEST)] = float(came), request
-        return RowRead(found.get("version", ""), found.get("content", ""), requests, float(now))
+        return RowRead(found["version"], found.get("content", ""), requests, float(now))
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -136,7 +136,7 @@ class RedisLimitStore(SharedRows):
         if isinstance(error, NoPermissionError) or any(words in text for words in _FORBIDDEN):
             return ConfigurationError(
                 f"{self._place} forbids what is needed: allow its user INFO, EVAL and EVALSHA, and "
-                "HGET, HGETALL, HSET, HDEL, EXPIRE and TIME on keys payments:limit:*"
+                "HGET, HGETALL, HSET, HSETNX, HDEL, EXPIRE and TIME on keys payments:limit:*"
             )
         return self._unavailable(text.partition(" ")[0])
 

@@ -134,7 +134,7 @@ class Run:
 
     def breaches(self, *, quiet: bool) -> list[str]:
         """What must not be; `quiet`: nothing was disturbed."""
-        most = 10.0 + 3.75 * self.processes  # 25 for 4 processes, 70 for 16
+        most = 20.0 + 7.5 * self.processes  # 50 for 4 processes, 140 for 16
         facts = {
             "refused": self.fullest > self.limit,
             "unused": quiet and self.used < 0.97,

@@ -96,7 +96,7 @@ class Process:
         self.messages = 0
         self.tries = 0
         """Messages to the store."""
-        self._rows = Rows()
+        self._rows = Rows("the store")
         self.ask_at = 0.0
         self.last: tuple[Reservation | None, float] = (None, 0.0)
         self.dead = False
@@ -169,6 +169,10 @@ class Process:
         except StopIteration as ended:
             self._answered(message, asked, ended.value)
             return
+        except store.StoreUnavailable:
+            self.asking = 0
+            self.act()
+            return
         self.tries += 1
         number = self.tries
         self.fleet.round_trip(write, lambda answer: self._came(message, asked, call, answer))
@@ -192,8 +196,8 @@ class Process:
     def _answered(self, message: int, asked: float, answer: Reservation) -> None:
         now = self.fleet.now
         self.asking = 0
-        self.last = answer, asked
-        start, end = now + answer.wait, asked + answer.wait + VALID
+        self.last = answer, asked + answer.waited
+        start, end = now + answer.wait - answer.late, asked + answer.wait + VALID
         if answer.granted:
             self.groups.append(PermitGroup(answer.granted, start, end))
         else:
@@ -256,9 +260,9 @@ class Fleet:
         self.now = seconds
 
     def at(self, when: float, event: Callable[[], object]) -> None:
-        """Let something happen at a time."""
+        """Let something happen at a time, or at once when that is past."""
         self._made += 1
-        heapq.heappush(self._events, (when, self._made, event))
+        heapq.heappush(self._events, (max(when, self.now), self._made, event))
 
     def request(self, process: Process) -> None:
         """Send one request."""
@@ -348,10 +352,11 @@ class Fleet:
 
 def after(row: RowRead, write: RowWrite, now: float) -> RowRead:
     """What the statement and the script do: the row after a message."""
-    if row.version != write.based_on:
-        return attrs.evolve(row, requests={**row.requests, write.change: (now, write.request)}, now=now)
-    waiting = {name: request for name, request in row.requests.items() if name not in write.served}
-    return RowRead(write.change, write.content, waiting, now)
+    if not row.version or row.version != write.based_on:
+        requests = {**row.requests, write.sender: (now, write.request)}
+        return RowRead(row.version or write.version, row.content, requests, now)
+    waiting = {sender: request for sender, request in row.requests.items() if sender not in write.served}
+    return RowRead(write.version, write.content, waiting, now)
 
 
 def full_when_new(state: State | None, request: PermitRequest, now: float) -> tuple[State, Reservation]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Coroutine
+from typing import Any, cast
 
+import attrs
 import pytest
 
+from payments_async import ConfigurationError
 from payments_async._rate_limit.compare_and_set import (
     ANSWER_KEPT,
     REQUEST_KEPT,
@@ -36,10 +39,12 @@ class Process(SharedRows):
     """A process whose messages arrive one by one, when the test says so."""
 
     def __init__(self, server: Server, name: str = "a") -> None:
-        super().__init__()
+        super().__init__("the store")
         self.server = server
         self.worker = name
         self.rounds = 0
+
+        self.call: Coroutine[Any, Any, Reservation | None]
 
     def ask(self, wanted: int = 1, **more: Any) -> Process:
         values = {"limit": 60_000, "held": 0, "lifetime": 35.0, **more}
@@ -57,7 +62,7 @@ class Process(SharedRows):
         try:
             self.call.send(None)
         except StopIteration as ended:
-            return ended.value  # type: ignore[no-any-return]
+            return cast(Reservation | None, ended.value)
         return None
 
     def finish(self) -> Reservation:
@@ -126,18 +131,31 @@ def test_an_answer_is_given_once(server: Server) -> None:
     assert not server.row.requests
 
 
-def test_a_process_that_stopped_before_its_write_changes_nothing_that_came_meanwhile(server: Server) -> None:
-    stopped = Process(server, "stopped").ask(1000)
+def test_what_a_process_asked_before_it_stopped_is_not_carried_out_a_minute_later(server: Server) -> None:
+    other = Process(server, "other")
+    last = other.ask(1000).finish()
+    stopped = Process(server, "stopped").ask(1000, last=last, ago=0.0)
     stopped.go_on()
     stopped.go_on()
     server.now += 60.0
-    other = Process(server, "other").ask(1000).finish()
-    state = server.content()[0]
-    assert set(state["workers"]) == {"other"}  # what it asked a minute ago is not carried out
-    late = stopped.finish()
-    assert late.at == server.now
-    assert late.at + late.wait >= other.at + other.wait
-    assert stopped.rounds == 3
+    last = other.ask(1000, last=last, ago=60.0).finish()
+    with pytest.raises(StoreUnavailable, match="did not make a change in time"):
+        stopped.finish()
+    assert server.row.requests  # from a minute ago by its content, not by the time when it came
+    answer = other.ask(last=last, ago=0.0).finish()
+    assert set(server.content()[0]["workers"]) == {"other"}
+    assert answer.born == EPOCH  # nor did the clock seem to have been set
+    assert not server.row.requests
+
+
+def test_an_answer_says_how_late_it_is(server: Server) -> None:
+    process = Process(server).ask(1000)
+    process.go_on()
+    process.go_on()
+    server.now += 0.2
+    answer = process.finish()
+    assert (answer.at, answer.waited, answer.late) == (EPOCH, 0.0, pytest.approx(0.2))
+    assert answer.at + answer.wait == pytest.approx(server.content()[0]["tail"])
 
 
 def test_a_process_that_stopped_and_was_not_missed_is_granted_what_was_free_when_it_read(
@@ -147,7 +165,9 @@ def test_a_process_that_stopped_and_was_not_missed_is_granted_what_was_free_when
     stopped.go_on()
     stopped.go_on()
     server.now += 60.0
-    assert stopped.finish().at == EPOCH  # its permits are over, since they are dated from before it asked
+    answer = stopped.finish()
+    assert answer.at == EPOCH
+    assert answer.late == 60.0  # its permits are over
 
 
 @pytest.mark.parametrize("step", [REQUEST_KEPT + 0.1, -3600.0])
@@ -169,7 +189,7 @@ def test_the_time_for_which_a_request_waited_is_no_step_of_the_clock(server: Ser
     server.now += 1.5
     Process(server, "b").ask().finish()
     answer = process.finish()
-    assert (answer.at, answer.born) == (EPOCH + 1.5, last.born)
+    assert (answer.at, answer.born, answer.waited) == (EPOCH + 1.5, last.born, 1.5)
 
 
 def test_answers_of_processes_that_are_gone_are_dropped(server: Server) -> None:
@@ -181,9 +201,54 @@ def test_answers_of_processes_that_are_gone_are_dropped(server: Server) -> None:
 
 def test_a_row_that_is_lost_again_and_again_puts_the_change_off(server: Server) -> None:
     process = Process(server).ask()
-    process.go_on()
-    with pytest.raises(StoreUnavailable, match="lost the row"):
-        for _ in range(ROUNDS):
+    with pytest.raises(StoreUnavailable, match="did not make a change in time"):
+        while True:
             server.row = RowRead(f"stale {process.rounds}", "", {}, server.now)
             process.go_on()
     assert process.rounds == ROUNDS
+
+
+def test_a_process_that_dies_after_it_carried_requests_out_leaves_their_answers(server: Server) -> None:
+    waiting, dies = Process(server, "waiting").ask(5), Process(server, "dies").ask(5)
+    for process in (waiting, waiting, dies, dies):
+        process.go_on()
+    dies.finish()  # and is never heard of again
+    assert server.content()[0]["workers"]["waiting"]["alive"] == 5
+    assert waiting.finish().granted == 5
+    assert waiting.rounds == 2
+
+
+def test_requests_of_processes_that_die_are_one_for_each_until_another_changes_the_row(
+    server: Server,
+) -> None:
+    Process(server).ask().finish()
+    dying = Process(server, "dying")
+    for _ in range(5):
+        dying.ask(5).go_on()
+        dying.go_on()
+        dying.call.close()
+    assert len(server.row.requests) == 1
+    Process(server, "b").ask().finish()
+    assert not server.row.requests
+    assert server.content()[0]["workers"]["dying"]["alive"] == 5  # until its last request would have ended
+
+
+@pytest.mark.parametrize(
+    "content", ["{", "[1]", "[{}, {}]", '[{"born": 1}, {}]', '[null, {"b": 1}]', "[null, []]"]
+)
+def test_a_row_that_cannot_be_read_is_refused_and_left_as_it_is(server: Server, content: str) -> None:
+    server.row = RowRead("damaged", content, {}, EPOCH)
+    with pytest.raises(ConfigurationError, match=r"^the store has a row that cannot be read, .*: delete the"):
+        Process(server).ask().finish()
+    assert server.row.content == content
+
+
+@pytest.mark.parametrize(
+    "request_", ["", "1", '[1, null, "reserve", {}]', '[1, null, "close_after_429", {}]']
+)
+def test_a_request_that_cannot_be_read_is_refused(server: Server, request_: str) -> None:
+    Process(server, "a").ask().finish()
+    requests = {"b": (EPOCH, request_)}
+    server.row = attrs.evolve(server.row, requests=requests)
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        Process(server).ask().finish()

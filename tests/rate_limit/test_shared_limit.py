@@ -19,5 +19,5 @@ def test_two_processes_share_a_limit(postgres: PostgresServer, valkey: ValkeySer
         assert found.fullest_second <= 100 + 25 + 34  # a burst saved up, and two groups that counted late
         assert found.used >= 0.6
         assert found.least_share >= 0.5
-        assert found.round_trips <= 25.0
+        assert found.round_trips <= 50.0
         assert not found.failed

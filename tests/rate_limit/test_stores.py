@@ -106,20 +106,18 @@ async def test_a_change_is_made_of_the_version_that_it_is_based_on_and_else_kept
 ) -> None:
     exchange = bench.limits.exchange
     await bench.set_clock(EPOCH + 0.125)
-    first = RowWrite(change="a 1", request="ask a")
-    read = await exchange(ROW, first)
-    assert read == RowRead("", "", {"a 1": (EPOCH + 0.125, "ask a")}, EPOCH + 0.125)
+    read = await exchange(ROW, RowWrite("a", "a 1", "ask a"))
+    assert read == RowRead("a 1", "", {"a": (EPOCH + 0.125, "ask a")}, EPOCH + 0.125)
     await bench.set_clock(EPOCH + 1)
-    await exchange(ROW, RowWrite(change="b 1", request="ask b"))
-    won = RowWrite(change="a 1", request="ask a", based_on="", content="content", served=["a 1"])
-    assert await exchange(ROW, won) == RowRead("a 1", "content", {"b 1": (EPOCH + 1, "ask b")}, EPOCH + 1)
-    lost = RowWrite(change="c 1", request="ask c", based_on="", content="other", served=["b 1"])
-    assert await exchange(ROW, lost) == RowRead(
-        "a 1", "content", {"b 1": (EPOCH + 1, "ask b"), "c 1": (EPOCH + 1, "ask c")}, EPOCH + 1
-    )
+    await exchange(ROW, RowWrite("b", "b 1", "ask b"))
+    won = RowWrite("a", "a 2", "ask a", based_on="a 1", content="content", served=["a"])
+    assert await exchange(ROW, won) == RowRead("a 2", "content", {"b": (EPOCH + 1, "ask b")}, EPOCH + 1)
+    lost = RowWrite("b", "b 2", "ask b again", based_on="a 1", content="other", served=["b"])
+    kept = RowRead("a 2", "content", {"b": (EPOCH + 1, "ask b again")}, EPOCH + 1)
+    assert await exchange(ROW, lost) == kept
     await bench.empty()
-    late = RowWrite(change="d 1", request="ask d", based_on="a 1", content="lost", served=["b 1", "c 1"])
-    assert (await exchange(ROW, late)).content == ""
+    late = RowWrite("d", "d 1", "ask d", based_on="a 2", content="late", served=["b"])
+    assert await exchange(ROW, late) == RowRead("d 1", "", {"d": (EPOCH + 1, "ask d")}, EPOCH + 1)
 
 
 async def test_a_reservation_a_closing_and_its_probe(bench: Bench) -> None:
