@@ -2,12 +2,13 @@
 
     python -m tests.campaigns.shared_limit postgresql 130
     python -m tests.campaigns.shared_limit valkey 130 --processes 16 --tasks 64
+    python -m tests.campaigns.shared_limit valkey 130 --limit 6000 --processes 16 --delay 0.02 --busy
     python -m tests.campaigns.shared_limit valkey 300 --limit 6000 --faults
 
-With `--faults` one happens every ten seconds: a process is killed, one stands still for five seconds, the
-store's clock is set 45 seconds forward or an hour back, the store is restarted empty, the service takes eight
-times as long for five seconds. A full limit of 60,000 needs two idle cores; a lower one shows the same.
-Outages of the store: `limit_outage`.
+`--delay` is that of a round trip to the store; `--busy` keeps one CPU busy. With `--faults` one happens every
+ten seconds: a process is killed, one stands still for five seconds, the store's clock is set 45 seconds
+forward or an hour back, the store is restarted empty, the service takes eight times as long for five seconds.
+A full limit of 60,000 needs two idle cores; a lower one shows the same. Outages of the store: `limit_outage`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import argparse
 import contextlib
 import itertools
 import random
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
@@ -27,7 +30,7 @@ import redis
 from tests.campaigns.pacing import fullest_aligned, fullest_sliding
 from tests.support.counting_service import CountingService
 from tests.support.sending_process import TABLE, Sending, SendingProcess, Sent
-from tests.support.servers import PostgresServer, ValkeyServer, postgres_server, valkey_server
+from tests.support.servers import CutProxy, PostgresServer, ValkeyServer, postgres_server, valkey_server
 
 WARM_UP = 10.0
 """Seconds that are not judged by what was used."""
@@ -75,14 +78,25 @@ class OnValkey:
 
 
 @contextlib.contextmanager
-def store_server(kind: str) -> Iterator[StoreServer]:
-    """A server of one kind."""
-    if kind == "postgresql":
-        with postgres_server() as postgres:
-            yield OnPostgres(postgres)
-    else:
-        with valkey_server() as valkey:
-            yield OnValkey(valkey)
+def store_server(kind: str, delay: float) -> Iterator[StoreServer]:
+    """A server of one kind, so many seconds away."""
+    server: Any
+    with postgres_server() if kind == "postgresql" else valkey_server() as server:
+        store = OnPostgres(server) if kind == "postgresql" else OnValkey(server)
+        with CutProxy(server.address, delay=delay / 2) as proxy:
+            if delay:
+                store.url = store.url.replace(f":{server.port}", f":{proxy.port}")
+            yield store
+
+
+@contextlib.contextmanager
+def busy_processor() -> Iterator[None]:
+    """Keep one CPU busy meanwhile."""
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
+        try:
+            yield
+        finally:
+            process.kill()
 
 
 class Processes:
@@ -138,7 +152,7 @@ class Run:
         facts = {
             "refused": self.fullest > self.limit,
             "unused": quiet and self.used < 0.97,
-            "unfair": quiet and self.least_share < 0.5,
+            "unfair": quiet and self.least_share < 0.9,
             "round trips": quiet and self.round_trips > most,
         }
         return [name for name, is_so in facts.items() if is_so]
@@ -219,10 +233,14 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=60_000, help="requests a minute")
     parser.add_argument("--processes", type=int, default=4)
     parser.add_argument("--tasks", type=int, default=256, help="of each process")
+    parser.add_argument("--delay", type=float, default=0.0, help="seconds of a round trip to the store")
+    parser.add_argument("--busy", action="store_true", help="keep one CPU busy")
     parser.add_argument("--faults", action="store_true")
     parser.add_argument("--no-room", action="store_true", help="ablation: must overfill a minute")
     options = parser.parse_args()
-    with store_server(options.store) as store:
+    with store_server(options.store, options.delay) as store, contextlib.ExitStack() as load:
+        if options.busy:
+            load.enter_context(busy_processor())
         found = run(
             store,
             options.seconds,

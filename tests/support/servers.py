@@ -280,8 +280,10 @@ class ValkeyServer:
 class CutProxy:
     """Passes bytes on to a server, until it is cut: then nothing passes, in either direction."""
 
-    def __init__(self, target: tuple[str, int]) -> None:
+    def __init__(self, target: tuple[str, int], *, delay: float = 0.0) -> None:
+        """`delay`: seconds by which it keeps bytes back, in each direction."""
         self._target = target
+        self._delay = delay
         self._whole = threading.Event()
         self._whole.set()
         self._socket = listen(None)
@@ -343,6 +345,7 @@ class CutProxy:
     async def _pass_on(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
             while data := await source.read(65_536):
+                await asyncio.sleep(self._delay)
                 while not self._whole.is_set():  # noqa: ASYNC110 - set by another thread
                     await asyncio.sleep(0.01)
                 sink.write(data)
