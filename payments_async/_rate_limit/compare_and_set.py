@@ -67,8 +67,12 @@ class RowRead:
     """The store's time."""
 
 
-class SharedRows(ABC):
-    """A `LimitStore` on rows of a database."""
+class LimitStore(ABC):
+    """A store of rows. Used on one event loop; opens its connection when first used, and again after a loss.
+
+    Each call takes two or three round trips of at most a second each, else raises `StoreUnavailable`. What
+    can only be put right by the operator raises `ConfigurationError`.
+    """
 
     def __init__(self, place: str) -> None:
         """`place`: the store, as messages name it."""
@@ -82,16 +86,23 @@ class SharedRows(ABC):
         return attrs.evolve(Reservation(**values), late=max(now - values["at"], 0.0))
 
     async def close_after_429(self, row: LimitRow, seconds: float, *, pause: float = 0.0) -> None:
-        """Close the row for every process."""
+        """Close the row for every process: nothing for `seconds`, then one probe. A lost row stays open.
+
+        `pause`: the same seconds when they replace a mistaken `Retry-After`.
+        """
         await self._change(row, "close_after_429", {"seconds": seconds, "pause": pause})
 
     async def end_probe(self, row: LimitRow, probe: float, *, answered: bool) -> None:
-        """End a probe."""
+        """End a probe: `answered` opens the row, else the next reservation is granted another probe."""
         await self._change(row, "end_probe", {"probe": probe, "answered": answered})
 
     @abstractmethod
     async def exchange(self, row: LimitRow, write: RowWrite) -> RowRead:
         """Write, or keep the request: one round trip."""
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Close the connection."""
 
     async def _change(self, row: LimitRow, kind: str, values: dict[str, Any]) -> tuple[Any, float]:
         """Change the row. Returns the answer, and the store's time when it was there."""

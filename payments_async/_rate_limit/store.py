@@ -1,4 +1,4 @@
-"""The rate limit that a fleet of processes shares: what a store does, and its rule as a pure state machine.
+"""The rate limit that a fleet of processes shares: its rule as a pure state machine.
 
 A store keeps one row for each service address, key fingerprint and limit class. A process reserves permits:
 "your n start in w seconds", first come, first served. `reserve` is the rule; `compare_and_set` runs it on the
@@ -23,7 +23,7 @@ Then faults of the store that follow each other within a minute may cost a refus
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Final
 
 import attrs
 
@@ -114,29 +114,6 @@ class PermitRequest:
     """The row's last answer to this process."""
     ago: float = 0.0
     """Seconds on this process's clock from `last.at`, or up to a round trip earlier, to now."""
-
-
-class LimitStore(Protocol):
-    """A store of rows. Used on one event loop; opens its connection when first used, and again after a loss.
-
-    Each call takes two or three round trips of at most a second each, else raises `StoreUnavailable`. What
-    can only be put right by the operator raises `ConfigurationError`.
-    """
-
-    async def reserve(self, row: LimitRow, request: PermitRequest) -> Reservation:
-        """Reserve permits."""
-
-    async def close_after_429(self, row: LimitRow, seconds: float, *, pause: float = 0.0) -> None:
-        """Close the row for every process: nothing for `seconds`, then one probe. A lost row stays open.
-
-        `pause`: the same seconds when they replace a mistaken `Retry-After`.
-        """
-
-    async def end_probe(self, row: LimitRow, probe: float, *, answered: bool) -> None:
-        """End a probe: `answered` opens the row, else the next reservation is granted another probe."""
-
-    async def aclose(self) -> None:
-        """Close the connection."""
 
 
 @attrs.frozen

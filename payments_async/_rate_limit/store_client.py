@@ -24,9 +24,10 @@ from .._extras import needs
 from .._http.types import Secret
 from .._runtime import Runtime, after_fork_in_child
 from ..errors import ConfigurationError
+from .compare_and_set import LimitStore
 from .limits import Outage
 from .permit_bucket import RETRY
-from .store import LimitStore, StoreUnavailable
+from .store import StoreUnavailable
 from .store_limiter import StoreLimiter
 from .waiters import NEVER
 

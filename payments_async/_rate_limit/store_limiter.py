@@ -12,10 +12,11 @@ from typing import Final, Protocol
 import attrs
 
 from ..errors import ConfigurationError
+from .compare_and_set import LimitStore
 from .limiter import RateLimiter
 from .limits import Outage, RateLimits
 from .permit_bucket import LAG, PermitBucket, PlannedRequest
-from .store import LimitRow, LimitStore, PermitRequest, Reservation
+from .store import LimitRow, PermitRequest, Reservation
 from .waiters import ASKED, NEVER
 
 AFTER_ATTEMPT: Final = 5.0

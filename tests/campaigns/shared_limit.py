@@ -148,7 +148,9 @@ class Run:
 
     def breaches(self, *, quiet: bool) -> list[str]:
         """What must not be; `quiet`: nothing was disturbed."""
-        most = 20.0 + 7.5 * self.processes  # 50 for 4 processes, 140 for 16
+        most = 3 * (
+            10.0 + 3.75 * self.processes
+        )  # at most three for a change: 75 for 4 processes, 210 for 16
         facts = {
             "refused": self.fullest > self.limit,
             "unused": quiet and self.used < 0.97,

@@ -13,12 +13,12 @@ import types
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
 from payments_async._rate_limit import store
-from payments_async._rate_limit.compare_and_set import RowRead, RowWrite, SharedRows
+from payments_async._rate_limit.compare_and_set import LimitStore, RowRead, RowWrite
 from payments_async._rate_limit.store import VALID, LimitFigures, LimitRow, PermitRequest, Reservation, State
 
 PATIENCE: Final = 1.0
@@ -65,13 +65,19 @@ class PermitGroup:
     end: float
 
 
-class Rows(SharedRows):
-    """A process's connection; what it awaits is sent by `Process`."""
+class Connection(LimitStore):
+    """A process's connection: `send` on one of its calls returns the next message, and takes the answer."""
 
     @types.coroutine
     def exchange(self, row: LimitRow, write: RowWrite) -> Generator[RowWrite, RowRead, RowRead]:  # type: ignore[override] # an awaitable all the same
-        """Have the process send a message."""
+        """Have the message sent."""
         return (yield write)
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+Call = Coroutine[RowWrite, RowRead | None, Reservation]
 
 
 class Process:
@@ -91,12 +97,11 @@ class Process:
         self._since: deque[float] = deque([0.0] * callers)
         self.under_way = 0
         self.groups: list[PermitGroup] = []
-        self.asking = 0
-        """Number of the message that is under way; 0 for none."""
-        self.messages = 0
-        self.tries = 0
-        """Messages to the store."""
-        self._rows = Rows("the store")
+        self.asking: Call | None = None
+        """The reservation that is under way."""
+        self._asked = 0.0
+        self._messages = 0
+        self._store = Connection("the store")
         self.ask_at = 0.0
         self.last: tuple[Reservation | None, float] = (None, 0.0)
         self.dead = False
@@ -137,13 +142,11 @@ class Process:
         return False
 
     def _ask(self, held: int) -> None:
-        fleet, asked = self.fleet, self.fleet.now
-        self.messages += 1
-        self.asking = message = self.messages
+        self._asked = asked = self.fleet.now
         last, then = self.last
         request = PermitRequest(
             worker=self.name,
-            limit=fleet.limit,
+            limit=self.fleet.limit,
             wanted=self.waiting,
             held=held,
             lifetime=ATTEMPT + 5.0,
@@ -151,51 +154,37 @@ class Process:
             last=last,
             ago=asked - then,
         )
-        self._exchange(message, asked, self._rows.reserve(ROW, request))
+        self.asking = self._store.reserve(ROW, request)
+        self._go_on(self.asking)
 
-    def _exchange(
-        self,
-        message: int,
-        asked: float,
-        call: Coroutine[Any, RowRead | None, Reservation],
-        read: RowRead | None = None,
-    ) -> None:
-        """Go on with a reservation: send its next message to the store, or take the answer."""
-        if self.asking != message or self.dead:
-            call.close()
-            return
-        try:
-            write = call.send(read)
-        except StopIteration as ended:
-            self._answered(message, asked, ended.value)
-            return
-        except store.StoreUnavailable:
-            self.asking = 0
-            self.act()
-            return
-        self.tries += 1
-        number = self.tries
-        self.fleet.round_trip(write, lambda answer: self._came(message, asked, call, answer))
-        self.fleet.at(self.fleet.now + PATIENCE, lambda: self._give_up(message, number))
+    def _go_on(self, call: Call, read: RowRead | None = None) -> None:
+        """Send the next message of a reservation, or take the answer; once the process runs again."""
+        fleet = self.fleet
+        if self.stopped_until > fleet.now:
+            fleet.at(self.stopped_until, partial(self._go_on, call, read))
+        elif self.asking is call and not self.dead:
+            try:
+                write = call.send(read)
+            except StopIteration as ended:
+                self._answered(ended.value)
+            except store.StoreUnavailable:
+                self._give_up(call, self._messages)
+            else:
+                self._messages += 1
+                fleet.round_trip(write, partial(self._go_on, call))
+                fleet.at(fleet.now + PATIENCE, partial(self._give_up, call, self._messages))
 
-    def _came(
-        self, message: int, asked: float, call: Coroutine[Any, RowRead | None, Reservation], read: RowRead
-    ) -> None:
-        """The store answers; a process that stands still goes on with it later."""
-        self.fleet.at(
-            max(self.stopped_until, self.fleet.now), lambda: self._exchange(message, asked, call, read)
-        )
-
-    def _give_up(self, message: int, number: int) -> None:
+    def _give_up(self, call: Call, message: int) -> None:
         if self.stopped_until > self.fleet.now:
-            self.fleet.at(self.stopped_until, lambda: self._give_up(message, number))
-        elif self.asking == message and self.tries == number:
-            self.asking = 0
+            self.fleet.at(self.stopped_until, partial(self._give_up, call, message))
+        elif self.asking is call and self._messages == message:
+            call.close()
+            self.asking = None
             self.act()
 
-    def _answered(self, message: int, asked: float, answer: Reservation) -> None:
-        now = self.fleet.now
-        self.asking = 0
+    def _answered(self, answer: Reservation) -> None:
+        now, asked = self.fleet.now, self._asked
+        self.asking = None
         self.last = answer, asked + answer.waited
         start, end = now + answer.wait - answer.late, asked + answer.wait + VALID
         if answer.granted:

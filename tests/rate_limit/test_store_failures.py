@@ -15,7 +15,8 @@ import redis.asyncio
 
 from payments_async import ConfigurationError
 from payments_async._rate_limit import store_postgresql, store_redis
-from payments_async._rate_limit.store import LimitRow, LimitStore, PermitRequest, StoreUnavailable
+from payments_async._rate_limit.compare_and_set import LimitStore
+from payments_async._rate_limit.store import LimitRow, PermitRequest, StoreUnavailable
 from payments_async._rate_limit.store_client import open_store
 from tests.support.failover import server_pair
 from tests.support.servers import (

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 import redis.asyncio
 
-from payments_async._rate_limit.compare_and_set import RowRead, RowWrite, SharedRows
+from payments_async._rate_limit.compare_and_set import LimitStore, RowRead, RowWrite
 from payments_async._rate_limit.store import LimitRow, PermitRequest, Reservation
 from payments_async._rate_limit.store_postgresql import PostgresLimitStore
 from payments_async._rate_limit.store_redis import RedisLimitStore
@@ -25,7 +25,7 @@ KEY = "payments:limit:{https://api.example/v1 3f9a write}"
 class Bench(Protocol):
     """A store whose clock and rows are in the test's hands."""
 
-    limits: SharedRows
+    limits: LimitStore
 
     async def set_clock(self, seconds: float) -> None:
         """Set the store's clock."""
@@ -33,7 +33,7 @@ class Bench(Protocol):
     async def empty(self) -> None:
         """Lose every row."""
 
-    def on_its_own_clock(self) -> SharedRows:
+    def on_its_own_clock(self) -> LimitStore:
         """Another connection, by the server's clock."""
 
 
@@ -42,7 +42,7 @@ class OnPostgres:
         self.limits = PostgresLimitStore(url, clock="(SELECT seconds FROM test_clock)")
         self._url = url
 
-    def on_its_own_clock(self) -> SharedRows:
+    def on_its_own_clock(self) -> LimitStore:
         return PostgresLimitStore(self._url)
 
     async def open(self) -> None:
@@ -66,7 +66,7 @@ class OnValkey:
         self._url = url
         self._control = redis.asyncio.Redis.from_url(url)
 
-    def on_its_own_clock(self) -> SharedRows:
+    def on_its_own_clock(self) -> LimitStore:
         return RedisLimitStore(self._url)
 
     async def open(self) -> None:

@@ -22,8 +22,8 @@ import attrs
 
 from payments_async import AsyncPayments, PaymentsError, RateLimits
 from payments_async._rate_limit import store_client, store_postgresql, store_redis
-from payments_async._rate_limit.compare_and_set import RowRead, RowWrite
-from payments_async._rate_limit.store import LimitFigures, LimitRow, LimitStore
+from payments_async._rate_limit.compare_and_set import LimitStore, RowRead, RowWrite
+from payments_async._rate_limit.store import LimitFigures, LimitRow
 from payments_async._rate_limit.store_postgresql import PostgresLimitStore
 from payments_async._rate_limit.store_redis import RedisLimitStore
 from tests.campaigns.pacing import ARGUMENTS
