@@ -93,9 +93,20 @@ def test_the_winner_of_a_race_carries_out_the_request_of_the_loser_once(server: 
     assert slow.finish().granted == 5
     assert slow.rounds == 2
     assert server.row.requests  # its lost message left the request there once more
+    server.now += 0.5
     Process(server, "other").ask().finish()
-    assert server.content()[0]["workers"]["slow"]["alive"] == 5
+    assert server.content()[0]["workers"]["slow"]["seen"] == EPOCH
     assert not server.row.requests
+
+
+def test_requests_are_carried_out_in_the_order_in_which_they_came(server: Server) -> None:
+    first, second = Process(server, "first").ask(1000), Process(server, "second").ask(1000)
+    first.go_on()
+    server.now += 0.1
+    second.go_on()
+    server.row = attrs.evolve(server.row, requests=dict(reversed(server.row.requests.items())))
+    later = Process(server).ask(1000).finish()
+    assert first.finish().wait < second.finish().wait < later.wait
 
 
 def test_what_a_process_asked_before_it_stopped_is_not_carried_out_a_minute_later(server: Server) -> None:

@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 import redis.asyncio
 
+from payments_async import ConfigurationError
 from payments_async._rate_limit.compare_and_set import LimitStore, RowRead, RowWrite
 from payments_async._rate_limit.store import LimitRow, PermitRequest, Reservation
 from payments_async._rate_limit.store_postgresql import PostgresLimitStore
@@ -33,17 +34,17 @@ class Bench(Protocol):
     async def empty(self) -> None:
         """Lose every row."""
 
-    def on_its_own_clock(self) -> LimitStore:
-        """Another connection, by the server's clock."""
+    def connect(self) -> LimitStore:
+        """Another connection."""
 
 
 class OnPostgres:
     def __init__(self, url: str) -> None:
-        self.limits = PostgresLimitStore(url, clock="(SELECT seconds FROM test_clock)")
         self._url = url
+        self.limits = self.connect()
 
-    def on_its_own_clock(self) -> LimitStore:
-        return PostgresLimitStore(self._url)
+    def connect(self) -> LimitStore:
+        return PostgresLimitStore(self._url, clock="(SELECT seconds FROM test_clock)")
 
     async def open(self) -> None:
         self._control = await psycopg.AsyncConnection.connect(self._url, autocommit=True)
@@ -62,12 +63,12 @@ class OnPostgres:
 
 class OnValkey:
     def __init__(self, url: str) -> None:
-        self.limits = RedisLimitStore(url, clock="local clock = tonumber(redis.call('GET', 'test_clock'))")
         self._url = url
+        self.limits = self.connect()
         self._control = redis.asyncio.Redis.from_url(url)
 
-    def on_its_own_clock(self) -> LimitStore:
-        return RedisLimitStore(self._url)
+    def connect(self) -> LimitStore:
+        return RedisLimitStore(self._url, clock="local clock = tonumber(redis.call('GET', 'test_clock'))")
 
     async def open(self) -> None:
         await self._control.flushall()
@@ -134,6 +135,15 @@ async def test_a_reservation_a_closing_and_its_probe(bench: Bench) -> None:
     assert (await bench.limits.reserve(ROW, asked("a", 10))).granted == 10
 
 
+async def test_a_row_that_cannot_be_read_is_named(bench: Bench) -> None:
+    await bench.set_clock(EPOCH)
+    await bench.limits.exchange(ROW, RowWrite("b", "b 1", "ask b"))
+    damage = RowWrite("b", "b 2", "ask b", based_on="b 1", content="{", served=["b"])
+    await bench.limits.exchange(ROW, damage)
+    with pytest.raises(ConfigurationError, match=r"^the limit store \w+://127.0.0.1.* cannot be read"):
+        await bench.limits.reserve(ROW, asked("a"))
+
+
 async def test_a_lost_row_stays_open(bench: Bench) -> None:
     await bench.set_clock(EPOCH)
     await bench.limits.close_after_429(ROW, 20.0)
@@ -143,9 +153,10 @@ async def test_a_lost_row_stays_open(bench: Bench) -> None:
 
 async def test_no_permit_is_granted_twice_to_processes_that_ask_at_once(bench: Bench) -> None:
     made: list[Reservation] = []
+    await bench.set_clock(EPOCH)
 
     async def process(name: str) -> None:
-        limits = bench.on_its_own_clock()
+        limits = bench.connect()
         for number in range(20):
             made.append(await limits.reserve(ROW, asked(name, 4, held=4 * number, lifetime=600.0)))
         await limits.aclose()
