@@ -47,13 +47,15 @@ BUDGETS: Final[Mapping[str, int]] = {
     "webhook delivery with its look-up: moves between folders": 26,
     "row run on SQLite: files": 82,
     "row run on SQLite: moves between folders": 366,
-    "row run on PostgreSQL: files": 108,
+    "row run on PostgreSQL: files": 109,
     "row run on PostgreSQL: moves between folders": 1_400,
 }
 """The most that each figure may be. Lower one with the change that earned it.
 
 The last has room for as many answers of the server as come in two parts."""
-RAISED: Final[Mapping[str, str]] = {}
+RAISED: Final[Mapping[str, str]] = {
+    "row run on PostgreSQL: files": "108; the rule of a shared limit runs in the client, not in SQL",
+}
 """Why a budget was raised, and from what: a line for each."""
 
 
