@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable
 
-import pytest
-
 from payments_async.sandbox._checkout.language import LANGUAGES
 from tests.browser.sales import Sale
 from tests.browser.visitor import BROWSER, Visitor
@@ -54,11 +52,10 @@ async def test_a_payer_turns_to_arabic_on_a_phone_and_pays(sell: Callable[..., S
     assert (sale.paid, len(sale.attempts)) == (50, 1)
 
 
-@pytest.mark.parametrize("java_script", [True, False])
 async def test_no_language_is_too_wide_for_the_narrowest_screen(
-    sell: Callable[..., Sale], visit: Visit, java_script: bool
+    sell: Callable[..., Sale], visit: Visit
 ) -> None:
-    sale, payer = sell(), await visit(width=320, java_script=java_script)
+    sale, payer = sell(), await visit(width=320)
     for code in LANGUAGES:
         await payer.open(f"{sale.choosing('Card', 'CI')}&lang={code}")
         assert await payer.page.locator("html").get_attribute("lang") == code

@@ -70,20 +70,6 @@ async def test_every_tab_and_the_phone_follow_what_happens_in_one(
     assert (sale.paid, len(sale.attempts)) == (50, 1)
 
 
-async def test_a_session_that_expires_while_the_payer_hesitates_takes_nothing(
-    sell: Callable[..., Sale], visit: Visit
-) -> None:
-    sale, follows, looks_once = sell(), await visit(), await visit(java_script=False)
-    for payer in (follows, looks_once):
-        await payer.open(sale.choosing(BALANCE))
-        await payer.sees(ASKED)
-    sale.sandbox.advance(3600)
-    await looks_once.press("Pay ")
-    for payer in (follows, looks_once):
-        await payer.sees("This checkout has expired")
-    assert (sale.paid, sale.attempts) == (0, [])
-
-
 async def test_a_line_that_breaks_while_waiting_is_not_shown_as_an_end(
     sell: Callable[..., Sale], visit: Visit
 ) -> None:

@@ -43,16 +43,6 @@ def action(api: Api, kind: str) -> dict[str, Any]:
     return asked
 
 
-async def test_a_redirected_payer_confirms_and_comes_back(api: Api, sandbox: Sandbox, visit: Visit) -> None:
-    payer = await visit()
-    await payer.open(action(api, "redirect_to_url")["url"])
-    await payer.press("Approve")
-    await payer.sees("Payment complete")
-    await payer.press("Return to Merchant")
-    await payer.page.wait_for_url(SHOP)
-    assert sandbox.books.collected("XOF") == 50
-
-
 @pytest.mark.parametrize("kind", ["embed_iframe", "complete_with_sdk"])
 async def test_a_frame_in_the_merchants_page_pays(
     kind: str, api: Api, sandbox: Sandbox, visit: Visit

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
@@ -78,21 +77,3 @@ async def test_a_payer_pays_and_the_order_is_paid(sandbox: Sandbox, served: Serv
     await payer.looks("light", 1280)
     assert await payer.violations("color-contrast") == []
     assert len(sandbox.books.payments(status="completed")) == 1
-
-
-async def test_a_forged_webhook_ships_nothing(sandbox: Sandbox, served: Served, visit: VisitBy) -> None:
-    shop, address = served
-    payer = await visit()
-    await payer.open(address)
-    await payer.press("Buy")
-    await payer.page.wait_for_url(re.compile("/checkout/"))
-    (number,) = shop.orders
-    (payment,) = sandbox.books.payments()
-    sandbox.forge(payment.id, "payment.completed")
-    await asyncio.to_thread(sandbox.wait_for_webhooks)
-    await payer.open(f"{address}/orders/{number}")
-    await payer.sees("Not paid yet")
-    await payer.page.get_by_text("Only a hint").first.wait_for()
-    await payer.page.get_by_role("link", name="Pay now").wait_for()
-    assert await payer.violations() == []
-    assert sandbox.books.payments(status="completed") == []
