@@ -17,7 +17,7 @@ from payments_async._runtime import SYSTEM
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock, _service
 from payments_async.sandbox._common.profiles import OBSERVED
 from payments_async.sandbox._journal import LoggedExchange, WebhookTried
-from payments_async.sandbox.advisor import Finding, advise
+from payments_async.sandbox.advisor import HEADINGS, Finding, advise
 from payments_async.sandbox.advisor._evidence import evidence_from
 from payments_async.sandbox.advisor._webhooks import watched
 from tests.sandbox.raw_requests import INTENT, PAYOUT, TRIED, Api
@@ -544,3 +544,7 @@ def test_a_repeated_checkout_is_another_page_and_not_a_second_payment(api: Api, 
         api.post(CHECKOUTS, ORDER)
     (finding,) = findings(sandbox)
     assert finding.why == "Each repeat makes another page to pay on: a payer who is given both can pay twice."
+
+
+def test_every_rule_finds_a_mistake() -> None:
+    assert {mistake.rule for mistake in FOUND.values()} | {"accepted_as_is"} == set(HEADINGS)
