@@ -18,6 +18,7 @@ from payments_async.sandbox import Sandbox, VirtualClock
 from tests.support.canary import CANARY_KEY
 from tests.support.rawserver import RawServer
 from tests.support.servers import PostgresServer, ValkeyServer, postgres_server, valkey_server
+from tests.support.snapshots import Snapshots
 from tests.support.surfaces import make_client
 from tests.support.watched import WatchedSandbox
 
@@ -98,6 +99,12 @@ def pytest_collection_finish() -> None:
     """Leave the tests themselves out of every `gc.collect()`: a quarter of a second each time."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def assert_snapshot(request: pytest.FixtureRequest) -> Snapshots:
+    """Compares a shown text with the one that is kept (`tests/support/snapshots.py`)."""
+    return Snapshots(request.path, request.node.name)
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ from payments_async.bulk._texts.ledger_address import LedgerAddress
 from payments_async.bulk._texts.outcomes import title_of
 from payments_async.bulk._texts.quantities import duration_text, rate_text
 from payments_async.bulk.ledger_errors import LedgerLocked
+from tests.support.snapshots import Snapshots
 
 
 def figures(
@@ -141,7 +142,7 @@ def test_a_run_is_as_long_as_from_its_first_answer_to_its_last() -> None:
 
 
 def test_people_see_the_largest_causes_and_how_many_more_there_are(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], assert_snapshot: Snapshots
 ) -> None:
     sums = {"GHS": Decimal("649.60"), "XOF": Decimal("10.10")}
     rejected = Cause(Outcome.REJECTED, "HTTP 422: The given data was invalid.", 20, sums)
@@ -149,14 +150,7 @@ def test_people_see_the_largest_causes_and_how_many_more_there_are(
     long = Cause(Outcome.FAILED, "so long " * 40, 2, {"GHS": Decimal(2)})
     unclear = Cause(Outcome.NOT_FINAL, "completed with failed_at", 1, {"GHS": Decimal(1)})
     show_causes([doubt, unclear, rejected, *[long] * 10], Terminal())
-    printed = capsys.readouterr().out
-    assert "· In doubt   1 × no reason given · GHS 0.10" in printed
-    assert "✗ Rejected   20 × HTTP 422: The given data was invalid. ·" in printed
-    assert "GHS 649.60, XOF 10.10" in " ".join(printed.split())
-    assert "✗ Not final yet 1 × completed with failed_at · GHS 1" in printed, "a space after a long name"
-    assert printed.count("✗ Failed") == 7
-    assert "so long…" in printed
-    assert "· More       6 rows with 3 more causes" in printed
+    assert_snapshot(capsys.readouterr().out)
     show_causes([], Terminal())
     assert capsys.readouterr().out == ""
 
@@ -168,41 +162,37 @@ def test_durations_are_written_for_people() -> None:
     assert title_of("a" * 64) == f"batch {'a' * 12}…"
 
 
-def test_each_exit_code_says_what_to_do_next() -> None:
-    def printed(code: int, stopped: str | None = None, **rows: int) -> str:
-        return " ".join(after_run(figures(**rows), code, stopped, LedgerAddress("a b.ledger")))
+LIMIT = "as many as --max-rows allows"
+ENDS: list[tuple[int, str | None, dict[str, int]]] = [
+    (0, None, {"arrived": 5}),
+    (1, None, {"failed": 2, "returned": 1}),
+    (0, None, {"failed": 1}),
+    (1, None, {"rejected": 2, "conflict": 1}),
+    (1, None, {"conflict": 1}),
+    (1, None, {"rejected": 1}),
+    (1, None, {"cancelled": 3}),
+    (3, None, {"in_doubt": 3}),
+    (3, None, {"in_doubt": 4, "rejected": 5, "cancelled": 2, "failed": 3}),
+    (3, None, {"in_doubt": 4, "cancelled": 2}),
+    (75, "the time was over", {"failed": 1, "created": 2, "conflict": 1, "in_excess": 3, "cancelled": 2}),
+    (75, "SIGTERM", {"not_started": 3}),
+    (75, LIMIT, {"not_started": 3}),
+    (2, "the service refused the key", {"not_started": 3, "under_way": 2}),
+    *((0, None, {"arrived": 2500 - awaited, "created": awaited}) for awaited in (1, 2000)),
+    *((code, None, {"arrived": 2, "created": 3}) for code in (1, 3)),
+]
 
-    assert printed(0, arrived=5) == ""
-    back = printed(1, failed=2, returned=1)
-    assert "2 payouts failed for good and 1 payout returned after arriving: " in back
-    assert "failed-and-returned.csv --state failed --state returned" in back
-    failed = printed(0, failed=1)
-    assert failed.startswith("1 payout failed for good: `payments payouts export 'a b.ledger' failed.csv")
-    assert (
-        "`payments payouts retry-failed 'a b.ledger'` makes the rows of those that failed new again."
-        in failed
-    )
-    assert "--state rejected --state conflict" in printed(1, rejected=2, conflict=1)
-    assert "2 rows rejected and 1 row in conflict" in printed(1, rejected=2, conflict=1)
-    assert "names the payout" in printed(1, conflict=1)
-    assert "names the payout" not in printed(1, rejected=1)
-    assert "3 rows cancelled; every other row was created." in printed(1, cancelled=3)
-    assert "`payments payouts reconcile 'a b.ledger'` only reads" in printed(3, in_doubt=3)
-    both = printed(3, in_doubt=4, rejected=5, cancelled=2, failed=3)
-    for said in ("4 rows in doubt: ", "5 rows rejected: ", "3 payouts failed for good: "):
-        assert said in both
-    assert "cancelled" not in printed(3, in_doubt=4, cancelled=2)
-    stopped = printed(75, "the time was over", failed=1, created=2, conflict=1, in_excess=3, cancelled=2)
-    for said in ("1 payout failed for good", "1 row in conflict", "3 payouts in excess"):
-        assert said in stopped
-    assert "every other row was created" not in stopped
-    assert printed(75, "SIGTERM", not_started=3).startswith("Stopped: SIGTERM. The same `run` command")
-    assert "Raise that limit" in printed(75, "as many as --max-rows allows", not_started=3)
-    refused = printed(2, "the service refused the key", not_started=3, under_way=2)
-    assert "2 rows under way" in refused
-    assert refused.endswith("Fix that and run the same command again to resume; nothing is paid twice.")
-    unclear = after_run(figures(arrived=1), 1, None, LedgerAddress("l"), clean=False)
-    assert "does not confirm" in " ".join(unclear)
+
+def test_each_exit_code_says_what_to_do_next(assert_snapshot: Snapshots) -> None:
+    ledger = LedgerAddress("a b.ledger")
+    for code, stopped, rows in ENDS:
+        said = after_run(figures(**rows), code, stopped, ledger)
+        assert_snapshot(said, f"{code} {stopped or 'complete'} {rows}")
+    assert_snapshot(after_run(figures(arrived=1), 1, None, ledger, clean=False), "not clean")
+    for code in (1, 75):
+        for payouts in (1, 2):
+            some = attrs.evolve(figures(arrived=2, not_final=2), contradicting=payouts)
+            assert_snapshot(after_run(some, code, "it was late", ledger), f"{code} contradicting {payouts}")
 
 
 def test_a_ledger_that_another_run_holds_is_named_in_the_command() -> None:
@@ -211,84 +201,28 @@ def test_a_ledger_that_another_run_holds_is_named_in_the_command() -> None:
     assert "`payments payouts status 'my june.ledger'` shows where it is" in said
 
 
-@pytest.mark.parametrize(("awaited", "printed"), [(1, "1 payout is"), (2000, "2,000 payouts are"), (0, None)])
-def test_created_payouts_are_said_not_to_have_arrived(awaited: int, printed: str | None) -> None:
-    some = figures(arrived=2500 - awaited, created=awaited)
-    said = after_run(some, 0, None, LedgerAddress("june.csv.ledger"))
-    if printed is None:
-        assert said == []
-    else:
-        (sentence,) = said
-        assert sentence.startswith(f"{printed} created, and not final yet: each may still fail.")
-        assert "`--wait-final 2h`" in sentence
-        assert "`payments payouts reconcile june.csv.ledger`" in sentence
-        for code in (1, 3):
-            assert sentence in after_run(some, code, None, LedgerAddress("june.csv.ledger"))
-
-
-@pytest.mark.parametrize("code", [1, 75])
-def test_payouts_that_contradict_themselves_are_no_payouts_to_follow(code: int) -> None:
-    some = attrs.evolve(figures(arrived=2, not_final=2), contradicting=2)
-    unclear = "2 payouts whose status and times contradict each other: ask the service's support"
-    *_, said = after_run(some, code, "the time was over", LedgerAddress("l"))
-    assert said.startswith(unclear)
-    assert "`payments payouts reconcile l` records what the list says then." in said
-    assert "--wait-final" not in said
-    one, rest = after_run(attrs.evolve(some, contradicting=1), 1, None, LedgerAddress("l"))
-    assert one.startswith("1 payout whose status")
-    assert rest.startswith("1 payout is created, and not final yet")
-
-
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_the_bar_fits_the_terminal_and_shows_what_is_moved(width: int) -> None:
+def test_the_bar_fits_the_terminal_and_shows_what_is_moved(width: int, assert_snapshot: Snapshots) -> None:
     bar = BarView("Paying")
-    assert drawn(bar, width) == ["  · Paying     …"]
+    assert_snapshot(drawn(bar, width), "0")
     bar.read(1200)
-    assert drawn(bar, width) == ["  · Paying     1,200 rows"]
+    assert_snapshot(drawn(bar, width), "1 reads")
     bar.show(figures(not_started=10_000), 0.0)
     paying = figures(not_started=8_000, created=1_990, rejected=7, in_doubt=3)
     bar.show(attrs.evolve(paying, speed=SpeedFigures(per_second=998.0)), 2.0)
     bar.note("Ctrl-C: finishing")
-    first, *rest = drawn(bar, width)
-    assert len(first) <= width
-    assert first.startswith("  · Paying")
-    assert "1,997 of 10,000 19 %" in first
-    if width >= 80:
-        assert [line.strip() for line in rest] == [
-            "1,990 created · 3 in doubt · 7 rejected",
-            "998 a second · 8 s left",
-            "0 refused (429) · 0 other errors · 0 unanswered",
-            "XOF 2,985.00 of 15,000.00",
-            "Ctrl-C: finishing",
-        ]
-
-
-@pytest.mark.parametrize(("width", "seconds"), [(60, 26), (80, 46), (120, 60)])
-def test_the_board_shows_the_rate_against_the_limit_and_what_came_back(width: int, seconds: int) -> None:
-    bar = BarView("Paying")
+    assert_snapshot(drawn(bar, width), "2 pays")
     speed = SpeedFigures(
         1000.0, 1000.0, closed=True, p95=0.18, refused=3, failed=12, minute=(9,) * 59 + (310,)
     )
+    bar = BarView("Paying")
     bar.show(figures(not_started=10_000), 0.0)
     bar.show(attrs.evolve(figures(not_started=8_000, created=2_000), speed=speed), 2.0)
-    _, created, pace, chart, answers, _ = [line.strip() for line in drawn(bar, width)]
-    assert created == "2,000 created · 0 in doubt"
-    assert pace.startswith("1,000 a second of 1,000, closed by a 429 · 8")
-    assert chart == "▁" * (seconds - 1) + "█  peak 310 a second"
-    assert answers.startswith("p95 180 ms · 3 refused (429) · 12 other")
-    if width >= 80:
-        assert answers.endswith("12 other errors · 0 unanswered")
+    assert_snapshot(drawn(bar, width), "3 has its rate against the limit")
+    speed = SpeedFigures(0.5, 0.25, p95=1.44, failed=1, minute=(0, 0))
+    bar.show(attrs.evolve(figures(not_started=1, created=2), speed=speed), 3.0)
+    assert_snapshot(drawn(bar, width), "4 is slow")
     assert max(map(len, drawn(bar, width))) <= width
-    bar.show(
-        attrs.evolve(
-            figures(not_started=1, created=2),
-            speed=SpeedFigures(0.5, 0.25, p95=1.44, failed=1, minute=(0, 0)),
-        ),
-        3.0,
-    )
-    _, _, pace, answers, _ = [line.strip() for line in drawn(bar, 80)]
-    assert "a second of 0.5 ·" in pace
-    assert answers == "p95 1.4 s · 0 refused (429) · 1 other error · 0 unanswered"
 
 
 def test_programs_get_the_same_figures(capsys: pytest.CaptureFixture[str]) -> None:
@@ -298,19 +232,20 @@ def test_programs_get_the_same_figures(capsys: pytest.CaptureFixture[str]) -> No
     assert answers == json.loads(json.dumps(speed.facts()))
 
 
-def test_the_bar_says_which_rows_wait_and_when_the_next_look_is() -> None:
+FOLLOWED = figures("1", arrived=20, failed=2, created=8)
+
+
+def test_the_bar_says_what_is_done(assert_snapshot: Snapshots) -> None:
     bar = BarView("Paying")
     why = "3 had no clear answer and will be posted again, unchanged"
     waits = Activity(doing="waiting", waiting=3, why=why, next_look=12.2)
     bar.show(figures(in_doubt=3), 0.0)
     bar.show(attrs.evolve(figures(in_doubt=3, created=1), activity=waits), 2.0)
-    first, *rest = drawn(bar, 80)
-    assert first.startswith("  · Waiting")
-    assert [line.strip() for line in rest] == [
-        "1 created · 3 in doubt",
-        "3 rows wait, next check in 12 s: 3 had no clear answer and will …",
-        "XOF 1.50 of 6.00",
-    ]
+    assert_snapshot(drawn(bar, 80), "waiting")
+    bar = BarView("Paying")
+    bar.show(attrs.evolve(FOLLOWED, activity=Activity(doing="following")), 0.0)
+    bar.note("all sent; followed until final, 5 min at most")
+    assert_snapshot(drawn(bar, 80), "following")
 
 
 def test_the_activity_is_shown_to_people_and_programs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -326,31 +261,8 @@ def test_the_activity_is_shown_to_people_and_programs(capsys: pytest.CaptureFixt
     assert attrs.asdict(waits).items() <= line.items()
 
 
-def test_the_bar_of_what_is_followed_shows_how_payouts_end() -> None:
-    bar = BarView("Paying")
-    followed = attrs.evolve(
-        figures("1", arrived=20, failed=2, created=8), activity=Activity(doing="following")
-    )
-    bar.show(followed, 0.0)
-    bar.note("all sent; followed until final, 5 min at most")
-    first, *rest = drawn(bar, 80)
-    assert first.startswith("  · Following")
-    assert first.endswith("22 of 30 73 %")
-    assert [line.strip() for line in rest] == [
-        "20 arrived · 2 failed · 8 not final yet",
-        "XOF 20 of 30",
-        "all sent; followed until final, 5 min at most",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("doing", "lines"),
-    [
-        ("following", ["0 arrived · 0 failed · 2,000 not final yet", "XOF 0.00 of 3,000.00"]),
-        ("reconciling", ["2,000 created · 0 in doubt", "XOF 3,000.00 of 3,000.00"]),
-    ],
-)
-def test_a_bar_has_no_pace_once_all_is_sent(doing: Doing, lines: list[str]) -> None:
+@pytest.mark.parametrize("doing", ["following", "reconciling"])
+def test_a_bar_has_no_pace_once_all_is_sent(doing: Doing, assert_snapshot: Snapshots) -> None:
     bar = BarView("Paying")
     speed = SpeedFigures(1000.0, 9.0, p95=0.18, minute=(9, 9))
     bar.show(figures(not_started=2_000), 0.0)
@@ -358,21 +270,23 @@ def test_a_bar_has_no_pace_once_all_is_sent(doing: Doing, lines: list[str]) -> N
     bar.show(paying, 2.0)
     assert "a second of 1,000" in " ".join(drawn(bar, 80))
     bar.show(attrs.evolve(paying, activity=Activity(doing=doing)), 3.0)
-    assert [line.strip() for line in drawn(bar, 80)][1:] == lines
+    assert_snapshot(drawn(bar, 80))
 
 
-def test_the_table_shows_under_created_what_arrived_and_failed() -> None:
-    ended = figures(arrived=2, returned=1, failed=3, created=4)
-    printed = drawn(state_table(ended), 80)
-    assert [line.split() for line in printed if line.strip()][5:] == [
-        ["Created", "10", "15.00"],
-        ["not", "final", "yet", "4", "6.00"],
-        ["arrived", "2", "3.00"],
-        ["failed", "3", "4.50"],
-        ["returned", "1", "1.50"],
-    ]
-    assert ["XOF", "3.00", "15.00"] in [line.split() for line in drawn(state_table(ended), 42)]
-    assert not any("failed" in line for line in drawn(state_table(figures(arrived=3)), 80))
+@pytest.mark.parametrize("width", [42, 50, 80])
+def test_the_table_fits_the_terminal_and_shows_what_became_of_rows(
+    width: int, assert_snapshot: Snapshots
+) -> None:
+    tables = {
+        "ended": figures(arrived=2, returned=1, failed=3, created=4),
+        "arrived": figures(arrived=3),
+        "five currencies": figures(str(10**12), ("GHS", "KES", "NGN", "XAF", "XOF"), created=1),
+        "two currencies": figures(str(10**12), ("GHS", "XOF"), created=1),
+    }
+    for name, table in tables.items():
+        lines = drawn(state_table(table), width)
+        assert max(map(len, lines)) <= width
+        assert_snapshot(lines, name)
 
 
 def test_passes_over_the_input_are_numbered(capsys: pytest.CaptureFixture[str]) -> None:
@@ -389,19 +303,6 @@ def test_what_the_limit_counts_is_shown_once_a_minute_is_over() -> None:
         bar.show(attrs.evolve(figures(created=2), speed=speed), 0.0)
         assert words in [line.strip() for line in drawn(bar, 80)]
     assert (rate_text(0.36), rate_text(1135.4)) == ("0.4 a second", "1,135 a second")
-
-
-def test_many_currencies_are_shown_below_each_other() -> None:
-    codes = ("GHS", "KES", "NGN", "XAF", "XOF")
-    printed = drawn(state_table(figures(str(10**12), codes, created=1)), 80)
-    assert max(map(len, printed)) <= 80
-    assert sum("1,000,000,000,000" in line for line in printed) == 5
-    for width, beside in ((50, False), (80, True)):
-        printed = drawn(state_table(figures(str(10**12), ("GHS", "XOF"), created=1)), width)
-        assert max(map(len, printed)) <= width
-        assert any("1,000,000,000,000" in line for line in printed)
-        assert any("GHS" in line and "XOF" in line for line in printed) is beside
-        assert any("not final yet" in line for line in printed)
 
 
 async def test_lines_come_at_most_once_a_second(capsys: pytest.CaptureFixture[str]) -> None:

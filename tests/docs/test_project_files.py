@@ -147,3 +147,10 @@ def test_the_readme_of_the_tests_names_every_folder_and_support_module() -> None
     support = {path.name for path in (ROOT / "tests" / "support").glob("*.py")} - {"__init__.py"}
     assert {folder for folder in folders if f"`{folder}/`" not in text} == set()
     assert set(re.findall(r"`(\w+\.py)`", text.split("## Support modules")[1])) == support
+
+
+def test_every_snapshot_is_that_of_a_test() -> None:
+    for file in (ROOT / "tests").rglob("snapshots/*.txt"):
+        module = file.parents[1].joinpath(f"{file.stem}.py").read_text(encoding="utf-8")
+        for name in re.findall(r"^=== (\w+)", file.read_text(encoding="utf-8"), re.MULTILINE):
+            assert f"def {name}(" in module, (file, name)
