@@ -17,14 +17,7 @@ from payments_async._cli._exit_codes import CommandEnded, Exit
 from payments_async._cli.payouts import reconcile, run
 from payments_async._cli.payouts.confirm import ConfirmOptions, confirm_once
 from payments_async.sandbox import Sandbox
-from tests.support.payout_command import (
-    Here,
-    OnTerminal,
-    assert_paid_once,
-    live_line,
-    payouts_file,
-    started,
-)
+from tests.support.payout_command import Here, OnTerminal, assert_paid_once, live_line, payouts_file, started
 
 RUN = ("run", "june.csv", "--batch-id", "june")
 

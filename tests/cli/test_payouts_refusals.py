@@ -85,11 +85,7 @@ def renamed(name: str) -> Callable[[], None]:
         (lambda: None, ["june.csv", "--base-url", "ftp://127.0.0.1/v1"], ["base URL"]),
         (lambda: None, ["june.csv", "--confirm-total", "XOF twelve"], ["--confirm-total", "1200.50"]),
         (lambda: None, ["june.csv", "--confirm-total", "XOF 1"], ["--confirm-total 'XOF 7.21'"]),
-        (
-            lambda: None,
-            ["june.csv", "--ledger", "june.csv"],
-            ["is the file itself", "another path"],
-        ),
+        (lambda: None, ["june.csv", "--ledger", "june.csv"], ["is the file itself", "another path"]),
         (lambda: None, ["june.csv", "--ledger", "no/such/folder"], ["cannot be"]),
     ],
 )
@@ -367,11 +363,7 @@ def test_a_ledger_deleted_in_mid_run_stops_it_and_the_same_command_pays_the_rest
 )
 @pytest.mark.parametrize("is_writable", [True, False])
 def test_outcomes_that_the_ledger_cannot_take_are_kept_elsewhere(
-    here: Here,
-    monkeypatch: pytest.MonkeyPatch,
-    failure: type[LedgerError],
-    code: Exit,
-    is_writable: bool,
+    here: Here, monkeypatch: pytest.MonkeyPatch, failure: type[LedgerError], code: Exit, is_writable: bool
 ) -> None:
     async def refuse(*_: object) -> None:
         raise failure("june.csv.ledger", "as planned")
@@ -416,8 +408,7 @@ def test_a_key_that_is_refused_stops_the_run_and_leaves_every_row_new(
     )
     assert here("run", "june.csv").err == done.err  # and so it says again
     here("reconcile", "june.csv.ledger").assert_one_message(
-        Exit.USAGE,
-        "refused the API key (HTTP 401): use a valid key of the same project; then run",
+        Exit.USAGE, "refused the API key (HTTP 401): use a valid key of the same project; then run"
     )
 
 

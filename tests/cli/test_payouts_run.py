@@ -22,13 +22,7 @@ from payments_async.bulk._engine import sender
 from payments_async.bulk._engine.service import Service
 from payments_async.models import Pagination
 from payments_async.sandbox import Sandbox
-from tests.support.payout_command import (
-    PHONE,
-    Here,
-    assert_paid_once,
-    payouts_file,
-    totals_of,
-)
+from tests.support.payout_command import PHONE, Here, assert_paid_once, payouts_file, totals_of
 
 
 def posts(sandbox: Sandbox) -> int:

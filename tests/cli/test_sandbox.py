@@ -183,9 +183,7 @@ for key in ("key-00001", "key-00002"):
 """
 
 
-def test_exec_finds_the_same_payout_made_twice_without_a_reference(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_exec_finds_the_same_payout_made_twice_without_a_reference(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["sandbox", "exec", "--fail-on-advice", "--", sys.executable, "-c", PAY_TWICE_UNNAMED]) == 1
     advice = capfd.readouterr().err
     assert "payouts.create: 2 equal payouts made without a reference" in advice

@@ -479,10 +479,7 @@ def test_a_number_is_shown_where_it_can_be_no_account() -> None:
         ("BJ", "BJ"),
         ("Ada Agbo", HIDDEN),
         (None, None),
-        (
-            {"code": "BJ", "name": "Ada Agbo", "flag": "🇧🇯"},
-            {"code": "BJ", "name": HIDDEN, "flag": "🇧🇯"},
-        ),
+        ({"code": "BJ", "name": "Ada Agbo", "flag": "🇧🇯"}, {"code": "BJ", "name": HIDDEN, "flag": "🇧🇯"}),
         ({"code": "Ada", "flag": "0244", "name": None}, {"code": HIDDEN, "flag": HIDDEN, "name": None}),
     ],
 )

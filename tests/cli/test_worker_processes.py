@@ -25,14 +25,7 @@ from payments_async._cli.payouts.worker_processes import WorkerProcess, WorkerPr
 from payments_async._rate_limit.registry import LimiterRegistry
 from payments_async.bulk._ledger.postgresql import database as driver
 from tests.support.fleet import posts, shorten
-from tests.support.payout_command import (
-    Here,
-    assert_paid_once,
-    environment_of,
-    payouts_file,
-    started,
-    until,
-)
+from tests.support.payout_command import Here, assert_paid_once, environment_of, payouts_file, started, until
 from tests.support.servers import PASSWORD, CutProxy, PostgresServer
 
 ROWS = 40

@@ -15,7 +15,7 @@ from tests.fidelity.served import served
 
 WAIVED = {
     "unsupported_method": "It wants a 405 for a method that an address does not have. The interface's errors "
-    "know 404 for what is not there, and no 405: an operation is a method with a path.",
+    "know 404 for what is not there, and no 405: an operation is a method with a path."
 }
 """Checks left out, and why."""
 

@@ -43,13 +43,7 @@ def payouts() -> list[PayoutRequest]:
     """Three rows."""
     phone = Instrument.phone("+22990112233", "BJ")
     return [
-        PayoutRequest(
-            amount=f"{n}.50",
-            currency="XOF",
-            method="mtn_bj",
-            instrument=phone,
-        )
-        for n in (1, 2, 3)
+        PayoutRequest(amount=f"{n}.50", currency="XOF", method="mtn_bj", instrument=phone) for n in (1, 2, 3)
     ]
 
 

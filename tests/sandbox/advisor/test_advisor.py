@@ -494,11 +494,7 @@ async def test_our_own_client_gives_no_reason_for_advice(
         (PAYOUTS, {"amount": 10.001}, "the amount has more decimals than GHS, which has 2"),
         (INTENTS, {"amount": 10.5}, "the amount has more decimals than XOF, which has 0"),
         (PAYOUTS, {"method": "+22990000000"}, "the method has not the form of a method's code"),
-        (
-            PAYOUTS,
-            {"method": "bank_transfer"},
-            "the instrument is a phone, and the method is bank_transfer",
-        ),
+        (PAYOUTS, {"method": "bank_transfer"}, "the instrument is a phone, and the method is bank_transfer"),
         (PAYOUTS, {"refrence": "r-2"}, "refrence is no field; reference is one"),
         (
             CHECKOUTS,

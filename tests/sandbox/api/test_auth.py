@@ -74,8 +74,7 @@ def test_a_key_that_is_no_longer_active_gets_401_that_says_so(sandbox: Sandbox, 
 
 @pytest.mark.fact("auth.403.allowlist", "error.403")
 @pytest.mark.parametrize(
-    ("address", "status"),
-    [("10.1.2.3", 200), ("127.0.0.1", 200), ("11.0.0.1", 403), ("::1", 403), ("", 403)],
+    ("address", "status"), [("10.1.2.3", 200), ("127.0.0.1", 200), ("11.0.0.1", 403), ("::1", 403), ("", 403)]
 )
 def test_only_addresses_on_the_allowlist_may_use_the_key(sandbox: Sandbox, address: str, status: int) -> None:
     key = sandbox.new_key(allowlist=["10.0.0.0/8", "127.0.0.1"])

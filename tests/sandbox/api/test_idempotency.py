@@ -53,8 +53,7 @@ def test_reads_take_no_notice_of_the_header(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "status"),
-    [({**PAYOUT, "amount": 0}, 422), ({**PAYOUT, "reference": "taken"}, 409)],
+    ("body", "status"), [({**PAYOUT, "amount": 0}, 422), ({**PAYOUT, "reference": "taken"}, 409)]
 )
 def test_a_refusal_of_the_operation_is_replayed_too(api: Api, body: dict[str, Any], status: int) -> None:
     api.payout(reference="taken")

@@ -48,11 +48,7 @@ def test_the_payer_the_session_and_the_browser_choose_the_language_in_this_order
 
 @pytest.mark.parametrize(
     ("code", "shown"),
-    [
-        ("fr", "1\u202f250,75\u00a0GHS"),
-        ("pt", "1\u00a0250,75\u00a0GHS"),
-        ("ar", "\u200f1,250.75\u00a0GHS"),
-    ],
+    [("fr", "1\u202f250,75\u00a0GHS"), ("pt", "1\u00a0250,75\u00a0GHS"), ("ar", "\u200f1,250.75\u00a0GHS")],
 )
 def test_an_amount_is_written_as_the_language_does(code: str, shown: str) -> None:
     assert LANGUAGES[code].amount(Decimal("1250.75"), "GHS") == shown

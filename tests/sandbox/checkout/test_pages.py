@@ -938,11 +938,7 @@ def test_what_the_page_does_not_offer_is_refused(api: Api) -> None:
 
 @pytest.mark.parametrize(
     ("method", "part", "allowed"),
-    [
-        ("DELETE", "", "GET, HEAD, POST"),
-        ("POST", "/payment", "GET, HEAD"),
-        ("PUT", "/payment", "GET, HEAD"),
-    ],
+    [("DELETE", "", "GET, HEAD, POST"), ("POST", "/payment", "GET, HEAD"), ("PUT", "/payment", "GET, HEAD")],
 )
 def test_other_methods_are_refused(api: Api, method: str, part: str, allowed: str) -> None:
     answer = api.sandbox.handle(method, visit(api).path(part))

@@ -338,11 +338,7 @@ def test_a_webhooks_page_has_the_receivers_answer_to_each_try(
         "Set-Cookie": "•••",
         "X-Api-Key": "•••",
     }
-    assert answers[0]["body"] == {
-        "event": "payout.created",
-        "phone_number": "•••00",
-        "note": "for •••st",
-    }
+    assert answers[0]["body"] == {"event": "payout.created", "phone_number": "•••00", "note": "for •••st"}
     assert answers[1]["body"] == "<h1>· Bad gateway of •••1>"
     assert answers[2]["body"].startswith('{"city":"•••ou"},bbb')
     assert (len(answers[2]["headers"]), len(answers[2]["body"])) == (40, 4_096 - 2)
@@ -549,13 +545,7 @@ def test_a_card_number_is_hidden_in_a_request(sandbox: Sandbox, api: Api) -> Non
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [
-        (0.4, "now"),
-        (40, "40 s ago"),
-        (59.7, "1 min ago"),
-        (3_599, "1 h ago"),
-        (172_799, "2 days ago"),
-    ],
+    [(0.4, "now"), (40, "40 s ago"), (59.7, "1 min ago"), (3_599, "1 h ago"), (172_799, "2 days ago")],
 )
 def test_how_long_ago_it_was_is_rounded_before_the_unit_is_chosen(seconds: float, text: str) -> None:
     assert ago(seconds) == text

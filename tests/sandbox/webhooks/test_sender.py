@@ -219,8 +219,7 @@ async def test_names_under_test_are_this_machine_and_the_host_header_says_the_na
 
 
 @pytest.mark.parametrize(
-    "url",
-    ["http://8.8.8.8/hook", "https://shop.example/hook", "http://2130706433/", "x"],
+    "url", ["http://8.8.8.8/hook", "https://shop.example/hook", "http://2130706433/", "x"]
 )
 async def test_a_public_address_gets_nothing_and_is_not_looked_up(
     serving: Api, url: str, monkeypatch: pytest.MonkeyPatch
