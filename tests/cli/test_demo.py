@@ -63,16 +63,6 @@ def test_every_figure_is_counted_and_each_fault_cost_no_second_payout(
     }
 
 
-def test_people_get_both_clients_in_one_table(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "--payouts", FEW, "--seed", "5"]) == Exit.DONE
-    out = capsys.readouterr().out
-    assert re.search(r"AsyncPayments +Payments\n", out)
-    for name in ("Payouts in the books", "Requests", "Retries", "Replays", r"Refused \(429\)", "Seconds"):
-        assert re.search(rf"^ +{name} +[\d.,]+ +[\d.,]+ *$", out, re.MULTILINE), name
-    assert "✓ Result     the books agree" in out
-    assert "✗" not in out
-
-
 class Stray(Sandbox):
     """A service with a payout in its books that was never requested."""
 

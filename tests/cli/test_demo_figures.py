@@ -15,8 +15,8 @@ from payments_async._cli._output import Terminal
 from payments_async._cli.demo.compare import EventCounts, Figures, SendResult, compare
 from payments_async._cli.demo.output import show_result
 from payments_async._cli.demo.payout_file import DemoPayout
-from payments_async.events import AttemptEnded, GateClosed, Replayed, RequestSent, RetryScheduled
 from payments_async.sandbox import Books, PayoutEntry
+from tests.support.snapshots import Snapshots
 
 PHONE = Instrument.phone("+233200000001", "GH")
 ROWS = [DemoPayout(f"r-{number}", Decimal("10.10"), "mobile_money", PHONE) for number in (1, 2)]
@@ -109,35 +109,10 @@ def drawn(width: int) -> list[str]:
     return console.file.getvalue().splitlines()
 
 
-def test_a_wide_terminal_has_both_clients_in_one_line() -> None:
-    lines = drawn(60)
-    assert [line.split() for line in lines if "in the books  " in line] == [
-        ["Payouts", "in", "the", "books", "2", "2"],
-        ["Sum", "in", "the", "books", "GHS", "20.20", "GHS", "20.20"],
-    ]
-
-
-@pytest.mark.parametrize("width", [40, 59])
-def test_a_narrow_terminal_has_a_line_for_each_figure_and_cuts_none(width: int) -> None:
+@pytest.mark.parametrize("width", [40, 59, 60])
+def test_two_results_are_compared_beside_each_other_or_one_after_the_other(
+    width: int, assert_snapshot: Snapshots
+) -> None:
     lines = drawn(width)
-    first, second = lines.index("AsyncPayments"), lines.index("Payments")
-    for start in (first, second):
-        assert lines[start + 1] == "  Collected             GHS 25.50"
-        assert lines[start + 5] == "  Sum in the books      GHS 20.20"
-        assert lines[start + 11] == "  Limit a second        1,000"
+    assert_snapshot(lines)
     assert not any("…" in line or len(line) > width for line in lines)
-
-
-def test_the_tally_counts_what_it_names_and_nothing_else() -> None:
-    counts = EventCounts()
-    for event in (
-        RequestSent("payouts.create", 1, "POST", "key-0001"),
-        AttemptEnded("payouts.create", 1, "not_executed", "429", 429, 0.1),
-        GateClosed("payouts.create", 1, 1.0),
-        RetryScheduled("payouts.create", 1, 0.0, "429"),
-        RequestSent("payouts.create", 2, "POST", "key-0001"),
-        AttemptEnded("payouts.create", 2, "executed", "201", 201, 0.1),
-        Replayed("payouts.create", 2, "key-0001"),
-    ):
-        counts(event)
-    assert (counts.requests, counts.retries, counts.replays, counts.refused) == (2, 1, 1, 1)

@@ -142,89 +142,75 @@ def test_exec_gives_the_command_a_service_and_ends_with_its_exit_code(
     assert re.fullmatch(rf"payments sandbox: {address}/v1, inspector {address}/_sandbox/\n", err)
 
 
-PAY_TWICE = """
-import os, sys
+PAY = """
+import json, os, sys
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
-headers = {"Authorization": "Bearer " + os.environ["PAYMENTS_API_KEY"], "Content-Type": "application/json"}
-body = b'{"amount": 10.10, "currency": "GHS", "method": "mobile_money", "instrument": {"type": "phone", '
-body += b'"phone_number": "+233200000001", "country": "GH"}}'
-for _ in range(2):
-    urlopen(Request(os.environ["PAYMENTS_BASE_URL"] + "/payouts", body, headers)).close()
-raise SystemExit(int(sys.argv[1]))
+address, known = os.environ["PAYMENTS_BASE_URL"] + "/payouts", "Bearer " + os.environ["PAYMENTS_API_KEY"]
+for names in json.loads(sys.argv[1]):
+    headers = {"Authorization": known, "Content-Type": "application/json"}
+    if "key" in names:
+        headers["X-Idempotency-Key"] = names.pop("key")
+    body = {"amount": 10.10, "currency": "GHS", "method": "mobile_money", **names,
+            "instrument": {"type": "phone", "phone_number": "+233200000001", "country": "GH"}}
+    try:
+        urlopen(Request(address, json.dumps(body).encode(), headers)).close()
+    except HTTPError as taken:
+        taken.close()
+raise SystemExit(int(sys.argv[2]))
 """
 
 
-@pytest.mark.parametrize(
-    ("options", "own", "code"), [([], 0, 0), (["--fail-on-advice"], 0, 1), (["--fail-on-advice"], 7, 7)]
-)
+def pay(
+    capfd: pytest.CaptureFixture[str], payouts: list[dict[str, str]], *options: str, own: int = 0
+) -> tuple[int, str]:
+    """How `exec` ends with a program that makes these payouts and ends with `own`, and the advice."""
+    command = [sys.executable, "-c", PAY, json.dumps(payouts), str(own)]
+    code = main(["sandbox", "exec", *options, "--", *command])
+    _, advice = capfd.readouterr().err.split("/_sandbox/\n")
+    return code, advice
+
+
+STRICT = "--fail-on-advice"
+UNNAMED = "which alone tells a payout from its repeat\n"
+
+
+@pytest.mark.parametrize(("options", "own", "code"), [([], 0, 0), ([STRICT], 0, 1), ([STRICT], 7, 7)])
 def test_exec_ends_with_what_the_advisor_found(
     capfd: pytest.CaptureFixture[str], options: list[str], own: int, code: int
 ) -> None:
-    command = [sys.executable, "-c", PAY_TWICE, str(own)]
-    assert main(["sandbox", "exec", *options, "--", *command]) == code
-    _, advice = capfd.readouterr().err.split("/_sandbox/\n")
+    ended, advice = pay(capfd, [{}, {}], *options, own=own)
+    assert ended == code
     assert re.fullmatch(
         r"Advisor: 1 finding, money at risk\n  A POST was sent again without an idempotency key\n"
         r"    payouts\.create sent 2 times without an idempotency key: requests (\S+), (?!\1)\S+\n"
-        r"  note: 2 payouts were made without a reference, which alone tells a payout from its repeat\n",
+        rf"  note: 2 payouts were made without a reference, {UNNAMED}",
         advice,
     )
 
 
-PAY_TWICE_UNNAMED = """
-import json, os
-from urllib.request import Request, urlopen
-headers = {"Authorization": "Bearer " + os.environ["PAYMENTS_API_KEY"], "Content-Type": "application/json"}
-body = {"amount": 10.10, "currency": "GHS", "method": "mobile_money",
-        "instrument": {"type": "phone", "phone_number": "+233200000001", "country": "GH"}}
-for key in ("key-00001", "key-00002"):
-    headers["X-Idempotency-Key"] = key
-    urlopen(Request(os.environ["PAYMENTS_BASE_URL"] + "/payouts", json.dumps(body).encode(), headers)).close()
-"""
-
-
-def test_exec_finds_the_same_payout_made_twice_without_a_reference(capfd: pytest.CaptureFixture[str]) -> None:
-    assert main(["sandbox", "exec", "--fail-on-advice", "--", sys.executable, "-c", PAY_TWICE_UNNAMED]) == 1
-    advice = capfd.readouterr().err
-    assert "payouts.create: 2 equal payouts made without a reference" in advice
-    assert advice.endswith(
-        "\n  note: 2 payouts were made without a reference, which alone tells a payout from its repeat\n"
-    )
-
-
-PAY_ONCE_UNNAMED = PAY_TWICE_UNNAMED.replace('("key-00001", "key-00002")', '("key-00001",)')
+def test_exec_finds_the_same_payout_made_twice_without_a_reference(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    code, advice = pay(capfd, [{"key": "key-00001"}, {"key": "key-00002"}], STRICT)
+    assert (code, "payouts.create: 2 equal payouts made without a reference" in advice) == (1, True)
+    assert advice.endswith(f"\n  note: 2 payouts were made without a reference, {UNNAMED}")
 
 
 def test_a_payout_that_was_made_without_a_reference_is_a_note_and_no_finding(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["sandbox", "exec", "--fail-on-advice", "--", sys.executable, "-c", PAY_ONCE_UNNAMED]) == 0
-    advice = capfd.readouterr().err
+    code, advice = pay(capfd, [{"key": "key-00001"}], STRICT)
+    assert code == 0
     assert "Advisor: no findings\n  note: 1 payout was made without a reference" in advice
-
-
-PAY_MANY_TWICE = """
-import json, os
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
-headers = {"Authorization": "Bearer " + os.environ["PAYMENTS_API_KEY"], "Content-Type": "application/json"}
-address = os.environ["PAYMENTS_BASE_URL"] + "/payouts"
-for n in range(7):
-    body = {"amount": 10.10, "currency": "GHS", "method": "mobile_money", "reference": f"june-{n}",
-            "instrument": {"type": "phone", "phone_number": "+233200000001", "country": "GH"}}
-    for _ in range(4 if n == 0 else 2):
-        try:
-            urlopen(Request(address, json.dumps(body).encode(), headers)).close()
-        except HTTPError as taken:
-            taken.close()
-"""
 
 
 def test_exec_names_the_transactions_and_requests_as_the_inspector_is_gone_by_then(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["sandbox", "exec", "--fail-on-advice", "--", sys.executable, "-c", PAY_MANY_TWICE]) == 1
-    _, advice = capfd.readouterr().err.split("/_sandbox/\n")
+    payouts = [{"reference": f"june-{n}"} for n in range(7) for _ in range(4 if n == 0 else 2)]
+    code, advice = pay(capfd, payouts, STRICT)
+    assert code == 1
     head, heading, *cases = advice.splitlines()[:7]  # on a fast machine the four tries ran side by side, too
     assert re.fullmatch(r"Advisor: [78] findings, money at risk", head)
     assert heading == "  A POST was sent again without an idempotency key (7 times)"
