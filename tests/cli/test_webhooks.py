@@ -15,6 +15,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
+import attrs
 import pytest
 from rich.cells import cell_len
 
@@ -27,6 +28,7 @@ from payments_async._cli.webhooks.forward import read_address
 from payments_async._cli.webhooks.payload import HIDDEN, masked, read_delivery
 from payments_async._cli.webhooks.receiver import Receiver
 from payments_async.sandbox import Sandbox, VirtualClock
+from tests.support.snapshots import Snapshots
 from tests.support.strangers import ask_as_stranger, needs_root, nobody_is_known
 
 PERSON = {"first_name": "Ada", "last_name": "Adeyemi", "email": "ada@shop.test"}
@@ -41,22 +43,29 @@ PAYOUT: dict[str, Any] = {
 }
 
 
-Meanwhile = Callable[[Callable[[str], None]], None]
+@attrs.frozen
+class Listener:
+    """`payments webhooks listen`: what it prints while something is done with its address, Ctrl-C last."""
 
+    _monkeypatch: pytest.MonkeyPatch
+    _capsys: pytest.CaptureFixture[str]
 
-@pytest.fixture
-def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
-    """What is done with the receiver's address while it listens; Ctrl-C follows."""
-    monkeypatch.setattr(listener, "DEFAULT_PORT", 0)
-
-    def arrange(look: Callable[[str], None]) -> None:
+    def __call__(self, look: Callable[[str], object], *options: str, columns: int = 80) -> str:
         def wait(receiver: Receiver) -> None:
             look(receiver.url)
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(listener, "wait", wait)
+        self._monkeypatch.setattr(listener, "wait", wait)
+        self._monkeypatch.setenv("COLUMNS", str(columns))
+        self._capsys.readouterr()
+        assert main(["webhooks", "listen", *options]) == Exit.DONE
+        return self._capsys.readouterr().out
 
-    return arrange
+
+@pytest.fixture
+def listen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Listener:
+    monkeypatch.setattr(listener, "DEFAULT_PORT", 0)
+    return Listener(monkeypatch, capsys)
 
 
 def create(sandbox: Sandbox, **fields: Any) -> str:
@@ -78,9 +87,7 @@ def send(url: str, body: bytes | None = b"{}", **headers: str) -> int:
             return refused.code
 
 
-def test_each_delivery_is_shown_without_account_data(
-    meanwhile: Meanwhile, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_delivery_is_shown_without_account_data(listen: Listener) -> None:
     created: list[str] = []
 
     def look(url: str) -> None:
@@ -90,24 +97,16 @@ def test_each_delivery_is_shown_without_account_data(
             assert sandbox.webhooks[0].state == "delivered"
             assert sandbox.webhooks[0].tries[0].only_listened
 
-    meanwhile(look)
-    assert main(["webhooks", "listen"]) == Exit.DONE
-    printed = capsys.readouterr().out
+    printed = listen(look)
     assert "as webhook_url" in printed
     assert re.fullmatch(
         rf"  ✓ ..:..:..  payout\.created +{created[0]}   received +[\d.]+ ms", printed.splitlines()[-1]
     )
-    meanwhile(look)
-    assert main(["webhooks", "listen", "--json"]) == Exit.DONE
-    out = capsys.readouterr().out
+    out = listen(look, "--json")
     listening_line, received = lines(out)
     assert listening_line["webhook_url"].startswith("http://127.0.0.1:")
-    assert (received["event"], received["record"], received["status"]) == (
-        "payout.created",
-        created[1],
-        "pending",
-    )
-    assert (received["reference"], received["delivery"]) == ("order-7", "wh_00000001")
+    said = [received[name] for name in ("event", "record", "status", "reference", "delivery")]
+    assert said == ["payout.created", created[1], "pending", "order-7", "wh_00000001"]
     payout = received["body"]["payout"]
     assert payout["reference"] == "order-7"
     assert payout["instrument"]["phone_number"] == HIDDEN
@@ -116,9 +115,7 @@ def test_each_delivery_is_shown_without_account_data(
         assert secret not in printed + out
 
 
-def test_what_arrives_is_forwarded_and_the_answer_shown_and_returned(
-    meanwhile: Meanwhile, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_arrives_is_forwarded_and_the_answer_shown_and_returned(listen: Listener) -> None:
     got: list[tuple[bytes, dict[str, str]]] = []
     answers = [503, 204]
 
@@ -136,10 +133,8 @@ def test_what_arrives_is_forwarded_and_the_answer_shown_and_returned(
             assert [tried.status for tried in webhook.tries] == [503, 204]
             assert {body for body, _ in got} == {webhook.body}
 
-    meanwhile(look)
     with Receiver(None, application) as receiver:
-        assert main(["webhooks", "listen", "--forward", f"{receiver.url}hook?x=1", "--json"]) == Exit.DONE
-    _, _, first, _, second = lines(capsys.readouterr().out)
+        _, _, first, _, second = lines(listen(look, "--forward", f"{receiver.url}hook?x=1", "--json"))
     assert 0 <= first["seconds"] < 600
     assert [(each["step"], each["ok"], each["status"]) for each in (first, second)] == [
         ("forwarded", False, 503),
@@ -148,48 +143,43 @@ def test_what_arrives_is_forwarded_and_the_answer_shown_and_returned(
     assert got[0][1]["content-type"] == "application/json"
 
 
-def test_an_application_that_is_away_is_a_502(
-    meanwhile: Meanwhile, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_application_that_is_away_is_a_502(listen: Listener) -> None:
     with socket.create_server(("127.0.0.1", 0)) as gone:
         address = f"http://127.0.0.1:{gone.getsockname()[1]}/"
-    meanwhile(lambda url: None if send(url) == 502 else pytest.fail("no 502"))
-    assert main(["webhooks", "listen", "--forward", address]) == Exit.DONE
-    printed = " ".join(capsys.readouterr().out.split())
+    answers: list[int] = []
+    printed = " ".join(listen(lambda url: answers.append(send(url)), "--forward", address).split())
+    assert answers == [502]
     assert " 502 " in printed
     assert "did not answer: Connection refused; start your application there, or correct --forward" in printed
 
 
-def test_payments_pass_their_hints_on(meanwhile: Meanwhile) -> None:
+def test_payments_pass_their_hints_on(listen: Listener) -> None:
     got: list[dict[str, str]] = []
-
-    def application(_: bytes, headers: Any) -> int:
-        got.append(dict(headers))
-        return 200
-
     hints: dict[str, Any] = {"X-Payment-Event": "payment.completed", "X-Payment-Id": "pi_1", "Cookie": "a=b"}
-    meanwhile(lambda url: None if send(url, **hints) == 200 else pytest.fail("not taken"))
-    with Receiver(None, application) as receiver:
-        assert main(["webhooks", "listen", "--forward", receiver.url]) == Exit.DONE
+    with Receiver(None, lambda _, headers: got.append(dict(headers)) or 200) as receiver:
+        listen(lambda url: send(url, **hints), "--forward", receiver.url)
     assert (got[0]["x-payment-event"], got[0]["x-payment-id"]) == ("payment.completed", "pi_1")
     assert "cookie" not in got[0]
 
 
-def test_what_is_no_delivery_is_answered_and_shown(
-    meanwhile: Meanwhile, capsys: pytest.CaptureFixture[str]
-) -> None:
+def typed(url: str, head: str, body: bytes = b"") -> bytes:
+    """What is answered to this text."""
+    address = urlsplit(url)
+    with socket.create_connection((str(address.hostname), address.port or 0)) as line:
+        line.sendall(head.replace("\n", "\r\n").encode() + body)
+        return line.makefile("rb").read()
+
+
+def test_what_is_no_delivery_is_answered_and_shown(listen: Listener) -> None:
     def look(url: str) -> None:
         assert [send(url, body) for body in (b"no json", b"[1]", b"[" * 200_000)] == [200] * 3
-        host, port = url.removeprefix("http://").removesuffix("/").split(":")
         assert send(url, b"x" * (2**20 + 1)) == 413
-        for length, status in (("x", b"400"), ("9" * 5000, b"400")):
-            with socket.create_connection((host, int(port))) as line:
-                line.sendall(f"POST / HTTP/1.0\r\nContent-Length: {length}\r\n\r\n".encode())
-                assert line.recv(100).split()[1] == status
+        for length in ("x", "9" * 5000):
+            assert typed(url, f"POST / HTTP/1.0\nContent-Length: {length}\n\n").split()[1] == b"400"
+        head, _, body = typed(url, "POST / / HTTP/1.0\n\n").partition(b"\r\n\r\n")
+        assert (head[:13], b"<" in body) == (b"HTTP/1.0 400 ", False)
 
-    meanwhile(look)
-    assert main(["webhooks", "listen"]) == Exit.DONE
-    assert capsys.readouterr().out.count("its body is not a JSON object") == 3
+    assert listen(look).count("its body is not a JSON object") == 3
 
 
 @pytest.mark.parametrize(
@@ -203,25 +193,19 @@ def test_an_unusable_forward_address_is_refused_before_anything_listens(
 
 
 def test_a_port_that_was_asked_for_is_used_or_refused(
-    meanwhile: Meanwhile, capsys: pytest.CaptureFixture[str]
+    listen: Listener, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    urls: list[str] = []
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = other.getsockname()[1]
         assert main(["webhooks", "listen", "--port", str(taken)]) == Exit.USAGE
         assert capsys.readouterr().err.endswith(
             f"port {taken} cannot be used: Address already in use; choose another with --port\n"
         )
-    meanwhile(lambda url: None if f":{taken}/" in url else pytest.fail(url))
-    assert main(["webhooks", "listen", "--port", str(taken)]) == Exit.DONE
-
-
-def test_the_usual_port_is_not_taken_from_another_program(
-    meanwhile: Meanwhile, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        monkeypatch.setattr(listener, "DEFAULT_PORT", other.getsockname()[1])
-        meanwhile(lambda url: None if send(url) == 200 else pytest.fail(url))
-        assert main(["webhooks", "listen"]) == Exit.DONE
+        monkeypatch.setattr(listener, "DEFAULT_PORT", taken)
+        listen(urls.append)  # the usual port is not taken from another program
+    listen(urls.append, "--port", str(taken))
+    assert [f":{taken}/" in url for url in urls] == [False, True]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -253,21 +237,14 @@ def test_nothing_a_stranger_writes_moves_the_terminal() -> None:
     assert len(read_delivery(json.dumps({"event": "x" * 5000}).encode()).event) < 200
 
 
-def test_an_amount_is_shown_in_our_form_and_given_to_programs_as_it_came(
-    meanwhile: Meanwhile, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_amount_is_shown_in_our_form_and_given_to_programs_as_it_came(listen: Listener) -> None:
     def look(url: str) -> None:
         with Sandbox(clock=VirtualClock.frozen()) as sandbox:
             create(sandbox, webhook_url=url, amount=10.1, currency="GHS", method="mobile_money")
             sandbox.wait_for_webhooks()
 
-    monkeypatch.setenv("COLUMNS", "200")
-    for options in ([], ["--json"]):
-        meanwhile(look)
-        assert main(["webhooks", "listen", *options]) == Exit.DONE
-    out = capsys.readouterr().out
-    assert re.search("  GHS 10.10  +pending  ", out)
-    assert lines(out.splitlines()[-1])[0]["amount"] == "GHS\N{NO-BREAK SPACE}10.10"
+    assert re.search("  GHS 10.10  +pending  ", listen(look, columns=200))
+    assert lines(listen(look, "--json"))[-1]["amount"] == "GHS\N{NO-BREAK SPACE}10.10"
     for amount, money in (
         ({"value": "1250.75", "currency": "GHS"}, "GHS 1,250.75"),
         ({"value": "9" * 60, "currency": "GHS", "formatted": "₵9"}, "₵9"),
@@ -279,9 +256,7 @@ def test_an_amount_is_shown_in_our_form_and_given_to_programs_as_it_came(
 
 
 @pytest.mark.parametrize("columns", [80, 120, 200])
-def test_the_longest_event_is_whole_beside_an_aligned_result(
-    columns: int, meanwhile: Meanwhile, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_longest_event_is_whole_beside_an_aligned_result(columns: int, listen: Listener) -> None:
     event = "payment.attempt.action_required"
     record = "po_" + "1" * 21
 
@@ -289,42 +264,30 @@ def test_the_longest_event_is_whole_beside_an_aligned_result(
         for name in (event, "payout.failed"):
             assert send(url, json.dumps({"event": name, "payout": {"id": record}}).encode()) == 200
 
-    monkeypatch.setenv("COLUMNS", str(columns))
-    meanwhile(look)
-    assert main(["webhooks", "listen"]) == Exit.DONE
-    head, long, short = capsys.readouterr().out.splitlines()[-3:]
+    head, long, short = listen(look, columns=columns).splitlines()[-3:]
     assert f"  {event}  po_" in long
     assert f"  {record}  " in short
     assert head.index("Result") == long.index("received") == short.index("received")
     assert len(long) <= columns
 
 
-def test_a_word_that_is_none_stands_in_quotes_and_in_its_column(
-    meanwhile: Meanwhile, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_word_that_is_none_stands_in_quotes_and_in_its_column(listen: Listener) -> None:
     lie = {
         "event": "payout.completed  po_1  completed",
         "payout": {"id": "漢" * 80, "amount": {"value": "5" * 80}, "reference": "r" * 80},
     }
     for columns in (50, 80, 120, 200):
-        monkeypatch.setenv("COLUMNS", str(columns))
-        meanwhile(
-            lambda url: None if send(url, json.dumps(lie).encode()) == 200 else pytest.fail("not taken")
-        )
-        assert main(["webhooks", "listen"]) == Exit.DONE
-        head, printed = capsys.readouterr().out.splitlines()[-2:]
+        out = listen(lambda url: send(url, json.dumps(lie).encode()), columns=columns)
+        head, printed = out.splitlines()[-2:]
         assert printed[14] == '"'
         assert "payout.completed  po_1" not in printed
         assert cell_len(head) <= columns >= cell_len(printed)
-        for name in ("Result", "Took"):
-            start = (
-                cell_len(printed[: printed.index("received")]) if name == "Result" else cell_len(printed) - 4
-            )
-            assert head.index(name) == start
+        assert head.index("Result") == cell_len(printed[: printed.index("received")])
+        assert head.index("Took") == cell_len(printed) - 4
 
 
 def test_a_failure_is_red_on_a_terminal_and_says_why_and_what_to_do(
-    meanwhile: Meanwhile, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    listen: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     statuses: list[int] = []
     monkeypatch.setenv("FORCE_COLOR", "1")
@@ -333,9 +296,10 @@ def test_a_failure_is_red_on_a_terminal_and_says_why_and_what_to_do(
             for name, value in without_colour.items():
                 monkeypatch.setenv(name, value)
             statuses += [299, 599, 503]
-            meanwhile(lambda url: [send(url, b"{}", **{"X-Sandbox-Delivery": "wh_00000017"}) for _ in "123"])
-            assert main(["webhooks", "listen", "--forward", receiver.url]) == Exit.DONE
-            out = capsys.readouterr().out
+            out = listen(
+                lambda url: [send(url, b"{}", **{"X-Sandbox-Delivery": "wh_00000017"}) for _ in "123"],
+                *("--forward", receiver.url),
+            )
             assert red in out
             assert ("\x1b[31m" in out) is (not without_colour)
     text = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", out).split())
@@ -354,44 +318,25 @@ def test_a_place_has_its_port() -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_other_methods_get_a_hint(meanwhile: Meanwhile, method: str) -> None:
-    answers: list[tuple[int, str | None, bytes]] = []
-
-    def look(url: str) -> None:
-        with pytest.raises(HTTPError) as refused, urlopen(Request(url, method=method)):
-            pass
-        with refused.value as answer:
-            answers.append((answer.code, answer.headers["Allow"], answer.read()))
-
-    meanwhile(look)
-    assert main(["webhooks", "listen"]) == Exit.DONE
-    printed = b"" if method == "HEAD" else b"Webhooks arrive here, by POST.\n"
-    assert answers == [(405, "POST", printed)]
+def test_other_methods_get_a_hint(listen: Listener, method: str) -> None:
+    answers: list[bytes] = []
+    listen(lambda url: answers.append(typed(url, f"{method} / HTTP/1.0\n\n")))
+    head, _, printed = answers[0].partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.0 405 ")
+    assert b"\r\nAllow: POST" in head
+    assert printed == (b"" if method == "HEAD" else b"Webhooks arrive here, by POST.\n")
 
 
-def test_what_is_no_http_is_answered_without_a_page(meanwhile: Meanwhile) -> None:
-    def look(url: str) -> None:
-        host, port = url.removeprefix("http://").removesuffix("/").split(":")
-        with socket.create_connection((host, int(port))) as line:
-            line.sendall(b"POST / / HTTP/1.0\r\n\r\n")
-            head, _, body = line.makefile("rb").read().partition(b"\r\n\r\n")
-        assert (head[:13], b"<" in body) == (b"HTTP/1.0 400 ", False)
-
-    meanwhile(look)
-    assert main(["webhooks", "listen"]) == Exit.DONE
-
-
-def test_only_a_listener_that_forwards_nothing_says_so(meanwhile: Meanwhile) -> None:
+def test_only_a_listener_that_forwards_nothing_says_so(listen: Listener) -> None:
     marks: list[str | None] = []
 
     def look(url: str) -> None:
         with urlopen(Request(url, b"{}")) as answer:
             marks.append(answer.headers["X-Sandbox-Listener"])
 
-    meanwhile(look)
-    assert main(["webhooks", "listen"]) == Exit.DONE
+    listen(look)
     with Receiver(None, lambda *_: 200) as receiver:
-        assert main(["webhooks", "listen", "--forward", receiver.url]) == Exit.DONE
+        listen(look, "--forward", receiver.url)
     assert marks == ["1", None]
 
 
@@ -406,7 +351,9 @@ def test_a_reference_that_may_be_an_account_or_a_name_is_hidden(account: str) ->
     )
 
 
-def test_only_what_is_known_to_be_harmless_is_shown() -> None:
+def test_only_what_is_known_to_be_harmless_is_shown(assert_snapshot: Snapshots) -> None:
+    instrument = {"id": "ins_1", "type": "phone", "phone_number": "+2299", "code": 5, "country": "BJ"}
+    country = {"code": "BJ", "name": "Benin", "note": "Ada"}
     body = {
         "event": "payout.failed",
         "payout": {
@@ -415,13 +362,7 @@ def test_only_what_is_known_to_be_harmless_is_shown() -> None:
             "reference": "wages of 0244 123 456 and ada@shop.test",
             "gateway": {"transaction": {"reference": "GW-17", "external_id": "x-1", "status": "ok"}},
             "amount": {"value": "1.50", "partial": False, "digits": 2},
-            "instrument": {
-                "id": "ins_1",
-                "type": "phone",
-                "phone_number": "+2299",
-                "code": 5,
-                "country": "BJ",
-            },
+            "instrument": instrument,
             "customer": PERSON,
             "metadata": {
                 "list": [{"status": "x", "id": "mine"}],
@@ -430,33 +371,9 @@ def test_only_what_is_known_to_be_harmless_is_shown() -> None:
                 "country": {"code": "mine"},
             },
         },
-        "attempt": {"method": {"country": {"code": "BJ", "name": "Benin", "note": "Ada"}}},
+        "attempt": {"method": {"country": country}},
     }
-    assert masked(body) == {
-        "event": "payout.failed",
-        "payout": {
-            "id": "po_1",
-            "created_at": "2026",
-            "reference": HIDDEN,
-            "gateway": {"transaction": {"reference": "GW-17", "external_id": "x-1", "status": "ok"}},
-            "amount": {"value": "1.50", "partial": False, "digits": 2},
-            "instrument": {
-                "id": "ins_1",
-                "type": "phone",
-                "phone_number": HIDDEN,
-                "code": HIDDEN,
-                "country": "BJ",
-            },
-            "customer": dict.fromkeys(PERSON, HIDDEN),
-            "metadata": {
-                "list": [{"status": HIDDEN, "id": HIDDEN}],
-                "n": HIDDEN,
-                "none": None,
-                "country": {"code": HIDDEN},
-            },
-        },
-        "attempt": {"method": {"country": {"code": "BJ", "name": HIDDEN, "note": HIDDEN}}},
-    }
+    assert_snapshot(json.dumps(masked(body), indent=1, ensure_ascii=False))
 
 
 def test_a_number_is_shown_where_it_can_be_no_account() -> None:
@@ -502,28 +419,16 @@ def test_a_customer_s_country_is_account_data() -> None:
     ],
 )
 def test_only_a_delivery_s_name_as_a_sandbox_makes_it_is_shown(
-    meanwhile: Meanwhile,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    name: str,
-    printed: str,
+    listen: Listener, name: str, printed: str
 ) -> None:
     def look(url: str) -> None:
-        host, port = url.removeprefix("http://").removesuffix("/").split(":")
-        with socket.create_connection((host, int(port))) as line:
-            head = f"POST / HTTP/1.0\r\nX-Sandbox-Delivery: {name}\r\nContent-Length: 2\r\n\r\n"
-            line.sendall(head.encode() + b"{}")
-            assert line.recv(100).split()[1] == b"200"
+        head = f"POST / HTTP/1.0\nX-Sandbox-Delivery: {name}\nContent-Length: 2\n\n"
+        assert typed(url, head, b"{}").split()[1] == b"200"
 
-    meanwhile(look)
-    monkeypatch.setenv("COLUMNS", "200")
-    assert main(["webhooks", "listen"]) == Exit.DONE
-    out = capsys.readouterr().out
+    out = listen(look, columns=200)
     assert "\x1b" not in out
     assert (name in out) is bool(printed)
-    meanwhile(look)
-    assert main(["webhooks", "listen", "--json"]) == Exit.DONE
-    assert lines(capsys.readouterr().out)[-1]["delivery"] == printed
+    assert lines(listen(look, "--json"))[-1]["delivery"] == printed
 
 
 def test_a_delivery_is_sent_once_more_through_the_control_api(
@@ -565,11 +470,13 @@ def test_where_no_user_is_known_the_key_of_that_sandbox_goes_along_and_no_other(
 @needs_root
 @pytest.mark.parametrize(("option", "status"), [([], 403), (["--shared"], 200)])
 def test_a_listener_takes_what_another_user_sends_if_it_is_shared(
-    option: list[str], status: int, meanwhile: Meanwhile
+    option: list[str], status: int, listen: Listener
 ) -> None:
     got: list[int] = []
-    meanwhile(lambda url: got.append(ask_as_stranger(urlsplit(url).port or 0, "/", "POST", body="{}").status))
-    assert main(["webhooks", "listen", *option]) == Exit.DONE
+    listen(
+        lambda url: got.append(ask_as_stranger(urlsplit(url).port or 0, "/", "POST", body="{}").status),
+        *option,
+    )
     assert got == [status]
 
 
