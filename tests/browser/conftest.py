@@ -72,14 +72,14 @@ def tabs(browser: Browser) -> Tabs:
 
 
 @asynccontextmanager
-async def merchant() -> AsyncIterator[int]:
-    """Answers for `SHOP`; gives the port."""
+async def merchant(part: str = "<h1>Thanks</h1>") -> AsyncIterator[int]:
+    """A merchant's page with this in it; gives the port."""
+    head = '<!doctype html><html lang="en"><link rel="icon" href="data:,"><title>Shop</title>'
 
-    async def thank(_: web.BaseRequest) -> web.Response:
-        html = "<!doctype html><html lang=en><link rel=icon href=data:,><title>Shop</title><h1>Thanks</h1>"
-        return web.Response(text=html, content_type="text/html")
+    async def show(_: web.BaseRequest) -> web.Response:
+        return web.Response(text=head + part, content_type="text/html")
 
-    runner = web.ServerRunner(web.Server(thank), shutdown_timeout=0.1)
+    runner = web.ServerRunner(web.Server(show), shutdown_timeout=0.1)
     await runner.setup()
     listener = listen(None)
     try:

@@ -9,28 +9,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import pytest
-
 from payments_async.sandbox import Sandbox, VirtualClock
-from payments_async.sandbox._checkout import pages
 from tests.browser.sales import BALANCE, Sale, begins
-from tests.browser.visitor import ASKED, BROWSER, SHOP, Visitor
+from tests.browser.visitor import BROWSER, SHOP, Visitor
 from tests.sandbox.raw_requests import Api
 
 pytestmark = BROWSER
 
 Visit = Callable[..., Awaitable[Visitor]]
-
-
-async def test_without_javascript_a_waiting_page_looks_again_by_itself(
-    sell: Callable[..., Sale], visit: Visit, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pages, "RELOAD_AFTER", 1)
-    sale, payer = sell("complete after=5s"), await visit(java_script=False)
-    await begins(payer, sale, BALANCE)
-    await payer.sees("Your payment is on its way")
-    sandbox.advance(5)
-    await payer.sees("Payment complete")
 
 
 async def test_a_page_that_waits_shows_what_comes_of_it_and_says_it_aloud(
@@ -48,42 +34,6 @@ async def test_a_page_that_waits_shows_what_comes_of_it_and_says_it_aloud(
     assert await payer.page.locator(".live").inner_text() == "Payment complete"
     assert await payer.measure("document.activeElement.tagName") == "H1"
     assert sale.paid == 50
-
-
-async def test_every_tab_and_the_phone_follow_what_happens_in_one(
-    sell: Callable[..., Sale], visit: Visit
-) -> None:
-    sale, first = sell(), await visit()
-    second, phone = await first.elsewhere(), await first.elsewhere()
-    await phone.open(f"{sale.url}/phone")
-    await phone.page.get_by_role("heading", name="Nothing to confirm").wait_for()
-    await second.open(sale.choosing(BALANCE))
-    await second.sees(ASKED)
-    await first.open(sale.choosing("Mobile money"))
-    await first.confirms("+229 90 00 00 42")
-    await second.sees("Approve on your phone")
-    await phone.page.get_by_role("heading", name="Confirm this payment").wait_for()
-    await phone.press("Approve")
-    for tab in (first, second):
-        await tab.sees("Payment complete")
-    await phone.page.get_by_role("heading", name="Nothing to confirm").wait_for()
-    assert (sale.paid, len(sale.attempts)) == (50, 1)
-
-
-async def test_a_line_that_breaks_while_waiting_is_not_shown_as_an_end(
-    sell: Callable[..., Sale], visit: Visit
-) -> None:
-    sale, payer = sell("complete after=5s"), await visit(alone=True)
-    await begins(payer, sale, BALANCE)
-    await payer.sees("Your payment is on its way")
-    await payer.page.context.set_offline(True)
-    sale.sandbox.advance(5)
-    await payer.page.wait_for_event("requestfailed")
-    await payer.sees("Your payment is on its way")
-    await payer.page.context.set_offline(False)
-    await payer.sees("Payment complete")
-    assert [error for error in payer.errors if "ERR_INTERNET_DISCONNECTED" not in error] == []
-    payer.errors.clear()
 
 
 async def test_a_page_follows_across_a_restart_of_the_sandbox(tmp_path: Path, visit: Visit) -> None:

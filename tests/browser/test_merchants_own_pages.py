@@ -2,39 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from aiohttp import web
 
-from payments_async._loopback import listen
 from payments_async.sandbox import Sandbox
+from tests.browser.conftest import merchant
 from tests.browser.visitor import BROWSER, SHOP, Visitor
 from tests.sandbox.raw_requests import Api
 
 pytestmark = BROWSER
 
 Visit = Callable[..., Awaitable[Visitor]]
-
-
-@asynccontextmanager
-async def shop(part: str) -> AsyncIterator[str]:
-    """The address of a page of the merchant's own, which has another origin than the sandbox."""
-    head = '<!doctype html><html lang="en"><link rel="icon" href="data:,"><title>Shop</title>'
-
-    async def show(_: web.BaseRequest) -> web.Response:
-        return web.Response(text=f"{head}<h1>Shop</h1>{part}", content_type="text/html")
-
-    runner = web.ServerRunner(web.Server(show))
-    await runner.setup()
-    listener = listen(None)
-    try:
-        await web.SockSite(runner, listener).start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
-    finally:
-        await runner.cleanup()
 
 
 def action(api: Api, kind: str) -> dict[str, Any]:
@@ -53,8 +33,8 @@ async def test_a_frame_in_the_merchants_page_pays(
         if kind == "embed_iframe"
         else f'<div id="{asked["container_id"]}"></div><script src="{asked["sdk_url"]}"></script>'
     )
-    async with shop(part) as address:
-        await payer.open(address)
+    async with merchant(part) as port:  # of another origin than the sandbox
+        await payer.open(f"http://127.0.0.1:{port}/")
         frame = payer.page.frame_locator("iframe")
         if kind == "complete_with_sdk":
             await frame.get_by_role("button", name="Paid").click()

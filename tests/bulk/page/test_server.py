@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import ClientResponse, ClientSession
 
-from payments_async.bulk._page import feed, server
+from payments_async.bulk._page import feed
 from payments_async.bulk._page.server import BatchPageServer
 from payments_async.bulk._page.source import PageFigures
 from payments_async.bulk.ledger_errors import LedgerMissing
@@ -154,14 +154,3 @@ async def test_what_is_wrong_with_a_request_is_answered_and_not_logged(
         await reader.read()  # until the server has closed it
         writer.close()
     assert caplog.records == []
-
-
-async def test_without_a_free_port_there_is_no_page_and_nothing_else_fails(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def taken(_: object) -> None:
-        raise OSError
-
-    monkeypatch.setattr(server, "listen", taken)
-    async with served(GivenSource(states()["running"])) as page:
-        assert not page.is_open

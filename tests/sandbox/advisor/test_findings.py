@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from payments_async.sandbox import Sandbox
-from payments_async.sandbox._inspector.filters import ago
 from payments_async.sandbox._journal import Journal, WebhookTried
 from payments_async.sandbox.advisor import _findings, advise
 from tests.sandbox.inspector.test_pages import page, text_of
@@ -90,14 +89,6 @@ def test_a_finding_that_was_dismissed_returns_with_new_evidence(api: Api, sandbo
     assert (again["id"], again["count"]) == (found["id"], 3)
     unknown = dismissal.replace("finding_1", "finding_9")
     assert sandbox.handle("POST", unknown, json_type, b"{}").status == 404
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.2, "now"), (59, "59 s ago"), (720, "12 min ago"), (7_200, "2 h ago"), (260_000, "3 days ago")],
-)
-def test_how_long_ago_is_a_short_text(seconds: float, text: str) -> None:
-    assert ago(seconds) == text
 
 
 def test_its_evidence_has_a_bound_and_its_count_none(

@@ -408,12 +408,6 @@ def test_a_timing_alone_completes(api: Api) -> None:
     assert api.payout().data["status"] == "completed"
 
 
-def test_rules_can_be_removed(api: Api) -> None:
-    api.sandbox.on("*").respond("http:500", times=None)
-    api.sandbox.clear_rules()
-    assert api.payout().status == 201
-
-
 def rule(sandbox: Sandbox) -> Rule:
     return sandbox.on("payouts.create")
 

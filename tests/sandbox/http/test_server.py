@@ -79,18 +79,6 @@ async def test_it_serves_inside_async_with(session: aiohttp.ClientSession) -> No
         assert [entry.headers.get("authorization") for entry in sandbox.requests] == [None] * 3
 
 
-def test_it_serves_blocking_code_inside_plain_with() -> None:
-    with Sandbox() as sandbox:
-        address = urlsplit(sandbox.base_url)
-        connection = http.client.HTTPConnection(str(address.hostname), address.port)
-        connection.request(
-            "POST", "/v1/payouts", json.dumps(PAYOUT), {"Authorization": f"Bearer {sandbox.api_key}"}
-        )
-        assert connection.getresponse().status == 201
-        connection.close()
-        assert len(sandbox.books.payouts()) == 1
-
-
 def test_the_port_is_free_and_below_those_of_outgoing_connections() -> None:
     with Sandbox() as one, Sandbox() as two:
         ports = [urlsplit(sandbox.base_url).port or 0 for sandbox in (one, two)]

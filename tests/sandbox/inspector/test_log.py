@@ -222,24 +222,6 @@ def test_a_word_that_is_a_status_is_looked_for_among_statuses(api: Api, sandbox:
     assert "“404” was read as a status" in page
 
 
-def test_an_attempt_is_found_with_its_payment(api: Api, sandbox: Sandbox) -> None:
-    intent = api.post("/payment/intents", TRIED).data
-    sandbox.advance(5)
-    (line,) = [one for one in log(sandbox, f"?find={intent['id']}") if not one.startswith("POST")]
-    assert line.endswith("pending → completed attempt processing → completed completed")
-
-
-def test_the_log_is_searched_by_the_amounts_of_records(api: Api, sandbox: Sandbox) -> None:
-    api.payout(reference="small", amount=50)
-    api.payout(reference="large", amount=5_000)
-    sandbox.journal.add(WebhookTried(1.0, "wh_1", "po_gone", "payout.created", 204, None))
-    sandbox.advance(2)
-    assert log(sandbox, "?find=amount%3A%3E1000") == [
-        "payout large pending → processing processing",
-        "POST /v1/payouts large payout pending 201",
-    ]
-
-
 # --- why ----------------------------------------------------------------------------------------
 
 

@@ -77,15 +77,6 @@ def test_pages_are_read_only_and_unknown_ones_say_so(sandbox: Sandbox) -> None:
     assert "no request" in text_of(page(sandbox, "requests/req_1", 404))
 
 
-def test_the_first_page_of_an_unused_sandbox_teaches(sandbox: Sandbox) -> None:
-    html = page(sandbox)
-    for name in ("way-async", "way-sync", "way-curl"):
-        assert f'id="{name}"' in html
-        assert f'data-copy="#{name}"' in html
-    assert sandbox.api_key in html
-    assert "http://sandbox.test/v1" in html
-
-
 # --- with something to show ---------------------------------------------------------------------
 
 

@@ -545,7 +545,14 @@ def test_a_card_number_is_hidden_in_a_request(sandbox: Sandbox, api: Api) -> Non
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.4, "now"), (40, "40 s ago"), (59.7, "1 min ago"), (3_599, "1 h ago"), (172_799, "2 days ago")],
+    [
+        (0.4, "now"),
+        (40, "40 s ago"),
+        (59.7, "1 min ago"),
+        (720, "12 min ago"),
+        (3_599, "1 h ago"),
+        (172_799, "2 days ago"),
+    ],
 )
 def test_how_long_ago_it_was_is_rounded_before_the_unit_is_chosen(seconds: float, text: str) -> None:
     assert ago(seconds) == text
