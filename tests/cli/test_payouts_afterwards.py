@@ -7,9 +7,8 @@ import re
 
 import pytest
 
-from payments_async._cli._exit_codes import Exit
 from payments_async.sandbox import Sandbox
-from tests.support.payout_command import Here, payouts_file
+from tests.support.payout_command import Exit, Here, payouts_file
 
 
 def show_as_arrived(sandbox: Sandbox, place: int) -> None:

@@ -10,9 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from payments_async._cli import main
-from payments_async._cli._exit_codes import Exit
-from tests.support.payout_command import Here, payouts_file
+from tests.support.payout_command import Exit, Here, main, payouts_file
 
 
 @pytest.fixture

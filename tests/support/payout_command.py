@@ -22,7 +22,8 @@ from urllib.parse import urlsplit
 import attrs
 import pytest
 
-from payments_async._cli import main
+from payments_async._cli import main as main
+from payments_async._cli._exit_codes import Exit as Exit
 from payments_async.sandbox import Sandbox
 from tests.support.rawserver import CERTIFICATE, server_tls
 
