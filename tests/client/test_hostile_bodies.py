@@ -11,9 +11,9 @@ import pytest
 from payments_async.errors import DecodeError, OutcomeUnknown, PaymentsError, ResponseMismatch
 from tests.support import bodies
 from tests.support.bodies import encoded
-from tests.support.calls import CREATES, OPERATIONS, READS
-from tests.support.forms import Connect, call
+from tests.support.calls import CREATES, OPERATIONS, READS, call
 from tests.support.scripted import ScriptedTransport, answer
+from tests.support.surfaces import Connect
 
 pytestmark = pytest.mark.parametrize("surface", ["async"], indirect=True)  # the mirror decodes nothing itself
 

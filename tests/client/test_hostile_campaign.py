@@ -6,7 +6,7 @@ import pytest
 
 from payments_async.models import _masking
 from tests.campaigns.hostile import Campaign
-from tests.support.forms import Connect
+from tests.support.surfaces import Connect
 
 # many times as slow when it is traced; others cover the same
 pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it

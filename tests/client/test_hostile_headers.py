@@ -12,10 +12,10 @@ from payments_async import RateLimits
 from payments_async.errors import LimitReached, RateLimitedError
 from tests.support import bodies
 from tests.support.bodies import encoded
-from tests.support.calls import OPERATIONS
-from tests.support.forms import Connect, call
+from tests.support.calls import OPERATIONS, call
 from tests.support.jumping import EPOCH, JumpingRuntime
 from tests.support.scripted import ScriptedTransport, answer
+from tests.support.surfaces import Connect
 
 PAYOUT = encoded(OPERATIONS["payouts.sync"].body)
 YEAR = 365 * 24 * 3600

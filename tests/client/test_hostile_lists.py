@@ -10,10 +10,10 @@ import pytest
 from payments_async.errors import DecodeError, OutcomeUnknown
 from payments_async.models import Payout
 from tests.support import bodies
-from tests.support.calls import OPERATIONS
-from tests.support.forms import Connect, call
+from tests.support.calls import OPERATIONS, call
 from tests.support.jumping import JumpingRuntime
 from tests.support.scripted import ScriptedTransport, answer
+from tests.support.surfaces import Connect
 
 pytestmark = pytest.mark.parametrize("surface", ["async"], indirect=True)  # the mirror decodes nothing itself
 

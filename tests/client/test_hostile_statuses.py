@@ -16,11 +16,11 @@ from payments_async.errors import (
     ServerError,
 )
 from tests.support import bodies
-from tests.support.calls import CREATES, OPERATIONS
+from tests.support.calls import CREATES, OPERATIONS, call
 from tests.support.creations import row
-from tests.support.forms import Connect, call
 from tests.support.motion import PAYOUT, payout_answer, play, refusal
 from tests.support.scripted import ScriptedTransport, answer
+from tests.support.surfaces import Connect
 
 BODY = {"message": "No.", "errors": {"amount": ["too small"]}}
 NAMED = {400: "BadRequestError", 401: "AuthenticationError", 403: "PermissionDeniedError"}

@@ -8,8 +8,9 @@ import pytest
 
 from payments_async.errors import UnprocessableError
 from tests.support import bodies
-from tests.support.calls import CREATES, OPERATIONS
-from tests.support.forms import ATTEMPTS, FORMS, INTENTS, PAYOUTS, Connect, at, call, exactly, read
+from tests.support.calls import CREATES, OPERATIONS, call
+from tests.support.forms import ATTEMPTS, FORMS, INTENTS, PAYOUTS, at, exactly, read
+from tests.support.surfaces import Connect
 
 NEW = "word_of_2031"
 

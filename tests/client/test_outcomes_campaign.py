@@ -10,7 +10,7 @@ import pytest
 from payments_async._request import resolve, service_time
 from payments_async._request.key_age import Timestamps
 from tests.campaigns.outcomes import Campaign
-from tests.support.forms import Connect
+from tests.support.surfaces import Connect
 
 pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
 

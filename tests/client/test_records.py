@@ -13,9 +13,9 @@ import pytest
 
 from payments_async.models import Page, PaymentAttempt, RateLimit
 from tests.support import bodies
-from tests.support.calls import OPERATIONS
+from tests.support.calls import OPERATIONS, call
 from tests.support.faithful import differences
-from tests.support.forms import Connect, call
+from tests.support.surfaces import Connect
 
 pytestmark = pytest.mark.parametrize("surface", ["async"], indirect=True)  # the mirror decodes nothing itself
 

@@ -10,7 +10,10 @@ import attrs
 
 from payments_async import Instrument
 from tests.support import bodies
-from tests.support.bodies import Json
+from tests.support.bodies import Json, encoded
+from tests.support.jumping import JumpingRuntime
+from tests.support.scripted import ScriptedTransport, answer
+from tests.support.surfaces import Connect
 
 PAYMENT: Mapping[str, Any] = {"amount": Decimal("10.10"), "currency": "XOF"}
 PAYOUT: Mapping[str, Any] = {
@@ -112,3 +115,14 @@ _ALL = (
 OPERATIONS: Mapping[str, Operation] = {operation.name: operation for operation in _ALL}
 CREATES = tuple(name for name, operation in OPERATIONS.items() if operation.creates)
 READS = tuple(name for name, operation in OPERATIONS.items() if not operation.creates)
+
+
+async def call(
+    connect: Connect, operation: str, body: Json | bytes, status: int = 200, **headers: str
+) -> Any:
+    """What the operation returns for one answer."""
+    raw = body if isinstance(body, bytes) else encoded(body)
+    names = {name.replace("_", "-"): value for name, value in headers.items()}
+    transport = ScriptedTransport(answer(status, raw, names))
+    client = connect(transport=transport, runtime=JumpingRuntime(), max_retries=0)
+    return await OPERATIONS[operation].call(client)

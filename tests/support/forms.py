@@ -2,50 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
-import pytest
 
-from tests.support.bodies import Json, encoded
-from tests.support.calls import OPERATIONS
-from tests.support.jumping import JumpingRuntime
-from tests.support.scripted import ScriptedTransport, answer
-
-Connect = Callable[..., Any]
+from tests.support.bodies import Json
+from tests.support.calls import OPERATIONS, call
+from tests.support.surfaces import Connect
 
 
 @attrs.frozen
 class Form:
-    """A record as one operation carries it; `path` leads to it from what the call returns."""
+    """A record as one operation carries it: its name in docs/openapi.json, and the start of its facts.
+
+    `path` leads to it from what the call returns, `said` from the answer's body.
+    """
 
     operation: str
+    schemas: tuple[str, ...]
+    facts: str
     path: str = ""
+    said: str = "data"
+
+
+def _form(operation: str, schema: str, facts: str, path: str = "") -> Form:
+    said = path.replace("items", "data") if path.startswith("items") else f"data.{path}".rstrip(".")
+    return Form(operation, (schema,), f"field.{facts}", path, said)
 
 
 FORMS: Mapping[str, Form] = {
-    "attempt": Form("payment_intents.retrieve_attempt"),
-    "attempt in a created intent": Form("payment_intents.create", "active_attempt"),
-    "attempt in a created checkout": Form("checkouts.create", "payment.active_attempt"),
-    "attempt in a checkout": Form("checkouts.retrieve", "payment.active_attempt"),
-    "attempt in the list": Form("payment_intents.list", "items.0.active_attempt"),
-    "created intent": Form("payment_intents.create"),
-    "intent of a created checkout": Form("checkouts.create", "payment"),
-    "intent of a checkout": Form("checkouts.retrieve", "payment"),
-    "intent in the list": Form("payment_intents.list", "items.0"),
-    "created checkout": Form("checkouts.create", "checkout"),
-    "checkout": Form("checkouts.retrieve", "checkout"),
-    "created payout": Form("payouts.create"),
-    "payout in the list": Form("payouts.list", "items.0"),
-    "synced payout": Form("payouts.sync"),
-    "refund availability": Form("payment_intents.refund_availability"),
-    "payouts page": Form("payouts.list", "pagination"),
-    "intents page": Form("payment_intents.list", "pagination"),
-    "method status": Form("methods.status"),
-    "requery": Form("payment_intents.requery"),
-    "attempt inspection": Form("payment_intents.inspect_attempt"),
-    "payout inspection": Form("payouts.inspect"),
+    "attempt": _form("payment_intents.retrieve_attempt", "PaymentAttempt", "attempt"),
+    "attempt in a created intent": _form(
+        "payment_intents.create", "PaymentAttempt", "attempt", "active_attempt"
+    ),
+    "attempt in a created checkout": _form(
+        "checkouts.create", "PaymentAttempt", "attempt", "payment.active_attempt"
+    ),
+    "attempt in a checkout": _form(
+        "checkouts.retrieve", "PaymentAttempt", "attempt", "payment.active_attempt"
+    ),
+    "attempt in the list": _form(
+        "payment_intents.list", "ListedPaymentAttempt", "attempt", "items.0.active_attempt"
+    ),
+    "created intent": _form("payment_intents.create", "PaymentIntent", "intent"),
+    "intent of a created checkout": _form("checkouts.create", "PaymentIntent", "intent", "payment"),
+    "intent of a checkout": _form("checkouts.retrieve", "PaymentIntent", "intent", "payment"),
+    "intent in the list": _form("payment_intents.list", "ListedPaymentIntent", "intent", "items.0"),
+    "created checkout": _form("checkouts.create", "CheckoutSession", "checkout", "checkout"),
+    "checkout": _form("checkouts.retrieve", "CheckoutSession", "checkout", "checkout"),
+    "created payout": _form("payouts.create", "Payout", "payout"),
+    "payout in the list": _form("payouts.list", "Payout", "payout", "items.0"),
+    "synced payout": _form("payouts.sync", "Payout", "payout"),
+    "refund availability": _form(
+        "payment_intents.refund_availability", "RefundAvailability", "refund-availability"
+    ),
+    "payouts page": Form("payouts.list", ("Pagination",), "field.pagination", "pagination", "pagination"),
+    "intents page": Form(
+        "payment_intents.list", ("Pagination",), "field.pagination", "pagination", "pagination"
+    ),
+    "method status": Form(
+        "methods.status", ("MethodStatus", "MethodStatusMeta"), "field.method-status", said=""
+    ),
+    "requery": _form("payment_intents.requery", "Requery", "requery"),
+    "attempt inspection": _form("payment_intents.inspect_attempt", "Inspection", "inspection"),
+    "payout inspection": _form("payouts.inspect", "Inspection", "inspection"),
 }
 
 ATTEMPTS_ALONE = (
@@ -57,27 +78,17 @@ ATTEMPTS_ALONE = (
 ATTEMPTS = (*ATTEMPTS_ALONE, "attempt in the list")
 INTENTS_ALONE = ("created intent", "intent of a created checkout", "intent of a checkout")
 INTENTS = (*INTENTS_ALONE, "intent in the list")
-CHECKOUTS = ("created checkout", "checkout")
 PAYOUTS = ("created payout", "payout in the list", "synced payout")
-PAGES = ("payouts page", "intents page")
 
 
 def at(value: Any, path: str) -> Any:
-    """What lies at a dotted path of attributes and indices."""
+    """What lies at a dotted path of attributes, members and indices."""
     for name in filter(None, path.split(".")):
-        value = value[int(name)] if name.isdigit() else getattr(value, name)
+        if isinstance(value, dict):
+            value = value[name]
+        else:
+            value = value[int(name)] if name.isdigit() else getattr(value, name)
     return value
-
-
-async def call(
-    connect: Connect, operation: str, body: Json | bytes, status: int = 200, **headers: str
-) -> Any:
-    """What the operation returns for one answer."""
-    raw = body if isinstance(body, bytes) else encoded(body)
-    names = {name.replace("_", "-"): value for name, value in headers.items()}
-    transport = ScriptedTransport(answer(status, raw, names))
-    client = connect(transport=transport, runtime=JumpingRuntime(), max_retries=0)
-    return await OPERATIONS[operation].call(client)
 
 
 async def read(connect: Connect, name: str, body: Json | None = None) -> Any:
@@ -95,18 +106,3 @@ def exactly(value: Any, expected: Any) -> bool:
     if isinstance(expected, dict):
         return value.keys() == expected.keys() and all(exactly(value[k], v) for k, v in expected.items())
     return bool(value == expected)
-
-
-def rows(forms: Iterable[str], facts: str, table: Mapping[str, Any], at: str = "") -> list[Any]:
-    """Parameters (form, path, expected) for each form and each row; a row `x` proves the fact `<facts>.x`."""
-    return [
-        pytest.param(
-            form,
-            f"{at}.{path}" if at else path,
-            expected,
-            id=f"{form}: {at}.{path}" if at else f"{form}: {path}",
-            marks=pytest.mark.fact(f"{facts}.{path}"),
-        )
-        for form in forms
-        for path, expected in table.items()
-    ]
