@@ -1,19 +1,21 @@
-"""Ids, filters, options, unknown arguments: a bad one is refused, and nothing is sent."""
+"""Ids, filters, options, unknown arguments: a bad one is refused, all faults together, and nothing is sent."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import date, datetime, time
+from datetime import UTC, date, datetime, time
 from itertools import cycle
 from typing import Any
 
 import pytest
 
+from payments_async import CheckoutRestriction, CustomerInput, Instrument, PhoneInput
 from payments_async.errors import InvalidRequest
 from payments_async.params.operations import OPERATIONS
-from tests.support.creations import SMALLEST, create, row
+from tests.support.creations import PAYMENT, SMALLEST, create, row
 from tests.support.scripted import ScriptedTransport, answer
+from tests.support.surfaces import Connect
 
 pytestmark = pytest.mark.parametrize("surface", ["async"], indirect=True)  # the mirror checks nothing itself
 
@@ -28,6 +30,8 @@ BY_ID = {
     "payouts.sync": ("payout_id",),
     "payouts.inspect": ("payout_id",),
 }
+SELF: list[Any] = []
+SELF.append(SELF)
 BAD_IDS = ["", ".", "..", "a\n", "a\x00", "\x7f", "\x9f", "a\ud800", 7, None, b"pi_1"]
 OPAQUE_IDS = {
     "pi_1.2:3": "pi_1.2%3A3",
@@ -51,7 +55,7 @@ def method_of(client: Any, name: str) -> Callable[..., Any]:
     return found
 
 
-async def faults(connect: Callable[..., Any], name: str, *args: Any, **options: Any) -> Any:
+async def faults(connect: Connect, name: str, *args: Any, **options: Any) -> Any:
     """What the client says of these arguments; nothing may leave."""
     transport = ScriptedTransport(answer(500))
     client = connect(transport=transport)
@@ -63,9 +67,7 @@ async def faults(connect: Callable[..., Any], name: str, *args: Any, **options: 
 
 
 @pytest.mark.parametrize(("name", "bad"), list(zip(cycle(BY_ID), BAD_IDS, strict=False)), ids=ascii)
-async def test_an_id_that_is_no_part_of_a_path_is_refused(
-    connect: Callable[..., Any], name: str, bad: Any
-) -> None:
+async def test_an_id_that_is_no_part_of_a_path_is_refused(connect: Connect, name: str, bad: Any) -> None:
     errors = await faults(connect, name, *[bad for _ in BY_ID[name]])
     assert errors == {parameter: [ID_RULE] for parameter in BY_ID[name]}
 
@@ -76,7 +78,7 @@ async def test_an_id_that_is_no_part_of_a_path_is_refused(
     ids=lambda text: ascii(text)[:20],
 )
 async def test_an_id_is_opaque_and_goes_out_as_one_part_of_the_path(
-    connect: Callable[..., Any], name: str, given: str, written: str
+    connect: Connect, name: str, given: str, written: str
 ) -> None:
     transport = ScriptedTransport(answer(200, {"data": {}}))
     ids = [given, "BJ"] if name == "methods.status" else [given for _ in BY_ID[name]]
@@ -88,7 +90,7 @@ async def test_an_id_is_opaque_and_goes_out_as_one_part_of_the_path(
 
 @pytest.mark.fact("request.methods.status.country-alpha-2")
 @pytest.mark.parametrize("bad", ["BEN", "B", "", "B1", "..", "b/", "ÄB", "BJ\n", None], ids=ascii)
-async def test_a_country_in_a_path_has_two_letters(connect: Callable[..., Any], bad: Any) -> None:
+async def test_a_country_in_a_path_has_two_letters(connect: Connect, bad: Any) -> None:
     assert await faults(connect, "methods.status", "mtn_bj", bad) == {"country_code": [COUNTRY_RULE]}
     both = await faults(connect, "methods.status", "..", bad)
     assert both == {"method_code": [ID_RULE], "country_code": [COUNTRY_RULE]}
@@ -119,14 +121,14 @@ FILTERS: list[Any] = [
     ],
 )
 async def test_a_filter_that_cannot_be_sent_is_refused(
-    connect: Callable[..., Any], name: str, argument: str, bad: Any, rule: str
+    connect: Connect, name: str, argument: str, bad: Any, rule: str
 ) -> None:
     errors = await faults(connect, name, **{argument: bad})
     assert list(errors) == [argument]
     assert rule in errors[argument][0]
 
 
-async def test_all_bad_filters_and_options_are_reported_together(connect: Callable[..., Any]) -> None:
+async def test_all_bad_filters_and_options_are_reported_together(connect: Connect) -> None:
     errors = await faults(
         connect, "payouts.list", page_size=0, cursor="", status=7, timeout=0, max_retries=-1
     )
@@ -163,6 +165,9 @@ OPTIONS: list[Any] = [
     row("extra_query", {"a": float("nan")}, "not finite"),
     row("extra_query", {"a": object()}, "JSON cannot carry"),
     row("extra_body", "a", "must be a mapping, not str"),
+    row("extra_body", {"a": datetime(2026, 1, 1, tzinfo=UTC)}, "datetime, which JSON cannot carry"),
+    row("extra_body", {"\ud800": "a"}, "text keys"),
+    row("extra_body", {"a": SELF}, "nested more than 32 deep"),
     *(
         row(name, bad, "positive number of seconds")
         for name in ("timeout", "deadline")
@@ -180,7 +185,7 @@ OPTIONS: list[Any] = [
     ],
 )
 async def test_an_option_of_a_creation_that_cannot_be_used_is_refused(
-    connect: Callable[..., Any], resource: str, option: str, bad: Any, rule: str
+    connect: Connect, resource: str, option: str, bad: Any, rule: str
 ) -> None:
     errors = await faults(connect, f"{resource}.create", **SMALLEST[resource], **{option: bad})
     assert list(errors) == [option]
@@ -198,13 +203,13 @@ async def test_an_option_of_a_creation_that_cannot_be_used_is_refused(
     ],
 )
 async def test_an_option_of_an_operation_by_id_is_checked_with_the_id(
-    connect: Callable[..., Any], name: str, option: str, bad: Any
+    connect: Connect, name: str, option: str, bad: Any
 ) -> None:
     assert list(await faults(connect, name, "id_1", **{option: bad})) == [option]
 
 
 @pytest.mark.parametrize("name", [*BY_ID, "payouts.list", "payouts.create", "methods.status", "payouts.find"])
-async def test_an_unknown_argument_is_a_type_error(connect: Callable[..., Any], name: str) -> None:
+async def test_an_unknown_argument_is_a_type_error(connect: Connect, name: str) -> None:
     transport = ScriptedTransport(answer(500))
     client = connect(transport=transport)
     known = {"payouts.create": SMALLEST["payouts"]}.get(name, {})
@@ -217,7 +222,68 @@ async def test_an_unknown_argument_is_a_type_error(connect: Callable[..., Any], 
 
 @pytest.mark.fact("idempotency.length-8-to-128")
 @pytest.mark.parametrize("key", ["12345678", "k" * 128, "a b~!/:;,.", "{inv} 7\"'"])
-async def test_a_key_of_8_to_128_characters_is_sent_as_it_is(connect: Callable[..., Any], key: str) -> None:
+async def test_a_key_of_8_to_128_characters_is_sent_as_it_is(connect: Connect, key: str) -> None:
     transport = ScriptedTransport(answer(201, {"data": {"id": "po_1"}}))
     await create(connect(transport=transport), "payouts", idempotency_key=key)
     assert transport.requests[0].headers["X-Idempotency-Key"] == key
+
+
+@pytest.mark.parametrize(
+    ("resource", "field", "given", "name"),
+    [
+        ("payouts", "customer", CustomerInput(country="gh"), "customer.country"),
+        ("checkouts", "customer", {"country": "Gh"}, "customer.country"),
+        ("payouts", "instrument", Instrument.phone("+233200000001", "gh"), "instrument.country"),
+        ("checkouts", "restriction", CheckoutRestriction("gh"), "restriction.country_code"),
+        ("checkouts", "restriction", {"country_code": "gh"}, "restriction.country_code"),
+    ],
+)
+async def test_a_country_code_in_lower_case_is_a_warning(
+    connect: Connect, resource: str, field: str, given: Any, name: str
+) -> None:
+    prepare = getattr(connect(transport=ScriptedTransport()), resource).prepare
+    with pytest.warns(RuntimeWarning, match=f"{resource}.create: {name} is a country code in lower case"):
+        prepare(**{**SMALLEST[resource], field: given})
+
+
+async def test_text_of_a_foreign_class_is_refused(connect: Connect) -> None:
+    class Shouting(str):
+        __slots__ = ()
+
+    client = connect(transport=ScriptedTransport(answer(500)))
+    with pytest.raises(InvalidRequest) as caught:
+        await create(client, "payouts", description=Shouting("canary"))
+    assert caught.value.errors == {"body": ["cannot be written as JSON (TypeError)"]}
+    assert "canary" not in str(caught.value)
+
+
+async def test_all_faults_of_a_request_are_reported_together(connect: Connect) -> None:
+    faulty: dict[str, Any] = {
+        "amount": 0.5,
+        "currency": "xof",
+        "description": "d" * 501,
+        "customer": CustomerInput(email=1, country="BEN"),  # type: ignore[arg-type] # the point
+        "statement_descriptor": "_" * 23,
+        "expires_in_minutes": 5,
+        "restriction": CheckoutRestriction("BEN", PhoneInput("1")),
+        "idempotency_key": "short",
+        "extra_headers": {"Host": "x"},
+        "extra_query": [],
+        "extra_body": [],
+        "timeout": -1,
+        "deadline": "soon",
+        "max_retries": 1.5,
+    }
+    with pytest.raises(InvalidRequest) as caught:
+        await create(connect(transport=ScriptedTransport(answer(500))), "checkouts", **faulty)
+    nested = {"customer.email", "customer.country", "restriction.country_code"}
+    assert set(caught.value.errors) == nested | faulty.keys() - {"customer"}
+    assert all(len(texts) == 1 for texts in caught.value.errors.values())
+
+
+async def test_prepare_refuses_what_create_refuses(connect: Connect) -> None:
+    client = connect(transport=ScriptedTransport(answer(500)))
+    with pytest.raises(InvalidRequest) as caught:
+        client.payment_intents.prepare(**{**PAYMENT, "amount": 0}, idempotency_key="short")
+    assert set(caught.value.errors) == {"amount", "idempotency_key"}
+    assert caught.value.operation == "payment_intents.create"
