@@ -71,6 +71,9 @@ async def test_only_a_clear_4xx_says_that_nothing_was_made(connect: Connect) -> 
     [
         ("payouts.create", "The reference has already been taken.", DuplicateReference, "none"),
         ("payouts.create", None, DuplicateReference, "none"),
+        ("payouts.create", "", DuplicateReference, "none"),
+        ("payouts.create", "Conflict.", DuplicateReference, "none"),
+        ("payouts.create", "This KEY belongs to another body.", IdempotencyConflict, "unknown"),
         ("payouts.create", "Idempotency key reused.", IdempotencyConflict, "unknown"),
         ("payouts.create", "A request with this IDEMPOTENT key runs.", IdempotencyConflict, "unknown"),
         ("payouts.create", "The reference exists; its payout is in progress.", DuplicateReference, "none"),
@@ -93,6 +96,10 @@ IN_PROGRESS = {
     "The request is in progress.": ConflictError,
     "This payout is being processed, try again later.": ConflictError,
     "CONCURRENT request.": ConflictError,
+    "Transaction in-progress.": ConflictError,
+    "Still being  processed;\ttry later.": ConflictError,
+    "This payout is currently processing.": ConflictError,
+    "Request already running.": ConflictError,
     "The reference is locked by a concurrent request.": ConflictError,
     "The request with this idempotency key is still being worked on.": IdempotencyConflict,
 }

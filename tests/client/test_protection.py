@@ -94,10 +94,13 @@ async def test_the_reference_is_the_one_in_the_bytes(connect: Connect, how: str)
     assert caught.value.reference == transport.bodies[0]["reference"] == "r-2"
 
 
-async def test_no_other_operation_has_a_reference(connect: Connect) -> None:
+@pytest.mark.parametrize(("path", "reference"), [("/transfers", "r-2"), ("/payouts", 7), ("/payouts", None)])
+async def test_no_other_operation_and_no_other_value_is_a_reference(
+    connect: Connect, path: str, reference: Any
+) -> None:
     client = connect(transport=ScriptedTransport(lost()), max_retries=0)
     with pytest.raises(OutcomeUnknown) as caught:
-        await client.request("POST", "/transfers", json={"reference": "r-2"})
+        await client.request("POST", path, json={"reference": reference} if reference else None)
     assert caught.value.reference is None
 
 

@@ -81,19 +81,58 @@ async def test_a_sentence_of_the_service_is_joined_without_its_full_stop(
     assert f"; {caught.value.message[:-1]}; the request is malformed" in str(caught.value)
 
 
-async def test_an_error_repeats_nothing_of_whom_the_request_named(connect: Connect) -> None:
-    named = ("Ada Agbo", "TXLAQ63Xg1NAzckPwKHvzw", "Cotonou")
-    said = {"message": f"No {named[1]}", "errors": {"instrument.address": [f"{named[0]} of {named[2]}"]}}
+NAME, ADDRESS, LAST, CITY = "Ada-Maria Agbo", "TXLAQ63Xg1NAzckPwKHvzw", "O'Brien (sr.)", "Rio"
+SENT: dict[str, Any] = {
+    **PAYOUT,
+    "description": "Wages",
+    "instrument": {
+        "type": "crypto_address",
+        "account_name": f" {NAME} ",
+        "address": ADDRESS,
+        "country": "BJ",
+        "notes": [{"deep": ["in-a-list"]}, None, 7],
+    },
+    "customer": {"last_name": LAST, "city": CITY, "first_name": "Amo"},
+}
+
+
+async def refused(connect: Connect, said: Any, sent: Any = SENT, method: str = "POST") -> UnprocessableError:
+    """The error of a request of one's own that the service refuses."""
     client = connect(transport=ScriptedTransport(answer(422, said)))
-    instrument = {"type": "crypto_address", "account_name": named[0], "address": named[1], "network": "x"}
-    asked = {**PAYOUT, "instrument": instrument, "customer": {"city": named[2]}}
-    for call in (client.payouts.create(**asked), client.request("POST", "/payouts", json=asked)):
-        with pytest.raises(UnprocessableError) as caught:
-            await call
-        error = caught.value
-        assert (error.message, error.errors) == ("No ***", {"instrument.address": ["*** of ***"]})
-        shown = f"{error!r} {error}".encode() + pickle.dumps(error)
-        assert [text for text in named if text.encode() in shown] == []
+    with pytest.raises(UnprocessableError) as caught:
+        await client.request(method, "/payouts", json=sent)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (f"No account of {NAME}.", "No account of ***."),
+        (f"no account of {NAME.upper()}", "no account of ***"),
+        (f"{ADDRESS} is not on the network", "*** is not on the network"),
+        (f"tron:{ADDRESS}x", "tron:***x"),
+        (f"{LAST} of {CITY}", "*** of ***"),
+        ("the amount of crypto_address BJ is wrong, Amo", "the amount of crypto_address BJ is wrong, ***"),
+        ("Wages in-a-list", "Wages ***"),
+        ("Riot", "Riot"),
+        (f"{'x' * 990} {ADDRESS}", f"{'x' * 990} ***"),
+    ],
+)
+async def test_what_was_sent_of_somebody_comes_back_masked(connect: Connect, said: str, shown: str) -> None:
+    errors = {"instrument": {"address": [said]}, "amount": ["low"], f"customer.{CITY}": ["x"]}
+    error = await refused(connect, {"message": said, "errors": errors})
+    assert error.message == shown
+    assert error.errors == {"instrument.address": [shown], "amount": ["low"], "customer.***": ["x"]}
+    assert shown.removesuffix(".") in str(error)
+    told = f"{error!r} {error}".encode() + pickle.dumps(error)
+    assert [text for text in (NAME, ADDRESS, LAST) if text.encode() in told] == []
+
+
+@pytest.mark.parametrize(
+    "sent", [None, {}, {"instrument": None, "customer": "A"}, {"instrument": {"type": "phone"}}]
+)
+async def test_a_request_that_names_nobody_masks_nothing(connect: Connect, sent: Any) -> None:
+    assert (await refused(connect, {"message": "phone A"}, sent)).message == "phone A"
 
 
 @pytest.mark.fact("error.failure.payout", "error.failure.attempt")

@@ -1,4 +1,4 @@
-"""Ids, filters, options, unknown arguments: a bad one is refused, all faults together, and nothing is sent."""
+"""Ids, filters, options, unknown arguments: what is bad is refused, all at once, and nothing is sent."""
 
 from __future__ import annotations
 
