@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.creations import SMALLEST, create, row
+from tests.support.forms import at
 from tests.support.motion import jumping
 from tests.support.surfaces import Connect
 from tests.support.watched import WatchedSandbox
@@ -90,13 +91,6 @@ READS: list[Any] = [
 ]
 
 
-def at(record: Any, path: str) -> Any:
-    """The attribute at a dotted path."""
-    for name in path.split("."):
-        record = getattr(record, name)
-    return record
-
-
 @pytest.mark.fact(
     "conventions.base-url-v1",
     "conventions.content-type",
@@ -176,18 +170,6 @@ async def test_a_list_goes_to_its_path_without_a_query(
     assert watched.line == line
     assert watched.query == {}
     assert not watched.arrived[-1].body
-
-
-@pytest.mark.fact("endpoint.checkouts.redirect-to-url", "service.checkout-is-payment-and-page")
-async def test_a_checkout_says_where_to_send_the_payer(connect: Connect, watched: WatchedSandbox) -> None:
-    client = connect(watched)
-    created = await create(client, "checkouts")
-    read = await client.checkouts.retrieve(created.checkout.id)
-
-    origin = watched.base_url.removesuffix("/v1")
-    assert created.checkout.url.startswith(origin)
-    assert created.url == read.url == created.checkout.url
-    assert created.payment.id == read.payment.id
 
 
 @pytest.mark.fact("endpoint.live-operations-not-for-reading")

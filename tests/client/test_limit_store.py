@@ -25,10 +25,8 @@ from tests.support.jumping import JumpingRuntime
 from tests.support.limit_stores import ADDRESS
 from tests.support.patience import until
 from tests.support.servers import CutProxy, PostgresServer, ValkeyServer
-from tests.support.surfaces import make_client
+from tests.support.surfaces import Connect, make_client
 from tests.sync.scenes import payout, run_with_service
-
-Connect = Callable[..., Any]
 
 
 @pytest.fixture(autouse=True)

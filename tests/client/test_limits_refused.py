@@ -144,10 +144,7 @@ async def test_a_replayed_429_is_old_news_and_closes_nothing(connect: Connect) -
 
 
 @pytest.mark.fact(
-    "error.429",
-    "error.429.header-limit",
-    "error.429.header-remaining",
-    "error.429.header-retry-after",
+    "error.429", "error.429.header-limit", "error.429.header-remaining", "error.429.header-retry-after"
 )
 async def test_a_429_of_the_service_is_told_with_its_figures(connect: Connect) -> None:
     with Sandbox(limits=SandboxLimits(reads=2), clock=VirtualClock.frozen()) as sandbox:

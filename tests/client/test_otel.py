@@ -107,11 +107,7 @@ async def test_a_call_is_a_span_with_a_child_for_each_attempt(connect: Connect, 
     ends = (
         {"http.response.status_code": 429, "error.type": "429", "payments.verdict": "not_executed"},
         {"http.request.resend_count": 1, "error.type": "timeout", "payments.verdict": "in_doubt"},
-        {
-            "http.request.resend_count": 2,
-            "http.response.status_code": 201,
-            "payments.verdict": "executed",
-        },
+        {"http.request.resend_count": 2, "http.response.status_code": 201, "payments.verdict": "executed"},
     )
     assert [attributes(span) for span in attempts] == [{**http, **end} for end in ends]
     assert [span.status.status_code.name for span in (*attempts, call)] == [

@@ -183,7 +183,7 @@ def test_what_is_not_text_is_a_value_error_too(bad: Any) -> None:
 @pytest.mark.parametrize(
     ("made_with", "sent_with", "told"),
     [
-        ({"base_url": "https://other.test/v1"}, {}, "another address"),
+        ({"base_url": "https://other.test/v1"}, {}, "for https://other.test/v1; .* another address"),
         ({"base_url": "http://localhost:9/v1"}, {}, "another address"),
         (
             {"api_key": "sk_live_x", "base_url": "https://pay.test/v1"},

@@ -8,13 +8,7 @@ from typing import Any
 import pytest
 
 from payments_async import Payout, RateLimits
-from payments_async.errors import (
-    APITimeoutError,
-    InvalidRequest,
-    LimitReached,
-    NotFoundError,
-    OutcomeUnknown,
-)
+from payments_async.errors import APITimeoutError, InvalidRequest, LimitReached, NotFoundError, OutcomeUnknown
 from tests.support.creations import create
 from tests.support.jumping import JumpingRuntime
 from tests.support.scripted import ScriptedTransport, answer, lost

@@ -6,7 +6,6 @@ import pickle
 from decimal import Decimal
 from typing import Any
 
-import attrs
 import pytest
 
 from payments_async import (
@@ -15,7 +14,6 @@ from payments_async import (
     DecodeError,
     OutcomeUnknown,
     PreparedRequest,
-    RateLimitedError,
     ResponseMismatch,
     SearchIncomplete,
     UnprocessableError,
@@ -267,25 +265,6 @@ async def test_an_error_that_was_pickled_is_refused_with_what_to_do(connect: Con
     error = pickle.loads(pickle.dumps(await doubt(played)))
     with pytest.raises(ConfigurationError, match=r"to_json\(\)"):
         await played.client.resolve(error)
-
-
-@pytest.mark.parametrize("given", [None, "text", RateLimitedError])
-async def test_what_is_no_creation_in_doubt_is_refused(connect: Connect, given: Any) -> None:
-    with pytest.raises(ConfigurationError, match="OutcomeUnknown or a PreparedRequest"):
-        await play(connect, lost()).client.resolve(given)
-
-
-@pytest.mark.parametrize("field", ["base_url", "environment"])
-@pytest.mark.parametrize("hours", [0, 30])
-async def test_a_request_of_another_service_is_refused(connect: Connect, field: str, hours: float) -> None:
-    played = play(connect, page(OURS))
-    foreign = {"base_url": "https://pay.example/v1", "environment": "live"}[field]
-    prepared = attrs.evolve(played.client.payouts.prepare(**PAYOUT), **{field: foreign})
-    played.runtime.advance(hours * HOUR)
-    for ask in (played.client.resolve, played.client.send):
-        with pytest.raises(ConfigurationError, match=foreign):
-            await ask(prepared)
-    assert sent(played) == []
 
 
 async def test_a_secret_key_of_another_environment_is_noticed_before_anything_is_sent(

@@ -19,7 +19,6 @@ from payments_async.errors import (
 from payments_async.sandbox import Sandbox
 from tests.support.calls import PAYMENT, PAYOUT
 from tests.support.creations import row
-from tests.support.motion import INTENT, jumping
 from tests.support.scripted import ScriptedTransport, answer
 from tests.support.surfaces import Connect
 
@@ -133,21 +132,3 @@ async def test_what_was_sent_of_somebody_comes_back_masked(connect: Connect, sai
 )
 async def test_a_request_that_names_nobody_masks_nothing(connect: Connect, sent: Any) -> None:
     assert (await refused(connect, {"message": "phone A"}, sent)).message == "phone A"
-
-
-@pytest.mark.fact("error.failure.payout", "error.failure.attempt")
-async def test_what_failed_says_why(connect: Connect, sandbox: Sandbox) -> None:
-    sandbox.on("*.create").outcome("fail:CUSTOMER_DECLINED immediate")
-    client = jumping(connect, sandbox)
-    payout = await client.payouts.wait((await client.payouts.create(**PAYOUT)).id)
-    attempt = {
-        "method_code": "mtn_bj",
-        "country_code": "BJ",
-        "phone": {"number": "+22990112233", "country": "BJ"},
-    }
-    intent = await client.payment_intents.create(**INTENT, attempt=attempt)
-    tried = await client.payment_intents.wait_attempt(intent.id, intent.active_attempt.id)
-    for failure in (payout.failure, tried.failure):
-        assert failure.code.value == "CUSTOMER_DECLINED"
-        assert failure.message
-    assert (payout.is_successful, tried.is_successful) == (False, False)

@@ -20,9 +20,9 @@ from payments_async.sandbox import Sandbox
 from tests.support.jumping import JumpingRuntime
 from tests.support.motion import INTENT, PAYOUT
 from tests.support.patience import until
+from tests.support.surfaces import Connect
 from tests.support.waits import Watched, gaps
 
-Connect = Callable[..., Any]
 ATTEMPT = {
     "method_code": "mtn_bj",
     "country_code": "BJ",

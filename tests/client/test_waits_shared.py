@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,9 +20,9 @@ from payments_async.sandbox import Sandbox
 from tests.campaigns.waits import run
 from tests.support.motion import PAYOUT, play, refusal
 from tests.support.scripted import answer
+from tests.support.surfaces import Connect
 from tests.support.waits import Watched
 
-Connect = Callable[..., Any]
 MOMENT = "2026-01-02T00:00:00Z"
 
 

@@ -58,36 +58,6 @@ def test_refusals_are_tried_again_only_for_429_and_passing_server_failures(name:
     assert again == (set() if replayed else {429, *range(500, 600)} - {501})
 
 
-CLASSES = {
-    400: errors.BadRequestError,
-    401: errors.AuthenticationError,
-    403: errors.PermissionDeniedError,
-    404: errors.NotFoundError,
-    422: errors.UnprocessableError,
-    429: errors.RateLimitedError,
-}
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_every_status_has_its_error_class_and_an_effect_that_fits_the_verdict(name: str) -> None:
-    for status in STATUSES:
-        found = reading_of(CALLS[name], status, {"message": "No."})
-        if status == 409:
-            wanted = errors.DuplicateReference if name == "payout" else errors.ConflictError
-        else:
-            wanted = CLASSES.get(status, errors.ServerError if status >= 500 else errors.APIStatusError)
-        assert type(found.error) is wanted, status
-        doubt = name in CREATING and found.verdict == "in_doubt"
-        assert found.error.effect == ("unknown" if doubt else "none"), status
-
-
-@pytest.mark.parametrize("name", CREATING)
-def test_a_conflict_over_the_idempotency_key_is_told_apart_by_its_words(name: str) -> None:
-    error = reading_of(CREATING[name], 409, {"message": MESSAGES["idempotency"]}).error
-    assert type(error) is errors.IdempotencyConflict
-    assert error.effect == "unknown"
-
-
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("sent", [False, True])
 def test_a_failure_is_in_doubt_exactly_when_something_was_sent(name: str, sent: bool) -> None:

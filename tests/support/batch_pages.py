@@ -131,12 +131,7 @@ def cause(
 
 
 def report(
-    rows: dict[str, int],
-    *,
-    currencies: int = 1,
-    in_excess: int = 0,
-    moved_in_conflict: int = 0,
-    **more: Any,
+    rows: dict[str, int], *, currencies: int = 1, in_excess: int = 0, moved_in_conflict: int = 0, **more: Any
 ) -> BatchReport:
     """A report with so many rows of each outcome, and extra payouts: 501.20 for each."""
     names = ["GHS", "XOF", "NGN", "KES", "ZMW", "RWF"][:currencies]
@@ -166,10 +161,7 @@ def changed(now: PageFigures, **figures: Any) -> PageFigures:
 
 
 def certificate(
-    report: BatchReport,
-    *findings: str,
-    turns: Sequence[str] = (),
-    rounded: Mapping[str, str] | None = None,
+    report: BatchReport, *findings: str, turns: Sequence[str] = (), rounded: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """The content of a certificate's file."""
     created = report.counts["created"]

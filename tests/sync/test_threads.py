@@ -1,14 +1,26 @@
-"""Many threads on one client, many clients on one loop."""
+"""Threads: many on one client, one that runs an event loop, and threads replaced by greenlets."""
 
 from __future__ import annotations
 
+import _thread
 import asyncio
+import subprocess
+import sys
 import threading
+import warnings
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
 
 from payments_async._http.types import HTTPRequest, HTTPResponse
+from payments_async.errors import ConfigurationError
+from payments_async.events import Event
 from payments_async.sandbox import Sandbox
-from payments_sync import Payments
+from payments_sync import Payments, _event_loop
 from tests.support.scripted import EMPTY_PAGE
 from tests.sync.scenes import ADDRESS, KEY, loop_threads, payout
 
@@ -82,3 +94,138 @@ def test_closing_lets_calls_of_other_threads_come_to_their_end() -> None:
         client.close()
         assert loop_threads() == []
         assert len(page.result()) == 0
+
+
+def test_inside_a_running_loop_it_works_and_warns_once(
+    client: Payments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_event_loop, "_warned", False)
+
+    async def cell() -> list[str | None]:
+        client.payouts.create(**payout("r-1"))
+        client.payouts.create(**payout("r-2"))
+        return [one.reference for one in client.payouts.iterate()]
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert asyncio.run(cell()) == ["r-2", "r-1"]
+    (warning,) = caught
+    assert warning.category is RuntimeWarning
+    assert "await AsyncPayments" in str(warning.message)
+    assert warning.filename == __file__
+
+
+def test_called_on_its_own_loop_it_raises_instead_of_waiting_for_itself(sandbox: Sandbox) -> None:
+    refused: list[str] = []
+
+    def on_event(_: Event) -> None:
+        for call in (client.payouts.list, client.close, lambda: list(client.payouts.iterate())):
+            with pytest.raises(ConfigurationError) as failure:
+                call()
+            refused.append(str(failure.value))
+
+    client = Payments(sandbox.api_key, base_url=sandbox.base_url, on_event=on_event)
+    assert len(client.payouts.list()) == 0
+    client.close()
+    assert len(refused) == 3 * 4, "three calls at each of the four events of a call"
+    assert "its own event loop" in refused[0]
+
+
+def test_another_client_is_refused_on_that_loop_too(sandbox: Sandbox) -> None:
+    refused: list[ConfigurationError] = []
+    other = Payments(sandbox.api_key, base_url=sandbox.base_url)
+
+    def on_event(_: Event) -> None:
+        try:
+            other.payouts.list()
+        except ConfigurationError as error:
+            refused.append(error)
+
+    with Payments(sandbox.api_key, base_url=sandbox.base_url, on_event=on_event) as client:
+        client.payouts.list()
+    assert [error.effect for error in refused] == ["none"] * 4
+
+
+PATCHED = """
+import sys
+{patch}
+from payments_sync import ConfigurationError, Payments
+
+client = Payments(sys.argv[1], base_url=sys.argv[2])
+for _ in range(2):
+    try:
+        client.payouts.list()
+    except ConfigurationError as error:
+        assert str(error).startswith("{library} has replaced this process's threads"), error
+        assert "gthread" in str(error), error
+        assert error.effect == "none"
+    else:
+        raise AssertionError
+client.close()
+"""
+APPLICATION = """
+import os
+from payments_sync import ConfigurationError, Payments
+
+client = Payments(os.environ["KEY"], base_url=os.environ["ADDRESS"])
+
+def application(environ, start_response):
+    try:
+        shown = f"{len(client.payouts.list())} payouts"
+    except ConfigurationError as error:
+        shown = str(error)
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [shown.encode()]
+"""
+
+
+def test_after_threads_were_replaced_a_call_is_refused_at_once(sandbox: Sandbox) -> None:
+    """By eventlet; gunicorn's worker below does the same with gevent."""
+    program = PATCHED.format(library="eventlet", patch="import eventlet; eventlet.monkey_patch()")
+    command = [sys.executable, "-W", "ignore", "-c", program, sandbox.api_key, sandbox.base_url]
+    subprocess.run(command, check=True, timeout=300)
+
+
+@pytest.mark.parametrize("library", ["gevent", "eventlet"])
+def test_the_refusal_examines_who_starts_threads_when_the_first_call_is_made(
+    library: str, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start_new_thread() -> None:
+        """Stands in for one that starts a greenlet."""
+
+    start_new_thread.__module__ = f"{library}.thread"
+    with Payments(sandbox.api_key, base_url=sandbox.base_url) as client:
+        with monkeypatch.context() as patched:
+            patched.setattr(_thread, "start_new_thread", start_new_thread)
+            with pytest.raises(ConfigurationError, match=f"^{library} has replaced") as refused:
+                client.payouts.list()
+        assert refused.value.effect == "none"
+        assert len(client.payouts.list()) == 0
+
+
+@contextmanager
+def served(sandbox: Sandbox, worker: str, folder: Path) -> Iterator[HTTPConnection]:
+    """The application in one worker of gunicorn's, of that kind."""
+    (folder / "shop.py").write_text(APPLICATION)
+    command = [sys.executable, "-m", "gunicorn", "--bind=127.0.0.1:0", f"--worker-class={worker}", "shop"]
+    environ = {"KEY": sandbox.api_key, "ADDRESS": sandbox.base_url}
+    with subprocess.Popen(command, cwd=folder, env=environ, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stderr is not None
+            for line in server.stderr:  # it ends when the server does
+                if "Listening at: " in line:
+                    port = line.partition("127.0.0.1:")[2].partition(" ")[0]
+                    yield HTTPConnection("127.0.0.1", int(port), timeout=300)
+                    break
+        finally:
+            server.terminate()
+
+
+@pytest.mark.parametrize(("worker", "shown"), [("gevent", "gevent has replaced"), ("gthread", "0 payouts")])
+def test_gunicorns_gevent_worker_is_refused_and_its_worker_with_threads_is_not(
+    sandbox: Sandbox, tmp_path: Path, worker: str, shown: str
+) -> None:
+    with served(sandbox, worker, tmp_path) as connection:
+        connection.request("GET", "/")
+        assert connection.getresponse().read().decode().startswith(shown)
+        connection.close()

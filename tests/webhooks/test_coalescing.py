@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,8 +17,7 @@ from tests.support.one_surface import surface as surface
 from tests.support.patience import until
 from tests.support.receivers import Handler, make_receiver
 from tests.support.scripted import answer, lost
-
-Connect = Callable[..., Any]
+from tests.support.surfaces import Connect
 
 
 async def test_what_comes_during_a_look_is_served_by_the_next_one(connect: Connect) -> None:

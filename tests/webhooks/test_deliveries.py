@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -14,8 +13,8 @@ import pytest
 from payments_async.sandbox import Sandbox
 from tests.support.motion import PAYOUT, jumping
 from tests.support.receivers import SECRET, Handler, bring, make_receiver
+from tests.support.surfaces import Connect
 
-Connect = Callable[..., Any]
 INTENT = {"amount": 5, "currency": "GHS"}
 
 

@@ -7,7 +7,6 @@ import inspect
 import logging
 import pickle
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,8 +19,8 @@ from tests.support.canary import Scanner, shown_by, told_by
 from tests.support.motion import play
 from tests.support.receivers import HOOKS, OLD_SECRET, SECRET, Handler, make_receiver
 from tests.support.scripted import answer
+from tests.support.surfaces import Connect
 
-Connect = Callable[..., Any]
 ONE_SURFACE = pytest.mark.parametrize("surface", ["async"], indirect=True)
 """For checks that both receivers share."""
 

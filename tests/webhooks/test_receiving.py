@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -13,8 +13,8 @@ from payments_async.webhooks._coalescing import HandOver, WaitingDelivery
 from tests.support.hooks import Hook, listed
 from tests.support.patience import until
 from tests.support.receivers import HOOKS, Handler, make_receiver
+from tests.support.surfaces import Connect
 
-Connect = Callable[..., Any]
 REFUSED = WebhookResponse(404)
 DAY = 86_400.0
 LARGEST = 256 * 1024

@@ -1,17 +1,20 @@
-"""Bodies that are not what they should be: a typed error or a faithful record, for creations and reads."""
+"""Bodies and lists that are not what they should be: a typed error or a faithful record, no page made up."""
 
 from __future__ import annotations
 
 import gzip
+import pickle
 from itertools import cycle
 from typing import Any
 
 import pytest
 
 from payments_async.errors import DecodeError, OutcomeUnknown, PaymentsError, ResponseMismatch
+from payments_async.models import Payout
 from tests.support import bodies
 from tests.support.bodies import encoded
 from tests.support.calls import CREATES, OPERATIONS, READS, call
+from tests.support.jumping import JumpingRuntime
 from tests.support.scripted import ScriptedTransport, answer
 from tests.support.surfaces import Connect
 
@@ -170,3 +173,168 @@ async def test_no_error_shows_what_the_body_held(connect: Connect) -> None:
     shown = f"{caught.value!r} {caught.value} {caught.value.body!r}"  # type: ignore[attr-defined] # a DecodeError
     assert bodies.PHONE not in shown
     assert bodies.EMAIL not in shown
+
+
+LISTS = ("payouts.list", "payment_intents.list")
+
+
+@pytest.mark.parametrize("data", [None, {}, "x", 7, True, {"0": {"id": "po_1"}}])
+@pytest.mark.parametrize("operation", LISTS)
+async def test_a_page_without_a_list_is_a_decode_error(connect: Connect, operation: str, data: Any) -> None:
+    with pytest.raises(DecodeError) as caught:
+        await call(connect, operation, {**OPERATIONS[operation].body, "data": data})
+    assert caught.value.effect == "none"
+
+
+ODD = [
+    (None, None),
+    ([], None),
+    ("po_1", None),
+    (7, None),
+    ({"id": 7}, None),
+    ({"status": "pending"}, None),
+    ({"id": None}, None),
+    ({"id": ""}, None),
+    ({"id": "", "status": 7}, None),
+    ({"id": "x_1", "status": ["pending"]}, "x_1"),
+    ({"id": "x_1", "amount": {"value": "ten", "currency": bodies.ACCOUNT}}, "x_1"),
+]
+
+
+@pytest.mark.parametrize(("odd", "record_id"), ODD)
+@pytest.mark.parametrize("operation", LISTS)
+async def test_a_record_that_cannot_be_read_hides_no_other(
+    connect: Connect, operation: str, odd: Any, record_id: str | None
+) -> None:
+    page = await call(connect, operation, {"data": [{"id": "a"}, odd, {"id": "b"}, odd]})
+    assert [record.id for record in page] == ["a", "b"]
+    assert [(one.index, one.record_id, one.raw) for one in page.unread] == [
+        (1, record_id, odd),
+        (3, record_id, odd),
+    ]
+    assert all("should be" in one.reason for one in page.unread)
+    assert bodies.ACCOUNT not in repr(page)
+    assert pickle.loads(pickle.dumps(page)) == page
+    hash(page.unread)
+
+
+async def test_a_page_that_was_read_whole_has_nothing_unread(connect: Connect) -> None:
+    page = await call(connect, "payouts.list", OPERATIONS["payouts.list"].body)
+    assert (len(page), page.unread) == (1, ())
+
+
+async def test_a_walk_and_a_wait_go_on_past_what_cannot_be_read(connect: Connect) -> None:
+    final = {"id": "po_9", "status": "completed"}
+    body = bodies.encoded({"data": [{"id": "po_1", "status": 7}, final, {"id": "po_2"}]})
+    client = connect(transport=ScriptedTransport(answer(200, body)), runtime=JumpingRuntime())
+    assert [payout.id async for payout in client.payouts.iterate()] == ["po_9", "po_2"]
+    assert (await client.payouts.wait("po_9")).status == "completed"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "last",
+        7,
+        [1],
+        {"count": "many"},
+        {"next_cursor": 5},
+        {"next_cursor": {"at": 1}},
+        {"has_more_pages": "yes"},
+        {"per_page": 1.5},
+    ],
+)
+@pytest.mark.parametrize("operation", LISTS)
+async def test_a_pagination_that_cannot_be_read_is_a_decode_error(
+    connect: Connect, operation: str, wrong: Any
+) -> None:
+    with pytest.raises(DecodeError):
+        await call(connect, operation, {**OPERATIONS[operation].body, "pagination": wrong})
+
+
+BLANKS = " " * 300_000
+
+
+@pytest.mark.parametrize("rest", ["", BLANKS], ids=["small", "large"])
+@pytest.mark.parametrize("record", ['{"id":"x_1"}', '{"id":"x_1","new":1}', "7"])
+@pytest.mark.parametrize("operation", LISTS)
+async def test_a_list_of_more_than_a_thousand_records_is_a_decode_error(
+    connect: Connect, operation: str, record: str, rest: str
+) -> None:
+    def page(records: int) -> bytes:
+        data = f"{rest}[{','.join([record] * records)}]"
+        return f'{{"data":{data},"pagination":{{"has_more_pages":false}}}}'.encode()
+
+    read = await call(connect, operation, page(1_000))
+    assert len(read.items) + len(read.unread) == 1_000
+    with pytest.raises(DecodeError, match="more than 1,000 records") as caught:
+        await call(connect, operation, page(1_001))
+    assert caught.value.effect == "none"
+
+
+@pytest.mark.parametrize("rest", ["", BLANKS], ids=["small", "large"])
+@pytest.mark.parametrize("written", ['{"data":LIST}', "LIST"])
+async def test_a_list_of_ones_own_is_bounded_where_it_becomes_records(
+    connect: Connect, written: str, rest: str
+) -> None:
+    body = written.replace("LIST", f"{rest}[{','.join(['{}'] * 1_001)}]").encode()
+    client = connect(transport=ScriptedTransport(answer(200, body)), runtime=JumpingRuntime())
+    with pytest.raises(DecodeError, match="more than 1,000 records"):
+        await client.request("GET", "/payouts", result=Payout)
+    tree = await client.request("GET", "/payouts")
+    assert len(tree["data"] if isinstance(tree, dict) else tree) == 1_001
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"[{BLANKS}",
+        f'{{"data":{BLANKS}[1,',
+        f'{{"data":{BLANKS}7}}',
+        f'{{"data":{"[" * 300_000}',
+        f"{BLANKS}7",
+    ],
+    ids=["cut list", "cut", "a number", "deep", "a number by itself"],
+)
+async def test_a_large_body_that_is_no_list_is_what_a_small_one_is(connect: Connect, body: str) -> None:
+    with pytest.raises(DecodeError) as caught:
+        await call(connect, "payouts.list", body.encode())
+    assert "1,000" not in str(caught.value)
+
+
+@pytest.mark.parametrize("body", [b"[]", b"7", b'"x"', b"null", b"<html>", b" "])
+async def test_a_write_of_ones_own_without_an_object_is_in_doubt(connect: Connect, body: bytes) -> None:
+    client = connect(transport=ScriptedTransport(answer(200, body)), max_retries=0)
+    with pytest.raises(OutcomeUnknown):
+        await client.request("POST", "/refunds", json={"amount": 5})
+
+
+@pytest.mark.parametrize("written", [b"null", b"7", b'""'])
+async def test_a_write_of_ones_own_that_names_a_record_needs_its_id(connect: Connect, written: bytes) -> None:
+    body = b'{"data": {"id": ' + written + b"}}"
+    client = connect(transport=ScriptedTransport(answer(200, body)), max_retries=0)
+    with pytest.raises(OutcomeUnknown):
+        await client.request("POST", "/payouts", json={"amount": 5}, result=Payout)
+
+
+@pytest.mark.parametrize("body", [b"7", b'{"data": "x"}', b'{"data": 7}', b'{"id": 7}'])
+async def test_a_read_of_ones_own_that_is_no_record_is_a_decode_error(connect: Connect, body: bytes) -> None:
+    client = connect(transport=ScriptedTransport(answer(200, body)), max_retries=0)
+    with pytest.raises(DecodeError) as caught:
+        await client.request("GET", "/payouts/po_1", result=Payout)
+    assert caught.value.effect == "none"
+
+
+@pytest.mark.parametrize("body", [b'[{"id": "po_1"}]', b'{"data": [{"id": "po_1"}]}', b'[{"id": "po_1"}, 7]'])
+async def test_a_read_of_ones_own_may_be_a_list(connect: Connect, body: bytes) -> None:
+    client = connect(transport=ScriptedTransport(answer(200, body)), max_retries=0)
+    page = await client.request("GET", "/payouts/recent", result=Payout)
+    assert page.items == (Payout(id="po_1"),)
+    assert [one.raw for one in page.unread] == ([7] if b"7" in body else [])
+    assert page.next_cursor is None
+
+
+async def test_a_read_of_ones_own_is_returned_whole_whatever_it_is(connect: Connect) -> None:
+    for body, value in ((b"7", 7), (b"[1, null]", [1, None]), (b'{"data": {"id": 7}}', {"data": {"id": 7}})):
+        client = connect(transport=ScriptedTransport(answer(200, body)), max_retries=0)
+        assert await client.request("GET", "/anything") == value

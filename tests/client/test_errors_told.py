@@ -1,0 +1,163 @@
+"""What an error says to do next and about money, whatever raised it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import aiohttp
+import pytest
+
+from payments_async import APIConnectionError, OutcomeUnknown, RateLimits, errors
+from payments_async._request import pipeline
+from payments_async.sandbox import Sandbox
+from tests.conftest import KEY
+from tests.support.creations import create
+from tests.support.jumping import JumpingRuntime
+from tests.support.motion import PAYOUT, payout_answer
+from tests.support.scripted import ScriptedTransport, answer, lost, unsent
+from tests.support.surfaces import Connect
+
+ONE = {"max_retries": 0}
+
+
+async def told(error: type[Exception], call: Any) -> str:
+    """The message of the error that a call ends with."""
+    with pytest.raises(error) as caught:
+        await call
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "step"),
+    [
+        ("dns", "host"),
+        ("connect", "network"),
+        ("tls", "certificates"),
+        ("pool", "max_connections"),
+        ("timeout", "longer timeout"),
+        ("reset", "try again later"),
+        ("protocol", "is the service's"),
+    ],
+)
+async def test_no_answer_says_that_nothing_happened_and_what_to_check(
+    connect: Connect, kind: str, step: str
+) -> None:
+    never = connect(transport=ScriptedTransport(unsent(kind)))
+    message = await told(errors.APIConnectionError, create(never, "payouts", **ONE))
+    assert f"no answer from 127.0.0.1:9 ({kind}: " in message
+    assert "; nothing was sent: " in message
+    assert step in message
+    read = connect(transport=ScriptedTransport(lost(kind)))
+    assert "; nothing can have happened: " in await told(errors.APIConnectionError, read.payouts.list(**ONE))
+
+
+async def test_an_answer_that_is_too_large_says_what_to_check(connect: Connect) -> None:
+    read = connect(transport=ScriptedTransport(lost("too_large")))
+    assert "ask for less" in await told(errors.DecodeError, read.payouts.list())
+
+
+async def test_a_write_that_was_refused_before_it_failed_was_sent_and_did_nothing(connect: Connect) -> None:
+    transport = ScriptedTransport(answer(429, {"message": "slow"}, {"Retry-After": "1"}), unsent())
+    client = connect(transport=transport, runtime=JumpingRuntime())
+    message = await told(errors.APIConnectionError, create(client, "payouts", max_retries=1))
+    assert "nothing can have happened" in message
+
+
+@pytest.mark.parametrize(
+    ("resource", "data", "where"),
+    [
+        ("payouts", {"id": "po_1", "status": 7}, "find it by its reference, or in the list"),
+        ("payment_intents", {"id": "pi_1", "status": 7}, "find it in the list"),
+        ("checkouts", {"checkout": {"id": "cs_1", "url": 7}}, "read it by its id"),
+    ],
+)
+async def test_a_record_that_cannot_be_read_is_found_where_the_interface_shows_it(
+    connect: Connect, resource: str, data: Any, where: str
+) -> None:
+    client = connect(transport=ScriptedTransport(answer(201, {"data": data})))
+    message = await told(errors.DecodeError, create(client, resource))
+    assert "HTTP 201, but the answer cannot be used (" in message
+    assert message.endswith(f"; the record exists: {where}")
+
+
+HERE = "/".join(Path(__file__).parts[-2:])
+
+
+def raising(monkeypatch: pytest.MonkeyPatch, made: Callable[[], Exception]) -> None:
+    """Replace aiohttp's sending, as stand-ins and agents do, by one that raises."""
+
+    async def broken(*_: object, **__: object) -> NoReturn:
+        try:
+            raise LookupError(KEY)
+        except LookupError:
+            raise made()  # noqa: B904 - what was raised before it must not be shown
+
+    monkeypatch.setattr(aiohttp.ClientSession, "_request", broken)
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [TypeError("takes 2 arguments"), aiohttp.ClientConnectionError("no match: POST /payouts")],
+    ids=["agent", "stand-in"],
+)
+async def test_the_class_the_place_and_the_text_are_in_both_errors_and_the_original_is_the_cause(
+    raised: Exception, connect: Connect, monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox
+) -> None:
+    raising(monkeypatch, lambda: raised)
+    with pytest.raises(OutcomeUnknown) as caught:
+        await create(connect(sandbox, max_retries=0), "payouts")
+    cause = caught.value.__cause__
+    assert isinstance(cause, APIConnectionError)
+    assert (cause.kind, [each.reason for each in caught.value.attempts]) == ("unexpected", ["unexpected"])
+    for error in (caught.value, cause):
+        assert f"{type(raised).__name__}: {raised}, raised at {HERE}:" in str(error)
+    assert cause.__cause__ is raised
+    assert (raised.__traceback__, raised.__cause__, raised.__context__) == (None, None, None)
+
+
+async def test_a_read_says_that_nothing_happened_and_what_to_correct(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox
+) -> None:
+    raising(monkeypatch, lambda: TypeError("takes 2 arguments"))
+    with pytest.raises(
+        APIConnectionError, match="nothing can have happened: correct what raised it"
+    ) as caught:
+        await connect(sandbox, max_retries=0).payouts.list()
+    assert (caught.value.kind, caught.value.effect) == ("unexpected", "none")
+
+
+@pytest.mark.parametrize("text", [f"with {KEY}", "for +233200000001"], ids=["key", "account"])
+async def test_a_text_with_a_secret_is_masked_and_its_exception_left_out(
+    text: str, connect: Connect, monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox
+) -> None:
+    raising(monkeypatch, lambda: TypeError(text))
+    with pytest.raises(OutcomeUnknown, match=r"TypeError: \w+ .*\*\*\*") as caught:
+        await create(connect(sandbox, max_retries=0), "payouts")
+    assert text.split()[1] not in f"{caught.value} {caught.value.__cause__}"
+    assert caught.value.__cause__ is not None
+    assert caught.value.__cause__.__cause__ is None
+
+
+class Interrupt(BaseException):
+    """Like Ctrl-C, at the worst moment."""
+
+
+@pytest.mark.parametrize("kind", [Interrupt, ValueError])
+async def test_what_stops_a_request_from_being_made_keeps_no_place_of_the_limit(
+    connect: Connect, kind: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: Any) -> Any:
+        raise kind("stopped")
+
+    transport = ScriptedTransport(*[payout_answer(), answer(200, {"data": []})])
+    client = connect(transport=transport, limits=RateLimits(writes=2), on_limit="raise", max_retries=0)
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline, "make_request", stop)
+        for _ in range(3):
+            with pytest.raises(kind, match="stopped"):
+                await client.payouts.create(**PAYOUT)
+    assert client.limits_snapshot()["write"].used == 0
+    await client.payouts.create(**PAYOUT)
+    assert len(transport.requests) == 1
