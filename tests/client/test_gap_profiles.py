@@ -161,6 +161,7 @@ async def test_a_429_is_waited_out_whatever_it_says(world: Watched) -> None:
     assert len(world.sandbox.books.payouts()) == 1
 
 
+@pytest.mark.parametrize("surface", ["async"], indirect=True)  # the pace is the client's, not the surface's
 @pytest.mark.fact("limit.refund-availability")
 async def test_a_refund_is_looked_up_at_the_pace_of_the_lower_figure(world: Watched) -> None:
     """Gap Z: no 429 even where the service keeps to 100 a minute, wherever its minutes lie."""

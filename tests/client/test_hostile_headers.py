@@ -17,6 +17,8 @@ from tests.support.jumping import EPOCH, JumpingRuntime
 from tests.support.scripted import ScriptedTransport, answer
 from tests.support.surfaces import Connect
 
+pytestmark = pytest.mark.parametrize("surface", ["async"], indirect=True)  # the mirror reads no header itself
+
 PAYOUT = encoded(OPERATIONS["payouts.sync"].body)
 YEAR = 365 * 24 * 3600
 

@@ -15,20 +15,8 @@ from tests.support.scripted import answer, lost, unsent
 from tests.support.surfaces import Connect
 
 FAULTS = [
-    "http:500",
-    "http:503",
-    "http:501",
-    "http:422",
-    "http:409",
-    "http:404",
-    "429:3",
-    "reset",
-    "lost_request",
-    "lost_response",
-    "cut_body",
-    "bad_json",
-    "wrong_type",
-    "empty",
+    *("http:500", "http:503", "http:501", "http:422", "http:409", "http:404", "429:3", "reset"),
+    *("lost_request", "lost_response", "cut_body", "bad_json", "wrong_type", "empty"),
 ]
 SLOW_FAULTS = ["hang", "slow:60"]
 """Each costs its attempt the whole timeout in real time."""
@@ -69,7 +57,11 @@ async def check(client: Any, sandbox: Sandbox, operation: str) -> None:
             assert made(sandbox) == 1
 
 
-@pytest.mark.parametrize("operation", CREATES)
+@pytest.mark.parametrize(
+    ("surface", "operation"),
+    [*(("async", operation) for operation in CREATES), ("sync", "payouts.create")],
+    indirect=["surface"],
+)
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_the_effect_is_true_however_often_a_fault_strikes(
     connect: Connect, fault: str, operation: str

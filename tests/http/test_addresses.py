@@ -10,16 +10,9 @@ from payments_async._http.addresses import normal, same_service
 @pytest.mark.parametrize(
     "other",
     [
-        "https://api.x/v1",
-        "HTTPS://api.x/v1",
-        "https://API.X/v1",
-        "https://api.x:443/v1",
-        "https://api.x:0443/v1",
-        "https://api.x:/v1",
-        "https://api.x./v1",
-        "https://api.x.:443/v1",
-        "https://api.x/v1/",
-        "https://api.x/v1//",
+        *("https://api.x/v1", "HTTPS://api.x/v1", "https://API.X/v1", "https://api.x:443/v1"),
+        *("https://api.x:0443/v1", "https://api.x:/v1", "https://api.x./v1", "https://api.x.:443/v1"),
+        *("https://api.x/v1/", "https://api.x/v1//"),
     ],
 )
 def test_one_service_has_many_spellings(other: str) -> None:
@@ -31,18 +24,9 @@ def test_one_service_has_many_spellings(other: str) -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        "http://api.x/v1",
-        "https://api.x:8443/v1",
-        "https://api.x:80/v1",
-        "https://api.y/v1",
-        "https://x/v1",
-        "https://api.x/V1",
-        "https://api.x/beta/v1",
-        "https://user@api.x/v1",
-        "https://api.x@api.y/v1",
-        "https://api.x/v1?a=b",
-        "api.x/v1",
-        "",
+        *("http://api.x/v1", "https://api.x:8443/v1", "https://api.x:80/v1", "https://api.y/v1"),
+        *("https://x/v1", "https://api.x/V1", "https://api.x/beta/v1", "https://user@api.x/v1"),
+        *("https://api.x@api.y/v1", "https://api.x/v1?a=b", "api.x/v1", ""),
     ],
 )
 def test_another_service_stays_another(other: str) -> None:
