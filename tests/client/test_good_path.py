@@ -6,7 +6,6 @@ The async client alone: the blocking one hands its calls to a loop of its own.
 from __future__ import annotations
 
 import gc
-import json
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,20 +13,19 @@ from typing import Any
 import pytest
 
 from payments_async import AsyncPayments, Payout
-from payments_async._http.types import HTTPRequest, HTTPResponse
 from tests.support import bodies, creations
+from tests.support.scripted import answer
 
-BODY = json.dumps(
-    {"message": "ok", "data": {**bodies.PAYOUT, "amount": None, "reference": None}}, default=str
-).encode()
+PAID = {"message": "ok", "data": {**bodies.PAYOUT, "amount": None, "reference": None}}
+ANSWER = answer(201, bodies.encoded(PAID))
 
 
 class AtOnce:
     """A transport that answers without waiting."""
 
-    async def send(self, request: HTTPRequest) -> HTTPResponse:
+    async def send(self, request: Any) -> Any:
         request.sent = True
-        return HTTPResponse(201, {}, BODY)
+        return ANSWER
 
     async def aclose(self) -> None:
         """Nothing to close."""

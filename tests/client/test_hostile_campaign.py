@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from payments_async.models import _masking
 from tests.campaigns.hostile import Campaign
 from tests.support.surfaces import Connect
 
@@ -22,7 +21,9 @@ WHAT_MUST_COME_UP = (
 async def test_no_spoilt_answer_makes_the_client_say_more_than_it_knows(
     connect: Connect, surface: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_masking, "_OWN_KEYS", {})  # another test's key may be part of a spoilt id
+    monkeypatch.setattr(
+        "payments_async.models._masking._OWN_KEYS", {}
+    )  # another test's key may be part of a spoilt id
     report = await Campaign(connect, seed=2026).run(CASES[surface])
     assert report.breaches == []
     assert sum(report.outcomes.values()) == CASES[surface]

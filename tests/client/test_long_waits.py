@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from payments_async import AsyncPayments, PaymentsError, RateLimits
-from payments_async._http.types import HTTPRequest, HTTPResponse
 from tests.support.limit_stores import Fleet
 from tests.support.motion import PAYOUT, payout_answer, refusal
 from tests.support.scripted import ScriptedTransport, answer
@@ -28,7 +27,7 @@ NONE = answer(200, {"data": [{"id": "pi_1"}], "pagination": {"has_more_pages": F
 class Open:
     """A service whose attempt and payment are never final."""
 
-    async def send(self, request: HTTPRequest) -> HTTPResponse:
+    async def send(self, request: Any) -> Any:
         request.sent = True
         return ATTEMPT if "/attempts/" in request.url else NONE
 
@@ -39,7 +38,7 @@ class Open:
 class Hanging:
     """A service that answers after two minutes."""
 
-    async def send(self, request: HTTPRequest) -> HTTPResponse:
+    async def send(self, request: Any) -> Any:
         request.sent = True
         await asyncio.sleep(120.0)
         return payout_answer(reference=None)

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from payments_async._assumptions import KEY_LIFETIME
 from payments_async.errors import InvalidRequest
 from payments_async.sandbox import Sandbox
 from tests.support.creations import PAYOUT, SMALLEST, create
@@ -95,7 +94,7 @@ async def test_a_day_later_a_key_is_free_again(connect: Connect) -> None:
     transport, runtime = ScriptedTransport(CREATED), JumpingRuntime()
     client = connect(transport=transport, runtime=runtime)
     await create(client, "payouts", idempotency_key="caller-key-1")
-    runtime.advance(KEY_LIFETIME)
+    runtime.advance(24 * 3600.0)
     await create(client, "payouts", idempotency_key="caller-key-1", amount=51)
     assert len(transport.requests) == 2
 

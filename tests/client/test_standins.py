@@ -17,10 +17,10 @@ from typing import Any
 import aiohttp
 import pytest
 
-from payments_async._http.types import Secret
 from payments_async.sandbox import Sandbox
 from tests.conftest import KEY
 from tests.support.creations import create
+from tests.support.scripted import EMPTY_PAGE, ScriptedTransport
 from tests.support.surfaces import Connect
 
 URL = "https://api.test/v1"
@@ -132,18 +132,25 @@ async def test_vcrpy_and_its_cassette_without_the_key(
     assert "uthorization" not in written
 
 
-def test_a_cassette_that_would_hold_the_key_is_refused_and_names_the_filter() -> None:
+async def test_a_cassette_that_would_hold_the_key_is_refused_and_names_the_filter(connect: Connect) -> None:
     """What vcrpy does at the cassette's end. An error there leaves its patches in the process."""
     from vcr.request import Request
     from vcr.serialize import serialize
     from vcr.serializers import yamlserializer
 
-    request = Request("GET", URL, None, {"Authorization": Secret(f"Bearer {KEY}")})
+    request = Request("GET", URL, None, {"Authorization": await sent_key(connect)})
     answer = {"status": {"code": 200, "message": "OK"}, "headers": {}, "body": {"string": b"{}"}}
     with pytest.raises(TypeError, match=r"filter_headers=\['authorization'\].*docs/testing.md"):
         serialize({"requests": [request], "responses": [answer]}, yamlserializer)
 
 
-def test_a_secret_is_copied_as_itself() -> None:
-    secret = Secret(KEY)
+async def sent_key(connect: Connect) -> Any:
+    """The key as a transport is given it."""
+    transport = ScriptedTransport(EMPTY_PAGE)
+    await connect(transport=transport).payouts.list()
+    return transport.requests[0].headers["Authorization"]
+
+
+async def test_a_secret_is_copied_as_itself(connect: Connect) -> None:
+    secret = await sent_key(connect)
     assert copy.copy(secret) is copy.deepcopy([secret])[0] is secret
