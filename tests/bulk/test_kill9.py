@@ -1,6 +1,6 @@
 """Real processes, killed with SIGKILL at random moments or robbed of their ledger, over a line that fails.
 
-The long versions, with every fault the sandbox knows, are `tests.campaigns.kills`, `.deletions` and
+The long versions, with every fault the sandbox knows, are `tests.campaigns.kills` and
 `.two_ledgers`; they judge by the service's books alone, and so do these.
 """
 

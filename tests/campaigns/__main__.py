@@ -31,7 +31,7 @@ CAMPAIGNS = (
     ("walks", "300", "40"),
     ("kills", "20000", "50"),
     ("kills", "8000", "9", "--brisk", "--deletions", "1", "--within", "60"),
-    ("deletions", "2000", "10"),
+    ("kills", "2000", "30", "--losing"),
     ("failover", "300", "12"),
     ("large_batch", "10000000"),
     ("two_ledgers", "2000", "10"),

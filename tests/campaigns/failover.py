@@ -35,6 +35,7 @@ from payments_async.bulk.workers import _chunk_run, _closing
 from payments_async.sandbox import Answer, Sandbox, SandboxLimits, VirtualClock
 from payments_async.sandbox._common.values import Request
 from payments_async.testing import IN_PROCESS, InProcessTransport
+from tests.campaigns.kills import told
 from tests.support.batches import Item, items, ledger_rows
 from tests.support.failover import ServerPair, server_pair
 from tests.support.fleet import Fleet, shorten
@@ -358,10 +359,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     began = time.perf_counter()
-    found = run(options.rows, options.rounds, seed=options.seed)
-    print(f"{found}; {time.perf_counter() - began:.0f} s, {len(found.problems)} breaches")
-    print("\n".join(found.problems))
-    raise SystemExit(1 if found.problems else 0)
+    told(run(options.rows, options.rounds, seed=options.seed), began)
 
 
 if __name__ == "__main__":

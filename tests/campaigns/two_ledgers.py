@@ -8,8 +8,10 @@ Nothing may be paid twice, and both ledgers must end with the same, right report
 
 from __future__ import annotations
 
+import argparse
 import random
 import subprocess
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -19,7 +21,7 @@ from pathlib import Path
 
 import attrs
 
-from tests.campaigns.deletions import judged, rounds
+from tests.campaigns.kills import judged, told
 from tests.support.disturbed import BRIEF, DisturbedSandbox
 from tests.support.processes import Batch, End, killed, run_to_the_end, started
 
@@ -116,5 +118,18 @@ def _round(pair: Pair, chance: random.Random, kills: int) -> None:
         pair.report.problems += [f"{batch.ledger.name}: {problem}" for problem in found]
 
 
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="python -m tests.campaigns.two_ledgers")
+    parser.add_argument("rows", type=int, help="rows of a batch")
+    parser.add_argument("rounds", type=int, help="batches")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        found = run(Path(folder), options.rows, options.rounds, seed=options.seed)
+    told(found, began)
+
+
 if __name__ == "__main__":
-    rounds("two_ledgers", run)
+    main()
