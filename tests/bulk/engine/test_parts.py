@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from payments_async import AsyncPayments, PayoutRequest
+from payments_async import AsyncPayments
 from payments_async._http.types import TransportError
 from payments_async.bulk import PayoutBatch
 from payments_async.bulk._engine.stopping import Stopping
@@ -111,12 +111,6 @@ async def test_a_rest_ends_with_a_halt_and_a_shallow_one_with_draining() -> None
     await deep
     await stopping.rest(1e9, deep=True)
     assert stopping.reason == "first"
-
-
-async def test_amounts_of_whole_numbers_are_summed_exactly(pay: Pay) -> None:
-    rows: list[tuple[str, PayoutRequest]] = [item(number, amount=number) for number in range(1, 4)]
-    report = await pay(rows)
-    assert report.sums["XOF"]["created"] == Decimal(6)
 
 
 class Overslept:

@@ -13,18 +13,19 @@ from payments_async.bulk._protocol.records import Resend
 from payments_async.bulk._protocol.row_state import RowState
 from payments_async.bulk.ledger_errors import LedgerRefused
 from payments_async.models.statuses import PayoutEnd
-from tests.support.ledgers import BINDING, counts, created, new_row, rejected
+from tests.support.ledgers import BINDING, call_off, counts, created, new_row, rejected
 from tests.support.places import BOTH, Place, begun, looked_at
 
 pytestmark = BOTH
 
 
 async def test_nothing_is_committed_for_nothing(path: Place) -> None:
-    async with await begun(path) as ledger:
+    async with await begun(path, 1) as ledger:
         assert await ledger.record([]) == ()
         (row,) = (await ledger.claim(1)).rows
         await ledger.record([created(row)])
         before = (await ledger.check()).entries
+        assert (await ledger.claim(9)).rows == ()
         assert await ledger.record([created(row)]) == ()
         assert await ledger.correct([]) == ()
         assert (await ledger.resend([Resend(1)])).rows == ()
@@ -42,8 +43,9 @@ async def test_a_reference_that_another_row_ever_had_is_no_new_one(path: Place) 
         again = [new_row(1, reference="reference-1~g1", idempotency_key="next-1")]
         assert [row.known.generation for row in await ledger.next_generation(again)] == [1]
         assert await ledger.latest_generation() == 1
-        for taken in ("reference-1", "reference-1~g1", "reference-3"):
-            with pytest.raises(LedgerRefused, match="belongs to another row"):
+        others = dict.fromkeys(("reference-1", "reference-1~g1", "reference-3"), "belongs to another row")
+        for taken, why in {**others, "reference-2": "reference of its own"}.items():
+            with pytest.raises(LedgerRefused, match=why):
                 await ledger.next_generation([new_row(2, reference=taken, idempotency_key="next-2")])
         assert [row.number for row in await ledger.by_references(["reference-1", "reference-2"])] == [2]
         assert [row.number for row in await ledger.by_references(["reference-1~g1"])] == [1]
@@ -87,6 +89,21 @@ async def test_edits_are_one_transaction_and_read_what_they_changed(path: Place)
         assert ledger.header == header
         assert counts(ledger) == {"not_started": 4, "cancelled": 3}
         assert (await ledger.check()).findings == ()
+
+
+async def test_what_is_under_way_or_may_still_arrive_is_not_edited(path: Place) -> None:
+    async with await begun(path, 3) as ledger:
+        rows = (await ledger.claim(2)).rows
+        await ledger.record([created(rows[1], service_status="processing")])
+        before = await ledger.check()
+        for work in (call_off(ledger, [1, 3]), ledger.correct([new_row(1, body=b"other")])):
+            with pytest.raises(LedgerRefused, match="IN_FLIGHT"):
+                await work
+        with pytest.raises(LedgerRefused, match="cannot retry"):
+            await ledger.next_generation([new_row(2, reference="reference-2~g1", body=b"again")])
+        assert await ledger.check() == before
+        await call_off(ledger, [3])
+        assert counts(ledger) == {"under_way": 1, "created": 1, "cancelled": 1}
 
 
 async def test_edits_that_fail_change_nothing(path: Place) -> None:

@@ -20,7 +20,6 @@ from tests.support.ledgers import (
     BINDING,
     Clock,
     all_rows,
-    call_off,
     counts,
     created,
     new_row,
@@ -46,14 +45,6 @@ async def test_a_claim_takes_new_rows_in_order_and_marks_them_in_flight(path: Pl
         assert row.first_intent == row.key_intent == row.last_intent == row.changed_in
         assert (await ledger.intent_times([row])) == {3: IntentTimes(second.at, second.at, second.at)}
         assert second.at.session == "first"
-
-
-async def test_a_claim_without_new_rows_adds_nothing_to_the_chain(path: Place) -> None:
-    async with await begun(path, 1) as ledger:
-        await ledger.claim(9)
-        entries = (await ledger.check()).entries
-        assert (await ledger.claim(9)).rows == ()
-        assert (await ledger.check()).entries == entries
 
 
 async def test_outcomes_are_added_and_sums_move_with_them(path: Place) -> None:
@@ -213,12 +204,6 @@ async def test_pages_follow_each_other_without_gaps(path: Place) -> None:
         assert len(await ledger.record([created(row) for row in rows])) == 1000
 
 
-async def test_rows_are_found_by_their_references(path: Place) -> None:
-    async with await begun(path, 3) as ledger:
-        found = await ledger.by_references(["reference-3", "reference-1", "somebody-else's"])
-        assert [row.number for row in found] == [1, 3]
-
-
 async def test_a_resend_is_an_intent_with_the_same_key(path: Place) -> None:
     async with await begun(path, 2) as ledger:
         first = await ledger.claim(2)
@@ -298,13 +283,6 @@ async def test_a_correction_that_is_another_row_or_no_other_body_is_refused(
         assert counts(ledger) == {"rejected": 1, "under_way": 1}
 
 
-async def test_a_row_in_flight_keeps_its_body(path: Place) -> None:
-    async with await begun(path, 1) as ledger:
-        await ledger.claim(1)
-        with pytest.raises(LedgerRefused, match="IN_FLIGHT"):
-            await ledger.correct([new_row(1, body=b"other")])
-
-
 async def test_a_new_generation_begins_with_a_new_reference_and_nothing_known(path: Place) -> None:
     async with await begun(path, 1) as ledger:
         (row,) = (await ledger.claim(1)).rows
@@ -318,14 +296,6 @@ async def test_a_new_generation_begins_with_a_new_reference_and_nothing_known(pa
         assert (row.first_intent, row.key_intent, row.last_intent) == (None, None, None)
         assert await ledger.by_references(["reference-1"]) == []
         assert counts(ledger) == {"not_started": 1}
-
-
-async def test_a_payout_that_may_still_complete_has_no_new_generation(path: Place) -> None:
-    async with await begun(path, 1) as ledger:
-        (row,) = (await ledger.claim(1)).rows
-        await ledger.record([created(row, service_status="processing")])
-        with pytest.raises(LedgerRefused, match="cannot retry"):
-            await ledger.next_generation([new_row(1, reference="reference-1~g1", body=b"again")])
 
 
 async def test_two_readings_that_find_the_same_later_payout_record_it_once(path: Place) -> None:
@@ -355,32 +325,6 @@ async def test_a_row_that_was_edited_meanwhile_does_not_get_a_later_payout(path:
         known = RowKnowledge(RowState.CREATED, generation=2, payout_id="po_later")
         assert await ledger.adopt([(row, later, RowOutcome(1, known, body_hash=later.body_hash))]) == ()
         assert await row_of(ledger, "row-1") == edited
-
-
-@pytest.mark.parametrize(
-    ("reference", "reason"),
-    [("reference-1", "reference of its own"), ("reference-2", "belongs to another row")],
-)
-async def test_a_new_generation_needs_a_reference_that_is_new(
-    path: Place, reference: str, reason: str
-) -> None:
-    async with await begun(path, 2) as ledger:
-        (row,) = (await ledger.claim(1)).rows
-        await ledger.record([created(row, service_status="failed", payout_end=PayoutEnd.FAILED)])
-        with pytest.raises(LedgerRefused, match=reason):
-            await ledger.next_generation([new_row(1, reference=reference, body=b"again")])
-        assert counts(ledger) == {"not_started": 1, "created": 1}
-        assert (await ledger.check()).findings == ()
-
-
-async def test_only_rows_that_were_never_sent_are_cancelled(path: Place) -> None:
-    async with await begun(path, 3) as ledger:
-        await ledger.claim(1)
-        with pytest.raises(LedgerRefused, match="IN_FLIGHT"):
-            await call_off(ledger, [1, 2])
-        assert counts(ledger) == {"under_way": 1, "not_started": 2}
-        await call_off(ledger, [2, 3])
-        assert counts(ledger) == {"under_way": 1, "cancelled": 2}
 
 
 async def test_another_key_is_written_down_and_part_of_the_chain(path: Place) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import attrs
@@ -179,17 +178,6 @@ def test_of_a_new_row_after_a_loss_only_what_is_settled_counts(learned: RowKnowl
         assert after.known.intents == row.known.intents
     else:
         assert after is None
-
-
-@given(st.lists(ACCOUNTS, max_size=4))
-def test_the_order_in_which_they_come_home_does_not_matter(learned: list[RowKnowledge]) -> None:
-    ends = set()
-    for order in itertools.permutations(learned):
-        row = transitions.doubted(row_with(RowKnowledge()), 1, proven=False)
-        for each in order:
-            row = transitions.recorded(row, RowOutcome(7, each), 9) or row
-        ends.add(row.known)
-    assert len(ends) == 1
 
 
 @pytest.mark.parametrize("generation", [0, 2])

@@ -99,12 +99,6 @@ def test_the_parts_of_each_currency_are_all_that_was_asked_and_created(rows: lis
             assert amounts[word] == sum(row.amount for row in mine if row.currency == currency)
 
 
-def test_a_total_that_is_not_that_of_its_rows_is_told() -> None:
-    kept = {(Outcome.NOT_FINAL, "GHS"): (2, Decimal("20.20"))}
-    found = {(Outcome.NOT_FINAL, "GHS"): (1, Decimal("10.10"))}
-    assert disagreements(kept, found) == ["rows not final: 2 recorded (GHS 20.20), 1 found (GHS 10.10)"]
-
-
 async def test_an_export_is_of_the_rows_to_look_at(service: Sandbox, batch: Any, tmp_path: Path) -> None:
     service.on("payouts.create", description="row 1").outcome("complete immediate")
     service.on("payouts.create", description="row 2").outcome("fail:RECIPIENT_ERROR immediate")

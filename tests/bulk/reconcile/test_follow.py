@@ -26,12 +26,6 @@ def ends(service: Sandbox, words: str, number: int | None = None) -> None:
     service.on("payouts.create", **fields).outcome(words)
 
 
-async def test_a_run_can_wait_until_every_payout_has_arrived(pay: Pay) -> None:
-    report = await pay(items(3), wait_final=60.0)
-    assert (report.exit_code, report.stopped) == (0, None)
-    assert (report.counts["arrived"], report.counts["failed"], report.counts["not_final"]) == (3, 0, 0)
-
-
 @EITHER
 async def test_a_payout_that_failed_is_reported_and_the_exit_code_says_so(
     service: Sandbox, place: Place

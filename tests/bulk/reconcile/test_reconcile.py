@@ -119,7 +119,8 @@ async def test_statuses_are_mirrored_and_a_clean_batch_is_certified(
     await batch.run()
     service.advance(60.0)
     certificate = await batch.reconcile(told.append)
-    assert certificate.is_clean
+    assert (certificate.is_clean, certificate.audit.turns, certificate.report.exit_code) == (True, (), 1)
+    assert service.api_key not in certificate.to_json()
     assert certificate.audit.seen == 150
     counts, said = batch.status().counts, json.loads(certificate.to_json())
     assert (counts["arrived"], counts["failed"], counts["created"]) == (149, 1, 150)

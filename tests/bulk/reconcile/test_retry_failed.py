@@ -12,7 +12,6 @@ import pytest
 
 from payments_async import AsyncPayments
 from payments_async.bulk import AnyBatch, BulkError, PayoutBatch, RowState
-from payments_async.bulk._protocol.identifiers import PROOF_KEY, Proof
 from payments_async.errors import PaymentsError
 from payments_async.sandbox import Sandbox
 from tests.bulk.reconcile.test_turned_payouts import turn
@@ -69,30 +68,6 @@ async def test_a_failed_payout_is_paid_anew_twice_and_everything_stays_true(
     assert len(service.books.payouts()) == 5
 
 
-@EITHER
-async def test_the_new_request_is_the_old_one_but_for_its_names(service: Sandbox, batch: AnyBatch) -> None:
-    fails(service, 1, 2, 3)
-    rows = [item(1, metadata={"a": 1}), item(2), item(3, amount=Decimal("3.10"), description="row 3")]
-    await batch.load(rows)
-    await batch.run(wait_final=60.0)
-    before = await ledger_rows(batch)
-    assert (await batch.retry_failed()).rows == (1, 2, 3)
-    after = await ledger_rows(batch)
-    certificate = await batch.reconcile()
-    assert certificate.check.findings == ()
-    for old, new in zip(before, after, strict=True):
-        was, now = json.loads(old.body), json.loads(new.body)
-        assert now["reference"] == new.reference == f"{old.reference}~g1"
-        first, second = Proof.read(was["metadata"].pop(PROOF_KEY)), Proof.read(now["metadata"].pop(PROOF_KEY))
-        assert first is not None
-        assert second is not None
-        assert (first.batch, first.row, first.generation) == (second.batch, second.row, 0)
-        assert second.generation == 1
-        assert {**was, "reference": new.reference} == now
-        assert new.idempotency_key != old.idempotency_key
-        assert (new.row_key, new.line, new.metadata) == (old.row_key, old.line, old.metadata)
-
-
 async def test_without_proofs_there_is_none_in_the_new_request(service: Sandbox, batch: PayoutBatch) -> None:
     fails(service, 1)
     await batch.load(items(1), proofs=False)
@@ -144,16 +119,6 @@ async def test_rows_can_be_named_and_others_are_left_alone(service: Sandbox, bat
     assert [(left.number, left.reason) for left in report.left] == [(4, "its payout is completed")]
     assert (await batch.retry_failed(rows=())).rows == ()
     assert batch.status().counts["failed"] == 2
-
-
-async def test_a_dry_run_only_says_which(service: Sandbox, batch: PayoutBatch) -> None:
-    fails(service, 1)
-    await batch.load(items(2))
-    await batch.run(wait_final=60.0)
-    report = await batch.retry_failed(dry_run=True)
-    assert (report.rows, report.dry_run) == ((1,), True)
-    assert batch.status().counts["failed"] == 1
-    assert (await batch.run()).complete
 
 
 @EITHER

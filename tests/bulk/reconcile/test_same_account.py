@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -126,53 +124,3 @@ async def test_a_replaced_key_goes_on_once_it_sees_a_payout_that_was_not_recorde
 
 async def _unrecorded(ledger: SqliteLedger, _: Any) -> None:
     raise LedgerFull(ledger.path, "is full")
-
-
-async def test_the_status_file_says_how_far_the_run_came(
-    desk: Desk, service: Sandbox, tmp_path: Path
-) -> None:
-    await pays(desk, service, tmp_path / "l", items(3))
-    said = json.loads((tmp_path / "l.status.json").read_text())
-    assert (said["running"], said["rows"]["created"]) == (False, 3)
-    assert said["sums"]["XOF"]["created"] == "6.03"
-
-
-async def test_the_certificate_tells_what_the_list_shows_otherwise(batch: Any, service: Sandbox) -> None:
-    rows = items(150)
-    await batch.load(rows)
-    await batch.run()
-    certificate = await batch.reconcile()
-    assert certificate.is_clean
-    assert certificate.audit.seen == 150
-    _forget(service, 1)
-    _falsify(service, 0)
-    certificate = await batch.reconcile()
-    assert not certificate.is_clean
-    assert (certificate.audit.seen, certificate.audit.missing, certificate.audit.differing) == (148, 1, 1)
-    assert not json.loads(certificate.to_json())["clean"]
-    assert service.api_key not in certificate.to_json()
-
-
-async def test_a_row_that_another_ledger_has_sent_gets_its_payout_from_the_list(
-    desk: Desk, service: Sandbox, tmp_path: Path
-) -> None:
-    async with desk.client(service) as client:
-        await desk.paid(tmp_path / "a", client, items(2))
-        async with desk.open(tmp_path / "b", client) as batch:
-            await batch.load(items(2))
-            certificate = await batch.reconcile()
-    assert (certificate.is_clean, certificate.report.counts["created"]) == (True, 2)
-
-
-def _tenant(service: Sandbox) -> Any:
-    return service._core.world.tenants[service.api_key]
-
-
-def _forget(service: Sandbox, place: int) -> None:
-    """The service loses a payout."""
-    del _tenant(service).payouts[place]
-
-
-def _falsify(service: Sandbox, place: int) -> None:
-    """The service shows a payout with another amount."""
-    _tenant(service).payouts[place].amount = Decimal("77")

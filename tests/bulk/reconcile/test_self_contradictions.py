@@ -6,7 +6,6 @@ from decimal import Decimal
 
 import pytest
 
-from payments_async import AsyncPayments, Instrument
 from payments_async.bulk import AnyBatch, PayoutBatch
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items, ledger_rows
@@ -70,32 +69,3 @@ async def test_a_failed_payout_that_is_shown_as_arrived_too_is_not_final_and_is_
     (row,) = await ledger_rows(batch)
     assert (row.service_status, row.outcome, row.is_awaited) == ("failed", "not_final", False)
     assert len(service.books.payouts()) == 1
-
-
-@pytest.mark.parametrize(("before", "after"), [(0, 1), (1, 0), (120, 0), (0, 120)])
-async def test_a_second_payout_under_a_rows_reference_is_a_finding(
-    service: Sandbox, client: AsyncPayments, batch: PayoutBatch, before: int, after: int
-) -> None:
-    """On one page of the list as across pages: the one promise of the service that all rests on is broken."""
-    twin = await others(client, before) or ""
-    await batch.load(items(1))
-    await batch.run()
-    twin = await others(client, after) or twin
-    tenant = service._core.world.tenants[service.api_key]
-    tenant.payouts_by_id[twin].reference = (await ledger_rows(batch))[0].reference
-    certificate = await batch.reconcile()
-    assert not certificate.is_clean
-    assert twin in certificate.audit.findings[0]
-
-
-async def others(client: AsyncPayments, count: int) -> str | None:
-    """So many payouts without a reference; the id of the oldest."""
-    ids = [
-        (
-            await client.payouts.create(
-                amount=1, currency="XOF", method="mtn_bj", instrument=Instrument.phone("+22990112233", "BJ")
-            )
-        ).id
-        for _ in range(count)
-    ]
-    return ids[0] if ids else None

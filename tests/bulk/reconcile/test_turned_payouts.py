@@ -107,25 +107,6 @@ async def test_what_the_service_says_last_of_a_payout_counts(service: Sandbox, b
 
 
 @EITHER
-async def test_a_first_payout_that_arrives_after_its_successor_is_in_no_clean_certificate(
-    service: Sandbox, batch: AnyBatch
-) -> None:
-    service.on("payouts.create", description="row 1").outcome("fail:RECIPIENT_ERROR", times=2)
-    await batch.load(items(2))
-    for _ in range(2):
-        await batch.run(wait_final=60.0)
-        assert (await batch.retry_failed()).rows == (1,)
-    await batch.run(wait_final=60.0)
-    assert (await batch.reconcile()).is_clean
-    first = next(entry for entry in service.books.payouts() if entry.status == "failed")
-    place_of_first = [entry.id for entry in service.books.payouts()].index(first.id)
-    turn(service, place_of_first, "completed", completed=True, failed=False)
-    for certificate in (await batch.reconcile(), await batch.reconcile(), await batch.reconcile()):
-        (finding,) = certificate.findings
-        assert finding == (f"row 1: {first.id}, an earlier payout of it, is completed on the list")
-
-
-@EITHER
 async def test_a_row_is_not_retried_while_an_earlier_payout_of_it_has_not_failed(
     service: Sandbox, batch: AnyBatch
 ) -> None:
@@ -166,20 +147,6 @@ async def test_a_row_in_conflict_whose_payout_is_not_listed_is_named(
 def _stranger() -> dict[str, object]:
     request = item(9)[1]
     return {"amount": 1, "currency": "XOF", "method": request.method, "instrument": request.instrument}
-
-
-@EITHER
-async def test_a_payout_that_failed_since_it_was_read_is_recorded_and_the_exit_code_says_it(
-    service: Sandbox, batch: AnyBatch
-) -> None:
-    service.on("payouts.create", description="row 1").outcome("fail:RECIPIENT_ERROR")
-    await batch.load(items(2))
-    assert (await batch.run()).exit_code == 0
-    service.advance(60.0)
-    certificate = await batch.reconcile()
-    assert (certificate.is_clean, certificate.audit.turns) == (True, ())
-    counts = certificate.report.counts
-    assert (counts["arrived"], counts["failed"], certificate.report.exit_code) == (1, 1, 1)
 
 
 @EITHER
