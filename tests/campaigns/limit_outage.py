@@ -5,7 +5,7 @@
     python -m tests.campaigns.limit_outage --real --limit 6000
 
 Each process has 256 callers who create payouts without pause, and knows how many processes there are. An
-answer takes 20 to 200 ms and more (`pacing`). After seventy seconds the store can not be reached, and after a
+answer takes 20 to 200 ms and more. After seventy seconds the store can not be reached, and after a
 hundred it can. It is cut off (nothing passes, nothing is refused), refuses connections, or restarts empty.
 """
 
@@ -14,19 +14,19 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
-import sys
 import time
-from collections import Counter
 from collections.abc import Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from typing import Final
 
 import attrs
 
 from payments_async import AsyncPayments, RateLimits
 from tests.campaigns.pacing import ARGUMENTS, Service, fullest_aligned, fullest_sliding
+from tests.campaigns.shared_limit import Processes
+from tests.support.counting_service import CountingService
 from tests.support.limit_stores import Fleet
-from tests.support.motion import payout_answer
+from tests.support.sending_process import Sending
 from tests.support.servers import CutProxy, valkey_server
 from tests.support.simulated import run_simulated
 
@@ -35,7 +35,6 @@ PROCESSES: Final = 4
 GONE: Final = 70.0
 BACK: Final = 100.0
 END: Final = 170.0
-PLACE: Final = {"api_key": "sk_sandbox_campaign"}
 
 
 @attrs.frozen
@@ -50,7 +49,7 @@ class Outcome:
     during: float
     after: float
     least: float = 1.0
-    """Requests during the outage of the process with the fewest, as a part of the average."""
+    """Requests of the process with the fewest, as a part of the average."""
 
     @property
     def breaches(self) -> list[str]:
@@ -64,8 +63,8 @@ class Outcome:
     def __str__(self) -> str:
         return (
             f"fullest minute {self.fullest} of {self.limit}; used {self.before:.1%} before, "
-            f"{self.during:.1%} during (least process {self.least:.0%} of the average), "
-            f"{self.after:.1%} after; {', '.join(self.breaches) or 'no breach'}"
+            f"{self.during:.1%} during, {self.after:.1%} after; least process {self.least:.0%} of the "
+            f"average; {', '.join(self.breaches) or 'no breach'}"
         )
 
 
@@ -118,73 +117,21 @@ def simulate(limit: int, kind: str, seed: int, callers: int = 256) -> Outcome:
     return outcome_of(sorted(service.counted), limit)
 
 
-class SocketService:
-    """A service over sockets that answers every request alike, and counts it when it has arrived."""
-
-    def __init__(self, seed: int) -> None:
-        self._answers = Service(seed)
-        body = payout_answer(reference=None).body
-        head = (
-            f"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        )
-        self._answer = head.encode() + body
-        self.came: list[tuple[float, bytes]] = []
-        """When, and from which process."""
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection."""
-        with suppress(OSError, asyncio.IncompleteReadError):
-            while head := await reader.readuntil(b"\r\n\r\n"):
-                length = head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0]
-                await reader.readexactly(int(length))
-                name = head.lower().partition(b"process/")[2].split(maxsplit=1)[0]
-                self.came.append((time.monotonic(), name))
-                await asyncio.sleep(self._answers.latency())
-                writer.write(self._answer)
-        writer.transport.abort()
-
-
-async def on_sockets(limit: int, seed: int) -> Outcome:
+def on_sockets(limit: int) -> Outcome:
     """One outage of a real store, in real time, of processes of their own."""
-    service = SocketService(seed)
-    async with AsyncExitStack() as stack:
-        server = await stack.enter_async_context(
-            await asyncio.start_server(service.serve, "127.0.0.1", 0, backlog=2_000)
-        )
-        valkey = stack.enter_context(valkey_server())
-        proxy = stack.enter_context(CutProxy(valkey.address))
-        port = server.sockets[0].getsockname()[1]
-        given = [f"http://127.0.0.1:{port}/v1", valkey.url(port=proxy.port), str(limit)]
-        command = [sys.executable, "-m", "tests.campaigns.limit_outage", "--process", *given]
-        processes = [
-            await asyncio.create_subprocess_exec(*command, str(number)) for number in range(PROCESSES)
-        ]
-        while not service.came:  # noqa: ASYNC110 - real time
-            await asyncio.sleep(0.01)
-        began = service.came[0][0]
-        await asyncio.sleep(GONE)
+    with CountingService() as service, valkey_server() as valkey, CutProxy(valkey.address) as proxy:
+        sending = Sending(service.base_url, valkey.url(port=proxy.port), limit, 256, PROCESSES)
+        fleet = Processes(sending, PROCESSES)
+        began = time.monotonic()
+        time.sleep(GONE)
         proxy.cut()
-        await asyncio.sleep(BACK - GONE)
+        time.sleep(BACK - GONE)
         proxy.heal()
-        ends = await asyncio.gather(*(process.wait() for process in processes))
-        assert not any(ends), f"processes ended with {ends}"
-    sent = Counter(name for moment, name in service.came if GONE <= moment - began < BACK)
-    least = min(sent[b"%d" % number] for number in range(PROCESSES)) * PROCESSES / max(sent.total(), 1)
-    found = outcome_of([moment - began for moment, _ in service.came], limit)
-    return attrs.evolve(found, least=least)
-
-
-async def process(base_url: str, store: str, limit: str, number: str) -> None:
-    """One process of the fleet."""
-    async with AsyncPayments(
-        **PLACE,
-        base_url=base_url,
-        limits=RateLimits(writes=int(limit)),
-        limit_store=store,
-        expected_workers=PROCESSES,
-        app_info=f"process/{number}",
-    ) as client:
-        await call_without_pause(client, END + 1.0, 256)
+        time.sleep(END - BACK)
+        moments = sorted(service.counted())
+        sent = [each.sent for each in fleet.end()]
+    found = outcome_of([moment - began for moment in moments], limit)
+    return attrs.evolve(found, least=min(sent) * PROCESSES / max(sum(sent), 1))
 
 
 def main() -> None:
@@ -193,22 +140,14 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=60_000, help="requests a minute")
     parser.add_argument("--seeds", type=int, default=1, help="simulated runs of each kind")
     parser.add_argument("--real", action="store_true", help="a real store, in real time: three minutes")
-    parser.add_argument("--process", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     logging.getLogger("payments").setLevel(logging.ERROR)
-    if options.process:
-        asyncio.run(process(*options.process))
-        return
     breaches = 0
     runs = (
         [("real", 1)] if options.real else [(kind, seed) for kind in KINDS for seed in range(options.seeds)]
     )
     for kind, seed in runs:
-        found = (
-            asyncio.run(on_sockets(options.limit, seed))
-            if options.real
-            else simulate(options.limit, kind, seed)
-        )
+        found = on_sockets(options.limit) if options.real else simulate(options.limit, kind, seed)
         breaches += len(found.breaches)
         print(f"{kind}, seed {seed}: {found}", flush=True)
     raise SystemExit(1 if breaches else 0)

@@ -1,6 +1,6 @@
 """A fleet on one limit in virtual time: no minute over it, hardly any of it unused, whatever breaks.
 
-The long form is `python -m tests.campaigns.fleet_limit`.
+The long form is `python -m tests.simulation fleet`.
 """
 
 from __future__ import annotations

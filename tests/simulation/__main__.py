@@ -19,6 +19,10 @@ def main() -> int:
         from .real.campaign import CODE  # the real engine: slower to import than the whole model is to play
 
         return command.run(CODE, arguments)
+    if name == ["fleet"]:
+        from .fleet import FLEET
+
+        return command.run(FLEET, arguments)
     if name == ["machines"]:
         from .machines.campaign import MACHINES
 

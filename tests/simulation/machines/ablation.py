@@ -7,11 +7,9 @@ from typing import Any, Final
 
 import attrs
 
-from payments_async._rate_limit.store import LimitFigures
 from payments_async.bulk._protocol import machines, row_state, transitions
 from payments_async.bulk._protocol.machines import LEASE
 from payments_async.bulk._protocol.row_state import RowKnowledge, RowState
-from tests.rate_limit.fleet import full_when_new, leaves_no_room, scheduled
 
 from ..ablation import Ablation, replaced
 from . import chunk_run, commands, database, leased, process
@@ -82,29 +80,13 @@ RULES: Final[Mapping[str, Rule]] = {
     "list_is_believed": Rule(((recover, "payout_of", _always(None)),)),
 }
 """{rule: what shows its lack}."""
-LIMIT_RULES: Final = ("rate_leaves_room", "new_state_is_empty")
-"""Rules of the rate limit that they share, which a model of its own plays."""
 
 
 def breaches_without(name: str, seeds: range) -> Iterator[tuple[int, str]]:
     """The seeds that go wrong without that one rule, and how."""
-    if name in LIMIT_RULES:
-        yield from _overfull_without(name, seeds)
-        return
     rule = RULES[name]
     for seed in seeds:
         with replaced(rule.ablations):
             breach = run_schedule(seed, draw_fleet(seed, rule.script)).breach
         if breach is not None:
             yield seed, breach
-
-
-def _overfull_without(name: str, seeds: range) -> Iterator[tuple[int, str]]:
-    for seed in seeds:
-        if name == "new_state_is_empty":
-            fullest = scheduled(seed, full_when_new).fullest
-        else:
-            with replaced(((LimitFigures, "rate", lambda _: leaves_no_room),)):
-                fullest = scheduled(seed).fullest
-        if fullest > 1.0:
-            yield seed, f"{fullest:.2%} of the limit in one minute"

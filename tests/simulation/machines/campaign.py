@@ -7,7 +7,7 @@ from payments_async.bulk._protocol.matching import Match
 from payments_async.bulk._protocol.rows_in_doubt import NextStep
 
 from .. import command
-from .ablation import LIMIT_RULES, RULES, breaches_without
+from .ablation import RULES, breaches_without
 from .schedule import run_schedule
 
 EVENTS = (
@@ -39,4 +39,4 @@ EVENTS = (
 """What must happen sometimes."""
 
 
-MACHINES = command.Kind("machines", run_schedule, EVENTS, (*RULES, *LIMIT_RULES), breaches_without)
+MACHINES = command.Kind("machines", run_schedule, EVENTS, tuple(RULES), breaches_without)
