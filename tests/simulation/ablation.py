@@ -42,7 +42,8 @@ _PACKAGES: Final = ("payments_async.bulk", "tests.simulation")
 _SETTLED: Final = (RowState.CREATED, RowState.CONFLICT)
 
 
-def _always(result: Any) -> Make:
+def always(result: Any) -> Make:
+    """A function with this result, whatever it is asked."""
     return lambda _: lambda *_args, **_facts: result
 
 
@@ -138,8 +139,8 @@ ABLATIONS: Final[Mapping[str, tuple[Ablation, ...]]] = {
     "cancel_only_unsent": ((row_state, "cancel", _loose_change(RowState.CANCELLED)),),
     "retry_only_after_final_failure": ((row_state, "retry", _given(finally_failed=True)),),
     # Time
-    "key_expires": ((clocks, "key_is_trusted", _always(True)),),
-    "clock_back_expires_key": ((clocks, "went_back", _always(False)),),
+    "key_expires": ((clocks, "key_is_trusted", always(True)),),
+    "clock_back_expires_key": ((clocks, "went_back", always(False)),),
     "oldest_clock_counts": ((clocks, "age", _by_wall_clock),),
     "epoch_waits_for_abandoned": ((rows_in_doubt, "after_scan", _given(since_send=math.inf)),),
     "waits_on_steady_clocks": (

@@ -20,8 +20,8 @@ SEEDS = 1_000
 EVENTS = (
     # Machines, disks, clocks
     *("crash", "crash with rows in flight", "drained", "disk full at intent", "disk full at outcome"),
-    *("error of commit", "clock back", "clock forward", "two workers, one ledger"),
-    *("two workers, two ledgers", "another worker was faster", "another encoding: not sent"),
+    *("error of commit", "clock back", "clock forward", "second process, same ledger"),
+    *("second process, copied ledger", "another worker was faster", "another encoding: not sent"),
     # Network and service
     *("not sent", "tls name error", "request lost", "answer lost", "answer cut short"),
     *("another record came back", "abandoned request carried out later", "slow"),

@@ -38,6 +38,11 @@ class Disk:
         self.rows = rows
         self.place = place
 
+    @property
+    def is_touched(self) -> bool:
+        """Whether anything of it may have been sent."""
+        return any(entry.known.intents or entry.known.generation for entry in self.rows.values())
+
     def copy(self, name: str) -> Disk:
         """Another file with the same content."""
         return Disk(name, dict(self.rows), self.place)

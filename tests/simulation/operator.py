@@ -34,6 +34,12 @@ class Operator:
     def _imported(self) -> dict[str, Entry]:
         return {row: Entry(body) for row, body in self._file.items()}
 
+    def second(self) -> Disk:
+        """A copy of the ledger, for somebody who pays the same batch at the same time."""
+        self._note("second process, copied ledger")
+        self.others.append(self.disk.copy(f"copy {len(self.others) + 1}"))
+        return self.others[-1]
+
     def prepare(self, run: Run) -> None:
         """What happens before a run."""
         if run.edit:

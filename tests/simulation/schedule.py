@@ -6,9 +6,9 @@ import asyncio
 import logging
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Any
 
 import attrs
 
@@ -18,7 +18,7 @@ from payments_async.bulk._protocol.row_state import RowState
 from payments_async.bulk._protocol.stop_rules import Account
 
 from . import judge
-from .ledger import Breach, Disk, Ledger
+from .ledger import Breach, Disk, Entry, Ledger
 from .loop import Deadlock, SimulatedLoop, settle
 from .operator import Operator, place_foreign
 from .plan import CALM, HOME, HOUR, Plan, Run, draw
@@ -45,28 +45,37 @@ class Verdict:
     steps: int
 
 
-class Playable(Protocol):
-    """A schedule that can be played."""
+class Scene:
+    """A world in motion."""
 
-    loop: SimulatedLoop
-    sometimes: Counter[str]
+    def __init__(self, seed: object) -> None:
+        self.loop = SimulatedLoop(seed)  # type: ignore[abstract] # typeshed wants sockets, signals and processes
+        self.sometimes: Counter[str] = Counter()
+
+    def note(self, event: str) -> None:
+        """Something happened that should happen sometimes."""
+        self.sometimes[event] += 1
+        self.trace(event)
+
+    def trace(self, event: str) -> None:
+        """Something happened."""
 
     def play(self) -> None:
         """Play it to its end. Raises Breach, Deadlock."""
+        raise NotImplementedError
 
-
-def judged(schedule: Playable) -> Verdict:
-    """Play a schedule, and say what came of it."""
-    breach: str | None = None
-    try:
-        schedule.play()
-    except Breach as found:
-        breach = str(found)
-    except Deadlock:
-        breach = "everybody waits for somebody"
-    finally:
-        _bury(schedule.loop)
-    return Verdict(breach, schedule.sometimes, schedule.loop.steps)
+    def judged(self) -> Verdict:
+        """Play it, and say what came of it."""
+        breach: str | None = None
+        try:
+            self.play()
+        except Breach as found:
+            breach = str(found)
+        except Deadlock:
+            breach = "everybody waits for somebody"
+        finally:
+            _bury(self.loop)
+        return Verdict(breach, self.sometimes, self.loop.steps)
 
 
 def _bury(loop: SimulatedLoop) -> None:
@@ -95,114 +104,134 @@ def until_over(
     return crashed
 
 
-def run_schedule(seed: object, plan: Plan | None = None) -> Verdict:
-    """Play a seed's world to its end."""
-    return judged(Schedule(seed, plan or draw(seed)))
+class OneMachine(Scene):
+    """Starts of a program one after the other, whichever engine it has."""
 
-
-class Schedule:
-    """A world in motion."""
+    _operator: Any
+    """`disk` is the ledger in use, `others` are those beside it; `second` makes one more."""
 
     def __init__(self, seed: object, plan: Plan) -> None:
+        super().__init__(seed)
         self._seed, self.plan = seed, plan
-        self.loop = SimulatedLoop(seed)  # type: ignore[abstract] # typeshed wants sockets, signals and processes
-        self.sometimes: Counter[str] = Counter()
         self._services = {
             name: Service(self.loop, plan, f"{seed}:{name}:service", self.note) for name in ("home", "other")
         }
         self._promises = Promises(list(self._services.values()))
-        self._world = World(self.loop, plan, self._promises, self.note)
-        self._operator = Operator(plan, random.Random(f"{seed}:operator"), self._services["home"], self.note)
-        self._disk_chance = random.Random(f"{seed}:disk")
-        self._last_code = 0
-
-    def note(self, event: str) -> None:
-        """Something happened that should happen sometimes."""
-        self.sometimes[event] += 1
 
     def play(self) -> None:
         """All of it. Raises Breach."""
         place_foreign(self.plan, self._services["home"], self.note)
         for number, run in enumerate(self.plan.runs):
             self._play(f"run {number}", run)
-        for service in self._services.values():
-            service.healthy = True
+        self._heal()
         for number in range(LAST_RUNS):
-            self._play(f"last {number}", CALM)
-            if self._last_code in (0, 1) or (self._last_code == 3 and number > 2 and self.plan.excused_row):
+            code = self._play(f"last {number}", CALM)
+            if code in (0, 1) or (code == 3 and number > 2 and self.plan.excused_row is not None):
                 break
         self.loop.advance(3 * HOUR)
+        self._certify()
         disks = [self._operator.disk, *self._operator.others]
         judge.check(disks, list(self._services.values()), self.plan, self.loop.failures)
 
-    # Runs
-
-    def _play(self, name: str, run: Run) -> None:
+    def _play(self, name: str, run: Run) -> int | None:
+        """One start. Its exit code, if it has one."""
+        self.trace(f"=== {name}: {run}")
         self.loop.advance(run.gap)
-        self._operator.prepare(run)
+        self._prepare(name, run)
         if run.clock or run.jump:
             self.note("clock forward" if run.clock + run.jump > 0 else "clock back")
-        first = self._worker(name, run, self._open(f"{name} a", self._operator.disk), "a")
-        workers = [first]
+        ledger = self._open(f"{name} a", self._operator.disk)
+        programs = [self._program(f"{name} a", run, ledger)]
         if run.second == "shared ledger":
-            self.note("two workers, one ledger")
-            workers.append(self._worker(name, run, first.ledger, "b"))
+            self.note("second process, same ledger")
+            programs.append(self._program(f"{name} b", run, ledger))
         elif run.second == "own ledger":
-            self.note("two workers, two ledgers")
-            copy = self._operator.disk.copy(f"copy of {name}")
-            self._operator.others.append(copy)
-            workers.append(self._worker(name, run, self._open(f"{name} b", copy), "b"))
-        crashed = self._run(workers, run)
-        if not crashed:
-            self.loop.advance(1.0)
-            self._end(first)
+            other = self._open(f"{name} b", self._operator.second())
+            programs.append(self._program(f"{name} b", run, other))
+        tasks = [self.loop.start(program.host, program.run()) for program in programs]
+        crashed = until_over(self.loop, tasks, run, partial(self._drain, programs))
+        return self._ended(programs, tasks, crashed=crashed)
+
+    def _drain(self, programs: Sequence[Any]) -> None:
+        self.note("drained")
+        for program in programs:
+            program.stop("drain")
+
+    def _note_crash(self) -> None:
+        entries = self._operator.disk.rows.values()
+        in_flight = any(entry.known.state is RowState.IN_FLIGHT for entry in entries)
+        self.note("crash with rows in flight" if in_flight else "crash")
+
+    def _heal(self) -> None:
+        for service in self._services.values():
+            service.healthy = True
+
+    def _certify(self) -> None:
+        """Certify what was paid."""
+
+    def _open(self, host: str, disk: Any) -> Any:
+        """The ledger as a program has it."""
+        return disk
+
+    # What each engine has of its own
+
+    def _prepare(self, name: str, run: Run) -> None:
+        raise NotImplementedError
+
+    def _program(self, host: str, run: Run, ledger: Any, /) -> Any:
+        raise NotImplementedError
+
+    def _ended(self, programs: list[Any], tasks: list[asyncio.Task[None]], *, crashed: bool) -> int | None:
+        """Judge how they ended. The first one's exit code, if it has one."""
+        raise NotImplementedError
+
+
+def run_schedule(seed: object, plan: Plan | None = None) -> Verdict:
+    """Play a seed's world to its end."""
+    return Schedule(seed, plan or draw(seed)).judged()
+
+
+class Schedule(OneMachine):
+    """With the model's engine."""
+
+    def __init__(self, seed: object, plan: Plan) -> None:
+        super().__init__(seed, plan)
+        self._world = World(self.loop, plan, self._promises, self.note)
+        self._operator = Operator(plan, random.Random(f"{seed}:operator"), self._services["home"], self.note)
+        self._disk_chance = random.Random(f"{seed}:disk")
+
+    def _prepare(self, name: str, run: Run) -> None:
+        self._operator.prepare(run)
 
     def _open(self, host: str, disk: Disk) -> Ledger:
         ledger = Ledger(self.loop, host, disk, self._disk_chance, self.note)
         ledger.healthy = self._services["home"].healthy
         return ledger
 
-    def _worker(self, name: str, run: Run, ledger: Ledger, letter: str) -> Worker:
-        host = f"{name} {letter}"
-        site = run.site if self._is_touched() else "home"
+    def _program(self, host: str, run: Run, ledger: Ledger) -> Worker:
+        site = run.site if self._operator.disk.is_touched else "home"
         service = self._services["home" if site in ("home", "rotated key") else "other"]
         clock = Clock(self.loop, host, self.loop.time(), run.clock)
         if run.jump:
             self.loop.call_later(5.0, setattr, clock, "wrong", run.jump)
         return Worker(self._world, host, ledger, service, _SITES[site], clock, run.encoding, self._seed)
 
-    def _is_touched(self) -> bool:
-        """Whether the ledger has sent anything: before that, it may be begun anywhere."""
-        accounts = [entry.known for entry in self._operator.disk.rows.values()]
-        return any(known.intents or known.generation for known in accounts)
-
-    def _run(self, workers: list[Worker], run: Run) -> bool:
-        """Whether the machine died."""
-        tasks = [self.loop.start(worker.host, worker.run()) for worker in workers]
-        crashed = until_over(self.loop, tasks, run, partial(self._drain, workers))
+    def _ended(self, programs: list[Worker], tasks: list[asyncio.Task[None]], *, crashed: bool) -> int | None:
         for task in tasks:
             if task.done() and (error := task.exception()) is not None:
                 raise error
         if crashed:
-            self._crash(workers)
-        return crashed
+            self.loop.crash(*(worker.host for worker in programs))
+            self._note_crash()
+            return None
+        self.loop.advance(1.0)
+        return self._exit_code(programs[0].ledger.rows)
 
-    def _drain(self, workers: list[Worker]) -> None:
-        self.note("drained")
-        for worker in workers:
-            worker.stop("drain")
-
-    def _crash(self, workers: list[Worker]) -> None:
-        self.loop.crash(*(worker.host for worker in workers))
-        entries = self._operator.disk.rows.values()
-        in_flight = any(entry.known.state is RowState.IN_FLIGHT for entry in entries)
-        self.note("crash with rows in flight" if in_flight else "crash")
-
-    def _end(self, worker: Worker) -> None:
-        """A run that came to its end says how."""
+    def _exit_code(self, rows: Mapping[str, Entry]) -> int:
         sums = Sums[tuple[Outcome, str]]()
-        for entry in worker.ledger.rows.values():
+        for entry in rows.values():
             sums.add((OF_STATE[entry.known.state][0], "XOF"), entry.body.amount)
-        self._last_code = exit_code(sums.totals)
-        self.note(f"exit {self._last_code}")
-        judge.check_end(sums.totals, self._last_code, worker.ledger.rows)
+        code = exit_code(sums.totals)
+        self.note(f"exit {code}")
+        judge.check_end(sums.totals, code, rows)
+        return code

@@ -11,16 +11,12 @@ from payments_async.bulk._protocol import machines, row_state, transitions
 from payments_async.bulk._protocol.machines import LEASE
 from payments_async.bulk._protocol.row_state import RowKnowledge, RowState
 
-from ..ablation import Ablation, replaced
+from ..ablation import Ablation, always, replaced
 from . import chunk_run, commands, database, leased, process
 from . import recovery as recover
 from .database import State
 from .plan import draw_fleet
 from .schedule import run_schedule
-
-
-def _always(result: Any) -> Callable[[Any], Callable[..., Any]]:
-    return lambda _: lambda *_args, **_facts: result
 
 
 def _in_sequence(_: Any) -> Callable[..., bytes]:
@@ -54,30 +50,30 @@ class Rule:
 
 RULES: Final[Mapping[str, Rule]] = {
     # Leases
-    "last_check": Rule(((chunk_run, "may_send", _always(True)),)),
-    "intents_are_fenced": Rule(((machines, "intent_block", _always(None)),)),
+    "last_check": Rule(((chunk_run, "may_send", always(True)),)),
+    "intents_are_fenced": Rule(((machines, "intent_block", always(None)),)),
     "outcomes_are_merged": Rule(((row_state, "merge", lambda _: lambda _known, other: other),), "suspended"),
     "leases_are_random": Rule(((process, "new_lease_id", _in_sequence),), "asleep in a fail-over"),
     "leases_end_early": Rule(((machines, "own_end", _own_end_late),)),
-    "ended_leases_are_not_renewed": Rule(((process, "may_renew", _always(True)),), "suspended in an outage"),
+    "ended_leases_are_not_renewed": Rule(((process, "may_renew", always(True)),), "suspended in an outage"),
     # After lost commits
-    "losses_are_noticed": Rule(((machines, "loss_of", _always(None)),)),
+    "losses_are_noticed": Rule(((machines, "loss_of", always(None)),)),
     "new_leases_wait_for_old_ones": Rule(
         ((database, "void_until", lambda _: lambda now: now),), "cut off in a fail-over"
     ),
     "lost_intents_are_counted": Rule(((row_state, "after_loss", lambda _: lambda known, _losses: known),)),
-    "lost_intents_are_recent": Rule(((transitions, "perhaps_resent", _always(None)),), "old keys"),
+    "lost_intents_are_recent": Rule(((transitions, "perhaps_resent", always(None)),), "old keys"),
     "lost_intents_of_rows_in_doubt": Rule(
         ((State, "known", _known(lambda _, row: row is RowState.NEW)),), "replaced before a fail-over"
     ),
     "lost_intents_outlive_the_proof": Rule(
         ((State, "known", _known(lambda state, _: state.proven != state.losses)),), "asleep until a proof"
     ),
-    "outcomes_are_of_one_body": Rule(((leased, "body_hash", _always(None)),), "lost corrections"),
+    "outcomes_are_of_one_body": Rule(((leased, "body_hash", always(None)),), "lost corrections"),
     "commands_wait_for_a_proof": Rule(
-        ((commands, "must_wait", _always(False)), (recover, "proof_due", _always(0.0))), "lost cancellations"
+        ((commands, "must_wait", always(False)), (recover, "proof_due", always(0.0))), "lost cancellations"
     ),
-    "list_is_believed": Rule(((recover, "payout_of", _always(None)),)),
+    "list_is_believed": Rule(((recover, "payout_of", always(None)),)),
 }
 """{rule: what shows its lack}."""
 

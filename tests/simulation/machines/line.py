@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import attrs
 
-from payments_async.bulk._protocol.clocks import Timestamps
 from payments_async.bulk._protocol.machines import OwnCommits, loss_of
 
 from ..loop import host_context
@@ -26,16 +25,6 @@ class Unreachable(Exception):
     """No answer: what was asked for may have been done."""
 
 
-class LineClock(Protocol):
-    """The clocks of the process."""
-
-    def moment(self) -> Timestamps:
-        """Now."""
-
-    def note(self, seconds: float) -> None:
-        """What time the database says it is."""
-
-
 class Line:
     """One process's."""
 
@@ -44,7 +33,7 @@ class Line:
         database: Database,
         fleet: Fleet,
         chance: Callable[[], float],
-        clock: LineClock,
+        clock: Any,
         note: Callable[[str], None],
         on_suspect: Callable[[], object],
     ) -> None:

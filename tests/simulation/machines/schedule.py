@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from payments_async.bulk._protocol.clocks import Timestamps
 from payments_async.bulk._protocol.machines import BatchState, ServerIdentity, Standbys
 from payments_async.bulk._protocol.row_state import OPEN
 
 from .. import judge
 from ..ledger import Disk, Entry
-from ..loop import SimulatedLoop, settle
+from ..loop import settle
 from ..operator import place_foreign
 from ..plan import HOUR
-from ..schedule import Verdict, judged
+from ..schedule import Scene, Verdict
 from ..service import EPOCH, Service
 from ..worker import World
 from .commands import Operator
@@ -28,16 +26,15 @@ _CALM_HOURS = 60
 
 def run_schedule(seed: object, fleet: Fleet | None = None) -> Verdict:
     """Play a seed's world to its end."""
-    return judged(Schedule(seed, fleet or draw_fleet(seed)))
+    return Schedule(seed, fleet or draw_fleet(seed)).judged()
 
 
-class Schedule:
-    """A world in motion."""
+class Schedule(Scene):
+    """A world of several machines in motion."""
 
     def __init__(self, seed: object, fleet: Fleet) -> None:
+        super().__init__(seed)
         self._fleet = fleet
-        self.loop = SimulatedLoop(seed)  # type: ignore[abstract] # typeshed wants sockets, signals and processes
-        self.sometimes: Counter[str] = Counter()
         self._service = Service(self.loop, fleet.world, f"{seed}:service", self.note)
         database = Database(self.loop, _imported(fleet), rate=fleet.rate, note=self.note)
         watch = Watch([self._service], database, steps_clock=fleet.steps_clock)
@@ -49,10 +46,6 @@ class Schedule:
         self._processes: list[Process] = []
         self._stopped: dict[str, Process] = {}
         self._started = self._commands = 0
-
-    def note(self, event: str) -> None:
-        """Something happened that should happen sometimes."""
-        self.sometimes[event] += 1
 
     def play(self) -> None:
         """All of it. Raises Breach."""

@@ -51,11 +51,6 @@ class Book(Disk):
         book.rows, book.held = dict(self.rows), dict(self.held)
         return book
 
-    @property
-    def is_touched(self) -> bool:
-        """Whether anything of it may have been sent."""
-        return any(entry.known.intents or entry.known.generation for entry in self.rows.values())
-
 
 def read_rows(raw: sqlite3.Connection) -> dict[str, tuple[RowKnowledge, wire.Asked, Held]]:
     """All rows of a ledger, by name."""

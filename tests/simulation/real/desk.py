@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import attrs
 
@@ -33,23 +33,10 @@ class NoThread:
         """Nothing to start."""
 
 
-class Disk(Protocol):
-    """What the calls end up at."""
-
-    def delay(self) -> float:
-        """Seconds that a commit takes before it happens, or before its program is told."""
-
-    def later(self, seconds: float, callback: Callable[[], None]) -> None:
-        """Go on then, unless the process dies."""
-
-    def commit(self, opened: Opened, function: Callable[[], Any]) -> Any:
-        """Commit, or fail."""
-
-
 class Desk:
-    """Takes the calls of one connection, one after the other."""
+    """Takes the calls of one connection, one after the other; the machine's disk delays and commits them."""
 
-    def __init__(self, disk: Disk, opened: Opened) -> None:
+    def __init__(self, disk: Any, opened: Opened) -> None:
         self._disk, self._opened = disk, opened
         self._jobs: deque[_JOB] = deque()
         self._busy = False

@@ -43,7 +43,7 @@ class Office:
         self._plan, self._chance = plan, random.Random(f"{seed}:operator")
         self._folder, self._books, self._service, self._note = folder, books, service, note
         self._file = {body.row: body for body in plan.bodies}
-        self.book = self.new_book()
+        self.disk = self.new_book()
         self.others: list[Book] = []
         """Deleted ledgers and those of other processes: what they say must be true all the same."""
         self._edited: str | None = None
@@ -61,19 +61,19 @@ class Office:
         place.mkdir()
         return self._books.add(Book(f"ledger {number}", str(place / "batch.ledger")))
 
-    def second_book(self) -> Book:
+    def second(self) -> Book:
         """For somebody who pays the same batch at the same time: a copy of the ledger, or a fresh one."""
         fresh = self.new_book()
         self.others.append(fresh)
-        if self._chance.random() < 0.5 or not os.path.exists(self.book.path):
+        if self._chance.random() < 0.5 or not os.path.exists(self.disk.path):
             self._note("second process, fresh ledger")
             return fresh
         self._note("second process, copied ledger")
-        copy = self._books.add(self.book.copy_to(fresh.name, fresh.path))
+        copy = self._books.add(self.disk.copy_to(fresh.name, fresh.path))
         self.others[-1] = copy
         for end in ("", "-wal", "-journal", ".lock"):
-            if os.path.exists(self.book.path + end):
-                shutil.copyfile(self.book.path + end, copy.path + end)
+            if os.path.exists(self.disk.path + end):
+                shutil.copyfile(self.disk.path + end, copy.path + end)
                 os.chmod(copy.path + end, 0o600)
         return copy
 
@@ -82,16 +82,16 @@ class Office:
         self._look_at_edit()
         if run.delete:
             self._note("ledger deleted")
-            self.others.append(self.book)
-            self.book = self.new_book()
-        if not self.book.rows:
+            self.others.append(self.disk)
+            self.disk = self.new_book()
+        if not self.disk.rows:
             return
         edits = run.edit and not self._edits_file_alone()
         retries = run.retry and self._chance.random() < 0.3
         asked = ((edits, self._edit), (run.cancel, self._cancel), (retries, self._retry))
         if wishes := [wish for is_asked, wish in asked if is_asked]:
             moment = Timestamps(EPOCH + now, now, f"office {now}")
-            async with await SqliteLedger.open(self.book.path, clock=lambda: moment) as ledger:
+            async with await SqliteLedger.open(self.disk.path, clock=lambda: moment) as ledger:
                 for wish in wishes:
                     await wish(ledger)
 
@@ -114,7 +114,7 @@ class Office:
     def _look_at_edit(self) -> None:
         """Take an edit of the file back that the ledger has not taken over."""
         row, self._edited = self._edited, None
-        entry = None if row is None else self.book.rows.get(row)
+        entry = None if row is None else self.disk.rows.get(row)
         if row is None or entry is None:
             return
         if entry.body.amount == self._file[row].amount:

@@ -3,128 +3,139 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
 import tempfile
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
+import attrs
+
+from payments_async.bulk._engine import doubt_queue, resolver, sender
+from payments_async.bulk._protocol.attempts import AttemptReply, Step, after_attempt, kind_of
+from payments_async.bulk._protocol.matching import Match, match_of
 from payments_async.bulk._protocol.outcomes import Outcome
+from payments_async.bulk._protocol.rows_in_doubt import Resolution, after_scan, post_again_after
 from payments_async.bulk.ledger_errors import LedgerError
 
 from .. import judge
 from ..ledger import Breach
-from ..loop import SimulatedLoop
-from ..operator import place_foreign
-from ..plan import CALM, HOUR, Plan, Run, Site
-from ..promises import Promises
-from ..schedule import LAST_RUNS, Verdict, judged, until_over
+from ..plan import CALM, HOME, HOUR, Plan, Run, Site, draw
+from ..schedule import OneMachine, Verdict
 from ..service import Request, Service
-from . import decisions
 from .books import Book, Books, Watched
 from .line import Line
 from .machine import Machine
 from .office import Office
 from .process import Orders, Process, ProcessRuntime
-from .worlds import CERTIFIED, SITES, draw_real
 
 logging.getLogger("payments_async").addHandler(logging.NullHandler())  # its warnings are no news here
 _FOLDER = "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+
+_HOME, _ELSEWHERE = HOME.base_url, "https://elsewhere.example/v1"
+SITES: dict[Site, tuple[str, str]] = {
+    "home": ("sk_live_one", _HOME),
+    "rotated key": ("sk_live_two", _HOME),
+    "other project": ("sk_live_three", _HOME),
+    "other environment": ("sk_sandbox_four", _HOME),
+    "other address": ("sk_live_one", _ELSEWHERE),
+}
+CERTIFIED = attrs.evolve(CALM)
+_CALLBACKS = 250
+"""A crash or a stop comes within so many callbacks of a run, or not at all."""
+
+
+def draw_real(seed: object) -> Plan:
+    """The model's world for a seed, with crashes and stops spread over the callbacks of the real code."""
+    plan, chance = draw(seed), random.Random(f"{seed}:callbacks")
+
+    def spread(callbacks: int | None) -> int | None:
+        return None if callbacks is None else int(5 + _CALLBACKS * chance.random())
+
+    runs = [attrs.evolve(run, crash=spread(run.crash), drain=spread(run.drain)) for run in plan.runs]
+    return attrs.evolve(plan, runs=tuple(runs))
+
+
+@contextlib.contextmanager
+def decisions_counted(note: Callable[[str], None]) -> Iterator[None]:
+    """Note each answer, each payout found and each resolution while this lasts."""
+
+    def answered(reply: AttemptReply, **facts: Any) -> Step:
+        note(f"answer: {kind_of(reply)}")
+        return after_attempt(reply, **facts)
+
+    def resolved(*args: Any, **facts: Any) -> Resolution:
+        resolution = after_scan(*args, **facts)
+        note(f"resolution: {resolution.step}")
+        return resolution
+
+    def found(*args: Any) -> Match:
+        matched = match_of(*args)
+        note(f"found: {matched}")
+        return matched
+
+    def waited(times: int) -> float | None:
+        seconds = post_again_after(times)
+        note("back-off over: the list" if seconds is None else "posted again after a back-off")
+        return seconds
+
+    with (
+        patch.object(doubt_queue, "post_again_after", waited),
+        patch.object(sender, "after_attempt", answered),
+        patch.object(resolver, "after_scan", resolved),
+        patch("payments_async.bulk._protocol.listed_payouts.match_of", found),
+    ):
+        yield
 
 
 def play_schedule(seed: object, plan: Plan | None = None, trace: list[str] | None = None) -> Verdict:
     """Play a seed's world to its end; `trace` takes everything that happened, in order."""
     with tempfile.TemporaryDirectory(dir=_FOLDER) as folder:
         schedule = Schedule(seed, plan or draw_real(seed), Path(folder), trace)
-        with schedule.machine.running(), decisions.counted(schedule.note):
-            return judged(schedule)
+        with schedule.machine.running(), decisions_counted(schedule.note):
+            return schedule.judged()
 
 
-class Schedule:
-    """A world in motion."""
+class Schedule(OneMachine):
+    """With the real client, engine and ledger."""
 
     def __init__(self, seed: object, plan: Plan, folder: Path, trace: list[str] | None) -> None:
-        self._seed, self.plan, self._trace = seed, plan, trace
-        self.loop = SimulatedLoop(seed)  # type: ignore[abstract] # typeshed wants sockets, signals and processes
-        self.sometimes: Counter[str] = Counter()
-        self._services = {
-            name: Service(self.loop, plan, f"{seed}:{name}:service", self.note) for name in ("home", "other")
-        }
-        promises = Promises(list(self._services.values()))
-        self._books = Books(promises, self.loop.time, self.note)
+        super().__init__(seed, plan)
+        self._trace = trace
+        self._books = Books(self._promises, self.loop.time, self.note)
         self.machine = Machine(self.loop, seed, self.note, self._books.committed)
-        self._office = Office(plan, seed, folder, self._books, self._services["home"], self.note)
+        self._operator = Office(plan, seed, folder, self._books, self._services["home"], self.note)
         self._chance = random.Random(f"{seed}:runs")
         self._home: Site = "home"
         """Whose key is valid now."""
-        self._last: Process | None = None
-
-    def note(self, event: str) -> None:
-        """Something happened that should happen sometimes."""
-        self.sometimes[event] += 1
-        self.trace(event)
 
     def trace(self, event: str) -> None:
         """Something happened."""
         if self._trace is not None:
             self._trace.append(f"{self.loop.time():14.3f} {self.loop.steps:6} {event}")
 
-    def play(self) -> None:
-        """All of it. Raises Breach."""
-        place_foreign(self.plan, self._services["home"], self.note)
-        for number, run in enumerate(self.plan.runs):
-            self._play(f"run {number}", run)
+    def _heal(self) -> None:
+        super()._heal()
         self.machine.healthy = True
-        for service in self._services.values():
-            service.healthy = True
-        for number in range(LAST_RUNS):
-            self._play(f"last {number}", CALM)
-            if self._is_over(number):
-                break
-        self.loop.advance(3 * HOUR)
+
+    def _certify(self) -> None:
         self._play("certificate", CERTIFIED)
-        disks = [self._office.book, *self._office.others]
-        services = list(self._services.values())
-        judge.check([*disks], services, self.plan, self.loop.failures)
-
-    def _is_over(self, number: int) -> bool:
-        report = self._last and self._last.report
-        code = report.exit_code if report else None
-        return code in (0, 1) or (code == 3 and number > 2 and self.plan.excused_row is not None)
-
-    # Runs
-
-    def _play(self, name: str, run: Run) -> None:
-        self.trace(f"=== {name}: {run}")
-        self.loop.advance(run.gap)
-        self._prepare(name, run)
-        if run.clock or run.jump:
-            self.note("clock forward" if run.clock + run.jump > 0 else "clock back")
-        book = self._office.book
-        processes = [self._process(f"{name} a", run, book)]
-        if run.second == "shared ledger":
-            self.note("second process, same ledger")
-            processes.append(self._process(f"{name} b", run, book))
-        elif run.second == "own ledger":
-            processes.append(self._process(f"{name} b", run, self._office.second_book()))
-        self._run(processes, run)
-        self._last = processes[0]
-        self._heed(processes, run)
-        for process in processes:
-            self._books.forget(process.orders.path)
 
     def _prepare(self, name: str, run: Run) -> None:
         """The operator's own program, when nothing else runs; its disk is as bad as any."""
         host = f"{name} office"
         try:
-            self.loop.run(self.loop.start(host, self._office.prepare(run, self.loop.time())))
+            self.loop.run(self.loop.start(host, self._operator.prepare(run, self.loop.time())))
         except LedgerError as error:
             self.note(f"office: {type(error).__name__}")
-        self._end(host)
+        self._kill(host)
 
-    def _process(self, host: str, run: Run, book: Book) -> Process:
+    def _program(self, host: str, run: Run, book: Book) -> Process:
         site = run.site if book.is_touched and run.site != "home" else self._home
         service = self._services["home" if site in ("home", "rotated key") else "other"]
         key, base_url = SITES[site]
@@ -136,8 +147,8 @@ class Schedule:
             path=book.path,
             key=key,
             base_url=base_url,
-            items=self._office.items,
-            accepts_edits=self._office.has_edited,
+            items=self._operator.items,
+            accepts_edits=self._operator.has_edited,
             retries=run.retry,
             insists=run.retry and not calm and random.Random(f"{self._seed}:{host}:insists").random() < 0.5,
             reconciles=not calm and chance.random() < 0.15,
@@ -162,36 +173,34 @@ class Schedule:
         seed = f"{self._seed}:{host}"
         return Line(self.loop, service, seed, watched, ledger=book.name, dates=self.plan.dates)
 
-    def _run(self, processes: Sequence[Process], run: Run) -> None:
-        tasks = [self.loop.start(process.host, process.main()) for process in processes]
-        crashed = until_over(self.loop, tasks, run, partial(self._drain, processes))
-        for process, task in zip(processes, tasks, strict=True):
+    def _ended(
+        self, programs: list[Process], tasks: list[asyncio.Task[None]], *, crashed: bool
+    ) -> int | None:
+        for process, task in zip(programs, tasks, strict=True):
             self._finish(process, task, crashed=crashed)
         if self._books.breach is not None:
             raise self._books.breach
+        self._heed(programs)
+        for process in programs:
+            self._books.forget(process.orders.path)
+        report = programs[0].report
+        return report.exit_code if report else None
 
     def _finish(self, process: Process, task: asyncio.Task[None], *, crashed: bool) -> None:
-        host = process.host
         if task.done() and (error := task.exception()) is not None:
             raise Breach(f"the program fell over: {error!r}") from error
         if crashed and not task.done():
-            in_flight = any(e.known.state == "IN_FLIGHT" for e in self._office.book.rows.values())
-            self.note("crash with rows in flight" if in_flight else "crash")
-        elif self.machine.left_open(host):
+            self._note_crash()
+        elif self.machine.left_open(process.host):
             raise Breach("the program ended and left its ledger open")
-        self._end(host)
+        self._kill(process.host)
 
-    def _end(self, host: str) -> None:
+    def _kill(self, host: str) -> None:
         """The process is no more, one way or the other."""
         self.loop.crash(host)
         self.machine.kill(host)
 
-    def _drain(self, processes: Sequence[Process]) -> None:
-        self.note("drained")
-        for process in processes:
-            process.stop()
-
-    def _heed(self, processes: Sequence[Process], run: Run) -> None:
+    def _heed(self, processes: Sequence[Process]) -> None:
         """What the runs said of themselves, and what the operator concludes."""
         for process in processes:
             report = process.report
@@ -206,7 +215,9 @@ class Schedule:
                 for currency, sums in report.sums.items()
                 for each in Outcome
             }
-            book = next(b for b in (self._office.book, *self._office.others) if b.path == process.orders.path)
+            book = next(
+                b for b in (self._operator.disk, *self._operator.others) if b.path == process.orders.path
+            )
             judge.check_end(totals, report.exit_code, book.rows)
             if process.orders.key == SITES["rotated key"][0] and self._home == "home" and book.is_touched:
                 self.note("went on with a rotated key")

@@ -95,7 +95,7 @@ class Process:
     """What a certificate found wrong."""
     _batch: PayoutBatch | None = None
 
-    async def main(self) -> None:
+    async def run(self) -> None:
         """From start to end."""
         orders = self.orders
         client = AsyncPayments(
@@ -148,7 +148,7 @@ class Process:
         missing = [f"{certificate.audit.missing} missing"] if certificate.audit.missing else []
         self.doubts = (*certificate.check.findings, *missing)
 
-    def stop(self) -> None:
+    def stop(self, why: str) -> None:
         """As SIGTERM does."""
         if self._batch is not None:
-            self._batch.stop("SIGTERM")
+            self._batch.stop(why)
