@@ -33,7 +33,6 @@ def told(error: LedgerOfAnotherInput) -> list[tuple[int, str, tuple[str, ...], R
     return [(each.number, each.what, each.fields, each.state) for each in error.differences]
 
 
-@EITHER
 async def test_differences_are_reported_by_row_and_field_without_a_value(batch: Any) -> None:
     other = Instrument.phone("+22990990099", "BJ")
     edited = [
@@ -61,7 +60,6 @@ async def test_differences_are_reported_by_row_and_field_without_a_value(batch: 
     assert not any(secret in text for secret in ("22990", "7.77", "centre"))
 
 
-@EITHER
 async def test_no_more_than_twenty_differences_are_reported(batch: Any) -> None:
     await batch.load(items(500))
     with pytest.raises(LedgerOfAnotherInput, match="and 480 more") as caught:
@@ -131,7 +129,6 @@ async def test_what_was_sent_or_is_added_refuses_all_edits(
     assert not (await batch.load(items(2))).is_new
 
 
-@EITHER
 async def test_a_rejected_row_that_is_removed_is_not_called_off(batch: Any, service: Sandbox) -> None:
     service.on("payouts.create", description="row 2").respond("http:422")
     await batch.load(items(2))
@@ -141,7 +138,6 @@ async def test_a_rejected_row_that_is_removed_is_not_called_off(batch: Any, serv
     assert told(caught.value) == [(2, "removed", (), RowState.REJECTED)]
 
 
-@EITHER
 async def test_what_is_to_pay_is_reported_without_rows_that_were_called_off(batch: Any) -> None:
     all_rows, to_pay = {"XOF": Decimal("6.03")}, {"XOF": Decimal("3.02")}
     begun = await batch.load(items(3))
@@ -154,7 +150,6 @@ async def test_what_is_to_pay_is_reported_without_rows_that_were_called_off(batc
     assert batch.status().payable == to_pay
 
 
-@EITHER
 async def test_a_row_that_was_called_off_does_not_come_back(batch: Any) -> None:
     await batch.load(items(3))
     await batch.load(items(2), accept_edits=True)
@@ -182,7 +177,6 @@ async def test_a_reference_is_never_changed(batch: Any, before: str | None, afte
     assert told(caught.value) == [(1, "changed", ("reference",), RowState.NEW)]
 
 
-@EITHER
 async def test_faults_of_an_edited_input_are_reported_first_or_skipped_on_purpose(
     batch: Any, tmp_path: Path
 ) -> None:
@@ -218,7 +212,6 @@ async def test_edits_that_make_another_batchs_input_are_refused(
         assert "batch june" in report.warnings[0]
 
 
-@EITHER
 async def test_a_file_that_changes_while_it_is_compared_changes_nothing(batch: Any, tmp_path: Path) -> None:
     class Shifting(CsvSource):
         def fingerprint(self) -> str:

@@ -61,7 +61,6 @@ async def test_a_retried_row_whose_first_payout_arrives_is_not_sent_again(
     assert (await batch.reconcile()).is_clean
 
 
-@EITHER
 async def test_one_that_has_other_content_is_a_conflict_and_nothing_is_sent(
     service: Sandbox, batch: AnyBatch
 ) -> None:
@@ -79,7 +78,6 @@ async def test_one_that_has_other_content_is_a_conflict_and_nothing_is_sent(
     assert not certificate.is_clean
 
 
-@EITHER
 @pytest.mark.parametrize("state", ["rejected", "cancelled", "not_started"])
 async def test_a_reading_gives_the_payout_to_a_row_that_is_not_sent(
     service: Sandbox, batch: AnyBatch, state: str
@@ -122,7 +120,6 @@ async def test_a_row_in_doubt_beside_a_living_first_payout_is_only_looked_up(
     assert batch.status().exit_code == 0
 
 
-@EITHER
 async def test_a_row_is_not_paid_again_while_the_list_hides_its_first_payout(
     service: Sandbox, place: Place
 ) -> None:
@@ -153,7 +150,6 @@ async def test_a_row_is_not_paid_again_while_the_list_hides_its_first_payout(
             assert (await batch.reconcile()).is_clean
 
 
-@EITHER
 async def test_a_generation_that_was_never_sent_holds_no_later_one_up(
     service: Sandbox, batch: AnyBatch
 ) -> None:

@@ -71,7 +71,6 @@ async def test_a_first_payout_that_arrives_beside_its_successor_is_in_excess_unt
         assert (await batch.check()).findings == ()
 
 
-@EITHER
 async def test_any_whole_reading_says_what_is_in_excess(service: Sandbox, batch: AnyBatch) -> None:
     await lives_beside_its_successor(service, batch)
     assert (await batch.retry_failed(dry_run=True)).rows == ()
@@ -98,7 +97,6 @@ async def test_a_second_payout_under_a_rows_reference_is_in_excess_in_its_own_cu
     assert told(report) == booked(service)
 
 
-@EITHER
 @pytest.mark.parametrize("status", ["completed", "failed"])
 async def test_a_row_in_conflict_is_named_and_what_it_moved_is_counted_as_the_service_shows_it(
     service: Sandbox, batch: AnyBatch, status: str
@@ -124,7 +122,6 @@ async def test_a_row_in_conflict_is_named_and_what_it_moved_is_counted_as_the_se
         assert finding == f"row 1: in conflict, and the list shows {wrong.id}, XOF 10.3, {status}"
 
 
-@EITHER
 async def test_a_strangers_payout_under_the_reference_of_a_conflict_is_not_the_batchs_money(
     service: Sandbox, batch: AnyBatch
 ) -> None:
@@ -134,7 +131,6 @@ async def test_a_strangers_payout_under_the_reference_of_a_conflict_is_not_the_b
     assert extra((await batch.reconcile()).report) == (0, 0)
 
 
-@EITHER
 async def test_the_payout_of_a_row_that_was_rejected_is_in_excess(service: Sandbox, batch: AnyBatch) -> None:
     service.on("payouts.create", description="row 1").respond("http:422")
     await batch.load(items(2))
@@ -146,7 +142,6 @@ async def test_the_payout_of_a_row_that_was_rejected_is_in_excess(service: Sandb
     assert told(report) == booked(service)
 
 
-@EITHER
 async def test_a_payout_of_the_batch_whose_row_is_gone_is_found_by_its_proof(
     service: Sandbox, client: AsyncPayments, place: Place, tmp_path: Path
 ) -> None:

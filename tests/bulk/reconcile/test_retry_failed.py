@@ -27,7 +27,6 @@ def fails(service: Sandbox, *numbers: int, times: int | None = 1) -> None:
         rule.outcome("fail:RECIPIENT_ERROR", times=times)
 
 
-@EITHER
 async def test_a_reason_has_no_key_that_could_be_an_account(service: Sandbox, batch: AnyBatch) -> None:
     fails(service, 1, 2)
     rows = [("+22990000001", item(1)[1]), ("emp-2", item(2)[1])]
@@ -79,7 +78,6 @@ async def test_without_proofs_there_is_none_in_the_new_request(service: Sandbox,
     assert (await batch.reconcile()).is_clean
 
 
-@EITHER
 async def test_a_payout_that_failed_unseen_is_found_by_the_retry_itself(
     service: Sandbox, batch: AnyBatch
 ) -> None:
@@ -121,7 +119,6 @@ async def test_rows_can_be_named_and_others_are_left_alone(service: Sandbox, bat
     assert batch.status().counts["failed"] == 2
 
 
-@EITHER
 async def test_rows_that_cannot_have_failed_are_refused_before_anything_is_changed(
     service: Sandbox, batch: AnyBatch
 ) -> None:
@@ -204,7 +201,6 @@ async def test_a_list_that_fails_midway_proves_of_no_row_that_all_its_payouts_ha
     assert len(service.books.payouts()) == 152
 
 
-@EITHER
 async def test_a_row_in_doubt_of_a_later_generation_is_settled_as_any_other(
     service: Sandbox, client: AsyncPayments, batch: AnyBatch
 ) -> None:

@@ -9,7 +9,6 @@ import pytest
 from payments_async.bulk import AnyBatch, PayoutBatch
 from payments_async.sandbox import Sandbox
 from tests.support.batches import item, items, ledger_rows
-from tests.support.places import EITHER
 
 
 def show(service: Sandbox, place: int, status: str | None, *, completed: bool, failed: bool) -> None:
@@ -20,7 +19,6 @@ def show(service: Sandbox, place: int, status: str | None, *, completed: bool, f
     payout.failed_at = payout.created_at if failed else None
 
 
-@EITHER
 @pytest.mark.parametrize(
     ("status", "completed"),
     [("completed", True), ("completed", False), ("processing", False), ("failed", True)],
