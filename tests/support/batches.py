@@ -66,22 +66,41 @@ class Dated:
         await self._transport.aclose()
 
 
-class Altering:
-    """A transport that lets a function have a look at each answer."""
+class Between:
+    """A transport in front of a client's own, until it is removed."""
 
-    def __init__(self, transport: Any, alter: Callable[[Any, Any], Any]) -> None:
-        self._transport, self._alter = transport, alter
+    def __init__(self, client: Any) -> None:
+        self._pipeline, self._transport = client._pipeline, client._pipeline.transport
+        self._pipeline.transport = self
+
+    def remove(self) -> None:
+        """Let requests pass by it again."""
+        self._pipeline.transport = self._transport
 
     async def send(self, request: Any) -> Any:
-        return self._alter(request, await self._transport.send(request))
+        """The service's answer, unless a subclass has another one."""
+        return await self._transport.send(request)
 
     async def aclose(self) -> None:
+        """Close the client's own."""
         await self._transport.aclose()
+
+
+class Altering(Between):
+    """Alters answers."""
+
+    def __init__(self, client: Any, function: Callable[[Any, Any], Any]) -> None:
+        super().__init__(client)
+        self._function = function
+
+    async def send(self, request: Any) -> Any:
+        """Pass the request on, and alter its answer."""
+        return self._function(request, await super().send(request))
 
 
 def alter(client: Any, function: Callable[[Any, Any], Any]) -> None:
     """Have a client's answers altered."""
-    client._pipeline.transport = Altering(client._pipeline.transport, function)
+    Altering(client, function)
 
 
 class SteadyRuntime(JumpingRuntime):

@@ -12,7 +12,7 @@ import pytest
 from payments_async import AsyncPayments
 from payments_async.bulk import PayoutBatch
 from payments_async.sandbox import Sandbox
-from tests.support.batches import alter, assert_true, items, paid
+from tests.support.batches import Between, alter, assert_true, items, paid
 from tests.support.desks import Pay
 
 ROWS = items(9)
@@ -27,30 +27,26 @@ async def leave_in_doubt(service: Sandbox, client: AsyncPayments, path: Path, ro
     service.clear_rules()
 
 
-class Noting:
+class Noting(Between):
     """A transport that notes which rows are posted; it can hold the first one until others are answered."""
 
     def __init__(self, client: AsyncPayments, *, held_for: int = 0) -> None:
-        self._transport = client._pipeline.transport
+        super().__init__(client)
         self._left, self._free = held_for, asyncio.Event()
         self.posted: list[str] = []
-        client._pipeline.transport = self
 
     async def send(self, request: Any) -> Any:
         if request.method == "GET":
-            return await self._transport.send(request)
+            return await super().send(request)
         is_first = not self.posted
         self.posted.append(json.loads(request.body)["description"])
         if is_first and self._left:
             await self._free.wait()
-        answer = await self._transport.send(request)
+        answer = await super().send(request)
         self._left -= 1
         if not self._left:
             self._free.set()
         return answer
-
-    async def aclose(self) -> None:
-        await self._transport.aclose()
 
 
 async def test_one_hanging_request_of_an_earlier_run_holds_no_new_row_up(

@@ -13,7 +13,16 @@ import pytest
 from payments_async import AsyncPayments
 from payments_async.bulk import BatchFigures, PayoutBatch
 from payments_async.sandbox import Sandbox
-from tests.support.batches import assert_true, in_process, items, ledger_rows, over_socket, paid, runtime_of
+from tests.support.batches import (
+    Between,
+    assert_true,
+    in_process,
+    items,
+    ledger_rows,
+    over_socket,
+    paid,
+    runtime_of,
+)
 from tests.support.desks import Pay
 from tests.support.fleet import posts
 
@@ -79,31 +88,24 @@ async def test_what_says_nothing_of_the_row_halts_the_batch_and_changes_no_row(
 
 async def test_a_redirect_halts_the_batch(service: Sandbox, client: AsyncPayments, pay: Pay) -> None:
     rows = items(20)
-    transport = client._pipeline.transport
-    client._pipeline.transport = Redirecting(transport)
+    redirecting = Redirecting(client)
     report = await pay(rows, concurrency=4)
     assert (report.exit_code, report.counts["created"]) == (2, 0)
     assert "base URL" in (report.stopped or "")
-    client._pipeline.transport = transport
+    redirecting.remove()
     report = await pay(rows)
     assert_true(report, service, rows)
 
 
-class Redirecting:
+class Redirecting(Between):
     """Answers every POST with a redirect."""
-
-    def __init__(self, transport: Any) -> None:
-        self._transport = transport
 
     async def send(self, request: Any) -> Any:
         if request.method == "POST":
             request.sent = True
-            good = await self._transport.send(attrs.evolve(request, method="GET", body=None))
+            good = await super().send(attrs.evolve(request, method="GET", body=None))
             return attrs.evolve(good, status=302, body=b"")
-        return await self._transport.send(request)
-
-    async def aclose(self) -> None:
-        await self._transport.aclose()
+        return await super().send(request)
 
 
 async def test_a_refused_key_is_found_out_before_any_intent(service: Sandbox, tmp_path: Path) -> None:

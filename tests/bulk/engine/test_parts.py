@@ -16,36 +16,29 @@ from payments_async.bulk._engine.stopping import Stopping
 from payments_async.bulk._protocol.matching import expected, shown
 from payments_async.models import Payout
 from payments_async.sandbox import Sandbox
-from tests.support.batches import item, items, ledger_rows, paid, runtime_of
+from tests.support.batches import Between, item, items, ledger_rows, paid, runtime_of
 from tests.support.desks import Pay
 from tests.support.jumping import JumpingRuntime
 
 
-class Unplugged:
+class Unplugged(Between):
     """A transport whose creations never get out."""
-
-    def __init__(self, transport: Any) -> None:
-        self._transport = transport
 
     async def send(self, request: Any) -> Any:
         if request.method == "POST":
             raise TransportError("connect", "unplugged")
-        return await self._transport.send(request)
-
-    async def aclose(self) -> None:
-        await self._transport.aclose()
+        return await super().send(request)
 
 
 async def test_when_nothing_gets_out_no_new_rows_are_taken_and_none_is_in_doubt(
     service: Sandbox, client: AsyncPayments, pay: Pay
 ) -> None:
-    plugged = client._pipeline.transport
-    client._pipeline.transport = Unplugged(plugged)
+    unplugged = Unplugged(client)
     report = await pay(items(100), concurrency=2)
     assert "cannot be reached" in str(report.stopped)
     assert (report.exit_code, report.counts["in_doubt"]) == (75, 0)
     assert report.counts["not_started"] > 80
-    client._pipeline.transport = plugged
+    unplugged.remove()
     assert (await pay(items(100))).exit_code == 0
     assert len(service.books.payouts()) == 100
 
@@ -113,28 +106,23 @@ async def test_a_rest_ends_with_a_halt_and_a_shallow_one_with_draining() -> None
     assert stopping.reason == "first"
 
 
-class Overslept:
+class Overslept(Between):
     """A transport whose first creation is not sent, because the machine slept for 26 hours before it."""
 
-    def __init__(self, transport: Any, runtime: JumpingRuntime) -> None:
-        self._transport, self._runtime, self._slept = transport, runtime, False
+    _slept = False
 
     async def send(self, request: Any) -> Any:
         if request.method == "POST" and not self._slept:
             self._slept = True
-            self._runtime.step(26 * 3600.0)
+            self._pipeline.runtime.step(26 * 3600.0)
             raise TransportError("connect", "the machine slept")
-        return await self._transport.send(request)
-
-    async def aclose(self) -> None:
-        await self._transport.aclose()
+        return await super().send(request)
 
 
 async def test_a_row_whose_key_grew_too_old_while_it_was_under_way_is_looked_for_before_it_is_paid(
     service: Sandbox, client: AsyncPayments, pay: Pay
 ) -> None:
-    pipeline = client._pipeline
-    pipeline.transport = Overslept(pipeline.transport, runtime_of(client))
+    Overslept(client)
     report = await pay(items(1))
     assert (report.exit_code, len(service.books.payouts())) == (0, 1)
     operations = [request.operation for request in service.requests]

@@ -14,22 +14,22 @@ from payments_async._http.types import TransportError
 from payments_async.bulk import PayoutBatch
 from payments_async.bulk._protocol.attempts import AttemptReply, Step, after_attempt
 from payments_async.sandbox import Sandbox
-from tests.support.batches import assert_true, in_process, items, paid, runtime_of
+from tests.support.batches import Between, assert_true, in_process, items, paid, runtime_of
 from tests.support.desks import Pay
 
 DAY = 86_400.0
 
 
-class Balancer:
+class Balancer(Between):
     """A load balancer in front of the service that answers every creation itself for so many seconds."""
 
     def __init__(self, client: Any, seconds: float, **answer: Any) -> None:
-        self._transport, self._runtime = client._pipeline.transport, runtime_of(client)
+        super().__init__(client)
+        self._runtime = runtime_of(client)
         self._until, self._answer = self._runtime.monotonic() + seconds, {"status": 500, **answer}
         self.posts: list[tuple[float, str]] = []
         """When each creation left, and its idempotency key."""
         self._page: Any = None
-        client._pipeline.transport = self
 
     async def send(self, request: Any) -> Any:
         now = self._runtime.monotonic()
@@ -41,9 +41,6 @@ class Balancer:
             return await self._transport.send(request)
         request.sent = True
         return attrs.evolve(self._page, body=b"<html>Bad gateway</html>", **self._answer)
-
-    async def aclose(self) -> None:
-        await self._transport.aclose()
 
 
 @pytest.mark.parametrize("seed", range(2))

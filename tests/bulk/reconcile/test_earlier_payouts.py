@@ -31,6 +31,12 @@ def lives(service: Sandbox, place: int = 0, status: str = "completed") -> str:
     return str(service.books.payouts()[place].id)
 
 
+def earlier_of(batch: PayoutBatch, stopping: Stopping | None = None) -> EarlierPayouts:
+    """What looks for a batch's earlier payouts before a later one is sent."""
+    ledger, work = batch._ledger, batch._service
+    return EarlierPayouts(ledger, work, Recorder(ledger, work.runtime), stopping or Stopping(work.runtime))
+
+
 async def retried(batch: PayoutBatch, count: int = 2) -> None:
     """The first row's payout fails, and the row is made new again."""
     await batch.load(items(count))
@@ -215,9 +221,7 @@ async def test_a_reading_counts_for_fifteen_minutes_and_until_the_next_command(
     await batch.load(items(3))
     await batch.run(wait_final=60.0)
     await batch.retry_failed(rows=[1])
-    ledger, work = batch._ledger, batch._service
-    claim = await ledger.claim(1)
-    earlier = EarlierPayouts(ledger, work, Recorder(ledger, work.runtime), Stopping(work.runtime))
+    claim, earlier = await batch._ledger.claim(1), earlier_of(batch)
     before = lists(service)
     for _ in range(2):
         assert await earlier.permission(claim.rows[0], unsent=True) is SendPermission.SEND
@@ -235,11 +239,9 @@ async def test_a_reading_counts_for_fifteen_minutes_and_until_the_next_command(
 async def test_a_drained_run_sends_no_retried_row(service: Sandbox, batch: PayoutBatch) -> None:
     fails(service, 1)
     await retried(batch)
-    claim = await batch._ledger.claim(1)
-    stopping = Stopping(batch._service.runtime)
+    claim, stopping = await batch._ledger.claim(1), Stopping(batch._service.runtime)
     stopping.drain("enough")
-    recorder = Recorder(batch._ledger, batch._service.runtime)
-    earlier = EarlierPayouts(batch._ledger, batch._service, recorder, stopping)
+    earlier = earlier_of(batch, stopping)
     assert await earlier.permission(claim.rows[0], unsent=True) is SendPermission.LOOK_UP
 
 
@@ -249,9 +251,7 @@ async def test_a_row_that_the_reading_decided_is_not_sent(service: Sandbox, batc
     await retried(batch)
     claim: Any = await batch._ledger.claim(1)
     first = lives(service)
-    work = batch._service
-    recorder = Recorder(batch._ledger, work.runtime)
-    earlier = EarlierPayouts(batch._ledger, work, recorder, Stopping(work.runtime))
+    earlier = earlier_of(batch)
     (row,) = claim.rows
     assert await earlier.permission(row, unsent=False) is SendPermission.LOOK_UP
     assert await earlier.permission(row, unsent=True) is SendPermission.DECIDED
@@ -266,9 +266,7 @@ async def test_a_list_that_could_not_be_read_is_not_asked_for_each_row(
     await retried(batch)
     claim = await batch._ledger.claim(1)
     service.on("payouts.list").respond("http:400", times=None)
-    work = batch._service
-    recorder = Recorder(batch._ledger, work.runtime)
-    earlier = EarlierPayouts(batch._ledger, work, recorder, Stopping(work.runtime))
+    earlier = earlier_of(batch)
     for _ in range(3):
         assert await earlier.permission(claim.rows[0], unsent=True) is SendPermission.LOOK_UP
     before = lists(service)
