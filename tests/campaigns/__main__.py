@@ -39,7 +39,6 @@ CAMPAIGNS = (
     ("asking", "1000"),
     ("webhooks", "1000000"),
     ("screens",),
-    ("inspector_search",),
     ("live_pages", "12000"),
     ("machines", "100000", "4"),
     ("machines", "100000", "4", "--kill-every", "10"),

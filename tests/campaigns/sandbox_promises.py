@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from statistics import median
 
@@ -23,6 +23,7 @@ import attrs
 
 from benchmarks.sandbox import OPEN_RECORDS, cpu_of, day, served
 from payments_async.sandbox import Sandbox, SandboxLimits, VirtualClock
+from payments_async.sandbox._journal import ENTRIES
 from tests.campaigns import webhooks
 from tests.campaigns.page_weights import heaviest
 from tests.support.simulated import run_simulated
@@ -30,6 +31,12 @@ from tests.support.simulated import run_simulated
 ROUNDS = 7
 KEPT = 20_000
 """Payouts in the state whose writing is watched."""
+SEARCHES = (
+    *("", "status:201", "status:5xx", "status:none", "is:failed", "op:payouts.create", "ref:june-7*"),
+    *("ref:nothing*", "amount:>1000", "amount:<1", "took:>1h", "fault:any", "key:key-00000077"),
+    *("event:payout.completed", "june", "nowhere", "-status:201 -is:record", "june status:503 amount:>5"),
+)
+"""Common, rare and empty ones of every term."""
 ENTER = """
 import time
 from payments_async.sandbox import Sandbox
@@ -105,6 +112,24 @@ def pages(_: int) -> Iterator[Promise]:
     yield Promise(f"heaviest page with all it loads, {path}", size / 1e3, 60, unit=" kB")
 
 
+def searches(_: int) -> Iterator[Promise]:
+    """The first paint of the overview with a full journal: creations, faults, ends of payouts, reads."""
+    sandbox, number = Sandbox(clock=VirtualClock.frozen(), limits=SandboxLimits.off()), 0
+    while sandbox.journal.last < ENTRIES:
+        _pay(sandbox, number, {"X-Sandbox-Scenario": "http:503"} if number % 500 == 0 else {})
+        number += 1
+        if number % 50 == 0:
+            sandbox.handle("GET", "/v1/payouts?per_page=5", {"Authorization": f"Bearer {sandbox.api_key}"})
+            sandbox.advance(1)
+    for search in SEARCHES:
+        took = []
+        for _ in range(3):
+            began = time.thread_time()
+            assert sandbox.handle("GET", f"/_sandbox/?find={search.replace(' ', '+')}").status == 200
+            took.append(time.thread_time() - began)
+        yield Promise(f"first paint of {ENTRIES:,} entries, {search or 'all'}", min(took), 0.3, unit=" s")
+
+
 def a_day(_: int) -> Iterator[Promise]:
     """A virtual day over records that all end in it."""
     seconds, changes = day()
@@ -128,16 +153,17 @@ def state(_: int) -> Iterator[Promise]:
     yield Promise(f"requests wait for a state of {KEPT:,} payouts", held, 0.5, unit=" s")
 
 
-def _pay(sandbox: Sandbox, number: int) -> None:
+def _pay(sandbox: Sandbox, number: int, scenario: Mapping[str, str] | None = None) -> None:
     body = {
-        "amount": 10,
+        "amount": 10 + number % 900,
         "currency": "GHS",
         "method": "mobile_money",
         "instrument": {"type": "phone", "phone_number": "+233200000001", "country": "GH"},
-        "reference": f"r-{number}",
+        "reference": f"june-{number}",
     }
     headers = {"Authorization": f"Bearer {sandbox.api_key}", "X-Idempotency-Key": f"key-{number:08d}"}
-    assert sandbox.handle("POST", "/v1/payouts", headers, json.dumps(body).encode()).status == 201
+    made = sandbox.handle("POST", "/v1/payouts", headers | (scenario or {}), json.dumps(body).encode())
+    assert made.status == (503 if scenario else 201)
 
 
 def forged(tries: int) -> Iterator[Promise]:
@@ -160,6 +186,7 @@ PROMISES: dict[str, Callable[[int], Iterator[Promise]]] = {
     "ready": ready,
     "served": serving,
     "pages": pages,
+    "searches": searches,
     "day": a_day,
     "state": state,
     "forged": forged,

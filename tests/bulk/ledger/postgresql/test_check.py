@@ -22,13 +22,10 @@ async def worked_on(ledger: PostgresLedger) -> None:
 
 TAMPERED = [
     ("UPDATE {states} SET rank = rank + 1 WHERE number = 505", "chunk 2: row 505 is not as it was written"),
-    ("DELETE FROM {rows} WHERE number = 505", "chunk 2: rows not started: 10 recorded (XOF 101.00), 9 found"),
-    ("DELETE FROM {states} WHERE number = 505", "chunk 2: the rows do not add up to what the chain says"),
     (
         "UPDATE payments.entries SET lease = 'x' WHERE kind = 'claim'",
         "chunk 1: entry 3 of the chain is not as",
     ),
-    ("DELETE FROM payments.entries WHERE kind = 'claim'", "chunk 1: entry 3 of the chain is missing"),
     ("DELETE FROM payments.entries WHERE kind = 'record'", "chunk 1: the chain does not end with entry 4"),
     ("DELETE FROM payments.entries WHERE chunk = 2", "chunk 2: the chain does not end with entry 1"),
     ("UPDATE payments.chunks SET head = 'x' WHERE chunk = 1", "chunk 1: the chain does not end with entry 4"),
@@ -62,8 +59,7 @@ async def test_a_change_by_another_hand_is_found(database: str, statement: str, 
         whole = await ledger.check()
         assert whole.findings == ()
         number = ledger.facts.batch.batch
-        names = {"rows": f"payments.rows_{number:016x}", "states": f"payments.row_states_{number:016x}"}
-        run(database, statement.format(**names))
+        run(database, statement.format(states=f"payments.row_states_{number:016x}"))
         report = await ledger.check()
         assert any(finding in found for found in report.findings), report.findings
 
