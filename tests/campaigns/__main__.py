@@ -37,7 +37,6 @@ CAMPAIGNS = (
     ("two_ledgers", "2000", "10"),
     ("first_send", "1000000", "6"),
     ("asking", "1000"),
-    ("webhooks", "1000000"),
     ("screens",),
     ("live_pages", "12000"),
     ("machines", "100000", "4"),

@@ -1,6 +1,6 @@
 """What a stranger can do to a webhook receiver: forge its URLs, and repeat what it was once given.
 
-    python -m tests.campaigns.webhooks 1000000
+    python -m tests.campaigns.sandbox_promises --only forged --only repeated
 
 So many forged paths: none may be accepted, no request may leave, memory may not grow. Then so many repeats of
 a delivery to a valid URL, over simulated time in which the payout moves now and then: no minute may hold more
@@ -9,7 +9,6 @@ than twelve requests, no state may be missed or told twice, memory may not grow.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import base64
 import json
@@ -28,7 +27,7 @@ from payments_async.webhooks import TrustedDelivery, WebhookReceiver
 from payments_async.webhooks._tokens import SealedSecrets, Signer, TokenClaims, make
 from tests.campaigns.pacing import fullest_sliding
 from tests.support.scripted import answer
-from tests.support.simulated import EPOCH, SimulatedRuntime, run_simulated
+from tests.support.simulated import EPOCH, SimulatedRuntime
 
 SECRET = "the shop's own, of 32 bytes or more"
 OLD = "the one that it is about to replace"
@@ -210,29 +209,3 @@ def breaches_of_repeating(found: Found) -> list[str]:
         f"memory grew by {found.grown} kB": found.grown > GROWTH,
     }
     return [told for told, broken in rules.items() if broken]
-
-
-def main() -> None:
-    """The command."""
-    parser = argparse.ArgumentParser(prog="python -m tests.campaigns.webhooks")
-    parser.add_argument("tries", type=int, help="forged deliveries, and then repeats")
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    forged = run_simulated(forge(options.tries, options.seed))
-    print(
-        f"{forged.tried} forged: {forged.accepted} accepted, {forged.requests} requests, "
-        f"memory +{forged.grown} kB; {forged.tried / forged.seconds:,.0f} a second of processor time"
-    )
-    repeated = run_simulated(repeat(options.tries, options.seed))
-    print(
-        f"{repeated.tried} repeats: {repeated.requests} requests, {repeated.fullest} in the fullest minute, "
-        f"{len(repeated.told)} states told, memory +{repeated.grown} kB; "
-        f"{repeated.seconds:.1f} s of processor time"
-    )
-    breaches = breaches_of_forging(forged) + breaches_of_repeating(repeated)
-    print("\n".join(breaches) or "no breach")
-    raise SystemExit(1 if breaches else 0)
-
-
-if __name__ == "__main__":
-    main()

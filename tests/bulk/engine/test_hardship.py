@@ -13,6 +13,7 @@ import pytest
 from payments_async import AsyncPayments
 from payments_async.bulk import LedgerError, OutcomesUnrecorded, PayoutBatch, RowState
 from payments_async.bulk._engine import recorder, sender
+from payments_async.bulk._engine.sender import LEASE_LOST
 from payments_async.bulk._ledger.sqlite.ledger import SqliteLedger
 from payments_async.bulk._protocol.clocks import ElapsedRange
 from payments_async.bulk._protocol.records import Claim, Resend, RowOutcome
@@ -232,3 +233,19 @@ async def test_a_ledger_that_breaks_ends_the_run(
         await pay(items(50), concurrency=2)
     assert (await pay(items(50))).exit_code == 0
     assert len(service.books.payouts()) == 50
+
+
+async def test_withheld_rows_stay_in_flight_and_use_no_tries(
+    service: Sandbox, pay: Pay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, left = items(40), iter(range(7))
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteLedger, "may_send", lambda self, row: lambda: next(left, None) is not None)
+        report = await pay(rows, concurrency=3)
+    assert (report.exit_code, report.stopped, report.resumable) == (75, LEASE_LOST, "now")
+    assert report.counts["created"] == len(service.books.payouts()) == 7
+    assert sum(request.operation == "payouts.create" for request in service.requests) == 7
+    assert report.counts["in_doubt"] == 0
+    report = await pay(rows)
+    assert report.exit_code == 0
+    assert_true(report, service, rows)

@@ -8,15 +8,8 @@ import pytest
 
 from payments_async.bulk import AnyBatch, PayoutBatch
 from payments_async.sandbox import Sandbox
+from tests.bulk.reconcile.test_turned_payouts import turn
 from tests.support.batches import item, items, ledger_rows
-
-
-def show(service: Sandbox, place: int, status: str | None, *, completed: bool, failed: bool) -> None:
-    """The service shows a payout with this status and these timestamps."""
-    payout = service._core.world.tenants[service.api_key].payouts[place]
-    payout.status = payout.status if status is None else status
-    payout.completed_at = payout.created_at if completed else None
-    payout.failed_at = payout.created_at if failed else None
 
 
 @pytest.mark.parametrize(
@@ -29,7 +22,7 @@ async def test_a_payout_that_arrived_and_is_shown_as_failed_too_is_not_paid_a_se
     await batch.load(items(2))
     await batch.run()
     service.advance(60.0)
-    show(service, 0, status, completed=completed, failed=True)
+    turn(service, 0, status, completed=completed, failed=True)
     certificate = await batch.reconcile()
     assert not certificate.is_clean
     assert certificate.audit.differing == 1
@@ -46,7 +39,7 @@ async def test_a_payout_that_arrived_and_is_shown_as_failed_too_is_not_paid_a_se
         assert [left.number for left in report.left] == [1] * (rows is not None)
     assert "contradicts itself" in report.left[0].reason
     await batch.run(wait_final=60.0)
-    show(service, 0, "completed", completed=True, failed=False)
+    turn(service, 0, "completed", completed=True, failed=False)
     assert (await batch.reconcile()).is_clean
     assert batch.status().counts["arrived"] == 2
     assert await batch.causes() == ()
@@ -59,7 +52,7 @@ async def test_a_failed_payout_that_is_shown_as_arrived_too_is_not_final_and_is_
     service.on("payouts.create").outcome("fail:RECIPIENT_ERROR")
     await batch.load([item(1)])
     assert (await batch.run(wait_final=60.0)).counts["failed"] == 1
-    show(service, 0, "failed", completed=True, failed=True)
+    turn(service, 0, "failed", completed=True, failed=True)
     report = await batch.retry_failed()
     assert (report.rows, [left.number for left in report.left]) == ((), [1])
     assert "completed_at" in report.left[0].reason

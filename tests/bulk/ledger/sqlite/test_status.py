@@ -118,10 +118,6 @@ def test_sums_are_exact_or_refused() -> None:
         EXACT.add(Decimal("1E+300"), Decimal(1))
 
 
-def test_currencies_are_summed_over_all_states() -> None:
-    assert by_currency(TOTALS) == {"XOF": Decimal("120.20"), "GHS": Decimal("0.3")}
-
-
 def test_totals_that_differ_are_reported() -> None:
     assert disagreements(TOTALS, TOTALS) == []
     fewer = {place: total for place, total in TOTALS.items() if place[1] == "XOF"}
