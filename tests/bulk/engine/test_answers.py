@@ -9,8 +9,7 @@ import attrs
 import pytest
 
 from payments_async import AsyncPayments
-from payments_async.bulk import PayoutBatch
-from payments_async.bulk._protocol.row_state import RowState
+from payments_async.bulk import PayoutBatch, RowState
 from payments_async.sandbox import Sandbox
 from tests.support.batches import alter, assert_true, items, ledger_rows
 from tests.support.desks import Pay

@@ -11,12 +11,12 @@ import pytest
 
 from payments_async import AsyncPayments, Instrument
 from payments_async.bulk import PayoutBatch, RowState
-from payments_async.bulk._protocol.identifiers import PROOF_KEY
 from payments_async.sandbox import Sandbox
 from tests.support.batches import assert_true, in_process, item, items, ledger_rows, pay_stranger, runtime_of
 from tests.support.desks import Pay
 
 DAY = 86_400.0
+PROOF_KEY = "payments_sdk"
 
 
 def keys_of(sandbox: Sandbox) -> list[str | None]:

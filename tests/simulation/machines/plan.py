@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeVar
 
 import attrs
 
-from payments_async.bulk._protocol.machines import Standbys
+from payments_async.bulk import Standbys
 
 from ..plan import DAY, HOUR, Body, Plan, draw
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from payments_async.bulk._ledger.sqlite.ledger import SqliteLedger
-from payments_async.bulk._protocol.row_state import RowState
+from payments_async.bulk import RowState
 from tests.support.ledgers import Clock, all_rows, counts, imported, new_rows
+from tests.support.places import opened
 
 # many times as slow when it is traced; others cover the same
 pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is covered without it
@@ -19,14 +19,15 @@ pytestmark = pytest.mark.no_cover  # heavy under a tracer; what it runs is cover
 ROWS = 300
 WORKER = """
 import asyncio, sys
-from tests.support.ledgers import Clock, created, imported, new_rows, numbers
-from payments_async.bulk._ledger.sqlite.ledger import SqliteLedger
+from pathlib import Path
+from tests.support.ledgers import created, imported, new_rows, numbers
+from tests.support.places import opened
 
 def say(what, rows):
     print(what, *rows, flush=True)
 
 async def main():
-    async with await SqliteLedger.open(sys.argv[1], clock=Clock(), create=True) as ledger:
+    async with await opened(Path(sys.argv[1]), create=True) as ledger:
         say("open", [])
         if ledger.is_empty:
             await imported(ledger, new_rows(int(sys.argv[2])))
@@ -60,7 +61,7 @@ async def test_a_killed_run_has_on_the_disk_all_that_it_said(path: Path) -> None
             said = {"claimed": claimed, "recorded": recorded}.get(what, set())
             assert what != "claimed" or not said & set(map(int, rows)), "a row was claimed twice"
             said.update(map(int, rows))
-    async with await SqliteLedger.open(path, clock=Clock("after")) as ledger:
+    async with await opened(path, Clock("after")) as ledger:
         states = {row.number: row.state for row in await all_rows(ledger)}
         assert len(states) == ROWS
         assert {states[number] for number in recorded} <= {RowState.CREATED}
@@ -73,7 +74,7 @@ async def test_a_killed_run_has_on_the_disk_all_that_it_said(path: Path) -> None
 async def test_a_run_killed_in_its_import_can_be_begun_again(path: Path) -> None:
     said = _killed(path, 200_000, 1)
     assert ["imported"] not in said
-    async with await SqliteLedger.open(path, clock=Clock(), create=True) as ledger:
+    async with await opened(path, create=True) as ledger:
         assert ledger.is_empty
         await imported(ledger, new_rows(3))
         assert counts(ledger) == {"not_started": 3}

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from payments_async.bulk._ledger.sqlite.ledger import SqliteLedger
-from payments_async.bulk._protocol.attempts import RowAttempt
-from payments_async.bulk._protocol.run_figures import RunSeries
+from payments_async.bulk import RowAttempt, RunSeries
 from tests.support.ledgers import Clock, begun, created
+from tests.support.places import opened
 
 _AT = 1_800_000_100.0
 _OF_ROW_3 = ("the attempts of row 3",)
@@ -64,11 +63,11 @@ async def test_a_run_goes_on_without_figures_that_cannot_be_read(
         await ledger.save_figures()
     with closing(sqlite3.connect(path, isolation_level=None)) as file:
         file.execute(damage)
-    async with await SqliteLedger.open(path, clock=Clock("second", _AT + 40)) as ledger:
+    async with await opened(path, Clock("second", _AT + 40)) as ledger:
         checked = await ledger.check()
         assert (checked.findings, checked.unreadable) == ((), named)
     for begins_with_reading in (True, False):
-        async with await SqliteLedger.open(path, clock=Clock("second", _AT + 50)) as ledger:
+        async with await opened(path, Clock("second", _AT + 50)) as ledger:
             if begins_with_reading:
                 await ledger.series()
             ledger.recorder.add(_AT + 50, "created", 0.1)
