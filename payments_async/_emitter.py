@@ -55,12 +55,7 @@ class Emitter:
     """Passes events to the logger and to the caller's hook."""
 
     def __init__(self, listener: Callable[[Event], object] | None) -> None:
-        self._listener = listener
-
-    @property
-    def enabled(self) -> bool:
-        """True if the hook or a log handler takes events; they are made only then."""
-        return self._listener is not None or logger.isEnabledFor(logging.DEBUG)
+        self.listener: Callable[[Event], object] | None = listener
 
     def warn(self, text: str) -> None:
         """Log at WARNING, with or without a listener."""
@@ -73,9 +68,9 @@ class Emitter:
         if logger.isEnabledFor(level):
             facts = {"event": type(event).__name__, **attrs.asdict(event, recurse=False)}
             log(level, "%s", event, {"payments": facts})
-        if self._listener is not None:
+        if self.listener is not None:
             try:
-                self._listener(event)
+                self.listener(event)
             except Exception as error:
                 log(logging.WARNING, "on_event raised %s; the call continues", type(error).__name__)
 

@@ -58,13 +58,10 @@ class SystemRuntime:
     """The real clock and the system's randomness."""
 
     def __init__(self) -> None:
+        self.now = partial(datetime.now, UTC)
         self.monotonic = time.monotonic
         self.boottime = clock_with_suspension(sys.platform)
         self.random = random.SystemRandom().random  # without a state that forked children would share
-
-    def now(self) -> datetime:
-        """The wall clock, aware, UTC."""
-        return datetime.now(UTC)
 
     async def sleep(self, seconds: float) -> None:
         """Wait this long; other tasks run meanwhile."""

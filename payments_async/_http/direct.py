@@ -26,13 +26,13 @@ from typing import Final
 from aiohttp import ClientRequest, ClientSession, StreamReader
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
-from aiohttp.connector import BaseConnector, Connection
+from aiohttp.connector import BaseConnector, Connection, TCPConnector
 from yarl import URL
 
 from .body import read_answer
 from .connections import IdleConnections, abort, check_fresh, receive_less
 from .head import serialize
-from .session import SessionSender, is_patched
+from .session import REQUEST, RESOLVE_HOST, SessionSender
 from .types import HTTPRequest, HTTPResponse, TransportError, withheld
 
 _SMALL: Final = 32 * 1024
@@ -164,6 +164,11 @@ PROPERTIES: Final[tuple[tuple[type, str], ...]] = (
 )
 
 MEMBERS: Final[tuple[tuple[type, str], ...]] = ((StreamReader, "_buffer"), (StreamReader, "_buffer_offset"))
+
+
+def is_patched() -> bool:
+    """Return whether aiohttp's session or its connector (as by aiointercept) is replaced."""
+    return ClientSession._request is not REQUEST or TCPConnector._resolve_host is not RESOLVE_HOST
 
 
 @cache

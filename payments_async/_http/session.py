@@ -156,12 +156,7 @@ def is_stock(session: ClientSession) -> bool:
 
 def is_replaced() -> bool:
     """Return whether aiohttp's session is replaced, as by aioresponses and traffic recorders."""
-    return ClientSession._request is not _REQUEST
-
-
-def is_patched() -> bool:
-    """Return whether aiohttp's session or its connector (as by aiointercept) is replaced."""
-    return ClientSession._request is not _REQUEST or TCPConnector._resolve_host is not _RESOLVE_HOST
+    return ClientSession._request is not REQUEST
 
 
 def _own(method: object, neighbour: object) -> object:
@@ -174,9 +169,9 @@ def _source(method: object) -> str | None:
     return method.__code__.co_filename if isinstance(method, FunctionType) else None
 
 
-_REQUEST: Final = _own(ClientSession._request, ClientSession.close)
+REQUEST: Final = _own(ClientSession._request, ClientSession.close)
 
-_RESOLVE_HOST: Final = _own(TCPConnector._resolve_host, TCPConnector.close)
+RESOLVE_HOST: Final = _own(TCPConnector._resolve_host, TCPConnector.close)
 
 _ASKS_REQUESTS_TO_SEND: Final = list(inspect.signature(ClientRequest.send).parameters) == ["self", "conn"]
 """True if the requests of this aiohttp send themselves over a connection, by their signature."""

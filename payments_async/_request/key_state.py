@@ -11,8 +11,34 @@ from .._rate_limit.limits import Outage, RateLimits
 from .._rate_limit.registry import LimiterRegistry, StoreUse
 from .._runtime import Runtime
 from .auth import SecretKey
-from .retry import RetryBudget
 from .settings import Settings
+
+
+class RetryBudget:
+    """A key's budget of retries, so that a failing service is not flooded.
+
+    500 tokens; a retry takes 5, one after a timeout 10; a success gives 1 back. A 429 costs nothing: the
+    limiter it closes lets out one request at a time.
+    """
+
+    FULL = 500
+
+    def __init__(self) -> None:
+        self.tokens: int = self.FULL
+
+    def spend(self, reason: str) -> bool:
+        """Take the tokens of a retry after a failure of this kind; False when there are not enough."""
+        price = 10 if reason == "timeout" else 5
+        if self.tokens < price:
+            return False
+        self.tokens -= price
+        return True
+
+    def earn(self) -> None:
+        """Give back a token after a successful call."""
+        if self.tokens < self.FULL:
+            self.tokens += 1
+
 
 _BUDGETS: WeakKeyDictionary[KeyLimiter, RetryBudget] = WeakKeyDictionary()
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from .._emitter import LONG, Emitter, log
+from .._emitter import LONG, Emitter, log, logger
 from .._rate_limit.limits import Outage
 from .._runtime import Runtime, Timer
 from ..errors import PaymentsError
@@ -27,6 +27,11 @@ CANCELLED: Final = "was cancelled after it had been sent, and may have been carr
 """Log message of a write that was cancelled in doubt."""
 
 _numbers = itertools.count(1)
+
+
+def is_observed(emitter: Emitter) -> bool:
+    """Return whether the hook or a log handler takes events; they are made only then."""
+    return emitter.listener is not None or logger.isEnabledFor(logging.DEBUG)
 
 
 def _key(history: CallHistory) -> str | None:
@@ -86,7 +91,7 @@ def ended(emitter: Emitter, history: CallHistory, result: AttemptResult) -> None
 
 def throttled(emitter: Emitter, history: CallHistory, waited: float) -> None:
     """Report the seconds that the next attempt waited for the rate limit, or would have."""
-    if emitter.enabled:
+    if is_observed(emitter):
         from .. import events
 
         name, number = history.call.operation.name, len(history.attempts) + 1
@@ -95,7 +100,7 @@ def throttled(emitter: Emitter, history: CallHistory, waited: float) -> None:
 
 def closed(emitter: Emitter, history: CallHistory, seconds: float) -> None:
     """Report that a 429 closed the limiter; a long closure is logged even without a hook."""
-    if emitter.enabled or seconds >= LONG:
+    if is_observed(emitter) or seconds >= LONG:
         from .. import events
 
         name, number = history.call.operation.name, len(history.attempts)
@@ -104,7 +109,7 @@ def closed(emitter: Emitter, history: CallHistory, seconds: float) -> None:
 
 def store_lost(emitter: Emitter, history: CallHistory, outage: Outage, limit: int | None) -> None:
     """Report that the limit store cannot be reached, and the limit that holds meanwhile."""
-    if emitter.enabled:
+    if is_observed(emitter):
         from .. import events
 
         name, number = history.call.operation.name, len(history.attempts) + 1
@@ -113,7 +118,7 @@ def store_lost(emitter: Emitter, history: CallHistory, outage: Outage, limit: in
 
 def store_found(emitter: Emitter, history: CallHistory, lasted: float) -> None:
     """Report that the limit store can be reached again, after so many seconds."""
-    if emitter.enabled:
+    if is_observed(emitter):
         from .. import events
 
         name, number = history.call.operation.name, len(history.attempts) + 1
@@ -122,7 +127,7 @@ def store_found(emitter: Emitter, history: CallHistory, lasted: float) -> None:
 
 def retrying(emitter: Emitter, history: CallHistory, delay: float, reason: str) -> None:
     """Report that another attempt follows in `delay` seconds."""
-    if emitter.enabled:
+    if is_observed(emitter):
         from .. import events
 
         name, number = history.call.operation.name, len(history.attempts)
@@ -134,7 +139,7 @@ def cancelled(emitter: Emitter, history: CallHistory) -> None:
     if history.unknown:
         name = history.call.operation.name
         emitter.warn(f"{name} {CANCELLED}: its idempotency key is {_key(history)}")
-    if emitter.enabled:
+    if is_observed(emitter):
         from .. import events
 
         name, number = history.call.operation.name, len(history.attempts)

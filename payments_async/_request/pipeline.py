@@ -12,7 +12,7 @@ aiohttp's error: so its traceback has no frame of aiohttp, which holds headers.
 from __future__ import annotations
 
 from asyncio import CancelledError
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, NoReturn
 
@@ -63,7 +63,7 @@ class Pipeline:
         """Run a call; returns its record. Raises the errors of `errors`, each with the call's effect."""
         runtime, settings, emitter = self.runtime, self.settings, self.settings.emitter
         history = self._history(call)
-        is_observed = emitter.enabled  # read once: all events of a call, or none
+        is_observed = notify.is_observed(emitter)  # read once: all events of a call, or none
         if is_observed:
             notify.started(emitter, history, settings.base_url)
         key: SecretKey | None = None
@@ -72,9 +72,13 @@ class Pipeline:
                 key = self._key(history, key)
                 state = self.keys.of(key)
                 started = runtime.monotonic()
-                grants = self._try_acquire(state, history, started)
-                if not grants:
-                    grants = await self._acquire(state, history)
+                limiters = state.limiter.limiters(call.limit, call.record, started)
+                is_usual = len(limiters) == 1 and (history.deadline is None or started < history.deadline)
+                grant = limiters[0].try_acquire(started) if is_usual else NONE
+                if grant:
+                    grants: Grants = ((limiters[0], grant),)
+                else:
+                    grants = await self._acquire(limiters, history)
                     started = runtime.monotonic()
                 if history.retries:
                     started = await self._check_late_retry(history, grants, started)
@@ -145,7 +149,7 @@ class Pipeline:
     async def _join(self, history: CallHistory, request: PendingRequest) -> Any:
         """Return the outcome of a request that another call sends, with events of this call around it."""
         emitter = self.settings.emitter
-        if emitter.enabled:
+        if notify.is_observed(emitter):
             notify.started(emitter, history, self.settings.base_url)
         try:
             with self.reminder.during(lambda: f"{history.call.operation.name} waits for the same request"):
@@ -262,20 +266,11 @@ class Pipeline:
             raise history.conclusion(ConfigurationError(problem))
         return key
 
-    def _try_acquire(self, state: KeyState, history: CallHistory, now: float) -> Grants:
-        """Take the grant of the usual call: one limiter with room, and no deadline. Empty in other cases."""
-        call = history.call
-        limiters = state.limiter.limiters(call.limit, call.record, now)
-        if len(limiters) > 1 or history.deadline is not None:
-            return ()
-        grant = limiters[0].try_acquire(now)
-        return ((limiters[0], grant),) if grant else ()
-
-    async def _acquire(self, state: KeyState, history: CallHistory) -> Grants:
+    async def _acquire(self, limiters: Sequence[RateLimiter], history: CallHistory) -> Grants:
         """Pass the limiters of the call, narrow ones first, before the deadline."""
-        call, grants, monotonic = history.call, [], self.runtime.monotonic
+        grants, monotonic = [], self.runtime.monotonic
         try:
-            for limiter in state.limiter.limiters(call.limit, call.record, monotonic()):
+            for limiter in limiters:
                 grant = limiter.try_acquire(monotonic()) or await self._wait_for_slot(limiter, history)
                 grants.append((limiter, grant))
             if history.is_late(monotonic):

@@ -67,7 +67,7 @@ def reading(
 ) -> Call:
     """Make the call of a GET. Raises InvalidRequest with every fault of its arguments."""
     refuse_unknown(options, READ_OPTIONS, operation.name)
-    faults = {**(errors or {}), **operations.id_problems(ids or {}), **_option_problems(options)}
+    faults = {**(errors or {}), **_option_problems(options), **operations.id_problems(ids or {})}
     if faults:
         raise InvalidRequest(faults, operation=operation.name)
     path = operations.path_with(

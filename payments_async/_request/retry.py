@@ -21,6 +21,7 @@ from ..errors import (
 from . import notify
 from .error_responses import is_mistaken
 from .history import CallHistory
+from .key_state import RetryBudget
 from .outcome import AttemptResult, read_failure
 from .settings import Settings
 
@@ -148,29 +149,3 @@ def pause(retry: int, retry_after: float | None, chance: float) -> float:
     if retry_after is None:
         return BASE + backoff(retry, chance)
     return retry_after + chance * min(JITTER, 0.1 + retry_after / 10)
-
-
-class RetryBudget:
-    """A key's budget of retries, so that a failing service is not flooded.
-
-    500 tokens; a retry takes 5, one after a timeout 10; a success gives 1 back. A 429 costs nothing: the
-    limiter it closes lets out one request at a time.
-    """
-
-    FULL = 500
-
-    def __init__(self) -> None:
-        self.tokens: int = self.FULL
-
-    def spend(self, reason: str) -> bool:
-        """Take the tokens of a retry after a failure of this kind; False when there are not enough."""
-        price = 10 if reason == "timeout" else 5
-        if self.tokens < price:
-            return False
-        self.tokens -= price
-        return True
-
-    def earn(self) -> None:
-        """Give back a token after a successful call."""
-        if self.tokens < self.FULL:
-            self.tokens += 1

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from payments_async._request.retry import BASE, CAP, RetryBudget, backoff, pause
+from payments_async._request.key_state import RetryBudget
+from payments_async._request.retry import BASE, CAP, backoff, pause
 
 ALMOST_ONE = 1 - 2**-53
 

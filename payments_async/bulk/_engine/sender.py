@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from ..._request.retry import RetryBudget
+from ..._request.key_state import RetryBudget
 from ...errors import ConfigurationError, LimitStoreUnavailable
 from .._ledger.ledger import Ledger
 from .._protocol import row_state
