@@ -43,13 +43,13 @@ class Stopping:
         if not self.draining:
             self.draining = True
             self.on_drain()
-        self._wake(deep=False)
+        self.wake(deep=False)
 
     def halt(self, reason: str, kind: Stop = Stop.TEMPORARY) -> None:
         """Start no further request; rows not answered yet stay in flight, for the next run."""
         self.halted = True
         self.drain(reason, kind)
-        self._wake(deep=True)
+        self.wake()
 
     async def rest(self, seconds: float, *, deep: bool) -> None:
         """Pause for so many seconds; a halt ends the pause, and draining too unless it is `deep`."""
@@ -68,7 +68,8 @@ class Stopping:
             if not deep:
                 self.rests_until = None
 
-    def _wake(self, *, deep: bool) -> None:
+    def wake(self, *, deep: bool = True) -> None:
+        """End the pauses: all, or those that are not deep."""
         for resting, is_deep in self._resting.items():
             if deep or not is_deep:
                 _wake(resting)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -54,8 +55,10 @@ class WorkerRun:
         self._id = session.worker.id.hex()
         self._active: list[ChunkRun | BatchClosing] = []
         self._rows = self._chunks = self._failures = 0
-        self._idle: dict[object, int] = {}
-        """{slot: how often in a row it found nothing to do}, since a piece of work ended."""
+        self._asking = {_SEND: asyncio.Lock(), _REST: asyncio.Lock()}
+        """{kinds of work: held by the slot that asks for them, for all that have nothing to do}."""
+        self._idle = Counter[tuple[Work, ...]]()
+        """{kinds of work: how often in a row there was none}, since a piece of work ended."""
         self._is_over = False
         self._rests_until = 0.0
         self._has_failed = False
@@ -126,41 +129,47 @@ class WorkerRun:
 
     # A slot
 
-    async def _slot(self, batch: int | None, kinds: Sequence[Work]) -> None:
+    async def _slot(self, batch: int | None, kinds: tuple[Work, ...]) -> None:
         """Do one piece of work after the other, on a connection of its own."""
-        me = object()
         try:
             async with self._session.holder() as holder:
-                while not (self._stopping.draining or self._is_over):
-                    if not await self._next(holder, batch, kinds):
-                        self._idle[me] = self._idle.get(me, 0) + 1
-                        self._is_over = self._is_over or await self._is_idle(holder.database, batch)
-                        await self._stopping.rest(_planning.POLL, deep=True)
+                while (found := await self._found(holder.database, batch, kinds)) is not None:
+                    await self._do(holder, *found)
         except LedgerUnavailable as error:
             self._fail(str(error))
         except BaseException:
             self._stopping.drain("a part of the worker failed")
             raise
 
-    async def _next(self, holder: LeaseHolder, batch: int | None, kinds: Sequence[Work]) -> bool:
-        """Do the next piece of work; False when there is none."""
-        if holder.database.runtime.monotonic() < self._rests_until:
-            return False
-        for kind in kinds:
-            leases = await granting.grant(holder.database, self._session.worker, kind=kind, batch=batch)
-            if leases:
-                await self._do(holder, kind, leases)
-                return True
-        return await self._prover.prove(holder.database, batch)
+    async def _found(
+        self, database: Database, batch: int | None, kinds: tuple[Work, ...]
+    ) -> tuple[Work, list[Lease]] | None:
+        """Wait for the next piece of work; None when there will be none."""
+        async with self._asking[kinds]:
+            while not (self._stopping.draining or self._is_over):
+                if database.runtime.monotonic() >= self._rests_until:
+                    for kind in kinds:
+                        leases = await granting.grant(database, self._session.worker, kind=kind, batch=batch)
+                        if leases:
+                            return kind, leases
+                    if await self._prover.prove(database, batch):
+                        continue
+                self._idle[kinds] += 1
+                if await self._is_idle(database, batch):
+                    self._is_over = True
+                    self._stopping.wake()
+                else:
+                    await self._stopping.rest(_planning.POLL, deep=True)
+        return None
 
     async def _is_idle(self, database: Database, batch: int | None) -> bool:
         """True if nothing is left to do, not even for another worker, which may die.
 
-        A chunk that another process has locked for a moment looks like none: each slot asks twice.
+        A chunk that another process has locked for a moment looks like none: all is asked for twice.
         """
         if not self._settings.until_idle or self._active:
             return False
-        if len(self._idle) <= self._settings.slots or min(self._idle.values()) < _ROUNDS:
+        if min(self._idle[kinds] for kinds in self._asking) < _ROUNDS:
             return False
         account = self._session.worker.account
         if await open_batches(database, account, batch, under_way=True):
@@ -192,6 +201,7 @@ class WorkerRun:
             self._rows += run.rows
             self._active.remove(run)
             self._idle.clear()
+            self._stopping.wake()  # what another slot waits for may have come with it
 
     def _run_of(self, holder: LeaseHolder, kind: Work, leases: Sequence[Lease]) -> ChunkRun | BatchClosing:
         stopping = Stopping(holder.database.runtime)

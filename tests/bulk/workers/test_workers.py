@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
+import pytest
+
+from payments_async.bulk._ledger.postgresql import granting
+from payments_async.bulk._ledger.postgresql.leases import Work
 from payments_async.bulk.workers._planning import connections
 from tests.support.fleet import Fleet, books
 from tests.support.patience import until
@@ -18,6 +23,21 @@ async def test_a_worker_opens_no_more_connections_than_a_database_is_checked_for
     fleet.sandbox.on("payouts.create").respond("slow:100ms", times=None)
     fleet.started(await fleet.worker(until_idle=False, slots=3))
     await until(lambda: fleet.query(count)[0][0] == others + connections(3))
+
+
+async def test_one_slot_asks_for_work_for_all_that_have_none(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fleet.loaded(1)  # and not planned
+    asked: list[Work] = []
+
+    async def grant(*place: Any, kind: Work, batch: int | None) -> list[Any]:
+        asked.append(kind)
+        return []
+
+    monkeypatch.setattr(granting, "grant", grant)
+    await (await fleet.worker(slots=8)).run()
+    assert sorted(asked) == sorted([Work.SEND, Work.LOOK, Work.CLOSE] * 2)
 
 
 async def test_two_workers_pay_each_row_once_and_close_the_batch(
