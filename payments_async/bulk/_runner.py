@@ -145,13 +145,13 @@ class BatchRunner:
         return committed
 
     @contextmanager
-    def _reported(self, doing: Callable[[], Doing], on_progress: OnProgress | None) -> Iterator[None]:
+    def _reported(self, on_progress: OnProgress | None) -> Iterator[None]:
         """Show the present activity in the status at once, and report it every five seconds."""
         session, before = self._session, self._session.activity
         listed = session.service.listed
 
         def activity() -> Activity:
-            return self._activity(doing(), session.service.listed - listed)
+            return self._activity(session.service.listed - listed)
 
         session.activity = activity
         try:
@@ -160,10 +160,13 @@ class BatchRunner:
                 yield
         finally:
             session.activity = before
-            session.write_status(running=self.under_way)
 
-    def _activity(self, doing: Doing, listed: int) -> Activity:
-        engine, until = self._engine, None if self._stopping is None else self._stopping.rests_until
+    def _activity(self, listed: int) -> Activity:
+        engine, doing, until = (
+            self._engine,
+            self._doing,
+            None if self._stopping is None else self._stopping.rests_until,
+        )
         if engine is None or doing != "paying":
             return Activity(doing=doing, next_look=self._left(until), listed=listed)
         waits = engine.waits
@@ -196,7 +199,7 @@ class BatchRunner:
         try:
             session.share_limits()
             await session.ledger.refresh()
-            with self._reported(lambda: self._doing, on_progress):
+            with self._reported(on_progress):
                 yield self._stopping
             session.ledger.require_there()
         finally:

@@ -102,7 +102,7 @@ class AllChunks(LeasedChunks):
         """Lease all chunks with rows to send or in doubt; the ledger itself when there is none."""
         leases, batch = list[Lease](), ledger.facts.batch.batch
         for kind in (Work.SEND, Work.LOOK):
-            while granted := await grant(ledger.database, WORKER, kind=kind, batch=batch):
+            while granted := await grant(ledger.database, WORKER, kinds=[kind], batch=batch):
                 leases += granted
         return await cls.under(ledger.database, leases, clock=ledger._clock) if leases else ledger
 

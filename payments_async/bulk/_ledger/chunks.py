@@ -204,7 +204,7 @@ def with_changed_rows(
     )
     text = hash_chain.outlines(each.row for each in rows)
     entry = hash_chain.linked(chunk.end, batch.chain(chunk.number, lease), at, kind, text, digest)
-    figures = chunk.figures.after((before.row, after) for before, after in changes)
+    figures = chunk.figures.after([(before.row, after) for before, after in changes])
     after = attrs.evolve(chunk, entries=entry.number, head=entry.hash, digest=digest, figures=figures)
     return ChunkWrite(after, entry, lease, rows, states)
 
@@ -235,10 +235,12 @@ def write_chunks(transaction: Transaction, batch: Batch, writes: Sequence[ChunkW
     states, sql = [state for each in writes for state in each.states], transaction.sql
     if states:
         transaction.write_rows(sql.set_states.format(batch=batch.batch), states)
+    statements = list[Statement]()
     for each in writes:
-        transaction.write((sql.append, entry_values(batch, each)))
         place = (batch.batch, each.chunk.number)
-        transaction.write((sql.set_chunk, (*stored_values(each.chunk), *place)))
+        statements.append((sql.append, entry_values(batch, each)))
+        statements.append((sql.set_chunk, (*stored_values(each.chunk), *place)))
+    transaction.write(*statements)
 
 
 async def insert_chunks(transaction: Transaction, batch: Batch, writes: Sequence[ChunkWrite]) -> None:

@@ -114,7 +114,7 @@ class Committer:
             locked, found = await self._wanted(transaction, wanted)
             of_chunks = {chunk: leases.get(chunk) for chunk in locked.chunks}
             self.require_leases(locked, of_chunks)
-            undecided = [each for each in found if each.row.state in OPEN]
+            undecided = [each for each in found if each.row.known.state in OPEN]
             moves = [(each, move(wanted[each.row.number])) for each in undecided]
             return self._write(transaction, locked, "resend", moves, of_chunks)
 
@@ -239,8 +239,7 @@ class Committer:
         """Store other facts of the batch, with the entry that carries them."""
         facts = attrs.evolve(facts, header=header, described_in=locked.chunks[BATCH_CHUNK].entries + 1)
         whole = self.note(transaction, locked, "header", facts.text)
-        for statement in rebinding(self.sql, facts):
-            transaction.write(statement)
+        transaction.write(*rebinding(self.sql, facts))
         return facts, whole
 
     def note(self, transaction: Transaction, locked: LockedChunks, kind: str, text: str) -> ChunkWrite:

@@ -103,8 +103,7 @@ class Loading:
     async def _index(self, transaction: Transaction) -> None:
         sql = transaction.sql
         if await transaction.are_unique([index.format(batch=self.batch) for index in sql.unique_indexes]):
-            for index in sql.indexes:
-                transaction.write((index.format(batch=self.batch), ()))
+            transaction.write(*((index.format(batch=self.batch), ()) for index in sql.indexes))
             return
         keys, same_key = await self._shared(transaction, "row_key")
         references, same_reference = await self._shared(transaction, "reference")

@@ -46,7 +46,7 @@ class Ledger(LedgerReader):
         """Keep what a commit has changed, even when its caller is gone."""
         self._keep(commit.figures)
         for stored in (row for each in commit.writes for row in each.rows):
-            if stored.row.state is RowState.IN_FLIGHT:
+            if stored.row.known.state is RowState.IN_FLIGHT:
                 self._in_flight[stored.row.number] = stored
             else:
                 self._in_flight.pop(stored.row.number, None)

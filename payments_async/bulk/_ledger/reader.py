@@ -98,8 +98,12 @@ class LedgerReader(ABC):
     def facts(self) -> BatchFacts:
         """The batch, as read last. Raises LedgerMissing before the import."""
         if self._facts is None:
-            raise LedgerMissing(self.path, "holds no batch yet: `load` comes first")
+            raise self._missing
         return self._facts
+
+    @property
+    def _missing(self) -> LedgerMissing:
+        return LedgerMissing(self.path, "holds no batch yet: `load` comes first")
 
     @property
     def header(self) -> Header:

@@ -165,15 +165,13 @@ async def write(transaction: Transaction, batch: int, session: str, figures: Run
         (sql.attempts, (batch, sorted(figures.attempts))), (sql.count_buckets, own)
     )
     after = figures.attempts_after(_attempts(found))
-    for number in sorted(after):
-        transaction.write((sql.set_attempts, (batch, number, after[number].text)))
+    transaction.write(*((sql.set_attempts, (batch, number, after[number].text)) for number in sorted(after)))
     series = figures.series
     if buckets + len(series.buckets) > MOST_BUCKETS:
         series = await _shortened(transaction, own, series)
-    for bucket in series.buckets:
-        transaction.write((sql.add_bucket, (*own, *_values(bucket))))
-    for class_, answers in sorted(figures.series.times.by_class().items()):
-        transaction.write((sql.add_times, (*own, class_, answers)))
+    transaction.write(*((sql.add_bucket, (*own, *_values(bucket))) for bucket in series.buckets))
+    times = sorted(figures.series.times.by_class().items())
+    transaction.write(*((sql.add_times, (*own, class_, answers)) for class_, answers in times))
 
 
 async def _shortened(transaction: Transaction, own: tuple[int, int], added: RunSeries) -> RunSeries:

@@ -167,7 +167,7 @@ def changed(change: Change) -> tuple[StoredRow, tuple[Any, ...]]:
     A row that is NEW was corrected; it, or one of another generation, has other content.
     """
     (before, version, own_key, _, _), after = change
-    if after.state is RowState.NEW or after.known.generation != before.known.generation:
+    if after.known.state is RowState.NEW or after.known.generation != before.known.generation:
         version, own_key = version + 1, None
     elif after.idempotency_key != before.idempotency_key:
         own_key = after.idempotency_key

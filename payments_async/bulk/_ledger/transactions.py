@@ -46,8 +46,8 @@ class Transaction(ABC):
         """Let one transaction at a time go on from the next read, of those that lock this name."""
 
     @abstractmethod
-    def write(self, statement: Statement) -> None:
-        """Send a statement with the next read or the commit."""
+    def write(self, *statements: Statement) -> None:
+        """Send statements with the next read or the commit."""
 
     @abstractmethod
     def write_rows(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:

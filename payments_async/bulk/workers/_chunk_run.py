@@ -72,13 +72,12 @@ class ChunkRun:
         holder: LeaseHolder,
         leases: Sequence[Lease],
         stopping: Stopping,
-        kind: Work,
         settings: WorkerSettings,
         on_commit: Callable[[], object],
     ) -> None:
         self._holder, self._leases = holder, leases
         self.stopping: Stopping = stopping
-        self._kind, self._settings, self._on_commit = kind, settings, on_commit
+        self._settings, self._on_commit = settings, on_commit
         self._ledger: Ledger | None = None
         self._engine: Engine | None = None
         self._before = 0
@@ -100,13 +99,14 @@ class ChunkRun:
     async def run(self) -> ChunkReport:
         """Pay what can be paid now. Raises LedgerError and OutcomesUnrecorded."""
         holder, stopping = self._holder, self.stopping
-        look_after = LOOK_AGAIN if self._kind is Work.LOOK else None
+        looks = self._leases[0].kind is Work.LOOK
+        look_after = LOOK_AGAIN if looks else None
         async with holder.working(self._leases, stopping.halt, look_after) as work:
             # begun after the grant: all that earlier holders recorded was past by then
             service = Service(holder.client, holder.database.clock.now)
             ledger = await LeasedChunks.under(holder.database, self._leases, clock=service.moment)
             self._ledger, self._before = ledger, _decided(ledger)
-            pace = self._settings.pace(looks=self._kind is Work.LOOK)
+            pace = self._settings.pace(looks=looks)
             self._engine = Engine(ledger, service, pace, stopping, self._on_commit)
             await self._engine.run()
             end = end_of(stopping.reason, work.halt, self._leases)  # before the leases are given back

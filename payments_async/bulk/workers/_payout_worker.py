@@ -162,8 +162,10 @@ def _address(url: str) -> str:
 
 
 def _session(url: str, client: AsyncPayments, settings: WorkerSettings) -> WorkerSession:
+    """Let the client take its rate from the database, unless it has a limit store or a part already."""
     try:
         from ._worker_session import WorkerSession
     except ImportError as missing:
         raise ImportError(needs("workers need", "bulk", "machines")) from missing
+    client._internal.use_limit_store(url, insecure_database=settings.insecure_database)
     return WorkerSession(client, url, settings)

@@ -133,25 +133,22 @@ class WorkerRun:
         """Do one piece of work after the other, on a connection of its own."""
         try:
             async with self._session.holder() as holder:
-                while (found := await self._found(holder.database, batch, kinds)) is not None:
-                    await self._do(holder, *found)
+                while leases := await self._leases(holder.database, batch, kinds):
+                    await self._do(holder, leases)
         except LedgerUnavailable as error:
             self._fail(str(error))
         except BaseException:
             self._stopping.drain("a part of the worker failed")
             raise
 
-    async def _found(
-        self, database: Database, batch: int | None, kinds: tuple[Work, ...]
-    ) -> tuple[Work, list[Lease]] | None:
-        """Wait for the next piece of work; None when there will be none."""
+    async def _leases(self, database: Database, batch: int | None, kinds: tuple[Work, ...]) -> list[Lease]:
+        """Wait for leases of the next piece of work; none when there will be none."""
         async with self._asking[kinds]:
             while not (self._stopping.draining or self._is_over):
                 if database.runtime.monotonic() >= self._rests_until:
-                    for kind in kinds:
-                        leases = await granting.grant(database, self._session.worker, kind=kind, batch=batch)
-                        if leases:
-                            return kind, leases
+                    leases = await granting.grant(database, self._session.worker, kinds=kinds, batch=batch)
+                    if leases:
+                        return leases
                     if await self._prover.prove(database, batch):
                         continue
                 self._idle[kinds] += 1
@@ -160,7 +157,7 @@ class WorkerRun:
                     self._stopping.wake()
                 else:
                     await self._stopping.rest(_planning.POLL, deep=True)
-        return None
+        return []
 
     async def _is_idle(self, database: Database, batch: int | None) -> bool:
         """True if nothing is left to do, not even for another worker, which may die.
@@ -177,9 +174,9 @@ class WorkerRun:
         self._left_open = tuple(each.batch_id for each, _ in await open_batches(database, account, batch))
         return True
 
-    async def _do(self, holder: LeaseHolder, kind: Work, leases: Sequence[Lease]) -> None:
+    async def _do(self, holder: LeaseHolder, leases: Sequence[Lease]) -> None:
         """Work under leases, and act on how that ended."""
-        run = self._run_of(holder, kind, leases)
+        run = self._run_of(holder, leases)
         if self._stopping.draining:
             run.stopping.drain(str(self._stopping.reason))
         self._active.append(run)
@@ -203,11 +200,11 @@ class WorkerRun:
             self._idle.clear()
             self._stopping.wake()  # what another slot waits for may have come with it
 
-    def _run_of(self, holder: LeaseHolder, kind: Work, leases: Sequence[Lease]) -> ChunkRun | BatchClosing:
+    def _run_of(self, holder: LeaseHolder, leases: Sequence[Lease]) -> ChunkRun | BatchClosing:
         stopping = Stopping(holder.database.runtime)
-        if kind is Work.CLOSE:
+        if leases[0].kind is Work.CLOSE:
             return BatchClosing(holder, leases[0], stopping, audits=self._settings.audits)
-        return ChunkRun(holder, leases, stopping, kind, self._settings, self._on_commit)
+        return ChunkRun(holder, leases, stopping, self._settings, self._on_commit)
 
     async def _take(self, holder: LeaseHolder, lease: Lease, report: ChunkReport) -> None:
         """Decide how to go on after a piece of work."""
@@ -298,12 +295,10 @@ async def run_single(
             raise BulkError(f"batch {batch_id} has {facts.chunks} chunks, and no chunk {chunk}")
         number = facts.batch.batch
         await KeyProver(client, session.worker.account).prove(database, number)
-        leases = await granting.grant(
-            holder.database, session.worker, kind=Work.SEND, batch=number, chunk=chunk
-        )
+        leases = await granting.grant(holder.database, session.worker, batch=number, chunk=chunk)
         if not leases:
             return await _without_lease(database, batch_id, chunk)
-        run = ChunkRun(holder, leases, stopping, Work.SEND, settings, bool)
+        run = ChunkRun(holder, leases, stopping, settings, bool)
         session.rows = lambda: run.rows
         return await run.run()
 

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final
 
 from ... import __version__
+from ..._postgresql import Address
 from ..._runtime import Runtime
 from ...client import AsyncPayments
 from .._engine.service import Service
@@ -35,9 +36,8 @@ class WorkerSession:
     """A worker, from its first connection to its last."""
 
     def __init__(self, client: AsyncPayments, url: str, settings: WorkerSettings) -> None:
-        """Let the client take its rate from the database, unless it has a limit store or a part already."""
-        client._internal.use_limit_store(url, insecure_database=settings.insecure_database)
-        self._client, self._url, self._insecure_database = client, url, settings.insecure_database
+        self._client, self._insecure_database = client, settings.insecure_database
+        self._address = Address.of(url, BulkError)
         service = Service(client)
         self.runtime: Runtime = service.runtime
         """The client's time and chance."""
@@ -96,7 +96,7 @@ class WorkerSession:
         patience = _driver.PATIENCE if patience is None else patience
         answer = _driver.ANSWER if answer is None else answer
         database = await Database.open(
-            self._url,
+            self._address,
             self.runtime,
             insecure_database=self._insecure_database,
             patience=patience,

@@ -29,15 +29,15 @@ async def test_one_slot_asks_for_work_for_all_that_have_none(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await fleet.loaded(1)  # and not planned
-    asked: list[Work] = []
+    asked: list[tuple[Work, ...]] = []
 
-    async def grant(*place: Any, kind: Work, batch: int | None) -> list[Any]:
-        asked.append(kind)
+    async def grant(*place: Any, kinds: tuple[Work, ...], batch: int | None) -> list[Any]:
+        asked.append(kinds)
         return []
 
     monkeypatch.setattr(granting, "grant", grant)
-    await (await fleet.worker(slots=8)).run()
-    assert sorted(asked) == sorted([Work.SEND, Work.LOOK, Work.CLOSE] * 2)
+    await fleet.run(slots=8)
+    assert sorted(asked) == sorted([(Work.SEND,), (Work.LOOK, Work.CLOSE)] * 2)
 
 
 async def test_two_workers_pay_each_row_once_and_close_the_batch(

@@ -331,8 +331,7 @@ async def _change(
         statements = decide(locked)
         if statements is None:
             return None
-        for statement in statements:
-            transaction.write(statement)
+        transaction.write(*statements)
         return with_note(transaction, batch, locked, clock, kind, text)
 
     await commit(database, batch, work)

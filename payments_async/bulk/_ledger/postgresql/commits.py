@@ -118,8 +118,7 @@ class SharedCommitter(Committer):
         self, transaction: Transaction, locked: LockedChunks, kind: str, rows: int, chunks: Collection[int]
     ) -> ChunkWrite:
         """Add an entry for the batch: an operator's command changed so many rows of these chunks."""
-        for statement in reopening(self.batch.batch, chunks):
-            transaction.write(statement)
+        transaction.write(*reopening(self.batch.batch, chunks))
         return super().command(transaction, locked, kind, rows, chunks)
 
     def note(self, transaction: Transaction, locked: LockedChunks, kind: str, text: str) -> ChunkWrite:

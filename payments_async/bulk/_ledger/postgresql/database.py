@@ -70,9 +70,9 @@ class SessionTransaction(Transaction):
         """Let one transaction at a time go on from the next read, of those that lock this name."""
         self._waiting.append(("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (name,)))
 
-    def write(self, statement: Statement) -> None:
-        """Send a statement with the next read or the commit."""
-        self._waiting.append(statement)
+    def write(self, *statements: Statement) -> None:
+        """Send statements with the next read or the commit."""
+        self._waiting.extend(statements)
 
     def write_rows(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         """Send a statement that takes a list of each column, with the next read or the commit."""
@@ -143,17 +143,17 @@ class Database(LedgerDatabase):
     @classmethod
     async def open(
         cls,
-        url: str,
+        address: str | Address,
         runtime: Runtime,
         *,
         insecure_database: bool = False,
         patience: float = PATIENCE,
         answer: float = ANSWER,
     ) -> Self:
-        """Connect to `postgresql://…`.
+        """Connect to a database.
 
         Args:
-            url: the address; what it leaves open comes from libpq's environment variables.
+            address: `postgresql://…`; what it leaves open comes from libpq's environment variables.
             runtime: time and chance.
             insecure_database: allow another host without `sslmode=verify-full`.
             patience: seconds in which work is repeated that fails for a passing reason; ten times as long
@@ -162,7 +162,7 @@ class Database(LedgerDatabase):
 
         Raises BulkError, DatabaseUnfit, or LedgerUnavailable.
         """
-        address = Address.of(url, BulkError)
+        address = address if isinstance(address, Address) else Address.of(address, BulkError)
         database = cls(
             address, runtime, insecure_database=insecure_database, patience=patience, answer=answer
         )

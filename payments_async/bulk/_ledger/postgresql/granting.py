@@ -119,11 +119,11 @@ async def grant(
     database: Database,
     worker: Worker,
     *,
-    kind: Work = Work.SEND,
+    kinds: Sequence[Work] = (Work.SEND,),
     batch: int | None = None,
     chunk: int | None = None,
 ) -> list[Lease]:
-    """Ask for a lease of any free chunk with work of this kind, or of one batch or chunk.
+    """Ask for a lease of any free chunk with work of the first of these kinds, or of one batch or chunk.
 
     Returns several for `LOOK`, none when there is nothing to do. Pauses a damaged batch, and goes on with
     the others. Raises LedgerError.
@@ -138,7 +138,7 @@ async def grant(
             except LedgerDamaged as damage:
                 await pause(database, each, clock, str(damage))
     while among:
-        granting = _Granting(database, worker, kind)
+        granting = _Granting(database, worker, kinds)
         work = partial(granting.grant, among=sorted(among), chunk=chunk)
         try:
             return await database.commit(work, granting.is_granted)
@@ -162,7 +162,9 @@ class _Granting:
 
     database: Database
     worker: Worker
-    kind: Work
+    kinds: Sequence[Work]
+    kind: Work = Work.SEND
+    """The kind that the last attempt has found."""
     batch: int = 0
     """The batch that the last attempt has found a chunk of."""
     _last: tuple[int, list[ChunkWrite]] = (0, [])
@@ -175,15 +177,16 @@ class _Granting:
             raise LeaseLost(
                 self.database.label, "this machine has no clock that counts while it is suspended"
             )
-        sql = _FIND.format(condition=_CONDITIONS[self.kind])
-        most = "" if self.kind is Work.LOOK else " LIMIT 1"
         values = (list(among), list(among), chunk, chunk)
-        (found,) = await transaction.read((f"{sql}{most} FOR UPDATE OF c SKIP LOCKED", values))
-        if not found:
-            return []
-        self.batch, _ = found[0]
-        chunks = [number for batch, number in found if batch == self.batch]
-        return await self._grant(transaction, self.batch, chunks, asked)
+        for kind in self.kinds:
+            sql = _FIND.format(condition=_CONDITIONS[kind])
+            most = "" if kind is Work.LOOK else " LIMIT 1"
+            (found,) = await transaction.read((f"{sql}{most} FOR UPDATE OF c SKIP LOCKED", values))
+            if found:
+                (self.batch, _), self.kind = found[0], kind
+                chunks = [number for batch, number in found if batch == self.batch]
+                return await self._grant(transaction, self.batch, chunks, asked)
+        return []
 
     async def _grant(
         self, transaction: Transaction, number: int, chunks: Sequence[int], asked: float
@@ -227,6 +230,7 @@ class _Granting:
         chunk = write.chunk
         return Lease(
             batch=batch,
+            kind=self.kind,
             chunk=chunk.number,
             id=chunk.lease or b"",
             first=chunk.first,

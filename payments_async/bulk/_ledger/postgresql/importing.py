@@ -54,8 +54,7 @@ class SharedLoading(Loading):
     async def load(self, transaction: Transaction, rows: AsyncIterable[NewRow], at: Timestamps) -> None:
         """Make the tables of the batch and fill them. Raises BatchExists and InputPaidElsewhere too."""
         wall = await self._take(transaction)
-        for statement in batch_tables(self.batch):
-            transaction.write((statement, ()))
+        transaction.write(*((statement, ()) for statement in batch_tables(self.batch)))
         await super().load(transaction, rows, attrs.evolve(at, wall=wall))
         (grantees,) = await transaction.read(_GRANTEES)
         for (role,) in grantees:

@@ -34,6 +34,8 @@ class Lease:
     """The right to send a chunk's rows, for a while."""
 
     batch: Batch
+    kind: Work
+    """What it was asked for."""
     chunk: int
     id: bytes = attrs.field(repr=False)
     first: int

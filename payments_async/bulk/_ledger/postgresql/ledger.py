@@ -51,6 +51,7 @@ class PostgresLedger(Ledger):
         super().__init__(database, clock)
         self.database: Database = database
         self.batch_id: str | None = batch_id
+        self._facts: SharedFacts | None
         self._paid_elsewhere: set[str] = set()
         """Batches that were reported to have the same input."""
         self._last_entries = LastEntries()
@@ -97,9 +98,9 @@ class PostgresLedger(Ledger):
         """The batch, as read last. Raises LedgerMissing before the import."""
         if self._discarded:
             raise LedgerClosed(self.path, "was discarded")
-        facts = super().facts
-        assert isinstance(facts, SharedFacts)
-        return facts
+        if self._facts is None:
+            raise self._missing
+        return self._facts
 
     @property
     def hold_reason(self) -> str | None:
@@ -150,7 +151,7 @@ class PostgresLedger(Ledger):
 
     def _counted(self, batch: int) -> Statement:
         """Make the statement that reads the chunks that `totals` counts."""
-        return self._sql.chunks, (batch,)
+        return self.database.sql.chunks, (batch,)
 
     @property
     def _is_whole(self) -> bool:

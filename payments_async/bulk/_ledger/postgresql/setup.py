@@ -127,8 +127,7 @@ def _lacking_to_make(in_database: bool, in_schema: bool, user: str, name: str) -
 async def _make(transaction: Transaction) -> bool:
     _, ((there,),) = await transaction.read(_LOCK, _THERE)
     if not there:
-        for statement in (*TABLES, LIMITS_TABLE):
-            transaction.write((statement, ()))
+        transaction.write(*((statement, ()) for statement in (*TABLES, LIMITS_TABLE)))
         transaction.write((_MADE, (SCHEMA, __version__)))
     return not there
 
@@ -142,8 +141,7 @@ async def upgrade(database: Database) -> int:
     async def work(transaction: Transaction) -> int:
         _, ((version,),) = await transaction.read(_LOCK, _VERSION)
         for number in range(version, SCHEMA):
-            for statement in UPGRADES[number]:
-                transaction.write((statement, ()))
+            transaction.write(*((statement, ()) for statement in UPGRADES[number]))
         if version < SCHEMA:
             transaction.write((_RAISED, (SCHEMA, __version__)))
         return int(version)

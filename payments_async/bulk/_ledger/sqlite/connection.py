@@ -7,6 +7,7 @@ import contextlib
 import os
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Final, NoReturn, TypeVar
 
 import attrs
@@ -87,10 +88,9 @@ class FileTransaction(Transaction):
     def lock(self, name: str) -> None:
         """Do nothing: there is no other."""
 
-    def write(self, statement: Statement) -> None:
-        """Run a statement with the next read or the commit."""
-        sql, values = statement
-        self._waiting.append(lambda: driver.run(self.connection, sql, *values))
+    def write(self, *statements: Statement) -> None:
+        """Run statements with the next read or the commit."""
+        self._waiting.extend(partial(driver.run, self.connection, sql, *values) for sql, values in statements)
 
     def write_rows(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run a statement for each of these rows, with the next read or the commit."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping
+from functools import cached_property
 from typing import Any, Self
 
 import attrs
@@ -144,7 +145,7 @@ class SqliteLedger(Ledger):
         """Describe what happened to the file when it is no longer the one that was opened; else None."""
         return self._handle.gone
 
-    @property
+    @cached_property
     def _committer(self) -> FileCommitter:
         return FileCommitter(
             self._handle,
