@@ -41,14 +41,14 @@ BUDGETS: Final[Mapping[str, int]] = {
     "circles of modules": 0,
     "circles of folders": 0,
     "percent of test files with private imports": 64,
-    "create over a socket: files": 29,
-    "create over a socket: moves between folders": 21,
-    "webhook delivery with its look-up: files": 30,
-    "webhook delivery with its look-up: moves between folders": 26,
-    "row run on SQLite: files": 82,
-    "row run on SQLite: moves between folders": 366,
-    "row run on PostgreSQL: files": 109,
-    "row run on PostgreSQL: moves between folders": 1_400,
+    "create over a socket: files": 26,
+    "create over a socket: moves between folders": 17,
+    "webhook delivery with its look-up: files": 27,
+    "webhook delivery with its look-up: moves between folders": 18,
+    "row run on SQLite: files": 80,
+    "row run on SQLite: moves between folders": 306,
+    "row run on PostgreSQL: files": 107,
+    "row run on PostgreSQL: moves between folders": 1_150,
 }
 """The most that each figure may be. Lower one with the change that earned it.
 

@@ -68,9 +68,9 @@ class BatchRunner:
         """Read what a reader shows."""
         from ._report import Snapshot
 
-        session, ledger = self._session, self._session.ledger
+        ledger = self._session.ledger
         await ledger.refresh()
-        at, header, report = session.now(), ledger.header, self.report()
+        at, header, report = ledger.now(), ledger.header, self.report()
         return Snapshot(at=at, header=header, report=report, series=await ledger.series())
 
     async def run(self, pace: Pace, wait_final: float | None, on_progress: OnProgress | None) -> BatchReport:

@@ -55,7 +55,8 @@ class BatchSession:
         self.batch_id: str | None = batch_id
         """The batch's name as it was given, which is `load`'s default."""
         self._service = None if client is None else Service(client)
-        self._reader_session = None if client is not None else SYSTEM.token(8).hex()
+        self.moment: Callable[[], Timestamps] = _clock() if self._service is None else self._service.moment
+        """Reads the time: on the client's clocks, or without a client on this machine's."""
         self._ledger: Ledger | None = None  # once closed, it still says what was recorded last
         self._is_open = False
         self._written = -_STATUS_EVERY
@@ -167,16 +168,6 @@ class BatchSession:
     async def learn_time(self) -> None:
         """Learn the service's time for the import into a database."""
 
-    def moment(self) -> Timestamps:
-        """Read the time: on the client's clocks, or without a client on this machine's."""
-        if self._reader_session is None:
-            return self.service.moment()
-        return Timestamps(SYSTEM.now().timestamp(), SYSTEM.monotonic(), self._reader_session)
-
-    def now(self) -> float:
-        """Read the time of day of the clock that stamps the ledger's commits, seconds since 1970."""
-        return self.moment().wall
-
     def committed(self, on_progress: OnProgress | None) -> None:
         """Report progress after a commit. A failing callback does not break the run."""
         if self.service.runtime.monotonic() - self._written >= _STATUS_EVERY:
@@ -201,3 +192,9 @@ class BatchSession:
         """Show the figures and the activity to other processes."""
         activity = self.activity()
         self.ledger.publish(None if activity is None else attrs.asdict(activity), running=running)
+
+
+def _clock() -> Callable[[], Timestamps]:
+    """The clock of a session that only reads."""
+    session = SYSTEM.token(8).hex()
+    return lambda: Timestamps(SYSTEM.now().timestamp(), SYSTEM.monotonic(), session)

@@ -10,7 +10,6 @@ import attrs
 
 from ..client import AsyncPayments
 from ..errors import PaymentsError
-from ._engine.service import Service
 from ._ledger.opening import SHARED
 from ._options import composed
 from ._reconcile import same_account
@@ -56,8 +55,8 @@ class SharedSession(BatchSession):
     async def open(self) -> None:
         """Connect to the database, whose clock decides from then on. Raises LedgerError, BulkError."""
         await super().open()
-        if self.client is not None:
-            self._service = Service(self.client, self.ledger.now)
+        if self._service is not None:
+            self._service.follow(self.ledger.now)
 
     async def _opened(self, *, create: bool, must_exist: bool, read_only: bool) -> PostgresLedger:
         from ._ledger.opening import open_shared
@@ -71,10 +70,6 @@ class SharedSession(BatchSession):
             must_exist=must_exist,
             insecure_database=self.insecure_database,
         )
-
-    def now(self) -> float:
-        """Read the time of day of the database's clock, seconds since 1970."""
-        return self.ledger.now()
 
     def share_limits(self) -> None:
         """Take the client's rate from the database, unless it has a limit store or a part."""

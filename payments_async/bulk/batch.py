@@ -329,7 +329,7 @@ class AnyBatch:
 
     def now(self) -> float:
         """Read the clock of the batch's times, in seconds since 1970: the client's, or the database's."""
-        return self._session.now()
+        return self._ledger.now()
 
     async def series(self) -> RunSeries:
         """Read how the runs of this batch went: answers second by second, and a histogram of answer times.

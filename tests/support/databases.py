@@ -62,6 +62,7 @@ async def batch(
         await imported(ledger, new_rows(rows) if isinstance(rows, int) else rows)
         if rules is not None:
             await ledger.plan(rules)
+            await ledger.refresh()
         yield ledger
 
 

@@ -92,6 +92,7 @@ async def planned(ledger: Ledger) -> None:
     """Let the rows of a batch be leased, where that is needed."""
     if isinstance(ledger, PostgresLedger):
         await ledger.plan(StopRules())
+        await ledger.refresh()
 
 
 class AllChunks(LeasedChunks):

@@ -41,7 +41,8 @@ class Service:
         self._list = self._internal.reader(PAYOUTS)
         self.runtime: Runtime = self._internal.runtime
         """The client's time and chance."""
-        self._wall = wall or (lambda: self.runtime.now().timestamp())
+        self.now: Callable[[], float] = wall or (lambda: self.runtime.now().timestamp())
+        """The clock that decides, in seconds since 1970."""
         self._session = self.runtime.token(8).hex()
         self._began = self.runtime.monotonic()
         self._heard: tuple[float, float] | None = None
@@ -61,11 +62,12 @@ class Service:
         """Read the time on every clock; the service's is its last `Date`, advanced by our own clock."""
         elapsed = self.runtime.monotonic() - self._began
         server = None if self._heard is None else self._heard[0] + elapsed - self._heard[1]
-        return Timestamps(self._wall(), elapsed, self._session, server)
+        return Timestamps(self.now(), elapsed, self._session, server)
 
-    def now(self) -> float:
-        """Read the clock that decides, in seconds since 1970."""
-        return self._wall()
+    def follow(self, wall: Callable[[], float]) -> None:
+        """Let another clock decide from now on; the session begins anew by it."""
+        self.now = wall
+        self.started = self.moment()
 
     def limit(self) -> LimitSnapshot:
         """The limit of writes, as it is now."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, NoReturn, Self, TypeVar
 from unicodedata import normalize
 
 import attrs
@@ -97,13 +97,10 @@ class LedgerReader(ABC):
     @property
     def facts(self) -> BatchFacts:
         """The batch, as read last. Raises LedgerMissing before the import."""
-        if self._facts is None:
-            raise self._missing
-        return self._facts
+        return self._facts or self._refuse_empty()
 
-    @property
-    def _missing(self) -> LedgerMissing:
-        return LedgerMissing(self.path, "holds no batch yet: `load` comes first")
+    def _refuse_empty(self) -> NoReturn:
+        raise LedgerMissing(self.path, "holds no batch yet: `load` comes first")
 
     @property
     def header(self) -> Header:

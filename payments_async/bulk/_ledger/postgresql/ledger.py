@@ -98,9 +98,7 @@ class PostgresLedger(Ledger):
         """The batch, as read last. Raises LedgerMissing before the import."""
         if self._discarded:
             raise LedgerClosed(self.path, "was discarded")
-        if self._facts is None:
-            raise self._missing
-        return self._facts
+        return self._facts or self._refuse_empty()
 
     @property
     def hold_reason(self) -> str | None:
@@ -264,7 +262,6 @@ class PostgresLedger(Ledger):
             raise LedgerRefused(self.path, None, LOSSY)
         accepting = batches.accepting(facts.batch, accepts=accepts)
         await batches.plan(self.database, facts.batch, self._clock, rules, accepting)
-        await self.refresh()
 
     async def pause(self, reason: str) -> None:
         """Let no process begin to send a row, effective within 5 seconds (`batches.pause`)."""

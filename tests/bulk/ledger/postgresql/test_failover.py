@@ -50,6 +50,7 @@ async def opened(url: str, rows: int | Collection[NewRow] = 0) -> AsyncIterator[
         if rows:
             await imported(ledger, new_rows(rows) if isinstance(rows, int) else rows)
             await ledger.plan(StopRules())
+            await ledger.refresh()
         yield ledger
 
 
@@ -170,6 +171,7 @@ async def test_a_lossy_standby_is_accepted_once_and_a_synchronous_one_asks_nothi
             with pytest.raises(LedgerRefused, match=r"a fail-over may lose the last.*--lossy-standby"):
                 await ledger.plan(StopRules())
             await ledger.plan(StopRules(), lossy_standby=True)
+            await ledger.refresh()
             await ledger.plan(StopRules(max_rows=1))
             await seen_by_commands(ledger)
         pair.primary.query("postgres", "CREATE ROLE plain LOGIN")

@@ -42,6 +42,7 @@ async def test_exactly_as_many_rows_are_taken_as_the_rules_of_the_batch_allow(da
         await ledger.refresh()
         assert ledger.facts.stopped == "21 rows were taken, as many as --max-rows allows"
         await ledger.plan(StopRules(max_rows=30))
+        await ledger.refresh()
         assert ledger.facts.stopped is None
         assert await take(ledger.database) == rows[21:30]
         await ledger.plan(StopRules())
