@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
-from payments_async.bulk._ledger.postgresql import granting
-from payments_async.bulk._ledger.postgresql.leases import Work
 from payments_async.bulk.workers._planning import connections
 from tests.support.fleet import Fleet, books
 from tests.support.patience import until
@@ -29,15 +27,11 @@ async def test_one_slot_asks_for_work_for_all_that_have_none(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await fleet.loaded(1)  # and not planned
-    asked: list[tuple[Work, ...]] = []
-
-    async def grant(*place: Any, kinds: tuple[Work, ...], batch: int | None) -> list[Any]:
-        asked.append(kinds)
-        return []
-
-    monkeypatch.setattr(granting, "grant", grant)
+    grant = AsyncMock(return_value=[])
+    monkeypatch.setattr("payments_async.bulk._ledger.postgresql.granting.grant", grant)
     await fleet.run(slots=8)
-    assert sorted(asked) == sorted([(Work.SEND,), (Work.LOOK, Work.CLOSE)] * 2)
+    asked = sorted(call.kwargs["kinds"] for call in grant.await_args_list)
+    assert asked == [("look", "close")] * 2 + [("send",)] * 2
 
 
 async def test_two_workers_pay_each_row_once_and_close_the_batch(
