@@ -53,9 +53,7 @@ BUDGETS: Final[Mapping[str, int]] = {
 """The most that each figure may be. Lower one with the change that earned it.
 
 The last has room for as many answers of the server as come in two parts."""
-RAISED: Final[Mapping[str, str]] = {
-    "row run on PostgreSQL: files": "108; the rule of a shared limit runs in the client, not in SQL",
-}
+RAISED: Final[Mapping[str, str]] = {}
 """Why a budget was raised, and from what: a line for each."""
 
 
