@@ -565,7 +565,7 @@ def test_missing_rights_are_printed_as_sql_that_gives_them(
 def test_what_fails_in_every_part_of_a_worker_is_one_message(
     here: Here, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    parts = asyncio.Barrier(3)
+    parts = asyncio.Barrier(2)
 
     async def refused(*_: object, **__: object) -> None:
         await parts.wait()
