@@ -26,9 +26,10 @@ from payments_async._runtime import SYSTEM
 from payments_async.bulk._ledger.postgresql.database import Database
 from payments_async.bulk._ledger.postgresql.granting import grant
 from payments_async.bulk._ledger.postgresql.leased_chunks import LeasedChunks
-from payments_async.bulk._ledger.postgresql.leases import give_back
+from payments_async.bulk._ledger.postgresql.leases import Work, give_back
 from payments_async.bulk._ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk._ledger.postgresql.schema import states_table
+from payments_async.bulk._ledger.postgresql.work import due_work, open_batches
 from payments_async.bulk._ledger.postgresql.worker_registry import Worker
 from payments_async.bulk._loading.new_rows import RowIdentifiers
 from payments_async.bulk._protocol.clocks import Timestamps
@@ -107,8 +108,9 @@ class Spent:
 async def paid(database: Database, group: int) -> int:
     """Claim all rows and record that each was created. Returns how many."""
     worker = Worker(b"b" * 16, "host", os.getpid(), "0", 2, Account("sandbox", URL, "key"))
-    rows = 0
-    while leases := await grant(database, worker):
+    (batch,), rows = await open_batches(database, worker, None), 0
+    while due := await due_work(database, [batch.batch], [Work.SEND], 1):
+        leases = await grant(database, worker, batch, chunk=due[0].chunk)
         ledger = await LeasedChunks.under(database, leases, clock=now)
         while (claim := await ledger.claim(CLAIMED)).rows:
             rows += len(claim.rows)

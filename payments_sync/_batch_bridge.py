@@ -24,6 +24,7 @@ from ._row_feed import FedCall
 if TYPE_CHECKING:
     from payments_async.bulk._loading.load import Input
     from payments_async.bulk.database import BatchDatabase as AsyncBatchDatabase
+    from payments_async.bulk.steps import Steps as AsyncSteps
     from payments_async.bulk.workers import PayoutWorker as AsyncPayoutWorker
 
     from ._blocking_call import CallQueue
@@ -44,11 +45,13 @@ _FORKED: Final = (
 
 
 class BatchBridge(Bridge):
-    """Runs the calls of one batch, or of a database, on the loop, from any thread, while it is open."""
+    """Runs the calls of a batch, a database or steps on the loop, from any thread, while it is open."""
 
     __slots__ = ("_batch", "_client", "_pinned")
 
-    def __init__(self, twin: AsyncBatch | AsyncBatchDatabase, client: Bridge | None = None) -> None:
+    def __init__(
+        self, twin: AsyncBatch | AsyncBatchDatabase | AsyncSteps, client: Bridge | None = None
+    ) -> None:
         self._batch = _OpenBatch(twin, twin.stop if isinstance(twin, AsyncBatch) else bool)
         super().__init__(self._batch.close)
         self._client = client
@@ -153,7 +156,9 @@ def _call_soon(queue: CallQueue, func: Callable[P, None], /, *args: P.args, **kw
 class _OpenBatch:
     """A batch and its tasks, on the loop. It does not refer to the bridge, which can so be collected."""
 
-    def __init__(self, twin: AsyncBatch | AsyncBatchDatabase, stop: Callable[[str], object]) -> None:
+    def __init__(
+        self, twin: AsyncBatch | AsyncBatchDatabase | AsyncSteps, stop: Callable[[str], object]
+    ) -> None:
         self._twin, self._stop = twin, stop
         self._tasks: set[asyncio.Task[Any]] = set()
         self._is_open = False

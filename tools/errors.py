@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from payments_async import bulk
-from payments_async.bulk import ledger_errors
+from payments_async.bulk import ledger_errors, steps
 from payments_async.errors import STATUS_ERRORS, PaymentsError
 
 FILE: Final = Path(__file__).resolve().parents[1] / "docs" / "errors.json"
@@ -33,7 +33,8 @@ def classes(family: type[PaymentsError] = PaymentsError) -> Iterator[type[Paymen
 
 def entry(cls: type[PaymentsError]) -> dict[str, object]:
     """A class in the form of the file. Some errors of a ledger have another remedy in a database."""
-    home = bulk.__name__ if cls.__name__ in bulk.__all__ else cls.__module__
+    homes = [package.__name__ for package in (bulk, steps) if cls.__name__ in package.__all__]
+    home = homes[0] if homes else cls.__module__
     return {
         "code": _BETWEEN_WORDS.sub("_", cls.__name__).lower(),
         "class": f"{home}.{cls.__name__}",

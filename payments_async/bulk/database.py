@@ -160,8 +160,7 @@ class BatchDatabase:
         Raises LedgerError; what makes the database unusable as it is, is in the report's `.problems`.
         """
         from ._ledger.postgresql import setup
-        from .workers._planning import connections
-        from .workers._settings import WorkerSettings
+        from .workers._settings import WorkerSettings, connections
 
         needed = {"run": _OF_RUN, "worker": connections(WorkerSettings().slots)}
         return attrs.evolve(await setup.inspect(self._database, Role(role)), connections=needed)

@@ -15,7 +15,7 @@ from payments_async.bulk._ledger.postgresql.session import DatabaseClock
 from payments_async.bulk._protocol import machines
 from payments_async.bulk._protocol.machines import PROOF_AFTER, Loss
 from payments_async.bulk.ledger_errors import LedgerRefused
-from payments_async.bulk.workers import WorkerReport, _planning, work
+from payments_async.bulk.workers import WorkerReport, _worker, work
 from payments_async.sandbox import Sandbox
 from tests.bulk.reconcile.test_recover import post
 from tests.bulk.reconcile.test_retry_failed import fails
@@ -72,7 +72,7 @@ def jump_along(monkeypatch: pytest.MonkeyPatch, runtime: Any) -> None:
     for owner, name, seconds in (
         (machines, "LEASE", 900.0),
         (machines, "RENEW_EVERY", 300.0),
-        (_planning, "POLL", 600.0),
+        (_worker, "POLL", 600.0),
     ):
         monkeypatch.setattr(owner, name, seconds)
 

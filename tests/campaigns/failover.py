@@ -27,11 +27,11 @@ from payments_async import AsyncPayments
 from payments_async._http.types import HTTPRequest, HTTPResponse, TransportError, withheld
 from payments_async.bulk import RecoveryReport, RowState, SharedBatch
 from payments_async.bulk._engine import resolver, sender
+from payments_async.bulk._leasing import batch_closing, chunk_run
 from payments_async.bulk._protocol import attempts, clocks, machines, rows_in_doubt
 from payments_async.bulk._protocol.identifiers import parted
 from payments_async.bulk._protocol.records import LedgerRow
 from payments_async.bulk.ledger_errors import LedgerError, LedgerOfAnotherInput
-from payments_async.bulk.workers import _chunk_run, _closing
 from payments_async.sandbox import Answer, Sandbox, SandboxLimits, VirtualClock
 from payments_async.sandbox._common.values import Request
 from payments_async.testing import IN_PROCESS, InProcessTransport
@@ -52,8 +52,8 @@ _HASTE: Final[tuple[tuple[Any, str, float], ...]] = (
     (rows_in_doubt, "LIST_SETTLES", _SETTLES),
     (machines, "PROOF_AFTER", _INTENT + _ABANDONED + _SETTLES),
     (resolver, "_SCAN_AGAIN", 0.5),
-    (_chunk_run, "LOOK_AGAIN", 1.0),
-    (_closing, "_AGAIN", 0.5),
+    (chunk_run, "LOOK_AGAIN", 1.0),
+    (batch_closing, "_AGAIN", 0.5),
 )
 _INTENTS: Final = (
     "SELECT count(*) FROM payments.entries e WHERE e.kind IN ('lease', 'claim', 'resend') AND e.wall > %s "

@@ -19,7 +19,7 @@ from payments_async._cli._output import Terminal
 from payments_async._cli.webhooks import forward
 from payments_async._cli.webhooks.payload import read_delivery
 from payments_async.bulk.sources import RowFault
-from payments_async.bulk.workers import _planning
+from payments_async.bulk.workers import _worker
 from payments_async.sandbox import Answer, Sandbox, SandboxLimits
 from payments_async.sandbox._common.values import Request
 from payments_async.testing._request_log import request_log
@@ -98,6 +98,11 @@ IN_A_DATABASE = {
     "batches": [["batches"], ["batches", f"postgresql://{HOSTILE}"]],
     "workers": [["workers"]],
     "status": [["status", *NAMED], ["status", "--batch-id", HOSTILE]],
+    "confirm": [
+        ["confirm", *NAMED],
+        ["confirm", "--batch-id", HOSTILE],
+        ["confirm", "--confirm-total", HOSTILE],
+    ],
     "pause": [["pause", *NAMED, "--reason", HOSTILE], ["pause", "--batch-id", HOSTILE]],
     "resume": [["resume", *NAMED], ["resume", *NAMED]],
     "drain": [["drain", "00"], ["drain", HOSTILE]],
@@ -152,7 +157,7 @@ def test_what_a_database_holds_and_an_operator_says_is_printed_as_escapes(
 ) -> None:
     monkeypatch.setenv("PAYMENTS_LEDGER", database)
     monkeypatch.setenv("PAYMENTS_RATE_SHARE", "1")
-    monkeypatch.setattr(_planning, "POLL", 0.02)
+    monkeypatch.setattr(_worker, "POLL", 0.02)
     payouts_file(here.folder, 3)
     for name in ("june", HOSTILE.strip()):
         here("run", "june.csv", "--batch-id", name, "--detach", "--pay-again")

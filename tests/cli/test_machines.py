@@ -20,7 +20,7 @@ from payments_async._rate_limit.registry import LimiterRegistry
 from payments_async.bulk._ledger import importing
 from payments_async.bulk._ledger.postgresql import granting
 from payments_async.bulk.ledger_errors import RightsMissing
-from payments_async.bulk.workers import PayoutWorker, WorkerReport, _planning
+from payments_async.bulk.workers import PayoutWorker, WorkerReport, _worker
 from tests.support.payout_command import PHONE, Here, Said, assert_paid_once, payouts_file
 from tests.support.servers import PASSWORD, PostgresServer
 
@@ -34,7 +34,7 @@ def here(here: Here, database: str, monkeypatch: pytest.MonkeyPatch) -> Here:
     payouts_file(here.folder, ROWS)
     monkeypatch.setenv("PAYMENTS_LEDGER", database)
     monkeypatch.setenv("PAYMENTS_RATE_SHARE", "1")  # the limit stays in this process
-    monkeypatch.setattr(_planning, "POLL", 0.05)
+    monkeypatch.setattr(_worker, "POLL", 0.05)
     monkeypatch.setattr(importing, "BLOCK", 2)
     return here
 
@@ -202,6 +202,27 @@ def test_a_batch_is_not_paid_before_its_total_was_confirmed(
     planned(here, *total)
     assert json.loads(Path("june.confirmed.json").read_text())["batch_id"] == "june"
     planned(here)  # no second time
+
+
+def test_a_batch_that_a_step_has_imported_is_paid_once_its_total_is_confirmed(
+    here: Here, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned(here)
+    with psycopg.connect(database, autocommit=True) as connection:  # as a step leaves a live batch
+        connection.execute("UPDATE payments.batches SET state = 'imported', environment = 'live'")
+    without_key(monkeypatch)
+    confirm = ("confirm", *NAMED)
+    here(*confirm).assert_one_message(Exit.USAGE, "a live key pays real money", "nothing was sent")
+    here(*confirm, "--confirm-total", "GHS 9.15", "--confirm-total", "XOF 12.28").assert_one_message(
+        Exit.USAGE, "GHS 9.15 was confirmed, and the batch comes to GHS 9.14"
+    )
+    assert state(here)[0] == "imported"
+    total = ("--confirm-total", "GHS 9.14", "--confirm-total", "XOF 12.28")
+    done = here(*confirm, *total, "--max-rows", "4", "--json").step("confirmed")
+    assert (done["state"], done["batch_id"]) == ("open", "june")
+    with psycopg.connect(database) as connection:
+        assert connection.execute("SELECT rules FROM payments.batches").fetchall() == [("[null, 4, null]",)]
+    assert "it was planned before; nothing was changed" in here(*confirm).out
 
 
 def test_a_paused_batch_is_left_alone_until_it_is_resumed(
@@ -504,10 +525,10 @@ def test_tables_are_made_once_checked_and_upgraded(here: Here, database: str) ->
     assert upgraded["before"] == upgraded["now"]
     checked = here("ledger", "check", "--json").step("database")
     assert (checked["problems"], checked["standbys"], checked["is_pooled"]) == ([], "none", False)
-    assert checked["connections"] == {"run": 4, "worker": 5}
+    assert checked["connections"] == {"run": 4, "worker": 6}
     shown = " ".join(here("ledger", "check").out.split())
     assert "PostgreSQL" in shown
-    assert "a run needs up to 4, and 5 for each worker; a pool must be as large" in shown
+    assert "a run needs up to 4, and 6 for each worker; a pool must be as large" in shown
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("UPDATE payments.meta SET version = 99")
     here("worker", "--until-idle").assert_one_message(Exit.USAGE, "number 99")
@@ -588,6 +609,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("status", *NAMED),
     ("check", *NAMED),
     ("export", "out.csv", *NAMED),
+    ("confirm", *NAMED),
     ("pause", *NAMED),
     ("resume", *NAMED),
     ("run", "june.csv", *NAMED, "--workers", "1"),

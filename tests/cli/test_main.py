@@ -51,7 +51,7 @@ def test_help_names_every_command(argv: list[str], capsys: pytest.CaptureFixture
         *(["payouts", name] for name in ("run", "status", "check", "export", "reconcile", "retry-failed")),
         *(
             ["payouts", name]
-            for name in ("worker", "batches", "workers", "pause", "resume", "drain", "recover")
+            for name in ("worker", "batches", "workers", "confirm", "pause", "resume", "drain", "recover")
         ),
         *(["payouts", "cancel-rest"], ["payouts", "ledger", "init"], ["payouts", "ledger", "check"]),
     ],

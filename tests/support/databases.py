@@ -14,12 +14,12 @@ import attrs
 import psycopg
 
 from payments_async._runtime import SYSTEM, Runtime
-from payments_async.bulk._ledger.postgresql import database, session
+from payments_async.bulk._ledger.postgresql import database, granting, session
 from payments_async.bulk._ledger.postgresql.database import Database
-from payments_async.bulk._ledger.postgresql.granting import grant
 from payments_async.bulk._ledger.postgresql.leased_chunks import LeasedChunks
-from payments_async.bulk._ledger.postgresql.leases import Lease
+from payments_async.bulk._ledger.postgresql.leases import Lease, Work
 from payments_async.bulk._ledger.postgresql.ledger import PostgresLedger
+from payments_async.bulk._ledger.postgresql.work import due_work, open_batches
 from payments_async.bulk._ledger.postgresql.worker_registry import Worker
 from payments_async.bulk._protocol.records import LedgerRow, NewRow, RowOutcome
 from payments_async.bulk._protocol.row_state import confirm
@@ -70,6 +70,25 @@ async def unimported(database: Database) -> PostgresLedger:
     """The ledger of a batch that need not be there."""
     options: Any = {"clock": Clock(), "create": True, "must_exist": False}
     return await PostgresLedger.open(database, BINDING.batch_id, **options)
+
+
+async def grant(
+    database: Database,
+    worker: Worker,
+    *,
+    kind: Work = Work.SEND,
+    batch: int | None = None,
+    chunk: int | None = None,
+) -> list[Lease]:
+    """Leases of the most urgent work of a kind; none when there is nothing to do."""
+    found = {each.batch_id: each for each in await open_batches(database, worker, batch)}
+    if chunk is not None and found:
+        return await granting.grant(database, worker, *found.values(), kind=kind, chunk=chunk)
+    for work in await due_work(database, [each.batch for each in found.values()], [kind], 1) if found else ():
+        return await granting.grant(
+            database, worker, found[work.batch_id], kind=kind, chunk=work.chunk or None
+        )
+    return []
 
 
 async def leased(database: Database, number: int = 1, **asked: Any) -> tuple[LeasedChunks, list[Lease]]:

@@ -11,21 +11,23 @@ import psycopg
 
 from payments_async import AsyncPayments
 from payments_async.bulk import SharedBatch
+from payments_async.bulk._leasing import worker_session
 from payments_async.bulk._ledger import importing
 from payments_async.bulk._protocol import machines
 from payments_async.bulk.ledger_errors import LedgerFull
-from payments_async.bulk.workers import PayoutWorker, WorkerReport, _batch_run, _planning, _worker_session
+from payments_async.bulk.steps import StepEnd, Steps
+from payments_async.bulk.workers import PayoutWorker, WorkerReport, _batch_run, _worker
 from payments_async.sandbox import Sandbox
 from payments_async.testing import IN_PROCESS, InProcessTransport
 from tests.support.batches import Item, items
 
-BRIEF: Final = ((machines, "LEASE", 1.6), (machines, "MARGIN", 0.4), (_worker_session, "RENEWAL_ANSWER", 0.8))
+BRIEF: Final = ((machines, "LEASE", 1.6), (machines, "MARGIN", 0.4), (worker_session, "RENEWAL_ANSWER", 0.8))
 """Leases that end while a test waits; on a machine with other work they may end at any time."""
-BRISK: Final = ((machines, "RENEW_EVERY", 0.3), (importing, "BLOCK", 50), (_planning, "POLL", 0.05))
+BRISK: Final = ((machines, "RENEW_EVERY", 0.3), (importing, "BLOCK", 50), (_worker, "POLL", 0.05))
 """Small chunks, and workers that ask often."""
 UNHURRIED: Final = (
     *((machines, "LEASE", 300.0), (machines, "RENEW_EVERY", 90.0)),
-    *((_planning, "POLL", 30.0), (_batch_run, "_FIGURES_EVERY", 60.0)),
+    *((_worker, "POLL", 30.0), (_batch_run, "_FIGURES_EVERY", 60.0)),
 )
 """Workers that ask the database seldom: each answer takes real time, and a jumping clock waits for it."""
 Setting = Callable[[Any, str, object], object]
@@ -96,6 +98,17 @@ class Fleet:
     async def run(self, **options: Any) -> WorkerReport:
         """A worker's report, when nothing is left to do."""
         return await (await self.worker(**options)).run()
+
+    async def steps(self, **options: Any) -> Steps:
+        """Steps of a scheduler's process."""
+        settings = {"concurrency": 16, "patience": 5.0, **options}
+        client = settings.pop("client", None) or await self.client()
+        return await self._stack.enter_async_context(Steps(self.url, client, **settings))
+
+    async def pay(self, chunk: int, batch_id: str = "june", **options: Any) -> StepEnd:
+        """How a chunk's step ended in a process of its own."""
+        async with await self.steps() as steps:
+            return await steps.pay(batch_id, chunk, **options)
 
     def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """What a statement finds in the database."""

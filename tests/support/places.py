@@ -17,7 +17,6 @@ import pytest
 from payments_async._runtime import SYSTEM
 from payments_async.bulk._ledger.ledger import Ledger
 from payments_async.bulk._ledger.opening import open_file, open_shared
-from payments_async.bulk._ledger.postgresql.granting import grant
 from payments_async.bulk._ledger.postgresql.leased_chunks import LeasedChunks
 from payments_async.bulk._ledger.postgresql.leases import Lease, Work, give_back
 from payments_async.bulk._ledger.postgresql.ledger import PostgresLedger
@@ -26,7 +25,7 @@ from payments_async.bulk._protocol.outcomes import counts_of, sums_of
 from payments_async.bulk._protocol.records import RowOutcome
 from payments_async.bulk._protocol.row_state import doubt
 from payments_async.bulk._protocol.stop_rules import Account, StopRules
-from tests.support.databases import run
+from tests.support.databases import grant, run
 from tests.support.ledgers import BINDING, Clock, call_off, created, imported, new_rows, rejected, tampering
 
 Place = Path | str
@@ -103,7 +102,7 @@ class AllChunks(LeasedChunks):
         """Lease all chunks with rows to send or in doubt; the ledger itself when there is none."""
         leases, batch = list[Lease](), ledger.facts.batch.batch
         for kind in (Work.SEND, Work.LOOK):
-            while granted := await grant(ledger.database, WORKER, kinds=[kind], batch=batch):
+            while granted := await grant(ledger.database, WORKER, kind=kind, batch=batch):
                 leases += granted
         return await cls.under(ledger.database, leases, clock=ledger._clock) if leases else ledger
 

@@ -23,12 +23,12 @@ import attrs
 from payments_async import AsyncPayments, RateLimits
 from payments_async._http import direct
 from payments_async._http.types import HTTPRequest
+from payments_async.bulk._leasing.lease_keeper import LeaseKeeper
 from payments_async.bulk._ledger.postgresql.commits import SharedCommitter
 from payments_async.bulk._ledger.postgresql.leases import Lease
 from payments_async.bulk._protocol import machines
 from payments_async.bulk.ledger_errors import LedgerUnavailable
 from payments_async.bulk.workers import PayoutWorker
-from payments_async.bulk.workers._keeper import LeaseKeeper
 
 
 def note_writes(path: str) -> None:

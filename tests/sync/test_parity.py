@@ -25,11 +25,12 @@ CLASSES = {
     "bulk.shared_batch": ("SharedBatch", "SharedBatch"),
     "bulk.database": ("BatchDatabase", "BatchDatabase"),
     "bulk.workers": ("PayoutWorker", "PayoutWorker"),
+    "bulk.steps": ("Steps", "Steps"),
 }
 SHARED = ("arguments", "errors", "events", "models", "params")
 FOR_TESTS = ("sandbox",)
 SHARED_IN_BULK = ("bulk.errors", "bulk.ledger_errors", "bulk.sources")
-MADE_BY_HAND = {"client", "bulk.workers"}
+MADE_BY_HAND = {"client", "bulk.workers", "bulk.steps"}
 RENAMED = {"aclose": "close", "__aenter__": "__enter__", "__aexit__": "__exit__"}
 
 
@@ -81,13 +82,18 @@ def test_bulk_shows_the_same_names_of_which_only_the_batches_are_its_own() -> No
         blocking.AsyncPayments  # noqa: B018 - the point
 
 
-def test_workers_show_the_same_names_and_functions_with_the_same_signatures() -> None:
-    asynchronous = importlib.import_module("payments_async.bulk.workers")
-    blocking = importlib.import_module("payments_sync.bulk.workers")
+@pytest.mark.parametrize(
+    ("package", "twins"), [("workers", ["PayoutWorker", "work"]), ("steps", ["Steps"])], ids=str
+)
+def test_workers_and_steps_show_the_same_names_with_the_same_signatures(
+    package: str, twins: list[str]
+) -> None:
+    asynchronous = importlib.import_module(f"payments_async.bulk.{package}")
+    blocking = importlib.import_module(f"payments_sync.bulk.{package}")
     assert asynchronous.__all__ == blocking.__all__
     other = [name for name in blocking.__all__ if getattr(blocking, name) is not getattr(asynchronous, name)]
-    assert other == ["PayoutWorker", "run_chunk", "work"]
-    for name in ("run_chunk", "work"):
+    assert other == twins
+    for name in twins:
         theirs, ours = (str(inspect.signature(getattr(each, name))) for each in (asynchronous, blocking))
         assert ours == theirs.replace("AsyncPayments", "Payments")
 

@@ -12,7 +12,8 @@ from payments_async.sandbox import Sandbox, SandboxLimits
 from payments_async.testing import IN_PROCESS, InProcessTransport
 from payments_sync import Payments
 from payments_sync.bulk import BulkError, SharedBatch
-from payments_sync.bulk.workers import PayoutWorker, RunEnd, WorkerProgress, run_chunk, work
+from payments_sync.bulk.steps import Done, Now, Steps
+from payments_sync.bulk.workers import PayoutWorker, WorkerProgress, work
 from tests.support.batches import items
 from tests.support.fleet import BRISK, books, posts, shorten
 from tests.sync.scenes import interrupt_main_thread
@@ -65,12 +66,19 @@ def test_a_worker_pays_a_batch_and_closes_it(database: str, client: Payments, se
         assert batch.status().complete
 
 
-def test_one_chunk_is_paid(database: str, client: Payments) -> None:
+def test_the_steps_pay_settle_and_close_a_batch(database: str, client: Payments, service: Sandbox) -> None:
     planned(database, client, 60)
-    report = run_chunk(database, client, "june", 1, concurrency=4)
-    assert (report.end, report.rows, report.chunks) == (RunEnd.DONE, 50, (1,))
-    with pytest.raises(BulkError, match="chunk must be a whole number"):
-        run_chunk(database, client, "june", 0)
+    stop = threading.Event()
+    with Steps(database, client, concurrency=4) as steps:
+        assert steps.pay("june", 1).next == Done()
+        stop.set()
+        assert steps.pay("june", 2, stop=stop).next == Now()
+        assert len(books(service)) == 50
+        ends = [steps.pay("june", 2), steps.settle("june"), steps.close("june")]
+        assert [end.next for end in ends] == [Done()] * 3
+        with pytest.raises(BulkError, match="chunk must be a whole number"):
+            steps.pay("june", 0)
+    assert len(books(service)) == 60
 
 
 def test_a_worker_is_stopped_in_order_from_another_thread(

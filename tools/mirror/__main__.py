@@ -15,14 +15,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from .arguments import HOMES, typed_dicts, with_arguments
-from .faces import EXTRAS, OPENED, SHARED, bulk, face, same_objects, workers
+from .faces import EXTRAS, OPENED, SHARED, bulk, face, package_with_twin, same_objects
 from .module import Module
 from .words import SOURCE, TARGET, Unmirrored, header
 
 ROOT = Path(__file__).resolve().parents[2]
 BULK = ("bulk/errors", "bulk/ledger_errors", "bulk/sources")
 """Public modules of bulk with the same objects in both packages."""
-WORKERS = "bulk/workers/_payout_worker"
+PACKAGES = {"bulk/workers": "_payout_worker", "bulk/steps": "_steps"}
+"""{package of bulk: its module that has a twin}."""
 
 
 def modules_with_twins(root: Path) -> list[str]:
@@ -32,7 +33,7 @@ def modules_with_twins(root: Path) -> list[str]:
         "client",
         *(f"resources/{name}" for name in resources),
         *(f"bulk/{name}" for name in OPENED),
-        WORKERS,
+        *(f"{package}/{module}" for package, module in PACKAGES.items()),
     ]
 
 
@@ -62,7 +63,8 @@ def mirror(root: Path) -> dict[str, str]:
     below = read("resources")
     texts[f"{TARGET}/resources/__init__.py"] = f"{header(below.path)}\n{below.docstring(below.tree)}\n"
     texts[f"{TARGET}/bulk/__init__.py"] = bulk(read("bulk"))
-    texts[f"{TARGET}/bulk/workers/__init__.py"] = workers(read("bulk/workers"))
+    for package, module in PACKAGES.items():
+        texts[f"{TARGET}/{package}/__init__.py"] = package_with_twin(read(package), module)
     for name in (*SHARED, *EXTRAS, *BULK):
         texts[f"{TARGET}/{name}.py"] = same_objects(read(name))
     return texts

@@ -94,7 +94,8 @@ def _working(owner: ast.ClassDef, method: Function, twin: str, given: list[str])
     if method.name == "__init__":
         yield _call(f"twin = Async{owner.name}", _passed(method, given))
         bridges = [_twin_of(each, "_bridge") for each in _clients(method)]
-        yield _call("self._async, self._bridge = twin, WorkerBridge", ["twin", *bridges])
+        bridge = "BatchBridge" if is_entered(owner) else "WorkerBridge"
+        yield _call(f"self._async, self._bridge = twin, {bridge}", ["twin", *bridges])
     elif method.name == "open":
         yield _call(f"twin = Async{owner.name}.open", _passed(method, given))
         bridges = [_twin_of(each, "_bridge") for each in _clients(method)]

@@ -18,9 +18,6 @@ EXTRAS = ("otel", "sandbox")
 OPENED = ("batch", "database", "shared_batch")
 """Modules of bulk whose classes are opened, and have twins."""
 
-TWIN_OF_WORKERS = "._payout_worker"
-"""The module of workers that has a twin."""
-
 _FACE = '''{header}
 """{text}
 """
@@ -130,17 +127,20 @@ def same_objects(source: Module) -> str:
     return "\n".join([*lines, *(f"from {source.name} import {each} as {each}" for each in names), ""])
 
 
-def workers(package: Module) -> str:
-    """The text of the package of workers: its own, and the source's reports."""
+def package_with_twin(package: Module, twin: str) -> str:
+    """The text of a package of which one module has a twin: that, and the source's other names."""
     froms = [node for node in package.tree.body if isinstance(node, ast.ImportFrom) and node.level]
     homes = {name.name: f".{node.module}" for node in froms for name in node.names}
     names = sorted(homes, key=_order)
-    theirs = _typed(package.name, [name for name in names if homes[name] != TWIN_OF_WORKERS])
-    ours = _typed(TWIN_OF_WORKERS, [name for name in names if homes[name] == TWIN_OF_WORKERS])
+    theirs = _typed(package.name, [name for name in names if homes[name] != f".{twin}"])
+    ours = _typed(f".{twin}", [name for name in names if homes[name] == f".{twin}"])
     head = (
         f"{header(package.path)}\n{package.docstring(package.tree)}\n\nfrom __future__ import annotations\n"
     )
     public = f"__all__ = [{_quoted(package.public_names())}]\n"
+    if len(public) > 111:
+        lines = "".join(f'    "{name}",\n' for name in package.public_names())
+        public = f"__all__ = [\n{lines}]\n"
     return "\n".join([head, dedent(theirs), "", dedent(ours), "", public])
 
 

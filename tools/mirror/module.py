@@ -110,7 +110,8 @@ class Module:
         )
         yield from self._attributes(node)
         methods = [method for method in node.body if isinstance(method, Function)]
-        methods = [each for each in methods if not (each.name == "__init__" and is_entered(node))]
+        if is_entered(node) and not uses_client(node):  # `open` makes its objects
+            methods = [each for each in methods if each.name != "__init__"]
         if derived:
             yield from ("", f"    _async: Async{node.name}")
         elif "__init__" not in [method.name for method in methods]:

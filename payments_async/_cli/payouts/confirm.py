@@ -11,7 +11,7 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from decimal import Decimal
 from pathlib import Path
@@ -22,14 +22,12 @@ import attrs
 from ..._files import write_text
 from ...bulk._texts.ledger_address import LedgerAddress
 from ...bulk._texts.quantities import Money, counted, money_text, plain_sums
-from ...models.common import amount_text
+from ...bulk._texts.totals import amount_of, difference, parsed
 from .._exit_codes import CommandEnded, Exit
 from .._text import text_width, wrapped
-from .options import amount_of
 
 Ask = Callable[[str], str]
 _TRIES: Final = 3
-_TYPED: Final = re.compile(r"\s*([A-Za-z]{3,10})\s+(\S+)\s*")
 _GROUPED: Final = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 _FORMS: Final = "1200.50 or 1,200.50, with the currency in front or without"
 
@@ -148,35 +146,6 @@ def _is_typed(text: str, currency: str, amount: Decimal) -> bool:
 
 
 # Totals
-
-
-def parsed(texts: Iterable[str]) -> dict[str, Decimal]:
-    """{currency: amount} of texts such as `XOF 1200.50`. Raises ValueError."""
-    found: dict[str, Decimal] = {}
-    for text in texts:
-        typed = _TYPED.fullmatch(text)
-        if typed is None:
-            raise ValueError(f'{text!r} is not a currency and an amount, such as "XOF 1200.50"')
-        currency, amount = typed[1].upper(), amount_of(typed[2])
-        if currency in found:
-            raise ValueError(f"{currency} is given twice")
-        found[currency] = amount
-    return found
-
-
-def difference(given: Money, totals: Money) -> str | None:
-    """The difference between the confirmed and the batch's total; None when they are equal."""
-    for currency in sorted({*given, *totals}):
-        if currency not in totals:
-            return f"{currency} was confirmed, and the batch has no {currency}"
-        if currency not in given:
-            return f"the batch has {amount_text(currency, totals[currency])}, which was not confirmed"
-        if given[currency] != totals[currency]:
-            return (
-                f"{amount_text(currency, given[currency])} was confirmed, "
-                f"and the batch comes to {amount_text(currency, totals[currency])}"
-            )
-    return None
 
 
 def flags(totals: Money) -> str:

@@ -16,6 +16,7 @@ from .options import (
     DatabaseOptions,
     Ledger,
     Located,
+    PlanOptions,
     RecoverOptions,
     RoleName,
     WorkerArguments,
@@ -118,6 +119,21 @@ def resume(
     from .machines import resume
 
     return perform_on(batch_address(database, options), json, resume)
+
+
+@command()
+def confirm(
+    database: DatabaseArgument = None, /, *, options: PlanOptions | None = None, json: JsonFlag = False
+) -> int:
+    """Confirm the total of a batch that a step has imported: workers begin to pay it. Needs no key.
+
+    A scheduler or workflow engine imports a live batch without its total, and waits for this. Asks for the
+    total to be typed. Give the stop rules here: they are those of the batch from then on.
+    """
+    from .machines import confirm
+
+    wanted = options or PlanOptions()
+    return perform_on(_batch_of(database, wanted), json, confirm, wanted)
 
 
 @command()

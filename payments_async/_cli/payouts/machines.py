@@ -15,7 +15,8 @@ from ...bulk.ledger_errors import LedgerLocked
 from ...models._masking import clean
 from .._exit_codes import CommandEnded, Exit
 from .command_context import CommandContext, open_database
-from .confirm import terminal
+from .confirm import ConfirmOptions, confirm_once, terminal
+from .options import PlanOptions
 
 _COMPLETE: Final = "it is complete"
 
@@ -160,6 +161,22 @@ async def _show_change(
     context.show.heading(ledger.shown, title_of(listing.batch_id))
     context.show.step(name, text, batch_id=listing.batch_id, **batch_facts(listing), **more)
     return Exit.DONE
+
+
+async def confirm(ledger: LedgerAddress, wanted: PlanOptions, context: CommandContext) -> Exit:
+    """Plan an imported batch once a person has confirmed its total. Raises CommandEnded."""
+    listing = await listed(ledger)
+    if listing.state is not BatchState.IMPORTED:
+        return await _show_change(ledger, context, "Confirm", "it was planned before; nothing was changed")
+    async with open_shared(ledger) as batch:
+        report = batch.status()
+        asking = ConfirmOptions(
+            wanted.confirm_total or (), listing.environment == "live", context.interrupts.asking, terminal()
+        )
+        confirm_once(report.payable, report.rows - report.counts["cancelled"], asking)
+        await batch.plan(**wanted.rules, lossy_standby=wanted.lossy_standby)
+    text = no_worker(ledger) if listing.is_alone else "workers begin with it"
+    return await _show_change(ledger, context, "Confirmed", f"{money_text(report.payable)}; {text}")
 
 
 async def drain(ledger: LedgerAddress, worker: str, context: CommandContext) -> Exit:

@@ -13,6 +13,7 @@ from cyclopts.validators import Number
 
 from ...bulk import is_database
 from ...bulk._texts.ledger_address import LedgerAddress, without_password
+from ...bulk._texts.totals import amount_of
 from ...bulk.errors import BulkError
 from .._exit_codes import CommandEnded, Exit
 from .._output import Flag
@@ -22,7 +23,6 @@ VARIABLE: Final = "PAYMENTS_LEDGER"
 """The environment variable of the ledger's address."""
 _SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([smhd]?)")
-_AMOUNT: Final = re.compile(r"[0-9]{1,40}(?:\.[0-9]{1,40})?")
 _SHARE: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)(%?)")
 _LONGEST: Final = 30 * 86400
 
@@ -57,13 +57,6 @@ def shortest(seconds: float | None) -> str | None:
         return None
     size, unit = next((s, u) for u, s in reversed(_SECONDS.items()) if seconds % s == 0 and seconds >= s)
     return f"{seconds / size:g}{unit or 's'}"
-
-
-def amount_of(text: str) -> Decimal:
-    """An exact amount in major units, over 0. Raises ValueError."""
-    if not _AMOUNT.fullmatch(text) or not (amount := Decimal(text)):
-        raise ValueError(f"{text!r} is not an amount: give plain digits over 0, such as 1200.50")
-    return amount
 
 
 def share_of(text: str) -> float:
@@ -194,6 +187,30 @@ class BatchOptions:
 
     batch_id: BatchId = None
     insecure_database: Insecure = False
+
+
+@Parameter(name="*")
+@attrs.frozen(kw_only=True)
+class PlanOptions:
+    """The options of `payments payouts confirm`. The texts are its help."""
+
+    batch_id: BatchId = None
+    confirm_total: Totals = None
+    """The total to pay, such as "XOF 1200.50", for each currency, instead of typing it."""
+    max_amount: Amount = None
+    """Take no row that would bring a currency over this."""
+    max_rows: Rows = None
+    """Take no more rows than this."""
+    max_failure_rate: Share = None
+    """Take no more rows once more than this share is rejected or in conflict: 0.05, or 5%."""
+    lossy_standby: Flag = False
+    """Accept a standby that may lack the last commits after a fail-over. Said once for a batch."""
+    insecure_database: Insecure = False
+
+    @property
+    def rules(self) -> dict[str, Any]:
+        """Options of `SharedBatch.plan`."""
+        return {name: getattr(self, name) for name in _RULES}
 
 
 @Parameter(name="*")

@@ -17,7 +17,6 @@ from .._protocol.outcomes import is_complete
 from ..ledger_errors import LedgerError
 from ._settings import WorkerSettings
 from ._worker import WorkerRun
-from ._worker_session import WorkerSession
 
 _FIGURES_EVERY: Final = 1.0
 """Seconds until the batch's figures are read again, which other processes change too."""
@@ -80,8 +79,7 @@ def batch_run(
         folder=None,
         audits=False,
     )
-    session = WorkerSession(client, url, settings)
-    return WorkerRun(client, session, settings, stopping, on_commit=on_commit)
+    return WorkerRun(client, url, settings, stopping, on_commit=on_commit)
 
 
 async def note_hold(ledger: PostgresLedger, stopping: Stopping) -> None:

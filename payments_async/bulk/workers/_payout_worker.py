@@ -1,22 +1,16 @@
-"""`PayoutWorker`, `work` and `run_chunk`: workers, as programs start them."""
+"""`PayoutWorker` and `work`: workers, as programs start them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 from ..._call_signatures import named_arguments
 from ..._extras import needs
-from ..._request.auth import hidden
 from ...client import AsyncPayments
-from .. import _options
 from .._engine.stopping import Stopping
-from .._ledger.opening import is_database
-from ..errors import BulkError
-from ._reports import ChunkReport, WorkerReport
+from .._leasing.step_context import database_address
+from ._reports import WorkerReport
 from ._settings import WorkerOptions, WorkerSettings
-
-if TYPE_CHECKING:
-    from ._worker_session import WorkerSession
 
 
 @named_arguments
@@ -53,7 +47,7 @@ class PayoutWorker:
         Raises:
             BulkError: an option is invalid, or this is not the address of a database.
         """
-        self._url, self._client = _address(url), client
+        self._url, self._client = database_address(url), client
         self._settings = WorkerSettings(**options)
         self._stopping = Stopping(client._internal.runtime)
 
@@ -75,10 +69,12 @@ class PayoutWorker:
             OutcomesUnrecorded: outcomes could be recorded neither in the database nor in a file.
             BulkError: this machine has no clock that counts while it is suspended.
         """
-        session = _session(self._url, self._client, self._settings)
-        from ._worker import WorkerRun
+        try:
+            from ._worker import WorkerRun
+        except ImportError as missing:
+            raise ImportError(needs("workers need", "bulk", "machines")) from missing
 
-        return await WorkerRun(self._client, session, self._settings, self._stopping).run()
+        return await WorkerRun(self._client, self._url, self._settings, self._stopping).run()
 
 
 @named_arguments
@@ -103,69 +99,3 @@ async def work(url: str, client: AsyncPayments, **options: Unpack[WorkerOptions]
         on_progress: called every few seconds; it cannot break the work.
     """
     return await PayoutWorker(url, client, **options).run()
-
-
-async def run_chunk(
-    ledger: str,
-    client: AsyncPayments,
-    batch_id: str,
-    chunk: int,
-    *,
-    concurrency: int = 192,
-    drain: float = 30.0,
-    insecure_database: bool = False,
-) -> ChunkReport:
-    """Work on one chunk of a planned batch, unless another process does. It can be called at any time.
-
-    For a scheduler that you already have: let it call this for every chunk of a batch, and again for those
-    that did not end as `DONE`. Rows in doubt, and the closing of the batch, are left to a worker (such as
-    `work` with `until_idle`) or to `SharedBatch.run`.
-
-    Args:
-        ledger: the database, `postgresql://user@host/name`.
-        client: pays, and stays open. Its rate is that of the database, as for `PayoutWorker`.
-        batch_id: the batch.
-        chunk: the chunk's number, from 1.
-        concurrency: rows sent at a time.
-        drain: seconds in which rows being sent may finish when an operator drains the process.
-        insecure_database: allow a database on another host without `sslmode=verify-full`.
-
-    Raises:
-        LedgerError: the batch is not there, or the database cannot be used; see `bulk.ledger_errors`.
-        OutcomesUnrecorded: outcomes could not be recorded; the chunk's next run learns them again.
-        BulkError: an argument is invalid.
-    """
-    url = _address(ledger)
-    settings = WorkerSettings(
-        slots=1,
-        batch_id=batch_id,
-        concurrency=concurrency,
-        drain=drain,
-        insecure_database=insecure_database,
-    )
-    _options.require_count("chunk", chunk)
-    session = _session(url, client, settings)
-    from ._worker import run_single
-
-    return await run_single(client, session, settings, chunk)
-
-
-def _address(url: str) -> str:
-    """Check the address of a database, and hide it from tracebacks. Raises BulkError."""
-    url = hidden(url)
-    if not isinstance(url, str) or not is_database(url):
-        raise BulkError(
-            "workers share a ledger in a database, postgresql://user@host/name; one in a file has one "
-            "process, which PayoutBatch.run is for"
-        )
-    return url
-
-
-def _session(url: str, client: AsyncPayments, settings: WorkerSettings) -> WorkerSession:
-    """Let the client take its rate from the database, unless it has a limit store or a part already."""
-    try:
-        from ._worker_session import WorkerSession
-    except ImportError as missing:
-        raise ImportError(needs("workers need", "bulk", "machines")) from missing
-    client._internal.use_limit_store(url, insecure_database=settings.insecure_database)
-    return WorkerSession(client, url, settings)

@@ -1,43 +1,8 @@
-"""Reports of workers: how the work on a chunk ended, and how a worker did."""
+"""What a worker does now, and how it ended."""
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 import attrs
-
-from .._protocol.exit_codes import Stop
-
-
-class RunEnd(StrEnum):
-    """The possible ends of work under leases."""
-
-    DONE = "done"
-    """Nothing is left that can be done now. Rows in doubt may wait for a look at the service's list."""
-    UNAVAILABLE = "unavailable"
-    """No lease was to be had: another worker has the rows, or none may be sent now (`ChunkReport.reason`)."""
-    LOST = "lost"
-    """A lease was lost or has ended, or its next rows were refused (`ChunkReport.reason`)."""
-    PAUSED = "paused"
-    """The batch is paused, or suspect, or closed, as a renewal of the lease showed."""
-    STOPPED = "stopped"
-    """This process was stopped, or cannot pay now."""
-
-
-@attrs.frozen
-class ChunkReport:
-    """How the work on a chunk ended."""
-
-    batch_id: str
-    chunks: tuple[int, ...]
-    """The numbers of the chunks."""
-    end: RunEnd
-    reason: str | None = None
-    """Why it ended early; None when it did not."""
-    stop: Stop = Stop.TEMPORARY
-    """What has to change before it can go on, when `end` is `STOPPED`."""
-    rows: int = 0
-    """Rows that it decided: created, rejected or in conflict."""
 
 
 @attrs.frozen

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable
-from typing import Final, TypedDict
+from typing import TypedDict
 
 import attrs
 
@@ -14,9 +13,6 @@ from .._engine.engine import Pace
 from .._protocol.stop_rules import StopRules
 from ..errors import BulkError
 from ._reports import WorkerProgress
-
-_NO_LOOK: Final = -math.inf
-"""The patience of a run that leaves every row in doubt to a look at all chunks."""
 
 
 class WorkerOptions(TypedDict, total=False):
@@ -68,7 +64,13 @@ class WorkerSettings:
         if self.folder is not None and not os.path.isdir(self.folder):
             raise BulkError(f"folder: {os.fspath(self.folder)} is not a folder")
 
-    def pace(self, *, looks: bool) -> Pace:
-        """The pace of the engine in one slot. The stop rules of the batch are in its leases."""
-        share, patience = -(-self.concurrency // self.slots), self.patience if looks else _NO_LOOK
-        return Pace(concurrency=share, rules=StopRules(), patience=patience, drain=self.drain)
+    @property
+    def pace(self) -> Pace:
+        """The pace of the engine in one step. The stop rules of the batch are in its leases."""
+        share = -(-self.concurrency // self.slots)
+        return Pace(concurrency=share, rules=StopRules(), patience=self.patience, drain=self.drain)
+
+
+def connections(slots: int) -> int:
+    """The connections of a worker: renewals, reading, each slot, rows in doubt, the rate limit."""
+    return slots + 4

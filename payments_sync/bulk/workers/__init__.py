@@ -6,18 +6,15 @@
     report = worker.run()
 
 A worker holds leases of chunks of rows. Leases keep workers apart; what makes a second payment impossible is
-each payout's `reference`. `run_chunk` works on one chunk, for a scheduler that you already have.
+each payout's `reference`. A scheduler of your own calls the steps instead (`bulk.steps`).
 """
 
 from __future__ import annotations
 
-from payments_async.bulk.workers import ChunkReport as ChunkReport
-from payments_async.bulk.workers import RunEnd as RunEnd
 from payments_async.bulk.workers import WorkerProgress as WorkerProgress
 from payments_async.bulk.workers import WorkerReport as WorkerReport
 
 from ._payout_worker import PayoutWorker as PayoutWorker
-from ._payout_worker import run_chunk as run_chunk
 from ._payout_worker import work as work
 
-__all__ = ["ChunkReport", "PayoutWorker", "RunEnd", "WorkerProgress", "WorkerReport", "run_chunk", "work"]
+__all__ = ["PayoutWorker", "WorkerProgress", "WorkerReport", "work"]

@@ -1,5 +1,5 @@
 # From payments_async/bulk/workers/_payout_worker.py; change that, then run: python -m tools.mirror
-"""`PayoutWorker`, `work` and `run_chunk`: workers, as programs start them."""
+"""`PayoutWorker` and `work`: workers, as programs start them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Unpack
 
 from payments_async._call_signatures import named_arguments
 from payments_async.bulk.workers._payout_worker import PayoutWorker as AsyncPayoutWorker
-from payments_async.bulk.workers._payout_worker import run_chunk as _run_chunk
-from payments_async.bulk.workers._reports import ChunkReport, WorkerReport
+from payments_async.bulk.workers._reports import WorkerReport
 from payments_async.bulk.workers._settings import WorkerOptions
 
 from ..._batch_bridge import WorkerBridge
@@ -95,45 +94,3 @@ def work(url: str, client: Payments, **options: Unpack[WorkerOptions]) -> Worker
         on_progress: called every few seconds; it cannot break the work.
     """
     return PayoutWorker(url, client, **options).run()
-
-
-def run_chunk(
-    ledger: str,
-    client: Payments,
-    batch_id: str,
-    chunk: int,
-    *,
-    concurrency: int = 192,
-    drain: float = 30.0,
-    insecure_database: bool = False,
-) -> ChunkReport:
-    """Work on one chunk of a planned batch, unless another process does. It can be called at any time.
-
-    For a scheduler that you already have: let it call this for every chunk of a batch, and again for those
-    that did not end as `DONE`. Rows in doubt, and the closing of the batch, are left to a worker (such as
-    `work` with `until_idle`) or to `SharedBatch.run`.
-
-    Args:
-        ledger: the database, `postgresql://user@host/name`.
-        client: pays, and stays open. Its rate is that of the database, as for `PayoutWorker`.
-        batch_id: the batch.
-        chunk: the chunk's number, from 1.
-        concurrency: rows sent at a time.
-        drain: seconds in which rows being sent may finish when an operator drains the process.
-        insecure_database: allow a database on another host without `sslmode=verify-full`.
-
-    Raises:
-        LedgerError: the batch is not there, or the database cannot be used; see `bulk.ledger_errors`.
-        OutcomesUnrecorded: outcomes could not be recorded; the chunk's next run learns them again.
-        BulkError: an argument is invalid.
-    """
-    return client._bridge.call(
-        _run_chunk,
-        ledger,
-        client._async,
-        batch_id,
-        chunk,
-        concurrency=concurrency,
-        drain=drain,
-        insecure_database=insecure_database,
-    )

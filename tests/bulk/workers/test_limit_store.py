@@ -10,7 +10,8 @@ import pytest
 from payments_async import AsyncPayments, RateLimits
 from payments_async._runtime import SystemRuntime
 from payments_async.bulk import SharedBatch
-from payments_async.bulk.workers import PayoutWorker, run_chunk, work
+from payments_async.bulk.steps import Steps
+from payments_async.bulk.workers import PayoutWorker, work
 from tests.support.fleet import Fleet, books
 from tests.support.servers import PostgresServer
 
@@ -26,7 +27,8 @@ async def _work(fleet: Fleet, client: AsyncPayments) -> None:
 
 
 async def _chunk(fleet: Fleet, client: AsyncPayments) -> None:
-    await run_chunk(fleet.url, client, "june", 1)
+    async with Steps(fleet.url, client) as steps:
+        await steps.pay("june", 1)
 
 
 async def _batch(fleet: Fleet, client: AsyncPayments) -> None:

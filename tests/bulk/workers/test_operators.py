@@ -11,7 +11,8 @@ import pytest_asyncio
 
 from payments_async.bulk import BatchDatabase
 from payments_async.bulk.ledger_errors import LedgerRefused
-from payments_async.bulk.workers import RunEnd, WorkerReport, run_chunk
+from payments_async.bulk.steps import Now, Wait
+from payments_async.bulk.workers import WorkerReport
 from tests.support.fleet import Fleet, books, posts
 from tests.support.patience import until
 
@@ -79,18 +80,19 @@ async def test_a_drained_worker_ends_in_order_and_leaves_the_rest(
     assert (fleet.held, await connection.workers()) == (set(), [])
 
 
-async def test_a_process_that_works_on_one_chunk_is_drained_too(
-    fleet: Fleet, connection: BatchDatabase
-) -> None:
+async def test_a_schedulers_process_is_drained_too(fleet: Fleet, connection: BatchDatabase) -> None:
     await fleet.planned(50)
     fleet.sandbox.on("payouts.create").respond("slow:300ms", times=None)
-    running = asyncio.ensure_future(run_chunk(fleet.url, await fleet.client(), "june", 1, concurrency=2))
+    steps = await fleet.steps(concurrency=2)
+    running = asyncio.ensure_future(steps.pay("june", 1))
     await until(lambda: posts(fleet.sandbox) >= 2)
     (listed,) = await connection.workers()
     await connection.drain(listed.id)
-    report = await running
-    assert (report.end, report.reason) == (RunEnd.STOPPED, "drained by an operator")
-    assert report.rows == len(books(fleet.sandbox)) < 50
+    end = await running
+    assert end.next == Now()
+    assert end.figures is not None
+    assert end.figures.done == len(books(fleet.sandbox)) < 50
+    assert (await steps.pay("june", 1)).next == Wait(15.0, "an operator drains this process")
 
 
 async def test_a_stopped_worker_finishes_what_is_under_way_and_gives_its_leases_back(fleet: Fleet) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 from unittest.mock import patch
 
+from payments_async.bulk._leasing.chunk_run import LeaseHolder
 from payments_async.bulk._protocol.identifiers import parted
-from payments_async.bulk.workers._chunk_run import LeaseHolder
 from payments_async.errors import PaymentsError
 from tests.support.batches import SteadyRuntime, item, runtime_of
 from tests.support.databases import run as in_database

@@ -1,23 +1,20 @@
-"""Finds open batches, and grants leases of their free chunks, as far as a batch's stop rules allow."""
+"""Grants leases of free chunks, as far as their batch's stop rules allow."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import suppress
 from decimal import Decimal
 from functools import partial
 from typing import Final, NamedTuple
 
 import attrs
 
-from ...._http.addresses import same_service
 from ..._protocol import machines
 from ..._protocol.machines import BatchState, own_end
 from ..._protocol.outcomes import Outcome, Sums
-from ..._protocol.stop_rules import Account, StopRules, allows_any, stop_reason
-from ...ledger_errors import LeaseLost, LedgerDamaged, LedgerMissing
-from ..batches import FORM
+from ..._protocol.stop_rules import StopRules, allows_any, stop_reason
+from ...ledger_errors import LeaseLost
 from ..chunks import (
     Batch,
     Chunk,
@@ -29,48 +26,27 @@ from ..chunks import (
     with_entry,
     write_chunks,
 )
-from ..stored_rows import UnreadableRecord
+from ..stored_rows import undamaged
 from ..transactions import Transaction
-from .batches import pause, read_rules, stopping
+from .batches import read_rules, stopping
 from .database import Database
 from .dialect import HERE
-from .failover import judge
 from .leases import Lease, Work
 from .schema import rows_table, states_table
+from .work import IS_DUE
 from .worker_registry import Worker
 
 NewRows = Sequence[tuple[int, str, Decimal]]
 """Number, currency and amount of new rows, in the order of their numbers."""
 Taken = Sums[tuple[Outcome, str]]
 """Rows that were or may be taken, with their sums."""
-_FREE: Final = "c.batch = ANY(%b::int8[]) AND (c.expires IS NULL OR c.expires <= clock_timestamp())"
-_HAS_NEW: Final = "c.unsent > 0 AND (b.stopped IS NULL OR c.granted_to > 0)"
-_BUSY: Final = (
-    "WITH busy AS (SELECT k.batch, count(DISTINCT k.holder) AS workers FROM payments.chunks k "
-    "WHERE k.batch = ANY(%b::int8[]) AND k.lease IS NOT NULL AND k.expires > clock_timestamp() "
-    "GROUP BY k.batch) "
-)
-_DUE: Final = "(c.look_at IS NULL OR c.look_at <= clock_timestamp())"
-_COMPLETE: Final = (
-    "b.lost_in IS NULL AND NOT EXISTS (SELECT 1 FROM payments.chunks k "
-    "WHERE k.batch = b.batch AND k.unsent + k.in_flight + k.in_doubt > 0)"
-)
-_CONDITIONS: Final = {
-    Work.SEND: f"c.chunk > 0 AND ({_HAS_NEW} OR c.in_flight > 0)",
-    Work.LOOK: f"c.chunk > 0 AND c.in_doubt > 0 AND c.in_flight = 0 AND NOT ({_HAS_NEW}) AND {_DUE}",
-    Work.CLOSE: f"c.chunk = 0 AND {_DUE} AND {_COMPLETE}",
-}
 _FIND: Final = (
-    f"{_BUSY}SELECT c.batch, c.chunk FROM payments.chunks c JOIN payments.batches b ON b.batch = c.batch "
-    "LEFT JOIN busy ON busy.batch = c.batch "
-    f"WHERE {_FREE} AND {HERE} AND {{condition}} AND (%s::int IS NULL OR c.chunk = %s) "
-    # rows that a dead worker left come first, then the batch with the fewest workers
-    "ORDER BY c.in_flight = 0, coalesce(busy.workers, 0), c.batch, c.chunk"
+    "SELECT c.chunk FROM payments.chunks c JOIN payments.batches b ON b.batch = c.batch "
+    f"WHERE c.batch = %s AND %s = ANY(b.keys) AND (%s::int IS NULL OR c.chunk = %s) AND {HERE} "
+    "AND {condition} "
+    "ORDER BY c.chunk FOR UPDATE OF c SKIP LOCKED"
 )
-_TO_SEND: Final = "SELECT unsent + in_flight FROM payments.chunks WHERE batch = %s AND chunk = %s"
-_LOCK_BATCH: Final = (
-    "SELECT batch_id, chunk_size, rules, state, stopped FROM payments.batches WHERE batch = %s FOR UPDATE"
-)
+_LOCK_BATCH: Final = "SELECT rules, state, stopped FROM payments.batches WHERE batch = %s FOR UPDATE"
 _NEW_ROWS: Final = (
     "SELECT s.number, r.currency, r.amount FROM {states} s "
     "JOIN {rows} r ON r.number = s.number AND r.version = s.version "
@@ -81,79 +57,18 @@ _GRANT: Final = (
     "UPDATE payments.chunks SET lease = %s, holder = %s, granted_to = %s, "
     "expires = clock_timestamp() + %s * interval '1 s' WHERE batch = %s AND chunk = %s"
 )
-_OPEN: Final = (
-    f"SELECT b.batch, b.batch_id, b.chunk_size, {HERE}, b.base_url FROM payments.batches b "
-    f"WHERE b.state = 'open' AND b.schema = {FORM} AND b.environment = %s AND (%s = ANY(b.keys)) = %s "
-    "AND (%s::bigint IS NULL OR b.batch = %s)"
-)
-_UNDER_WAY: Final = (
-    " AND (EXISTS (SELECT 1 FROM payments.chunks c WHERE c.batch = b.batch AND c.chunk > 0 "
-    "AND (c.expires > clock_timestamp() OR c.in_flight > 0 OR c.unsent > 0 AND b.stopped IS NULL)) "
-    f"OR {_COMPLETE})"  # the batch is closed next
-)
-
-
-async def open_batches(
-    database: Database, account: Account, only: int | None, *, proven: bool = True, under_way: bool = False
-) -> list[tuple[Batch, bool]]:
-    """Find open batches, each with whether its last commit went to this server. Raises LedgerError.
-
-    Args:
-        database: where they are.
-        account: the account that they are paid from.
-        only: the number of the only batch to look at; None for all.
-        proven: whether the account's key is proven to be of the batch's project.
-        under_way: find only those whose rows are sent now, or can be, and those that are complete and not
-            closed yet. Rows in doubt wait for a look.
-    """
-    sql = f"{_OPEN}{_UNDER_WAY if under_way else ''}"
-    (found,) = await database.read((sql, (account.environment, account.key, proven, only, only)))
-    return [
-        (Batch(number, batch_id, size), is_here)
-        for number, batch_id, size, is_here, url in found
-        if same_service(url, account.base_url)
-    ]
 
 
 async def grant(
-    database: Database,
-    worker: Worker,
-    *,
-    kinds: Sequence[Work] = (Work.SEND,),
-    batch: int | None = None,
-    chunk: int | None = None,
+    database: Database, worker: Worker, batch: Batch, *, kind: Work = Work.SEND, chunk: int | None = None
 ) -> list[Lease]:
-    """Ask for a lease of any free chunk with work of the first of these kinds, or of one batch or chunk.
+    """Ask for a lease of a free chunk of a batch, for a worker whose key is proven; for `LOOK`, of all due.
 
-    Returns several for `LOOK`, none when there is nothing to do. Pauses a damaged batch, and goes on with
-    the others. Raises LedgerError.
+    Returns none when there is nothing to do now. Raises LedgerDamaged, and LedgerError.
     """
-    among, clock = dict[int, Batch](), worker.clock(database)
-    for each, is_here in await open_batches(database, worker.account, batch):
-        with suppress(LedgerMissing):  # discarded meanwhile
-            try:
-                if not is_here:
-                    await judge(database, each, clock)
-                among[each.batch] = each
-            except LedgerDamaged as damage:
-                await pause(database, each, clock, str(damage))
-    while among:
-        granting = _Granting(database, worker, kinds)
-        work = partial(granting.grant, among=sorted(among), chunk=chunk)
-        try:
-            return await database.commit(work, granting.is_granted)
-        except UnreadableRecord as error:
-            damaged, finding = among.pop(granting.batch), str(error)
-        reason = LedgerDamaged(f"{database.label}, batch {damaged.batch_id}", [finding])
-        with suppress(LedgerMissing):
-            await pause(database, damaged, clock, str(reason))
-    return []
-
-
-async def has_rows_to_send(database: Database, batch: int, chunk: int) -> bool:
-    """Find out whether a chunk has rows that are new or in flight. Raises LedgerError."""
-    (found,) = await database.read((_TO_SEND, (batch, chunk)))
-    return found != [(0,)]
+    granting = _Granting(database, worker, batch, kind)
+    with undamaged(f"{database.label}, batch {batch.batch_id}"):
+        return await database.commit(partial(granting.grant, chunk=chunk), granting.is_granted)
 
 
 @attrs.define
@@ -162,55 +77,43 @@ class _Granting:
 
     database: Database
     worker: Worker
-    kinds: Sequence[Work]
-    kind: Work = Work.SEND
-    """The kind that the last attempt has found."""
-    batch: int = 0
-    """The batch that the last attempt has found a chunk of."""
-    _last: tuple[int, list[ChunkWrite]] = (0, [])
+    batch: Batch
+    kind: Work
+    _last: list[ChunkWrite] = attrs.field(factory=list)
 
-    async def grant(self, transaction: Transaction, among: Sequence[int], chunk: int | None) -> list[Lease]:
+    async def grant(self, transaction: Transaction, chunk: int | None) -> list[Lease]:
         """Find free chunks and grant their leases, each with an entry of its chain."""
-        self._last = (0, [])
+        self._last = []
         asked = self.database.runtime.boottime()
         if asked is None:
             raise LeaseLost(
                 self.database.label, "this machine has no clock that counts while it is suspended"
             )
-        values = (list(among), list(among), chunk, chunk)
-        for kind in self.kinds:
-            sql = _FIND.format(condition=_CONDITIONS[kind])
-            most = "" if kind is Work.LOOK else " LIMIT 1"
-            (found,) = await transaction.read((f"{sql}{most} FOR UPDATE OF c SKIP LOCKED", values))
-            if found:
-                (self.batch, _), self.kind = found[0], kind
-                chunks = [number for batch, number in found if batch == self.batch]
-                return await self._grant(transaction, self.batch, chunks, asked)
-        return []
-
-    async def _grant(
-        self, transaction: Transaction, number: int, chunks: Sequence[int], asked: float
-    ) -> list[Lease]:
-        """Grant locked chunks, under the lock of their batch."""
-        ((batch_id, size, rules, state, stopped),), found = await transaction.read(
+        number = self.batch.batch
+        sql = _FIND.format(condition=IS_DUE[self.kind])
+        (free,) = await transaction.read((sql, (number, self.worker.account.key, chunk, chunk)))
+        if not free:
+            return []
+        chunks = [each for (each,) in free]
+        ((rules, state, stopped),), found = await transaction.read(
             (_LOCK_BATCH, (number,)), locking_chunks(transaction, number, chunks)
         )
         if state != BatchState.OPEN:
             return []
-        batch, locked = Batch(number, batch_id, size), LockedChunks.of(found)
+        batch, locked = self.batch, LockedChunks.of(found)
         limits = _Limits(transaction, batch, read_rules(rules), stopped)
         granted = []
-        for chunk in locked.chunks.values():
-            allowed, claimable = Allowance(chunk.granted_to, stopped), 0
+        for found_chunk in locked.chunks.values():
+            allowed, claimable = Allowance(found_chunk.granted_to, stopped), 0
             if self.kind is Work.SEND:
-                allowed, claimable = await limits.allowed(chunk)
-            if self.kind is not Work.SEND or claimable or chunk.figures.count(Outcome.UNDER_WAY):
-                granted.append(self._write(transaction, batch, chunk, allowed, locked.wall))
+                allowed, claimable = await limits.allowed(found_chunk)
+            if self.kind is not Work.SEND or claimable or found_chunk.figures.count(Outcome.UNDER_WAY):
+                granted.append(self._write(transaction, batch, found_chunk, allowed, locked.wall))
             else:
-                transaction.write((_ALLOW, (0, number, chunk.number)))
+                transaction.write((_ALLOW, (0, number, found_chunk.number)))
         if granted:
             write_chunks(transaction, batch, granted)
-        self._last = (number, granted)
+        self._last = granted
         return [self._lease(batch, each, asked) for each in granted]
 
     def _write(
@@ -243,7 +146,7 @@ class _Granting:
 
     async def is_granted(self, transaction: Transaction) -> bool:
         """Find out whether the last attempt was committed."""
-        return await is_stored(transaction, *self._last)
+        return await is_stored(transaction, self.batch.batch, self._last)
 
 
 @attrs.frozen

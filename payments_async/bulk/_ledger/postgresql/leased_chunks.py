@@ -9,7 +9,7 @@ from typing import Self
 from ..._protocol.clocks import Timestamps
 from ..._protocol.outcomes import Outcome
 from ..._protocol.records import Claim, IntentTimes, LedgerRow, Resend
-from ...ledger_errors import LeaseLost, LedgerDamaged, LedgerMissing
+from ...ledger_errors import NO_INTENT, LeaseLost, LedgerDamaged, LedgerError, LedgerMissing
 from ..chunks import BATCH_CHUNK, Chunk
 from ..statements import Statement
 from .database import Database
@@ -29,6 +29,8 @@ class LeasedChunks(PostgresLedger):
         """Use `under`."""
         super().__init__(database, batch_id, clock)
         self._leases = {lease.chunk: lease for lease in leases}
+        self.failure: LedgerError | None = None
+        """The error, other than a lost lease, for which the last intent was refused."""
         self._claimed: dict[int, int] = {}
         """{chunk: the highest number of its rows that was claimed}."""
 
@@ -98,6 +100,9 @@ class LeasedChunks(PostgresLedger):
         except LeaseLost:
             for lease in self._leases.values():
                 lease.is_lost = True
+            raise
+        except NO_INTENT as error:
+            self.failure = error
             raise
 
     async def _left(self) -> list[tuple[Chunk, int | None]]:

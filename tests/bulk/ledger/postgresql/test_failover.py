@@ -14,7 +14,6 @@ from payments_async.bulk._ledger.opening import open_shared
 from payments_async.bulk._ledger.postgresql import batches
 from payments_async.bulk._ledger.postgresql.batches import standbys
 from payments_async.bulk._ledger.postgresql.database import Database
-from payments_async.bulk._ledger.postgresql.granting import grant
 from payments_async.bulk._ledger.postgresql.ledger import PostgresLedger
 from payments_async.bulk._ledger.postgresql.renewing import renew
 from payments_async.bulk._ledger.postgresql.schema import states_table
@@ -25,7 +24,7 @@ from payments_async.bulk._protocol.row_state import LOST_INTENTS, RowKnowledge, 
 from payments_async.bulk._protocol.stop_rules import StopRules
 from payments_async.bulk.ledger_errors import LeaseLost, LedgerDamaged, LedgerRefused, LedgerUnavailable
 from payments_async.models.statuses import PayoutEnd
-from tests.support.databases import leased, worker
+from tests.support.databases import grant, leased, worker
 from tests.support.failover import restored, server_pair
 from tests.support.ledgers import Clock, counts, created, imported, new_row, new_rows, numbers, rejected
 from tests.support.servers import PostgresServer

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from payments_async.bulk._ledger.chunks import Chunk
 from payments_async.bulk._ledger.postgresql.database import Database
-from payments_async.bulk._ledger.postgresql.granting import Taken, allowance, grant, promise
+from payments_async.bulk._ledger.postgresql.granting import Taken, allowance, promise
 from payments_async.bulk._ledger.postgresql.leased_chunks import LeasedChunks
 from payments_async.bulk._ledger.postgresql.leases import give_back
 from payments_async.bulk._protocol.outcomes import Outcome, Sums
 from payments_async.bulk._protocol.records import RowFigures
 from payments_async.bulk._protocol.stop_rules import StopRules, stop_reason
-from tests.support.databases import batch, expire_leases, leased, spread, worker
+from tests.support.databases import batch, expire_leases, grant, leased, spread, worker
 from tests.support.ledgers import Clock, created, numbers
 
 

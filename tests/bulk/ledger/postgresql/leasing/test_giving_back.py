@@ -8,9 +8,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from payments_async.bulk._ledger.postgresql.granting import grant
 from payments_async.bulk._ledger.postgresql.leases import give_back
-from tests.support.databases import batch, held_commits, leased, lose_answer, run, spread, worker
+from tests.support.databases import batch, grant, held_commits, leased, lose_answer, run, spread, worker
 from tests.support.servers import CutProxy, PostgresServer
 
 T = TypeVar("T")

@@ -14,7 +14,6 @@ from payments_async._runtime import SystemRuntime
 from payments_async.bulk._ledger.postgresql import batches
 from payments_async.bulk._ledger.postgresql import granting as granting_module
 from payments_async.bulk._ledger.postgresql.failover import judge
-from payments_async.bulk._ledger.postgresql.granting import grant
 from payments_async.bulk._ledger.postgresql.leased_chunks import LeasedChunks
 from payments_async.bulk._ledger.postgresql.leases import Work, give_back
 from payments_async.bulk._ledger.postgresql.ledger import PostgresLedger
@@ -23,7 +22,17 @@ from payments_async.bulk._protocol.records import Resend
 from payments_async.bulk._protocol.row_state import RowState
 from payments_async.bulk._protocol.stop_rules import Account, StopRules
 from payments_async.bulk.ledger_errors import LeaseLost
-from tests.support.databases import ACCOUNT, batch, expire_leases, leased, run, spread, waits_for_lock, worker
+from tests.support.databases import (
+    ACCOUNT,
+    batch,
+    expire_leases,
+    grant,
+    leased,
+    run,
+    spread,
+    waits_for_lock,
+    worker,
+)
 from tests.support.ledgers import BINDING, Clock, counts, created, new_row, rejected
 
 
@@ -154,7 +163,7 @@ async def test_a_look_takes_all_chunks_with_rows_in_doubt_that_are_otherwise_don
             claim = await chunks.claim(number - 1)
             await chunks.record(map(created, claim.rows))
             await give_back(ledger.database, worker(), leases)
-        looks = await grant(ledger.database, worker(2), kinds=[Work.LOOK])
+        looks = await grant(ledger.database, worker(2), kind=Work.LOOK)
         assert [lease.chunk for lease in looks] == [1, 2]  # the third has a new row left
         doubts = await LeasedChunks.under(ledger.database, looks, clock=Clock("look"))
         assert [row.number async for row in doubts.unfinished()] == [1, 501]
@@ -168,9 +177,9 @@ async def test_a_look_waits_until_it_is_due(database: str) -> None:
         chunks, leases = await leased(ledger.database)
         await doubtful(chunks, 1)
         await give_back(ledger.database, worker(), leases, look_after=60.0)
-        assert await grant(ledger.database, worker(), kinds=[Work.LOOK]) == []
+        assert await grant(ledger.database, worker(), kind=Work.LOOK) == []
         run(database, "UPDATE payments.chunks SET look_at = look_at - interval '61 s'")
-        assert await grant(ledger.database, worker(), kinds=[Work.LOOK])
+        assert await grant(ledger.database, worker(), kind=Work.LOOK)
 
 
 async def test_a_batch_is_closed_once_all_is_decided_and_opened_by_an_edit(database: str) -> None:
@@ -178,11 +187,11 @@ async def test_a_batch_is_closed_once_all_is_decided_and_opened_by_an_edit(datab
         chunks, leases = await leased(ledger.database)
         claim = await chunks.claim(2)
         number = ledger.facts.batch
-        assert await grant(ledger.database, worker(), kinds=[Work.CLOSE]) == []
+        assert await grant(ledger.database, worker(), kind=Work.CLOSE) == []
         assert not await batches.close(ledger.database, number, Clock(), {"paid": 1})
         await chunks.record([created(claim.rows[0]), rejected(claim.rows[1])])
         await give_back(ledger.database, worker(), leases)
-        (whole,) = await grant(ledger.database, worker(), kinds=[Work.CLOSE])
+        (whole,) = await grant(ledger.database, worker(), kind=Work.CLOSE)
         assert whole.chunk == 0
         assert await batches.close(ledger.database, number, Clock(), {"paid": 1})
         assert not await batches.close(ledger.database, number, Clock(), {"paid": 1})
@@ -200,7 +209,7 @@ async def test_a_batch_is_closed_once_all_is_decided_and_opened_by_an_edit(datab
 
 async def test_a_batch_that_is_paused_in_the_middle_of_a_grant_is_not_granted(database: str) -> None:
     async with batch(database) as ledger:
-        number = ledger.facts.batch.batch
+        number = ledger.facts.batch
         await ledger.pause("now")
-        granting = granting_module._Granting(ledger.database, worker(), [Work.SEND])
-        assert await ledger.database.commit(lambda each: granting.grant(each, [number], None)) == []
+        granting = granting_module._Granting(ledger.database, worker(), number, Work.SEND)
+        assert await ledger.database.commit(lambda each: granting.grant(each, 1)) == []

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from payments_async.bulk._ledger.postgresql import batches
-from payments_async.bulk._ledger.postgresql.granting import grant
 from payments_async.bulk._ledger.postgresql.leased_chunks import LeasedChunks
 from payments_async.bulk._protocol.records import Resend
 from payments_async.bulk.ledger_errors import LeaseLost, LedgerMissing
-from tests.support.databases import batch, connected, expire_leases, leased, spread, unimported, worker
+from tests.support.databases import batch, connected, expire_leases, grant, leased, spread, unimported, worker
 from tests.support.ledgers import Clock, counts, created, numbers, rejected
 
 

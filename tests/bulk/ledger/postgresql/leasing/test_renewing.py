@@ -7,14 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from payments_async._runtime import SystemRuntime
-from payments_async.bulk._ledger.postgresql.granting import grant
 from payments_async.bulk._ledger.postgresql.leases import give_back
 from payments_async.bulk._ledger.postgresql.renewing import renew
 from payments_async.bulk._protocol.machines import LEASE, MARGIN
 from payments_async.bulk._protocol.records import Resend
 from payments_async.bulk._protocol.stop_rules import StopRules
 from payments_async.bulk.ledger_errors import LeaseLost, LedgerRefused
-from tests.support.databases import batch, expire_leases, leased, run, spread, worker
+from tests.support.databases import batch, expire_leases, grant, leased, run, spread, worker
 from tests.support.ledgers import created, numbers, rejected
 
 

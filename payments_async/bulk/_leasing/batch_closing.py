@@ -16,9 +16,7 @@ from .._protocol.responses import stop_of, why
 from .._reconcile.certificate import Certificate
 from .._reconcile.reconcile import reconcile
 from ..ledger_errors import LedgerError
-from ._chunk_run import LeaseHolder
-from ._planning import end_of
-from ._reports import ChunkReport
+from .chunk_run import LeaseHolder
 
 _AGAIN: Final = 60.0
 """Seconds until a closing that failed is tried again."""
@@ -29,16 +27,22 @@ class BatchClosing:
 
     rows: Final = 0
     """It decides no row."""
+    decided: Final = 0
     waits: Final = Waits("reconciling")
+    failure: Final = None
 
     def __init__(self, holder: LeaseHolder, lease: Lease, stopping: Stopping, *, audits: bool) -> None:
         """`audits`: compare the batch with the service's list first."""
         self._holder, self._lease, self._audits = holder, lease, audits
         self.stopping: Stopping = stopping
+        self.is_lost: bool = False
+        """True if it ended because its lease was lost, or because the batch is held."""
+        self.certificate: Certificate | None = None
+        """What the list showed; None when it was not read."""
         self.leased_chunks: tuple[tuple[str, int], ...] = ((lease.batch.batch_id, lease.chunk),)
         """(batch, chunk) of its lease."""
 
-    async def run(self) -> ChunkReport:
+    async def run(self) -> None:
         """Close the batch. Raises LedgerError."""
         stopping, lease = self.stopping, self._lease
         async with self._holder.working([lease], stopping.halt, _AGAIN) as work:
@@ -50,13 +54,13 @@ class BatchClosing:
                 await asyncio.wait([closing])
             finally:
                 closing.cancel()
-                await asyncio.wait([closing])  # before its connection is closed
+                await asyncio.wait([closing])  # before its connection is used for other work
             self._take(closing)
-            end = end_of(stopping.reason, work.halt, [lease])  # before the lease is given back
+            lost = lease.is_lost  # before the lease is given back
             # closed, or broken off: another worker need not wait to close it, after a retry once more
             if closing.cancelled() or closing.exception() is None:
                 await self._holder.give_back([lease], None)
-        return ChunkReport(lease.batch.batch_id, (lease.chunk,), end, stopping.reason, stopping.kind)
+        self.is_lost = work.halt is not None or lost  # a renewal may have seen that the batch is closed
 
     def _take(self, closing: asyncio.Task[None]) -> None:
         """Take the result. A list that cannot be read stops the closing."""
@@ -72,7 +76,8 @@ class BatchClosing:
         holder = self._holder
         service = Service(holder.client, holder.database.clock.now)
         ledger = await PostgresLedger.open(holder.database, self._lease.batch.batch_id, clock=service.moment)
-        facts = summary(await reconcile(ledger, service)) if self._audits else {}
+        self.certificate = await reconcile(ledger, service) if self._audits else None
+        facts = {} if self.certificate is None else summary(self.certificate)
         await batches.close(holder.database, ledger.facts.batch, service.moment, facts)
 
 

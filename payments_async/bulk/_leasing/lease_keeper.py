@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Self
 
 from ..._runtime import Runtime, Timer
+from .._engine.sender import LEASE_LOST
 from .._protocol import machines
 from ..ledger_errors import LedgerUnavailable
-from ._planning import LOST, Halt, halt_of
 
 if TYPE_CHECKING:
     from .._ledger.postgresql.leases import Lease
@@ -27,14 +27,14 @@ class LeasedWork:
         """`on_halt`: called once, with the reason, to begin no further request."""
         self._on_halt = on_halt
         self.leases: Sequence[Lease] = leases
-        self.halt: Halt | None = None
+        self.halt: str | None = None
         """Why the work was ended before its end; None when it was not."""
 
-    def end(self, halt: Halt) -> None:
+    def end(self, reason: str) -> None:
         """End the work. Only the first order counts."""
         if self.halt is None:
-            self.halt = halt
-            self._on_halt(halt.reason)
+            self.halt = reason
+            self._on_halt(reason)
 
 
 class LeaseKeeper:
@@ -89,7 +89,7 @@ class LeaseKeeper:
                 await self._runtime.sleep(machines.RENEW_EVERY if self.is_answered else _AGAIN)
         except Exception:
             for work in self._works:
-                work.end(LOST)
+                work.end(LEASE_LOST)
             self._on_failure()
             raise
 
@@ -118,5 +118,13 @@ class LeaseKeeper:
 
     def _expire(self) -> None:
         for work in [each for each in self._works if not all(lease.is_valid() for lease in each.leases)]:
-            work.end(LOST)
+            work.end(LEASE_LOST)
         self._watch()
+
+
+def halt_of(leases: Sequence[Lease], renewal: Renewal) -> str | None:
+    """Why the work under some leases begins no further request after a renewal; None to go on."""
+    if any(lease.is_lost for lease in leases):
+        return LEASE_LOST
+    reasons = (renewal.hold_reasons.get(lease.batch.batch) for lease in leases)
+    return next((f"the batch is {why}" for why in reasons if why), None)

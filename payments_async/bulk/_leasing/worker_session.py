@@ -1,4 +1,4 @@
-"""A worker's identity, its connections to the database, and the keeper of its leases."""
+"""A worker: a process that takes leases, with its connections and the keeper of its leases."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from functools import partial
 from typing import Final
 
 from ... import __version__
@@ -15,7 +14,7 @@ from ..._runtime import Runtime
 from ...client import AsyncPayments
 from .._engine.service import Service
 from .._ledger.operators import Role
-from .._ledger.postgresql import database as _driver
+from .._ledger.postgresql import database as driver
 from .._ledger.postgresql import renewing, worker_registry
 from .._ledger.postgresql.database import Database
 from .._ledger.postgresql.leases import Lease
@@ -24,9 +23,9 @@ from .._ledger.postgresql.setup import require_rights, require_tables
 from .._ledger.postgresql.worker_registry import Worker
 from ..errors import BulkError
 from ..ledger_errors import LedgerError
-from ._chunk_run import LeaseHolder
-from ._keeper import LeaseKeeper
-from ._settings import WorkerSettings
+from .chunk_run import LeaseHolder
+from .key_proof import KeyProver
+from .lease_keeper import LeaseKeeper
 
 RENEWAL_ANSWER: Final = 4.0
 """Seconds in which the database has to answer a renewal."""
@@ -35,8 +34,8 @@ RENEWAL_ANSWER: Final = 4.0
 class WorkerSession:
     """A worker, from its first connection to its last."""
 
-    def __init__(self, client: AsyncPayments, url: str, settings: WorkerSettings) -> None:
-        self._client, self._insecure_database = client, settings.insecure_database
+    def __init__(self, client: AsyncPayments, url: str, *, slots: int, insecure_database: bool) -> None:
+        self._client, self._insecure_database = client, insecure_database
         self._address = Address.of(url, BulkError)
         service = Service(client)
         self.runtime: Runtime = service.runtime
@@ -46,24 +45,27 @@ class WorkerSession:
             host=socket.gethostname(),
             pid=os.getpid(),
             version=__version__,
-            slots=settings.slots,
+            slots=slots,
             account=service.place,
         )
         """Who asks for leases."""
+        self.prover: KeyProver = KeyProver(client, self.worker.account)
         self.rows: Callable[[], int] = lambda: 0
         """Counts the rows that this worker has decided."""
         self.trouble: str | None = None
         """Why it cannot use the service now, for the list of workers; None when it can."""
+        self.on_renewal: Callable[[Renewal], object] = bool
+        """Gets what each renewal has taught."""
+        self.on_failure: Callable[[], object] = bool
+        """Called when leases are no longer renewed."""
         self._keeper: LeaseKeeper | None = None
+        self._idle: list[Database] = []
+        """Connections for work under leases, while none is done on them."""
 
     @asynccontextmanager
-    async def opened(
-        self, on_renewal: Callable[[Renewal], object], on_failure: Callable[[], object] = bool
-    ) -> AsyncIterator[Database]:
-        """Context of a registered worker, with the connection on which it renews its leases.
+    async def opened(self) -> AsyncIterator[Database]:
+        """Context of a registered worker, with a connection for reading.
 
-        `on_renewal` gets what each renewal has taught. `on_failure` is called when leases are no longer
-        renewed.
         Raises LedgerError when the database cannot be used, and BulkError on a machine without the clock
         that leases need.
         """
@@ -73,42 +75,53 @@ class WorkerSession:
                 "that have ended: let workers run on Linux or macOS"
             )
         async with AsyncExitStack() as stack:
-            connecting = self._connected(patience=0.0, answer=RENEWAL_ANSWER)
-            database = await stack.enter_async_context(connecting)
+            database = await self._connected(patience=0.0, answer=RENEWAL_ANSWER)
+            stack.push_async_callback(database.close)
             await require_tables(database, create=False)
             await require_rights(database, Role.WORKER)
             stack.push_async_callback(self._leave, database)
-            keeper = LeaseKeeper(self.runtime, partial(self._renew, database), on_renewal, on_failure)
+
+            async def renew(leases: Sequence[Lease]) -> Renewal:
+                return await renewing.renew(
+                    database, self.worker, leases, rows=self.rows(), trouble=self.trouble
+                )
+
+            keeper = LeaseKeeper(
+                self.runtime,
+                renew,
+                lambda renewal: self.on_renewal(renewal),
+                lambda: self.on_failure(),
+            )
             self._keeper = await stack.enter_async_context(keeper)
-            yield database
+            stack.push_async_callback(self._close_idle)
+            reader = await self._connected()
+            stack.push_async_callback(reader.close)
+            yield reader
 
     @asynccontextmanager
     async def holder(self) -> AsyncIterator[LeaseHolder]:
-        """Context of a connection for work under leases. Raises LedgerError."""
+        """Context of a connection for work under leases; it is kept for the next work. Raises LedgerError."""
         assert self._keeper is not None  # within `opened`
-        async with self._connected() as database:
+        database = self._idle.pop() if self._idle else await self._connected()
+        database.patience = driver.PATIENCE
+        try:
             yield LeaseHolder(self._client, self.worker, self._keeper, database)
+        finally:
+            self._idle.append(database)
 
-    @asynccontextmanager
-    async def _connected(
-        self, *, patience: float | None = None, answer: float | None = None
-    ) -> AsyncIterator[Database]:
-        patience = _driver.PATIENCE if patience is None else patience
-        answer = _driver.ANSWER if answer is None else answer
-        database = await Database.open(
+    async def _connected(self, *, patience: float | None = None, answer: float | None = None) -> Database:
+        return await Database.open(
             self._address,
             self.runtime,
             insecure_database=self._insecure_database,
-            patience=patience,
-            answer=answer,
+            patience=driver.PATIENCE if patience is None else patience,
+            answer=driver.ANSWER if answer is None else answer,
         )
-        try:
-            yield database
-        finally:
-            await database.close()
 
-    async def _renew(self, database: Database, leases: Sequence[Lease]) -> Renewal:
-        return await renewing.renew(database, self.worker, leases, rows=self.rows(), trouble=self.trouble)
+    async def _close_idle(self) -> None:
+        for database in self._idle:
+            await database.close()
+        self._idle.clear()
 
     async def _leave(self, database: Database) -> None:
         if self._keeper is not None and self._keeper.is_answered:

@@ -1,0 +1,181 @@
+"""What work a batch has left: the view that a step begins and ends with, and chunks that are free and due.
+
+Reads the figures of chunks and no row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+import attrs
+
+from ...._http.addresses import same_service
+from ..._protocol.outcomes import Outcome
+from ..._protocol.records import RowFigures, added_up
+from ...ledger_errors import LedgerDamaged, LedgerMissing
+from ..batches import FORM
+from ..chunks import Batch
+from ..stored_rows import readable, undamaged
+from .batches import SharedFacts, by_id, facts_of, pause
+from .database import Database
+from .dialect import HERE
+from .failover import judge
+from .leases import Work
+from .worker_registry import Worker
+
+_FREE: Final = "(c.expires IS NULL OR c.expires <= clock_timestamp())"
+_HAS_NEW: Final = "c.unsent > 0 AND (b.stopped IS NULL OR c.granted_to > 0)"
+_DUE: Final = "(c.look_at IS NULL OR c.look_at <= clock_timestamp())"
+_COMPLETE: Final = (
+    "b.lost_in IS NULL AND NOT EXISTS (SELECT 1 FROM payments.chunks k "
+    "WHERE k.batch = b.batch AND k.unsent + k.in_flight + k.in_doubt > 0)"
+)
+IS_DUE: Final = {
+    Work.SEND: f"{_FREE} AND c.chunk > 0 AND ({_HAS_NEW} OR c.in_flight > 0)",
+    Work.LOOK: f"{_FREE} AND c.chunk > 0 AND c.in_doubt > 0 AND c.in_flight = 0 "
+    f"AND NOT ({_HAS_NEW}) AND {_DUE}",
+    Work.CLOSE: f"{_FREE} AND c.chunk = 0 AND {_DUE} AND {_COMPLETE}",
+}
+"""{kind of work: the condition of chunk `c` of batch `b` that is free and has some}."""
+_DUE_WORK: Final = (
+    "WITH busy AS (SELECT k.batch, count(DISTINCT k.holder) AS workers FROM payments.chunks k "
+    "WHERE k.batch = ANY(%b::int8[]) AND k.lease IS NOT NULL AND k.expires > clock_timestamp() "
+    "GROUP BY k.batch) "
+    "SELECT b.batch_id, c.chunk FROM payments.chunks c JOIN payments.batches b ON b.batch = c.batch "
+    "LEFT JOIN busy ON busy.batch = c.batch WHERE c.batch = ANY(%b::int8[]) AND {condition} "
+    # rows that a dead worker left come first, then the batch with the fewest workers
+    "ORDER BY c.in_flight = 0, coalesce(busy.workers, 0), c.batch, c.chunk LIMIT %s"
+)
+_OPEN: Final = (
+    f"SELECT b.batch, b.batch_id, b.chunk_size, {HERE}, b.base_url FROM payments.batches b "
+    f"WHERE b.state = 'open' AND b.schema = {FORM} AND b.environment = %s "
+    "AND (%s::bigint IS NULL OR b.batch = %s) AND (NOT %s OR %s = ANY(b.keys))"
+)
+_UNDER_WAY: Final = (
+    " AND (EXISTS (SELECT 1 FROM payments.chunks c WHERE c.batch = b.batch AND c.chunk > 0 "
+    "AND (c.expires > clock_timestamp() OR c.in_flight > 0 OR c.unsent > 0 AND b.stopped IS NULL)) "
+    f"OR {_COMPLETE})"  # the batch is closed next
+)
+_CHUNKS: Final = (
+    "SELECT c.chunk, c.granted_to, extract(epoch FROM c.expires - clock_timestamp())::float8, "
+    f"extract(epoch FROM c.look_at - clock_timestamp())::float8, {HERE}, c.totals, c.generation "
+    "FROM payments.chunks c JOIN payments.batches b ON b.batch = c.batch "
+    "WHERE b.batch_id = %s AND (%s::int4 IS NULL OR c.chunk = %s) ORDER BY c.chunk"
+)
+
+
+@attrs.frozen
+class ChunkView:
+    """What a step sees of a chunk."""
+
+    number: int
+    granted_to: int
+    """The highest row number that the stop rules let be taken; 0 before the first grant."""
+    leased_for: float
+    """Seconds for which a process still has it; 0 when it is free."""
+    due_in: float
+    """Seconds until its rows in doubt are due for a look; 0 when they are."""
+    figures: RowFigures
+
+    def count(self, *outcomes: Outcome) -> int:
+        """Count its rows of these outcomes."""
+        return self.figures.count(*outcomes)
+
+
+@attrs.frozen
+class BatchView:
+    """What a step sees of a batch: its facts, and one chunk or all."""
+
+    facts: SharedFacts
+    itself: ChunkView | None
+    """Chunk 0, which stands for the batch; None in the view of one chunk."""
+    chunks: Sequence[ChunkView]
+    is_here: bool = True
+    """False if its last commit went to another store than this one."""
+
+    @property
+    def figures(self) -> RowFigures:
+        """The figures of these chunks together."""
+        return added_up(chunk.figures for chunk in self.chunks)
+
+
+async def batch_view(database: Database, batch_id: str, chunk: int | None = None) -> BatchView:
+    """Look at a batch, or at one chunk of it. Raises LedgerMissing, and LedgerError."""
+    found, values = await database.read(by_id(batch_id), (_CHUNKS, (batch_id, chunk, chunk)))
+    label = f"{database.label}, batch {batch_id}"
+    if not found:
+        raise LedgerMissing(label, "there is no such batch")
+    with undamaged(label), readable("a chunk"):
+        chunks = [
+            ChunkView(
+                number, granted_to, max(leased or 0.0, 0.0), max(due or 0.0, 0.0), RowFigures.read(*figures)
+            )
+            for number, granted_to, leased, due, _, *figures in values
+        ]
+        facts = facts_of(found[0])
+    itself = chunks.pop(0) if chunks and chunks[0].number == 0 else None
+    return BatchView(facts, itself, chunks, is_here=all(row[4] for row in values))
+
+
+class DueWork(NamedTuple):
+    """A piece of work that is free and due."""
+
+    kind: Work
+    batch_id: str
+    chunk: int
+    """The chunk to pay; 0 for work on the batch as a whole."""
+
+
+async def open_batches(
+    database: Database, worker: Worker, only: int | None, *, proven: bool = True, under_way: bool = False
+) -> list[Batch]:
+    """Find the open batches of a worker's account.
+
+    One whose last commit went to another store is judged first, and one that is damaged is paused.
+
+    Args:
+        database: where they are.
+        worker: who wants to pay them.
+        only: the number of the only batch to look at; None for all.
+        proven: only those whose project the account's key is proven to be of.
+        under_way: find only those whose rows are sent now, or can be, and those that are complete and not
+            closed yet. Rows in doubt wait for a look.
+
+    Raises LedgerError.
+    """
+    account, clock = worker.account, worker.clock(database)
+    sql = f"{_OPEN}{_UNDER_WAY if under_way else ''}"
+    (found,) = await database.read((sql, (account.environment, only, only, proven, account.key)))
+    batches = list[Batch]()
+    for number, batch_id, size, is_here, url in found:
+        if not same_service(url, account.base_url):
+            continue
+        batch = Batch(number, batch_id, size)
+        with suppress(LedgerMissing):  # discarded meanwhile
+            try:
+                if not is_here:
+                    await judge(database, batch, clock)
+                batches.append(batch)
+            except LedgerDamaged as damage:
+                await pause(database, batch, clock, str(damage))
+    return batches
+
+
+async def due_work(
+    database: Database, batches: Collection[int], kinds: Sequence[Work], most: int
+) -> list[DueWork]:
+    """Find pieces of work of these batches that are free and due, at most so many of each kind.
+
+    Raises LedgerError.
+    """
+    numbers = sorted(batches)
+    values = (numbers, numbers, most)
+    statements = [(_DUE_WORK.format(condition=IS_DUE[kind]), values) for kind in kinds]
+    due = dict.fromkeys(
+        DueWork(kind, batch_id, chunk if kind is Work.SEND else 0)
+        for kind, found in zip(kinds, await database.read(*statements), strict=True)
+        for batch_id, chunk in found
+    )
+    return list(due)
