@@ -32,28 +32,31 @@ SMALL = 60
 """Lines of a file that is small."""
 
 BUDGETS: Final[Mapping[str, int]] = {
-    "shipped lines": 67_100,
-    "test lines": 93_100,
+    "shipped lines": 67_800,
+    "test lines": 90_600,
     "modules of the fullest folder": 16,
     "private modules flat in payments_async/": 9,
-    "shipped files of at most 60 lines, without __init__": 35,
+    "shipped files of at most 60 lines, without __init__": 34,
     "class names defined twice": 0,
     "circles of modules": 0,
     "circles of folders": 0,
-    "percent of test files with private imports": 64,
+    "percent of test files with private imports": 62,
     "create over a socket: files": 26,
     "create over a socket: moves between folders": 17,
     "webhook delivery with its look-up: files": 27,
     "webhook delivery with its look-up: moves between folders": 18,
     "row run on SQLite: files": 80,
     "row run on SQLite: moves between folders": 306,
-    "row run on PostgreSQL: files": 107,
+    "row run on PostgreSQL: files": 109,
     "row run on PostgreSQL: moves between folders": 1_150,
 }
 """The most that each figure may be. Lower one with the change that earned it.
 
 The last has room for as many answers of the server as come in two parts."""
-RAISED: Final[Mapping[str, str]] = {}
+RAISED: Final[Mapping[str, str]] = {
+    "shipped lines": "from 67,100: the four steps, for schedulers and engines, and a command that confirms a total",
+    "row run on PostgreSQL: files": "from 107: a worker makes a step of each piece of work",
+}
 """Why a budget was raised, and from what: a line for each."""
 
 

@@ -21,8 +21,7 @@ import attrs
 
 from ..._files import write_text
 from ...bulk._texts.ledger_address import LedgerAddress
-from ...bulk._texts.quantities import Money, counted, money_text, plain_sums
-from ...bulk._texts.totals import amount_of, difference, parsed
+from ...bulk._texts.quantities import Money, amount_of, counted, difference, money_text, parsed, plain_sums
 from .._exit_codes import CommandEnded, Exit
 from .._text import text_width, wrapped
 

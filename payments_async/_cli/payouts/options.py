@@ -13,7 +13,7 @@ from cyclopts.validators import Number
 
 from ...bulk import is_database
 from ...bulk._texts.ledger_address import LedgerAddress, without_password
-from ...bulk._texts.totals import amount_of
+from ...bulk._texts.quantities import amount_of
 from ...bulk.errors import BulkError
 from .._exit_codes import CommandEnded, Exit
 from .._output import Flag

@@ -13,8 +13,7 @@ from .._protocol import machines
 from ..ledger_errors import LedgerUnavailable
 
 if TYPE_CHECKING:
-    from .._ledger.postgresql.leases import Lease
-    from .._ledger.postgresql.renewing import Renewal
+    from .._ledger.postgresql.leases import Lease, Renewal
 
 _AGAIN: Final = 1.0
 """Seconds until a renewal that failed is tried again."""

@@ -18,7 +18,7 @@ from ..ledger_errors import LedgerError
 
 if TYPE_CHECKING:
     from .._ledger.postgresql.database import Database
-    from .._ledger.postgresql.renewing import Renewal
+    from .._ledger.postgresql.leases import Renewal
     from .batch_closing import BatchClosing
     from .chunk_run import ChunkRun
     from .worker_session import WorkerSession

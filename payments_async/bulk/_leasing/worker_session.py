@@ -15,16 +15,18 @@ from ...client import AsyncPayments
 from .._engine.service import Service
 from .._ledger.operators import Role
 from .._ledger.postgresql import database as driver
-from .._ledger.postgresql import renewing, worker_registry
+from .._ledger.postgresql import worker_registry
+from .._ledger.postgresql.batches import SharedFacts
 from .._ledger.postgresql.database import Database
-from .._ledger.postgresql.leases import Lease
-from .._ledger.postgresql.renewing import Renewal
+from .._ledger.postgresql.leases import Lease, Renewal, renew
+from .._ledger.postgresql.ledger import PostgresLedger
 from .._ledger.postgresql.setup import require_rights, require_tables
 from .._ledger.postgresql.worker_registry import Worker
+from .._protocol.stop_rules import Account, account_mismatch
+from .._reconcile.same_account import require_place
 from ..errors import BulkError
-from ..ledger_errors import LedgerError
+from ..ledger_errors import LedgerError, LedgerMismatch
 from .chunk_run import LeaseHolder
-from .key_proof import KeyProver
 from .lease_keeper import LeaseKeeper
 
 RENEWAL_ANSWER: Final = 4.0
@@ -81,14 +83,12 @@ class WorkerSession:
             await require_rights(database, Role.WORKER)
             stack.push_async_callback(self._leave, database)
 
-            async def renew(leases: Sequence[Lease]) -> Renewal:
-                return await renewing.renew(
-                    database, self.worker, leases, rows=self.rows(), trouble=self.trouble
-                )
+            async def keep(leases: Sequence[Lease]) -> Renewal:
+                return await renew(database, self.worker, leases, rows=self.rows(), trouble=self.trouble)
 
             keeper = LeaseKeeper(
                 self.runtime,
-                renew,
+                keep,
                 lambda renewal: self.on_renewal(renewal),
                 lambda: self.on_failure(),
             )
@@ -127,3 +127,37 @@ class WorkerSession:
         if self._keeper is not None and self._keeper.is_answered:
             with suppress(LedgerError):
                 await worker_registry.leave(database, self.worker.id)
+
+
+class KeyProver:
+    """Proves the client's key for batches that were begun with another key of the same account."""
+
+    def __init__(self, client: AsyncPayments, account: Account) -> None:
+        self._client, self._account = client, account
+        self.refused: dict[int, str] = {}
+        """{batch: why it cannot be paid from this account}. Each is asked about once."""
+
+    async def mismatch(self, database: Database, facts: SharedFacts) -> str | None:
+        """Why a batch cannot be paid from this account; None when it can.
+
+        Raises PaymentsError when the key cannot be verified now, and LedgerError.
+        """
+        number, here, binding = facts.batch.batch, self._account, facts.header.binding
+        if here.key in facts.keys or number in self.refused:
+            return self.refused.get(number)
+        there = Account(binding.environment, binding.base_url, binding.key_fingerprint)
+        why: str | None = account_mismatch(there, here, untouched=False, visible=True)
+        if why is None:
+            why = await self._prove(database, facts.batch.batch_id)
+        if why is not None:
+            self.refused[number] = str(why)
+        return self.refused.get(number)
+
+    async def _prove(self, database: Database, batch_id: str) -> str | None:
+        service = Service(self._client, database.clock.now)
+        ledger = await PostgresLedger.open(database, batch_id, clock=service.moment)
+        try:
+            await require_place(ledger, service)
+        except LedgerMismatch as error:
+            return str(error)
+        return None

@@ -1,16 +1,20 @@
-"""Numbers, times and sums of money in words. Pure."""
+"""Numbers, times and sums of money in words, and totals as a person writes them: `GHS 1200.50`. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Final
 
 from ...models.common import amount_text
 from .._protocol.outcomes import as_text
 
 Money = Mapping[str, Decimal]
 """{currency: sum, major units}."""
+_AMOUNT: Final = re.compile(r"[0-9]{1,40}(?:\.[0-9]{1,40})?")
+_TYPED: Final = re.compile(r"\s*([A-Za-z]{3,10})\s+(\S+)\s*")
 
 
 def counted(number: int, noun: str) -> str:
@@ -68,3 +72,42 @@ def plain_sums(totals: Money) -> dict[str, str]:
 def money_text(totals: Money) -> str:
     """For people: `GHS 3.07, XOF 1,200.50`."""
     return ", ".join(amount_text(currency, total) for currency, total in sorted(totals.items())) or "nothing"
+
+
+# Totals, as they are typed
+
+
+def amount_of(text: str) -> Decimal:
+    """An exact amount in major units, over 0. Raises ValueError."""
+    if not _AMOUNT.fullmatch(text) or not (amount := Decimal(text)):
+        raise ValueError(f"{text!r} is not an amount: give plain digits over 0, such as 1200.50")
+    return amount
+
+
+def parsed(texts: Iterable[str]) -> dict[str, Decimal]:
+    """{currency: amount} of texts such as `XOF 1200.50`. Raises ValueError."""
+    found: dict[str, Decimal] = {}
+    for text in texts:
+        typed = _TYPED.fullmatch(text)
+        if typed is None:
+            raise ValueError(f'{text!r} is not a currency and an amount, such as "XOF 1200.50"')
+        currency, amount = typed[1].upper(), amount_of(typed[2])
+        if currency in found:
+            raise ValueError(f"{currency} is given twice")
+        found[currency] = amount
+    return found
+
+
+def difference(given: Money, totals: Money) -> str | None:
+    """The difference between the confirmed and the batch's total; None when they are equal."""
+    for currency in sorted({*given, *totals}):
+        if currency not in totals:
+            return f"{currency} was confirmed, and the batch has no {currency}"
+        if currency not in given:
+            return f"the batch has {amount_text(currency, totals[currency])}, which was not confirmed"
+        if given[currency] != totals[currency]:
+            return (
+                f"{amount_text(currency, given[currency])} was confirmed, "
+                f"and the batch comes to {amount_text(currency, totals[currency])}"
+            )
+    return None

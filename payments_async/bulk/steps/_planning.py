@@ -16,8 +16,7 @@ from .._leasing.step_context import StepContext
 from .._leasing.step_ends import FailureCause, Held, HoldReason, Never, Next, Now, Plan, StepFailed, failed
 from .._protocol.machines import BatchState
 from .._protocol.stop_rules import StopRules
-from .._texts.quantities import money_text
-from .._texts.totals import difference, parsed
+from .._texts.quantities import difference, money_text, parsed
 from ..errors import BulkError, SourceErrors, SourceUnreadable
 from ..ledger_errors import InputPaidElsewhere, LedgerDuplicates, LedgerMismatch, LedgerRefused
 from ..shared_batch import SharedBatch

@@ -17,10 +17,10 @@ from payments_async._http.types import HTTPRequest, HTTPResponse, TransportError
 from payments_async._runtime import SYSTEM
 from payments_async.bulk import BulkError, OutcomesUnrecorded, SharedBatch
 from payments_async.bulk._engine import sender
-from payments_async.bulk._leasing import key_proof
+from payments_async.bulk._leasing import worker_session
 from payments_async.bulk._leasing.batch_closing import BatchClosing
 from payments_async.bulk._leasing.chunk_run import ChunkRun
-from payments_async.bulk._ledger.postgresql import batches, granting, renewing
+from payments_async.bulk._ledger.postgresql import batches, granting
 from payments_async.bulk._ledger.postgresql import database as driver
 from payments_async.bulk._ledger.postgresql import work as work_module
 from payments_async.bulk._ledger.postgresql.leased_chunks import LeasedChunks
@@ -466,8 +466,8 @@ async def test_progress_names_the_chunks_that_are_held_and_cannot_break_the_work
 @pytest.mark.parametrize(
     ("module", "where", "error"),
     [
-        (renewing, "renew", ZeroDivisionError()),
-        (renewing, "renew", LedgerBroken("the database", "failed")),
+        (worker_session, "renew", ZeroDivisionError()),
+        (worker_session, "renew", LedgerBroken("the database", "failed")),
         (granting, "grant", ZeroDivisionError()),
     ],
 )
@@ -479,7 +479,7 @@ async def test_a_fault_of_ours_or_of_the_database_ends_the_worker_and_is_raised(
 
     async def broken(*args: Any, **options: Any) -> Any:
         calls.append(args)
-        if len(calls) > (3 if module is renewing else 1):
+        if len(calls) > (3 if module is worker_session else 1):
             raise error
         return await found(*args, **options)
 
@@ -591,7 +591,7 @@ async def test_a_database_that_is_lost_while_a_key_is_proven_ends_the_worker(
         raise LedgerUnavailable("the database", "cannot be reached")
 
     await fleet.planned(3)
-    monkeypatch.setattr(key_proof, "require_place", lost)
+    monkeypatch.setattr(worker_session, "require_place", lost)
     report = await fleet.run(client=await fleet.client(api_key=fleet.sandbox.new_key()))
     assert (report.exit_code, report.rows) == (75, 0)
 

@@ -14,8 +14,8 @@ from payments_async.bulk._ledger.opening import open_shared
 from payments_async.bulk._ledger.postgresql import batches
 from payments_async.bulk._ledger.postgresql.batches import standbys
 from payments_async.bulk._ledger.postgresql.database import Database
+from payments_async.bulk._ledger.postgresql.leases import renew
 from payments_async.bulk._ledger.postgresql.ledger import PostgresLedger
-from payments_async.bulk._ledger.postgresql.renewing import renew
 from payments_async.bulk._ledger.postgresql.schema import states_table
 from payments_async.bulk._protocol.machines import LEASE, Loss, ServerIdentity, Standbys
 from payments_async.bulk._protocol.outcomes import ExtraPayout

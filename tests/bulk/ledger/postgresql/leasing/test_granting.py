@@ -15,9 +15,8 @@ from payments_async.bulk._ledger.postgresql import batches
 from payments_async.bulk._ledger.postgresql import granting as granting_module
 from payments_async.bulk._ledger.postgresql.failover import judge
 from payments_async.bulk._ledger.postgresql.leased_chunks import LeasedChunks
-from payments_async.bulk._ledger.postgresql.leases import Work, give_back
+from payments_async.bulk._ledger.postgresql.leases import Work, give_back, renew
 from payments_async.bulk._ledger.postgresql.ledger import PostgresLedger
-from payments_async.bulk._ledger.postgresql.renewing import renew
 from payments_async.bulk._protocol.records import Resend
 from payments_async.bulk._protocol.row_state import RowState
 from payments_async.bulk._protocol.stop_rules import Account, StopRules

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from payments_async._runtime import SystemRuntime
-from payments_async.bulk._ledger.postgresql.leases import give_back
-from payments_async.bulk._ledger.postgresql.renewing import renew
+from payments_async.bulk._ledger.postgresql.leases import give_back, renew
 from payments_async.bulk._protocol.machines import LEASE, MARGIN
 from payments_async.bulk._protocol.records import Resend
 from payments_async.bulk._protocol.stop_rules import StopRules
