@@ -54,7 +54,7 @@ BUDGETS: Final[Mapping[str, int]] = {
 
 The last has room for as many answers of the server as come in two parts."""
 RAISED: Final[Mapping[str, str]] = {
-    "shipped lines": "from 67,100: the four steps, for schedulers and engines, and a command that confirms a total",
+    "shipped lines": "from 67,100: four steps for schedulers, and a command that confirms a total",
     "row run on PostgreSQL: files": "from 107: a worker makes a step of each piece of work",
 }
 """Why a budget was raised, and from what: a line for each."""
