@@ -105,7 +105,7 @@ IN_A_DATABASE = {
     ],
     "pause": [["pause", *NAMED, "--reason", HOSTILE], ["pause", "--batch-id", HOSTILE]],
     "resume": [["resume", *NAMED], ["resume", *NAMED]],
-    "drain": [["drain", "00"], ["drain", HOSTILE]],
+    "drain": [["drain", "--worker", "00"], ["drain", "--worker", HOSTILE]],
     "recover": [["recover", *NAMED], ["recover", *NAMED, "--by-hand"]],
     "cancel-rest": [["cancel-rest", *NAMED], ["cancel-rest", "--batch-id", HOSTILE]],
     "worker": [["worker", "--until-idle", *NAMED], ["worker", "--until-idle", "--batch-id", HOSTILE]],

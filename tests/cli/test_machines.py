@@ -180,10 +180,10 @@ def test_a_worker_that_is_gone_is_drained_only_should_it_come_back(here: Here, d
             "SELECT decode(repeat(id, 16), 'hex'), 'host-1', 24546, '0.1.0', 2, now(), now() + silent, 3 "
             "FROM (VALUES ('1f', interval '1 hour'), ('2e', interval '-1 hour')) AS of (id, silent)"
         )
-    assert here("drain", "1f1f", "--json").step("drained")["is_draining"]
-    gone = here("drain", "2e2e", "--json")
+    assert here("drain", "--worker", "1f1f", "--json").step("drained")["is_draining"]
+    gone = here("drain", "--worker", "2e2e", "--json")
     assert (gone.code, gone.step("drain")["drained"]) == (Exit.DONE, False)
-    printed = " ".join(here("drain", "2e2e").out.split())
+    printed = " ".join(here("drain", "--worker", "2e2e").out.split())
     assert "process 24546 on host-1 has not reported for 1 h" in printed
     assert "it is gone, or cut off from the database, and ends should it come back" in printed
     assert all(line["is_draining"] for line in here("workers", "--json").lines)
@@ -365,7 +365,7 @@ def test_a_password_among_the_arguments_is_warned_of_once_and_shown_nowhere(
         here("batches", database),
         here("status", database),
         here("status", database, "--batch-id", "july"),
-        here("drain", "abc", *ledger),
+        here("drain", database, "--worker", "abc"),
         here("ledger", "check", database),
     ]
     for each in said:

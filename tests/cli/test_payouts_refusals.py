@@ -428,8 +428,8 @@ def test_without_an_extra_every_command_says_what_to_install(
     ledger = [] if is_database else ["x.ledger"]
     commands = [["run", "x.csv"], ["export", *ledger, "x.out"], ["show", *ledger, "x"]]
     commands += [[name, *ledger] for name in ("status", "watch", "check", "reconcile", "retry-failed")]
-    commands += [[name] for name in ("worker", "batches", "workers", "pause", "resume", "recover")]
-    commands += [["cancel-rest"], ["drain", "x"], ["ledger", "check"]]
+    commands += [[name] for name in ("worker", "batches", "workers", "confirm", "pause", "resume", "recover")]
+    commands += [["cancel-rest"], ["drain", "--worker", "x"], ["ledger", "check"]]
     code = (
         f"import sys; sys.modules[{library!r}] = None\n"
         "from payments_async._cli import main\n"

@@ -101,7 +101,7 @@ def test_two_workers_are_seen_one_is_drained_and_the_other_goes_on(here: Here) -
         found = here("status", *NAMED, "--json").step("batch")
         assert (found["running"], found["workers"]) == (True, 2)
         assert "2 workers, " in here("status", *NAMED).out
-        drained = here("drain", listed[0]["id"][:8], "--json").step("drained")
+        drained = here("drain", "--worker", listed[0]["id"][:8], "--json").step("drained")
         assert (drained["pid"], drained["is_draining"]) == (listed[0]["pid"], True)
         wait_until(lambda: is_gone(drained["pid"]))
         assert here("cancel-rest", *NAMED, "--yes").code == Exit.DONE
@@ -240,7 +240,7 @@ def test_a_run_whose_workers_were_all_killed_or_drained_says_so(here: Here) -> N
         wait_until(lambda: len(workers(here)) == 2)
         drained, killed = workers(here)
         (name,) = (line["id"] for line in here("workers", "--json").lines if line["pid"] == drained)
-        assert here("drain", name).code == Exit.DONE
+        assert here("drain", "--worker", name).code == Exit.DONE
         wait_until(lambda: is_gone(drained))
         os.kill(killed, signal.SIGKILL)
         out, _ = run.communicate(timeout=300)

@@ -14,7 +14,6 @@ from .options import (
     BatchOptions,
     DatabaseArgument,
     DatabaseOptions,
-    Ledger,
     Located,
     PlanOptions,
     RecoverOptions,
@@ -138,10 +137,10 @@ def confirm(
 
 @command()
 def drain(
-    worker: Annotated[str, Parameter(metavar="WORKER")],
+    database: DatabaseArgument = None,
     /,
     *,
-    ledger: Ledger = None,
+    worker: Annotated[str, Parameter(metavar="ID")],
     options: DatabaseOptions | None = None,
     json: JsonFlag = False,
 ) -> int:
@@ -151,12 +150,10 @@ def drain(
     ----------
     worker
         Its id, or the first characters of it, as `workers` shows them.
-    ledger
-        The database (postgresql://…); PAYMENTS_LEDGER unless given.
     """
     from .machines import drain
 
-    return perform_on(_database_of(ledger, options), json, drain, worker)
+    return perform_on(_database_of(database, options), json, drain, worker)
 
 
 @command()
