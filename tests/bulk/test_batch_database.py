@@ -37,7 +37,7 @@ async def test_an_inspection_finds_what_the_database_is_like_and_what_is_needed(
         report = await found.check("reader")
     assert (report.problems, report.grants, report.standbys) == ((), (), Standbys.NONE)
     assert report.is_pooled is False
-    assert report.connections == {"run": 4, "worker": 5}
+    assert report.connections == {"run": 4, "worker": 6}
     assert PASSWORD not in repr(report)
 
 

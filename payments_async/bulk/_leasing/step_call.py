@@ -151,7 +151,14 @@ class StepCall:
                 then = Never(str(error))
         self._before, self._run = self._figures, None
         self._report()
-        return StepEnd(self.batch_id, self.chunk, then, self._figures, self._certificate)
+        place = (self.batch_id, self.chunk, then, self._figures)
+        return StepEnd(*place, self._is_clean, self._certificate)
+
+    @property
+    def _is_clean(self) -> bool | None:
+        if self._certificate is not None:
+            return self._certificate.is_clean
+        return None if self._view is None else self._view.is_clean
 
     @property
     def _figures(self) -> BatchFigures | None:
@@ -177,7 +184,7 @@ class StepCall:
             await self._pause_unreadable(session, reader, str(error))
             return Held(HoldReason.PAUSED, str(error))
         if self.chunk is not None and not view.chunks:
-            return Never(f"batch {self.batch_id} has {view.facts.chunks} chunks, and no chunk {self.chunk}")
+            return Never(f"batch {self.batch_id} has no chunk {self.chunk}: its last is {view.facts.chunks}")
         return _DECIDE[self.kind](view)
 
     async def _work(self, session: WorkerSession, reader: Database) -> Next:

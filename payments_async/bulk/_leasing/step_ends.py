@@ -78,8 +78,11 @@ class StepEnd:
     next: Next
     figures: BatchFigures | None = attrs.field(default=None, repr=False)
     """Of the chunk or the batch, not of this call; None where there is none. It names no account."""
+    is_clean: bool | None = None
+    """Of a closed batch: whether the service's list agrees with the ledger in every row. None before that,
+    and where it was not compared, because `SharedBatch.run` has closed it."""
     certificate: Certificate | None = attrs.field(default=None, repr=False)
-    """What the service's list showed of the batch, if this call read it (`close`)."""
+    """What the list showed, if this very call has read it; `SharedBatch.reconcile` makes another."""
 
     def facts(self) -> dict[str, Any]:
         """The end as JSON values: `next` by the name of its class, amounts as text."""
@@ -88,7 +91,7 @@ class StepEnd:
             "chunk": self.chunk,
             **next_facts(self.next),
             **({} if self.figures is None else {"figures": self.figures.facts()}),
-            **({} if self.certificate is None else {"clean": self.certificate.is_clean}),
+            "is_clean": self.is_clean,
         }
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ...models._masking import clean
 from ...params import Money, decimal_if_readable
@@ -33,6 +33,7 @@ async def planned(
     batch_id: str,
     confirmed: Mapping[str, Decimal] | None,
     rules: StopRules,
+    loading: Mapping[str, Any],
     *,
     lossy_standby: bool,
 ) -> Plan:
@@ -41,7 +42,7 @@ async def planned(
     with explained():
         try:
             async with SharedBatch.open(*place, batch_id=batch_id, insecure_database=insecure) as batch:
-                report = await batch.load(source)
+                report = await batch.load(source, **loading)
                 facts = batch._ledger.facts
                 following = _after_import(facts, report.payable, confirmed)
                 if following is None:  # a second time would grant all chunks anew

@@ -74,6 +74,8 @@ class Steps:
         max_amount: Money | None = None,
         max_rows: int | None = None,
         max_failure_rate: float | None = None,
+        accept_edits: bool = False,
+        pay_again: bool = False,
         lossy_standby: bool = False,
     ) -> Plan:
         """Import a file as a batch, and let its chunks be paid once its total is confirmed. Sends nothing.
@@ -90,6 +92,8 @@ class Steps:
             max_amount: take no row that would bring a currency over this, in major units.
             max_rows: take no more rows than this.
             max_failure_rate: 0 to 1; take no more rows once more than this share is rejected or in conflict.
+            accept_edits: accept an edited file: see `SharedBatch.load`.
+            pay_again: pay a file again that is another batch of the database.
             lossy_standby: accept a standby that may lose the last commits (`SharedBatch.plan`).
 
         Raises:
@@ -106,6 +110,8 @@ class Steps:
             max_amount=max_amount,
             max_rows=max_rows,
             max_failure_rate=max_failure_rate,
+            accept_edits=accept_edits,
+            pay_again=pay_again,
             lossy_standby=lossy_standby,
         )
 
@@ -119,8 +125,8 @@ class Steps:
     ) -> StepEnd:
         """Pay the rows of one chunk, unless another process does, or nothing is left to send.
 
-        Rows whose outcome is in doubt are left to `settle`. A call that is cancelled first ends as one with
-        `stop` does. Cancelled twice, it leaves rows under way, which the next call takes up.
+        Rows whose outcome is in doubt are left to `settle`. A call that is cancelled records the rows under
+        way before it raises CancelledError. Cancelled twice, it leaves them, and the next call takes them up.
 
         Args:
             batch_id: the batch.
@@ -154,6 +160,8 @@ class Steps:
         on_progress: OnProgress | None = None,
     ) -> StepEnd:
         """Close a batch all of whose rows are decided: compare it with the service's list, and seal it.
+
+        `Done` says that it is closed; `end.is_clean`, whether the list agreed with the ledger in every row.
 
         Args:
             batch_id: the batch.

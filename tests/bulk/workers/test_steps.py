@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 import threading
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +62,7 @@ async def test_a_file_becomes_a_closed_batch_by_steps_each_called_twice(fleet: F
     first, second = [await steps.close("june") for _ in range(2)]
     assert (first.next, second.next) == (Done(), Done())
     assert first.certificate is not None
-    assert first.certificate.is_clean
-    assert second.certificate is None
+    assert (second.certificate, first.is_clean, second.is_clean, end.is_clean) == (None, True, True, None)
     assert posts(fleet.sandbox) == len(books(fleet.sandbox)) == 120
     assert len(fleet.entries("plan")) == 1
     assert fleet.query("SELECT state FROM payments.batches") == [("closed",)]
@@ -84,6 +84,17 @@ async def test_a_closed_batch_is_followed_until_all_payouts_are_final(fleet: Fle
     reads = len(fleet.sandbox.requests)
     assert (await steps.close("june", follow=True)).next == Done()
     assert len(fleet.sandbox.requests) == reads
+
+
+async def test_a_closed_batch_says_whether_the_list_agrees_whoever_asks(fleet: Fleet) -> None:
+    await fleet.planned(3)
+    steps = await fleet.steps()
+    await steps.pay("june", 1)
+    fleet.sandbox.reset()  # the service forgets its payouts
+    assert [((end := await steps.close("june")).next, end.is_clean) for _ in range(2)] == [
+        (Done(), False)
+    ] * 2
+    assert (await (await fleet.steps()).close("june")).facts()["is_clean"] is False
 
 
 async def test_a_chunk_that_another_process_has_is_waited_for(fleet: Fleet) -> None:
@@ -223,7 +234,7 @@ async def test_what_can_never_succeed_says_so(fleet: Fleet) -> None:
     steps = await fleet.steps()
     ends = [await steps.pay("june", 2), await steps.pay("july", 1), await other.pay("june", 1)]
     reasons = [end.next.reason for end in ends if isinstance(end.next, Never)]
-    assert reasons[0] == "batch june has 1 chunks, and no chunk 2"
+    assert reasons[0] == "batch june has no chunk 2: its last is 1"
     assert "july: there is no such batch" in reasons[1]
     assert reasons[2] == "the ledger belongs to the other environment"
 
@@ -264,6 +275,10 @@ async def test_a_plan_that_cannot_be_made_says_what_is_wrong(fleet: Fleet, tmp_p
         assert (caught.value.cause, type(caught.value.next)) == (cause, then)
     with pytest.raises(StepFailed, match="as batch june"):
         await steps.plan(payroll(tmp_path, 3), batch_id="july")
+    assert (await steps.plan(payroll(tmp_path, 3), batch_id="july", pay_again=True)).next == Now()
+    edited = payroll(tmp_path, 3)
+    edited.write_text(edited.read_text().replace("2.01", "2.02"))
+    assert (await steps.plan(edited, batch_id="june", accept_edits=True)).sums == {"XOF": Decimal("6.04")}
     again = pickle.loads(pickle.dumps(caught.value))
     assert (again.cause, again.next, str(again)) == (caught.value.cause, caught.value.next, str(caught.value))
 

@@ -5,6 +5,7 @@ Reads the figures of chunks and no row.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
@@ -12,6 +13,7 @@ from typing import Final, NamedTuple
 import attrs
 
 from ...._http.addresses import same_service
+from ..._protocol.machines import BatchState
 from ..._protocol.outcomes import Outcome
 from ..._protocol.records import RowFigures, added_up
 from ...ledger_errors import LedgerDamaged, LedgerMissing
@@ -66,6 +68,12 @@ _CHUNKS: Final = (
 )
 
 
+_CLOSED_AS: Final = (
+    "SELECT e.changes FROM payments.entries e JOIN payments.batches b ON b.batch = e.batch "
+    "WHERE b.batch_id = %s AND e.chunk = 0 AND e.kind = 'root' ORDER BY e.number DESC LIMIT 1"
+)
+
+
 @attrs.frozen
 class ChunkView:
     """What a step sees of a chunk."""
@@ -94,6 +102,8 @@ class BatchView:
     chunks: Sequence[ChunkView]
     is_here: bool = True
     """False if its last commit went to another store than this one."""
+    is_clean: bool | None = None
+    """Whether the list agreed with the ledger when it was closed; None if it is open, or was not compared."""
 
     @property
     def figures(self) -> RowFigures:
@@ -103,20 +113,23 @@ class BatchView:
 
 async def batch_view(database: Database, batch_id: str, chunk: int | None = None) -> BatchView:
     """Look at a batch, or at one chunk of it. Raises LedgerMissing, and LedgerError."""
-    found, values = await database.read(by_id(batch_id), (_CHUNKS, (batch_id, chunk, chunk)))
+    found, values, roots = await database.read(
+        by_id(batch_id), (_CHUNKS, (batch_id, chunk, chunk)), (_CLOSED_AS, (batch_id,))
+    )
     label = f"{database.label}, batch {batch_id}"
     if not found:
         raise LedgerMissing(label, "there is no such batch")
-    with undamaged(label), readable("a chunk"):
-        chunks = [
-            ChunkView(
-                number, granted_to, max(leased or 0.0, 0.0), max(due or 0.0, 0.0), RowFigures.read(*figures)
-            )
-            for number, granted_to, leased, due, _, *figures in values
-        ]
-        facts = facts_of(found[0])
+    with undamaged(label), readable("a batch"):
+        facts, chunks, is_here = facts_of(*found), list[ChunkView](), True
+        for number, granted_to, leased, due, here, *figures in values:
+            seconds = (max(leased or 0.0, 0.0), max(due or 0.0, 0.0))
+            chunks.append(ChunkView(number, granted_to, *seconds, RowFigures.read(*figures)))
+            is_here = is_here and here
+        is_clean = None
+        if facts.state is BatchState.CLOSED:
+            is_clean = next((json.loads(text).get("clean") for (text,) in roots), None)
     itself = chunks.pop(0) if chunks and chunks[0].number == 0 else None
-    return BatchView(facts, itself, chunks, is_here=all(row[4] for row in values))
+    return BatchView(facts, itself, chunks, is_here=is_here, is_clean=is_clean)
 
 
 class DueWork(NamedTuple):
