@@ -6,9 +6,9 @@ A grant passes three checks, cheapest first:
 * pacer    a token bucket (kept as the single time at which it will be full again) smooths the sending.
 * window   a grant counts from its sending until a minute after its ANSWER.
 
-The window makes the bucket safe. The service counts a request somewhere between its sending and its answer,
-so of any `limit + 1` requests the last was granted over a minute after the answer, hence after the counting,
-of another: no minute that the service counts, aligned or sliding, has more than `limit`, whatever the jitter.
+The window makes the bucket safe. The service counts a request somewhere between its sending and its answer.
+A request beyond the limit is granted only when an earlier one was answered, so counted, over a minute ago:
+no minute that the service counts, aligned or sliding, has more than `limit`, whatever the jitter.
 
 Grants are small integers, so that a grant allocates no object: 0 is none, 1 an ordinary one, a higher number
 a probe of the closing with that number. So answers of older requests cannot end a later closing.

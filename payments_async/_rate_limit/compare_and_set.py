@@ -9,9 +9,9 @@ So a change takes two round trips, and three at most however many processes comp
 twice finds its answer, because the second winner had read the row with the request beside it. A process that
 stops in between keeps nobody waiting, and loses its race.
 
-A change counts as made when its winner read the row: nobody changed it between, so a lock would have made
-them in the same order. A process waits for what is left at the store's time of the last message (`late`), and
-gives its permits up by its own clock from before the first. So what comes late costs permits and adds none.
+A change takes effect at the moment when its winner read the row. Nobody else has changed the row since, so
+the order is the one that a lock would give. A process counts the start of its permits from the last message
+(`late`), and their end from before the first: a slow exchange shortens a permit, and never adds one.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ its closing after a 429. The store client asks for what `planned_request` says, 
 (`take_answer`).
 
 A reservation is a group: its permits start together, and are dropped a second later. While a group has not
-started no other is asked for, except for interactive calls after a bulk group. Permits for calls to come are
-asked for as well, as many as a moment of the present use needs, so that most calls find one at hand.
+started no other is asked for, except for interactive calls after a bulk group. A request also asks ahead, for
+about as many permits as the present traffic uses in a moment, so that most calls find one at hand.
 
 In an outage of the store (`lose`) interactive calls take turns at this process's part of the limit, if the
 number of processes is known; bulk calls wait. The part still bounds the first seconds after the outage, until

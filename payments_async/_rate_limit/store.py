@@ -6,18 +6,18 @@ rows of PostgreSQL (`store_postgresql`) and of Redis (`store_redis`).
 
 Why no minute holds more than its limit, wherever it begins: the requests that the service counts in it had a
 permit that was alive at its start (at most `peak`), or one that began within it (at most `60 * rate`, and a
-burst that was saved up). `rate = (limit - 2 * burst - peak) / 60` keeps a second burst in
-reserve, for permits that the store has reserved and then forgotten: about a burst of these can still start.
+burst that was saved up). `rate = (limit - 2 * burst - peak) / 60` keeps a second burst in reserve: it covers
+permits that the store granted before it lost its state, which are at most about one burst.
 
 * `peak`: the most permits reserved or under way in the last one to two minutes. Each process says with every
   reservation how many it holds; the store adds what it grants. A process that died counts until its last
   request has ended for certain. No grant takes the sum above a fifth of the limit (`cap`).
 * A new state starts in debt: it counts as reserved what may have been reserved before, a burst or a little
   more. The same happens when a process proves the stored state wrong: it has seen a newer row, or the store's
-  clock was set. The new state keeps the peak alone, which the processes report.
+  clock was set. Of the old state only the peak is kept, because the processes report it.
 
-Where there are more processes than a burst has permits (a limit of 60 has 1), each still reserves one ahead.
-Then faults of the store that follow each other within a minute may cost a refusal.
+Where there are more processes than a burst has permits (a limit of 60 has 1), each still holds one. Two
+faults of the store within a minute may then lead to a 429.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rate limiter of one class whose permits come from a store, and what the store client does with it.
+"""Rate limiter of one limit class whose permits come from a store.
 
 `StoreAccess` is what limiters see of the store client, which calls the methods below "For the store client"
 on its own thread.

@@ -23,7 +23,7 @@ import attrs
 from ..sandbox import PaymentEntry, PayoutEntry
 from ..sandbox._common.values import Change
 from ..sandbox._journal import JournalEntry, LoggedExchange
-from ..sandbox._money_rules import UNNAMED, is_unnamed, payment_of
+from ..sandbox._same_payout import UNNAMED, is_unnamed, payment_of
 from ..sandbox.advisor._evidence import ObservedRequest, grouped, observe
 from ._request_log import shown
 

@@ -1,4 +1,4 @@
-"""Decides, from what a step sees of its batch, what follows: None when there is work to do now. Pure."""
+"""Says what follows a step, from what it sees of its batch; None means that there is work to do now. Pure."""
 
 from __future__ import annotations
 

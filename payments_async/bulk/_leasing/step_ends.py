@@ -1,4 +1,4 @@
-"""How a step ended: what follows, and the figures; and the error of one that the ledger could not answer."""
+"""The results of a step: what follows, with figures; or `StepFailed`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The timeline of a payment or payout: what happened to it, in order, each thing in its lane. Pure.
 
 A program sends requests, the service changes states, a receiver answers webhooks, a payer pays. The journal
-has the requests and changes. Of those that it has dropped, the record itself has the times.
+has the requests and changes. For changes that it has dropped, the times come from the record.
 """
 
 from __future__ import annotations

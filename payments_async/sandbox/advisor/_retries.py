@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from email.utils import parsedate_to_datetime
 from itertools import pairwise
 
-from .._money_rules import UNNAMED, is_unnamed, payment_of
 from .._records.idempotency import LIFETIME
+from .._same_payout import UNNAMED, is_unnamed, payment_of
 from ._evidence import AdvisorEvidence, Finding, ObservedRequest, grouped, ids, seconds_between, stretches
 
 _EARLY = 0.05

@@ -1,6 +1,6 @@
 """The ledger in a PostgreSQL database: many batches, worked on by many processes.
 
-    (lease,) = await grant(database, worker)
+    (lease,) = await grant(database, worker, batch, chunk=1)
     renewal = await renew(database, worker, [lease])        # every 3 seconds
     await give_back(database, worker, [lease])
 

@@ -4,8 +4,9 @@
     found = await database.commit(work, committed)                      # a transaction
 
 What fails for a passing reason is repeated on a new connection, for a minute from the beginning of the
-outage. When a connection is lost during COMMIT, `committed` finds out whether that took place, under the same
-locks, as the lost session may still hold them. Errors have our words; the server's own may show rows.
+outage. When a connection is lost during COMMIT, `committed` finds out whether that took place. It takes the
+same locks first, because the lost session may still be committing. Errors have our words; the server's own
+may show rows.
 """
 
 from __future__ import annotations
