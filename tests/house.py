@@ -32,7 +32,7 @@ SMALL = 60
 """Lines of a file that is small."""
 
 BUDGETS: Final[Mapping[str, int]] = {
-    "shipped lines": 67_800,
+    "shipped lines": 67_900,
     "test lines": 90_600,
     "modules of the fullest folder": 16,
     "private modules flat in payments_async/": 9,

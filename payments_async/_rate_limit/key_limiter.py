@@ -2,7 +2,8 @@
 
 A request passes the narrow limiter first (one record's, then the class's). A 429 for a live operation (sync,
 requery, inspect) closes the record's limiter. The class closes too when another record is closed at that
-time, or when the request was the class's probe. Limiters of records are forgotten when they are idle and were not used for a minute.
+time, or when the request was the class's probe. Limiters of records are forgotten when they are idle and
+were not used for a minute.
 """
 
 from __future__ import annotations
