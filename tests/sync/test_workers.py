@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from payments_sync.bulk.steps import Done, Now, Steps
 from payments_sync.bulk.workers import PayoutWorker, WorkerProgress, work
 from tests.support.batches import items
 from tests.support.fleet import BRISK, books, posts, shorten
+from tests.support.payout_files import PHONE, csv_file
 from tests.sync.scenes import interrupt_main_thread
 
 
@@ -66,10 +68,13 @@ def test_a_worker_pays_a_batch_and_closes_it(database: str, client: Payments, se
         assert batch.status().complete
 
 
-def test_the_steps_pay_settle_and_close_a_batch(database: str, client: Payments, service: Sandbox) -> None:
-    planned(database, client, 60)
+def test_the_steps_plan_pay_settle_and_close_a_batch(
+    database: str, client: Payments, service: Sandbox, tmp_path: Path
+) -> None:
     stop = threading.Event()
     with Steps(database, client, concurrency=4) as steps:
+        plan = steps.plan(csv_file(tmp_path, *[PHONE] * 60), batch_id="june")
+        assert (plan.chunks, plan.next) == (2, Now())
         assert steps.pay("june", 1).next == Done()
         stop.set()
         assert steps.pay("june", 2, stop=stop).next == Now()

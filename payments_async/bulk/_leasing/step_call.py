@@ -108,7 +108,6 @@ class StepCall:
     """What the first look has found, to which progress adds; at the end what the last has."""
     _run: ChunkRun | BatchClosing | None = attrs.field(default=None, init=False)
     _certificate: Certificate | None = attrs.field(default=None, init=False)
-    _running: asyncio.Task[StepEnd] | None = attrs.field(default=None, init=False)
     _is_asked: bool = attrs.field(default=False, init=False)
     """True if the caller or the operator ended it, and nothing else did before."""
 
@@ -117,7 +116,7 @@ class StepCall:
 
     async def to_its_end(self) -> StepEnd:
         """Make the call. A caller that is cancelled waits until rows under way are recorded."""
-        running = self._running = asyncio.ensure_future(self._ended())
+        running = asyncio.ensure_future(self._ended())
         with self._watched():
             try:
                 return await asyncio.shield(running)
@@ -131,11 +130,6 @@ class StepCall:
                     if not running.cancelled():
                         running.exception()  # nobody asks for it any more
                 raise
-
-    def cut_off(self) -> None:
-        """End it now. Rows under way stay so, and the next call takes them up."""
-        if self._running is not None:
-            self._running.cancel()
 
     async def _ended(self) -> StepEnd:
         with explained():

@@ -203,8 +203,10 @@ class WorkerRun:
 
     async def _cut_off(self) -> None:
         """Cut off the steps that are still under way, because this worker is cancelled or has failed."""
-        for _, call in self._under_way.values():
-            call.cut_off()
+        for _ in range(2):  # cancelled once, a step records its rows
+            for task in self._under_way:
+                task.cancel()
+            await self._context.runtime.sleep(0.0)
         if self._under_way:
             await asyncio.wait(self._under_way)
 

@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 
 from payments_async.bulk import BulkError
-from payments_async.bulk.ledger_errors import LedgerUnavailable
+from payments_async.bulk._leasing import worker_session
+from payments_async.bulk._ledger.postgresql.commits import SharedCommitter
+from payments_async.bulk._protocol.machines import Standbys
+from payments_async.bulk.ledger_errors import LedgerBroken, LedgerFull, LedgerUnavailable
 from payments_async.bulk.steps import (
     Done,
     FailureCause,
@@ -228,6 +231,61 @@ async def test_a_database_that_is_away_fails_the_step(fleet: Fleet) -> None:
     assert isinstance(caught.value.__cause__, LedgerUnavailable)
 
 
+async def test_a_database_whose_disk_is_full_fails_the_step(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(*_: object, **__: object) -> None:
+        raise LedgerFull("the database", "the database's disk is full")
+
+    await fleet.planned(5)
+    steps = await fleet.steps()
+    with monkeypatch.context() as patch, pytest.raises(StepFailed) as caught:
+        patch.setattr(SharedCommitter, "claim", full)
+        await steps.pay("june", 1)
+    assert (caught.value.cause, caught.value.effect) == (FailureCause.DATABASE, "none")
+    assert (await steps.pay("june", 1)).next == Done()
+
+
+async def test_steps_connect_again_after_their_leases_could_not_be_renewed(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object, **__: object) -> None:
+        raise LedgerBroken("the database", "failed")
+
+    await fleet.planned(60)
+    fleet.sandbox.on("payouts.create").respond("slow:100ms", times=None)
+    steps = await fleet.steps(concurrency=2)
+    with monkeypatch.context() as patch:
+        paying = asyncio.ensure_future(steps.pay("june", 1))
+        await until(lambda: posts(fleet.sandbox) > 3)
+        patch.setattr(worker_session, "renew", broken)
+        assert not isinstance((await paying).next, Done)
+    fleet.sandbox.clear_rules()
+    await until(lambda: not fleet.held)
+    assert (await steps.pay("june", 1)).next == Done()
+    assert len(books(fleet.sandbox)) == 50
+
+
+async def test_a_batch_whose_server_changed_is_judged_before_a_step(fleet: Fleet) -> None:
+    await fleet.planned(5)
+    fleet.query("UPDATE payments.batches SET store = store || ' '")
+    assert (await fleet.pay(1)).next == Done()
+    fleet.query("UPDATE payments.batches SET lost_in = 1")  # and no reading has shown yet what was lost
+    async with await fleet.steps() as steps:
+        end = await steps.close("june")
+    assert end.next == Held(HoldReason.SUSPECT, "commits may be lost: `payments payouts recover`")
+
+
+async def test_a_machine_without_the_clock_that_leases_need_is_refused(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fleet.planned(1)
+    client = await fleet.client()
+    monkeypatch.setattr(client._internal.runtime, "boottime", lambda: None)
+    with pytest.raises(BulkError, match="no clock that counts while it is suspended"):
+        await (await fleet.steps(client=client)).pay("june", 1)
+
+
 async def test_what_can_never_succeed_says_so(fleet: Fleet) -> None:
     await fleet.planned(5)
     other = await fleet.steps(client=await fleet.client(api_key=LIVE, base_url="https://localhost/v1"))
@@ -299,6 +357,21 @@ async def test_a_confirmation_that_cannot_be_read_is_refused(
     with pytest.raises(BulkError, match=words):
         await (await fleet.steps()).plan(payroll(tmp_path, 3), batch_id="june", **confirmed)
     assert fleet.query("SELECT to_regclass('payments.batches') IS NULL") == [(True,)]
+
+
+async def test_a_standby_that_may_lose_commits_is_accepted_by_a_live_plan_only_on_purpose(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lossy(_: object) -> Standbys:
+        return Standbys.ASYNCHRONOUS
+
+    monkeypatch.setattr("payments_async.bulk._ledger.postgresql.ledger.standbys", lossy)
+    steps = await fleet.steps(client=await fleet.client(api_key=LIVE, base_url="https://localhost/v1"))
+    given: dict[str, Any] = {"batch_id": "june", "confirm_total": {"XOF": "6.03"}}
+    with pytest.raises(StepFailed) as caught:
+        await steps.plan(payroll(tmp_path, 3), **given)
+    assert isinstance(caught.value.next, Never)
+    assert (await steps.plan(payroll(tmp_path, 3), **given, lossy_standby=True)).next == Now()
 
 
 async def test_a_missing_file_of_totals_fails_the_plan(fleet: Fleet, tmp_path: Path) -> None:

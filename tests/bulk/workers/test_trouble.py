@@ -563,8 +563,9 @@ async def test_a_closing_that_is_cancelled_ends_before_its_connection(
     assert found == [False]
 
 
-async def test_a_missing_extra_is_named(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "payments_async.bulk._leasing.worker_session", None)
+@pytest.mark.parametrize("module", ["_leasing.worker_session", "workers._worker"])
+async def test_a_missing_extra_is_named(fleet: Fleet, monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+    monkeypatch.setitem(sys.modules, f"payments_async.bulk.{module}", None)
     with pytest.raises(ImportError, match=r'pip install "payments-sdk\[bulk,machines\]"$'):
         await work(fleet.url, await fleet.client())
 
