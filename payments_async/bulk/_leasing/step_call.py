@@ -117,6 +117,8 @@ class StepCall:
     async def to_its_end(self) -> StepEnd:
         """Make the call. A caller that is cancelled waits until rows under way are recorded."""
         running = asyncio.ensure_future(self._ended())
+        # of a call that is cancelled nobody asks for the error any more
+        running.add_done_callback(lambda task: task.cancelled() or task.exception())
         with self._watched():
             try:
                 return await asyncio.shield(running)
@@ -127,8 +129,6 @@ class StepCall:
                 finally:
                     running.cancel()  # it has ended, or the caller is cancelled twice
                     await asyncio.wait([running])
-                    if not running.cancelled():
-                        running.exception()  # nobody asks for it any more
                 raise
 
     async def _ended(self) -> StepEnd:

@@ -223,6 +223,20 @@ async def test_a_service_that_cannot_be_used_fails_the_step(
     assert (await steps.pay("june", 1)).next == Done()
 
 
+async def test_another_key_is_proven_by_the_first_step_or_the_step_fails(fleet: Fleet) -> None:
+    await fleet.planned(60)
+    assert (await fleet.pay(1)).next == Done()
+    steps = await fleet.steps(client=await fleet.client(api_key=fleet.sandbox.new_key()))
+    fleet.sandbox.on("payouts.list").respond("http:503", times=None)
+    with pytest.raises(StepFailed) as caught:
+        await steps.pay("june", 2)
+    assert (caught.value.cause, type(caught.value.next)) == (FailureCause.SERVICE, Wait)
+    fleet.sandbox.clear_rules()
+    end = await steps.pay("june", 2)  # the key is another project's
+    assert isinstance(end.next, Never)
+    assert "its key fingerprint is" in end.next.reason
+
+
 async def test_a_database_that_is_away_fails_the_step(fleet: Fleet) -> None:
     async with Steps("postgresql://postgres@127.0.0.1:1/x", await fleet.client()) as steps:
         with pytest.raises(StepFailed) as caught:
