@@ -233,6 +233,13 @@ def campaign(session: nox.Session) -> None:
 
 
 @nox.session(python=RUNNING)
+def engines(session: nox.Session) -> None:
+    """The engines' modules against their real servers; `-- -m brief` runs what CI does."""
+    sync(session, "engines")
+    session.run("pytest", "--verbose", "--durations=0", "tests/engines", *session.posargs)
+
+
+@nox.session(python=RUNNING)
 def tracers(session: nox.Session) -> None:
     """OpenTelemetry, Sentry and New Relic each see an awaited and a blocking call."""
     sync(session, "tests")
