@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import attrs
 
 from ...errors import Effect
+from .._protocol.outcomes import as_text
 from ..errors import BulkError
 
 if TYPE_CHECKING:
@@ -107,6 +108,16 @@ class Plan:
     """{currency: what all rows ask for, major units}."""
     next: Next
     """`Now` when its chunks may be paid."""
+
+    def facts(self) -> dict[str, Any]:
+        """The plan as JSON values: `next` by the name of its class, amounts as text."""
+        return {
+            "batch_id": self.batch_id,
+            **next_facts(self.next),
+            "chunks": self.chunks,
+            "rows": self.rows,
+            "sums": {currency: as_text(amount) for currency, amount in self.sums.items()},
+        }
 
 
 def next_facts(following: Next) -> dict[str, Any]:

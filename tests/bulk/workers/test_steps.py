@@ -56,6 +56,8 @@ async def test_a_file_becomes_a_closed_batch_by_steps_each_called_twice(fleet: F
     path = payroll(tmp_path, 120)
     plans = [await steps.plan(path, batch_id="june", confirm_total={"XOF": "7261.20"}) for _ in range(2)]
     assert [(plan.chunks, plan.rows, plan.next) for plan in plans] == [(3, 120, Now())] * 2
+    facts = {"batch_id": "june", "next": "now", "chunks": 3, "rows": 120, "sums": {"XOF": "7261.20"}}
+    assert plans[0].facts() == facts
     for chunk, rows in ((1, 50), (2, 50), (3, 20)):
         for _ in range(2):
             end = await steps.pay("june", chunk)
