@@ -12,6 +12,7 @@ EXTRAS: Final = {
     "bulk": ("aiosqlite",),
     "machines": ("psycopg",),
     "parquet": ("pyarrow",),
+    "temporal": ("temporalio",),
     "redis": ("redis",),
     "otel": ("opentelemetry",),
     "speed": ("uvloop",),

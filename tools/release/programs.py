@@ -67,6 +67,12 @@ pyarrow.parquet.write_table(pyarrow.table({"amount": ["1.00"]}), "june.parquet")
 open_source("june.parquet")
 """
 
+TEMPORAL: Final = """
+from payments_async.bulk.engines.temporal import nightly
+
+nightly(file="{date}.csv", batch_id="payroll-{date}", hour=2, zone="UTC")
+"""
+
 REDIS: Final = """
 from payments_sync import Payments
 
@@ -103,6 +109,7 @@ PROGRAMS: Final = {
     "bulk": BULK,
     "machines": MACHINES,
     "parquet": PARQUET,
+    "temporal": TEMPORAL,
     "redis": REDIS,
     "otel": OTEL,
     "speed": SPEED,
