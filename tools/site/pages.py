@@ -40,6 +40,7 @@ FIRST_GUIDES: Final = [
     "environment.md",
     "bulk.md",
     "machines.md",
+    "engines.md",
     "webhooks.md",
     "testing.md",
     "sandbox.md",

@@ -209,7 +209,7 @@ class PayrollWorkflow:
             arrived = {currency: sums["arrived"] for currency, sums in figures["sums"].items()}
             doubt = figures["rows"]["in_doubt"]
             self._show(done=figures["done"], in_doubt=doubt, arrived=arrived)
-        self._show(clean=end.get("clean", self._shown["clean"]))
+        self._show(clean=end.get("is_clean"))
 
     def _show(self, **changes: Any) -> None:
         shown = self._shown = {**self._shown, **changes}
