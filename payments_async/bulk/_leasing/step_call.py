@@ -145,8 +145,9 @@ class StepCall:
                 then = Never(str(error))
         self._before, self._run = self._figures, None
         self._report()
+        chunks = None if self._view is None else self._view.facts.chunks
         place = (self.batch_id, self.chunk, then, self._figures)
-        return StepEnd(*place, self._is_clean, self._certificate)
+        return StepEnd(*place, self._is_clean, self._certificate, chunks)
 
     @property
     def _is_clean(self) -> bool | None:

@@ -84,6 +84,8 @@ class StepEnd:
     and where it was not compared, because `SharedBatch.run` has closed it."""
     certificate: Certificate | None = attrs.field(default=None, repr=False)
     """What the list showed, if this very call has read it; `SharedBatch.reconcile` makes another."""
+    chunks: int | None = None
+    """How many chunks the batch has; None where its facts could not be read."""
 
     def facts(self) -> dict[str, Any]:
         """The end as JSON values: `next` by the name of its class, amounts as text."""

@@ -140,7 +140,9 @@ async def test_rows_that_the_stop_rules_hold_back_are_held(fleet: Fleet) -> None
         end = await steps.pay("june", chunk)
         assert isinstance(end.next, Held)
         assert (end.next.by, done(end)[0]) == (HoldReason.STOP_RULE, 20 if chunk == 1 else 0)
-    for end in (await steps.settle("june"), await steps.close("june")):
+    ends = (await steps.settle("june"), await steps.close("june"))
+    assert [end.chunks for end in ends] == [2, 2]
+    for end in ends:
         assert isinstance(end.next, Held)
         assert "as many as --max-rows allows" in end.next.reason
     assert len(books(fleet.sandbox)) == 20
