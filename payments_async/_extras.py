@@ -13,6 +13,7 @@ EXTRAS: Final = {
     "machines": ("psycopg",),
     "parquet": ("pyarrow",),
     "temporal": ("temporalio",),
+    "procrastinate": ("procrastinate",),
     "redis": ("redis",),
     "otel": ("opentelemetry",),
     "speed": ("uvloop",),

@@ -73,6 +73,12 @@ from payments_async.bulk.engines.temporal import nightly
 nightly(file="{date}.csv", batch_id="payroll-{date}", hour=2, zone="UTC")
 """
 
+PROCRASTINATE: Final = """
+from payments_async.bulk.engines.procrastinate import Nightly
+
+Nightly(file="{date}.csv", batch_id="payroll-{date}", hour=2, zone="UTC")
+"""
+
 REDIS: Final = """
 from payments_sync import Payments
 
@@ -110,6 +116,7 @@ PROGRAMS: Final = {
     "machines": MACHINES,
     "parquet": PARQUET,
     "temporal": TEMPORAL,
+    "procrastinate": PROCRASTINATE,
     "redis": REDIS,
     "otel": OTEL,
     "speed": SPEED,
