@@ -32,8 +32,8 @@ SMALL = 60
 """Lines of a file that is small."""
 
 BUDGETS: Final[Mapping[str, int]] = {
-    "shipped lines": 67_900,
-    "test lines": 90_600,
+    "shipped lines": 69_300,
+    "test lines": 92_300,
     "modules of the fullest folder": 16,
     "private modules flat in payments_async/": 9,
     "shipped files of at most 60 lines, without __init__": 34,
@@ -48,14 +48,16 @@ BUDGETS: Final[Mapping[str, int]] = {
     "row run on SQLite: files": 80,
     "row run on SQLite: moves between folders": 306,
     "row run on PostgreSQL: files": 109,
-    "row run on PostgreSQL: moves between folders": 1_150,
+    "row run on PostgreSQL: moves between folders": 1_250,
 }
 """The most that each figure may be. Lower one with the change that earned it.
 
 The last has room for as many answers of the server as come in two parts."""
 RAISED: Final[Mapping[str, str]] = {
-    "shipped lines": "from 67,100: four steps for schedulers, and a command that confirms a total",
+    "shipped lines": "from 67,100: the steps for schedulers, and the modules of the engines",
+    "test lines": "from 90,600: the conformance suite of the engines",
     "row run on PostgreSQL: files": "from 107: a worker makes a step of each piece of work",
+    "row run on PostgreSQL: moves between folders": "from 1,150: a step looks before and after its work",
 }
 """Why a budget was raised, and from what: a line for each."""
 
