@@ -12,6 +12,7 @@ EXTRAS: Final = {
     "bulk": ("aiosqlite",),
     "machines": ("psycopg",),
     "parquet": ("pyarrow",),
+    "celery": ("celery",),
     "temporal": ("temporalio",),
     "procrastinate": ("procrastinate",),
     "redis": ("redis",),

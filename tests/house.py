@@ -138,6 +138,8 @@ def import_circles() -> list[list[str]]:
 def part_of(path: Path) -> str:
     """The part of the project that a file belongs to: a name should mean one thing in each."""
     top, *rest = path.relative_to(ROOT).parts
+    if rest[:2] == ["bulk", "engines"]:  # a program uses one of them
+        return "/".join((top, *rest[:2], rest[2].removesuffix(".py")))
     return f"{top}/{rest[0]}" if top == "payments_async" and rest[0] in PARTS else top
 
 

@@ -40,7 +40,7 @@ def test_every_extra_that_is_named_is_there() -> None:
         for call in re.findall(r"needs\(\"[^\"]+\"((?:, \"\w+\")+)\)", path.read_text("utf-8"))
         for extra in re.findall(r"\w+", call)
     ]
-    engines = {"procrastinate", "temporal"}
+    engines = {"celery", "procrastinate", "temporal"}
     assert set(named) == {"bulk", "machines", "otel", "parquet", "redis", "sandbox"} | engines
 
 

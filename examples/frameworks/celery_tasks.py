@@ -2,7 +2,7 @@
 
     celery --app celery_tasks worker --concurrency 2
 
-`examples/celery` pays a whole file: for more than a few payouts, use that.
+`examples/engines/celery` pays a whole file: for more than a few payouts, use that.
 """
 
 from __future__ import annotations

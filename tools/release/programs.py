@@ -67,6 +67,13 @@ pyarrow.parquet.write_table(pyarrow.table({"amount": ["1.00"]}), "june.parquet")
 open_source("june.parquet")
 """
 
+CELERY: Final = """
+from celery import Celery
+from payments_async.bulk.engines.celery import Payroll
+
+Payroll(Celery(broker="memory://", broker_transport_options={"visibility_timeout": 900}), "postgresql://127.0.0.1/x")
+"""
+
 TEMPORAL: Final = """
 from payments_async.bulk.engines.temporal import nightly
 
@@ -115,6 +122,7 @@ PROGRAMS: Final = {
     "bulk": BULK,
     "machines": MACHINES,
     "parquet": PARQUET,
+    "celery": CELERY,
     "temporal": TEMPORAL,
     "procrastinate": PROCRASTINATE,
     "redis": REDIS,
