@@ -75,10 +75,8 @@ class Pipeline:
                 limiters = state.limiter.limiters(call.limit, call.record, started)
                 is_usual = len(limiters) == 1 and (history.deadline is None or started < history.deadline)
                 grant = limiters[0].try_acquire(started) if is_usual else NONE
-                if grant:
-                    grants: Grants = ((limiters[0], grant),)
-                else:
-                    grants = await self._acquire(limiters, history)
+                grants: Grants = ((limiters[0], grant),) if grant else await self._acquire(limiters, history)
+                if not grant:
                     started = runtime.monotonic()
                 if history.retries:
                     started = await self._check_late_retry(history, grants, started)

@@ -176,5 +176,5 @@ class SharedBatch(AnyBatch):
             return await self._ledger.check(lambda line: lines.file.write(f"{line}\n".encode()))
 
     def chunks(self) -> int:
-        """Count the chunks, for `bulk.workers.run_chunk`. Raises LedgerMissing before the import."""
+        """Count the chunks, which `bulk.steps` pays one by one. Raises LedgerMissing before the import."""
         return self._ledger.chunks

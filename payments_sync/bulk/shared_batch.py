@@ -171,5 +171,5 @@ class SharedBatch(AnyBatch):
         return self._bridge.call(self._async.check, chunks=chunks)
 
     def chunks(self) -> int:
-        """Count the chunks, for `bulk.workers.run_chunk`. Raises LedgerMissing before the import."""
+        """Count the chunks, which `bulk.steps` pays one by one. Raises LedgerMissing before the import."""
         return self._async.chunks()

@@ -99,7 +99,7 @@ class StepEnd:
 
 
 @attrs.frozen
-class Plan:
+class BatchPlan:
     """A batch that is imported: how many chunks it has, and whether they may be paid."""
 
     batch_id: str

@@ -46,13 +46,13 @@ from .._leasing.step_ends import next_facts
 from .._protocol.machines import LEASE
 from ..errors import BulkError
 from ..steps import (
+    BatchPlan,
     Done,
     Held,
     HoldReason,
     Never,
     Next,
     Now,
-    Plan,
     StepEnd,
     StepFailed,
     Steps,
@@ -269,7 +269,7 @@ class _Stop:
 
 def _call(
     steps: Steps, name: str, arguments: tuple[Any, ...], stop: StopSignal
-) -> Coroutine[Any, Any, StepEnd | Plan]:
+) -> Coroutine[Any, Any, StepEnd | BatchPlan]:
     """Call the step of a task. Only `pay` and `settle` have got further when they are stopped."""
     batch_id = arguments[0]
     match name:

@@ -36,7 +36,7 @@ from ...params import Money
 from .. import _options
 from .._protocol.machines import LEASE
 from ..errors import BulkError
-from ..steps import Done, Held, Never, Now, Plan, StepEnd, StepFailed, Steps, StopSignal, Wait
+from ..steps import BatchPlan, Done, Held, Never, Now, StepEnd, StepFailed, Steps, StopSignal, Wait
 from ._arguments import dated, require_names, require_version, require_zone, total_text
 
 __all__ = ["Nightly", "payroll", "start"]
@@ -56,7 +56,7 @@ _FOLLOWING: Final = {
     "close": "follow",
 }
 """{task: the one that is asked for once its step is done}."""
-_End = TypeVar("_End", StepEnd, Plan)
+_End = TypeVar("_End", StepEnd, BatchPlan)
 _log = logging.getLogger("payments_async")
 
 
@@ -296,7 +296,9 @@ class _Payroll:
             end = await _ended(partial(step, **arguments, stop=stop))
         return await self._go_on(name, arguments, end)
 
-    async def _go_on(self, name: str, arguments: Mapping[str, Any], end: StepEnd | Plan | StepFailed) -> str:
+    async def _go_on(
+        self, name: str, arguments: Mapping[str, Any], end: StepEnd | BatchPlan | StepFailed
+    ) -> str:
         """Ask for what follows a step; in words. Raises BulkError when it can never succeed."""
         batch = {"batch_id": arguments["batch_id"]}
         has_failed, begins = isinstance(end, StepFailed), name in ("plan", "resume")
@@ -311,7 +313,7 @@ class _Payroll:
                 reason = "done"
                 if name in _FOLLOWING:
                     await self._ask(_FOLLOWING[name], batch)
-            case _ if isinstance(end, StepEnd | Plan) and begins:
+            case _ if isinstance(end, StepEnd | BatchPlan) and begins:
                 reason = "its chunks are to be paid"
                 for chunk in range(1, (end.chunks or 0) + 1):
                     await self._ask("pay", {**batch, "chunk": chunk})

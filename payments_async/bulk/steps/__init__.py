@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from .._leasing.step_call import OnProgress as OnProgress
 from .._leasing.step_call import StopSignal as StopSignal
+from .._leasing.step_ends import BatchPlan as BatchPlan
 from .._leasing.step_ends import Done as Done
 from .._leasing.step_ends import FailureCause as FailureCause
 from .._leasing.step_ends import Held as Held
@@ -22,13 +23,13 @@ from .._leasing.step_ends import HoldReason as HoldReason
 from .._leasing.step_ends import Never as Never
 from .._leasing.step_ends import Next as Next
 from .._leasing.step_ends import Now as Now
-from .._leasing.step_ends import Plan as Plan
 from .._leasing.step_ends import StepEnd as StepEnd
 from .._leasing.step_ends import StepFailed as StepFailed
 from .._leasing.step_ends import Wait as Wait
 from ._steps import Steps as Steps
 
 __all__ = [
+    "BatchPlan",
     "Done",
     "FailureCause",
     "Held",
@@ -37,7 +38,6 @@ __all__ = [
     "Next",
     "Now",
     "OnProgress",
-    "Plan",
     "StepEnd",
     "StepFailed",
     "Steps",

@@ -13,7 +13,17 @@ from ...params import Money, decimal_if_readable
 from .._leasing.decisions import ended_or_held
 from .._leasing.step_call import explained
 from .._leasing.step_context import StepContext
-from .._leasing.step_ends import FailureCause, Held, HoldReason, Never, Next, Now, Plan, StepFailed, failed
+from .._leasing.step_ends import (
+    BatchPlan,
+    FailureCause,
+    Held,
+    HoldReason,
+    Never,
+    Next,
+    Now,
+    StepFailed,
+    failed,
+)
 from .._protocol.machines import BatchState
 from .._protocol.stop_rules import StopRules
 from .._texts.quantities import difference, money_text, parsed
@@ -36,7 +46,7 @@ async def planned(
     loading: Mapping[str, Any],
     *,
     lossy_standby: bool,
-) -> Plan:
+) -> BatchPlan:
     """Import a file as a batch, and let its chunks be paid if its total is confirmed. Raises StepFailed."""
     place, insecure = (context.address, context.client), context.insecure_database
     with explained():
@@ -48,7 +58,7 @@ async def planned(
                 if following is None:  # a second time would grant all chunks anew
                     await batch._work.plan(rules, lossy_standby=lossy_standby)
                 figures = (report.batch_id, facts.chunks, report.rows, dict(report.payable))
-                return Plan(*figures, following or Now())
+                return BatchPlan(*figures, following or Now())
         except SourceUnreadable as error:
             raise failed(FailureCause.FILE, str(error)) from error
         except _INPUT as error:

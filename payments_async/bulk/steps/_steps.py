@@ -13,7 +13,7 @@ from .. import _options
 from .._engine.engine import Pace
 from .._leasing.step_call import OnProgress, StepCall, StepKind, StopSignal
 from .._leasing.step_context import StepContext
-from .._leasing.step_ends import Plan, StepEnd
+from .._leasing.step_ends import BatchPlan, StepEnd
 from .._protocol.stop_rules import StopRules
 from ..ledger_errors import LedgerError
 from ._planning import confirmed_total, planned
@@ -76,7 +76,7 @@ class Steps:
         accept_edits: bool = False,
         pay_again: bool = False,
         lossy_standby: bool = False,
-    ) -> Plan:
+    ) -> BatchPlan:
         """Import a file as a batch, and let its chunks be paid once its total is confirmed. Sends nothing.
 
         With a live key the total has to be confirmed. Without that, or with another total, `next` is

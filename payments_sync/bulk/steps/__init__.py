@@ -14,6 +14,7 @@ may send which rows, and what is done.
 
 from __future__ import annotations
 
+from payments_async.bulk.steps import BatchPlan as BatchPlan
 from payments_async.bulk.steps import Done as Done
 from payments_async.bulk.steps import FailureCause as FailureCause
 from payments_async.bulk.steps import Held as Held
@@ -22,7 +23,6 @@ from payments_async.bulk.steps import Never as Never
 from payments_async.bulk.steps import Next as Next
 from payments_async.bulk.steps import Now as Now
 from payments_async.bulk.steps import OnProgress as OnProgress
-from payments_async.bulk.steps import Plan as Plan
 from payments_async.bulk.steps import StepEnd as StepEnd
 from payments_async.bulk.steps import StepFailed as StepFailed
 from payments_async.bulk.steps import StopSignal as StopSignal
@@ -31,6 +31,7 @@ from payments_async.bulk.steps import Wait as Wait
 from ._steps import Steps as Steps
 
 __all__ = [
+    "BatchPlan",
     "Done",
     "FailureCause",
     "Held",
@@ -39,7 +40,6 @@ __all__ = [
     "Next",
     "Now",
     "OnProgress",
-    "Plan",
     "StepEnd",
     "StepFailed",
     "Steps",

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Self
 
 from payments_async.bulk._leasing.step_call import OnProgress, StopSignal
-from payments_async.bulk._leasing.step_ends import Plan, StepEnd
+from payments_async.bulk._leasing.step_ends import BatchPlan, StepEnd
 from payments_async.bulk.steps._steps import Steps as AsyncSteps
 from payments_async.params import Money
 
@@ -77,7 +77,7 @@ class Steps:
         accept_edits: bool = False,
         pay_again: bool = False,
         lossy_standby: bool = False,
-    ) -> Plan:
+    ) -> BatchPlan:
         """Import a file as a batch, and let its chunks be paid once its total is confirmed. Sends nothing.
 
         With a live key the total has to be confirmed. Without that, or with another total, `next` is
