@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from importlib.metadata import version
-from typing import Final
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from ...params import Money
@@ -35,6 +35,31 @@ def total_text(total: Mapping[str, Money] | None) -> dict[str, str] | None:
     """A confirmed total as an engine stores it, amounts as text. Raises BulkError unless it is exact."""
     amounts = confirmed_total(total, None)
     return None if amounts is None else {currency: str(amount) for currency, amount in amounts.items()}
+
+
+def plan_arguments(
+    file: str,
+    batch_id: str,
+    *,
+    confirm_total: Mapping[str, Money] | None = None,
+    max_amount: Money | None = None,
+    max_rows: int | None = None,
+    max_failure_rate: float | None = None,
+    **others: Any,
+) -> dict[str, Any]:
+    """The arguments of `Steps.plan` as JSON values, amounts as text. Raises BulkError."""
+    require_names(batch_id, file, others.get("confirm_from") or "")
+    _options.stop_rules(max_amount, max_rows, max_failure_rate)
+    given = {
+        "file": file,
+        "batch_id": batch_id,
+        "confirm_total": total_text(confirm_total),
+        "max_amount": None if max_amount is None else str(max_amount),
+        "max_rows": max_rows,
+        "max_failure_rate": max_failure_rate,
+        **others,
+    }
+    return {name: value for name, value in given.items() if value is not None and value is not False}
 
 
 def require_zone(zone: str) -> None:

@@ -59,7 +59,7 @@ from ..steps import (
     StopSignal,
     Wait,
 )
-from ._arguments import require_names, require_version, total_text
+from ._arguments import plan_arguments, require_version
 
 __all__ = ["Payroll"]
 
@@ -167,18 +167,18 @@ class Payroll:
         Raises:
             BulkError: an argument is invalid, or looks like an account.
         """
-        confirmed_from = None if confirm_from is None else os.fspath(confirm_from)
-        require_names(batch_id, os.fspath(file), confirmed_from or "")
-        _options.stop_rules(max_amount, max_rows, max_failure_rate)
-        options = {
-            "confirm_total": total_text(confirm_total),
-            "confirm_from": confirmed_from,
-            "max_amount": None if max_amount is None else str(max_amount),
-            "max_rows": max_rows,
-            "max_failure_rate": max_failure_rate,
-            "lossy_standby": lossy_standby,
-        }
-        return self._tasks["plan"].delay(batch_id, os.fspath(file), options)
+        options = plan_arguments(
+            os.fspath(file),
+            batch_id,
+            confirm_total=confirm_total,
+            confirm_from=None if confirm_from is None else os.fspath(confirm_from),
+            max_amount=max_amount,
+            max_rows=max_rows,
+            max_failure_rate=max_failure_rate,
+            lossy_standby=lossy_standby,
+        )
+        name = options.pop("batch_id")
+        return self._tasks["plan"].delay(name, options.pop("file"), options)
 
     def _step(self, name: str) -> Callable[..., Facts]:
         """Make the function of a task, which makes a step and queues what follows it."""
@@ -293,7 +293,7 @@ def _follow_ups(name: str, arguments: tuple[Any, ...], following: Next, facts: F
         case _, Never(reason):
             raise BulkError(reason)
         case "plan", Held(HoldReason.TOTAL, reason) if (
-            arguments[2]["confirm_total"] or arguments[2]["confirm_from"]
+            "confirm_total" in arguments[2] or "confirm_from" in arguments[2]
         ):
             raise BulkError(reason)  # nobody can change the total that this task brings
         case "plan", Now():

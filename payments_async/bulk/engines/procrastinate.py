@@ -37,7 +37,7 @@ from .. import _options
 from .._protocol.machines import LEASE
 from ..errors import BulkError
 from ..steps import BatchPlan, Done, Held, Never, Now, StepEnd, StepFailed, Steps, StopSignal, Wait
-from ._arguments import dated, require_names, require_version, require_zone, total_text
+from ._arguments import dated, plan_arguments, require_names, require_version, require_zone
 
 __all__ = ["Nightly", "payroll", "start"]
 
@@ -114,32 +114,7 @@ class Nightly:
     def _arguments(self) -> dict[str, Any]:
         other = ("file", "batch_id", "hour", "zone", "minute")
         options = {name: value for name, value in attrs.asdict(self).items() if name not in other}
-        return _plan_arguments(self.file, self.batch_id, **options)
-
-
-def _plan_arguments(
-    file: str,
-    batch_id: str,
-    *,
-    confirm_total: Mapping[str, Money] | None = None,
-    max_amount: Money | None = None,
-    max_rows: int | None = None,
-    max_failure_rate: float | None = None,
-    **others: Any,
-) -> dict[str, Any]:
-    """The arguments of a plan as JSON values. Raises BulkError."""
-    require_names(batch_id, file, others.get("confirm_from") or "")
-    _options.stop_rules(max_amount, max_rows, max_failure_rate)
-    given = {
-        "file": file,
-        "batch_id": batch_id,
-        "confirm_total": total_text(confirm_total),
-        "max_amount": None if max_amount is None else str(max_amount),
-        "max_rows": max_rows,
-        "max_failure_rate": max_failure_rate,
-        **others,
-    }
-    return {name: value for name, value in given.items() if value is not None and value is not False}
+        return plan_arguments(self.file, self.batch_id, **options)
 
 
 async def start(
@@ -161,7 +136,7 @@ async def start(
     Asked again, it makes good jobs that were lost or cancelled. Procrastinate stores and shows all arguments,
     so that a name that looks like an account is refused. For them see `Steps.plan`. Raises BulkError.
     """
-    arguments = _plan_arguments(
+    arguments = plan_arguments(
         file,
         batch_id,
         confirm_total=confirm_total,
@@ -280,7 +255,7 @@ class _Payroll:
 
     async def _plan(self, context: JobContext, name: str, **arguments: Any) -> str:
         """Import a file as a batch, and ask for its chunks to be paid."""
-        given = _plan_arguments(**arguments)
+        given = plan_arguments(**arguments)
         options = {key: value for key, value in given.items() if key != "file"}
         end = await _ended(partial(self._steps.plan, given["file"], **options))
         return await self._go_on(name, given, end)
