@@ -142,10 +142,14 @@ async def measured(server: Any, count: int, group: int) -> dict[str, Any]:
     table = states_table(ledger.facts.batch.batch).removeprefix("payments.")
     await database.close()  # a session hands in its counts when it ends
     updates = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = %s"
-    (counted,) = server.query(name, updates, table)
+    (states,), (chunks,) = (server.query(name, updates, of) for of in (table, "chunks"))
     return {
         "import": importing.figures,
-        "pay": {**paying.figures, "hot_percent": round(100 * counted[1] / max(counted[0], 1))},
+        "pay": {
+            **paying.figures,
+            "hot_percent": round(100 * states[1] / max(states[0], 1)),
+            "chunk_updates": f"{chunks[0]}, of which {chunks[1]} are HOT",
+        },
         "check": checking.figures,
     }
 

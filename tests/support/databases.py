@@ -84,7 +84,7 @@ async def grant(
     found = {each.batch_id: each for each in await open_batches(database, worker, batch)}
     if chunk is not None and found:
         return await granting.grant(database, worker, *found.values(), kind=kind, chunk=chunk)
-    for work in await due_work(database, [each.batch for each in found.values()], [kind], 1) if found else ():
+    for work in await due_work(database, [each.batch for each in found.values()], [kind], 9) if found else ():
         return await granting.grant(
             database, worker, found[work.batch_id], kind=kind, chunk=work.chunk or None
         )

@@ -176,9 +176,10 @@ async def test_a_list_of_workers_may_be_read_while_leases_end(
         "VALUES ('w', 'host', 1, '0', 2, now(), now(), 0)"
     )
     fleet.query(
-        "INSERT INTO payments.chunks SELECT (jsonb_populate_record(c, jsonb_build_object("
+        "CREATE TEMP TABLE chunks AS SELECT (jsonb_populate_record(c, jsonb_build_object("
         "'chunk', n, 'holder', 'w'::bytea, 'expires', clock_timestamp() + n * interval '0.1 ms'))).* "
-        "FROM payments.chunks c, generate_series(2, 3000) n WHERE c.chunk = 1"
+        "FROM payments.chunks c, generate_series(2, 3000) n WHERE c.chunk = 1; "
+        "ALTER TABLE chunks DROP COLUMN stage; INSERT INTO payments.chunks SELECT * FROM chunks"
     )
     while (await connection.workers())[0].leased_chunks:
         pass

@@ -28,37 +28,38 @@ from .leases import Work
 from .worker_registry import Worker
 
 _FREE: Final = "(c.expires IS NULL OR c.expires <= clock_timestamp())"
-_HAS_NEW: Final = "c.unsent > 0 AND (b.stopped IS NULL OR c.granted_to > 0)"
+_HAS_NEW: Final = "c.unsent > 0 AND c.granted_to >= CASE WHEN b.stopped IS NULL THEN 0 ELSE 1 END"
 _DUE: Final = "(c.look_at IS NULL OR c.look_at <= clock_timestamp())"
-_COMPLETE: Final = (
-    "b.lost_in IS NULL AND NOT EXISTS (SELECT 1 FROM payments.chunks k "
-    "WHERE k.batch = b.batch AND k.unsent + k.in_flight + k.in_doubt > 0)"
+_ANY: Final = (  # in the order of the index; of EXISTS a planner may make a look at all chunks
+    "(SELECT k.chunk FROM payments.chunks k WHERE k.batch = b.batch AND k.chunk > 0 AND k.stage IS NOT NULL "
+    "AND ({}) ORDER BY k.stage, k.chunk LIMIT 1)"
 )
+_COMPLETE: Final = f"b.lost_in IS NULL AND {_ANY.format('k.unsent + k.in_flight + k.in_doubt > 0')} IS NULL"
+_RUNS: Final = "k.expires > clock_timestamp() OR k.in_flight > 0 OR k.unsent > 0 AND b.stopped IS NULL"
 IS_DUE: Final = {
-    Work.SEND: f"{_FREE} AND c.chunk > 0 AND ({_HAS_NEW} OR c.in_flight > 0)",
-    Work.LOOK: f"{_FREE} AND c.chunk > 0 AND c.in_doubt > 0 AND c.in_flight = 0 "
-    f"AND NOT ({_HAS_NEW}) AND {_DUE}",
+    Work.SEND: f"{_FREE} AND c.chunk > 0 AND c.stage >= 1 AND ({_HAS_NEW} OR c.in_flight > 0)",
+    Work.LOOK: f"{_FREE} AND c.chunk > 0 AND c.stage <= CASE WHEN b.stopped IS NULL THEN 1 ELSE 2 END "
+    f"AND c.in_doubt > 0 AND c.in_flight = 0 AND NOT ({_HAS_NEW}) AND {_DUE}",
     Work.CLOSE: f"{_FREE} AND c.chunk = 0 AND {_DUE} AND {_COMPLETE}",
 }
 """{kind of work: the condition of chunk `c` of batch `b` that is free and has some}."""
 _DUE_WORK: Final = (
-    "WITH busy AS (SELECT k.batch, count(DISTINCT k.holder) AS workers FROM payments.chunks k "
-    "WHERE k.batch = ANY(%b::int8[]) AND k.lease IS NOT NULL AND k.expires > clock_timestamp() "
-    "GROUP BY k.batch) "
-    "SELECT b.batch_id, c.chunk FROM payments.chunks c JOIN payments.batches b ON b.batch = c.batch "
-    "LEFT JOIN busy ON busy.batch = c.batch WHERE c.batch = ANY(%b::int8[]) AND {condition} "
+    "SELECT b.batch_id, due.chunk FROM payments.batches b CROSS JOIN LATERAL ("
+    "SELECT count(DISTINCT k.holder) AS workers FROM payments.chunks k WHERE k.batch = b.batch "
+    "AND k.stage = 1 AND k.lease IS NOT NULL AND k.expires > clock_timestamp()) busy CROSS JOIN LATERAL ("
+    "SELECT c.chunk, c.in_flight FROM payments.chunks c WHERE c.batch = b.batch AND {condition} "
+    "ORDER BY c.stage, c.chunk LIMIT %s) due "  # in the order of the index, so that no others are read
+    "WHERE b.batch = ANY(%b::int8[]) "
     # rows that a dead worker left come first, then the batch with the fewest workers
-    "ORDER BY c.in_flight = 0, coalesce(busy.workers, 0), c.batch, c.chunk LIMIT %s"
+    "ORDER BY due.in_flight = 0, busy.workers, b.batch, due.chunk LIMIT %s"
 )
 _OPEN: Final = (
     f"SELECT b.batch, b.batch_id, b.chunk_size, {HERE}, b.base_url FROM payments.batches b "
     f"WHERE b.state = 'open' AND b.schema = {FORM} AND b.environment = %s "
     "AND (%s::bigint IS NULL OR b.batch = %s) AND (NOT %s OR %s = ANY(b.keys))"
 )
-_UNDER_WAY: Final = (
-    " AND (EXISTS (SELECT 1 FROM payments.chunks c WHERE c.batch = b.batch AND c.chunk > 0 "
-    "AND (c.expires > clock_timestamp() OR c.in_flight > 0 OR c.unsent > 0 AND b.stopped IS NULL)) "
-    f"OR {_COMPLETE})"  # the batch is closed next
+_UNDER_WAY: Final = (  # a batch that is complete is closed next
+    f" AND ({_ANY.format(_RUNS)} IS NOT NULL OR {_COMPLETE})"
 )
 _CHUNKS: Final = (
     "SELECT c.chunk, c.granted_to, extract(epoch FROM c.expires - clock_timestamp())::float8, "
@@ -184,7 +185,7 @@ async def due_work(
     Raises LedgerError.
     """
     numbers = sorted(batches)
-    values = (numbers, numbers, most)
+    values = (most, numbers, most)
     statements = [(_DUE_WORK.format(condition=IS_DUE[kind]), values) for kind in kinds]
     due = dict.fromkeys(
         DueWork(kind, batch_id, chunk if kind is Work.SEND else 0)

@@ -126,8 +126,10 @@ async def test_a_list_of_batches_looks_once_at_each_chunk(
     async with batch(database, spread(3, 3)) as ledger:
         copies = (
             "CREATE TEMP TABLE more AS SELECT g.number AS copy FROM generate_series(1, 9) g(number)",
-            "INSERT INTO payments.chunks SELECT (jsonb_populate_record(c, jsonb_build_object("
+            "CREATE TEMP TABLE chunks AS SELECT (jsonb_populate_record(c, jsonb_build_object("
             "'batch', m.copy))).* FROM payments.chunks c, more m",
+            "ALTER TABLE chunks DROP COLUMN stage",
+            "INSERT INTO payments.chunks SELECT * FROM chunks",
             "INSERT INTO payments.batches SELECT (jsonb_populate_record(b, jsonb_build_object("
             "'batch', m.copy, 'batch_id', m.copy::text))).* FROM payments.batches b, more m",
         )

@@ -25,7 +25,7 @@ from payments_async.bulk.ledger_errors import (
     LedgerOlder,
     RightsMissing,
 )
-from tests.support.databases import batch, connected, leased, run, unimported, waits_for_lock
+from tests.support.databases import batch, connected, grant, leased, run, unimported, waits_for_lock, worker
 from tests.support.ledgers import Clock, counts, created, imported, new_rows
 from tests.support.servers import PostgresServer, postgres_server
 
@@ -153,13 +153,21 @@ async def test_a_right_that_is_missing_in_the_middle_is_named_by_its_code(databa
 
 
 async def test_tables_of_the_first_version_are_brought_up_to_date(database: str) -> None:
+    made = (
+        "SELECT c.attname, pg_get_expr(d.adbin, d.adrelid) FROM pg_attribute c LEFT JOIN pg_attrdef d "
+        "ON d.adrelid = c.attrelid AND d.adnum = c.attnum "
+        "WHERE c.attrelid = 'payments.chunks'::regclass AND NOT c.attisdropped AND c.attnum > 0 ORDER BY 1",
+        "SELECT indexdef FROM pg_indexes WHERE tablename = 'chunks' ORDER BY 1",
+    )
     async with batch(database, 3) as ledger:
+        as_new = [run(database, each) for each in made]
         tables = ", ".join(f"payments.{name}" for name in FIGURES)
         columns = (
             "ALTER TABLE payments.workers DROP COLUMN trouble",
             "ALTER TABLE payments.chunks ADD COLUMN finals text",
             "ALTER TABLE payments.chunks RENAME COLUMN not_final TO awaited",
             "ALTER TABLE payments.batches DROP COLUMN extra",
+            "ALTER TABLE payments.chunks DROP COLUMN stage",
         )
         run(database, f"DROP TABLE {tables}", *columns, "UPDATE payments.meta SET version = 1")
         with pytest.raises(LedgerOlder):
@@ -170,6 +178,8 @@ async def test_tables_of_the_first_version_are_brought_up_to_date(database: str)
         await ledger.refresh()
         assert (await ledger.check()).findings == ()
         assert run(database, "SELECT trouble FROM payments.workers") == []
+        assert [run(database, each) for each in made] == as_new
+        assert len(await grant(ledger.database, worker(1))) == 1
 
 
 async def test_tables_of_another_version_are_refused(database: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -212,3 +212,18 @@ async def test_a_batch_that_is_paused_in_the_middle_of_a_grant_is_not_granted(da
         await ledger.pause("now")
         granting = granting_module._Granting(ledger.database, worker(), number, Work.SEND)
         assert await ledger.database.commit(lambda each: granting.grant(each, 1)) == []
+
+
+async def test_only_a_grant_and_its_end_move_a_chunk_in_the_index_of_work(database: str) -> None:
+    async with batch(database, 4) as ledger:
+        chunk, leases = await leased(ledger.database)
+        stages = "SELECT stage FROM payments.chunks WHERE chunk = 1"
+        seen = [run(database, stages)]
+        claim = await chunk.claim(3)
+        await chunk.record(map(created, claim.rows[:2]))
+        await renew(ledger.database, worker(), leases)
+        await chunk.record(map(created, claim.rows[2:]))
+        seen.append(run(database, stages))
+        await give_back(ledger.database, worker(), leases)
+        seen.append(run(database, stages))
+        assert seen == [[(1,)], [(1,)], [(2,)]]
