@@ -1,7 +1,7 @@
 """What does it cost the database to find due work and to grant it, while many batches are open?
 
     python -m benchmarks.due_work                          # 20 batches of 1,000 chunks
-    python -m benchmarks.due_work --batches 5
+    python -m benchmarks.due_work --idle 8 --seconds 30    # workers that find nothing to do
 
 A server of its own is started. A worker asks for work and is granted a chunk: with all chunks still to be
 sent, with ten of each batch left, and with rows in doubt in all of them. Server CPU is that of all its
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.postgresql_ledger import URL, each, made, now, server_cpu
+from payments_async import AsyncPayments
 from payments_async._runtime import SYSTEM
 from payments_async.bulk._ledger import importing
 from payments_async.bulk._ledger.postgresql import importing as shared_importing
@@ -31,6 +32,7 @@ from payments_async.bulk._ledger.postgresql.work import due_work, open_batches
 from payments_async.bulk._ledger.postgresql.worker_registry import Worker
 from payments_async.bulk._protocol.records import Binding
 from payments_async.bulk._protocol.stop_rules import Account, StopRules
+from payments_async.bulk.workers import PayoutWorker
 
 KINDS: Final = (Work.SEND, Work.LOOK, Work.CLOSE)
 STATES: Final = {
@@ -91,14 +93,13 @@ async def asked(server: Any, name: str, times: int) -> dict[str, float]:
     }
 
 
-async def measured(batches: int, chunks: int, times: int, version: int) -> dict[str, Any]:
-    """The figures of each state."""
+async def measured(given: argparse.Namespace) -> None:
+    """Print the figures of each state."""
     from tests.support.servers import postgres_server
 
-    found = {}
-    with postgres_server(version=version) as server:
+    with postgres_server(version=given.version) as server:
         name = server.make_database()
-        await filled(server, name, batches, chunks)
+        await filled(server, name, given.batches, given.chunks)
         for state, change in STATES.items():
             if change:
                 to, left = change
@@ -108,9 +109,28 @@ async def measured(batches: int, chunks: int, times: int, version: int) -> dict[
                     f"WHERE b.batch = c.batch AND c.chunk > 0 AND c.chunk <= b.chunks - {left}",
                 )
             server.query(name, "VACUUM ANALYZE payments.chunks")
-            found[state] = await asked(server, name, times)
-            print(state, json.dumps(found[state]), flush=True)
-    return found
+            if not given.idle:
+                print(state, json.dumps(await asked(server, name, given.times)), flush=True)
+        if given.idle:
+            print("idle", json.dumps(await idled(server, name, given.idle, given.seconds)))
+
+
+async def idled(server: Any, name: str, workers: int, seconds: float) -> dict[str, float]:
+    """Let so many workers find nothing to do, and count the CPU of both sides in percent of a core."""
+    postmaster = int((server.data / "postmaster.pid").read_text().split()[0])
+    async with AsyncPayments(api_key="sk_sandbox_idle", base_url=URL) as client:
+        running = [
+            asyncio.ensure_future(PayoutWorker(server.url(name), client, folder=None).run())
+            for _ in range(workers)
+        ]
+        await asyncio.sleep(5)
+        cpu, client_cpu = server_cpu(postmaster), time.process_time()
+        await asyncio.sleep(seconds)
+        shares = {"server": server_cpu(postmaster) - cpu, "workers": time.process_time() - client_cpu}
+        for task in running:
+            task.cancel()
+        await asyncio.wait(running)
+    return {f"{part}_percent": round(100 * spent / seconds, 2) for part, spent in shares.items()}
 
 
 def main() -> None:
@@ -120,9 +140,10 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=20)
     parser.add_argument("--chunks", type=int, default=1000)
     parser.add_argument("--times", type=int, default=50)
+    parser.add_argument("--idle", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--version", type=int, default=18)
-    given = parser.parse_args()
-    asyncio.run(measured(given.batches, given.chunks, given.times, given.version))
+    asyncio.run(measured(parser.parse_args()))
 
 
 if __name__ == "__main__":

@@ -73,6 +73,7 @@ def jump_along(monkeypatch: pytest.MonkeyPatch, runtime: Any) -> None:
         (machines, "LEASE", 900.0),
         (machines, "RENEW_EVERY", 300.0),
         (_worker, "POLL", 600.0),
+        (_worker, "AGAIN", 600.0),
     ):
         monkeypatch.setattr(owner, name, seconds)
 

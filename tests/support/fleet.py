@@ -23,11 +23,16 @@ from tests.support.batches import Item, items
 
 BRIEF: Final = ((machines, "LEASE", 1.6), (machines, "MARGIN", 0.4), (worker_session, "RENEWAL_ANSWER", 0.8))
 """Leases that end while a test waits; on a machine with other work they may end at any time."""
-BRISK: Final = ((machines, "RENEW_EVERY", 0.3), (importing, "BLOCK", 50), (_worker, "POLL", 0.05))
+BRISK: Final = (
+    (machines, "RENEW_EVERY", 0.3),
+    (importing, "BLOCK", 50),
+    (_worker, "POLL", 0.05),
+    (_worker, "AGAIN", 0.05),
+)
 """Small chunks, and workers that ask often."""
 UNHURRIED: Final = (
     *((machines, "LEASE", 300.0), (machines, "RENEW_EVERY", 90.0)),
-    *((_worker, "POLL", 30.0), (_batch_run, "_FIGURES_EVERY", 60.0)),
+    *((_worker, "POLL", 30.0), (_worker, "AGAIN", 30.0), (_batch_run, "_FIGURES_EVERY", 60.0)),
 )
 """Workers that ask the database seldom: each answer takes real time, and a jumping clock waits for it."""
 Setting = Callable[[Any, str, object], object]

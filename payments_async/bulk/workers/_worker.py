@@ -20,7 +20,7 @@ from .._ledger.chunks import Batch
 from .._ledger.postgresql import batches
 from .._ledger.postgresql.database import Database
 from .._ledger.postgresql.leases import Work
-from .._ledger.postgresql.work import DueWork, due_work, open_batches
+from .._ledger.postgresql.work import DueWork, due_work, open_batches, seconds_until_due
 from .._protocol.exit_codes import Exit, Stop
 from ..ledger_errors import LedgerError, LedgerUnavailable
 from ._reports import WorkerProgress, WorkerReport
@@ -29,8 +29,10 @@ from ._settings import WorkerSettings
 if TYPE_CHECKING:
     from .._leasing.worker_session import WorkerSession
 
-POLL: Final = 1.0
-"""Seconds between two questions for work while there is none."""
+POLL: Final = 15.0
+"""Seconds after which a worker without work asks for some, unless a notice wakes it before."""
+AGAIN: Final = 1.0
+"""Seconds between two questions that notices lead to, and until work that was not to be had is asked for."""
 _LONGEST: Final = 60.0
 _STEPS: Final[dict[Work, StepKind]] = {Work.SEND: "send", Work.LOOK: "look", Work.CLOSE: "close"}
 _AHEAD: Final = 8
@@ -66,7 +68,7 @@ class WorkerRun:
         self._resting: dict[DueWork, float] = {}
         """{work that was not to be had: until when it is left alone}, on the runtime's monotonic clock."""
         self._chunks = self._failures = 0
-        self._rests_until = 0.0
+        self._rests_until = self._asked_at = self._asks_at = 0.0
         self._has_failed = False
         self._left_open: tuple[str, ...] = ()
         self._error: Exception | None = None
@@ -116,16 +118,27 @@ class WorkerRun:
         """Begin what is due, until the worker is to end. Raises LedgerError."""
         name = self._settings.batch_id
         only = None if name is None else (await batches.found(reader, name)).batch.batch
+        await reader.listen(self._noticed)
         while not self._stopping.draining:
             self._changed.clear()
             begun = await self._begin(session, reader, only)
             if not begun and await self._is_over(session, reader, only):
                 return
             if not begun:
-                timer = self._context.runtime.call_later(POLL, self._changed.set)
+                timer = self._context.runtime.call_later(max(self._rest(), 0.0), self._changed.set)
                 await self._changed.wait()
                 timer.cancel()
             self._take_ended()
+
+    def _noticed(self) -> None:
+        """Ask for work, which there may be; but not all the time while others are busy."""
+        runtime = self._context.runtime
+        runtime.call_later(max(self._asked_at + AGAIN - runtime.monotonic(), 0.0), self._changed.set)
+
+    def _rest(self) -> float:
+        """Seconds until this worker asks for work again."""
+        at = min([self._asks_at, *self._resting.values()])
+        return max(at, self._rests_until) - self._context.runtime.monotonic()
 
     async def _begin(self, session: WorkerSession, reader: Database, only: int | None) -> bool:
         """Begin steps of the work that is due, as far as there are slots. Raises LedgerError."""
@@ -137,10 +150,12 @@ class WorkerRun:
         # a slot of its own for the rest, so that rows in doubt that wait hold back no new ones
         rest = () if len(kinds) > kinds.count(Work.SEND) else (Work.LOOK, Work.CLOSE)
         asked = (*((Work.SEND,) if free else ()), *rest)
-        open_now = await self._open(session, reader, only) if asked and now >= self._rests_until else []
-        if not open_now:
+        self._asks_at = now + POLL
+        if not asked or now < self._rests_until:
             return False
-        due = await due_work(reader, [batch.batch for batch in open_now], asked, _AHEAD * slots)
+        self._asked_at = now
+        open_now = [batch.batch for batch in await self._open(session, reader, only)]
+        due = await due_work(reader, open_now, asked, _AHEAD * slots) if open_now else []
         busy = {*self._resting, *(work for work, _ in self._under_way.values())}
         chosen = [work for work in due if work not in busy]
         sends = [work for work in chosen if work.kind is Work.SEND][:free]
@@ -150,6 +165,8 @@ class WorkerRun:
             task = asyncio.ensure_future(call.to_its_end())
             self._under_way[task] = work, call
             task.add_done_callback(lambda _: self._changed.set())
+        if open_now and not (sends or others):
+            self._asks_at = now + min(POLL, await seconds_until_due(reader, open_now))
         return bool(sends or others)
 
     async def _open(
@@ -183,7 +200,7 @@ class WorkerRun:
             else:
                 self._failures = 0
                 if not isinstance(end.next, Done | Now):
-                    self._resting[work] = self._context.runtime.monotonic() + POLL
+                    self._resting[work] = self._context.runtime.monotonic() + AGAIN
 
     def _take_failure(self, work: DueWork, error: StepFailed) -> None:
         lost = error.__cause__
@@ -197,7 +214,9 @@ class WorkerRun:
         else:
             self._failures += 1
             rest = (
-                _LONGEST if error.cause is FailureCause.ADDRESS else POLL * 2.0 ** min(self._failures - 1, 10)
+                _LONGEST
+                if error.cause is FailureCause.ADDRESS
+                else AGAIN * 2.0 ** min(self._failures - 1, 10)
             )
             self._rests_until = self._context.runtime.monotonic() + min(rest, _LONGEST)
 

@@ -39,7 +39,7 @@ from ..statements import BATCH_COLUMNS, Rows, Statement
 from ..stored_rows import UnreadableRecord, readable, undamaged
 from ..transactions import Transaction
 from .database import Database
-from .dialect import STANDBYS, locking_all, observing
+from .dialect import NOTIFY, STANDBYS, locking_all, observing
 
 _READ: Final = f"""
     SELECT b.batch, b.batch_id, b.schema, b.state, b.reason, b.stopped, b.rules, b.keys, b.losses,
@@ -318,7 +318,7 @@ def with_note(
     at = attrs.evolve(clock(), wall=locked.wall)
     whole = with_entry(batch, locked.chunks[BATCH_CHUNK], kind, at, text)
     write_chunks(transaction, batch, [whole])
-    transaction.write(observing([batch.batch]))
+    transaction.write(observing([batch.batch]), NOTIFY)
     return whole
 
 

@@ -28,7 +28,7 @@ from ...errors import BulkError
 from ...ledger_errors import DatabaseUnfit, LedgerClosed, LedgerUnavailable
 from ..statements import Copying, Rows, Statement
 from ..transactions import LedgerDatabase, Purpose, Transaction, Work
-from .dialect import SQL
+from .dialect import LISTEN, SQL
 from .failures import DatabaseFailure, FailureKind, diagnosed, error_of, refusal
 from .session import DatabaseClock, DatabaseServer, is_shared, sent, set_up
 
@@ -137,6 +137,9 @@ class Database(LedgerDatabase):
         self._server: DatabaseServer | None = None
         self._lost_at: float | None = None
         """When the attempt began that found the database lost; None while it is there."""
+        self._on_notice: Callable[[], object] | None = None
+        self._watched: int | None = None
+        """The socket that is watched for notices, while no work is done on it."""
         self._turn = asyncio.Lock()
         self._running: set[asyncio.Future[Any]] = set()
         self._closed = False
@@ -309,6 +312,7 @@ class Database(LedgerDatabase):
         self._running.add(running)
         running.add_done_callback(self._running.discard)
         running.add_done_callback(_looked_at)
+        running.add_done_callback(self._watch)
         return await asyncio.shield(running)
 
     async def _repeated(self, attempt: _Attempt[T]) -> T:
@@ -340,6 +344,7 @@ class Database(LedgerDatabase):
         """Run work on a connection, which is cut after `seconds`. A failed transaction is rolled back."""
         if self._closed:
             raise LedgerClosed(self.label, "is closed")
+        self._unwatch()
         connection = self._connection or await self._connect()
         if isinstance(connection, DatabaseFailure):
             return connection
@@ -397,6 +402,36 @@ class Database(LedgerDatabase):
         finally:
             timer.cancel()
 
+    # Notices
+
+    async def listen(self, on_notice: Callable[[], object]) -> None:
+        """Have this called when others may have made work, or the connection is lost. Raises LedgerError.
+
+        After a call it may not be called again before the next use of the database.
+        """
+        self._on_notice = on_notice
+        await self.read(LISTEN)
+
+    def _watch(self, _: object) -> None:
+        """Watch the connection for a notice, unless work is done on it."""
+        connection = self._connection
+        if self._on_notice is None or connection is None or connection.closed or self._turn.locked():
+            return
+        self._watched = connection.fileno()
+        asyncio.get_running_loop().add_reader(self._watched, self._heard)
+        if connection.pgconn.notifies() is not None:  # it came in one piece with the last answer
+            self._heard()
+
+    def _unwatch(self) -> None:
+        if self._watched is not None:  # before libpq may close the socket, whose number is then another's
+            asyncio.get_running_loop().remove_reader(self._watched)
+            self._watched = None
+
+    def _heard(self, *_: object) -> None:
+        self._unwatch()  # until the next use, which reads it
+        if self._on_notice is not None:
+            self._on_notice()
+
     # The connection
 
     async def _connect(self) -> Connection | DatabaseFailure:
@@ -411,6 +446,7 @@ class Database(LedgerDatabase):
         try:
             self._require_private(exposure(connection.info.get_parameters()))
             failure = await self._set_up(connection)
+            connection.add_notify_handler(self._heard)
         finally:
             timer.cancel()
             if failure is not None:
@@ -425,6 +461,8 @@ class Database(LedgerDatabase):
         """Set up a new session. Returns why it cannot be used."""
         try:
             self._server, now = await set_up(connection)
+            if self._on_notice is not None:
+                await sent(connection, [LISTEN])
         except Error as error:
             return diagnosed(error, is_closed=True)
         self.clock.note(now)
@@ -437,6 +475,7 @@ class Database(LedgerDatabase):
         return {**self.address.parameters, "connect_timeout": max(2, min(given, math.ceil(self._answer)))}
 
     async def _drop(self) -> None:
+        self._unwatch()
         connection, self._connection = self._connection, None
         if connection is not None:
             with contextlib.suppress(Error):

@@ -27,6 +27,9 @@ def _copying(table: str, columns: Table, names: Collection[str], options: str = 
 _EMPTY: Final = "FORMAT binary, FREEZE"
 """For a table that the same transaction has made."""
 _STATE: Final = (*STATE_VALUES, "number")
+LISTEN: Final[Statement] = ("LISTEN payments_work", ())
+NOTIFY: Final[Statement] = ("NOTIFY payments_work", ())
+"""Wakes idle workers once it is committed, since there may be work for them."""
 STANDBYS: Final = (
     "SELECT CASE WHEN count(*) = 0 THEN 'none' WHEN bool_and(coalesce(s.sync_state, 'hidden') "
     "IN ('sync', 'quorum') AND current_setting('synchronous_commit') IN ('on', 'remote_apply')) "

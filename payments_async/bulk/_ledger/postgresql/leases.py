@@ -22,7 +22,7 @@ from ..stored_rows import UnreadableRecord, undamaged
 from ..transactions import Transaction
 from .batches import commit_entries, hold_reason, read_rules, stopping
 from .database import Database
-from .dialect import HERE, observing
+from .dialect import HERE, NOTIFY, observing
 from .failover import judge
 from .session import NOW
 from .worker_registry import Worker
@@ -111,6 +111,7 @@ async def _ended(
             ended.append(with_entry(batch, chunk, "ended", at, "{}", chunk.lease))
             transaction.write((_END, (look_after, batch.batch, chunk.number)))
     write_chunks(transaction, batch, ended)
+    transaction.write(NOTIFY)
     return ended
 
 

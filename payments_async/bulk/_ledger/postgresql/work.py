@@ -6,6 +6,7 @@ Reads the figures of chunks and no row.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
@@ -72,6 +73,11 @@ _CHUNKS: Final = (
 _CLOSED_AS: Final = (
     "SELECT e.changes FROM payments.entries e JOIN payments.batches b ON b.batch = e.batch "
     "WHERE b.batch_id = %s AND e.chunk = 0 AND e.kind = 'root' ORDER BY e.number DESC LIMIT 1"
+)
+_CHANGES: Final = (
+    "SELECT extract(epoch FROM min(t.at) - clock_timestamp())::float8 FROM payments.chunks c, "
+    "LATERAL (VALUES (c.expires), (c.look_at)) t (at) "
+    "WHERE c.batch = ANY(%b::int8[]) AND c.stage <= 1 AND t.at > clock_timestamp()"
 )
 
 
@@ -193,3 +199,12 @@ async def due_work(
         for batch_id, chunk in found
     )
     return list(due)
+
+
+async def seconds_until_due(database: Database, batches: Collection[int]) -> float:
+    """Find out when work of these batches may fall due of itself: a lease ends, or a look is due.
+
+    Raises LedgerError.
+    """
+    (((seconds,),),) = await database.read((_CHANGES, (sorted(batches),)))
+    return math.inf if seconds is None else float(seconds)
