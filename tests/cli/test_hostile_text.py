@@ -158,6 +158,7 @@ def test_what_a_database_holds_and_an_operator_says_is_printed_as_escapes(
     monkeypatch.setenv("PAYMENTS_LEDGER", database)
     monkeypatch.setenv("PAYMENTS_RATE_SHARE", "1")
     monkeypatch.setattr(_worker, "POLL", 0.02)
+    monkeypatch.setattr(_worker, "AGAIN", 0.02)
     payouts_file(here.folder, 3)
     for name in ("june", HOSTILE.strip()):
         here("run", "june.csv", "--batch-id", name, "--detach", "--pay-again")

@@ -35,6 +35,7 @@ def here(here: Here, database: str, monkeypatch: pytest.MonkeyPatch) -> Here:
     monkeypatch.setenv("PAYMENTS_LEDGER", database)
     monkeypatch.setenv("PAYMENTS_RATE_SHARE", "1")  # the limit stays in this process
     monkeypatch.setattr(_worker, "POLL", 0.05)
+    monkeypatch.setattr(_worker, "AGAIN", 0.05)
     monkeypatch.setattr(importing, "BLOCK", 2)
     return here
 
