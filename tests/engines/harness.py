@@ -25,6 +25,7 @@ from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 import attrs
+import pytest
 
 from payments_async import AsyncPayments
 from payments_async.bulk import SharedBatch
@@ -36,6 +37,16 @@ from tests.support.worker_processes import Write
 ROOT: Final = Path(__file__).parents[2]
 PHONE: Final = "+22990112233"
 """Every row's account: it may show nowhere."""
+KILLED: Final = pytest.mark.parametrize(
+    ("rows", "kills"),
+    [
+        pytest.param(600, 2, marks=pytest.mark.brief),
+        (2000, 5),
+        pytest.param(20000, 5, marks=pytest.mark.large),
+    ],
+    ids=["brief", "long", "large"],
+)
+"""A batch's rows, and how many workers are killed meanwhile."""
 _HEAD: Final = "row_key,amount,currency,method,instrument.phone_number,instrument.country,description"
 _STATE: Final = """
 SELECT b.state, coalesce(sum(c.unsent), 0)::int, coalesce(sum(c.in_flight + c.in_doubt), 0)::int
@@ -222,7 +233,9 @@ class Scene:
                 writes = [write for program in self.programs for write in program.writes]
                 order = [(int(chunk), str(lease)) for chunk, lease in self.query(_LEASES, name)]
                 leases = {lease for _, lease in order}
-                assert too_late([write for write in writes if write.lease in leases], order) == []
+                sent = [write for write in writes if write.lease in leases]
+                print(f"{name}: {count} rows, {len(sent)} requests, {len(leases)} leases")
+                assert too_late(sent, order) == []
         assert sum((entry.amount for entry in entries), Decimal(0)) == sum(
             (total for name in rows for total in self.asked(name)), Decimal(0)
         )

@@ -18,7 +18,7 @@ from celery import Celery
 from payments_async import AsyncPayments
 from payments_async.bulk import BulkError, SharedBatch
 from payments_async.bulk.engines.celery import Payroll
-from tests.engines.harness import Program, Scene
+from tests.engines.harness import KILLED, Program, Scene
 from tests.support.servers import CutProxy, ValkeyServer, valkey_server
 
 FOLDER = Path(__file__).parents[2] / "examples" / "engines" / "celery"
@@ -103,9 +103,7 @@ def start(scene: Scene, environment: dict[str, str]) -> Callable[..., Any]:
     return start
 
 
-@pytest.mark.parametrize(
-    ("rows", "kills"), [pytest.param(600, 2, marks=pytest.mark.brief), (2000, 5)], ids=["brief", "long"]
-)
+@KILLED
 async def test_killed_workers_leave_a_batch_that_is_paid_exactly(
     scene: Scene,
     broker: Broker,

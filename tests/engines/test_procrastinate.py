@@ -17,7 +17,7 @@ from procrastinate import App, PsycopgConnector
 from payments_async import AsyncPayments
 from payments_async.bulk import BulkError, SharedBatch
 from payments_async.bulk.engines.procrastinate import Nightly, payroll, start
-from tests.engines.harness import Program, Scene
+from tests.engines.harness import KILLED, Program, Scene
 
 PROGRAM = "examples/engines/procrastinate/procrastinate_payroll.py"
 pytestmark = pytest.mark.timeout(1800)
@@ -70,9 +70,7 @@ def worker(scene: Scene) -> Callable[..., Program]:
     return lambda **more: scene.start(PROGRAM, "worker", **more)
 
 
-@pytest.mark.parametrize(
-    ("rows", "kills"), [pytest.param(600, 2, marks=pytest.mark.brief), (2000, 5)], ids=["brief", "long"]
-)
+@KILLED
 async def test_killed_workers_leave_a_batch_that_is_paid_exactly(
     jobs: Jobs, scene: Scene, worker: Callable[..., Program], rows: int, kills: int
 ) -> None:

@@ -31,7 +31,7 @@ from temporalio.worker import Replayer
 from payments_async import AsyncPayments
 from payments_async.bulk import BulkError
 from payments_async.bulk.engines.temporal import Payroll, PayrollWorkflow, nightly, payroll_worker
-from tests.engines.harness import Program, Scene
+from tests.engines.harness import KILLED, Program, Scene
 from tests.support.servers import free_port
 
 PROGRAM = "examples/engines/temporal/temporal_payroll.py"
@@ -109,9 +109,7 @@ async def until_shown(run: Run, shows: Callable[[dict[str, Any]], Any]) -> dict[
     raise AssertionError(f"it has ended, and shows {await run.query(PayrollWorkflow.progress)}")
 
 
-@pytest.mark.parametrize(
-    ("rows", "kills"), [pytest.param(600, 2, marks=pytest.mark.brief), (2000, 5)], ids=["brief", "long"]
-)
+@KILLED
 async def test_killed_workers_leave_a_batch_that_is_paid_exactly(
     temporal: Client,
     server: TemporalServer,
