@@ -150,9 +150,9 @@ def test_a_workers_id_is_whole_on_any_terminal_and_one_that_is_gone_has_no_speed
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute(
             "INSERT INTO payments.workers (id, host, pid, version, slots, started, last_seen, rows, pace) "
-            "SELECT decode(repeat(id, 16), 'hex'), repeat('pay-', 9), 24546, '0.1.0', 2, "
+            "SELECT decode(repeat(id, 16), 'hex'), repeat('pay-', 9), 24546, '0.1.0', slots, "
             "now() - interval '1 hour', now() - silent, 12345678, 56789 "
-            "FROM (VALUES ('1f', interval '0 s'), ('2e', interval '1 hour')) AS of (id, silent)"
+            "FROM (VALUES ('1f', interval '0 s', 2), ('2e', interval '1 hour', 0)) AS of (id, silent, slots)"
         )
     monkeypatch.setenv("COLUMNS", columns)
     table = here("workers").out
@@ -161,6 +161,7 @@ def test_a_workers_id_is_whole_on_any_terminal_and_one_that_is_gone_has_no_speed
     (gone,) = (line for line in table.splitlines() if line.split()[:1] == ["2e2e2e2e"])
     assert ("56,789" in live, "56,789" in gone, "gone" in gone) == (True, False, True)
     assert ("0.1.0" in live) == has_version
+    assert ("0 of 2" in live, "0 of" in gone) == (has_version, False)
     assert "rests" not in table
     monkeypatch.setenv("COLUMNS", "50")
     narrow = here("workers").out.splitlines()

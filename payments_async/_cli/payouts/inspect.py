@@ -367,7 +367,7 @@ def _workers_table(found: Sequence[ListedWorker]) -> FirstThatFits:
             "Host": clean(worker.host),
             "Process": str(worker.pid),
             "Version": clean(worker.version),
-            "Chunks": f"{len(worker.leased_chunks)} of {worker.slots}",
+            "Chunks": f"{len(worker.leased_chunks)}{f' of {worker.slots}' if worker.slots else ''}",
             "Rows": f"{worker.rows:,}",
             "A minute": "" if worker.is_gone else f"{worker.per_minute:,.0f}",
             "Seen": f"{duration_text(worker.silent)} ago",

@@ -33,7 +33,7 @@ class StepContext:
         client: AsyncPayments,
         pace: Pace,
         *,
-        slots: int = 1,
+        slots: int = 0,
         insecure_database: bool = False,
         audits: bool = True,
         on_commit: Callable[[], object] = bool,
@@ -45,7 +45,7 @@ class StepContext:
             address: the database.
             client: pays.
             pace: the pace of each step.
-            slots: chunks worked on at a time, for the list of workers.
+            slots: chunks worked on at a time, for the list of workers; 0: the steps' caller decides.
             insecure_database: allow a database on another host without `sslmode=verify-full`.
             audits: compare a complete batch with the service's list before it is closed.
             on_commit: called after each commit of outcomes.

@@ -58,7 +58,7 @@ class ListedWorker:
     version: str
     """That of the package."""
     slots: int
-    """How many chunks it works on at a time."""
+    """How many chunks it works on at a time; 0: an engine that calls the steps decides."""
     rows: int
     """Rows that it has decided."""
     per_minute: float

@@ -13,7 +13,7 @@ from payments_async.bulk import BatchDatabase
 from payments_async.bulk.ledger_errors import LedgerRefused
 from payments_async.bulk.steps import Now, Wait
 from payments_async.bulk.workers import WorkerReport
-from tests.support.fleet import Fleet, books, posts
+from tests.support.fleet import Fleet, books, ended, posts
 from tests.support.patience import until
 
 
@@ -59,6 +59,19 @@ async def test_a_batch_is_not_worked_on_before_it_is_planned(fleet: Fleet) -> No
     assert (await fleet.run()).rows == 0
     await batch.plan()
     assert (await fleet.run()).rows == 10
+
+
+async def test_a_process_of_an_engine_is_listed_with_the_chunks_that_its_steps_hold(
+    fleet: Fleet, connection: BatchDatabase
+) -> None:
+    await fleet.planned(100)
+    fleet.sandbox.on("payouts.create").respond("slow:300ms", times=None)
+    steps = await fleet.steps(concurrency=2)
+    tasks = [asyncio.ensure_future(steps.pay("june", chunk)) for chunk in (1, 2)]
+    await until(lambda: fleet.held == {1, 2})
+    (listed,) = await connection.workers()
+    assert (listed.slots, listed.leased_chunks) == (0, (("june", 1), ("june", 2)))
+    await asyncio.gather(*map(ended, tasks))
 
 
 async def test_a_drained_worker_ends_in_order_and_leaves_the_rest(

@@ -429,8 +429,7 @@ class Database(LedgerDatabase):
 
     def _heard(self, *_: object) -> None:
         self._unwatch()  # until the next use, which reads it
-        if self._on_notice is not None:
-            self._on_notice()
+        (self._on_notice or bool)()
 
     # The connection
 

@@ -53,7 +53,7 @@ class Worker:
     version: str
     """That of this package."""
     slots: int
-    """How many chunks it works on at a time."""
+    """How many chunks it works on at a time; 0: an engine that calls the steps decides."""
     account: Account
     """The account that it pays from: it gets leases of no other's batches."""
 
