@@ -37,16 +37,39 @@ from tests.support.worker_processes import Write
 ROOT: Final = Path(__file__).parents[2]
 PHONE: Final = "+22990112233"
 """Every row's account: it may show nowhere."""
+CASES: Final = (
+    "kill -9",
+    "stopped for 30 s",
+    "delivered twice",
+    "job lost",
+    "SIGTERM",
+    "cancel",
+    "database away",
+    "service away",
+    "pause, resume",
+    "rows in doubt",
+    "schedule",
+    "two batches",
+)
+"""What every engine has to stand. `@pytest.mark.case(…)` names the ones that a test proves."""
 KILLED: Final = pytest.mark.parametrize(
     ("rows", "kills"),
     [
-        pytest.param(600, 2, marks=pytest.mark.brief),
-        (2000, 5),
-        pytest.param(20000, 5, marks=pytest.mark.large),
+        pytest.param(600, 2, marks=(pytest.mark.brief, pytest.mark.case("kill -9"))),
+        pytest.param(2000, 5, marks=pytest.mark.case("kill -9")),
+        pytest.param(20000, 5, marks=(pytest.mark.large, pytest.mark.case("kill -9"))),
     ],
     ids=["brief", "long", "large"],
 )
 """A batch's rows, and how many workers are killed meanwhile."""
+AWAY: Final = pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("to_database", marks=pytest.mark.case("database away")),
+        pytest.param("to_service", marks=pytest.mark.case("service away")),
+    ],
+)
+"""Which of a scene's lines is cut for 45 seconds."""
 _HEAD: Final = "row_key,amount,currency,method,instrument.phone_number,instrument.country,description"
 _STATE: Final = """
 SELECT b.state, coalesce(sum(c.unsent), 0)::int, coalesce(sum(c.in_flight + c.in_doubt), 0)::int

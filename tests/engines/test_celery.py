@@ -18,7 +18,7 @@ from celery import Celery
 from payments_async import AsyncPayments
 from payments_async.bulk import BulkError, SharedBatch
 from payments_async.bulk.engines.celery import Payroll
-from tests.engines.harness import KILLED, Program, Scene
+from tests.engines.harness import AWAY, KILLED, Program, Scene
 from tests.support.servers import CutProxy, ValkeyServer, valkey_server
 
 FOLDER = Path(__file__).parents[2] / "examples" / "engines" / "celery"
@@ -125,6 +125,7 @@ async def test_killed_workers_leave_a_batch_that_is_paid_exactly(
 
 
 @pytest.mark.brief
+@pytest.mark.case("delivered twice")
 async def test_a_batch_that_is_started_again_is_paid_once_and_its_tasks_do_not_add_up(
     scene: Scene, broker: Broker, start: Callable[..., Any], worker: Callable[..., Program]
 ) -> None:
@@ -142,6 +143,7 @@ async def test_a_batch_that_is_started_again_is_paid_once_and_its_tasks_do_not_a
 
 
 @pytest.mark.brief
+@pytest.mark.case("SIGTERM")
 async def test_a_worker_that_is_terminated_records_what_is_under_way(
     scene: Scene, broker: Broker, start: Callable[..., Any], worker: Callable[..., Program]
 ) -> None:
@@ -162,6 +164,7 @@ async def test_a_worker_that_is_terminated_records_what_is_under_way(
     await scene.judge({"june": 600}, broker.messages())
 
 
+@pytest.mark.case("job lost")
 async def test_tasks_that_the_broker_has_lost_are_made_good_by_starting_again(
     scene: Scene, broker: Broker, start: Callable[..., Any], worker: Callable[..., Program]
 ) -> None:
@@ -176,6 +179,7 @@ async def test_tasks_that_the_broker_has_lost_are_made_good_by_starting_again(
     await scene.judge({"june": 600}, broker.messages())
 
 
+@pytest.mark.case("pause, resume")
 async def test_a_paused_batch_goes_on_once_it_is_resumed(
     scene: Scene, broker: Broker, start: Callable[..., Any], worker: Callable[..., Program]
 ) -> None:
@@ -216,6 +220,7 @@ async def test_a_total_that_differs_fails_the_import_and_another_start_can_confi
     await scene.judge({"june": 100}, broker.messages())
 
 
+@pytest.mark.case("rows in doubt")
 async def test_rows_in_doubt_are_settled_at_the_end(
     scene: Scene, broker: Broker, start: Callable[..., Any], worker: Callable[..., Program]
 ) -> None:
@@ -255,7 +260,7 @@ async def test_a_worker_without_a_key_puts_tasks_back_for_others(
     await scene.judge({"june": 100}, broker.messages())
 
 
-@pytest.mark.parametrize("line", ["to_database", "to_service", "to_broker"])
+@pytest.mark.parametrize("line", [*AWAY.args[1], "to_broker"])
 async def test_a_database_a_service_or_a_broker_that_is_away_is_waited_for(
     scene: Scene, broker: Broker, start: Callable[..., Any], worker: Callable[..., Program], line: str
 ) -> None:
@@ -272,6 +277,7 @@ async def test_a_database_a_service_or_a_broker_that_is_away_is_waited_for(
     await scene.judge({"june": 600}, broker.messages())
 
 
+@pytest.mark.case("stopped for 30 s")
 async def test_tasks_that_outlast_the_visibility_time_out_pay_nothing_twice(
     scene: Scene, broker: Broker, start: Callable[..., Any], worker: Callable[..., Program]
 ) -> None:
@@ -290,6 +296,7 @@ async def test_tasks_that_outlast_the_visibility_time_out_pay_nothing_twice(
 
 
 @pytest.mark.parametrize("pool", ["prefork", "threads", "solo"])
+@pytest.mark.case("two batches")
 async def test_two_batches_are_paid_at_once(
     scene: Scene, broker: Broker, start: Callable[..., Any], worker: Callable[..., Program], pool: str
 ) -> None:

@@ -17,7 +17,7 @@ from procrastinate import App, PsycopgConnector
 from payments_async import AsyncPayments
 from payments_async.bulk import BulkError, SharedBatch
 from payments_async.bulk.engines.procrastinate import Nightly, payroll, start
-from tests.engines.harness import KILLED, Program, Scene
+from tests.engines.harness import AWAY, KILLED, Program, Scene
 
 PROGRAM = "examples/engines/procrastinate/procrastinate_payroll.py"
 pytestmark = pytest.mark.timeout(1800)
@@ -85,6 +85,7 @@ async def test_killed_workers_leave_a_batch_that_is_paid_exactly(
 
 
 @pytest.mark.brief
+@pytest.mark.case("delivered twice")
 async def test_jobs_that_are_delivered_twice_pay_once(
     jobs: Jobs, scene: Scene, worker: Callable[..., Program]
 ) -> None:
@@ -102,6 +103,7 @@ async def test_jobs_that_are_delivered_twice_pay_once(
 
 
 @pytest.mark.brief
+@pytest.mark.case("SIGTERM")
 async def test_a_worker_that_is_terminated_records_what_is_under_way(
     jobs: Jobs, scene: Scene, worker: Callable[..., Program]
 ) -> None:
@@ -139,6 +141,7 @@ async def test_a_worker_that_may_not_wait_leaves_its_chunk_to_others(
     await jobs.judge({"june": 600})
 
 
+@pytest.mark.case("pause, resume")
 async def test_a_pause_holds_the_batch_and_is_asked_for_by_one_job(
     jobs: Jobs, scene: Scene, worker: Callable[..., Program]
 ) -> None:
@@ -167,6 +170,7 @@ async def test_a_total_that_differs_is_held_until_the_right_one_is_confirmed(
     await jobs.judge({"june": 100})
 
 
+@pytest.mark.case("rows in doubt")
 async def test_rows_in_doubt_are_settled_at_the_end(
     jobs: Jobs, scene: Scene, worker: Callable[..., Program]
 ) -> None:
@@ -177,7 +181,7 @@ async def test_rows_in_doubt_are_settled_at_the_end(
     await jobs.judge({"june": 300})
 
 
-@pytest.mark.parametrize("line", ["to_database", "to_service"])
+@AWAY
 async def test_a_database_or_a_service_that_is_away_is_waited_for(
     jobs: Jobs, scene: Scene, worker: Callable[..., Program], line: str
 ) -> None:
@@ -195,6 +199,7 @@ async def test_a_database_or_a_service_that_is_away_is_waited_for(
     await jobs.judge({"june": 600})
 
 
+@pytest.mark.case("two batches")
 async def test_two_batches_are_paid_at_once(jobs: Jobs, scene: Scene, worker: Callable[..., Program]) -> None:
     scene.slow(0.2)
     for name in ("june", "july"):
@@ -204,6 +209,7 @@ async def test_two_batches_are_paid_at_once(jobs: Jobs, scene: Scene, worker: Ca
     assert all(program.process.poll() is None for program in workers)
 
 
+@pytest.mark.case("stopped for 30 s")
 async def test_a_worker_that_was_stopped_beyond_its_leases_pays_nothing_twice(
     jobs: Jobs, scene: Scene, worker: Callable[..., Program]
 ) -> None:
@@ -219,6 +225,7 @@ async def test_a_worker_that_was_stopped_beyond_its_leases_pays_nothing_twice(
     await jobs.judge({"june": 600})
 
 
+@pytest.mark.case("job lost", "cancel")
 async def test_a_job_that_was_lost_or_aborted_is_made_good_by_another_start(
     jobs: Jobs, scene: Scene, worker: Callable[..., Program]
 ) -> None:
@@ -236,6 +243,7 @@ async def test_a_job_that_was_lost_or_aborted_is_made_good_by_another_start(
     await jobs.judge({"june": 600})
 
 
+@pytest.mark.case("schedule")
 async def test_the_night_names_its_batch_by_the_scheduled_time(
     jobs: Jobs, scene: Scene, worker: Callable[..., Program]
 ) -> None:

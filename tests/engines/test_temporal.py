@@ -31,7 +31,7 @@ from temporalio.worker import Replayer
 from payments_async import AsyncPayments
 from payments_async.bulk import BulkError
 from payments_async.bulk.engines.temporal import Payroll, PayrollWorkflow, nightly, payroll_worker
-from tests.engines.harness import KILLED, Program, Scene
+from tests.engines.harness import AWAY, KILLED, Program, Scene
 from tests.support.servers import free_port
 
 PROGRAM = "examples/engines/temporal/temporal_payroll.py"
@@ -153,6 +153,7 @@ async def test_many_chunks_are_paid_by_20_and_in_several_histories(
 
 
 @pytest.mark.brief
+@pytest.mark.case("delivered twice")
 async def test_two_workflows_of_one_batch_pay_it_once(
     temporal: Client, server: TemporalServer, scene: Scene, worker: Callable[..., Program]
 ) -> None:
@@ -171,6 +172,7 @@ async def test_two_workflows_of_one_batch_pay_it_once(
 
 
 @pytest.mark.brief
+@pytest.mark.case("SIGTERM")
 async def test_a_worker_that_is_terminated_records_what_is_under_way(
     temporal: Client, server: TemporalServer, scene: Scene, worker: Callable[..., Program]
 ) -> None:
@@ -186,6 +188,7 @@ async def test_a_worker_that_is_terminated_records_what_is_under_way(
     await scene.judge({"june": 600}, server.store)
 
 
+@pytest.mark.case("cancel")
 async def test_a_cancelled_workflow_leaves_nothing_in_doubt_and_can_be_started_again(
     temporal: Client, server: TemporalServer, scene: Scene, worker: Callable[..., Program]
 ) -> None:
@@ -204,6 +207,7 @@ async def test_a_cancelled_workflow_leaves_nothing_in_doubt_and_can_be_started_a
     await scene.judge({"june": 600}, server.store)
 
 
+@pytest.mark.case("job lost")
 async def test_a_terminated_workflow_is_made_good_by_another(
     temporal: Client, server: TemporalServer, scene: Scene, worker: Callable[..., Program]
 ) -> None:
@@ -217,6 +221,7 @@ async def test_a_terminated_workflow_is_made_good_by_another(
     await scene.judge({"june": 400}, server.store)
 
 
+@pytest.mark.case("pause, resume")
 async def test_a_pause_holds_the_workflow_which_shows_it(
     temporal: Client, server: TemporalServer, scene: Scene, worker: Callable[..., Program]
 ) -> None:
@@ -285,6 +290,7 @@ async def test_rows_that_the_stop_rules_hold_back_are_paid_once_an_operator_lets
     assert (scene.state(), scene.paid) == (("closed", 0, 0), 150)
 
 
+@pytest.mark.case("rows in doubt")
 async def test_rows_in_doubt_are_settled_at_the_end(
     temporal: Client, server: TemporalServer, scene: Scene, worker: Callable[..., Program]
 ) -> None:
@@ -297,7 +303,7 @@ async def test_rows_in_doubt_are_settled_at_the_end(
     await scene.judge({"june": 300}, server.store)
 
 
-@pytest.mark.parametrize("line", ["to_database", "to_service"])
+@AWAY
 async def test_a_database_or_a_service_that_is_away_is_waited_for(
     temporal: Client, server: TemporalServer, scene: Scene, worker: Callable[..., Program], line: str
 ) -> None:
@@ -312,6 +318,7 @@ async def test_a_database_or_a_service_that_is_away_is_waited_for(
     await scene.judge({"june": 600}, server.store)
 
 
+@pytest.mark.case("stopped for 30 s")
 async def test_a_worker_that_was_stopped_beyond_its_leases_pays_nothing_twice(
     temporal: Client, server: TemporalServer, scene: Scene, worker: Callable[..., Program]
 ) -> None:
@@ -326,6 +333,7 @@ async def test_a_worker_that_was_stopped_beyond_its_leases_pays_nothing_twice(
     await scene.judge({"june": 600}, server.store)
 
 
+@pytest.mark.case("two batches")
 async def test_two_batches_are_paid_at_once_and_the_short_one_does_not_wait(
     temporal: Client, server: TemporalServer, scene: Scene, worker: Callable[..., Program]
 ) -> None:
@@ -341,6 +349,7 @@ async def test_two_batches_are_paid_at_once_and_the_short_one_does_not_wait(
     await scene.judge({"june": 3000, "july": 300}, server.store)
 
 
+@pytest.mark.case("schedule")
 async def test_a_schedule_names_the_batch_by_its_own_time(
     temporal: Client, server: TemporalServer, scene: Scene, worker: Callable[..., Program]
 ) -> None:
