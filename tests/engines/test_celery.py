@@ -179,6 +179,26 @@ async def test_tasks_that_the_broker_has_lost_are_made_good_by_starting_again(
     await scene.judge({"june": 600}, broker.messages())
 
 
+@pytest.mark.case("cancel")
+async def test_tasks_that_are_revoked_under_way_are_made_good_by_starting_again(
+    scene: Scene, broker: Broker, start: Callable[..., Any], worker: Callable[..., Program]
+) -> None:
+    scene.slow(4.0)
+    scene.file(600)
+    await start()
+    one = worker()
+    await scene.until_paid(1)
+    with Celery(broker=broker.server.url()) as app:
+        active = await asyncio.to_thread(app.control.inspect(timeout=30.0, limit=1).active)
+        ids = [task["id"] for tasks in active.values() for task in tasks]
+        assert ids
+        app.control.revoke(ids, terminate=True)
+    await scene.until(lambda: "Terminating" in one.log.read_text())
+    await start()
+    await scene.until_state("closed")
+    await scene.judge({"june": 600}, broker.messages())
+
+
 @pytest.mark.case("pause, resume")
 async def test_a_paused_batch_goes_on_once_it_is_resumed(
     scene: Scene, broker: Broker, start: Callable[..., Any], worker: Callable[..., Program]
