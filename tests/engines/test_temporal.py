@@ -5,15 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import attrs
 import pytest
 import pytest_asyncio
 from temporalio.client import (
@@ -29,10 +25,10 @@ from temporalio.service import RPCError
 from temporalio.worker import Replayer
 
 from payments_async import AsyncPayments
+from payments_async._cli.demo.servers import TemporalServer
 from payments_async.bulk import BulkError
 from payments_async.bulk.engines.temporal import Payroll, PayrollWorkflow, nightly, payroll_worker
 from tests.engines.harness import AWAY, KILLED, Program, Scene
-from tests.support.servers import free_port
 
 PROGRAM = "examples/engines/temporal/temporal_payroll.py"
 QUEUE = "payroll"
@@ -42,29 +38,15 @@ Run = WorkflowHandle[PayrollWorkflow, dict[str, Any]]
 pytestmark = pytest.mark.timeout(1800)
 
 
-@attrs.frozen
-class TemporalServer:
-    """Temporal's development server, and the file in which it stores everything."""
-
-    address: str
-    store: Path
-
-
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TemporalServer]:
     """One server for the session."""
+    shorter = ("--dynamic-config-value", f"limit.historyCount.suggestContinueAsNew={LONG}")
+    searched = [f"--search-attribute={name}" for name in ("PayrollBatch=Keyword", "PayrollRowsDone=Int")]
+    other_type = "--search-attribute=PayrollRows=Keyword"
     folder = tmp_path_factory.mktemp("temporal")
-    found = TemporalServer(f"127.0.0.1:{free_port()}", folder / "store.db")
-    command = [str(Path(sys.executable).with_name("temporal")), "server", "start-dev", "--headless"]
-    place = ["--port", found.address.rpartition(":")[2], "--db-filename", str(found.store)]
-    shorter = ["--dynamic-config-value", f"limit.historyCount.suggestContinueAsNew={LONG}"]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen([*command, *place, *shorter], stdout=log, stderr=log)
-    try:
-        yield found
-    finally:
-        process.terminate()
-        process.wait()
+    with TemporalServer(folder, "--headless", *shorter, *searched, other_type) as server:
+        yield server
 
 
 @pytest_asyncio.fixture
@@ -129,7 +111,7 @@ async def test_killed_workers_leave_a_batch_that_is_paid_exactly(
     assert (progress["rows"], progress["done"], progress["in_doubt"]) == (rows, rows, 0)
     assert (progress["clean"], progress["arrived"]) == (True, progress["asked"])
     await scene.judge({"june": rows}, server.store)
-    stored = b"".join(file.read_bytes() for file in server.store.parent.glob("store.db*"))
+    stored = b"".join(file.read_bytes() for file in server.store.parent.glob(f"{server.store.name}*"))
     assert b"june.csv" in stored  # what is stored can be read, so that a secret would be seen
     await Replayer(workflows=[PayrollWorkflow]).replay_workflow(await run.fetch_history())
 
@@ -227,14 +209,15 @@ async def test_a_pause_holds_the_workflow_which_shows_it(
 ) -> None:
     scene.slow(1.0)
     run = await started(temporal, scene, 600)
-    worker()
+    worker(PAYROLL_PAGE="https://payroll.test/{batch_id}")
     await scene.until_paid(1)
     await run.signal(PayrollWorkflow.pause)
     assert (await until_shown(run, lambda shown: shown["held"]))["held"] == "paused"
     details = str(await run.query("__temporal_workflow_metadata"))
-    assert "held: paused" in details
+    assert "Held: paused" in details
     assert "of 600 rows done" in details
-    assert "asked: XOF 180306.00" in details
+    assert "Asked: XOF 180,306.00" in details
+    assert "[Page of the batch](https://payroll.test/june)" in details
     await scene.until_state("paused")
     await scene.until(lambda: not scene.state()[2])
     paid = scene.paid
@@ -242,6 +225,11 @@ async def test_a_pause_holds_the_workflow_which_shows_it(
     assert scene.paid == paid < 600
     await run.signal(PayrollWorkflow.resume)
     assert (await run.result())["held"] is None
+    searched = {pair.key.name: pair.value for pair in (await run.describe()).typed_search_attributes}
+    assert {name: value for name, value in searched.items() if name.startswith("Payroll")} == {
+        "PayrollBatch": "june",
+        "PayrollRowsDone": 600,
+    }
     await scene.judge({"june": 600}, server.store)
 
 
@@ -440,4 +428,14 @@ async def test_another_version_of_the_library_is_refused(
     async with AsyncPayments("sk_sandbox_x", base_url="http://127.0.0.1:9/v1") as client:
         with pytest.raises(BulkError, match=r"temporalio 2\.0\.1 was not tested: install"):
             async with payroll_worker(temporal, "postgresql://127.0.0.1:1/x", client):
+                pass
+
+
+@pytest.mark.parametrize(
+    "page", ["batches", "ftp://payroll.test/", "https://", 7, "https://u:p@payroll.test/"]
+)
+async def test_what_is_no_page_is_refused(temporal: Client, page: Any) -> None:
+    async with AsyncPayments("sk_sandbox_x", base_url="http://127.0.0.1:9/v1") as client:
+        with pytest.raises(BulkError, match="page must"):
+            async with payroll_worker(temporal, "postgresql://127.0.0.1:1/x", client, page=page):
                 pass

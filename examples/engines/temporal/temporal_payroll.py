@@ -5,8 +5,8 @@
     python temporal_payroll.py nightly /in Africa/Accra
 
 `PAYMENTS_API_KEY` and `PAYMENTS_BASE_URL` name the account, `PAYMENTS_LEDGER` the database,
-`TEMPORAL_ADDRESS` the server. Temporal's page has the workflow `june` with its rows, its sums and what holds
-it; the signals `pause`, `resume`, `cancel_rest` and `confirm` are sent from there.
+`TEMPORAL_ADDRESS` the server. Temporal's page has the workflow `june` with its rows, its sums, what holds it,
+and a link to `PAYROLL_PAGE`; the signals `pause`, `resume`, `cancel_rest` and `confirm` are sent from there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ async def work(temporal: Client) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with AsyncPayments() as client, payroll_worker(temporal, os.environ["PAYMENTS_LEDGER"], client):
+    ledger, page = os.environ["PAYMENTS_LEDGER"], os.environ.get("PAYROLL_PAGE")
+    async with AsyncPayments() as client, payroll_worker(temporal, ledger, client, page=page):
         await stop.wait()
 
 

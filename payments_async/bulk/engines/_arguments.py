@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from importlib.metadata import version
 from typing import Any, Final
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from ...params import Money
@@ -68,6 +69,15 @@ def require_zone(zone: str) -> None:
         ZoneInfo(zone)
     except (OSError, TypeError, ValueError, KeyError) as error:
         raise BulkError(f"zone must be a time zone, such as Africa/Accra, and not {zone}") from error
+
+
+def require_page(page: object) -> None:
+    """Raise BulkError unless this is the address of a page that an engine may store and show, or None."""
+    parts = urlsplit(page) if isinstance(page, str) else None
+    if page is not None and (parts is None or parts.scheme not in ("http", "https") or not parts.hostname):
+        raise BulkError("page must be an address that begins with https:// or http://")
+    if parts is not None and (parts.username or parts.password):
+        raise BulkError("page must hold no user and no password: engines store and show it")
 
 
 def dated(name: str, time: datetime | None, zone: str) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace  # Temporal's converter knows these, and not attrs
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
+
+from temporalio.common import SearchAttributeKey
 
 from ....params import Money
 from ..._options import require_seconds, stop_rules
@@ -15,6 +17,14 @@ from .._arguments import dated, require_names, require_zone, total_text
 
 Facts = dict[str, Any]
 """JSON values."""
+SEARCHED: Final[tuple[SearchAttributeKey[Any], ...]] = (
+    SearchAttributeKey.for_keyword("PayrollBatch"),
+    SearchAttributeKey.for_int("PayrollRows"),
+    SearchAttributeKey.for_int("PayrollRowsDone"),
+    SearchAttributeKey.for_int("PayrollRowsInDoubt"),
+    SearchAttributeKey.for_bool("PayrollHeld"),
+)
+"""Search attributes of a payroll's workflow, where the namespace has them."""
 
 
 @dataclass(frozen=True)

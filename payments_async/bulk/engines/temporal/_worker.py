@@ -7,10 +7,13 @@ from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, Final
+from urllib.parse import quote
 
 from temporalio import activity
+from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.client import Client
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+from temporalio.service import RPCError
 from temporalio.worker import Worker
 
 from ...._runtime import Timer
@@ -21,8 +24,8 @@ from ...errors import BulkError
 from ...ledger_errors import LedgerUnavailable
 from ...shared_batch import SharedBatch
 from ...steps import Held, Never, Now, OnProgress, StepEnd, StepFailed, Steps, Wait
-from .._arguments import require_version
-from ._payroll import Facts, Payroll
+from .._arguments import require_page, require_version
+from ._payroll import SEARCHED, Facts, Payroll
 
 _TESTED: Final = ((1, 30), (2,))
 _BEAT: Final = 5.0
@@ -37,13 +40,18 @@ _SHUTDOWN: Final = SimpleNamespace(is_set=activity.is_worker_shutdown)
 class Activities:
     """The steps of one process, as activities."""
 
-    def __init__(self, steps: Steps, client: AsyncPayments, **database: Any) -> None:
+    def __init__(
+        self, steps: Steps, client: AsyncPayments, page: str | None, attributes: list[str], **database: Any
+    ) -> None:
         self._steps, self._runtime, self._database = steps, client._internal.runtime, database
+        self._page, self._attributes = page, attributes
 
     @activity.defn
     async def plan(self, payroll: Payroll) -> Facts:
         with self._alive():
-            return (await self._steps.plan(payroll.file, **payroll.options())).facts()
+            plan = await self._steps.plan(payroll.file, **payroll.options())
+        page = self._page and self._page.replace("{batch_id}", quote(payroll.batch_id, safe=""))
+        return {**plan.facts(), "page": page, "attributes": self._attributes}
 
     @activity.defn
     async def pay(self, batch_id: str, chunk: int) -> Facts:
@@ -94,16 +102,16 @@ class Activities:
     @contextmanager
     def _alive(self) -> Iterator[OnProgress]:
         """Context of a call: it sends heartbeats, and its errors are Temporal's, without their causes."""
-        rows: tuple[int, ...] = ()
+        shown: tuple[str, ...] = ()
         timer: Timer
 
         def note(*progress: int) -> None:
-            nonlocal rows
-            rows = progress
+            nonlocal shown
+            shown = (f"{' of '.join(f'{rows:,}' for rows in progress)} rows",)
 
         def beat() -> None:
             nonlocal timer
-            activity.heartbeat(*rows)
+            activity.heartbeat(*shown)
             timer = self._runtime.call_later(_BEAT, beat, background=True)
 
         beat()
@@ -126,6 +134,19 @@ def _again(reason: str, seconds: float) -> ApplicationError:
     return ApplicationError(reason, type="Wait", next_retry_delay=timedelta(seconds=seconds), category=benign)
 
 
+async def _registered(temporal: Client) -> list[str]:
+    """The names of `SEARCHED` that the namespace has; none where that cannot be asked.
+
+    A workflow that sets another name would wait until an operator registers it.
+    """
+    asked = ListSearchAttributesRequest(namespace=temporal.namespace)
+    try:
+        found = (await temporal.operator_service.list_search_attributes(asked)).custom_attributes
+    except RPCError:
+        return []
+    return [key.name for key in SEARCHED if found.get(key.name) == int(key.indexed_value_type)]
+
+
 @asynccontextmanager
 async def payroll_worker(
     temporal: Client,
@@ -137,27 +158,29 @@ async def payroll_worker(
     concurrency: int = 192,
     drain: float = 30.0,
     insecure_database: bool = False,
+    page: str | None = None,
 ) -> AsyncIterator[Worker]:
     """Context of a running worker. When it ends, rows under way are recorded, and no further one is begun.
 
-    `slots`: chunks that it pays at a time. For the other arguments see `Steps`. Raises BulkError.
+    `slots`: chunks that it pays at a time. `page`: address of a page about the batch, to which Temporal's
+    page links; `{batch_id}` in it is the batch's name. For the other arguments see `Steps`. Raises BulkError.
     """
     require_version("temporalio", *_TESTED)
     require_count("slots", slots)
+    require_page(page)
+    attributes = await _registered(temporal)
     database: dict[str, Any] = {"address": address, "insecure_database": insecure_database}
     from ._workflow import PayrollWorkflow  # which loads this
 
     async with Steps(client=client, concurrency=concurrency, drain=drain, **database) as steps:
-        own = Activities(steps, client, **database)
+        own = Activities(steps, client, page, attributes, **database)
         async with Worker(
             temporal,
             task_queue=task_queue,
             workflows=[PayrollWorkflow],
             activities=[own.plan, own.pay, own.settle, own.close, own.command],
             max_concurrent_activities=slots,
-            max_heartbeat_throttle_interval=timedelta(
-                seconds=_BEAT
-            ),  # an answer may say that it is cancelled
+            max_heartbeat_throttle_interval=timedelta(seconds=_BEAT),  # an answer may say: it is cancelled
             graceful_shutdown_timeout=timedelta(seconds=drain + LEASE),
         ) as worker:
             yield worker

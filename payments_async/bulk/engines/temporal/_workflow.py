@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
 from operator import sub
 from typing import Any, Final
 
@@ -23,9 +24,10 @@ from temporalio.common import Priority, RetryPolicy, SearchAttributeKey
 with workflow.unsafe.imports_passed_through():
     from ....params import Money
     from ..._protocol.machines import LEASE
+    from ..._texts.quantities import money_text
     from ...errors import BulkError
     from ...steps import HoldReason
-    from ._payroll import Facts, Payroll
+    from ._payroll import SEARCHED, Facts, Payroll
 
 _IN_FLIGHT: Final = 20
 """Chunks of a workflow at a time, with those that wait for a slot: the chunks of the next batch queue behind
@@ -53,6 +55,8 @@ class PayrollWorkflow:
         """Chunks of which the stop rules let no row be taken."""
         self._held: dict[str, list[int]] = {}
         """{chunk that was held: its rows done and in doubt, which are counted already}."""
+        self._attributes: list[str] = []
+        """The search attributes that the namespace has."""
 
     @workflow.run
     async def run(self, payroll: Payroll) -> Facts:
@@ -61,18 +65,15 @@ class PayrollWorkflow:
         if payroll.reached is None:
             plan = await self._call("plan", payroll)
             counts = {"rows": plan["rows"], "done": 0, "in_doubt": 0, "asked": plan["sums"], "arrived": {}}
-            self._shown = {
-                "batch_id": plan["batch_id"],
-                **counts,
-                "held": None,
-                "answer": None,
-                "clean": None,
-            }
+            self._attributes = plan["attributes"]
+            named = {"batch_id": plan["batch_id"], "page": plan["page"]}
+            self._show(**named, **counts, held=None, answer=None, clean=None)
             self._left = [] if plan["next"] == "done" else [*range(1, plan["chunks"] + 1)]
             if plan["next"] == "held":
                 await self._person(plan["reason"])
         else:
-            self._shown, self._left, self._held = payroll.reached
+            self._shown, self._left, self._held, self._attributes = payroll.reached
+            self._show()
         await self._pay()
         await self._finish("settle", False)
         await self._finish("close", False)
@@ -122,7 +123,7 @@ class PayrollWorkflow:
                 await workflow.wait(tasks)
             if self._left:
                 await workflow.wait_condition(workflow.all_handlers_finished)
-                reached = [self._shown, [*self._left, *self._stopped], self._held]
+                reached = [self._shown, [*self._left, *self._stopped], self._held, self._attributes]
                 workflow.continue_as_new(replace(await self._planned(), reached=reached))
             if self._stopped:
                 await self._person("the stop rules let no further row be taken")
@@ -214,17 +215,38 @@ class PayrollWorkflow:
     def _show(self, **changes: Any) -> None:
         shown = self._shown = {**self._shown, **changes}
         sums = {
-            name: ", ".join(f"{currency} {amount}" for currency, amount in shown[name].items())
+            name: money_text({currency: Decimal(amount) for currency, amount in shown[name].items()})
             for name in ("asked", "arrived")
+            if shown[name]
         }
+        facts = {**sums, **{name: shown[name] for name in ("held", "answer", "clean")}}
+        link = f"[Page of the batch]({shown['page']})"
         lines = [
-            f"**{shown['batch_id']}**: {shown['done']} of {shown['rows']} rows done, "
-            f"{shown['in_doubt']} in doubt",
-            *(f"{name}: {text}" for name, text in sums.items() if text),
-            *(f"{name}: {shown[name]}" for name in ("held", "answer", "clean") if shown[name] is not None),
-            f"`payments payouts status --batch-id {shown['batch_id']}`",
+            f"**{shown['batch_id']}**: {shown['done']:,} of {shown['rows']:,} rows done, "
+            f"{shown['in_doubt']:,} in doubt",
+            *(f"{name.title()}: {fact}" for name, fact in facts.items() if fact is not None),
+            link if shown["page"] else f"`payments payouts status --batch-id {shown['batch_id']}`",
         ]
         workflow.set_current_details("\n\n".join(lines))
+        self._set_attributes()
+
+    def _set_attributes(self) -> None:
+        """Set the search attributes that are others now."""
+        shown, now = self._shown, workflow.info().typed_search_attributes
+        values = (
+            shown["batch_id"],
+            shown["rows"],
+            shown["done"],
+            shown["in_doubt"],
+            shown["held"] is not None,
+        )
+        changes = [
+            key.value_set(value)
+            for key, value in zip(SEARCHED, values, strict=True)
+            if key.name in self._attributes and now.get(key) != value
+        ]
+        if changes:
+            workflow.upsert_search_attributes(changes)
 
 
 def nightly(
