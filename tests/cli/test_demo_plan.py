@@ -17,8 +17,8 @@ def test_the_file_is_read_as_text_and_its_amounts_exactly(tmp_path: Path) -> Non
     rows = read_csv(file)
     assert [str(row.amount) for row in rows] == [record["amount"] for record in records]
     assert all(isinstance(row.amount, Decimal) for row in rows)
-    assert rows[0].instrument.phone_number == records[0]["phone_number"] == "+233200000001"
-    assert rows[2].instrument.account_number == records[2]["account_number"] == "0000000003"
+    assert rows[0].instrument.phone_number == records[0]["instrument.phone_number"] == "+233200000001"
+    assert rows[2].instrument.account_number == records[2]["instrument.account_number"] == "0000000003"
     assert rows[2].instrument.bank_code == "0042"
 
 

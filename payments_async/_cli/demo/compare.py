@@ -121,7 +121,7 @@ def compare(
             _disturbance(by_reference[reference], fault, booked[reference])
             for reference, fault in faults.items()
         ],
-        problems=[*_payment_problems(sent.checkout, collected), *_payout_problems(rows, booked, booked_sum)],
+        problems=[*_payment_problems(sent.checkout, collected), *payout_problems(rows, booked, booked_sum)],
     )
 
 
@@ -141,7 +141,8 @@ def _payment_problems(checkout: Checkout, collected: Decimal) -> Iterator[str]:
         yield f"the books have {in_books} collected, and the checkout reads back otherwise"
 
 
-def _payout_problems(rows: Sequence[DemoPayout], booked: Counter[str], booked_sum: Decimal) -> Iterator[str]:
+def payout_problems(rows: Sequence[DemoPayout], booked: Counter[str], booked_sum: Decimal) -> Iterator[str]:
+    """The differences between rows and the books' payouts: {reference: times}, and their sum."""
     asked = Counter(row.reference for row in rows)
     for reference, times in sorted((booked - asked).items()):
         yield f"{reference} is in the books {times} time(s) more than asked for"

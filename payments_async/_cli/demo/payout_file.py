@@ -17,13 +17,15 @@ CURRENCY: Final = "GHS"
 COLUMNS: Final = (
     "reference",
     "amount",
+    "currency",
     "method",
-    "country",
-    "phone_number",
-    "account_number",
-    "bank_code",
-    "account_name",
+    "instrument.country",
+    "instrument.phone_number",
+    "instrument.account_number",
+    "instrument.bank_code",
+    "instrument.account_name",
 )
+"""As `payments payouts run` reads them, too."""
 
 FAULTS: Final[Mapping[str, str]] = {
     "lost_response": "answer lost",
@@ -83,24 +85,23 @@ def disturbed(rows: Sequence[DemoPayout], seed: int) -> dict[str, str]:
 
 def _record(number: int, seed: int) -> tuple[str, ...]:
     amount = Decimal(100 + (number * 48_271 + seed * 69_621) % 49_877).scaleb(-2)
-    name = f"Payee {number}"
     if number % 3:
-        return f"demo-{number:06}", str(amount), "mobile_money", "GH", f"+23320{number:07}", "", "", name
-    return f"demo-{number:06}", str(amount), "bank_transfer", "GH", "", f"00{number:08}", "0042", name
+        account = "mobile_money", "GH", f"+23320{number:07}", "", "", ""
+    else:
+        account = "bank_transfer", "GH", "", f"00{number:08}", "0042", f"Payee {number}"
+    return f"demo-{number:06}", str(amount), CURRENCY, *account
 
 
 def _row(record: Mapping[str, str]) -> DemoPayout:
-    return DemoPayout(record["reference"], Decimal(record["amount"]), record["method"], _instrument(record))
+    instrument = {name.removeprefix("instrument."): cell for name, cell in record.items() if cell}
+    return DemoPayout(
+        record["reference"], Decimal(record["amount"]), record["method"], _instrument(instrument)
+    )
 
 
-def _instrument(record: Mapping[str, str]) -> Instrument:
-    if record["phone_number"]:
-        return Instrument.phone(
-            record["phone_number"], record["country"], account_name=record["account_name"]
-        )
+def _instrument(cells: Mapping[str, str]) -> Instrument:
+    if "phone_number" in cells:
+        return Instrument.phone(cells["phone_number"], cells["country"])
     return Instrument.bank_account(
-        record["account_number"],
-        record["bank_code"],
-        record["country"],
-        account_name=record["account_name"],
+        cells["account_number"], cells["bank_code"], cells["country"], account_name=cells["account_name"]
     )
