@@ -5,7 +5,7 @@
     _requirements  the extras that a command line needs
     _output        lines, progress and tables for people; JSON lines for programs
     _text          wraps text for people; messages on stderr
-    demo           a payment and a thousand payouts, compared with the service's books
+    demo           a payment and a thousand payouts, compared with the books; workers that are killed
     doctor         checks of the set-up, as a report for a ticket
     mcp            the simulated service for coding agents, over the Model Context Protocol
     payouts        a file of payouts, each row paid at most once

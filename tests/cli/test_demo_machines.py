@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sys
 import sysconfig
@@ -68,15 +69,18 @@ async def test_a_worker_that_ends_by_itself_ends_the_demonstration(tmp_path: Pat
     account = {"api_key": "sk_sandbox_CANARY", "base_url": "http://127.0.0.1:9/v1"}
     async with worker_group(2, tmp_path, **nowhere, **account) as group:
         group.require_alive()
+        assert await group.replace_one() is None  # they are not at work yet
         first, second = group.processes
         await first.wait()
         with pytest.raises(CommandEnded, match=rf"worker {first.pid} ended by itself: RuntimeError") as ended:
             group.require_alive()
         assert "CANARY" not in repr(group) + ended.value.text
-        lost, started = await group.replace_one()
-        assert lost in (first.pid, second.pid)
-        assert [process.pid for process in group.processes].count(started) == 1
-    assert group.processes == []
+        await second.wait()
+        await asyncio.wait(group.processes.values())
+        assert (pair := await group.replace_one()) is not None
+        assert pair[0] in (first.pid, second.pid)
+        assert pair[1] in [process.pid for process in group.processes]
+    assert group.processes == {}
 
 
 async def paid(

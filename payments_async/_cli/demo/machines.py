@@ -159,9 +159,9 @@ class _Work:
                 for _ in range(batch.report.done - done):
                     advance()
                 done = batch.report.done
-                if SYSTEM.monotonic() >= due:
-                    due += _EVERY
-                    kills.append(Kill(*await self.group.replace_one(), done))
+                if SYSTEM.monotonic() >= due and (pair := await self.group.replace_one()):
+                    due = SYSTEM.monotonic() + _EVERY
+                    kills.append(Kill(*pair, done))
                     show_kill(kills[-1], rows, show)
             for _ in range(rows - done):
                 advance()

@@ -114,7 +114,7 @@ def show_figures(figures: Judged, show: Show) -> None:
         show.step("Books", problem, good=False, problem=problem)
     if not figures.problems:
         show.step("Books", f"{figures.booked:,} references, one payout each, to the cent")
-        show.step("Ledger", "its certificate is clean: it is whole, and the service's list agrees")
+        show.step("Ledger", "its certificate is clean: the service's list agrees with it")
     show.render(_table(figures))
     text = (
         "the books agree: nothing lost, nothing paid twice"

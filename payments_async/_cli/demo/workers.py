@@ -27,7 +27,8 @@ class WorkerGroup:
 
     _environment: Mapping[str, str] = attrs.field(repr=False)
     _log: Path
-    processes: list[asyncio.subprocess.Process] = attrs.field(factory=list)
+    processes: dict[asyncio.subprocess.Process, asyncio.Future[bytes]] = attrs.field(factory=dict)
+    """{process: done once it is at work}."""
 
     async def start(self) -> int:
         """Start one more, and return its process id. It ends when this process does."""
@@ -35,24 +36,31 @@ class WorkerGroup:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", __name__),
                 stdin=asyncio.subprocess.PIPE,
-                stdout=log,
+                stdout=asyncio.subprocess.PIPE,
                 stderr=log,
                 env=self._environment,
                 start_new_session=True,  # Ctrl-C in the terminal is for the demonstration, which ends them
             )
-        self.processes.append(process)
+        assert process.stdout is not None
+        self.processes[process] = asyncio.ensure_future(process.stdout.readline())
         return process.pid
 
     async def kill(self, process: asyncio.subprocess.Process) -> None:
         """Kill one, as when its machine fails."""
-        self.processes.remove(process)
+        begun = self.processes.pop(process)
         with suppress(ProcessLookupError):
             process.kill()
         await process.wait()
+        await begun
 
-    async def replace_one(self) -> tuple[int, int]:
-        """Kill one by chance and start another. Returns both process ids."""
-        lost = self.processes[int(SYSTEM.random() * len(self.processes))]
+    async def replace_one(self) -> tuple[int, int] | None:
+        """Kill one by chance and start another. Returns both process ids; None while not all are at work.
+
+        On a slow machine a worker takes longer to start than until the next kill: none would get to work.
+        """
+        if not all(begun.done() for begun in self.processes.values()):
+            return None
+        lost = [*self.processes][int(SYSTEM.random() * len(self.processes))]
         await self.kill(lost)
         return lost.pid, await self.start()
 
@@ -93,6 +101,7 @@ async def _work(temporal: str, ledger: str, api_key: str, base_url: str, page: s
         AsyncPayments(api_key, base_url=base_url) as client,
         payroll_worker(engine, ledger, client, concurrency=_CONCURRENCY, page=page),
     ):
+        print("at work", flush=True)
         await asyncio.to_thread(sys.stdin.read)
 
 
