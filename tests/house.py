@@ -32,7 +32,7 @@ SMALL = 60
 """Lines of a file that is small."""
 
 BUDGETS: Final[Mapping[str, int]] = {
-    "shipped lines": 69_300,
+    "shipped lines": 70_000,
     "test lines": 92_300,
     "modules of the fullest folder": 16,
     "private modules flat in payments_async/": 9,
@@ -54,7 +54,7 @@ BUDGETS: Final[Mapping[str, int]] = {
 
 The last has room for as many answers of the server as come in two parts."""
 RAISED: Final[Mapping[str, str]] = {
-    "shipped lines": "from 67,100: the steps for schedulers, and the modules of the engines",
+    "shipped lines": "from 67,100: the steps for schedulers, the modules of the engines, and showing them",
     "test lines": "from 90,600: the conformance suite of the engines",
     "row run on PostgreSQL: files": "from 107: a worker makes a step of each piece of work",
     "row run on PostgreSQL: moves between folders": "from 1,150: a step looks before and after its work",
