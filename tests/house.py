@@ -33,7 +33,7 @@ SMALL = 60
 
 BUDGETS: Final[Mapping[str, int]] = {
     "shipped lines": 70_000,
-    "test lines": 92_300,
+    "test lines": 92_400,
     "modules of the fullest folder": 16,
     "private modules flat in payments_async/": 9,
     "shipped files of at most 60 lines, without __init__": 34,

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.brief]
+pytestmark = pytest.mark.timeout(600)
 Demo = subprocess.Popen[str]
 
 
@@ -72,6 +72,7 @@ def started_by(demo: Demo, folder: Path) -> list[Path]:
     return sorted(ours)
 
 
+@pytest.mark.brief
 def test_killed_workers_pay_every_row_once_and_both_pages_are_there(demo: Demo, tmp_path: Path) -> None:
     addresses = {line["step"]: line["address"] for line in read_until(demo, "page") if "address" in line}
     read_until(demo, "kill -9")
@@ -91,7 +92,7 @@ def test_killed_workers_pay_every_row_once_and_both_pages_are_there(demo: Demo, 
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.brief)])
 def test_a_signal_leaves_no_process_and_no_file(demo: Demo, tmp_path: Path, number: signal.Signals) -> None:
     read_until(demo, "kill -9")
     processes = started_by(demo, tmp_path)
