@@ -8,13 +8,14 @@ from decimal import Decimal
 
 import attrs
 
+from .._protocol.identifiers import keyed_hash
 from .._protocol.outcomes import ExtraPayout, as_text, read_totals, totals_text
 from .._protocol.records import Binding, Header
 from .chunks import Batch
 from .statements import Rows, Statement, Statements
-from .stored_rows import readable
+from .stored_rows import blob, readable
 
-FORM = 4
+FORM = 5
 """The number of what a batch's records mean. A batch keeps that of its import; only that one works on it."""
 
 
@@ -34,8 +35,10 @@ class BatchFacts:
         """What that entry says, as JSON text."""
         header, batch = self.header, self.batch
         sums = {"totals": amounts_text(header), "extra": totals_text(header.extra)}
-        values = {**attrs.asdict(header), **sums, "chunk_size": batch.chunk_size, "chunks": self.chunks}
-        return json.dumps(values, sort_keys=True)
+        facts = {**attrs.asdict(header), **sums, "chunk_size": batch.chunk_size, "chunks": self.chunks}
+        for name in ("input_hash", "input_stat"):  # of an input of one row they tell its account
+            facts["binding"][name] = keyed_hash(batch.hash_key, facts["binding"][name])
+        return json.dumps(facts, sort_keys=True)
 
 
 def batch_of(
@@ -55,6 +58,7 @@ def batch_of(
     chunk_size: int,
     chunks: int,
     described_in: int,
+    hash_key: bytes,
 ) -> BatchFacts:
     """Make a batch of a table row's values. Those that none has raise one of the errors of `readable`."""
     if chunk_size < 1:
@@ -63,7 +67,8 @@ def batch_of(
     amounts = {currency: Decimal(text) for currency, text in json.loads(totals).items()}
     extras = read_totals(extra, ExtraPayout)
     header = Header(binding, float(created_at), client_version, schema, int(rows), amounts, extras)
-    return BatchFacts(Batch(batch, batch_id, chunk_size), header, int(chunks), int(described_in))
+    found = Batch(batch, batch_id, chunk_size, blob(hash_key))
+    return BatchFacts(found, header, int(chunks), int(described_in))
 
 
 def facts_of(found: Rows) -> BatchFacts:

@@ -166,7 +166,7 @@ class _Check:
         while more:
             sql = transaction.sql.rows_after.format(batch=self.batch.batch)
             (found,) = await transaction.read((sql, (last, end, PAGE)))
-            rows = list(_readable_rows(found, result.findings))
+            rows = list(_readable_rows(found, self.batch.hash_key, result.findings))
             digest = hash_chain.digest_after(digest, (), (of_row for _, of_row in rows))
             result.figures = added_up((result.figures, row_figures_of(row for row, _ in rows)))
             more = len(found) == PAGE
@@ -196,13 +196,13 @@ def read_entries(found: Rows) -> list[tuple[ChainEntry, bytes | None]]:
         return [entry_of(*values) for values in found]
 
 
-def _readable_rows(found: Rows, findings: CheckFindings) -> Iterator[tuple[LedgerRow, bytes]]:
+def _readable_rows(found: Rows, key: bytes, findings: CheckFindings) -> Iterator[tuple[LedgerRow, bytes]]:
     """Rows with their digests."""
     for number, *values in found:
         try:
             with readable(f"row {number}"):
                 stored = stored_row((number, *values))
-                digest = row_digest(stored.row)
+                digest = row_digest(stored.row, key)
                 findings.add(*stored.findings(digest))
         except UnreadableRecord as error:
             findings.add(str(error))

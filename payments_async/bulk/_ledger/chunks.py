@@ -37,6 +37,8 @@ class Batch:
     """Its number in the database."""
     batch_id: str
     chunk_size: int
+    hash_key: bytes = attrs.field(repr=False)
+    """The secret random key of its keyed hashes (`identifiers.keyed_hash`)."""
 
     def chunk_of(self, number: int) -> int:
         """The chunk of a row."""
@@ -198,7 +200,7 @@ def with_changed_rows(
     batch: Batch, chunk: Chunk, kind: str, at: Timestamps, changes: Sequence[Change], lease: bytes | None
 ) -> ChunkWrite:
     """Add an entry about changed rows of the chunk, and compute its figures anew."""
-    rows, states = zip(*map(changed_row, changes), strict=True)
+    rows, states = zip(*(changed_row(change, batch.hash_key) for change in changes), strict=True)
     digest = hash_chain.digest_after(
         chunk.digest, (before.digest for before, _ in changes), (row.digest for row in rows)
     )

@@ -68,10 +68,13 @@ class Loading:
     binding: Binding
     blocks: dict[int, _Block] = attrs.field(factory=dict)
     last: int = 0
+    hash_key: bytes = attrs.field(default=b"", repr=False)
+    """The key of the batch's keyed hashes, which the database has drawn."""
 
     async def load(self, transaction: Transaction, rows: AsyncIterable[NewRow], at: Timestamps) -> None:
         """Insert all rows, index them, begin the chains. Raises LedgerDuplicates and what `rows` raises."""
         sql = transaction.sql
+        (((self.hash_key,),),) = await transaction.read((sql.hash_key, (self.batch,)))
         into = [self._into(copying) for copying in (sql.import_rows, sql.import_states)]
         async with aclosing(grouped(rows, _SLICE)) as groups:
             async for group in groups:
@@ -92,7 +95,7 @@ class Loading:
         if not self.last < new.number <= LAST_NUMBER:
             raise ValueError(f"row numbers must rise, up to {LAST_NUMBER}: {new.number} follows {self.last}")
         self.last = new.number
-        digest = fresh_digest(new)
+        digest = fresh_digest(new, self.hash_key)
         number = (new.number - 1) // BLOCK
         block = self.blocks.get(number)
         if block is None:
@@ -132,7 +135,7 @@ class Loading:
 
     async def _finish(self, transaction: Transaction, at: Timestamps) -> None:
         """Store the chunks, the first entry of each chain, and the batch's facts."""
-        batch = Batch(self.batch, self.binding.batch_id, self._chunk_size())
+        batch = Batch(self.batch, self.binding.batch_id, self._chunk_size(), self.hash_key)
         by_chunk: dict[int, list[_Block]] = {chunk: [] for chunk in self._chunks()}
         for block in self.blocks.values():
             by_chunk.setdefault(batch.chunk_of(block.first), []).append(block)

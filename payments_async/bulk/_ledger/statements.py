@@ -209,6 +209,7 @@ class Statements:
     # the batch
 
     batch: str = f"SELECT {BATCH_COLUMNS} FROM payments.batches b WHERE b.batch_id = %s"
+    hash_key: str = "SELECT hash_key FROM payments.batches WHERE batch = %s"
     describe: str = """
         UPDATE payments.batches SET created_at = %s, rows = %s, totals = %s, chunk_size = %s, chunks = %s
         WHERE batch = %s

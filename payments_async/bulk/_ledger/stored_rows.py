@@ -17,7 +17,7 @@ import attrs
 import msgspec
 
 from ...models.statuses import PayoutEnd
-from .._protocol.identifiers import body_hash
+from .._protocol.identifiers import body_hash, keyed_hash
 from .._protocol.records import LedgerRow, NewRow
 from .._protocol.row_state import RowKnowledge, RowState, rank
 from ..ledger_errors import LedgerDamaged
@@ -93,7 +93,9 @@ def row_of(values: Iterable[Any]) -> LedgerRow:
     return LedgerRow(known=known, **facts)
 
 
-_content: Final = values_of(name for name in CONTENT if name != "body")
+_OF_ACCOUNT: Final = ("body", "body_hash", "idempotency_key")
+"""The columns of what is sent from which an account can be told, or guessed."""
+_open: Final = values_of(name for name in CONTENT if name not in _OF_ACCOUNT)
 _sent: Final = values_of(name for name in CONTENT if name != "number")
 _state: Final = values_of(STATE)
 _FRESH: Final = _state(LedgerRow(0, None, "", "", Decimal(0), "", "", b"", "", "", changed_in=1))
@@ -101,18 +103,26 @@ _FRESH_RANK: Final = rank(RowKnowledge())
 _as_json: Final = msgspec.json.Encoder().encode
 
 
-def row_digest(row: LedgerRow) -> bytes:
-    """SHA-256 over everything the ledger keeps of a row; its body by its own hash."""
-    return _digest((*_content(row), *_state(row)))
+def row_digest(row: LedgerRow, key: bytes) -> bytes:
+    """SHA-256 over everything the ledger keeps of a row; its account by a keyed hash (`keyed_account`)."""
+    return _digest(row, _state(row), key)
 
 
-def fresh_digest(new: NewRow) -> bytes:
+def fresh_digest(new: NewRow, key: bytes) -> bytes:
     """`row_digest` of a row that is just imported in entry 1, without making the row."""
-    return _digest((*_content(new), *_FRESH))
+    return _digest(new, _FRESH, key)
 
 
-def _digest(values: tuple[Any, ...]) -> bytes:
-    return hashlib.sha256(_as_json(values)).digest()
+def keyed_account(row: NewRow, key: bytes) -> str:
+    """The keyed hash of what tells a row's account: the hash of its body, which its idempotency key has too.
+
+    So a row can be checked where these are not known, and its digest does not let them be guessed.
+    """
+    return keyed_hash(key, row.body_hash, row.idempotency_key)
+
+
+def _digest(row: NewRow, state: tuple[Any, ...], key: bytes) -> bytes:
+    return hashlib.sha256(_as_json((*_open(row), keyed_account(row, key), *state))).digest()
 
 
 class StoredRow(NamedTuple):
@@ -161,10 +171,11 @@ Change = tuple[StoredRow, LedgerRow]
 """A row before and after a change."""
 
 
-def changed(change: Change) -> tuple[StoredRow, tuple[Any, ...]]:
+def changed(change: Change, key: bytes) -> tuple[StoredRow, tuple[Any, ...]]:
     """Make a changed row as it is stored, and the values of its state, its number last.
 
-    A row that is NEW was corrected; it, or one of another generation, has other content.
+    `key`: of the batch's keyed hashes. A row that is NEW was corrected; it, or one of another generation, has
+    other content.
     """
     (before, version, own_key, _, _), after = change
     if after.known.state is RowState.NEW or after.known.generation != before.known.generation:
@@ -172,7 +183,7 @@ def changed(change: Change) -> tuple[StoredRow, tuple[Any, ...]]:
     elif after.idempotency_key != before.idempotency_key:
         own_key = after.idempotency_key
     state, own_rank = _state(after), rank(after.known)
-    digest = _digest((*_content(after), *state))
+    digest = _digest(after, state, key)
     values = (*state, version, own_key, own_rank, digest, after.number)
     return StoredRow(after, version, own_key, own_rank, digest), values
 

@@ -57,6 +57,7 @@ BATCHES: Final = Table(
         "chunk_size": "int4",
         "chunks": "int4",
         "described_in": "int4",
+        "hash_key": "bytea",
     },
 )
 CHUNKS: Final = Table(

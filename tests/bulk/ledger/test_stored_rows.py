@@ -24,6 +24,7 @@ from payments_async.bulk._protocol.row_state import RowKnowledge, RowState, rank
 from payments_async.models.statuses import PayoutEnd
 from tests.support.ledgers import fresh, new_row
 
+KEY = bytes(range(32))
 KNOWN = RowKnowledge(
     state=RowState.CREATED, generation=1, revision=2, epoch=3, intents=5, cleared=4, payout_id="po_1"
 )
@@ -69,7 +70,7 @@ def test_a_row_is_read_from_the_values_of_its_columns(row: LedgerRow) -> None:
     stored = dict(zip(COLUMNS, values_of(COLUMNS)(row), strict=True))
     assert row_of(stored.values()) == row
     assert stored["amount"] == f"{row.amount:f}"
-    assert row_digest(row_of(stored.values())) == row_digest(row)
+    assert row_digest(row_of(stored.values()), KEY) == row_digest(row, KEY)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,7 @@ def test_a_row_is_read_from_the_values_of_its_columns(row: LedgerRow) -> None:
     [new_row(1), new_row(7, line=None, metadata='{"ä": "\\u00e9"}', amount=Decimal("1E+2"), row_key="é")],
 )
 def test_the_digest_of_a_fresh_row_is_that_of_its_ledger_row(new: NewRow) -> None:
-    assert fresh_digest(new) == row_digest(fresh(new, 1))
+    assert fresh_digest(new, KEY) == row_digest(fresh(new, 1), KEY)
 
 
 @pytest.mark.parametrize("name", COLUMNS)
@@ -87,9 +88,9 @@ def test_every_field_is_stored_and_counts_in_the_digest(name: str) -> None:
     assert [column for column, *pair in zip(COLUMNS, before, after, strict=True) if len({*pair}) > 1] == [
         name
     ]
-    assert (row_digest(changed) != row_digest(ROW)) is (name != "body")
-    stored = StoredRow(changed, 0, None, rank(KNOWN), row_digest(ROW))
-    assert stored.findings(row_digest(changed)) == [
+    assert (row_digest(changed, KEY) != row_digest(ROW, KEY)) is (name != "body")
+    stored = StoredRow(changed, 0, None, rank(KNOWN), row_digest(ROW, KEY))
+    assert stored.findings(row_digest(changed, KEY)) == [
         "the body of row 7 is another" if name == "body" else f"row {changed.number} is not as it was written"
     ]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import attrs
 import pytest
 from hypothesis import given
@@ -15,6 +17,7 @@ from payments_async.bulk._protocol.identifiers import (
     Proof,
     body_hash,
     digest,
+    keyed_hash,
     reference_problem,
 )
 
@@ -177,3 +180,13 @@ def test_a_proof_differs_by_row_generation_and_batch_and_its_body_is_a_hash() ->
 
 def test_the_proofs_name_is_fixed() -> None:
     assert PROOF_KEY == "payments_sdk"
+
+
+def test_a_keyed_hash_is_guessed_only_with_its_key() -> None:
+    key = bytes(range(32))
+    made = keyed_hash(key, "+233200000001", "more")
+    assert re.fullmatch("[0-9a-f]{64}", made)
+    assert made == keyed_hash(key, "+233200000001", "more")
+    others = [(bytes(32), "+233200000001", "more"), (key, "+23320000000", "1more"), (key, "+233200000001")]
+    assert made not in [keyed_hash(*other) for other in others]
+    assert keyed_hash(b"", made, "") == made

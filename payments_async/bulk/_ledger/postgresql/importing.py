@@ -21,11 +21,13 @@ from .session import NOW
 
 _LARGEST: Final = 10_000
 _CHUNKS: Final = 200
+# the server draws the key of the batch's hashes: then no statement has it that could be logged
 _TAKE: Final = """
     INSERT INTO payments.batches (batch, batch_id, environment, base_url, key_fingerprint, input_hash,
         input_stat, client_version, schema, keys, rules, state, created_at, rows, totals, extra, chunk_size,
-        chunks, described_in)
-    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %b::text[], %s, 'imported', 0, 0, '{}', '{}', 0, 0, 1)
+        chunks, described_in, hash_key)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %b::text[], %s, 'imported', 0, 0, '{}', '{}', 0, 0, 1,
+        uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()))
     ON CONFLICT DO NOTHING RETURNING 1
 """
 # to those who work on chunks, and so on rows: a role that only reads chunks sees no row

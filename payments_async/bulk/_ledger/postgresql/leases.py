@@ -124,7 +124,7 @@ _RENEW: Final = (
     f"AND b.batch = c.batch AND {HERE} RETURNING c.lease"
 )
 _STATES: Final = (
-    f"SELECT b.batch, b.batch_id, b.chunk_size, {HERE}, b.state, b.reason, b.stopped, b.rules "
+    f"SELECT b.batch, b.batch_id, b.chunk_size, b.hash_key, {HERE}, b.state, b.reason, b.stopped, b.rules "
     "FROM payments.batches b WHERE b.batch = ANY(%b::int8[]) ORDER BY b.batch"
 )
 _DECIDED: Final = (
@@ -205,9 +205,9 @@ class _Renewing:
         self.renewed = {lease for (lease,) in renewed}
         self.moved.clear()
         holds, stopped = dict[int, str](), dict[int, str]()
-        for batch, batch_id, size, is_here, state, reason, why, rules in found:
+        for batch, batch_id, size, key, is_here, state, reason, why, rules in found:
             if not is_here:
-                self.moved.append(Batch(batch, batch_id, size))
+                self.moved.append(Batch(batch, batch_id, size, key))
             if (hold := hold_reason(state, reason)) is not None:
                 holds[batch] = hold
             try:

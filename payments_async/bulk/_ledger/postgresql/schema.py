@@ -12,7 +12,7 @@ from typing import Final
 
 from ..tables import BATCHES, CHUNKS, ENTRIES, FIGURES, ROW_STATES, ROWS, Table
 
-SCHEMA: Final = 5
+SCHEMA: Final = 6
 """The version of the tables. A database with another one is refused."""
 
 
@@ -43,6 +43,7 @@ UPGRADES: Final[dict[int, tuple[str, ...]]] = {
         "ALTER TABLE payments.batches ADD COLUMN extra text NOT NULL DEFAULT '{}'",
     ),
     4: (f"ALTER TABLE payments.chunks ADD COLUMN {_STAGE}", _BY_STAGE),
+    5: ("ALTER TABLE payments.batches ADD COLUMN hash_key bytea NOT NULL DEFAULT ''",),
 }
 """{version: statements that bring tables of this version to the next one's form}."""
 

@@ -55,7 +55,7 @@ _DUE_WORK: Final = (
     "ORDER BY due.in_flight = 0, busy.workers, b.batch, due.chunk LIMIT %s"
 )
 _OPEN: Final = (
-    f"SELECT b.batch, b.batch_id, b.chunk_size, {HERE}, b.base_url FROM payments.batches b "
+    f"SELECT b.batch, b.batch_id, b.chunk_size, b.hash_key, {HERE}, b.base_url FROM payments.batches b "
     f"WHERE b.state = 'open' AND b.schema = {FORM} AND b.environment = %s "
     "AND (%s::bigint IS NULL OR b.batch = %s) AND (NOT %s OR %s = ANY(b.keys))"
 )
@@ -169,10 +169,10 @@ async def open_batches(
     sql = f"{_OPEN}{_UNDER_WAY if under_way else ''}"
     (found,) = await database.read((sql, (account.environment, only, only, proven, account.key)))
     batches = list[Batch]()
-    for number, batch_id, size, is_here, url in found:
+    for number, batch_id, size, key, is_here, url in found:
         if not same_service(url, account.base_url):
             continue
-        batch = Batch(number, batch_id, size)
+        batch = Batch(number, batch_id, size, key)
         with suppress(LedgerMissing):  # discarded meanwhile
             try:
                 if not is_here:

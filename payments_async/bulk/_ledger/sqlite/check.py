@@ -50,7 +50,7 @@ async def ending(transaction: Transaction, mark: HighWater | None) -> LedgerEnd 
         findings += _breaks(facts, chunk, last)
         findings += await _mark(transaction, facts, chunk, mark)
     findings += await _header(transaction, facts)
-    return LedgerEnd(facts, chunks, findings or await _outlines(transaction, last[-1]))
+    return LedgerEnd(facts, chunks, findings or await _outlines(transaction, facts, last[-1]))
 
 
 def _count(facts: BatchFacts, chunks: Sequence[Chunk]) -> Iterator[str]:
@@ -84,7 +84,7 @@ async def _header(transaction: Transaction, facts: BatchFacts) -> list[str]:
     return [] if same else ["the header is not as it was written"]
 
 
-async def _outlines(transaction: Transaction, entry: ChainEntry) -> list[str]:
+async def _outlines(transaction: Transaction, facts: BatchFacts, entry: ChainEntry) -> list[str]:
     """Check that the rows that the last commit changed are as it left them. Returns what is wrong."""
     if entry.kind == "import":
         return []
@@ -94,7 +94,7 @@ async def _outlines(transaction: Transaction, entry: ChainEntry) -> list[str]:
         each.row.number
         for each in stored_rows(found)
         if hash_chain.outline(each.row) == outlines[each.row.number]
-        and not each.findings(row_digest(each.row))
+        and not each.findings(row_digest(each.row, facts.batch.hash_key))
     ]
     return [f"row {number} is not as it was written" for number in outlines if number not in sound]
 

@@ -92,7 +92,8 @@ SQL: Final = Statements(
     ),
 )
 ADD_BATCH: Final = f"""
-    INSERT INTO batches ({BATCHES.names}) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, 0, '{{}}', '{{}}', 0, 0, 1)
+    INSERT INTO batches ({BATCHES.names}) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, 0, '{{}}', '{{}}', 0, 0, 1,
+        randomblob(32))
 """
 THE_BATCH: Final = f"SELECT {BATCH_COLUMNS} FROM batches b"
 LAST_ENTRIES: Final = in_sqlite(f"{ENTRY} WHERE batch = 1 AND chunk = %s AND number > %s ORDER BY number")

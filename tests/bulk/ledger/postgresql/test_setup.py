@@ -161,12 +161,13 @@ async def test_tables_of_the_first_version_are_brought_up_to_date(database: str)
     )
     async with batch(database, 3) as ledger:
         as_new = [run(database, each) for each in made]
+        run(database, "CREATE TABLE kept AS SELECT hash_key FROM payments.batches")
         tables = ", ".join(f"payments.{name}" for name in FIGURES)
         columns = (
             "ALTER TABLE payments.workers DROP COLUMN trouble",
             "ALTER TABLE payments.chunks ADD COLUMN finals text",
             "ALTER TABLE payments.chunks RENAME COLUMN not_final TO awaited",
-            "ALTER TABLE payments.batches DROP COLUMN extra",
+            "ALTER TABLE payments.batches DROP COLUMN extra, DROP COLUMN hash_key",
             "ALTER TABLE payments.chunks DROP COLUMN stage",
         )
         run(database, f"DROP TABLE {tables}", *columns, "UPDATE payments.meta SET version = 1")
@@ -174,6 +175,7 @@ async def test_tables_of_the_first_version_are_brought_up_to_date(database: str)
             await setup.require_tables(ledger.database, create=True)
         assert await setup.upgrade(ledger.database) == 1
         await setup.require_tables(ledger.database, create=False)
+        run(database, "UPDATE payments.batches SET hash_key = kept.hash_key FROM kept")
         assert (await ledger.series()).buckets == ()
         await ledger.refresh()
         assert (await ledger.check()).findings == ()

@@ -84,8 +84,8 @@ async def test_damage_near_the_end_is_found_when_the_ledger_is_opened(
 def _consistently(tables: sqlite3.Connection) -> None:
     """Change an amount as somebody would who knows of the row's own digest."""
     tables.execute("UPDATE rows SET amount = '99.99' WHERE number = 4")
-    (values,) = tables.execute(SQL.rows_after, (3, 4, 1))
-    digest = row_digest(stored_row(values).row)
+    (values,), ((key,),) = tables.execute(SQL.rows_after, (3, 4, 1)), tables.execute(SQL.hash_key, (1,))
+    digest = row_digest(stored_row(values).row, key)
     tables.execute("UPDATE row_states SET digest = ? WHERE number = 4", (digest,))
 
 

@@ -46,7 +46,7 @@ from payments_async.bulk.ledger_errors import (
 )
 from tests.support.ledgers import BINDING, Clock, begun, counts, tampering
 
-TABLES_OF_FORM_4 = "017a7d46b46171539f95eb711b0b18439da748beb9dc4778a699be4c8b8eac16"
+TABLES_OF_FORM_5 = "c413f10b6436c150f0a8e910624ef0eba1711a9b7a4e1e9e464008c8ca01f416"
 
 MOUNTS = """\
 21 1 254:0 / / rw,relatime - ext4 /dev/vda rw
@@ -198,11 +198,11 @@ async def test_a_ledger_that_another_program_holds_is_refused(path: Path) -> Non
 async def test_a_ledger_of_a_newer_version_is_refused(path: Path) -> None:
     await (await begun(path)).close()
     with tampering(path) as tables:
-        tables.execute("UPDATE batches SET schema = 5")
+        tables.execute("UPDATE batches SET schema = 6")
         tables.execute("ALTER TABLE batches DROP COLUMN described_in")
-    with pytest.raises(LedgerNewer, match="form is number 5, and this version knows up to 4") as caught:
+    with pytest.raises(LedgerNewer, match="form is number 6, and this version knows up to 5") as caught:
         await SqliteLedger.open(path, clock=Clock())
-    assert (caught.value.found, caught.value.known) == (5, 4)
+    assert (caught.value.found, caught.value.known) == (6, 5)
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ async def test_a_ledger_of_an_older_version_is_refused(path: Path, made: str) ->
         tables.execute(made)
     with pytest.raises(LedgerOlder, match="for a file or a batch, use the version that wrote it") as caught:
         await SqliteLedger.open(path, clock=Clock())
-    assert (caught.value.found, caught.value.known) == (1, 4)
+    assert (caught.value.found, caught.value.known) == (1, 5)
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ async def test_the_tables_of_a_form_never_change(path: Path) -> None:
     with closing(sqlite3.connect(path)) as db:
         tables = [sql for (sql,) in db.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")]
     digest = hashlib.sha256("\n".join(" ".join(sql.split()) for sql in tables).encode()).hexdigest()
-    assert (FORM, digest) == (4, TABLES_OF_FORM_4), "ledgers that exist would be called damaged"
+    assert (FORM, digest) == (5, TABLES_OF_FORM_5), "ledgers that exist would be called damaged"
 
 
 @pytest.mark.parametrize("moment", ["_connect", "close"])
